@@ -1,0 +1,50 @@
+"""Where the memory of a Linux process goes, and what N of them cost.
+
+>>> import footprint
+>>> audit = footprint.audit("pmap.txt", count=10_000)  # doctest: +SKIP
+>>> audit.projection.total_bytes  # doctest: +SKIP
+9953280000
+
+The verbs are those of the command line; each returns frozen dataclasses. Nothing is read, and nothing heavy imported,
+before one is called.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+# The verb `footprint.audit` has the name of the package that does its work. The package is imported first and its name
+# taken back, because importing it later would put the module where the verb stands.
+import footprint.audit
+from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
+
+if TYPE_CHECKING:
+    from footprint.verbs import audit, maps, project, symbols  # noqa: TC004 # at run time __getattr__ does it
+
+__version__ = "0.1.0"
+
+__all__ = (
+    "AccessError",
+    "FootprintError",
+    "InputError",
+    "Note",
+    "UnsupportedError",
+    "UsageError",
+    "__version__",
+    "audit",
+    "maps",
+    "project",
+    "symbols",
+)
+
+_VERBS = frozenset({"audit", "maps", "project", "symbols"})
+
+if not TYPE_CHECKING:
+    del audit, footprint
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 # as varied as what the verbs are
+    if name not in _VERBS:
+        raise AttributeError(f"module 'footprint' has no attribute {name!r}")
+    verb = getattr(importlib.import_module("footprint.verbs"), name)
+    globals()[name] = verb
+    return verb

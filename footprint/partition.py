@@ -1,0 +1,156 @@
+"""Half-open ranges with one owner each: the structure that keeps every total conserved.
+
+`partition` cuts one span among claims. Where claims overlap, one wins by a fixed precedence and the loss is counted;
+where nothing claims, the caller names the remainder. The pieces of a `Partition` always add up to its span: the
+constructor refuses anything else, so that no total downstream needs to be computed by subtraction.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Generic, NamedTuple, TypeVar
+
+__all__ = ("Claim", "Gap", "Overlap", "Partition", "Piece", "partition")
+
+T = TypeVar("T")
+
+
+class Claim(NamedTuple, Generic[T]):
+    """A wish to own `[start, end)`.
+
+    The lower `rank` wins, then the earlier start, then the longer, then the one given first.
+    """
+
+    start: int
+    end: int
+    owner: T
+    rank: int = 0
+
+
+class Piece(NamedTuple, Generic[T]):
+    """A range with its one owner. Each comes of one claim, so neighbours may have equal owners."""
+
+    start: int
+    end: int
+    owner: T
+
+
+@dataclass(frozen=True, slots=True)
+class Gap(Generic[T]):
+    """A range that nothing claims, with the owners on both sides; None at the ends of the span."""
+
+    start: int
+    end: int
+    before: T | None
+    after: T | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What claims lost to stronger ones.
+
+    Attributes:
+        count: Claims that got less than they asked for within the span.
+        lost_bytes: What they lost in all; each byte counts once for every claim that lost it.
+        example_at: Where the first claim that lost starts, or None where nothing overlaps.
+    """
+
+    count: int = 0
+    lost_bytes: int = 0
+    example_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition(Generic[T]):
+    """A span cut into pieces that cover it exactly, in ascending order.
+
+    Raises:
+        ValueError: Where the pieces leave a hole, overlap, or reach beyond the span.
+    """
+
+    start: int
+    end: int
+    pieces: tuple[Piece[T], ...]
+    overlap: Overlap = Overlap()
+
+    def __post_init__(self) -> None:
+        at = self.start
+        for piece in self.pieces:
+            if piece.start != at or piece.end <= at:
+                raise ValueError(f"the piece [{piece.start:#x}, {piece.end:#x}) does not continue at {at:#x}")
+            at = piece.end
+        if at != max(self.start, self.end):
+            raise ValueError(f"the pieces end at {at:#x}, the span at {self.end:#x}")
+
+
+def partition(
+    start: int, end: int, claims: Iterable[Claim[T]], explain: Callable[[Gap[T]], Sequence[Piece[T]]]
+) -> Partition[T]:
+    """Cut `[start, end)` among the claims; `explain` names each range that none of them covers.
+
+    Claims are clipped to the span; empty ones are dropped. `explain` returns pieces that cover its gap exactly: the
+    remainder may have several causes. The cost is n log n in the number of claims.
+
+    Raises:
+        ValueError: Where `explain` does not cover its gap.
+    """
+    ordered = sorted(
+        (max(claim.start, start), claim.rank, -min(claim.end, end), order, min(claim.end, end), claim)
+        for order, claim in enumerate(claims)
+        if claim.start < end and claim.end > start and claim.start < claim.end
+    )
+    if all(ordered[i][4] <= ordered[i + 1][0] for i in range(len(ordered) - 1)):
+        # Nearly every section: nothing overlaps, nothing to decide.
+        owned = [Piece(claim_start, claim_end, claim.owner) for claim_start, _, _, _, claim_end, claim in ordered]
+        overlap = Overlap()
+    else:
+        owned, got_bytes = _sweep(ordered)
+        overlap = _overlap(ordered, got_bytes)
+    pieces: list[Piece[T]] = []
+    at, before = start, None
+    for piece in owned:
+        if piece.start > at:
+            pieces.extend(explain(Gap(at, piece.start, before, piece.owner)))
+        pieces.append(piece)
+        at, before = piece.end, piece.owner
+    if at < end:
+        pieces.extend(explain(Gap(at, end, before, None)))
+    return Partition(start, end, tuple(pieces), overlap)
+
+
+def _sweep(ordered: list[tuple[int, int, int, int, int, Claim[T]]]) -> tuple[list[Piece[T]], dict[int, int]]:
+    """Give the ranges that are owned, ascending, and how many bytes each claim got; claims come sorted by start."""
+    pieces: list[Piece[T]] = []
+    got_bytes: dict[int, int] = {}
+    active: list[tuple[int, int, int, int, int, Claim[T]]] = []
+    at, index, last = 0, 0, -1
+    while index < len(ordered) or active:
+        if not active:
+            at = ordered[index][0]
+        while index < len(ordered) and ordered[index][0] <= at:
+            claim_start, rank, negative_end, order, claim_end, claim = ordered[index]
+            heappush(active, (rank, claim_start, negative_end, order, claim_end, claim))
+            index += 1
+        _, _, _, order, claim_end, claim = active[0]
+        if claim_end <= at:
+            heappop(active)
+            continue
+        # Where a later claim starts, it may win: look again there.
+        until = claim_end if index == len(ordered) else min(claim_end, ordered[index][0])
+        if order == last and pieces[-1].end == at:
+            pieces[-1] = Piece(pieces[-1].start, until, claim.owner)
+        else:
+            pieces.append(Piece(at, until, claim.owner))
+        got_bytes[order] = got_bytes.get(order, 0) + until - at
+        at, last = until, order
+    return pieces, got_bytes
+
+
+def _overlap(ordered: list[tuple[int, int, int, int, int, Claim[T]]], got_bytes: dict[int, int]) -> Overlap:
+    """Count what the claims asked for and did not get."""
+    losses = [
+        (claim_start, lost_bytes)
+        for claim_start, _, _, order, claim_end, _ in ordered
+        if (lost_bytes := claim_end - claim_start - got_bytes.get(order, 0))
+    ]
+    return Overlap(len(losses), sum(lost for _, lost in losses), losses[0][0]) if losses else Overlap()

@@ -1,0 +1,59 @@
+"""Bytes to text and back; the only place that knows KiB from kB."""
+
+import re
+from typing import Final
+
+from footprint.errors import UsageError
+
+__all__ = ("format_bytes", "parse_bytes")
+
+_BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_FACTORS: Final[dict[str, int]] = {"": 1, "b": 1} | {
+    prefix + suffix: base**power
+    for power, prefix in enumerate("kmgtpe", start=1)
+    for suffix, base in (("b", 1000), ("ib", 1024))
+}
+_QUANTITY = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+]?[0-9]{1,2})?)\s*([A-Za-z]*)\s*")
+
+
+def format_bytes(size_bytes: int) -> str:
+    """Write a size in the largest binary unit that keeps it at 1 or above, with three or four significant digits.
+
+    A whole number of units is written without a fraction: 995,328 is `972 KiB`, 9,953,280,000 is `9.27 GiB`.
+    """
+    sign = "-" if size_bytes < 0 else ""
+    magnitude = abs(size_bytes)
+    power = 0
+    while magnitude >> (10 * (power + 1)) and power + 1 < len(_BINARY_UNITS):
+        power += 1
+    unit_bytes = 1 << (10 * power)
+    if magnitude % unit_bytes == 0:
+        return f"{sign}{magnitude // unit_bytes} {_BINARY_UNITS[power]}"
+    quantity = magnitude / unit_bytes
+    decimals = 2 if quantity < 10 else 1 if quantity < 1000 else 0
+    text = f"{quantity:.{decimals}f}"
+    if text == "1024" and power + 1 < len(_BINARY_UNITS):
+        # 1,048,575 bytes are 1023.999 KiB: the rounded text belongs to the next unit.
+        return f"{sign}1.00 {_BINARY_UNITS[power + 1]}"
+    return f"{sign}{text} {_BINARY_UNITS[power]}"
+
+
+def parse_bytes(text: str) -> int:
+    """Read a size such as `32GiB`, `1.5 MB` or `4096`; MB is 10^6, MiB is 2^20.
+
+    Raises:
+        UsageError: For a bare `M` or `K`, which means 10^6 to some and 2^20 to others, and for anything else.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{text!r} is not a size: write it like 32GiB, 500MB or 4096")
+    number, unit = match.group(1), match.group(2).lower()
+    if unit in {"k", "m", "g", "t", "p", "e"}:
+        prefix = unit.upper()
+        raise UsageError(f"{text!r} is ambiguous: write {prefix}iB for powers of 1024 or {prefix}B for powers of 1000")
+    factor = _FACTORS.get(unit)
+    if factor is None:
+        raise UsageError(f"{text!r} has no unit that footprint knows: B, KiB, MiB, GiB, TiB, kB, MB, GB, TB")
+    if number.isdigit():
+        return int(number) * factor
+    return round(float(number) * factor)
