@@ -1,0 +1,86 @@
+"""The members of a static library (`.a`): names and bytes, GNU, BSD and thin.
+
+Source: ar(5) of 4.4BSD; binutils 2.40 documentation of ar (thin archives); System V ABI (archive symbol table).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from footprint.elf.image import Buffer
+from footprint.errors import InputError
+
+__all__ = ("Member", "read_members", "starts_like_archive")
+
+_MAGIC: Final = b"!<arch>\n"
+_THIN_MAGIC: Final = b"!<thin>\n"
+_HEADER_BYTES: Final = 60
+_INDEXES: Final = frozenset({"/", "/SYM64/", "__.SYMDEF", "__.SYMDEF SORTED", "__.SYMDEF_64"})
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of an archive.
+
+    Attributes:
+        name: As the archive has it; bytes that are not UTF-8 as surrogates. In a thin archive a path, relative to the
+            archive's folder.
+        data: Its bytes; None in a thin archive, which only names the file.
+    """
+
+    name: str
+    data: Buffer | None
+
+
+def starts_like_archive(data: Buffer) -> bool:
+    """Tell whether a file claims to be a static library."""
+    return bytes(data[:8]) in {_MAGIC, _THIN_MAGIC}
+
+
+def read_members(data: Buffer, file: str) -> Iterator[Member]:
+    """Give the members of an archive in their order, its own indexes left out.
+
+    Raises:
+        InputError: Where a header is damaged or a member reaches beyond the end; what stood before it was given.
+    """
+    is_thin = bytes(data[:8]) == _THIN_MAGIC
+    long_names = b""
+    offset = len(_MAGIC)
+    while offset < len(data):
+        header = bytes(data[offset : offset + _HEADER_BYTES])
+        if len(header) < _HEADER_BYTES or header[58:60] != b"`\n":
+            raise InputError(file, "the header of an archive member is damaged", offset)
+        if not header[48:58].strip().isdigit():
+            raise InputError(file, "the size of an archive member is no number", offset + 48)
+        size_bytes = int(header[48:58])
+        body = offset + _HEADER_BYTES
+        raw_name = header[:16].rstrip()
+        is_inside = not is_thin or raw_name in {b"/", b"//", b"/SYM64/"}
+        if is_inside and body + size_bytes > len(data):
+            raise InputError(file, f"an archive member of {size_bytes} bytes reaches beyond the end", offset)
+        contents = data[body : body + size_bytes] if is_inside else None
+        offset = body + (size_bytes + size_bytes % 2 if is_inside else 0)
+        if raw_name == b"//" and contents is not None:
+            long_names = bytes(contents)
+            continue
+        name, skip_bytes = _name(raw_name, contents, long_names)
+        if name not in _INDEXES:
+            yield Member(name, contents[skip_bytes:] if contents is not None else None)
+
+
+def _name(raw: bytes, contents: Buffer | None, long_names: bytes) -> tuple[str, int]:
+    """Give a member's name, and how many bytes of its contents the name takes (BSD)."""
+    if raw.startswith(b"#1/") and raw[3:].isdigit() and contents is not None:
+        size_bytes = min(int(raw[3:]), len(contents))
+        return _text(bytes(contents[:size_bytes]).rstrip(b"\0")), size_bytes
+    if raw.startswith(b"/") and raw[1:].isdigit():
+        start = int(raw[1:])
+        end = long_names.find(b"\n", start)
+        return _text(long_names[start : end if end >= 0 else len(long_names)].removesuffix(b"/")), 0
+    if raw in {b"/", b"/SYM64/"}:
+        return _text(raw), 0
+    return _text(raw.removesuffix(b"/")), 0
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")

@@ -1,0 +1,350 @@
+"""What the writable memory of an ELF file holds, section by section, and what no symbol explains.
+
+Every byte of a section has one owner: a variable, or a remainder with its cause. The sums are conserved by
+construction (`footprint.partition`). Thread-local sections are accounted in their own space: their addresses overlap
+those of what follows them, and their symbols are offsets.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from typing import Final
+
+from footprint.elf.image import PT_GNU_RELRO, PT_TLS, SHT_NOBITS, Buffer, Image, Section
+from footprint.elf.symbols import (
+    STB_GLOBAL,
+    STB_GNU_UNIQUE,
+    STB_WEAK,
+    STT_FUNC,
+    STT_TLS,
+    Symbol,
+    read_variables,
+)
+from footprint.partition import Claim, Gap, Overlap, Partition, Piece, partition
+
+__all__ = ("Cause", "Contents", "Kind", "Residue", "SectionContents", "Variable", "read_contents")
+
+SHT_PROGBITS: Final = 1
+SHT_DYNAMIC: Final = 6
+SHT_INIT_ARRAY: Final = 14
+SHT_FINI_ARRAY: Final = 15
+SHT_PREINIT_ARRAY: Final = 16
+
+_LINKER_TABLE_TYPES: Final = frozenset({SHT_DYNAMIC, SHT_INIT_ARRAY, SHT_FINI_ARRAY, SHT_PREINIT_ARRAY})
+_LINKER_TABLE_NAMES: Final = (".got", ".ctors", ".dtors", ".jcr", ".plt", ".tm_clone_table", ".dynamic", ".opd")
+# Marks that linkers set at the borders of sections: they name a place, not a variable.
+_MARKS: Final = frozenset(
+    {
+        *("__bss_start", "__bss_start__", "__bss_end__", "_bss_end__", "_edata", "edata", "_end", "end", "__end__"),
+        *("_DYNAMIC", "_GLOBAL_OFFSET_TABLE_", "__TMC_END__", "__data_start", "data_start", "_fdata", "__RELRO_END__"),
+        *("__init_array_start", "__init_array_end", "__fini_array_start", "__fini_array_end"),
+        *("__preinit_array_start", "__preinit_array_end", "_TLS_MODULE_BASE_"),
+    }
+)
+
+
+class Kind(StrEnum):
+    """Of which kind the memory of a section is, by what makes it private."""
+
+    DATA = "data"
+    """Writable, its first contents in the file: private from the first write."""
+    BSS = "bss"
+    """Writable, zero at first: private from the first write."""
+    RELRO = "relro"
+    """Written by the loader, then made read-only: private although it shows as `r--`."""
+    TLS = "tls"
+    """Copied for each thread."""
+
+
+class Cause(StrEnum):
+    """Why no variable owns a range."""
+
+    PADDING = "padding"
+    """Zero bytes, or bytes without contents, that align what follows; assumed, as no file says so."""
+    UNSIZED = "symbol without size"
+    """A symbol starts here, and nothing says how far it reaches; assumed up to the next one."""
+    LINKER_TABLE = "linker table"
+    """The global offset table, constructor lists, the dynamic section: made by the linker, without symbols."""
+    STRIPPED = "no symbol: stripped"
+    """The file has no .symtab, and .dynsym names only what is exported."""
+    NO_SYMBOL = "no symbol"
+    """The file has a .symtab, and nothing in it lies here: compilers drop the names of literals and local labels."""
+    NO_SECTIONS = "no section headers"
+    """Only the program headers tell that the memory is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A range of a section that a symbol names.
+
+    Attributes:
+        name: The linker name. Of several at one place and size the global one, then the shortest.
+        aliases: The other names of the same bytes.
+        offset: Where it starts in its section, in bytes.
+        size_bytes: As the symbol says; 0 where it does not say.
+        binding: STB_*.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    offset: int
+    size_bytes: int
+    binding: int
+
+
+@dataclass(frozen=True, slots=True)
+class Residue:
+    """The owner of a range that no variable owns.
+
+    Attributes:
+        cause: Why.
+        detail: The linker name of the symbol without size, else "".
+    """
+
+    cause: Cause
+    detail: str = ""
+
+    @property
+    def label(self) -> str:
+        """Give the text that stands where a symbol's name would, in brackets so that nobody takes it for one."""
+        return f"[{self.cause}: {self.detail}]" if self.detail else f"[{self.cause}]"
+
+
+@dataclass(frozen=True, slots=True)
+class SectionContents:
+    """One section of writable or thread-local memory, cut among its owners.
+
+    Attributes:
+        section: The header; its index is -1 for what has none (COMMON, segments without sections).
+        kind: What makes the memory private.
+        variables: In the order of the section, with those of size 0 and those inside others.
+        ranges: Every byte of the section with its owner, as offsets in the section.
+    """
+
+    section: Section
+    kind: Kind
+    variables: tuple[Variable, ...]
+    ranges: Partition[Variable | Residue]
+
+    @property
+    def size_bytes(self) -> int:
+        """Give the size of the section in memory."""
+        return self.section.size_bytes
+
+    @property
+    def named_bytes(self) -> int:
+        """Count the bytes that at least one variable names."""
+        return sum(piece.end - piece.start for piece in self.ranges.pieces if isinstance(piece.owner, Variable))
+
+    @property
+    def residue_bytes(self) -> dict[Cause, int]:
+        """Count what no variable names, by cause, the largest first."""
+        totals: dict[Cause, int] = {}
+        for piece in self.ranges.pieces:
+            if isinstance(piece.owner, Residue):
+                totals[piece.owner.cause] = totals.get(piece.owner.cause, 0) + piece.end - piece.start
+        return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
+
+    @property
+    def overlap(self) -> Overlap:
+        """Tell what symbols lost to others that name the same bytes."""
+        return self.ranges.overlap
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the writable memory of a file holds.
+
+    Attributes:
+        file: The file's name.
+        symbols_from: `.symtab`, `.dynsym`, or None where the file names nothing.
+        symbol_count: Entries of that table, functions and all.
+        sections: The writable and thread-local sections in the order of the file; those of size 0 left out.
+        stray_count: Symbols that say they lie in one of them, and do not.
+    """
+
+    file: str
+    symbols_from: str | None
+    symbol_count: int
+    sections: tuple[SectionContents, ...]
+    stray_count: int
+
+
+def read_contents(image: Image) -> Contents:
+    """Read what each writable section of a file holds.
+
+    Raises:
+        InputError: Where the symbol table or a section that must be looked into is damaged.
+    """
+    wanted = {s.index: s for s in image.sections if s.is_in_memory and (s.is_writable or s.is_tls) and s.size_bytes}
+    table = read_variables(image, frozenset(wanted))
+    by_section: dict[int, list[Symbol]] = {index: [] for index in wanted}
+    commons = []
+    for symbol in table.symbols:
+        if symbol.is_common:
+            commons.append(symbol)
+        elif symbol.type != STT_FUNC or wanted[symbol.section_index].name != ".opd":
+            # .opd (PowerPC ELFv1) holds descriptors; its symbols have the size of the code they describe.
+            by_section[symbol.section_index].append(symbol)
+    stripped = table.source != ".symtab"
+    sections, stray_count = [], 0
+    for index, section in wanted.items():
+        base = _base_of_values(image, section)
+        variables, labels, strays = _variables(by_section[index], base, section.size_bytes)
+        stray_count += strays
+        sections.append(_contents(image, section, variables, labels, stripped=stripped))
+    sections.extend(_common_contents(commons))
+    if not image.sections:
+        sections.extend(_segment_contents(image))
+    return Contents(image.file, table.source, table.entry_count, tuple(sections), stray_count)
+
+
+def _base_of_values(image: Image, section: Section) -> tuple[int, int]:
+    """Give what to subtract from st_value to get an offset in the section: for ordinary and for TLS symbols."""
+    if image.is_relocatable:
+        return 0, 0
+    tls = image.segment(PT_TLS)
+    return section.vaddr, section.vaddr - (tls.vaddr if tls else section.vaddr)
+
+
+def _variables(
+    symbols: list[Symbol], base: tuple[int, int], section_bytes: int
+) -> tuple[list[Variable], list[Variable], int]:
+    """Sort the symbols of a section into variables and labels without size; aliases become one variable."""
+    bases = {symbol_type: base[symbol_type == STT_TLS] for symbol_type in range(16)}
+    placed = sorted(
+        (
+            symbol.value - bases[symbol.type],
+            -symbol.size_bytes,
+            _rank(symbol),
+            len(symbol.name),
+            symbol.name,
+            symbol.binding,
+        )
+        for symbol in symbols
+    )
+    variables: list[Variable] = []
+    labels: list[Variable] = []
+    stray_count = 0
+    for (offset, negative_size), group in groupby(placed, key=lambda item: item[:2]):
+        entries = list(group)
+        size_bytes = -negative_size
+        if not 0 <= offset <= section_bytes or (offset == section_bytes and size_bytes):
+            stray_count += len(entries)
+            continue
+        name, binding = entries[0][4:]
+        names = dict.fromkeys(entry[4] for entry in entries)
+        variable = Variable(name, tuple(names)[1:], offset, size_bytes, binding)
+        if size_bytes:
+            variables.append(variable)
+        elif not (names.keys() <= _MARKS or name.startswith(("$", ".L")) or not name):
+            # $d and $x tell a disassembler where data and code begin, nothing more.
+            labels.append(variable)
+    return variables, labels, stray_count
+
+
+def _rank(symbol: Symbol) -> int:
+    """Order aliases: the strong global name first, then the weak, then the local."""
+    if symbol.binding in {STB_GLOBAL, STB_GNU_UNIQUE}:
+        return 0
+    return 1 if symbol.binding == STB_WEAK else 2
+
+
+def _contents(
+    image: Image, section: Section, variables: list[Variable], labels: list[Variable], *, stripped: bool
+) -> SectionContents:
+    explain = _Explain(image, section, labels, stripped=stripped)
+    claims: list[Claim[Variable | Residue]] = [Claim(v.offset, v.offset + v.size_bytes, v) for v in variables]
+    ranges: Partition[Variable | Residue] = partition(0, section.size_bytes, claims, explain)
+    shown = tuple(sorted([*variables, *labels], key=lambda v: v.offset)) if labels else tuple(variables)
+    return SectionContents(section, _kind(image, section), shown, ranges)
+
+
+def _kind(image: Image, section: Section) -> Kind:
+    if section.is_tls:
+        return Kind.TLS
+    relro = image.segment(PT_GNU_RELRO)
+    if relro and relro.vaddr <= section.vaddr < relro.vaddr + relro.memory_bytes and not image.is_relocatable:
+        return Kind.RELRO
+    if image.is_relocatable and section.name.startswith(".data.rel.ro"):
+        return Kind.RELRO
+    return Kind.BSS if section.type == SHT_NOBITS else Kind.DATA
+
+
+class _Explain:
+    """Names the ranges of one section that no variable claims."""
+
+    def __init__(self, image: Image, section: Section, labels: list[Variable], *, stripped: bool) -> None:
+        self._image = image
+        self._section = section
+        self._labels = labels
+        self._places = [label.offset for label in labels]
+        self._rest = Residue(Cause.STRIPPED if stripped else Cause.NO_SYMBOL)
+        is_table = section.type in _LINKER_TABLE_TYPES or section.name.startswith(_LINKER_TABLE_NAMES)
+        self._table = Residue(Cause.LINKER_TABLE) if is_table else None
+        self._bytes: Buffer | None = None
+
+    def __call__(self, gap: Gap[Variable | Residue]) -> Sequence[Piece[Variable | Residue]]:
+        if self._table:
+            return [Piece(gap.start, gap.end, self._table)]
+        first = bisect_left(self._places, gap.start)
+        past = bisect_left(self._places, gap.end)
+        if first == past:
+            return [Piece(gap.start, gap.end, self._plain(gap.start, gap.end))]
+        pieces: list[Piece[Variable | Residue]] = []
+        if self._places[first] > gap.start:
+            pieces.append(Piece(gap.start, self._places[first], self._plain(gap.start, self._places[first])))
+        ends = [*self._places[first + 1 : past], gap.end]
+        for label, end in zip(self._labels[first:past], ends, strict=True):
+            pieces.append(Piece(label.offset, end, Residue(Cause.UNSIZED, label.name)))
+        return pieces
+
+    def _plain(self, start: int, end: int) -> Residue:
+        # Padding brings what follows to a multiple that the section itself is aligned to, and holds nothing.
+        align = min(end & -end, self._section.align) if end < self._section.size_bytes else self._section.align
+        if align > 1 and -start % align == end - start and self._is_zero(start, end):
+            return Residue(Cause.PADDING)
+        return self._rest
+
+    def _is_zero(self, start: int, end: int) -> bool:
+        if not self._section.has_file_bytes:
+            return True
+        if self._bytes is None:
+            self._bytes = self._image.section_bytes(self._section)
+        return not any(self._bytes[start:end])
+
+
+def _common_contents(commons: list[Symbol]) -> list[SectionContents]:
+    """Give the COMMON variables of an object a section of their own, as the linker will."""
+    if not commons:
+        return []
+    variables, offset = [], 0
+    for symbol in sorted(commons, key=lambda symbol: (-symbol.size_bytes, symbol.name)):
+        variables.append(Variable(symbol.name, (), offset, symbol.size_bytes, symbol.binding))
+        offset += symbol.size_bytes
+    return [_bare("COMMON", 0, offset, Kind.BSS, variables)] if offset else []
+
+
+def _segment_contents(image: Image) -> Iterable[SectionContents]:
+    """Give the writable memory of a file without section headers, as far as its segments tell."""
+    for number, segment in enumerate(image.segments):
+        if segment not in image.loads or not segment.is_writable:
+            continue
+        beyond_bytes = segment.memory_bytes - segment.file_bytes
+        if segment.file_bytes:
+            yield _bare(f"[segment {number}]", segment.vaddr, segment.file_bytes, Kind.DATA, [])
+        if beyond_bytes > 0:
+            yield _bare(
+                f"[segment {number} beyond the file]", segment.vaddr + segment.file_bytes, beyond_bytes, Kind.BSS, []
+            )
+
+
+def _bare(name: str, vaddr: int, size_bytes: int, kind: Kind, variables: list[Variable]) -> SectionContents:
+    section = Section(-1, name, SHT_NOBITS if kind is Kind.BSS else SHT_PROGBITS, 3, vaddr, 0, size_bytes, 0, 0, 1, 0)
+    claims: list[Claim[Variable | Residue]] = [Claim(v.offset, v.offset + v.size_bytes, v) for v in variables]
+    ranges: Partition[Variable | Residue] = partition(
+        0, size_bytes, claims, lambda gap: [Piece(gap.start, gap.end, Residue(Cause.NO_SECTIONS))]
+    )
+    return SectionContents(section, kind, tuple(variables), ranges)

@@ -1,0 +1,333 @@
+"""One ELF file: its header, segments and sections, read with the standard library and bounds-checked.
+
+Both classes and both byte orders share one code path, chosen by a table of formats. Program headers decide what is
+memory; section headers only name it.
+
+Source: System V ABI, chapters 4 and 5 (ELF-64 object file format 1.5; gABI draft of 2013 for extension numbering).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from footprint.errors import InputError, UnsupportedError
+
+__all__ = ("Buffer", "Image", "Section", "Segment", "read_image", "starts_like_elf")
+
+MAGIC: Final = b"\x7fELF"
+
+ET_REL: Final = 1
+ET_EXEC: Final = 2
+PT_LOAD: Final = 1
+PT_DYNAMIC: Final = 2
+PT_INTERP: Final = 3
+PT_NOTE: Final = 4
+PT_TLS: Final = 7
+PT_GNU_RELRO: Final = 0x6474E552
+PF_X: Final = 1
+PF_W: Final = 2
+
+SHT_NULL: Final = 0
+SHT_SYMTAB: Final = 2
+SHT_STRTAB: Final = 3
+SHT_NOTE: Final = 7
+SHT_NOBITS: Final = 8
+SHT_DYNSYM: Final = 11
+SHT_SYMTAB_SHNDX: Final = 18
+SHF_WRITE: Final = 1
+SHF_ALLOC: Final = 2
+SHF_EXECINSTR: Final = 4
+SHF_TLS: Final = 0x400
+
+_PN_XNUM: Final = 0xFFFF
+_SHN_XINDEX: Final = 0xFFFF
+# More sections than this cannot be named apart by any linker; a larger claim is damage.
+_MOST_HEADERS: Final = 1 << 24
+
+Buffer = bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A program header. `file_bytes` is p_filesz, `memory_bytes` p_memsz."""
+
+    type: int
+    flags: int
+    offset: int
+    vaddr: int
+    file_bytes: int
+    memory_bytes: int
+    align: int
+
+    @property
+    def is_writable(self) -> bool:
+        """Tell whether the loader maps it writable (PF_W)."""
+        return bool(self.flags & PF_W)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section header; `name` is shown, never used to decide what is memory."""
+
+    index: int
+    name: str
+    type: int
+    flags: int
+    vaddr: int
+    offset: int
+    size_bytes: int
+    link: int
+    info: int
+    align: int
+    entry_bytes: int
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Tell whether it is part of the process (SHF_ALLOC)."""
+        return bool(self.flags & SHF_ALLOC)
+
+    @property
+    def is_writable(self) -> bool:
+        """Tell whether it is writable memory (SHF_ALLOC and SHF_WRITE)."""
+        return self.flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC | SHF_WRITE
+
+    @property
+    def is_tls(self) -> bool:
+        """Tell whether it is the template of each thread's block, and so no address of the process."""
+        return bool(self.flags & SHF_TLS)
+
+    @property
+    def has_file_bytes(self) -> bool:
+        """Tell whether its bytes stand in the file; .bss and .tbss have none."""
+        return self.type not in {SHT_NOBITS, SHT_NULL}
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The on-disk structures of one class and byte order."""
+
+    header: Struct
+    segment: Struct
+    section: Struct
+    symbol: Struct
+    word: Struct
+
+
+def _layouts() -> dict[tuple[int, int], _Layout]:
+    layouts = {}
+    for data, order in ((1, "<"), (2, ">")):
+        layouts[1, data] = _Layout(
+            Struct(order + "16xHHIIIIIHHHHHH"),
+            Struct(order + "IIIIIIII"),
+            Struct(order + "IIIIIIIIII"),
+            Struct(order + "IIIBBH"),
+            Struct(order + "I"),
+        )
+        layouts[2, data] = _Layout(
+            Struct(order + "16xHHIQQQIHHHHHH"),
+            Struct(order + "IIQQQQQQ"),
+            Struct(order + "IIQQQQIIQQ"),
+            Struct(order + "IBBHQQ"),
+            Struct(order + "I"),
+        )
+    return layouts
+
+
+_LAYOUTS: Final = _layouts()
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One ELF file, as far as its headers tell. The bytes stay where they are: `data` is a view of the file.
+
+    Attributes:
+        file: The name to show, such as the path; `libz.a(inflate.o)` for a member of an archive.
+        data: The whole file.
+        is_64: Whether it is of class ELFCLASS64.
+        is_little: Whether it is little-endian.
+        type: e_type; 1 is a relocatable object, 2 a fixed program, 3 a shared object or PIE.
+        machine: e_machine.
+        segments: All program headers in file order.
+        sections: All section headers in file order, the null section included.
+    """
+
+    file: str
+    data: Buffer
+    is_64: bool
+    is_little: bool
+    type: int
+    machine: int
+    segments: tuple[Segment, ...]
+    sections: tuple[Section, ...]
+    _layout: _Layout
+
+    @property
+    def is_relocatable(self) -> bool:
+        """Tell whether it is an object file that was not linked yet: its sections have no addresses."""
+        return self.type == ET_REL
+
+    @property
+    def loads(self) -> tuple[Segment, ...]:
+        """Give the segments that the loader maps, in the order of the file, which the ABI has ascending."""
+        return tuple(segment for segment in self.segments if segment.type == PT_LOAD)
+
+    def segment(self, segment_type: int) -> Segment | None:
+        """Give the first program header of a type, or None."""
+        return next((segment for segment in self.segments if segment.type == segment_type), None)
+
+    def bytes_at(self, offset: int, size_bytes: int, what: str) -> Buffer:
+        """Give a part of the file.
+
+        Raises:
+            InputError: Where it reaches beyond the end of the file.
+        """
+        if offset + size_bytes > len(self.data):
+            raise InputError(self.file, f"{what} of {size_bytes} bytes reaches beyond the end of the file", offset)
+        return self.data[offset : offset + size_bytes]
+
+    def section_bytes(self, section: Section) -> Buffer:
+        """Give the bytes of a section; nothing for one that has none in the file (.bss).
+
+        Raises:
+            InputError: Where the section reaches beyond the end of the file.
+        """
+        if not section.has_file_bytes:
+            return b""
+        return self.bytes_at(section.offset, section.size_bytes, f"section {section.index}")
+
+    @property
+    def symbol_section_offset(self) -> int:
+        """Give where in a symbol table entry the low byte of st_shndx stands."""
+        return (6 if self.is_64 else 14) + (not self.is_little)
+
+    def symbol_at(self, table: Buffer, index: int) -> tuple[int, int, int, int, int, int]:
+        """Give one symbol as (st_name, st_info, st_other, st_shndx, st_value, st_size)."""
+        fields = self._layout.symbol.unpack_from(table, index * self._layout.symbol.size)
+        if self.is_64:
+            return fields
+        name, value, size_bytes, info, other, section_index = fields
+        return name, info, other, section_index, value, size_bytes
+
+    @property
+    def symbol_bytes(self) -> int:
+        """Give the size of one symbol table entry."""
+        return self._layout.symbol.size
+
+    def words(self, table: Buffer) -> Iterator[tuple[int]]:
+        """Give the 32-bit words of a table, such as SHT_SYMTAB_SHNDX."""
+        return self._layout.word.iter_unpack(table)
+
+
+def starts_like_elf(data: Buffer) -> bool:
+    """Tell whether a file claims to be ELF."""
+    return bytes(data[:4]) == MAGIC
+
+
+def read_image(data: Buffer, file: str) -> Image:
+    """Read the headers of one ELF file.
+
+    Args:
+        data: The whole file, typically a view of a memory map of it.
+        file: The name to use in messages.
+
+    Raises:
+        InputError: Where the file is no ELF file, is cut, or its headers contradict it.
+        UnsupportedError: For a class, byte order or version that the ABI does not define.
+    """
+    if len(data) < 16 or not starts_like_elf(data):
+        raise InputError(file, "not an ELF file: it does not start with 7f 45 4c 46" if data else "the file is empty")
+    layout = _LAYOUTS.get((data[4], data[5]))
+    if layout is None:
+        raise UnsupportedError(file, f"ELF class {data[4]} with byte order {data[5]} is not defined", 4)
+    if data[6] != 1:
+        raise UnsupportedError(file, f"ELF version {data[6]} is not defined", 6)
+    if len(data) < layout.header.size:
+        raise InputError(file, f"the file is cut: its header needs {layout.header.size} bytes", len(data))
+    is_64 = data[4] == 2
+    (
+        file_type,
+        machine,
+        _version,
+        _entry,
+        segments_offset,
+        sections_offset,
+        _flags,
+        _header_bytes,
+        segment_bytes,
+        segment_count,
+        section_bytes,
+        section_count,
+        names_index,
+    ) = layout.header.unpack_from(data)
+    raw_sections: list[tuple[int, ...]] = []
+    if sections_offset:
+        first = _table(data, file, "section header", sections_offset, 1, section_bytes, layout.section)[0]
+        # Extension numbering: counts that do not fit 16 bits stand in the null section.
+        section_count = section_count or first[5]
+        if names_index == _SHN_XINDEX:
+            names_index = first[6]
+        if segment_count == _PN_XNUM:
+            segment_count = first[7]
+        raw_sections = _table(
+            data, file, "section header", sections_offset, section_count, section_bytes, layout.section
+        )
+    elif section_count:
+        raise InputError(file, f"e_shnum is {section_count}, but e_shoff is 0", layout.header.size - 4)
+    raw_segments = (
+        _table(data, file, "program header", segments_offset, segment_count, segment_bytes, layout.segment)
+        if segment_count
+        else []
+    )
+    segments = tuple(_segment(fields, is_64=is_64) for fields in raw_segments)
+    sections = _named(data, file, raw_sections, names_index)
+    return Image(file, data, is_64, data[5] == 1, file_type, machine, segments, sections, layout)
+
+
+def _table(
+    data: Buffer, file: str, what: str, offset: int, count: int, entry_bytes: int, entry: Struct
+) -> list[tuple[int, ...]]:
+    """Read a header table; its entries may be longer than we know, never shorter."""
+    if entry_bytes < entry.size:
+        raise InputError(file, f"a {what} of {entry_bytes} bytes is shorter than {entry.size}", offset)
+    if count > _MOST_HEADERS or offset + count * entry_bytes > len(data):
+        raise InputError(file, f"{count} {what}s reach beyond the end of the file", offset)
+    if entry_bytes == entry.size:
+        return list(entry.iter_unpack(data[offset : offset + count * entry_bytes]))
+    return [entry.unpack_from(data, offset + index * entry_bytes) for index in range(count)]
+
+
+def _segment(fields: tuple[int, ...], *, is_64: bool) -> Segment:
+    if is_64:
+        segment_type, flags, offset, vaddr, _paddr, file_bytes, memory_bytes, align = fields
+    else:
+        segment_type, offset, vaddr, _paddr, file_bytes, memory_bytes, flags, align = fields
+    return Segment(segment_type, flags, offset, vaddr, file_bytes, memory_bytes, align)
+
+
+def _named(data: Buffer, file: str, raw: list[tuple[int, ...]], names_index: int) -> tuple[Section, ...]:
+    """Give the sections with their names, which stand in one of them."""
+    names = b""
+    if raw and names_index:
+        if names_index >= len(raw):
+            raise InputError(file, f"the section of names is number {names_index} of {len(raw)}", 0)
+        offset, size_bytes = raw[names_index][4:6]
+        if raw[names_index][1] != SHT_NOBITS:
+            if offset + size_bytes > len(data):
+                raise InputError(file, "the section of names reaches beyond the end of the file", offset)
+            names = bytes(data[offset : offset + size_bytes])
+    return tuple(
+        Section(index, _name(names, name), kind, flags, vaddr, offset, size_bytes, link, info, align, entry_bytes)
+        for index, (name, kind, flags, vaddr, offset, size_bytes, link, info, align, entry_bytes) in enumerate(raw)
+    )
+
+
+# No linker writes a longer one; the cap keeps a table of names without an end from being copied once per section.
+_LONGEST_SECTION_NAME: Final = 4096
+
+
+def _name(names: bytes, start: int) -> str:
+    if start >= len(names):
+        return ""
+    end = names.find(b"\0", start, start + _LONGEST_SECTION_NAME)
+    return names[start : end if end >= 0 else start + _LONGEST_SECTION_NAME].decode("utf-8", "surrogateescape")

@@ -1,0 +1,170 @@
+"""The symbols of one ELF file: names for addresses, and nothing about what those addresses cost.
+
+`.symtab` is read where it is there, else `.dynsym`. Functions, files and sections are passed over quickly: a program of
+100,000 symbols has a few thousand variables, and only those are decoded.
+
+Source: System V ABI, chapter 4 (Symbol Table); Thread-Local Storage 0.21 for what st_value means in STT_TLS.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from footprint.elf.image import SHT_DYNSYM, SHT_SYMTAB, SHT_SYMTAB_SHNDX, Buffer, Image, Section
+from footprint.errors import InputError
+
+__all__ = ("COMMON_SECTIONS", "Symbol", "SymbolTable", "read_variables")
+
+STT_NOTYPE: Final = 0
+STT_OBJECT: Final = 1
+STT_FUNC: Final = 2
+STT_SECTION: Final = 3
+STT_FILE: Final = 4
+STT_COMMON: Final = 5
+STT_TLS: Final = 6
+
+STB_LOCAL: Final = 0
+STB_GLOBAL: Final = 1
+STB_WEAK: Final = 2
+STB_GNU_UNIQUE: Final = 10
+
+SHN_UNDEF: Final = 0
+SHN_LORESERVE: Final = 0xFF00
+SHN_XINDEX: Final = 0xFFFF
+COMMON_SECTIONS: Final = frozenset({0xFFF2, 0xFF02})  # SHN_COMMON, SHN_X86_64_LCOMMON
+
+# Names share their tails (a linker merges them), but never this much: a damaged or hostile table is refused
+# before its names fill the memory.
+_MOST_NAME_BYTES_PER_TABLE_BYTE: Final = 64
+_LONGEST_NAME: Final = 1 << 20
+_NAME_CHUNK: Final = 128
+
+
+class Symbol(NamedTuple):
+    """One entry of a symbol table that lies in memory.
+
+    Attributes:
+        name: The linker name; bytes that are not UTF-8 as surrogates.
+        value: st_value: a vaddr; for a thread-local the offset in the thread's block; in a relocatable object the
+            offset in its section; for a COMMON symbol its alignment.
+        size_bytes: st_size; 0 where the assembler was not told.
+        type: STT_*.
+        binding: STB_*.
+        section_index: The section it is defined in, extension numbering resolved; an SHN_* for COMMON.
+    """
+
+    name: str
+    value: int
+    size_bytes: int
+    type: int
+    binding: int
+    section_index: int
+
+    @property
+    def is_common(self) -> bool:
+        """Tell whether the linker has still to give it a place (COMMON)."""
+        return self.section_index in COMMON_SECTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolTable:
+    """The variables that the best symbol table of a file names.
+
+    Attributes:
+        source: `.symtab`, `.dynsym`, or None where the file has neither.
+        entry_count: Entries of the table, functions and all.
+        symbols: Those in the sections that were asked for, in the order of the table.
+    """
+
+    source: str | None
+    entry_count: int
+    symbols: tuple[Symbol, ...]
+
+
+def read_variables(image: Image, section_indexes: frozenset[int]) -> SymbolTable:
+    """Read the symbols that lie in the given sections, and COMMON ones; sections and files as symbols are left out.
+
+    Raises:
+        InputError: Where the table is damaged: an entry size that is none, names beyond their table, a cut.
+    """
+    table = next((s for s in image.sections if s.type == SHT_SYMTAB and s.size_bytes), None) or next(
+        (s for s in image.sections if s.type == SHT_DYNSYM and s.size_bytes), None
+    )
+    if table is None:
+        return SymbolTable(None, 0, ())
+    if table.entry_bytes != image.symbol_bytes:
+        cause = f"its symbols are {table.entry_bytes} bytes long, the class has {image.symbol_bytes}"
+        raise InputError(image.file, f"section {table.index}: {cause}", table.offset)
+    if not 0 < table.link < len(image.sections):
+        raise InputError(image.file, f"section {table.index}: sh_link {table.link} is no section", table.offset)
+    raw = image.section_bytes(table)
+    count = len(raw) // image.symbol_bytes
+    entries = raw[: count * image.symbol_bytes]
+    wide = _wide_indexes(image, table)
+    names = _Names(image, image.sections[table.link])
+    wanted = section_indexes | (COMMON_SECTIONS if image.is_relocatable else frozenset()) | {SHN_XINDEX}
+    symbols = []
+    for index in _candidates(image, entries, wanted):
+        name, info, _, section_index, value, size_bytes = image.symbol_at(entries, index)
+        if section_index == SHN_XINDEX:
+            section_index = wide[index] if index < len(wide) else SHN_UNDEF
+            if section_index not in section_indexes:
+                continue
+        elif section_index not in wanted:
+            continue
+        symbol_type = info & 15
+        if symbol_type not in {STT_SECTION, STT_FILE}:
+            symbols.append(Symbol(names.at(name, index), value, size_bytes, symbol_type, info >> 4, section_index))
+    return SymbolTable(".symtab" if table.type == SHT_SYMTAB else ".dynsym", count, tuple(symbols))
+
+
+def _candidates(image: Image, entries: Buffer, wanted: frozenset[int]) -> Iterator[int]:
+    """Give the places of the symbols whose section may be wanted: all of those, and a few others.
+
+    Most symbols are functions. The low bytes of all st_shndx, as one string, pass over them at the speed of a regular
+    expression instead of a loop.
+    """
+    low_bytes = bytes(entries[image.symbol_section_offset :: image.symbol_bytes])
+    pattern = re.compile(b"[" + b"".join(re.escape(bytes([index & 255])) for index in wanted) + b"]", re.DOTALL)
+    return (match.start() for match in pattern.finditer(low_bytes))
+
+
+def _wide_indexes(image: Image, table: Section) -> list[int]:
+    """Give the section numbers of a table whose file has more than 65,279 sections; else nothing."""
+    extension = next((s for s in image.sections if s.type == SHT_SYMTAB_SHNDX and s.link == table.index), None)
+    if extension is None:
+        return []
+    raw = image.section_bytes(extension)
+    return [word for (word,) in image.words(raw[: len(raw) & ~3])]
+
+
+class _Names:
+    """The string table of a symbol table, read a name at a time: most names are never asked for."""
+
+    def __init__(self, image: Image, section: Section) -> None:
+        self._file = image.file
+        self._table: Buffer = image.section_bytes(section)
+        self._offset = section.offset
+        self._left_bytes = len(self._table) * _MOST_NAME_BYTES_PER_TABLE_BYTE
+
+    def at(self, start: int, symbol_index: int) -> str:
+        if start >= len(self._table):
+            if start == 0:
+                return ""
+            raise InputError(
+                self._file, f"the name of symbol {symbol_index} lies outside its string table", self._offset
+            )
+        size_bytes = _NAME_CHUNK
+        while True:
+            chunk = bytes(self._table[start : start + size_bytes])
+            end = chunk.find(0)
+            if end >= 0:
+                break
+            if len(chunk) < size_bytes or size_bytes >= _LONGEST_NAME:
+                raise InputError(self._file, f"the name of symbol {symbol_index} has no end", self._offset + start)
+            size_bytes *= 4
+        self._left_bytes -= end
+        if self._left_bytes < 0:
+            raise InputError(self._file, "the names of the symbols overlap beyond reason", self._offset)
+        return chunk[:end].decode("utf-8", "surrogateescape")
