@@ -1,0 +1,23 @@
+"""What the kernel says of a process: mappings, counters, and the texts that people save of them."""
+
+from footprint.process.mapped_files import MappedFile, open_mapped_file
+from footprint.process.mappings import Counters, Mapping, MemoryMap, parse_maps, parse_rollup
+from footprint.process.pmap import parse_pmap
+from footprint.process.snapshot import Snapshot, looks_like_memory_text, read_process, read_texts
+from footprint.process.status import Status
+
+__all__ = (
+    "Counters",
+    "MappedFile",
+    "Mapping",
+    "MemoryMap",
+    "Snapshot",
+    "Status",
+    "looks_like_memory_text",
+    "open_mapped_file",
+    "parse_maps",
+    "parse_pmap",
+    "parse_rollup",
+    "read_process",
+    "read_texts",
+)

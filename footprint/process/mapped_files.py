@@ -1,0 +1,74 @@
+"""The file behind a mapping: the very one, not another that has its path by now."""
+
+import os
+import stat
+from dataclasses import dataclass
+
+from footprint.errors import FootprintError, Note
+from footprint.files import map_descriptor
+from footprint.process.mappings import Mapping
+
+__all__ = ("DELETED", "MappedFile", "open_mapped_file")
+
+DELETED = " (deleted)"
+
+
+@dataclass(frozen=True, slots=True)
+class MappedFile:
+    """The bytes of a mapped file.
+
+    Attributes:
+        data: A view of the whole file.
+        found_by: `path`, `exe` (`/proc/PID/exe`) or `map_files` (`/proc/PID/map_files`, for files without a path).
+    """
+
+    data: bytes | memoryview
+    found_by: str
+
+
+def open_mapped_file(mapping: Mapping, pid: int | None) -> MappedFile | Note:
+    """Open the file of a mapping; a note says why it cannot be had.
+
+    Args:
+        mapping: A mapping with an inode.
+        pid: The live process that it belongs to, whose root and whose deleted files are looked into; None for a saved
+            text, whose paths are believed only where the inode on this machine is the same.
+    """
+    path = mapping.name
+    candidates = [("path", f"/proc/{pid}/root{path}" if pid else path)]
+    if pid:
+        candidates.append(("exe", f"/proc/{pid}/exe"))
+        candidates.append(("map_files", f"/proc/{pid}/map_files/{mapping.start_addr:x}-{mapping.end_addr:x}"))
+    causes = []
+    for found_by, candidate in candidates:
+        if found_by == "path" and path.endswith(DELETED) and pid:
+            causes.append("it was deleted")
+            continue
+        data = _open_if_same(candidate, mapping)
+        if isinstance(data, str):
+            causes.append(data)
+        else:
+            return MappedFile(data, found_by)
+    detail = f"its file cannot be had ({causes[0]}): symbols and sections are not told apart"
+    return Note("file-not-found", path, detail)
+
+
+def _open_if_same(path: str, mapping: Mapping) -> bytes | memoryview | str:
+    """Open a file if it is the one that is mapped; else say what is in the way."""
+    try:
+        # Asked before it is opened: opening a device or a pipe may block, or do something.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return "it is no regular file"
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except (OSError, ValueError) as error:
+        return (error.strerror if isinstance(error, OSError) else None) or str(error)
+    try:
+        # The device is not compared: on btrfs and overlayfs the kernel's differs from what stat tells.
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_ino != mapping.inode:
+            return "another file has its path now"
+        return map_descriptor(descriptor, path)
+    except (OSError, ValueError, FootprintError) as error:
+        return str(error)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,355 @@
+"""The memory map of one process, as the kernel's texts tell it: maps, smaps and smaps_rollup.
+
+Bytes in, frozen facts out; nothing here opens a file. Every kernel since 2.6.14 is read, and keys, flags and lines that
+no kernel had when this was written are kept.
+
+Source: fs/proc/task_mmu.c of Linux 2.6.14 to 6.18; Documentation/filesystems/proc.rst.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from footprint.errors import InputError, Note
+
+__all__ = ("Counters", "Mapping", "MemoryMap", "looks_like_maps", "parse_maps", "parse_rollup")
+
+
+class Counters(NamedTuple):
+    """The counters of one mapping, in bytes, under the kernel's own names (`Rss`, `Private_Dirty`, ...).
+
+    All mappings of a text share one `keys`, so that a counter costs one slot. A counter that the text does not have is
+    None, never 0.
+
+    Attributes:
+        keys: The place of each counter in `values`, in the order of the text.
+        values: Bytes; for a key without unit (`THPeligible`, `ProtectionKey`) the bare number.
+    """
+
+    keys: dict[str, int]
+    values: tuple[int, ...]
+
+    def get(self, key: str) -> int | None:
+        """Give one counter, or None where the text does not have it."""
+        place = self.keys.get(key)
+        return None if place is None else self.values[place]
+
+
+NO_COUNTERS = Counters({}, ())
+
+
+class Mapping(NamedTuple):
+    """One mapping (VMA) of a process. The address range is half-open.
+
+    Attributes:
+        start_addr: First address of the mapping.
+        end_addr: First address behind it.
+        permissions: Four letters as in maps: `rw-p`; `s` in the last place where it is shared.
+        offset: Where in the file the mapping starts, in bytes; None where the text does not tell.
+        device: `major:minor` in hex as printed; None where the text does not tell.
+        inode: Inode number; 0 for anonymous memory, None where the text does not tell.
+        name: The name column verbatim (bytes that are not UTF-8 as surrogates), "" for a nameless mapping.
+        counters: What the kernel counted in it.
+        vm_flags: The two-letter codes of `VmFlags`, separated by spaces; None where the text has none.
+        unknown_lines: Lines of the block in no known shape, as they stand.
+    """
+
+    start_addr: int
+    end_addr: int
+    permissions: str
+    offset: int | None = None
+    device: str | None = None
+    inode: int | None = None
+    name: str = ""
+    counters: Counters = NO_COUNTERS
+    vm_flags: str | None = None
+    unknown_lines: tuple[str, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Give the virtual size."""
+        return self.end_addr - self.start_addr
+
+    @property
+    def is_shared(self) -> bool:
+        """Tell whether writes to it are seen by others (MAP_SHARED)."""
+        return self.permissions[3] == "s"
+
+    @property
+    def is_mapped_writable(self) -> bool:
+        """Tell whether it counts into pmap's `writeable/private`: writable now, and private."""
+        return self.permissions[1] == "w" and self.permissions[3] == "p"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMap:
+    """All mappings of one process at one moment, from one text.
+
+    Attributes:
+        dialect: Which text it was: `maps`, `smaps`, `pmap`, `pmap -d`, `pmap -x`, `pmap -X`, `toybox pmap`, ...
+        mappings: In the order of the text, which is the order of addresses.
+        pid: The process, where the text tells.
+        command: Its command line or name as the text shows it.
+        footer: What the text itself says at its end, in bytes, under the names of its columns; else empty.
+        has_full_names: Whether names are whole paths; pmap prints only their last part.
+        notes: What was odd about the text.
+    """
+
+    dialect: str
+    mappings: tuple[Mapping, ...]
+    pid: int | None = None
+    command: str | None = None
+    footer: dict[str, int] = field(default_factory=dict)
+    has_full_names: bool = True
+    notes: tuple[Note, ...] = ()
+
+
+_HEADER: Final = (
+    rb"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) "
+    rb"([0-9a-f]{1,8}:[0-9a-f]{1,8}) ([0-9]{1,20})((?: [^\n]*)?)\n"
+)
+_HEADER_LINE: Final = re.compile(_HEADER)
+# Android's kernels name anonymous memory in a line of its own.
+_NAME: Final = rb"(?:Name:[ \t]+([^\n]*)\n)?"
+_HEADER_LINES: Final = re.compile(_HEADER + _NAME)
+_KEY_LINE: Final = re.compile(rb"([A-Za-z_][A-Za-z0-9_()]{0,63}):[ \t]+([0-9]{1,20}(?: kB)?)[ \t]*\n")
+_FLAGS_LINE: Final = re.compile(rb"VmFlags:([^\n]*)\n")
+# A block ends where the next header begins; keys start with a capital letter, headers with a hex digit.
+_BLOCK_END: Final = rb"(?=[0-9a-f]|\Z)"
+# Each kernel prints one or two sets of keys; a text with more of them is read line by line.
+_MOST_SHAPES: Final = 16
+_CHUNK_BYTES: Final = 1 << 20
+
+
+def looks_like_maps(text: bytes) -> bool:
+    """Tell whether a text is maps or smaps, by the first header line within its first lines."""
+    return any(_HEADER_LINE.match(line + b"\n") for line in text[:4096].split(b"\n")[:5])
+
+
+def parse_maps(text: bytes | Iterable[bytes], source: str) -> MemoryMap:
+    """Read `maps` or `smaps`, of any kernel since 2.6.14; also `smaps_rollup`, as its one mapping.
+
+    Args:
+        text: The text, or the pieces in which it was read: a large one need not stand in memory at once.
+        source: The name to use in messages.
+
+    Returns:
+        Its mappings; none for an empty text, which is what kernel threads and zombies have.
+
+    Raises:
+        InputError: Where no line is a mapping, though there is text.
+    """
+    reader = _Reader(source)
+    for block in _whole_blocks(_chunks(text)):
+        reader.read(block)
+    return reader.finish()
+
+
+def parse_rollup(text: bytes, source: str) -> Counters | None:
+    """Read `smaps_rollup`: the sums of all mappings; None where the process has no memory.
+
+    Raises:
+        InputError: Where it is some other text.
+    """
+    mappings = parse_maps(text, source).mappings
+    return mappings[0].counters if mappings else None
+
+
+def _chunks(text: bytes | Iterable[bytes]) -> Iterator[bytes]:
+    if not isinstance(text, bytes):
+        yield from text
+        return
+    for start in range(0, len(text), _CHUNK_BYTES):
+        yield text[start : start + _CHUNK_BYTES]
+
+
+def _whole_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Cut the stream so that no block of a mapping is torn: each part ends where a header line begins."""
+    carry: list[bytes] = []
+    for chunk in chunks:
+        cut = _last_header(chunk)
+        if cut > 0:
+            yield b"".join([*carry, chunk[:cut]])
+            carry = [chunk[cut:]]
+        else:
+            carry.append(chunk)
+    yield b"".join(carry)
+
+
+def _last_header(chunk: bytes) -> int:
+    """Find where the last header line that is surely one begins, or 0."""
+    # Half a block is below 1 KiB; names may be long, and a missed header only makes the part larger.
+    for start in (max(0, len(chunk) - 16384), 0):
+        at = chunk.rfind(b"\n", start)
+        while at > 0:
+            previous = chunk.rfind(b"\n", start, at)
+            if previous >= 0 and _HEADER_LINE.match(chunk, previous + 1):
+                return previous + 1
+            at = previous
+    return 0
+
+
+class _Shape:
+    """The keys of a block in their order, and the pattern that reads such a block at once."""
+
+    def __init__(self, keys: tuple[bytes, ...], *, has_flags: bool) -> None:
+        self.keys = {key.decode("ascii"): place for place, key in enumerate(keys)}
+        lines = [re.escape(key) + rb":[ \t]+([0-9]{1,20}(?: kB)?)\n" for key in keys]
+        flags = rb"VmFlags:([^\n]*)\n" if has_flags else b""
+        self.has_flags = has_flags
+        self.match = re.compile(_HEADER + _NAME + b"".join(lines) + flags + _BLOCK_END).match
+
+
+class _Amounts(dict[bytes, int]):
+    """Bytes of each amount as printed. Most amounts of a text are alike: each is read once, and kept once."""
+
+    def __missing__(self, text: bytes) -> int:
+        amount = int(text[:-3]) * 1024 if text.endswith(b" kB") else int(text)
+        if len(self) < 1 << 16:
+            self[text] = amount
+        return amount
+
+
+class _Texts(dict[bytes, str]):
+    """Texts of names, devices, permissions and flags, each kept once."""
+
+    def __missing__(self, raw: bytes) -> str:
+        text = self[raw] = raw.decode("utf-8", "surrogateescape")
+        return text
+
+
+class _Reader:
+    """Reads whole blocks, one after the other, and keeps what it learned of their shape."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._mappings: list[Mapping] = []
+        self._notes: list[Note] = []
+        self._stray_lines: list[bytes] = []
+        self._shapes: list[_Shape] = [_Shape((), has_flags=False)]
+        self._amounts = _Amounts()
+        self._texts = _Texts()
+        self._descends_at: int | None = None
+        self._is_cut = False
+
+    def read(self, text: bytes) -> None:
+        if text and not text.endswith(b"\n"):
+            # Only the last part can end so. A key without its unit may have lost digits; a name may have lost its end.
+            self._is_cut = True
+            text += b"\n"
+        position = 0
+        shape = self._shapes[-1]
+        while position < len(text):
+            block = shape.match(text, position)
+            if block is None:
+                other = next((s for s in self._shapes if s.match(text, position)), None)
+                if other is None:
+                    position = self._read_slowly(text, position)
+                    shape = self._shapes[-1]
+                else:
+                    shape = other
+                continue
+            fields = block.groups()
+            counters = Counters(shape.keys, tuple(map(self._amounts.__getitem__, fields[8 : 8 + len(shape.keys)])))
+            flags = self._texts[fields[-1].strip()] if shape.has_flags else None
+            self._add(fields, counters, flags, ())
+            position = block.end()
+
+    def _read_slowly(self, text: bytes, position: int) -> int:
+        """Read one block, or one line that belongs to none, in whatever shape it is; give where the next begins."""
+        header = _HEADER_LINES.match(text, position)
+        if header is None:
+            end = text.index(b"\n", position) + 1
+            self._stray_lines.append(text[position : end - 1])
+            return end
+        position = header.end()
+        amounts: dict[bytes, int] = {}
+        flags = None
+        unknown: list[bytes] = []
+        while position < len(text) and not _HEADER_LINE.match(text, position):
+            key_line = _KEY_LINE.match(text, position)
+            flags_line = _FLAGS_LINE.match(text, position)
+            end = text.index(b"\n", position) + 1
+            is_torn = self._is_cut and end == len(text) and not text.endswith(b" kB\n") and not flags_line
+            if key_line and key_line[1] not in amounts and not is_torn:
+                amounts[key_line[1]] = self._amounts[key_line[2]]
+            elif flags_line and flags is None:
+                flags = self._texts[flags_line[1].strip()]
+            else:
+                unknown.append(text[position : end - 1])
+            position = end
+        shape = _Shape(tuple(amounts), has_flags=flags is not None)
+        if not unknown and len(self._shapes) < _MOST_SHAPES:
+            self._shapes.append(shape)
+        lines = tuple(line.decode("utf-8", "surrogateescape") for line in unknown)
+        self._add(header.groups(), Counters(shape.keys, tuple(amounts.values())), flags, lines)
+        return position
+
+    def _add(
+        self, fields: Sequence[bytes], counters: Counters, flags: str | None, unknown_lines: tuple[str, ...]
+    ) -> None:
+        start_addr, end_addr = int(fields[0], 16), int(fields[1], 16)
+        if self._descends_at is None and self._mappings and start_addr < self._mappings[-1].end_addr:
+            self._descends_at = start_addr
+        texts = self._texts
+        # Names never begin with a space, so the pad in front of them may be of any width; their end is kept as it is.
+        name = texts[fields[6].lstrip(b" ") or fields[7] or b""]
+        self._mappings.append(
+            Mapping(
+                start_addr,
+                end_addr,
+                texts[fields[2]],
+                int(fields[3], 16),
+                texts[fields[4]],
+                int(fields[5]),
+                name,
+                counters,
+                flags,
+                unknown_lines,
+            )
+        )
+
+    def finish(self) -> MemoryMap:
+        source = self._source
+        if not self._mappings and self._stray_lines:
+            raise InputError(source, "no line is a mapping as /proc/PID/maps or smaps prints it", 0)
+        has_counters = any(mapping.counters.keys for mapping in self._mappings)
+        if self._stray_lines:
+            first = self._stray_lines[0].decode("utf-8", "surrogateescape")
+            detail = (
+                f"{len(self._stray_lines)} lines before or between mappings have no known shape, kept out: {first!r}"
+            )
+            self._notes.append(Note("maps-unknown-lines", source, detail))
+        unknown = [line for mapping in self._mappings for line in mapping.unknown_lines]
+        if unknown:
+            detail = f"{len(unknown)} lines of mappings have no known shape, kept as they are: {unknown[0]!r}"
+            self._notes.append(Note("maps-unknown-lines", source, detail))
+        if self._is_cut or (has_counters and self._last_is_short()):
+            detail = "the text does not end with a whole mapping: the last one may be cut, and others may be missing"
+            self._notes.append(Note("maps-text-truncated", source, detail))
+        if self._descends_at is not None:
+            detail = f"addresses go back at {self._descends_at:#x}: the texts of several processes, or a damaged one"
+            self._notes.append(Note("maps-not-ascending", source, detail))
+        if has_counters and self._locked_equals_pss():
+            detail = "`Locked` equals `Pss` in mappings that are not locked (Linux 4.14 to 4.17): ignored"
+            self._notes.append(Note("locked-unreliable", source, detail))
+        dialect = "smaps" if has_counters else "maps"
+        return MemoryMap(dialect, tuple(self._mappings), notes=tuple(self._notes))
+
+    def _last_is_short(self) -> bool:
+        """Tell whether the last mapping lacks counters that the one before it has."""
+        if len(self._mappings) < 2:
+            return False
+        before, last = self._mappings[-2:]
+        return len(last.counters.keys) < len(before.counters.keys) or (
+            before.vm_flags is not None and last.vm_flags is None
+        )
+
+    def _locked_equals_pss(self) -> bool:
+        """Tell whether this is the kernel bug that copies Pss into Locked: never so where VmFlags shows no lock."""
+        pairs = [(m.counters.get("Locked"), m.counters.get("Pss"), m.vm_flags) for m in self._mappings]
+        unlocked = [
+            (locked, pss) for locked, pss, flags in pairs if pss and flags is not None and " lo" not in f" {flags}"
+        ]
+        return bool(unlocked) and all(locked == pss for locked, pss in unlocked)

@@ -1,0 +1,219 @@
+"""One process at one moment: read live, or from a text that somebody saved."""
+
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from footprint.errors import AccessError, InputError, Note, UnsupportedError
+from footprint.process.mappings import Counters, MemoryMap, looks_like_maps, parse_maps, parse_rollup
+from footprint.process.pmap import looks_like_pmap, parse_pmap
+from footprint.process.status import Status, parse_status
+
+__all__ = ("Snapshot", "looks_like_memory_text", "read_process", "read_texts")
+
+_CHUNK_BYTES = 1 << 20
+_DEFAULT_PAGE_BYTES = 4096
+_MOST_COMMAND_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is known of a process at one moment.
+
+    Attributes:
+        source: What to call it in messages: `pid 4711`, or the file's name.
+        pid: Its number, where the source tells.
+        is_live: Whether it was read from this machine's /proc now, so that its files can be looked up.
+        command: Its command line, or name.
+        memory: Its mappings.
+        rollup: The kernel's own sums over all mappings, where it gives them (Linux 4.14).
+        status: Threads and page tables, where known.
+        thread_stack_addrs: Stack pointers of the threads beside the main one, where the kernel tells.
+        page_bytes: The size of a page.
+        host: Kernel and machine it was read on; empty for a saved text.
+        notes: What was odd about reading it.
+    """
+
+    source: str
+    pid: int | None
+    is_live: bool
+    command: str
+    memory: MemoryMap
+    rollup: Counters | None
+    status: Status | None
+    thread_stack_addrs: tuple[int, ...]
+    page_bytes: int
+    host: dict[str, str]
+    notes: tuple[Note, ...]
+
+
+def looks_like_memory_text(text: bytes) -> bool:
+    """Tell whether a text is one that `read_texts` reads: maps, smaps, or any pmap output."""
+    return looks_like_maps(text) or looks_like_pmap(text)
+
+
+def read_texts(text: bytes, source: str) -> tuple[Snapshot, ...]:
+    """Read saved `maps`, `smaps` or `pmap` output; one snapshot for each process in it.
+
+    Raises:
+        InputError: Where it is none of these.
+    """
+    maps = parse_pmap(text, source) if not looks_like_maps(text) else (parse_maps(text, source),)
+    return tuple(
+        Snapshot(
+            source=source,
+            pid=memory.pid,
+            is_live=False,
+            command=memory.command or "",
+            memory=memory,
+            rollup=None,
+            status=None,
+            thread_stack_addrs=(),
+            page_bytes=_page_bytes(memory),
+            host={},
+            notes=memory.notes,
+        )
+        for memory in maps
+    )
+
+
+def _page_bytes(memory: MemoryMap) -> int:
+    """Give the smallest page that the text speaks of; kernels before 2.6.29 speak of none."""
+    sizes = {mapping.counters.get("KernelPageSize") for mapping in memory.mappings}
+    return min((size for size in sizes if size), default=_DEFAULT_PAGE_BYTES)
+
+
+def read_process(pid: int) -> Snapshot:
+    """Read a live process.
+
+    The process goes on meanwhile; where its memory changed between two readings of the kernel's, a note says so.
+
+    Raises:
+        AccessError: Where it does not exist, ends while it is read, or may not be read.
+        UnsupportedError: For a kernel thread or a zombie, which have no memory.
+    """
+    source = f"pid {pid}"
+    try:
+        # Everything is read through this one descriptor: should the number go to another process, reading fails.
+        folder = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise AccessError(source, "no such process") from error
+    try:
+        status = parse_status(_read(folder, "status", source))
+        if not status.has_memory:
+            kind = "a zombie" if status.state in {"Z", "X"} else "a kernel thread"
+            raise UnsupportedError(source, f"{status.name} is {kind}: it has no memory of its own")
+        try:
+            memory = parse_maps(_stream(folder, "smaps", source), source)
+        except FileNotFoundError:
+            memory = parse_maps(_stream(folder, "maps", source), source)
+        rollup = _rollup(folder, source)
+        stacks = tuple(_stack_addrs(folder, pid))
+        command = _read(folder, "cmdline", source)[:_MOST_COMMAND_BYTES].rstrip(b"\0").replace(b"\0", b" ")
+        if parse_status(_read(folder, "status", source)).state in {"Z", "X"} or not memory.mappings:
+            raise AccessError(source, "the process ended while it was read")
+    finally:
+        os.close(folder)
+    return Snapshot(
+        source=source,
+        pid=pid,
+        is_live=True,
+        command=command.decode("utf-8", "surrogateescape") or status.name,
+        memory=memory,
+        rollup=rollup,
+        status=status,
+        thread_stack_addrs=stacks,
+        page_bytes=os.sysconf("SC_PAGE_SIZE"),
+        host={"kernel": platform.release(), "machine": platform.machine()},
+        notes=(*memory.notes, *_changes(memory, rollup, source)),
+    )
+
+
+def _stream(folder: int, name: str, source: str) -> Iterator[bytes]:
+    """Give a file of the process in pieces of about 1 MiB: the kernel hands out a page at a time."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+    except FileNotFoundError:
+        if name == "smaps":
+            raise
+        raise AccessError(source, "the process ended while it was read") from None
+    except OSError as error:
+        raise _access_error(error, source) from error
+    try:
+        pieces: list[bytes] = []
+        pieces_bytes = 0
+        while piece := os.read(descriptor, _CHUNK_BYTES):
+            pieces.append(piece)
+            pieces_bytes += len(piece)
+            if pieces_bytes >= _CHUNK_BYTES:
+                yield b"".join(pieces)
+                pieces, pieces_bytes = [], 0
+        yield b"".join(pieces)
+    except OSError as error:
+        raise _access_error(error, source) from error
+    finally:
+        os.close(descriptor)
+
+
+def _read(folder: int, name: str, source: str) -> bytes:
+    return b"".join(_stream(folder, name, source))
+
+
+def _access_error(error: OSError, source: str) -> AccessError:
+    if isinstance(error, PermissionError):
+        cause = "permission denied: reading its memory takes its own user, or root (CAP_SYS_PTRACE)"
+        return AccessError(source, cause)
+    if isinstance(error, ProcessLookupError | FileNotFoundError):
+        return AccessError(source, "the process ended while it was read")
+    return AccessError(source, error.strerror or str(error))
+
+
+def _rollup(folder: int, source: str) -> Counters | None:
+    try:
+        return parse_rollup(_read(folder, "smaps_rollup", source), source)
+    except (AccessError, InputError):
+        # Before Linux 4.14 there is none, and nothing but a cross-check is lost.
+        return None
+
+
+def _stack_addrs(folder: int, pid: int) -> Iterator[int]:
+    """Give the stack pointer of each thread that waits in the kernel; a running one has none to give."""
+    try:
+        task = os.open("task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return
+    try:
+        for thread in os.listdir(task):
+            if thread == str(pid):
+                continue
+            try:
+                descriptor = os.open(f"{thread}/syscall", os.O_RDONLY | os.O_CLOEXEC, dir_fd=task)
+            except OSError:
+                continue
+            try:
+                # number, six arguments, stack pointer, program counter; -1 and these two outside of a call.
+                words = os.read(descriptor, 512).split()
+            except OSError:
+                continue
+            finally:
+                os.close(descriptor)
+            if len(words) in {3, 9}:
+                yield int(words[-2], 16)
+    finally:
+        os.close(task)
+
+
+def _changes(memory: MemoryMap, rollup: Counters | None, source: str) -> list[Note]:
+    """Compare the sums of what was read with the kernel's own, read right after it."""
+    if rollup is None or memory.dialect != "smaps":
+        return []
+    differing = []
+    for key in ("Rss", "Anonymous", "Swap"):
+        then, now = sum(mapping.counters.get(key) or 0 for mapping in memory.mappings), rollup.get(key)
+        if now is not None and then != now:
+            differing.append(f"{key} {then} to {now} bytes")
+    if not differing:
+        return []
+    detail = f"its memory changed while it was read: {', '.join(differing)}; stop it for an exact picture"
+    return [Note("changed-while-read", source, detail)]
