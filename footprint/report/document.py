@@ -1,0 +1,54 @@
+"""What a report says, before anyone decides how it looks: headings, figures, tables, paragraphs."""
+
+from dataclasses import dataclass
+
+__all__ = ("Block", "Document", "Facts", "Heading", "Paragraph", "Table", "Verdict")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What the following is about."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Running text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The line that matters most."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Single figures: a label, the figure, and how it is known. An indented label is a part of the one above it."""
+
+    rows: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under column headings. The last column is text of any length; the others are figures or short words.
+
+    Attributes:
+        columns: The headings.
+        rows: Cells, as many as columns.
+        text_columns: Which columns before the last are words, and so stand at the left.
+        footer: What the rows leave out, or their total; same columns.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text_columns: frozenset[int] = frozenset()
+    footer: tuple[tuple[str, ...], ...] = ()
+
+
+Block = Heading | Paragraph | Verdict | Facts | Table
+Document = tuple[Block, ...]

@@ -1,0 +1,63 @@
+"""A report as text: plain for pipes and files, drawn with rich on a terminal."""
+
+import textwrap
+from typing import Final
+
+from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.report.escape import printable
+
+__all__ = ("draw", "plain")
+
+_WIDTH: Final = 80
+
+
+def plain(document: Document) -> str:
+    """Write a report as plain text. Running text is wrapped at 80 columns; tables are never cut."""
+    lines: list[str] = []
+    for block in document:
+        if lines and isinstance(block, Heading | Verdict):
+            lines.append("")
+        lines.extend(line.rstrip() for line in _lines(block))
+    return "\n".join(lines) + "\n"
+
+
+def _lines(block: Block) -> list[str]:
+    if isinstance(block, Heading):
+        return [printable(block.text)]
+    if isinstance(block, Verdict):
+        return textwrap.wrap(printable(block.text), _WIDTH)
+    if isinstance(block, Paragraph):
+        return textwrap.wrap(
+            printable(block.text), _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        )
+    if isinstance(block, Facts):
+        return _fact_lines(block)
+    return _table_lines(block)
+
+
+def _fact_lines(facts: Facts) -> list[str]:
+    rows = [tuple(map(printable, row)) for row in facts.rows]
+    label_width = max(len(label) for label, _, _ in rows)
+    figure_width = max(len(figure) for _, figure, _ in rows)
+    return [f"  {label:<{label_width}}  {figure:>{figure_width}}  {remark}" for label, figure, remark in rows]
+
+
+def _table_lines(table: Table) -> list[str]:
+    rows = [tuple(map(printable, row)) for row in (table.columns, *table.rows, *table.footer)]
+    last = len(table.columns) - 1
+    widths = [max(len(row[column]) for row in rows) for column in range(last)]
+    lines = []
+    for row in rows:
+        cells = [
+            f"{cell:<{width}}" if column in table.text_columns else f"{cell:>{width}}"
+            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
+        ]
+        lines.append("  " + "  ".join([*cells, row[last]]))
+    return lines
+
+
+def draw(document: Document, width: int, *, has_colour: bool) -> str:
+    """Write a report for a terminal of a width: long names are folded in their column."""
+    from footprint.report.text.terminal import draw as draw_with_rich  # noqa: PLC0415 # a pipe does not pay for rich
+
+    return draw_with_rich(document, width, has_colour=has_colour)
