@@ -1,0 +1,40 @@
+"""`footprint maps`: every mapping of a process with its owner."""
+
+import typer
+
+from footprint import __version__
+from footprint.cli import options
+
+__all__ = ("maps",)
+
+
+def maps(
+    target: options.Target,
+    pid: options.Pid = None,
+    output: options.Output = "-",
+    format_: options.FormatOption = options.Format.TEXT,
+    json: options.Json = False,
+    color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    strict: options.Strict = False,
+) -> None:
+    """List every mapping of a process with its owner and counters.
+
+    \b
+    footprint maps 4711
+    footprint maps smaps.txt --json
+    """
+    from footprint import verbs
+    from footprint.cli.output import emit, emit_document, exit_code
+
+    found = verbs.maps(target, pid=pid)
+    if json or format_ is options.Format.JSON:
+        from footprint.report.json import maps_json
+
+        emit(maps_json(found, __version__), output)
+    else:
+        from footprint.report.views import maps_report
+
+        emit_document(maps_report(found, has_whole_names=verbose), output, color, is_quiet=quiet)
+    raise typer.Exit(exit_code(found.notes, is_strict=strict))

@@ -1,0 +1,68 @@
+"""The options that mean the same with every verb."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+__all__ = (
+    "By",
+    "Color",
+    "ColorOption",
+    "Count",
+    "Format",
+    "FormatOption",
+    "Json",
+    "Memory",
+    "OptionalCount",
+    "Output",
+    "Pid",
+    "Quiet",
+    "Strict",
+    "Target",
+    "Top",
+    "Verbose",
+)
+
+
+class Format(StrEnum):
+    """What an answer is written as."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Color(StrEnum):
+    """When text is drawn with colours."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class By(StrEnum):
+    """What the ledger is grouped by."""
+
+    OWNER = "owner"
+    KIND = "kind"
+    SECTION = "section"
+    SYMBOL = "symbol"
+
+
+Target = Annotated[
+    str, typer.Argument(help="A PID, or a file with maps, smaps or any pmap output; - is standard input.")
+]
+Count = Annotated[int, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes to project to.")]
+OptionalCount = Annotated[int | None, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes.")]
+Memory = Annotated[
+    str | None, typer.Option("--memory", help="Tell how many processes fit into this, such as 32GiB.", metavar="SIZE")
+]
+Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="What to write.")]
+Output = Annotated[str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")]
+Top = Annotated[int, typer.Option("--top", min=0, help="Rows a table; 0 is all.")]
+ColorOption = Annotated[Color, typer.Option("--color", help="Colours and tables drawn for a terminal.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only the last line, which says what matters most.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Whole paths and linker names.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 where notes say that the answer is partial.")]
+Pid = Annotated[int | None, typer.Option("--pid", help="Which process of a text that holds several.")]

@@ -1,0 +1,85 @@
+"""Where answers go: standard output or a file, plain or drawn."""
+
+import contextlib
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+
+from footprint.cli.options import Color
+from footprint.errors import AccessError, Note
+from footprint.report.document import Document, Verdict
+from footprint.report.text import draw, plain
+
+__all__ = ("emit", "emit_document", "exit_code")
+
+EXIT_PARTIAL = 4
+
+
+def exit_code(notes: Sequence[Note], *, is_strict: bool) -> int:
+    """Give the exit code of an answer that has notes."""
+    return EXIT_PARTIAL if is_strict and notes else 0
+
+
+def emit_document(document: Document, output: str, color: Color, *, is_quiet: bool) -> None:
+    """Write a report: drawn for a terminal, plain for everything else."""
+    if is_quiet:
+        document = tuple(block for block in document if isinstance(block, Verdict))
+    is_terminal = output == "-" and sys.stdout.isatty()
+    has_colour = _has_colour(color, os.environ, is_terminal=is_terminal)
+    if not is_quiet and (is_terminal or color is Color.ALWAYS):
+        emit(draw(document, shutil.get_terminal_size().columns, has_colour=has_colour), output)
+    else:
+        emit(plain(document).lstrip("\n"), output)
+
+
+def _has_colour(color: Color, environment: Mapping[str, str], *, is_terminal: bool) -> bool:
+    """Decide on colours: the flag, then NO_COLOR, then FORCE_COLOR, then the terminal."""
+    if color is not Color.AUTO:
+        return color is Color.ALWAYS
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("FORCE_COLOR", "0") not in {"", "0"} or environment.get("CLICOLOR_FORCE", "0") not in {"", "0"}:
+        return True
+    return is_terminal and environment.get("TERM") != "dumb"
+
+
+def emit(text: str, output: str) -> None:
+    """Write text to standard output (`-`), or to a file that is there whole or not at all.
+
+    Raises:
+        AccessError: Where the file cannot be written.
+    """
+    if output == "-":
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.buffer.write(text.encode(encoding, "backslashreplace"))
+        sys.stdout.buffer.flush()
+        return
+    raw = text.encode("utf-8", "backslashreplace")
+    try:
+        if os.path.exists(output) and not stat.S_ISREG(os.stat(output).st_mode):
+            with open(output, "wb") as device:
+                device.write(raw)
+            return
+        _replace(output, raw)
+    except OSError as error:
+        raise AccessError(output, error.strerror or str(error)) from error
+
+
+def _replace(path: str, raw: bytes) -> None:
+    folder = os.path.dirname(os.path.abspath(path))
+    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".footprint-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(raw)
+        # mkstemp makes it readable for its owner only; a report is an ordinary file.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

@@ -1,0 +1,43 @@
+"""`footprint project`: what N processes cost, or how many fit."""
+
+import typer
+
+from footprint import __version__
+from footprint.cli import options
+
+__all__ = ("project",)
+
+
+def project(
+    target: options.Target,
+    count: options.OptionalCount = None,
+    memory: options.Memory = None,
+    pid: options.Pid = None,
+    output: options.Output = "-",
+    format_: options.FormatOption = options.Format.TEXT,
+    json: options.Json = False,
+    color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
+    strict: options.Strict = False,
+) -> None:
+    """Say what N started copies of a process cost, or how many of them fit into some memory.
+
+    \b
+    footprint project 4711 -n 10000
+    footprint project smaps.txt --memory 32GiB
+    """
+    from footprint import verbs
+    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.units import parse_bytes
+
+    memory_bytes = None if memory is None else parse_bytes(memory)
+    found = verbs.project(target, count=count, memory_bytes=memory_bytes, pid=pid)
+    if json or format_ is options.Format.JSON:
+        from footprint.report.json import projection_json
+
+        emit(projection_json(found, __version__), output)
+    else:
+        from footprint.report.views import projection_report
+
+        emit_document(projection_report(found), output, color, is_quiet=quiet)
+    raise typer.Exit(exit_code(found.notes, is_strict=strict))

@@ -1,0 +1,43 @@
+"""`footprint symbols`: what the writable memory of ELF files holds."""
+
+from typing import Annotated
+
+import typer
+
+from footprint import __version__
+from footprint.cli import options
+
+__all__ = ("symbols",)
+
+
+def symbols(
+    files: Annotated[list[str], typer.Argument(help="Programs, libraries, objects (.o) or archives (.a).")],
+    top: options.Top = 20,
+    output: options.Output = "-",
+    format_: options.FormatOption = options.Format.TEXT,
+    json: options.Json = False,
+    color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    strict: options.Strict = False,
+) -> None:
+    """List the variables in writable and thread-local memory, largest first, and what no symbol explains.
+
+    \b
+    footprint symbols /usr/bin/python3
+    footprint symbols --top 0 --json libfoo.so
+    """
+    from footprint import verbs
+    from footprint.cli.output import emit, emit_document, exit_code
+
+    found = verbs.symbols(*files)
+    if json or format_ is options.Format.JSON:
+        from footprint.report.json import symbols_json
+
+        emit(symbols_json(found.files, found.notes, __version__), output)
+    else:
+        from footprint.report.views import symbols_report
+
+        document = symbols_report(found.files, found.notes, top=top, has_linker_names=verbose)
+        emit_document(document, output, color, is_quiet=quiet)
+    raise typer.Exit(exit_code(found.notes, is_strict=strict))

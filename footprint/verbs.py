@@ -1,0 +1,236 @@
+"""The verbs as library calls: they read the inputs, and hand facts to the packages that know what to make of them."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from footprint.audit.audit import Audit, audit_snapshot, mapped_files
+from footprint.audit.layout import FileKey, LoadedObject, OwnedMap, lay_out
+from footprint.elf import (
+    Buffer,
+    Contents,
+    Image,
+    read_contents,
+    read_image,
+    read_members,
+    starts_like_archive,
+    starts_like_elf,
+)
+from footprint.errors import FootprintError, InputError, Note, UsageError
+from footprint.files import open_input
+from footprint.process import (
+    Snapshot,
+    looks_like_memory_text,
+    open_mapped_file,
+    read_process,
+    read_texts,
+)
+
+__all__ = ("FileSymbols", "audit", "maps", "project", "symbols")
+
+# A report of a hundred files that are not there helps nobody: the first ones are named, the rest counted.
+_MOST_FILE_NOTES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FileSymbols:
+    """What the writable memory of some files holds.
+
+    Attributes:
+        files: One entry a file; an archive has one a member.
+        notes: Files or members that could not be read, where others could.
+    """
+
+    files: tuple[Contents, ...]
+    notes: tuple[Note, ...]
+
+
+def audit(target: int | str, *, count: int = 1, memory_bytes: int | None = None, pid: int | None = None) -> Audit:
+    """Audit a process: where its memory goes, and what `count` of it cost.
+
+    Args:
+        target: A PID, or the path of a saved `maps`, `smaps` or `pmap` text (`-` is standard input).
+        count: How many processes to project to.
+        memory_bytes: Project to how many fit into this instead.
+        pid: Which process of a text that holds several.
+
+    Raises:
+        AccessError: Where the process is gone or may not be read, or the file cannot be opened.
+        InputError: Where the text is none of these, or holds no mapping.
+        UsageError: Where the question does not fit the target.
+    """
+    snapshot = _snapshot(target, pid)
+    images, file_notes = _images(snapshot)
+    reader = _ContentsReader()
+    found = audit_snapshot(
+        snapshot,
+        images,
+        reader.contents_of,
+        target=str(target),
+        count=count,
+        memory_bytes=memory_bytes,
+        notes=file_notes,
+    )
+    return replace(found, notes=(*found.notes, *reader.notes)) if reader.notes else found
+
+
+def project(
+    target: int | str, *, count: int | None = None, memory_bytes: int | None = None, pid: int | None = None
+) -> Audit:
+    """Audit a process for its projection: the cost at `count`, or how many fit into `memory_bytes`.
+
+    Raises:
+        UsageError: Where neither or both are given, besides what `audit` raises.
+    """
+    if (count is None) == (memory_bytes is None):
+        raise UsageError("say how many processes (-n), or how much memory they may take (--memory)")
+    return audit(target, count=count or 1, memory_bytes=memory_bytes, pid=pid)
+
+
+def maps(target: int | str, *, pid: int | None = None) -> OwnedMap:
+    """Give the mappings of a process, each with its owner. The arguments and errors are those of `audit`."""
+    snapshot = _snapshot(target, pid)
+    images, notes = _images(snapshot)
+    parts = lay_out(snapshot.memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
+    return OwnedMap(str(target), snapshot.memory, parts, snapshot.pid, snapshot.command, (*snapshot.notes, *notes))
+
+
+def symbols(*paths: str) -> FileSymbols:
+    """Give what the writable and thread-local sections of ELF files hold, objects and archives included.
+
+    Of several files or members, those that cannot be read become notes.
+
+    Raises:
+        AccessError: Where the only file cannot be opened.
+        InputError: Where the only file is no ELF file, or is damaged.
+        UsageError: Where no file is given.
+    """
+    if not paths:
+        raise UsageError("name at least one ELF file")
+    files: list[Contents] = []
+    notes: list[Note] = []
+    for path in paths:
+        try:
+            _read_symbols(path, files, notes)
+        except FootprintError as error:
+            if len(paths) == 1:
+                raise
+            notes.append(Note("file-unreadable", path, str(error)))
+    if not files and notes:
+        raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
+    return FileSymbols(tuple(files), tuple(notes))
+
+
+def _read_symbols(path: str, files: list[Contents], notes: list[Note]) -> None:
+    data = open_input(path)
+    if not starts_like_archive(data):
+        files.append(read_contents(read_image(data, path)))
+        return
+    for member in read_members(data, path):
+        name = f"{path}({member.name})"
+        try:
+            contents = member.data
+            if contents is None:
+                contents = open_input(os.path.join(os.path.dirname(path), member.name))
+            if starts_like_elf(contents):
+                files.append(read_contents(read_image(contents, name)))
+            else:
+                notes.append(Note("member-not-elf", name, "it is no ELF object (LTO bytecode, or a text), skipped"))
+        except FootprintError as error:
+            notes.append(Note("file-unreadable", name, str(error)))
+
+
+def _snapshot(target: int | str, pid: int | None) -> Snapshot:
+    """Read the process that the target names."""
+    if isinstance(target, int) or (target.isascii() and target.isdigit()):
+        number = int(target)
+        if not 0 < number < 1 << 31:
+            raise UsageError(f"{target} is no process ID")
+        return read_process(number)
+    data = open_input(target)
+    text = _text(data, target)
+    snapshots = read_texts(text, target)
+    filled = [one for one in snapshots if one.memory.mappings and pid in {None, one.pid}]
+    if len(filled) == 1:
+        return filled[0]
+    if not filled:
+        wanted = "no mapping" if pid is None else f"no mapping of process {pid}"
+        raise InputError(target, f"{wanted} in it: kernel threads, zombies and processes that ended have none")
+    pids = ", ".join(str(one.pid) for one in filled)
+    raise UsageError(f"{target} holds {len(filled)} processes: choose one with --pid ({pids})")
+
+
+def _text(data: Buffer, path: str) -> bytes:
+    """Give the text of a saved memory map.
+
+    Raises:
+        InputError: Where the file is something else.
+        UsageError: Where it is a program, which is no process.
+    """
+    if not data:
+        raise InputError(path, "the file is empty: kernel threads and zombies have no mappings")
+    if starts_like_elf(data) or starts_like_archive(data):
+        raise UsageError(f"{path} is an ELF file, not a process: `footprint symbols` shows what it holds")
+    head = bytes(data[:65536])
+    if not looks_like_memory_text(head):
+        raise InputError(path, "neither maps, smaps nor pmap output: no line of its beginning is a mapping", 0)
+    return bytes(data)
+
+
+def _images(snapshot: Snapshot) -> tuple[dict[FileKey, Image], tuple[Note, ...]]:
+    """Read the headers of the ELF files of a process; those that cannot be had become notes."""
+    images: dict[FileKey, Image] = {}
+    missing: list[Note] = []
+    mappings = snapshot.memory.mappings
+    executable = {(m.device, m.inode, m.name) for m in mappings if m.permissions[2] == "x"}
+    for key, index in mapped_files(snapshot).items():
+        if key.inode is None:
+            # pmap does not say which file it was: another one may have this name here.
+            continue
+        found = open_mapped_file(mappings[index], snapshot.pid if snapshot.is_live else None)
+        if isinstance(found, Note):
+            if key in executable or ".so" in key.name:
+                missing.append(found)
+            continue
+        if not starts_like_elf(found.data):
+            continue
+        try:
+            images[key] = read_image(found.data, key.name)
+        except InputError as error:
+            missing.append(Note("file-unreadable", key.name, f"{error}, its sections and symbols are not told apart"))
+    return images, (*_file_notes(missing), *_adjacency_note(snapshot, images))
+
+
+def _file_notes(missing: Sequence[Note]) -> list[Note]:
+    if len(missing) <= _MOST_FILE_NOTES:
+        return list(missing)
+    rest = len(missing) - _MOST_FILE_NOTES
+    detail = f"{rest} more files cannot be had either: their .bss is told by adjacency, nothing by symbol"
+    return [*missing[:_MOST_FILE_NOTES], Note("file-not-found", f"{rest} files", detail)]
+
+
+def _adjacency_note(snapshot: Snapshot, images: dict[FileKey, Image]) -> list[Note]:
+    if images or snapshot.is_live or not mapped_files(snapshot):
+        return []
+    detail = "no ELF file was read: nameless memory right behind a file's writable data is taken for its .bss"
+    return [Note("owners-by-adjacency", snapshot.source, detail)]
+
+
+class _ContentsReader:
+    """Reads what the sections of objects hold, each file once, and notes what could not be read."""
+
+    def __init__(self) -> None:
+        self.notes: list[Note] = []
+        self._read: dict[FileKey, Contents | None] = {}
+
+    def contents_of(self, loaded: LoadedObject) -> Contents | None:
+        """Give the contents of an object, or None where they cannot be read."""
+        if loaded.image is None:
+            return None
+        if loaded.key not in self._read:
+            try:
+                self._read[loaded.key] = read_contents(loaded.image)
+            except InputError as error:
+                self._read[loaded.key] = None
+                self.notes.append(Note("file-unreadable", loaded.key.name, f"{error}, its symbols are not told apart"))
+        return self._read[loaded.key]
