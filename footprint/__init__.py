@@ -18,7 +18,8 @@ import footprint.audit
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
-    from footprint.verbs import audit, maps, project, symbols  # noqa: TC004 # at run time __getattr__ does it
+    from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # at run time __getattr__ does it
+    from footprint.verbs.symbols import symbols  # the same
 
 __version__ = "0.1.0"
 
@@ -36,15 +37,20 @@ __all__ = (
     "symbols",
 )
 
-_VERBS = frozenset({"audit", "maps", "project", "symbols"})
+_HOMES = {
+    "audit": "footprint.verbs.processes",
+    "maps": "footprint.verbs.processes",
+    "project": "footprint.verbs.processes",
+    "symbols": "footprint.verbs.symbols",
+}
 
 if not TYPE_CHECKING:
     del audit, footprint
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 # as varied as what the verbs are
-    if name not in _VERBS:
+    if name not in _HOMES:
         raise AttributeError(f"module 'footprint' has no attribute {name!r}")
-    verb = getattr(importlib.import_module("footprint.verbs"), name)
+    verb = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = verb
     return verb

@@ -35,8 +35,7 @@ class Piece(NamedTuple, Generic[T]):
     owner: T
 
 
-@dataclass(frozen=True, slots=True)
-class Gap(Generic[T]):
+class Gap(NamedTuple, Generic[T]):
     """A range that nothing claims, with the owners on both sides; None at the ends of the span."""
 
     start: int
@@ -94,16 +93,15 @@ def partition(
     Raises:
         ValueError: Where `explain` does not cover its gap.
     """
-    ordered = sorted(
-        (max(claim.start, start), claim.rank, -min(claim.end, end), order, min(claim.end, end), claim)
-        for order, claim in enumerate(claims)
-        if claim.start < end and claim.end > start and claim.start < claim.end
-    )
-    if all(ordered[i][4] <= ordered[i + 1][0] for i in range(len(ordered) - 1)):
-        # Nearly every section: nothing overlaps, nothing to decide.
-        owned = [Piece(claim_start, claim_end, claim.owner) for claim_start, _, _, _, claim_end, claim in ordered]
-        overlap = Overlap()
-    else:
+    given = list(claims)
+    owned = _disjoint(start, end, given)
+    overlap = Overlap()
+    if owned is None:
+        ordered = sorted(
+            (max(claim.start, start), claim.rank, -min(claim.end, end), order, min(claim.end, end), claim)
+            for order, claim in enumerate(given)
+            if claim.start < end and claim.end > start and claim.start < claim.end
+        )
         owned, got_bytes = _sweep(ordered)
         overlap = _overlap(ordered, got_bytes)
     pieces: list[Piece[T]] = []
@@ -116,6 +114,18 @@ def partition(
     if at < end:
         pieces.extend(explain(Gap(at, end, before, None)))
     return Partition(start, end, tuple(pieces), overlap)
+
+
+def _disjoint(start: int, end: int, claims: list[Claim[T]]) -> list[Piece[T]] | None:
+    """Give the pieces of claims that come in order and share nothing, as nearly all do; else None."""
+    at = start
+    pieces = []
+    for claim_start, claim_end, owner, _ in claims:
+        if claim_start < at or claim_end > end or claim_end <= claim_start:
+            return None
+        pieces.append(Piece(claim_start, claim_end, owner))
+        at = claim_end
+    return pieces
 
 
 def _sweep(ordered: list[tuple[int, int, int, int, int, Claim[T]]]) -> tuple[list[Piece[T]], dict[int, int]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from footprint.audit.kernel import kernel_costs
 from footprint.audit.layout import FileKey, Kind, file_key, lay_out
 from footprint.audit.ledger import ContentsOf, Row, ledger_rows
-from footprint.audit.measured import Held, held_bytes
+from footprint.audit.measured import Held, held_by_each
 from footprint.audit.projection import Basis, Projection, fitting, project
 from footprint.elf import Image
 from footprint.errors import Note
@@ -127,8 +127,8 @@ def audit_snapshot(
     memory = snapshot.memory
     parts = lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
     costs = kernel_costs(snapshot.status, len(memory.mappings))
-    rows = ledger_rows(parts, contents_of, snapshot.page_bytes, costs)
-    held = [held_bytes(mapping) for mapping in memory.mappings]
+    held = held_by_each(memory.mappings)
+    rows = ledger_rows(parts, held, contents_of, snapshot.page_bytes, costs)
     private = _private(held)
     kernel = Total(sum(cost.size_bytes for cost in costs) if costs else None, weakest(cost.evidence for cost in costs))
     mapped_writable_bytes = sum(mapping.size_bytes for mapping in memory.mappings if mapping.is_mapped_writable)
@@ -211,7 +211,7 @@ def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[Held], totals: 
             "smaps does not tell which pages of a mapping are shared"
         )
         notes.append(Note("sharing-uncertain", source, detail))
-    hugetlb_bytes = sum(mapping.counters.get("Private_Hugetlb") or 0 for mapping in snapshot.memory.mappings)
+    hugetlb_bytes = snapshot.memory.sum("Private_Hugetlb")
     if hugetlb_bytes:
         detail = f"{format_bytes(hugetlb_bytes)} of huge pages from the reserved pool are private, and in no total"
         notes.append(Note("hugetlb-apart", source, detail))

@@ -79,8 +79,7 @@ class LoadedObject:
     bias_addr: int
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A range of one mapping with its one owner. Most mappings are one part."""
 
     mapping: Mapping

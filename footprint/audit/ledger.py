@@ -1,12 +1,11 @@
 """The ledger: each byte of a process under one owner, section and symbol, adding up to what the kernel counts."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.audit.kernel import KernelCost
 from footprint.audit.layout import Attribution, Kind, LoadedObject, Part
-from footprint.audit.measured import Held, held_bytes
+from footprint.audit.measured import Held
 from footprint.elf import Contents, Image, Residue, Variable
 from footprint.evidence import Evidence, weakest
 from footprint.partition import Claim, Gap, Piece, partition
@@ -17,8 +16,7 @@ ContentsOf = Callable[[LoadedObject], Contents | None]
 _STRONGEST_FIRST: Final = {by: place for place, by in enumerate(Attribution)}
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One line of the ledger.
 
     Attributes:
@@ -51,23 +49,28 @@ class Row:
 
 
 def ledger_rows(
-    parts: Sequence[Part], contents_of: ContentsOf, page_bytes: int, kernel: Iterable[KernelCost]
+    parts: Sequence[Part],
+    held: Sequence[Held],
+    contents_of: ContentsOf,
+    page_bytes: int,
+    kernel: Iterable[KernelCost],
 ) -> tuple[Row, ...]:
     """Give the rows of a process, the largest first; those of one owner, section and symbol are added up.
 
     Args:
         parts: The mappings with their owners.
+        held: What each mapping holds, in the same order.
         contents_of: What the writable sections of an object hold; asked only for objects that need it.
         page_bytes: The size of a page.
         kernel: What the kernel spends on the process; rows of their own kind.
     """
     accounts = _Accounts()
     index = 0
-    while index < len(parts):
+    for one in held:
         past = index + 1
         while past < len(parts) and parts[past].mapping is parts[index].mapping:
             past += 1
-        for row in _mapping_rows(parts[index:past], contents_of, page_bytes):
+        for row in _mapping_rows(parts[index:past], one, contents_of, page_bytes):
             accounts.add(row)
         index = past
     for cost in kernel:
@@ -99,18 +102,7 @@ class _Accounts:
     def add(self, row: Row) -> None:
         key = (row.owner, row.kind, row.section, row.symbol, row.name, row.is_writable)
         there = self._rows.get(key)
-        if there is None:
-            self._rows[key] = row
-            return
-        self._rows[key] = replace(
-            there,
-            bytes=_sum(there.bytes, row.bytes),
-            mapped_bytes=there.mapped_bytes + row.mapped_bytes,
-            shared_bytes=_sum(there.shared_bytes, row.shared_bytes),
-            pages=_sum(there.pages, row.pages),
-            evidence=weakest((there.evidence, row.evidence)),
-            attribution=max(there.attribution, row.attribution, key=_STRONGEST_FIRST.__getitem__),
-        )
+        self._rows[key] = row if there is None else _together(there, row)
 
     def rows(self) -> tuple[Row, ...]:
         def order(row: Row) -> tuple[object, ...]:
@@ -120,15 +112,33 @@ class _Accounts:
         return tuple(sorted(self._rows.values(), key=order))
 
 
+def _together(one: Row, other: Row) -> Row:
+    """Add up two rows of the same account; the sum is as weak as the weaker."""
+    is_alike = one.attribution is other.attribution
+    return Row(
+        one.owner,
+        one.kind,
+        one.section,
+        one.symbol,
+        one.name,
+        _sum(one.bytes, other.bytes),
+        one.mapped_bytes + other.mapped_bytes,
+        _sum(one.shared_bytes, other.shared_bytes),
+        _sum(one.pages, other.pages),
+        one.is_writable,
+        one.evidence if one.evidence is other.evidence else weakest((one.evidence, other.evidence)),
+        one.attribution if is_alike else max(one.attribution, other.attribution, key=_STRONGEST_FIRST.__getitem__),
+    )
+
+
 def _sum(one: int | None, other: int | None) -> int | None:
     """Add two figures; what is unknown makes the sum unknown."""
     return None if one is None or other is None else one + other
 
 
-def _mapping_rows(parts: Sequence[Part], contents_of: ContentsOf, page_bytes: int) -> Iterable[Row]:
+def _mapping_rows(parts: Sequence[Part], held: Held, contents_of: ContentsOf, page_bytes: int) -> Iterable[Row]:
     """Give the rows of one mapping, which is one part or several."""
     mapping = parts[0].mapping
-    held = held_bytes(mapping)
     private_bytes = held.private_bytes
     if len(parts) > 1 and private_bytes and private_bytes != mapping.size_bytes:
         yield _merged(parts, held, page_bytes)

@@ -4,16 +4,16 @@ Source: fs/proc/task_mmu.c (smaps_account, smaps_pte_entry) of Linux 6.18: `Anon
 `Private_*` pages that are mapped once, of both kinds.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from footprint.evidence import Evidence
 from footprint.process import Mapping
 
-__all__ = ("Held", "held_bytes")
+__all__ = ("Held", "held_by_each", "held_bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """What the kernel counts in one mapping.
 
     Attributes:
@@ -32,6 +32,19 @@ class Held:
 
 
 _UNKNOWN = Held(None, None, 0, 0, Evidence.VIRTUAL)
+
+
+def held_by_each(mappings: Iterable[Mapping]) -> list[Held]:
+    """Read what each of many mappings holds. Those with the same counters are worked out once."""
+    known: dict[tuple[int, str, str], Held] = {}
+    found = []
+    for mapping in mappings:
+        key = (id(mapping.counters), mapping.permissions[3], mapping.name[:1])
+        held = known.get(key)
+        if held is None:
+            held = known[key] = held_bytes(mapping)
+        found.append(held)
+    return found
 
 
 def held_bytes(mapping: Mapping) -> Held:

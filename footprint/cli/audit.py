@@ -30,16 +30,16 @@ def audit(
     footprint audit 4711 -n 10000
     pmap -d 4711 | footprint audit -
     """
-    from footprint import verbs
     from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.verbs import processes
 
-    found = verbs.audit(target, count=count, pid=pid)
+    found = processes.audit(target, count=count, pid=pid)
     if json or format_ is options.Format.JSON:
-        from footprint.report.json import audit_json
+        from footprint.report.json.audit import audit_json
 
         emit(audit_json(found, __version__), output)
     else:
-        from footprint.report.views import audit_report
+        from footprint.report.views.audit import audit_report
 
         document = audit_report(found, by=by.value, top=top, has_whole_names=verbose)
         emit_document(document, output, color, is_quiet=quiet)

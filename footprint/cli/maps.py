@@ -25,16 +25,16 @@ def maps(
     footprint maps 4711
     footprint maps smaps.txt --json
     """
-    from footprint import verbs
     from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.verbs import processes
 
-    found = verbs.maps(target, pid=pid)
+    found = processes.maps(target, pid=pid)
     if json or format_ is options.Format.JSON:
-        from footprint.report.json import maps_json
+        from footprint.report.json.maps import maps_json
 
         emit(maps_json(found, __version__), output)
     else:
-        from footprint.report.views import maps_report
+        from footprint.report.views.maps import maps_report
 
         emit_document(maps_report(found, has_whole_names=verbose), output, color, is_quiet=quiet)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

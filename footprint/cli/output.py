@@ -2,10 +2,8 @@
 
 import contextlib
 import os
-import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 
 from footprint.cli.options import Color
@@ -30,6 +28,8 @@ def emit_document(document: Document, output: str, color: Color, *, is_quiet: bo
     is_terminal = output == "-" and sys.stdout.isatty()
     has_colour = _has_colour(color, os.environ, is_terminal=is_terminal)
     if not is_quiet and (is_terminal or color is Color.ALWAYS):
+        import shutil
+
         emit(draw(document, shutil.get_terminal_size().columns, has_colour=has_colour), output)
     else:
         emit(plain(document).lstrip("\n"), output)
@@ -69,6 +69,8 @@ def emit(text: str, output: str) -> None:
 
 
 def _replace(path: str, raw: bytes) -> None:
+    import tempfile
+
     folder = os.path.dirname(os.path.abspath(path))
     descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".footprint-")
     try:

@@ -26,18 +26,18 @@ def project(
     footprint project 4711 -n 10000
     footprint project smaps.txt --memory 32GiB
     """
-    from footprint import verbs
     from footprint.cli.output import emit, emit_document, exit_code
     from footprint.units import parse_bytes
+    from footprint.verbs import processes
 
     memory_bytes = None if memory is None else parse_bytes(memory)
-    found = verbs.project(target, count=count, memory_bytes=memory_bytes, pid=pid)
+    found = processes.project(target, count=count, memory_bytes=memory_bytes, pid=pid)
     if json or format_ is options.Format.JSON:
-        from footprint.report.json import projection_json
+        from footprint.report.json.audit import projection_json
 
         emit(projection_json(found, __version__), output)
     else:
-        from footprint.report.views import projection_report
+        from footprint.report.views.audit import projection_report
 
         emit_document(projection_report(found), output, color, is_quiet=quiet)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

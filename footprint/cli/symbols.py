@@ -27,16 +27,16 @@ def symbols(
     footprint symbols /usr/bin/python3
     footprint symbols --top 0 --json libfoo.so
     """
-    from footprint import verbs
     from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.verbs import symbols
 
-    found = verbs.symbols(*files)
+    found = symbols.symbols(*files)
     if json or format_ is options.Format.JSON:
-        from footprint.report.json import symbols_json
+        from footprint.report.json.symbols import symbols_json
 
         emit(symbols_json(found.files, found.notes, __version__), output)
     else:
-        from footprint.report.views import symbols_report
+        from footprint.report.views.symbols import symbols_report
 
         document = symbols_report(found.files, found.notes, top=top, has_linker_names=verbose)
         emit_document(document, output, color, is_quiet=quiet)

@@ -4,8 +4,7 @@ Source: ar(5) of 4.4BSD; binutils 2.40 documentation of ar (thin archives); Syst
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.elf.image import Buffer
 from footprint.errors import InputError
@@ -18,8 +17,7 @@ _HEADER_BYTES: Final = 60
 _INDEXES: Final = frozenset({"/", "/SYM64/", "__.SYMDEF", "__.SYMDEF SORTED", "__.SYMDEF_64"})
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """One member of an archive.
 
     Attributes:

@@ -9,8 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.elf.image import PT_GNU_RELRO, PT_TLS, SHT_NOBITS, Buffer, Image, Section
 from footprint.elf.symbols import (
@@ -75,8 +74,7 @@ class Cause(StrEnum):
     """Only the program headers tell that the memory is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(NamedTuple):
     """A range of a section that a symbol names.
 
     Attributes:
@@ -94,8 +92,7 @@ class Variable:
     binding: int
 
 
-@dataclass(frozen=True, slots=True)
-class Residue:
+class Residue(NamedTuple):
     """The owner of a range that no variable owns.
 
     Attributes:
@@ -213,33 +210,29 @@ def _variables(
     symbols: list[Symbol], base: tuple[int, int], section_bytes: int
 ) -> tuple[list[Variable], list[Variable], int]:
     """Sort the symbols of a section into variables and labels without size; aliases become one variable."""
-    bases = {symbol_type: base[symbol_type == STT_TLS] for symbol_type in range(16)}
-    placed = sorted(
-        (
-            symbol.value - bases[symbol.type],
-            -symbol.size_bytes,
-            _rank(symbol),
-            len(symbol.name),
-            symbol.name,
-            symbol.binding,
-        )
-        for symbol in symbols
-    )
+    by_place: dict[tuple[int, int], list[Symbol]] = {}
+    plain_base, tls_base = base
+    for symbol in symbols:
+        offset = symbol.value - (tls_base if symbol.type == STT_TLS else plain_base)
+        by_place.setdefault((offset, -symbol.size_bytes), []).append(symbol)
     variables: list[Variable] = []
     labels: list[Variable] = []
     stray_count = 0
-    for (offset, negative_size), group in groupby(placed, key=lambda item: item[:2]):
-        entries = list(group)
+    for (offset, negative_size), here in sorted(by_place.items()):
         size_bytes = -negative_size
         if not 0 <= offset <= section_bytes or (offset == section_bytes and size_bytes):
-            stray_count += len(entries)
+            stray_count += len(here)
             continue
-        name, binding = entries[0][4:]
-        names = dict.fromkeys(entry[4] for entry in entries)
-        variable = Variable(name, tuple(names)[1:], offset, size_bytes, binding)
+        first = here[0]
+        names: tuple[str, ...] = (first.name,)
+        if len(here) > 1:
+            here.sort(key=lambda symbol: (_rank(symbol), len(symbol.name), symbol.name))
+            first = here[0]
+            names = tuple(dict.fromkeys(symbol.name for symbol in here))
+        variable = Variable(first.name, names[1:], offset, size_bytes, first.binding)
         if size_bytes:
             variables.append(variable)
-        elif not (names.keys() <= _MARKS or name.startswith(("$", ".L")) or not name):
+        elif not (_MARKS.issuperset(names) or first.name.startswith(("$", ".L")) or not first.name):
             # $d and $x tell a disassembler where data and code begin, nothing more.
             labels.append(variable)
     return variables, labels, stray_count

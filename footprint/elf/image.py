@@ -9,7 +9,7 @@ Source: System V ABI, chapters 4 and 5 (ELF-64 object file format 1.5; gABI draf
 from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.errors import InputError, UnsupportedError
 
@@ -48,8 +48,7 @@ _MOST_HEADERS: Final = 1 << 24
 Buffer = bytes | memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A program header. `file_bytes` is p_filesz, `memory_bytes` p_memsz."""
 
     type: int
@@ -103,8 +102,7 @@ class Section:
         return self.type not in {SHT_NOBITS, SHT_NULL}
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
+class _Layout(NamedTuple):
     """The on-disk structures of one class and byte order."""
 
     header: Struct

@@ -8,7 +8,6 @@ Source: System V ABI, chapter 4 (Symbol Table); Thread-Local Storage 0.21 for wh
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from footprint.elf.image import SHT_DYNSYM, SHT_SYMTAB, SHT_SYMTAB_SHNDX, Buffer, Image, Section
@@ -67,8 +66,7 @@ class Symbol(NamedTuple):
         return self.section_index in COMMON_SECTIONS
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolTable:
+class SymbolTable(NamedTuple):
     """The variables that the best symbol table of a file names.
 
     Attributes:

@@ -104,6 +104,15 @@ class MemoryMap:
     has_full_names: bool = True
     notes: tuple[Note, ...] = ()
 
+    def sum(self, key: str) -> int:
+        """Add up one counter over all mappings that have it."""
+        total = 0
+        for counters in [mapping.counters for mapping in self.mappings]:
+            place = counters.keys.get(key)
+            if place is not None:
+                total += counters.values[place]
+        return total
+
 
 _HEADER: Final = (
     rb"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) "
@@ -119,6 +128,7 @@ _FLAGS_LINE: Final = re.compile(rb"VmFlags:([^\n]*)\n")
 _BLOCK_END: Final = rb"(?=[0-9a-f]|\Z)"
 # Each kernel prints one or two sets of keys; a text with more of them is read line by line.
 _MOST_SHAPES: Final = 16
+_MOST_SHARED: Final = 4096
 _CHUNK_BYTES: Final = 1 << 20
 
 
@@ -198,6 +208,7 @@ class _Shape:
         lines = [re.escape(key) + rb":[ \t]+([0-9]{1,20}(?: kB)?)\n" for key in keys]
         flags = rb"VmFlags:([^\n]*)\n" if has_flags else b""
         self.has_flags = has_flags
+        self.seen: dict[tuple[int, ...], Counters] = {}
         self.match = re.compile(_HEADER + _NAME + b"".join(lines) + flags + _BLOCK_END).match
 
 
@@ -251,10 +262,19 @@ class _Reader:
                     shape = other
                 continue
             fields = block.groups()
-            counters = Counters(shape.keys, tuple(map(self._amounts.__getitem__, fields[8 : 8 + len(shape.keys)])))
+            counters = self._shared(shape, tuple(map(self._amounts.__getitem__, fields[8 : 8 + len(shape.keys)])))
             flags = self._texts[fields[-1].strip()] if shape.has_flags else None
             self._add(fields, counters, flags, ())
             position = block.end()
+
+    def _shared(self, shape: _Shape, values: tuple[int, ...]) -> Counters:
+        """Give the counters of a mapping: one object for all mappings that are alike, as most of a large map are."""
+        counters = shape.seen.get(values)
+        if counters is None:
+            counters = Counters(shape.keys, values)
+            if len(shape.seen) < _MOST_SHARED:
+                shape.seen[values] = counters
+        return counters
 
     def _read_slowly(self, text: bytes, position: int) -> int:
         """Read one block, or one line that belongs to none, in whatever shape it is; give where the next begins."""

@@ -211,6 +211,7 @@ def _processes(block: _Block, source: str, totals_before: dict[str, int]) -> lis
     _drop_cut_row(block, table)
     totals = _totals(block, kind, table)
     text_notes = tuple(_text_notes(block, table, command, subject))
+    dialect = _dialect(block, kind, table)
     parts = by_process(table.mappings)
     maps = []
     for place, (mappings, dropped, cut_paths) in enumerate(parts, 1):
@@ -224,7 +225,7 @@ def _processes(block: _Block, source: str, totals_before: dict[str, int]) -> lis
         )
         maps.append(
             MemoryMap(
-                _dialect(block, kind, table),
+                dialect,
                 tuple(mappings),
                 pid=pid if place == 1 else None,
                 command=command if place == 1 else None,

@@ -240,7 +240,13 @@ def by_process(mappings: list[Mapping]) -> list[tuple[list[Mapping], int, int]]:
 
     Source: procps pmap.c until 3.3.12: `SwapPss` taken for `Swap` (-x), paths over 1023 bytes read as two lines.
     """
-    return [_without_doubles(part) for part in _in_order(mappings)]
+    descents = [place for place, (low, high) in enumerate(pairwise(mappings), 1) if high.start_addr < low.start_addr]
+    if not descents:
+        return [_without_doubles(mappings)]
+    in_order = sorted(mappings, key=lambda mapping: (mapping.start_addr, not any(mapping.counters.values)))
+    if not any(_is_overlap(low, high) for low, high in pairwise(in_order)):
+        return [_without_doubles(in_order)]
+    return [_without_doubles(mappings[start:end]) for start, end in pairwise([0, *descents, len(mappings)])]
 
 
 def _compact_name(printed: str) -> str:
@@ -253,15 +259,10 @@ def _compact_name(printed: str) -> str:
     return "[stack]" if word in _STACK else printed[2:]
 
 
-def _in_order(mappings: list[Mapping]) -> list[list[Mapping]]:
-    """Give the rows of each process in the order of addresses."""
-    descents = [place for place, (low, high) in enumerate(pairwise(mappings), 1) if high.start_addr < low.start_addr]
-    if not descents:
-        return [mappings]
-    in_order = sorted(mappings, key=lambda mapping: mapping.start_addr)
-    if not any(high.start_addr < low.end_addr and not _is_double(low, high) for low, high in pairwise(in_order)):
-        return [in_order]
-    return [mappings[start:end] for start, end in pairwise([0, *descents, len(mappings)])]
+def _is_overlap(low: Mapping, high: Mapping) -> bool:
+    """Tell whether two rows cannot be of one process; rows of zeros may be repetitions that were sorted away."""
+    is_of_zeros = high.counters.values and not any(high.counters.values)
+    return high.start_addr < low.end_addr and not (is_of_zeros and _is_double(low, high))
 
 
 def _is_double(row: Mapping, other: Mapping) -> bool:
@@ -313,7 +314,7 @@ def _cell_count(rows: Sequence[bytes], start: bytes) -> int:
     """Count the numeric cells of most rows: a name may be a number, too, but not most names."""
     shape = re.compile(start + b"((?:" + _CELL + b")*+)")
     counts = Counter(len(match[match.re.groups].split()) for match in map(shape.match, rows) if match)
-    return counts.most_common(1)[0][0] if counts else 0
+    return max(counts, key=lambda count: (counts[count], -count), default=0)
 
 
 def _flags_edge(tails: Sequence[bytes], header: bytes | None) -> tuple[int, int]:

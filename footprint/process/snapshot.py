@@ -210,7 +210,7 @@ def _changes(memory: MemoryMap, rollup: Counters | None, source: str) -> list[No
         return []
     differing = []
     for key in ("Rss", "Anonymous", "Swap"):
-        then, now = sum(mapping.counters.get(key) or 0 for mapping in memory.mappings), rollup.get(key)
+        then, now = memory.sum(key), rollup.get(key)
         if now is not None and then != now:
             differing.append(f"{key} {then} to {now} bytes")
     if not differing:

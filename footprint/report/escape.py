@@ -17,7 +17,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 def printable(text: str) -> str:
     r"""Write every character that could do something to a terminal as an escape such as `\x1b`."""
-    return _UNSAFE.sub(_escape, text)
+    return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_escape, text)
 
 
 def well_formed(text: str) -> str:

@@ -1,22 +1,21 @@
-"""What each verb's report says, in which order: totals and the cost at N first, then what is large, then notes."""
+"""The reports of `footprint audit` and `footprint project`."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from footprint.audit.audit import Audit, Total
-from footprint.audit.layout import Kind, OwnedMap
+from footprint.audit.layout import Kind
 from footprint.audit.ledger import Row
-from footprint.audit.measured import held_bytes
 from footprint.audit.projection import Basis, Projection
-from footprint.elf import Contents, SectionContents, Variable, shown_name
-from footprint.errors import Note
+from footprint.elf import shown_name
 from footprint.evidence import Evidence, weakest
-from footprint.process import Mapping
 from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.report.views.names import short_names
+from footprint.report.views.notes import note_blocks
 from footprint.units import format_bytes
 
-__all__ = ("GROUPINGS", "audit_report", "maps_report", "projection_report", "symbols_report")
+__all__ = ("GROUPINGS", "audit_report", "projection_report")
 
 _BASIS_TEXT: Final = {
     Basis.PER_PROCESS: "",
@@ -52,7 +51,7 @@ GROUPINGS: Final[dict[str, Callable[[Row], str]]] = {
 
 def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
     """Say where the memory of a process goes; `top` rows a table, 0 for all."""
-    short = {} if has_whole_names else _short_names(row.owner for row in audit.ledger)
+    short = {} if has_whole_names else short_names(row.owner for row in audit.ledger)
     return (
         Heading(_title(audit)),
         Paragraph(_origin(audit)),
@@ -62,7 +61,7 @@ def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_na
         Heading(_ledger_heading(audit, by)),
         _ledger_table(audit, by, top, short),
         *_symbols(audit, by, top, short),
-        *_notes(audit.notes, audit.target),
+        *note_blocks(audit.notes, audit.target),
         Verdict(_verdict(audit)),
     )
 
@@ -75,7 +74,7 @@ def projection_report(audit: Audit) -> Document:
         Heading(_cost_heading(audit)),
         _totals(audit),
         *_cost_at_count(audit.projection),
-        *_notes(audit.notes, audit.target),
+        *note_blocks(audit.notes, audit.target),
         Verdict(_verdict(audit)),
     )
 
@@ -235,15 +234,6 @@ def _label(key: str, by: str, short: dict[str, str]) -> str:
     return "  ".join([short.get(owner, owner), *(part for part in rest if part)])
 
 
-def _short_names(owners: Iterable[str]) -> dict[str, str]:
-    """Give the last part of each path, where it names only one of them."""
-    last_parts: dict[str, set[str]] = {}
-    for owner in owners:
-        if owner.startswith("/"):
-            last_parts.setdefault(owner.rsplit("/", 1)[-1], set()).add(owner)
-    return {paths.pop(): last for last, paths in last_parts.items() if last and len(paths) == 1}
-
-
 def _symbols(audit: Audit, by: str, top: int, short: dict[str, str]) -> list[Block]:
     """List the largest variables among the private bytes; by symbol, the ledger itself has done so."""
     named = [row for row in audit.ledger if row.symbol is not None and row.bytes]
@@ -265,137 +255,3 @@ def _symbols(audit: Audit, by: str, top: int, short: dict[str, str]) -> list[Blo
     named_bytes = sum(row.bytes or 0 for row in named)
     heading = f"Largest variables in wholly private mappings, {format_bytes(named_bytes)} in all"
     return [Heading(heading), Table(("own", "pages", "section", "variable"), rows, frozenset({2}), footer)]
-
-
-def _notes(notes: Sequence[Note], target: str = "") -> list[Block]:
-    """List the notes; what is about the whole target does not name it again."""
-    if not notes:
-        return []
-    about = {"", target, f"pid {target}"}
-    lines = [
-        f"{note.slug}: {note.detail}" if note.subject in about else f"{note.slug}: {note.subject}: {note.detail}"
-        for note in notes
-    ]
-    return [Heading("Notes"), *(Paragraph(line) for line in lines)]
-
-
-def symbols_report(
-    files: Sequence[Contents], notes: Sequence[Note] = (), *, top: int = 20, has_linker_names: bool = False
-) -> Document:
-    """Say what the writable memory of files holds, the largest variables first."""
-    blocks: list[Block] = []
-    for contents in files:
-        blocks.append(Heading(f"{contents.file}: {_symbols_origin(contents)}"))
-        if contents.sections:
-            blocks.append(_sections_table(contents.sections))
-        blocks.extend(_variables_table(contents, top, (lambda name: name) if has_linker_names else shown_name))
-        if contents.stray_count:
-            count = contents.stray_count
-            blocks.append(Paragraph(f"{count} symbols say they lie in one of these sections, and do not: left out"))
-    blocks.extend(_notes(notes))
-    return (*blocks, Verdict(_symbols_verdict(files)))
-
-
-def _symbols_origin(contents: Contents) -> str:
-    if not contents.sections:
-        return "no writable section"
-    if contents.symbols_from is None:
-        return "no symbol table"
-    stripped = ", stripped: only exported names" if contents.symbols_from == ".dynsym" else ""
-    return f"{contents.symbol_count:,} symbols in {contents.symbols_from}{stripped}"
-
-
-def _sections_table(sections: Sequence[SectionContents]) -> Table:
-    rows = []
-    for one in sections:
-        named_bytes = one.named_bytes
-        residue = ", ".join(f"{size:,} {cause.value}" for cause, size in one.residue_bytes.items())
-        share = f"{named_bytes / one.size_bytes:.1%}"
-        rows.append((f"{one.size_bytes:,}", f"{named_bytes:,}", share, one.kind.value, one.section.name, residue))
-    return Table(("bytes", "named", "", "kind", "section", "without a name, and why"), tuple(rows), frozenset({3, 4}))
-
-
-def _variables_table(contents: Contents, top: int, show: Callable[[str], str]) -> list[Block]:
-    placed: list[tuple[Variable, SectionContents]] = [
-        (variable, one) for one in contents.sections for variable in one.variables
-    ]
-    if not placed:
-        return []
-    placed.sort(key=lambda item: (-item[0].size_bytes, item[0].name))
-    shown = placed[:top] if top else placed
-    rows = tuple(
-        (
-            f"{variable.size_bytes:,}" if variable.size_bytes else "no size",
-            one.section.name,
-            _variable_text(variable, show),
-        )
-        for variable, one in shown
-    )
-    rest = placed[len(shown) :]
-    rest_bytes = sum(variable.size_bytes for variable, _ in rest)
-    footer = ((f"{rest_bytes:,}", "", f"[{len(rest):,} more: --top 0 shows all]"),) if rest else ()
-    return [Table(("bytes", "section", "variable"), rows, frozenset({1}), footer)]
-
-
-def _variable_text(variable: Variable, show: Callable[[str], str]) -> str:
-    shown = show(variable.name)
-    if not variable.aliases:
-        return shown
-    aliases = ", ".join(map(show, variable.aliases[:3]))
-    more = f" and {len(variable.aliases) - 3} more" if len(variable.aliases) > 3 else ""
-    return f"{shown}  (also {aliases}{more})"
-
-
-def _symbols_verdict(files: Sequence[Contents]) -> str:
-    total_bytes = sum(one.size_bytes for contents in files for one in contents.sections)
-    named_bytes = sum(one.named_bytes for contents in files for one in contents.sections)
-    share = f" ({named_bytes / total_bytes:.1%})" if total_bytes else ""
-    where = "" if len(files) == 1 else f" in {len(files)} files"
-    return f"Symbols name {named_bytes:,} of {total_bytes:,} bytes of writable and thread-local memory{where}{share}."
-
-
-def maps_report(owned: OwnedMap, *, has_whole_names: bool = False) -> Document:
-    """Say of each mapping whose it is, and what it holds."""
-    mappings = owned.memory.mappings
-    short = {} if has_whole_names else _short_names(part.owner for part in owned.parts)
-    has_counters = any(mapping.counters.keys for mapping in mappings)
-    is_assumed = any(part.attribution.is_assumed for part in owned.parts)
-    heading = "owner (* assumed from its place)" if is_assumed else "owner"
-    columns = ("address", "KiB", *(("resident", "private") if has_counters else ()), "perm", "kind", heading)
-    rows = []
-    previous = None
-    for part in owned.parts:
-        mapping = part.mapping
-        # A mapping of several owners has its counters once, on its first line.
-        counters = _counter_cells(mapping, is_first=mapping is not previous) if has_counters else ()
-        previous = mapping
-        label = short.get(part.owner, part.owner) + (" *" if part.attribution.is_assumed else "")
-        size = str(part.size_bytes // 1024)
-        rows.append((f"{part.start_addr:x}", size, *counters, mapping.permissions, part.kind.value, label))
-    mapped_bytes = sum(mapping.size_bytes for mapping in mappings)
-    sums = _counter_sums(mappings) if has_counters else ()
-    footer = (("", str(mapped_bytes // 1024), *sums, "", "", "[total]"),)
-    table = Table(columns, tuple(rows), frozenset({len(columns) - 3, len(columns) - 2}), footer)
-    writable_bytes = sum(mapping.size_bytes for mapping in mappings if mapping.is_mapped_writable)
-    amounts = f"{format_bytes(mapped_bytes)} mapped, {format_bytes(writable_bytes)} of it writable and private"
-    pid = f"process {owned.pid}" if owned.pid is not None else owned.target
-    title = Heading(f"footprint maps: {pid}{'  ' + owned.command if owned.command else ''}")
-    return (title, table, *_notes(owned.notes, owned.target), Verdict(f"{len(mappings):,} mappings, {amounts}."))
-
-
-def _counter_cells(mapping: Mapping, *, is_first: bool) -> tuple[str, str]:
-    if not is_first:
-        return "", ""
-    return _kib(mapping.counters.get("Rss")), _kib(held_bytes(mapping).private_bytes)
-
-
-def _counter_sums(mappings: Iterable[Mapping]) -> tuple[str, str]:
-    resident_bytes = private_bytes = 0
-    for mapping in mappings:
-        resident_bytes += mapping.counters.get("Rss") or 0
-        private_bytes += held_bytes(mapping).private_bytes or 0
-    return _kib(resident_bytes), _kib(private_bytes)
-
-
-def _kib(size_bytes: int | None) -> str:
-    return "-" if size_bytes is None else str(size_bytes // 1024)

@@ -1,0 +1,97 @@
+"""`audit --json` and `project --json`."""
+
+from footprint.audit.audit import Audit, Total
+from footprint.audit.ledger import Row
+from footprint.audit.projection import Projection
+from footprint.elf import shown_name
+from footprint.report.escape import well_formed
+from footprint.report.json.envelope import Json, envelope, note_rows, write
+
+__all__ = ("audit_json", "projection_json")
+
+
+def audit_json(audit: Audit, version: str) -> str:
+    """Write a whole audit."""
+    return write(
+        envelope(version, audit.host, _audit_target(audit))
+        | {
+            "totals": _totals(audit),
+            "ledger": [_row(row) for row in audit.ledger],
+            "projection": _projection(audit.projection),
+            "findings": [],
+            "notes": note_rows(audit.notes),
+        }
+    )
+
+
+def projection_json(audit: Audit, version: str) -> str:
+    """Write what N processes cost, with the totals it is made of."""
+    return write(
+        envelope(version, audit.host, _audit_target(audit))
+        | {
+            "totals": _totals(audit),
+            "projection": _projection(audit.projection),
+            "notes": note_rows(audit.notes),
+        }
+    )
+
+
+def _audit_target(audit: Audit) -> Json:
+    return {
+        "name": well_formed(audit.target),
+        "pid": audit.pid,
+        "command": well_formed(audit.command),
+        "source": audit.source,
+        "is_live": audit.is_live,
+        "mapping_count": audit.mapping_count,
+        "page_bytes": audit.page_bytes,
+    }
+
+
+def _totals(audit: Audit) -> Json:
+    totals = audit.totals
+    named: dict[str, Total] = {
+        "private_bytes": totals.private,
+        "kernel_bytes": totals.kernel,
+        "per_process_bytes": totals.per_process,
+        "shared_once_bytes": totals.shared_once,
+        "shared_with_relatives_bytes": totals.shared_with_relatives,
+        "mapped_writable_bytes": totals.mapped_writable,
+        "mapped_shared_bytes": totals.mapped_shared,
+        "mapped_bytes": totals.mapped,
+        "floor_bytes": totals.floor,
+        "ceiling_bytes": totals.ceiling,
+    }
+    figures: Json = {name: total.bytes for name, total in named.items()}
+    evidence = {name: total.evidence.value for name, total in named.items() if total.bytes is not None}
+    return figures | {"evidence": evidence}
+
+
+def _row(row: Row) -> Json:
+    shown = shown_name(row.symbol) if row.symbol is not None else row.name
+    return {
+        "owner": well_formed(row.owner),
+        "kind": row.kind.value,
+        "section": None if row.section is None else well_formed(row.section),
+        "symbol": None if row.symbol is None else well_formed(row.symbol),
+        "name": None if shown is None else well_formed(shown),
+        "bytes": row.bytes,
+        "mapped_bytes": row.mapped_bytes,
+        "shared_bytes": row.shared_bytes,
+        "pages": row.pages,
+        "is_writable": row.is_writable,
+        "evidence": row.evidence.value,
+        "attribution": row.attribution.value,
+    }
+
+
+def _projection(projection: Projection) -> Json:
+    return {
+        "count": projection.count,
+        "per_process_bytes": projection.per_process_bytes,
+        "shared_once_bytes": projection.shared_once_bytes,
+        "total_bytes": projection.total_bytes,
+        "basis": projection.basis.value,
+        "memory_bytes": projection.memory_bytes,
+        "evidence": projection.evidence.value,
+    }

@@ -1,0 +1,55 @@
+"""`maps --json`."""
+
+from footprint.audit.layout import OwnedMap
+from footprint.audit.measured import held_by_each
+from footprint.report.escape import well_formed
+from footprint.report.json.envelope import Json, envelope, note_rows, write
+
+__all__ = ("maps_json",)
+
+
+def maps_json(owned: OwnedMap, version: str) -> str:
+    """Write every mapping with its owners and all counters that the text has."""
+    rows: list[Json] = []
+    each = iter(held_by_each(owned.memory.mappings))
+    previous = None
+    for part in owned.parts:
+        mapping = part.mapping
+        owner = {
+            "owner": well_formed(part.owner),
+            "kind": part.kind.value,
+            "start_addr": part.start_addr,
+            "end_addr": part.end_addr,
+            "attribution": part.attribution.value,
+        }
+        if mapping is previous:
+            rows[-1]["owners"].append(owner)
+            continue
+        previous = mapping
+        held = next(each)
+        rows.append(
+            {
+                "start_addr": mapping.start_addr,
+                "end_addr": mapping.end_addr,
+                "permissions": mapping.permissions,
+                "offset": mapping.offset,
+                "device": mapping.device,
+                "inode": mapping.inode,
+                "name": well_formed(mapping.name),
+                "owners": [owner],
+                "private_bytes": held.private_bytes,
+                "shared_bytes": held.shared_bytes,
+                "evidence": held.evidence.value,
+                "counters": dict(zip(mapping.counters.keys, mapping.counters.values, strict=False)),
+                "vm_flags": mapping.vm_flags,
+                "unknown_lines": [well_formed(line) for line in mapping.unknown_lines],
+            }
+        )
+    target = {
+        "name": well_formed(owned.target),
+        "pid": owned.pid,
+        "command": well_formed(owned.command),
+        "source": owned.memory.dialect,
+    }
+    tables = {"footer": owned.memory.footer, "mappings": rows, "notes": note_rows(owned.notes)}
+    return write(envelope(version, {}, target) | tables)

@@ -1,0 +1,53 @@
+"""`symbols --json`."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from footprint.elf import Contents, shown_name
+from footprint.errors import Note
+from footprint.report.escape import well_formed
+from footprint.report.json.envelope import Json, envelope, note_rows, write
+
+__all__ = ("symbols_json",)
+
+_BINDINGS: Final = {0: "local", 1: "global", 2: "weak", 10: "unique"}
+
+
+def symbols_json(files: Sequence[Contents], notes: Sequence[Note], version: str) -> str:
+    """Write what the writable memory of files holds: the variables, and the sections with what no symbol names."""
+    sections: list[Json] = []
+    symbols: list[Json] = []
+    for contents in files:
+        file = well_formed(contents.file)
+        for one in contents.sections:
+            section = well_formed(one.section.name)
+            sections.append(
+                {
+                    "file": file,
+                    "section": section,
+                    "kind": one.kind.value,
+                    "vaddr": one.section.vaddr,
+                    "size_bytes": one.size_bytes,
+                    "named_bytes": one.named_bytes,
+                    "residue": {cause.value: size_bytes for cause, size_bytes in one.residue_bytes.items()},
+                    "overlap_bytes": one.overlap.lost_bytes,
+                    "symbols_from": contents.symbols_from,
+                }
+            )
+            symbols.extend(
+                {
+                    "file": file,
+                    "section": section,
+                    "kind": one.kind.value,
+                    "symbol": well_formed(variable.name),
+                    "name": well_formed(shown_name(variable.name)),
+                    "aliases": [well_formed(name) for name in variable.aliases],
+                    "section_offset": variable.offset,
+                    "size_bytes": variable.size_bytes,
+                    "binding": _BINDINGS.get(variable.binding, str(variable.binding)),
+                }
+                for variable in one.variables
+            )
+    symbols.sort(key=lambda row: (-row["size_bytes"], row["symbol"], row["file"]))
+    target = {"files": [well_formed(contents.file) for contents in files]}
+    return write(envelope(version, {}, target) | {"sections": sections, "symbols": symbols, "notes": note_rows(notes)})

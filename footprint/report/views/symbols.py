@@ -1,0 +1,85 @@
+"""The report of `footprint symbols`."""
+
+from collections.abc import Callable, Sequence
+
+from footprint.elf import Contents, SectionContents, Variable, shown_name
+from footprint.errors import Note
+from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
+from footprint.report.views.notes import note_blocks
+
+__all__ = ("symbols_report",)
+
+
+def symbols_report(
+    files: Sequence[Contents], notes: Sequence[Note] = (), *, top: int = 20, has_linker_names: bool = False
+) -> Document:
+    """Say what the writable memory of files holds, the largest variables first."""
+    blocks: list[Block] = []
+    for contents in files:
+        blocks.append(Heading(f"{contents.file}: {_symbols_origin(contents)}"))
+        if contents.sections:
+            blocks.append(_sections_table(contents.sections))
+        blocks.extend(_variables_table(contents, top, (lambda name: name) if has_linker_names else shown_name))
+        if contents.stray_count:
+            count = contents.stray_count
+            blocks.append(Paragraph(f"{count} symbols say they lie in one of these sections, and do not: left out"))
+    blocks.extend(note_blocks(notes))
+    return (*blocks, Verdict(_symbols_verdict(files)))
+
+
+def _symbols_origin(contents: Contents) -> str:
+    if not contents.sections:
+        return "no writable section"
+    if contents.symbols_from is None:
+        return "no symbol table"
+    stripped = ", stripped: only exported names" if contents.symbols_from == ".dynsym" else ""
+    return f"{contents.symbol_count:,} symbols in {contents.symbols_from}{stripped}"
+
+
+def _sections_table(sections: Sequence[SectionContents]) -> Table:
+    rows = []
+    for one in sections:
+        named_bytes = one.named_bytes
+        residue = ", ".join(f"{size:,} {cause.value}" for cause, size in one.residue_bytes.items())
+        share = f"{named_bytes / one.size_bytes:.1%}"
+        rows.append((f"{one.size_bytes:,}", f"{named_bytes:,}", share, one.kind.value, one.section.name, residue))
+    return Table(("bytes", "named", "", "kind", "section", "without a name, and why"), tuple(rows), frozenset({3, 4}))
+
+
+def _variables_table(contents: Contents, top: int, show: Callable[[str], str]) -> list[Block]:
+    placed: list[tuple[Variable, SectionContents]] = [
+        (variable, one) for one in contents.sections for variable in one.variables
+    ]
+    if not placed:
+        return []
+    placed.sort(key=lambda item: (-item[0].size_bytes, item[0].name))
+    shown = placed[:top] if top else placed
+    rows = tuple(
+        (
+            f"{variable.size_bytes:,}" if variable.size_bytes else "no size",
+            one.section.name,
+            _variable_text(variable, show),
+        )
+        for variable, one in shown
+    )
+    rest = placed[len(shown) :]
+    rest_bytes = sum(variable.size_bytes for variable, _ in rest)
+    footer = ((f"{rest_bytes:,}", "", f"[{len(rest):,} more: --top 0 shows all]"),) if rest else ()
+    return [Table(("bytes", "section", "variable"), rows, frozenset({1}), footer)]
+
+
+def _variable_text(variable: Variable, show: Callable[[str], str]) -> str:
+    shown = show(variable.name)
+    if not variable.aliases:
+        return shown
+    aliases = ", ".join(map(show, variable.aliases[:3]))
+    more = f" and {len(variable.aliases) - 3} more" if len(variable.aliases) > 3 else ""
+    return f"{shown}  (also {aliases}{more})"
+
+
+def _symbols_verdict(files: Sequence[Contents]) -> str:
+    total_bytes = sum(one.size_bytes for contents in files for one in contents.sections)
+    named_bytes = sum(one.named_bytes for contents in files for one in contents.sections)
+    share = f" ({named_bytes / total_bytes:.1%})" if total_bytes else ""
+    where = "" if len(files) == 1 else f" in {len(files)} files"
+    return f"Symbols name {named_bytes:,} of {total_bytes:,} bytes of writable and thread-local memory{where}{share}."

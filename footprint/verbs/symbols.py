@@ -1,0 +1,68 @@
+"""`footprint.symbols`: what the writable memory of ELF files holds."""
+
+import os
+from dataclasses import dataclass
+
+from footprint.elf import Contents, read_contents, read_image, read_members, starts_like_archive, starts_like_elf
+from footprint.errors import FootprintError, InputError, Note, UsageError
+from footprint.files import open_input
+
+__all__ = ("FileSymbols", "symbols")
+
+
+@dataclass(frozen=True, slots=True)
+class FileSymbols:
+    """What the writable memory of some files holds.
+
+    Attributes:
+        files: One entry a file; an archive has one a member.
+        notes: Files or members that could not be read, where others could.
+    """
+
+    files: tuple[Contents, ...]
+    notes: tuple[Note, ...]
+
+
+def symbols(*paths: str) -> FileSymbols:
+    """Give what the writable and thread-local sections of ELF files hold, objects and archives included.
+
+    Of several files or members, those that cannot be read become notes.
+
+    Raises:
+        AccessError: Where the only file cannot be opened.
+        InputError: Where the only file is no ELF file, or is damaged.
+        UsageError: Where no file is given.
+    """
+    if not paths:
+        raise UsageError("name at least one ELF file")
+    files: list[Contents] = []
+    notes: list[Note] = []
+    for path in paths:
+        try:
+            _read_symbols(path, files, notes)
+        except FootprintError as error:
+            if len(paths) == 1:
+                raise
+            notes.append(Note("file-unreadable", path, str(error)))
+    if not files and notes:
+        raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
+    return FileSymbols(tuple(files), tuple(notes))
+
+
+def _read_symbols(path: str, files: list[Contents], notes: list[Note]) -> None:
+    data = open_input(path)
+    if not starts_like_archive(data):
+        files.append(read_contents(read_image(data, path)))
+        return
+    for member in read_members(data, path):
+        name = f"{path}({member.name})"
+        try:
+            contents = member.data
+            if contents is None:
+                contents = open_input(os.path.join(os.path.dirname(path), member.name))
+            if starts_like_elf(contents):
+                files.append(read_contents(read_image(contents, name)))
+            else:
+                notes.append(Note("member-not-elf", name, "it is no ELF object (LTO bytecode, or a text), skipped"))
+        except FootprintError as error:
+            notes.append(Note("file-unreadable", name, str(error)))
