@@ -30,7 +30,8 @@ def format_bytes(size_bytes: int) -> str:
     if magnitude % unit_bytes == 0:
         return f"{sign}{magnitude // unit_bytes} {_BINARY_UNITS[power]}"
     quantity = magnitude / unit_bytes
-    decimals = 2 if quantity < 10 else 1 if quantity < 1000 else 0
+    # Decided on the rounded figure: 999.96 is written 1000, not 1000.0.
+    decimals = 2 if quantity < 9.995 else 1 if quantity < 999.95 else 0
     text = f"{quantity:.{decimals}f}"
     if text == "1024" and power + 1 < len(_BINARY_UNITS):
         # 1,048,575 bytes are 1023.999 KiB: the rounded text belongs to the next unit.

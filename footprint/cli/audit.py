@@ -24,7 +24,9 @@ def audit(
     verbose: options.Verbose = False,
     strict: options.Strict = False,
 ) -> None:
-    """Say where the memory of a process goes, by owner, section and symbol, and what N of it cost.
+    """Show where the memory of a process goes, and what N of it cost.
+
+    By owner, section and symbol, adding up to what the kernel counts.
 
     \b
     footprint audit 4711 -n 10000

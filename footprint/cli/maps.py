@@ -19,7 +19,7 @@ def maps(
     verbose: options.Verbose = False,
     strict: options.Strict = False,
 ) -> None:
-    """List every mapping of a process with its owner and counters.
+    """List every mapping of a process with its owner.
 
     \b
     footprint maps 4711

@@ -20,7 +20,9 @@ def project(
     quiet: options.Quiet = False,
     strict: options.Strict = False,
 ) -> None:
-    """Say what N started copies of a process cost, or how many of them fit into some memory.
+    """Say what N processes cost, or how many fit.
+
+    For started copies of one program (exec), each with private memory of its own.
 
     \b
     footprint project 4711 -n 10000

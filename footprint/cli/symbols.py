@@ -21,7 +21,9 @@ def symbols(
     verbose: options.Verbose = False,
     strict: options.Strict = False,
 ) -> None:
-    """List the variables in writable and thread-local memory, largest first, and what no symbol explains.
+    """List the variables of ELF files, largest first.
+
+    Those in writable and thread-local memory, with the sums of each section and what no symbol explains.
 
     \b
     footprint symbols /usr/bin/python3

@@ -90,7 +90,7 @@ def _origin(audit: Audit) -> str:
         f"Read from its {audit.source} now" if audit.is_live else f"Read from {audit.target}, a text of {audit.source}"
     )
     kernel = f", Linux {audit.host['kernel']} {audit.host['machine']}" if audit.host else ""
-    return f"{origin}{kernel}; {audit.mapping_count} mappings, pages of {format_bytes(audit.page_bytes)}."
+    return f"{origin}{kernel}: {audit.mapping_count} mappings."
 
 
 def _cost_heading(audit: Audit) -> str:
@@ -119,10 +119,10 @@ def _totals(audit: Audit) -> Facts:
     if totals.shared_with_relatives.bytes:
         add("shared with fork relatives", totals.shared_with_relatives)
     writable_kib = (totals.mapped_writable.bytes or 0) // 1024
-    add("mapped writable", totals.mapped_writable, f": {writable_kib}K writeable/private in pmap -d")
+    add("mapped writable", totals.mapped_writable, f", pmap -d: {writable_kib}K writeable/private")
     if totals.mapped_shared.bytes or totals.private.bytes is None:
-        add("mapped shared", totals.mapped_shared, f": {(totals.mapped_shared.bytes or 0) // 1024}K shared in pmap -d")
-    add("mapped", totals.mapped, f": {(totals.mapped.bytes or 0) // 1024}K in pmap")
+        add("mapped shared", totals.mapped_shared, f", pmap -d: {(totals.mapped_shared.bytes or 0) // 1024}K shared")
+    add("mapped", totals.mapped, f", pmap: {(totals.mapped.bytes or 0) // 1024}K")
     return Facts(tuple(rows))
 
 

@@ -1,0 +1,78 @@
+# The project's commands. Each sets itself up: a virtual environment in .venv (python3 -m venv), and in it what
+# pyproject.toml asks for. The stamps in .venv keep anything from being installed twice; another interpreter or a moved
+# checkout makes .venv anew.
+
+PYTHON ?= python3
+ARGS =
+
+# A python3 that is too old is passed over for a newer one beside it; one that was asked for by name is not.
+ifeq ($(origin PYTHON),file)
+PYTHONS = $(PYTHON) python3.14 python3.13 python3.12 python3.11
+else
+PYTHONS = $(PYTHON)
+endif
+
+BIN = .venv/bin
+PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
+MADE := .venv/made-$(shell printf '%s %s' '$(PYTHON)' "$$(pwd -P)" | cksum | cut -d ' ' -f 1)
+RUNTIME = .venv/runtime-installed
+DEV = .venv/dev-installed
+
+.SILENT:
+.PHONY: help demo test lint bench format clean
+.DEFAULT_GOAL = help
+unexport PYTHONHOME PYTHONPATH
+
+help: ## show this list
+	sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+	echo
+	echo '  ARGS="..." goes on to pytest, or to the benchmarks:   make test ARGS="-k pmap -x"'
+	echo '  PYTHON=... is the interpreter to use, 3.11 or newer:   make test PYTHON=python3.13'
+
+demo: $(RUNTIME) ## start a sample program and show where its memory goes, and what 10,000 of them cost
+	PYTHON=$(BIN)/python sh sample_binaries/demo.sh $(BIN)/footprint
+
+test: $(DEV) ## run the whole test suite
+	$(BIN)/pytest $(ARGS)
+
+lint: $(DEV) ## check format, style, types, and who imports whom
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(DEV) ## time footprint and its peers on the same inputs
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+format: $(DEV) ## format the code, and mend what can be mended without judgement
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## remove .venv, caches and built packages
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
+	rm -rf build dist sample_binaries/build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(MADE):
+	for python in $(PYTHONS); do \
+		if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			echo "making .venv with $$("$$python" -V)"; \
+			"$$python" -m venv --clear .venv && touch $@; \
+			exit; \
+		fi; \
+	done; \
+	echo "footprint needs Python 3.11 or newer, with its venv module; none of these will do: $(PYTHONS)." >&2; \
+	echo "Debian, Ubuntu: apt-get install python3 python3-venv. Or name another: make PYTHON=/path/to/python3" >&2; \
+	exit 1
+
+$(RUNTIME): pyproject.toml $(MADE)
+	echo "installing footprint into .venv"
+	$(PIP) install --editable .
+	touch $@
+
+# pip knows dependency groups since 25.1.
+$(DEV): $(RUNTIME)
+	echo "installing the development tools into .venv"
+	$(PIP) install 'pip>=25.1'
+	$(PIP) install --group dev
+	touch $@

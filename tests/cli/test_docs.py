@@ -1,0 +1,111 @@
+"""What the documentation shows is true: its commands run, its code runs, and nothing is missing from it."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import footprint
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def _blocks(language: str) -> Iterator[tuple[str, str]]:
+    for page in PAGES:
+        for found, text in BLOCK.findall(page.read_text()):
+            if found == language:
+                yield page.name, text
+
+
+def _commands() -> list[tuple[str, str]]:
+    return [
+        (page, line[2:])
+        for page, text in _blocks("console")
+        for line in text.splitlines()
+        if line.startswith("$ ") and "footprint" in line
+    ]
+
+
+def _runnable(command: str) -> str:
+    return command.replace("footprint ", f"{shlex.quote(sys.executable)} -m footprint ")
+
+
+@pytest.fixture(scope="module")
+def sleeping_pid() -> Iterator[int]:
+    child = subprocess.Popen([sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"], stdout=-1)
+    assert child.stdout is not None
+    child.stdout.readline()
+    yield child.pid
+    child.kill()
+    child.wait()
+    child.stdout.close()
+
+
+@pytest.mark.parametrize(("page", "command"), _commands())
+def test_every_command_that_the_documentation_shows_runs(page: str, command: str, sleeping_pid: int) -> None:
+    if command.startswith("pmap") and not any(Path(path, "pmap").exists() for path in os.get_exec_path()):
+        pytest.skip("pmap is missing")
+    line = command.replace("$PID", str(sleeping_pid)).replace(
+        "footprint ", f"{shlex.quote(sys.executable)} -m footprint "
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["sh", "-c", line], cwd=ROOT, env=environment, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, (page, done.stderr.decode())
+    assert done.stdout
+
+
+def test_the_documentation_shows_every_verb() -> None:
+    shown = " ".join(command for _, command in _commands())
+    for verb in ("audit", "symbols", "maps", "project"):
+        assert f"footprint {verb} " in shown
+
+
+@pytest.mark.parametrize(("page", "code"), list(_blocks("python")))
+def test_every_example_of_the_library_runs(page: str, code: str) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, (page, done.stderr.decode())
+    for line, expected in re.findall(r"^(.*)  # (.+)$", code, re.MULTILINE):
+        assert expected in done.stdout.decode(), line
+
+
+def test_every_note_is_explained_and_every_explained_note_exists() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "footprint").rglob("*.py"))
+    used = set(re.findall(r'Note\(\s*"([a-z-]+)"', sources))
+    explained = set(re.findall(r"^\| `([a-z-]+)` \|", (ROOT / "docs" / "notes.md").read_text(), re.MULTILINE))
+    assert used == explained
+
+
+def test_every_public_name_of_the_package_is_there() -> None:
+    for name in footprint.__all__:
+        assert getattr(footprint, name) is not None
+
+
+def test_the_verb_audit_stays_a_function_after_its_package_was_imported() -> None:
+    code = "import footprint.audit.audit, footprint.audit.ledger, footprint; print(callable(footprint.audit))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout == b"True\n"
+
+
+def test_the_readme_shows_what_the_command_prints() -> None:
+    readme = (ROOT / "README.md").read_text()
+    example = re.compile(r"^```console\n\$ (footprint audit .*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    command, shown = example.findall(readme)[0]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["sh", "-c", _runnable(command)], cwd=ROOT, env=environment, capture_output=True, check=True)
+    assert done.stdout.decode() == shown
+
+
+def test_links_between_the_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), (page.name, target)
