@@ -98,7 +98,7 @@ def partition(
     overlap = Overlap()
     if owned is None:
         ordered = sorted(
-            (max(claim.start, start), claim.rank, -min(claim.end, end), order, min(claim.end, end), claim)
+            _Wish(max(claim.start, start), claim.rank, claim.start, -claim.end, order, min(claim.end, end), claim.owner)
             for order, claim in enumerate(given)
             if claim.start < end and claim.end > start and claim.start < claim.end
         )
@@ -128,39 +128,52 @@ def _disjoint(start: int, end: int, claims: list[Claim[T]]) -> list[Piece[T]] | 
     return pieces
 
 
-def _sweep(ordered: list[tuple[int, int, int, int, int, Claim[T]]]) -> tuple[list[Piece[T]], dict[int, int]]:
-    """Give the ranges that are owned, ascending, and how many bytes each claim got; claims come sorted by start."""
+class _Wish(NamedTuple, Generic[T]):
+    """A claim clipped to the span. Sorted as it stands it comes by where it begins; the rest decides who wins."""
+
+    begin: int
+    rank: int
+    start: int
+    negative_end: int
+    order: int
+    end: int
+    owner: T
+
+
+def _sweep(wishes: list[_Wish[T]]) -> tuple[list[Piece[T]], dict[int, int]]:
+    """Give the ranges that are owned, ascending, and how many bytes each claim got."""
     pieces: list[Piece[T]] = []
     got_bytes: dict[int, int] = {}
-    active: list[tuple[int, int, int, int, int, Claim[T]]] = []
+    # The strongest of the claims that cover the place comes first; `order` is unique, so owners are never compared.
+    active: list[tuple[int, int, int, int, _Wish[T]]] = []
     at, index, last = 0, 0, -1
-    while index < len(ordered) or active:
+    while index < len(wishes) or active:
         if not active:
-            at = ordered[index][0]
-        while index < len(ordered) and ordered[index][0] <= at:
-            claim_start, rank, negative_end, order, claim_end, claim = ordered[index]
-            heappush(active, (rank, claim_start, negative_end, order, claim_end, claim))
+            at = wishes[index].begin
+        while index < len(wishes) and wishes[index].begin <= at:
+            wish = wishes[index]
+            heappush(active, (wish.rank, wish.start, wish.negative_end, wish.order, wish))
             index += 1
-        _, _, _, order, claim_end, claim = active[0]
-        if claim_end <= at:
+        wish = active[0][4]
+        if wish.end <= at:
             heappop(active)
             continue
-        # Where a later claim starts, it may win: look again there.
-        until = claim_end if index == len(ordered) else min(claim_end, ordered[index][0])
-        if order == last and pieces[-1].end == at:
-            pieces[-1] = Piece(pieces[-1].start, until, claim.owner)
+        # Where a later claim begins, it may win: look again there.
+        until = wish.end if index == len(wishes) else min(wish.end, wishes[index].begin)
+        if wish.order == last and pieces[-1].end == at:
+            pieces[-1] = Piece(pieces[-1].start, until, wish.owner)
         else:
-            pieces.append(Piece(at, until, claim.owner))
-        got_bytes[order] = got_bytes.get(order, 0) + until - at
-        at, last = until, order
+            pieces.append(Piece(at, until, wish.owner))
+        got_bytes[wish.order] = got_bytes.get(wish.order, 0) + until - at
+        at, last = until, wish.order
     return pieces, got_bytes
 
 
-def _overlap(ordered: list[tuple[int, int, int, int, int, Claim[T]]], got_bytes: dict[int, int]) -> Overlap:
+def _overlap(wishes: list[_Wish[T]], got_bytes: dict[int, int]) -> Overlap:
     """Count what the claims asked for and did not get."""
     losses = [
-        (claim_start, lost_bytes)
-        for claim_start, _, _, order, claim_end, _ in ordered
-        if (lost_bytes := claim_end - claim_start - got_bytes.get(order, 0))
+        (wish.begin, lost_bytes)
+        for wish in wishes
+        if (lost_bytes := wish.end - wish.begin - got_bytes.get(wish.order, 0))
     ]
     return Overlap(len(losses), sum(lost for _, lost in losses), losses[0][0]) if losses else Overlap()

@@ -57,4 +57,6 @@ def parse_bytes(text: str) -> int:
         raise UsageError(f"{text!r} has no unit that footprint knows: B, KiB, MiB, GiB, TiB, kB, MB, GB, TB")
     if number.isdigit():
         return int(number) * factor
-    return round(float(number) * factor)
+    from fractions import Fraction  # noqa: PLC0415 # a float has too few digits for a large memory
+
+    return round(Fraction(number) * factor)

@@ -115,7 +115,7 @@ class MemoryMap:
 
 
 _HEADER: Final = (
-    rb"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) "
+    rb"([0-9a-f]{8,16})-([0-9a-f]{8,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) "
     rb"([0-9a-f]{1,8}:[0-9a-f]{1,8}) ([0-9]{1,20})((?: [^\n]*)?)\n"
 )
 _HEADER_LINE: Final = re.compile(_HEADER)
@@ -124,8 +124,8 @@ _NAME: Final = rb"(?:Name:[ \t]+([^\n]*)\n)?"
 _HEADER_LINES: Final = re.compile(_HEADER + _NAME)
 _KEY_LINE: Final = re.compile(rb"([A-Za-z_][A-Za-z0-9_()]{0,63}):[ \t]+([0-9]{1,20}(?: kB)?)[ \t]*\n")
 _FLAGS_LINE: Final = re.compile(rb"VmFlags:([^\n]*)\n")
-# A block ends where the next header begins; keys start with a capital letter, headers with a hex digit.
-_BLOCK_END: Final = rb"(?=[0-9a-f]|\Z)"
+# A block ends where the next header begins.
+_BLOCK_END: Final = rb"(?=[0-9a-f]{8,16}-|\Z)"
 # Each kernel prints one or two sets of keys; a text with more of them is read line by line.
 _MOST_SHAPES: Final = 16
 _MOST_SHARED: Final = 4096
@@ -163,7 +163,11 @@ def parse_rollup(text: bytes, source: str) -> Counters | None:
         InputError: Where it is some other text.
     """
     mappings = parse_maps(text, source).mappings
-    return mappings[0].counters if mappings else None
+    if not mappings:
+        return None
+    if len(mappings) > 1 or mappings[0].name != "[rollup]":
+        raise InputError(source, "not smaps_rollup: its one header is called [rollup]", 0)
+    return mappings[0].counters
 
 
 def _chunks(text: bytes | Iterable[bytes]) -> Iterator[bytes]:
@@ -245,10 +249,16 @@ class _Reader:
         self._is_cut = False
 
     def read(self, text: bytes) -> None:
+        torn = b""
         if text and not text.endswith(b"\n"):
-            # Only the last part can end so. A key without its unit may have lost digits; a name may have lost its end.
+            # Only the last part can end so. A name may have lost its end, an amount without its unit some digits.
             self._is_cut = True
-            text += b"\n"
+            start = text.rfind(b"\n") + 1
+            torn = text[start:] + b"\n"
+            if torn.endswith(b" kB\n") or _FLAGS_LINE.match(torn) or _HEADER_LINE.match(torn):
+                text, torn = text + b"\n", b""
+            else:
+                text = text[:start]
         position = 0
         shape = self._shapes[-1]
         while position < len(text):
@@ -266,6 +276,12 @@ class _Reader:
             flags = self._texts[fields[-1].strip()] if shape.has_flags else None
             self._add(fields, counters, flags, ())
             position = block.end()
+        if torn and self._mappings:
+            last = self._mappings[-1]
+            lost = torn[:-1].decode("utf-8", "surrogateescape")
+            self._mappings[-1] = last._replace(unknown_lines=(*last.unknown_lines, lost))
+        elif torn:
+            self._stray_lines.append(torn[:-1])
 
     def _shared(self, shape: _Shape, values: tuple[int, ...]) -> Counters:
         """Give the counters of a mapping: one object for all mappings that are alike, as most of a large map are."""
@@ -291,8 +307,7 @@ class _Reader:
             key_line = _KEY_LINE.match(text, position)
             flags_line = _FLAGS_LINE.match(text, position)
             end = text.index(b"\n", position) + 1
-            is_torn = self._is_cut and end == len(text) and not text.endswith(b" kB\n") and not flags_line
-            if key_line and key_line[1] not in amounts and not is_torn:
+            if key_line and key_line[1] not in amounts:
                 amounts[key_line[1]] = self._amounts[key_line[2]]
             elif flags_line and flags is None:
                 flags = self._texts[flags_line[1].strip()]
@@ -310,6 +325,9 @@ class _Reader:
         self, fields: Sequence[bytes], counters: Counters, flags: str | None, unknown_lines: tuple[str, ...]
     ) -> None:
         start_addr, end_addr = int(fields[0], 16), int(fields[1], 16)
+        if end_addr < start_addr:
+            self._stray_lines.append(b"%s-%s %s" % (fields[0], fields[1], fields[2]))
+            return
         if self._descends_at is None and self._mappings and start_addr < self._mappings[-1].end_addr:
             self._descends_at = start_addr
         texts = self._texts
@@ -358,13 +376,12 @@ class _Reader:
         return MemoryMap(dialect, tuple(self._mappings), notes=tuple(self._notes))
 
     def _last_is_short(self) -> bool:
-        """Tell whether the last mapping lacks counters that the one before it has."""
-        if len(self._mappings) < 2:
+        """Tell whether the last mapping lacks counters or flags that every other has."""
+        *others, last = self._mappings
+        if not others:
             return False
-        before, last = self._mappings[-2:]
-        return len(last.counters.keys) < len(before.counters.keys) or (
-            before.vm_flags is not None and last.vm_flags is None
-        )
+        has_fewer = len(last.counters.keys) < min(len(mapping.counters.keys) for mapping in others)
+        return has_fewer or (last.vm_flags is None and all(mapping.vm_flags is not None for mapping in others))
 
     def _locked_equals_pss(self) -> bool:
         """Tell whether this is the kernel bug that copies Pss into Locked: never so where VmFlags shows no lock."""

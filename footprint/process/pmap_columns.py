@@ -243,7 +243,8 @@ def by_process(mappings: list[Mapping]) -> list[tuple[list[Mapping], int, int]]:
     descents = [place for place, (low, high) in enumerate(pairwise(mappings), 1) if high.start_addr < low.start_addr]
     if not descents:
         return [_without_doubles(mappings)]
-    in_order = sorted(mappings, key=lambda mapping: (mapping.start_addr, not any(mapping.counters.values)))
+    # Repetitions stand behind their rows: they have zeros for the counters, and some for the size.
+    in_order = sorted(mappings, key=lambda row: (row.start_addr, -row.end_addr, not any(row.counters.values)))
     if not any(_is_overlap(low, high) for low, high in pairwise(in_order)):
         return [_without_doubles(in_order)]
     return [_without_doubles(mappings[start:end]) for start, end in pairwise([0, *descents, len(mappings)])]
