@@ -17,6 +17,11 @@ __all__ = ("AccessError", "FootprintError", "InputError", "Note", "UnsupportedEr
 class FootprintError(Exception):
     """The root of every error that footprint raises on purpose."""
 
+    @property
+    def detail(self) -> str:
+        """Give what went wrong without saying again in which file."""
+        return str(self)
+
 
 class InputError(FootprintError):
     """An input that cannot be read as what it claims to be.
@@ -34,6 +39,11 @@ class InputError(FootprintError):
         place = file if offset is None else f"{file}: offset {offset:#x}"
         super().__init__(f"{place}: {cause}")
 
+    @property
+    def detail(self) -> str:
+        """Give the place in the file and the cause."""
+        return self.cause if self.offset is None else f"offset {self.offset:#x}: {self.cause}"
+
 
 class UnsupportedError(InputError):
     """A valid input of a kind that footprint does not handle."""
@@ -46,6 +56,11 @@ class AccessError(FootprintError):
         self.subject = subject
         self.cause = cause
         super().__init__(f"{subject}: {cause}")
+
+    @property
+    def detail(self) -> str:
+        """Give the cause."""
+        return self.cause
 
 
 class UsageError(FootprintError):

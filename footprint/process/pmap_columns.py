@@ -141,7 +141,8 @@ def parse_compact(rows: Sequence[re.Match[bytes]], kind: str) -> Table:
     shared_keys = {key: place for place, key in enumerate(_COMPACT_KEYS[kind])}
     table = Table([], [], [], _COMPACT_KEYS[kind])
     tails = [row["tail"] or b"" for row in rows]
-    lead = int(2 * sum(tail.startswith(b" ") and not tail.startswith(b"  [") for tail in tails) > len(tails))
+    named = [tail for tail in tails if tail.strip()]
+    lead = int(2 * sum(tail.startswith(b" ") and not tail.startswith(b"  [") for tail in named) > len(named))
     for row, tail in zip(rows, tails, strict=True):
         start_addr = int(row["address"], 16)
         end_addr = start_addr + int(row["kbytes"]) * KIB

@@ -43,7 +43,7 @@ def symbols(*paths: str) -> FileSymbols:
         except FootprintError as error:
             if len(paths) == 1:
                 raise
-            notes.append(Note("file-unreadable", path, str(error)))
+            notes.append(Note("file-unreadable", path, error.detail))
     if not files and notes:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
     return FileSymbols(tuple(files), tuple(notes))
@@ -65,4 +65,4 @@ def _read_symbols(path: str, files: list[Contents], notes: list[Note]) -> None:
             else:
                 notes.append(Note("member-not-elf", name, "it is no ELF object (LTO bytecode, or a text), skipped"))
         except FootprintError as error:
-            notes.append(Note("file-unreadable", name, str(error)))
+            notes.append(Note("file-unreadable", name, error.detail))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from footprint.elf import Contents, SectionContents, Variable, shown_name
+from footprint.elf import Contents, Kind, SectionContents, Variable, shown_name
 from footprint.errors import Note
 from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.report.views.notes import note_blocks
@@ -14,17 +14,48 @@ def symbols_report(
     files: Sequence[Contents], notes: Sequence[Note] = (), *, top: int = 20, has_linker_names: bool = False
 ) -> Document:
     """Say what the writable memory of files holds, the largest variables first."""
-    blocks: list[Block] = []
-    for contents in files:
-        blocks.append(Heading(f"{contents.file}: {_symbols_origin(contents)}"))
-        if contents.sections:
-            blocks.append(_sections_table(contents.sections))
-        blocks.extend(_variables_table(contents, top, (lambda name: name) if has_linker_names else shown_name))
-        if contents.stray_count:
-            count = contents.stray_count
-            blocks.append(Paragraph(f"{count} symbols say they lie in one of these sections, and do not: left out"))
+    show = (lambda name: name) if has_linker_names else shown_name
+    blocks = _one_file(files[0]) if len(files) == 1 else _many_files(files, top)
+    blocks.extend(_variables_table(files, top, show))
+    if stray_count := sum(contents.stray_count for contents in files):
+        blocks.append(Paragraph(f"{stray_count} symbols say they lie in one of these sections, and do not: left out"))
     blocks.extend(note_blocks(notes))
     return (*blocks, Verdict(_symbols_verdict(files)))
+
+
+def _one_file(contents: Contents) -> list[Block]:
+    heading = Heading(f"{contents.file}: {_symbols_origin(contents)}")
+    return [heading, _sections_table(contents.sections)] if contents.sections else [heading]
+
+
+def _many_files(files: Sequence[Contents], top: int) -> list[Block]:
+    """Give a line a file, the largest first; what the sections of each are, its own report tells."""
+    sized = [(sum(one.size_bytes for one in contents.sections), contents) for contents in files]
+    holding = sorted(
+        ((size_bytes, contents) for size_bytes, contents in sized if size_bytes),
+        key=lambda item: (-item[0], item[1].file),
+    )
+    shown = holding[:top] if top else holding
+    rows = [
+        (
+            f"{size_bytes:,}",
+            f"{sum(one.named_bytes for one in contents.sections):,}",
+            *(f"{size:,}" if (size := _size_of(contents, kind)) else "-" for kind in Kind),
+            contents.file,
+        )
+        for size_bytes, contents in shown
+    ]
+    rest = holding[len(shown) :]
+    footer = []
+    if rest:
+        blanks = ("",) * len(Kind)
+        footer.append((f"{sum(size for size, _ in rest):,}", "", *blanks, f"[{len(rest)} more: --top 0 shows all]"))
+    heading = Heading(f"{len(files)} files, {len(holding)} of them with writable memory")
+    return [heading, Table(("bytes", "named", *Kind, "file"), tuple(rows), frozenset(), tuple(footer))]
+
+
+def _size_of(contents: Contents, kind: Kind) -> int:
+    return sum(one.size_bytes for one in contents.sections if one.kind is kind)
 
 
 def _symbols_origin(contents: Contents) -> str:
@@ -43,29 +74,31 @@ def _sections_table(sections: Sequence[SectionContents]) -> Table:
         residue = ", ".join(f"{size:,} {cause.value}" for cause, size in one.residue_bytes.items())
         share = f"{named_bytes / one.size_bytes:.1%}"
         rows.append((f"{one.size_bytes:,}", f"{named_bytes:,}", share, one.kind.value, one.section.name, residue))
-    return Table(("bytes", "named", "", "kind", "section", "without a name, and why"), tuple(rows), frozenset({3, 4}))
+    return Table(
+        ("bytes", "named", "share", "kind", "section", "without a name, and why"), tuple(rows), frozenset({3, 4})
+    )
 
 
-def _variables_table(contents: Contents, top: int, show: Callable[[str], str]) -> list[Block]:
-    placed: list[tuple[Variable, SectionContents]] = [
-        (variable, one) for one in contents.sections for variable in one.variables
+def _variables_table(files: Sequence[Contents], top: int, show: Callable[[str], str]) -> list[Block]:
+    placed = [
+        (variable, one, contents.file) for contents in files for one in contents.sections for variable in one.variables
     ]
     if not placed:
         return []
-    placed.sort(key=lambda item: (-item[0].size_bytes, item[0].name))
+    placed.sort(key=lambda item: (-item[0].size_bytes, item[0].name, item[2]))
     shown = placed[:top] if top else placed
     rows = tuple(
         (
             f"{variable.size_bytes:,}" if variable.size_bytes else "no size",
             one.section.name,
-            _variable_text(variable, show),
+            _variable_text(variable, show) + (f"  ({file})" if len(files) > 1 else ""),
         )
-        for variable, one in shown
+        for variable, one, file in shown
     )
     rest = placed[len(shown) :]
-    rest_bytes = sum(variable.size_bytes for variable, _ in rest)
+    rest_bytes = sum(variable.size_bytes for variable, _, _ in rest)
     footer = ((f"{rest_bytes:,}", "", f"[{len(rest):,} more: --top 0 shows all]"),) if rest else ()
-    return [Table(("bytes", "section", "variable"), rows, frozenset({1}), footer)]
+    return [Heading("Variables"), Table(("bytes", "section", "variable"), rows, frozenset({1}), footer)]
 
 
 def _variable_text(variable: Variable, show: Callable[[str], str]) -> str:
