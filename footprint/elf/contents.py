@@ -221,7 +221,8 @@ def _variables(
     for (offset, negative_size), here in sorted(by_place.items()):
         size_bytes = -negative_size
         if not 0 <= offset <= section_bytes or (offset == section_bytes and size_bytes):
-            stray_count += len(here)
+            # Linkers align a section after they have set its marks.
+            stray_count += sum(symbol.name not in _MARKS for symbol in here)
             continue
         first = here[0]
         names: tuple[str, ...] = (first.name,)
