@@ -32,6 +32,7 @@ _LOOK_BYTES, _LOOK_LINES = 1 << 16, 40
 _SHOWN_CHARS = 80
 _PATH_BYTES = 900  # pmap reads lines of 1023 bytes; this much is surely left for the path
 _WIDE_PATH_BYTES = 127
+_COMMON_NAMES = frozenset({"", "[heap]", "[stack]", "[vdso]", "[vsyscall]", "[vvar]", "[vvar_vclock]"})
 
 # Swedish, Ukrainian and Georgian have a K of their own, some behind a space.
 _UNIT = rb"[ ]?(?:[A-Za-z]|[\x80-\xff]{2,4})"
@@ -263,13 +264,15 @@ def _dialect(block: _Block, kind: str, table: Table) -> str:
 
 
 def _drop_cut_row(block: _Block, table: Table) -> None:
-    """Drop a last row without a line end, unless its name is whole: it ends in `]` or is that of another row."""
+    """Drop a last row without a line end, unless its name is surely whole: a common one, or that of another row."""
     last = block.rows[-1] if block.rows else None
     if last is None or not last.is_open:
         return
     if table.lines and table.lines[-1] is last.text:
         name = table.mappings[-1].name
-        if last.text.endswith(b"]") or (name and any(mapping.name == name for mapping in table.mappings[:-1])):
+        if last.text.endswith(b"]") and name in _COMMON_NAMES:
+            return
+        if name and any(mapping.name == name for mapping in table.mappings[:-1]):
             return
         del table.lines[-1], table.mappings[-1]
     else:

@@ -10,7 +10,7 @@ to 6.18 for the keys of smaps.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -141,8 +141,7 @@ def parse_compact(rows: Sequence[re.Match[bytes]], kind: str) -> Table:
     shared_keys = {key: place for place, key in enumerate(_COMPACT_KEYS[kind])}
     table = Table([], [], [], _COMPACT_KEYS[kind])
     tails = [row["tail"] or b"" for row in rows]
-    named = [tail for tail in tails if tail.strip()]
-    lead = int(2 * sum(tail.startswith(b" ") and not tail.startswith(b"  [") for tail in named) > len(named))
+    lead = int(_most(tail.startswith(b" ") and not tail.startswith(b"  [") for tail in _whole(tails)))
     for row, tail in zip(rows, tails, strict=True):
         start_addr = int(row["address"], 16)
         end_addr = start_addr + int(row["kbytes"]) * KIB
@@ -177,11 +176,7 @@ def parse_columns(rows: Sequence[bytes], header: bytes | None) -> Table:
     """
     leading, told, has_flags = _header_keys(header)
     start = b"[ \t]*" + b"[ \t]+".join(_LEADING[name] for name in leading)
-    # The name of the last column is one word or two, depending on the language: without flags before it, the rows
-    # say how many of the words are keys.
-    width = len(told) if has_flags else _cell_count(rows, start)
-    if told:
-        width = min(width, len(told))
+    width = len(told) if has_flags else _cell_count(rows, start, told)
     shape = re.compile(b"(?s)" + start + b"((?:" + _CELL + b"){%d})(?:[ \t](.*))?" % width)
     matches = [match for match in map(shape.fullmatch, rows) if match]
     unknown = [row for row in rows if not shape.fullmatch(row)] if len(matches) < len(rows) else []
@@ -190,9 +185,9 @@ def parse_columns(rows: Sequence[bytes], header: bytes | None) -> Table:
     keys: tuple[str | None, ...] = tuple(told[:width])
     assumed = ""
     if header is None:
-        has_flags = 2 * sum(_FLAGS.match(tail) is not None for tail in tails) > len(tails)
+        has_flags = _most(_FLAGS.match(tail) is not None for tail in _whole(tails))
         keys, assumed = _assume_keys(list(zip(*numbers, strict=True)), width, has_flags=has_flags)
-    edge, gap = _flags_edge(tails, header) if has_flags else (0, 0)
+    edge, gap = _flags_edge(_whole(tails), header) if has_flags else (0, 0)
 
     kept = [place for place, key in enumerate(keys) if key is not None]
     factors = [(place, 1 if keys[place] in BARE_KEYS else KIB) for place in kept]
@@ -251,6 +246,16 @@ def by_process(mappings: list[Mapping]) -> list[tuple[list[Mapping], int, int]]:
     return [_without_doubles(mappings[start:end]) for start, end in pairwise([0, *descents, len(mappings)])]
 
 
+def _whole(rows: Sequence[bytes]) -> Sequence[bytes]:
+    """Give the rows that tell how all are printed: the last may be cut, and decides nothing where there are others."""
+    return rows[:-1] or rows
+
+
+def _most(answers: Iterable[bool]) -> bool:
+    counts = Counter(answers)
+    return counts[True] > counts[False]
+
+
 def _compact_name(printed: str) -> str:
     """Give the name of a row: two spaces before a bracket mark what is not a file."""
     if not (printed.startswith("  [") and printed.endswith("]")):
@@ -304,19 +309,23 @@ def _header_keys(header: bytes | None) -> tuple[list[str], list[str], bool]:
     # procps 3.3.10 prints no space between `VmFlags` and `Mapping`.
     before, flags, _ = header.partition(b"VmFlags")
     words = before.decode("utf-8", "surrogateescape").split()
-    known = set().union(*_smaps_keys().values())
-    first = next((place for place, word in enumerate(words) if word in known), len(words))
+    first = next((place for place, word in enumerate(words) if word in _known_keys()), len(words))
     # A rc file (-c, -C) may leave columns out; then only English names tell which.
     some = [name for name in _LEADING if name in words[:first]]
     leading = some if first < len(_LEADING) and some[:2] == ["Address", "Perm"] else list(_LEADING)
     return leading, words[first:], bool(flags)
 
 
-def _cell_count(rows: Sequence[bytes], start: bytes) -> int:
-    """Count the numeric cells of most rows: a name may be a number, too, but not most names."""
+def _cell_count(rows: Sequence[bytes], start: bytes, told: Sequence[str]) -> int:
+    """Count the numeric cells of most rows: a name may be a number, too, but not most names.
+
+    The last words of a header are the name of the last column, one or two or none: there, rows decide.
+    """
+    least = max((place for place, key in enumerate(told, 1) if key in _known_keys()), default=0)
     shape = re.compile(start + b"((?:" + _CELL + b")*+)")
-    counts = Counter(len(match[match.re.groups].split()) for match in map(shape.match, rows) if match)
-    return max(counts, key=lambda count: (counts[count], -count), default=0)
+    counts = Counter(len(match[match.re.groups].split()) for match in map(shape.match, _whole(rows)) if match)
+    likely = [count for count in counts if not told or least <= count <= len(told)]
+    return max(likely, key=lambda count: (counts[count], -count), default=least)
 
 
 def _flags_edge(tails: Sequence[bytes], header: bytes | None) -> tuple[int, int]:
@@ -328,7 +337,7 @@ def _flags_edge(tails: Sequence[bytes], header: bytes | None) -> tuple[int, int]
         ends = Counter(match.end() for match in map(_FLAGS.match, tails) if match)
         edge = ends.most_common(1)[0][0] if ends else 0
     rests = [tail[edge:] for tail in tails if tail[edge:].strip()]
-    return edge, 2 if 2 * sum(rest.startswith(b"  ") for rest in rests) > len(rests) else 1
+    return edge, 2 if _most(rest.startswith(b"  ") for rest in rests) else 1
 
 
 @cache
@@ -346,6 +355,11 @@ def _smaps_keys() -> dict[str, tuple[str, ...]]:
             by_kernel[f"{kernel} with protection keys"] = (*keys, "ProtectionKey")
     by_kernel["4.6 with protection keys"] = (*by_kernel["4.4"], "ProtectionKey")
     return by_kernel
+
+
+@cache
+def _known_keys() -> frozenset[str]:
+    return frozenset().union(*_smaps_keys().values())
 
 
 def _version(kernel: str) -> tuple[int, ...]:

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from footprint.errors import AccessError, InputError, Note, UnsupportedError
-from footprint.process.mappings import Counters, MemoryMap, looks_like_maps, parse_maps, parse_rollup
+from footprint.process.mappings import Counters, Mapping, MemoryMap, looks_like_maps, parse_maps, parse_rollup
+from footprint.process.pages import PageRange, PageReader
 from footprint.process.pmap import looks_like_pmap, parse_pmap
 from footprint.process.status import Status, parse_status
 
 __all__ = ("Snapshot", "looks_like_memory_text", "read_process", "read_texts")
+
+Pages = dict[int, tuple[PageRange, ...]]
 
 _CHUNK_BYTES = 1 << 20
 _DEFAULT_PAGE_BYTES = 4096
@@ -30,6 +33,8 @@ class Snapshot:
         rollup: The kernel's own sums over all mappings, where it gives them (Linux 4.14).
         status: Threads and page tables, where known.
         thread_stack_addrs: Stack pointers of the threads beside the main one, where the kernel tells.
+        pages: By the start of its mapping, which pages of it only this process holds; mappings without any are left
+            out. None where the page bits could not be read: then only the counters of each mapping are known.
         page_bytes: The size of a page.
         host: Kernel and machine it was read on; empty for a saved text.
         notes: What was odd about reading it.
@@ -43,6 +48,7 @@ class Snapshot:
     rollup: Counters | None
     status: Status | None
     thread_stack_addrs: tuple[int, ...]
+    pages: Pages | None
     page_bytes: int
     host: dict[str, str]
     notes: tuple[Note, ...]
@@ -70,6 +76,7 @@ def read_texts(text: bytes, source: str) -> tuple[Snapshot, ...]:
             rollup=None,
             status=None,
             thread_stack_addrs=(),
+            pages=None,
             page_bytes=_page_bytes(memory),
             host={},
             notes=memory.notes,
@@ -109,6 +116,7 @@ def read_process(pid: int) -> Snapshot:
         except FileNotFoundError:
             memory = parse_maps(_stream(folder, "maps", source), source)
         rollup = _rollup(folder, source)
+        pages, page_notes = _pages(folder, memory, source)
         stacks = tuple(_stack_addrs(folder, pid))
         command = _read(folder, "cmdline", source)[:_MOST_COMMAND_BYTES].rstrip(b"\0").replace(b"\0", b" ")
         if parse_status(_read(folder, "status", source)).state in {"Z", "X"} or not memory.mappings:
@@ -124,9 +132,10 @@ def read_process(pid: int) -> Snapshot:
         rollup=rollup,
         status=status,
         thread_stack_addrs=stacks,
+        pages=pages,
         page_bytes=os.sysconf("SC_PAGE_SIZE"),
         host={"kernel": platform.release(), "machine": platform.machine()},
-        notes=(*memory.notes, *_changes(memory, rollup, source)),
+        notes=(*memory.notes, *page_notes, *_changes(memory, rollup, source)),
     )
 
 
@@ -175,6 +184,33 @@ def _rollup(folder: int, source: str) -> Counters | None:
     except (AccessError, InputError):
         # Before Linux 4.14 there is none, and nothing but a cross-check is lost.
         return None
+
+
+def _pages(folder: int, memory: MemoryMap, source: str) -> tuple[Pages | None, tuple[Note, ...]]:
+    """Read the page bits of all mappings that hold anonymous memory."""
+    if memory.dialect != "smaps":
+        return None, ()
+    pages = {}
+    try:
+        with PageReader(folder, os.sysconf("SC_PAGE_SIZE")) as reader:
+            for mapping in memory.mappings:
+                count = mapping.counters.get
+                # Huge pages of the reserved pool look anonymous in the page bits, and are counted apart.
+                if (count("Anonymous") or count("Swap")) and not _is_hugetlb(mapping):
+                    pages[mapping.start_addr] = reader.read(mapping)
+    except PermissionError:
+        detail = "its page bits may not be read: private pages are known by mapping, not by symbol"
+        return None, (Note("page-bits-denied", source, detail),)
+    except FileNotFoundError:
+        return None, (Note("page-bits-denied", source, "this kernel has no page bits (CONFIG_PROC_PAGE_MONITOR)"),)
+    except OSError as error:
+        raise _access_error(error, source) from error
+    return pages, ()
+
+
+def _is_hugetlb(mapping: Mapping) -> bool:
+    flags = mapping.vm_flags or ""
+    return " ht" in f" {flags}"
 
 
 def _stack_addrs(folder: int, pid: int) -> Iterator[int]:

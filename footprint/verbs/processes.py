@@ -123,7 +123,9 @@ def _images(snapshot: Snapshot) -> tuple[dict[FileKey, Image], tuple[Note, ...]]
         try:
             images[key] = read_image(found.data, key.name)
         except InputError as error:
-            missing.append(Note("file-unreadable", key.name, f"{error.detail}, its sections and symbols are not told apart"))
+            missing.append(
+                Note("file-unreadable", key.name, f"{error.detail}, its sections and symbols are not told apart")
+            )
     return images, (*_file_notes(missing), *_adjacency_note(snapshot, images))
 
 
@@ -158,5 +160,7 @@ class _ContentsReader:
                 self._read[loaded.key] = read_contents(loaded.image)
             except InputError as error:
                 self._read[loaded.key] = None
-                self.notes.append(Note("file-unreadable", loaded.key.name, f"{error.detail}, its symbols are not told apart"))
+                self.notes.append(
+                    Note("file-unreadable", loaded.key.name, f"{error.detail}, its symbols are not told apart")
+                )
         return self._read[loaded.key]

@@ -1,0 +1,67 @@
+"""The dynamic section of an ELF file, found as the loader finds it: through PT_DYNAMIC, at vaddrs.
+
+Source: System V ABI, chapter 5 (Dynamic Section).
+"""
+
+from array import array
+from dataclasses import dataclass
+from typing import Final
+
+from footprint.elf.image import PT_DYNAMIC, Buffer, Image
+from footprint.errors import InputError
+
+__all__ = ("Dynamic", "bytes_at_vaddr", "numbers", "read_dynamic")
+
+DT_NULL: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """The entries of a dynamic section, in their order, up to DT_NULL."""
+
+    entries: tuple[tuple[int, int], ...]
+
+    def get(self, tag: int) -> int | None:
+        """Give the value of the first entry with a tag, or None."""
+        return next((value for found, value in self.entries if found == tag), None)
+
+
+def read_dynamic(image: Image) -> Dynamic:
+    """Read the dynamic section; a file without one has no entries.
+
+    Raises:
+        InputError: Where it reaches beyond the end of the file.
+    """
+    segment = image.segment(PT_DYNAMIC)
+    if segment is None:
+        return Dynamic(())
+    raw = image.bytes_at(segment.offset, segment.file_bytes, "the dynamic section")
+    words = numbers(image, raw)
+    entries = []
+    for tag, value in zip(words[0::2], words[1::2], strict=False):
+        if tag == DT_NULL:
+            break
+        entries.append((tag, value))
+    return Dynamic(tuple(entries))
+
+
+def numbers(image: Image, raw: Buffer) -> "array[int]":
+    """Read a table of words of the file's class and byte order; a torn last one is left out."""
+    words = array("Q" if image.is_64 else "I")
+    words.frombytes(raw[: len(raw) // words.itemsize * words.itemsize])
+    if image.is_little != (array("H", [1]).tobytes()[0] == 1):
+        words.byteswap()
+    return words
+
+
+def bytes_at_vaddr(image: Image, vaddr: int, size_bytes: int, what: str) -> Buffer:
+    """Give bytes of the file by the vaddr at which the loader maps them.
+
+    Raises:
+        InputError: Where no segment maps all of them from the file.
+    """
+    for segment in image.loads:
+        start = vaddr - segment.vaddr
+        if start >= 0 and start + size_bytes <= segment.file_bytes:
+            return image.bytes_at(segment.offset + start, size_bytes, what)
+    raise InputError(image.file, f"{what} of {size_bytes} bytes at vaddr {vaddr:#x} is in no segment")
