@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from footprint.audit.kernel import kernel_costs
 from footprint.audit.layout import FileKey, Kind, file_key, lay_out
-from footprint.audit.ledger import ContentsOf, Row, ledger_rows
+from footprint.audit.ledger import Files, Row, ledger_rows
 from footprint.audit.measured import Held, held_by_each
 from footprint.audit.projection import Basis, Projection, fitting, project
 from footprint.elf import Image
@@ -106,7 +106,7 @@ class Audit:
 def audit_snapshot(
     snapshot: Snapshot,
     images: Dict[FileKey, Image],
-    contents_of: ContentsOf,
+    files: Files,
     *,
     target: str,
     count: int = 1,
@@ -118,7 +118,7 @@ def audit_snapshot(
     Args:
         snapshot: The process.
         images: The ELF files among its mapped files that could be read.
-        contents_of: What the writable sections of a loaded object hold, or None where that cannot be read.
+        files: What its files say beside their headers.
         target: What the user called it.
         count: How many processes to project to.
         memory_bytes: Where given, `count` is how many fit into it instead.
@@ -127,8 +127,8 @@ def audit_snapshot(
     memory = snapshot.memory
     parts = lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
     costs = kernel_costs(snapshot.status, len(memory.mappings))
-    held = held_by_each(memory.mappings)
-    rows = ledger_rows(parts, held, contents_of, snapshot.page_bytes, costs)
+    held = held_by_each(memory.mappings, snapshot.pages)
+    rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, costs)
     private = _private(held)
     kernel = Total(sum(cost.size_bytes for cost in costs) if costs else None, weakest(cost.evidence for cost in costs))
     mapped_writable_bytes = sum(mapping.size_bytes for mapping in memory.mappings if mapping.is_mapped_writable)

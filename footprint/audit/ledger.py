@@ -1,18 +1,30 @@
 """The ledger: each byte of a process under one owner, section and symbol, adding up to what the kernel counts."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Container, Iterable, Sequence
+from collections.abc import Mapping as Dict
+from typing import Final, NamedTuple, Protocol
 
 from footprint.audit.kernel import KernelCost
 from footprint.audit.layout import Attribution, Kind, LoadedObject, Part
 from footprint.audit.measured import Held
-from footprint.elf import Contents, Image, Residue, Variable
+from footprint.audit.pages import Slice, clip, slices
+from footprint.elf import Contents, Image
 from footprint.evidence import Evidence, weakest
-from footprint.partition import Claim, Gap, Piece, partition
+from footprint.process import PageRange, ranges_bytes
 
-__all__ = ("Row", "ledger_rows")
+__all__ = ("Files", "Row", "ledger_rows")
 
-ContentsOf = Callable[[LoadedObject], Contents | None]
+
+class Files(Protocol):
+    """What the ledger asks of the files of a process."""
+
+    def contents_of(self, loaded: LoadedObject) -> Contents | None:
+        """Give what the writable sections of an object hold, or None where that cannot be read."""
+
+    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> Container[int]:
+        """Give the numbers of the pages (addr divided by the page size) that relocations of an object write."""
+
+
 _STRONGEST_FIRST: Final = {by: place for place, by in enumerate(Attribution)}
 
 
@@ -28,7 +40,9 @@ class Row(NamedTuple):
         bytes: Private bytes; None where only virtual sizes are known.
         mapped_bytes: Virtual size; 0 for what is no part of the address space.
         shared_bytes: Resident bytes that are paid once per machine; None where unknown.
-        pages: How many pages the bytes lie in: for a symbol all that it reaches into, shared with others or not.
+        pages: How many private pages the bytes lie in: for a symbol all that it reaches into, shared or not.
+        sole_pages: Private pages in which no other variable lies: what this one alone keeps private.
+        relocated_bytes: How many of the bytes lie in pages that relocations write at start; None where unknown.
         is_writable: Whether the range counts into `mapped_writable_bytes`.
         evidence: How `bytes` is known (for the virtual ones: `mapped_bytes`).
         attribution: How the owner is known.
@@ -43,6 +57,8 @@ class Row(NamedTuple):
     mapped_bytes: int
     shared_bytes: int | None
     pages: int | None
+    sole_pages: int
+    relocated_bytes: int | None
     is_writable: bool
     evidence: Evidence
     attribution: Attribution
@@ -51,7 +67,8 @@ class Row(NamedTuple):
 def ledger_rows(
     parts: Sequence[Part],
     held: Sequence[Held],
-    contents_of: ContentsOf,
+    pages: Dict[int, Sequence[PageRange]] | None,
+    files: Files,
     page_bytes: int,
     kernel: Iterable[KernelCost],
 ) -> tuple[Row, ...]:
@@ -60,7 +77,8 @@ def ledger_rows(
     Args:
         parts: The mappings with their owners.
         held: What each mapping holds, in the same order.
-        contents_of: What the writable sections of an object hold; asked only for objects that need it.
+        pages: By the start of its mapping, its private pages; None where only the counters of mappings are known.
+        files: What the files of objects say; asked only for objects that need it.
         page_bytes: The size of a page.
         kernel: What the kernel spends on the process; rows of their own kind.
     """
@@ -70,7 +88,8 @@ def ledger_rows(
         past = index + 1
         while past < len(parts) and parts[past].mapping is parts[index].mapping:
             past += 1
-        for row in _mapping_rows(parts[index:past], one, contents_of, page_bytes):
+        ranges = None if pages is None else pages.get(parts[index].mapping.start_addr, ())
+        for row in _mapping_rows(parts[index:past], one, ranges, files, page_bytes):
             accounts.add(row)
         index = past
     for cost in kernel:
@@ -85,6 +104,8 @@ def ledger_rows(
                 mapped_bytes=0,
                 shared_bytes=0,
                 pages=None,
+                sole_pages=0,
+                relocated_bytes=None,
                 is_writable=False,
                 evidence=cost.evidence,
                 attribution=Attribution.NAME,
@@ -125,6 +146,8 @@ def _together(one: Row, other: Row) -> Row:
         one.mapped_bytes + other.mapped_bytes,
         _sum(one.shared_bytes, other.shared_bytes),
         _sum(one.pages, other.pages),
+        one.sole_pages + other.sole_pages,
+        _sum(one.relocated_bytes, other.relocated_bytes),
         one.is_writable,
         one.evidence if one.evidence is other.evidence else weakest((one.evidence, other.evidence)),
         one.attribution if is_alike else max(one.attribution, other.attribution, key=_STRONGEST_FIRST.__getitem__),
@@ -136,31 +159,69 @@ def _sum(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
 
 
-def _mapping_rows(parts: Sequence[Part], held: Held, contents_of: ContentsOf, page_bytes: int) -> Iterable[Row]:
+def _mapping_rows(
+    parts: Sequence[Part], held: Held, ranges: Sequence[PageRange] | None, files: Files, page_bytes: int
+) -> Iterable[Row]:
     """Give the rows of one mapping, which is one part or several."""
     mapping = parts[0].mapping
     private_bytes = held.private_bytes
-    if len(parts) > 1 and private_bytes and private_bytes != mapping.size_bytes:
+    if ranges is None and private_bytes == mapping.size_bytes:
+        # Every page is private: no page bits are needed to say which.
+        ranges = (PageRange(mapping.start_addr, mapping.end_addr),)
+    elif ranges is None and len(parts) > 1 and private_bytes:
         yield _merged(parts, held, page_bytes)
         return
     for place, part in enumerate(parts):
-        is_whole = private_bytes == mapping.size_bytes
-        share_bytes = part.size_bytes if is_whole else private_bytes
+        # File pages are only in the first part: the others are memory without a file.
         shared_bytes = held.shared_bytes if place == 0 or held.shared_bytes is None else 0
-        evidence = held.evidence if len(parts) == 1 else weakest((held.evidence, Evidence.DERIVED))
+        evidence = held.evidence
         if part.attribution.is_assumed and part.kind is Kind.BSS:
             # The bytes are the kernel's; that they are this object's is an assumption.
             evidence = weakest((evidence, Evidence.ESTIMATED))
-        if part.loaded is None or part.loaded.image is None or part.kind in {Kind.TEXT, Kind.SHARED}:
+        own = None if ranges is None else clip(ranges, part.start_addr, part.end_addr)
+        share_bytes = private_bytes if own is None else ranges_bytes(own)
+        loaded = part.loaded
+        if loaded is None or loaded.image is None or part.kind is Kind.SHARED:
             yield _row(part, None, None, share_bytes, shared_bytes, page_bytes, evidence)
-        elif is_whole and (contents := contents_of(part.loaded)) is not None:
-            yield from _symbol_rows(part, contents, page_bytes, weakest((evidence, Evidence.DERIVED)))
+        elif own and (contents := files.contents_of(loaded)) is not None:
+            relocated_pages = files.relocated_pages_of(loaded, page_bytes)
+            found = slices(part, loaded, contents, own, page_bytes, relocated_pages)
+            yield from _slice_rows(part, found, shared_bytes, weakest((evidence, Evidence.DERIVED)))
+        elif part.kind is Kind.TEXT:
+            yield _row(part, None, None, share_bytes, shared_bytes, page_bytes, evidence)
         else:
-            label = _sections_label(part, part.loaded.image)
+            label = _sections_label(part, loaded.image)
             name = None
             if share_bytes and label and "+" in label:
                 name = f"[{share_bytes // page_bytes} of {part.size_bytes // page_bytes} pages private]"
             yield _row(part, label, name, share_bytes, shared_bytes, page_bytes, evidence)
+
+
+def _slice_rows(part: Part, found: Sequence[Slice], shared_bytes: int | None, evidence: Evidence) -> Iterable[Row]:
+    """Give the rows of a part that is split to the symbol; the pages it shares stand with what is not private."""
+    rest_bytes = shared_bytes
+    for one in found:
+        is_rest = not one.private_bytes
+        yield Row(
+            part.owner,
+            one.kind or part.kind,
+            one.section,
+            one.symbol,
+            one.name,
+            one.private_bytes,
+            one.mapped_bytes,
+            rest_bytes if is_rest else 0,
+            one.pages,
+            one.sole_pages,
+            one.relocated_bytes,
+            part.mapping.is_mapped_writable,
+            evidence,
+            part.attribution,
+        )
+        if is_rest:
+            rest_bytes = 0
+    if rest_bytes:
+        yield _row(part, None, "[not private]", 0, rest_bytes, 1, evidence)._replace(mapped_bytes=0)
 
 
 def _row(
@@ -182,6 +243,8 @@ def _row(
         part.size_bytes,
         shared_bytes,
         None if private_bytes is None else -(-private_bytes // page_bytes),
+        0,
+        None,
         part.mapping.is_mapped_writable,
         evidence,
         part.attribution,
@@ -216,70 +279,3 @@ def _sections_label(part: Part, image: Image) -> str | None:
     if len(names) > 4:
         names = [*names[:2], "...", names[-1]]
     return "+".join(names) or None
-
-
-def _symbol_rows(part: Part, contents: Contents, page_bytes: int, evidence: Evidence) -> Iterable[Row]:
-    """Split a part whose pages are all private among the sections and symbols that lie in it."""
-    if part.loaded is None:
-        return
-    bias_addr = part.loaded.bias_addr
-    start, end = part.start_addr - bias_addr, part.end_addr - bias_addr
-    claims = _section_claims(contents, part.loaded, start, end)
-    for piece in partition(start, end, claims, _between_sections).pieces:
-        section, owner, kind = piece.owner
-        if isinstance(owner, Variable):
-            symbol, name = owner.name, owner.name
-        else:
-            symbol, name = None, owner.label if isinstance(owner, Residue) else owner
-        size_bytes = piece.end - piece.start
-        pages = (piece.end + bias_addr - 1) // page_bytes - (piece.start + bias_addr) // page_bytes + 1
-        yield Row(
-            part.owner,
-            kind or part.kind,
-            section,
-            symbol,
-            name,
-            size_bytes,
-            size_bytes,
-            0,
-            pages,
-            part.mapping.is_mapped_writable,
-            evidence,
-            part.attribution,
-        )
-
-
-_Owner = tuple[str | None, Variable | Residue | str, Kind | None]
-
-
-def _section_claims(contents: Contents, loaded: LoadedObject, start: int, end: int) -> list[Claim[_Owner]]:
-    """Give what the sections between two vaddrs hold: variables, remainders, and read-only sections as a whole."""
-    claims: list[Claim[_Owner]] = []
-    read: set[int] = set()
-    for one in contents.sections:
-        section = one.section
-        read.add(section.index)
-        # .tbss has no addresses of its own: those it claims are those of what follows it.
-        is_elsewhere = section.is_tls and not section.has_file_bytes
-        if is_elsewhere or section.vaddr >= end or section.vaddr + section.size_bytes <= start:
-            continue
-        kind = Kind(one.kind.value)
-        for piece in one.ranges.pieces:
-            owner: _Owner = (section.name, piece.owner, kind)
-            claims.append(Claim(section.vaddr + piece.start, section.vaddr + piece.end, owner))
-    for section in loaded.image.sections if loaded.image else ():
-        is_read_only = section.is_in_memory and section.index not in read and not section.is_tls
-        if is_read_only and section.vaddr < end and start < section.vaddr + section.size_bytes:
-            owner = (section.name, "[read-only section in a private page]", None)
-            claims.append(Claim(section.vaddr, section.vaddr + section.size_bytes, owner, rank=1))
-    return claims
-
-
-def _between_sections(gap: Gap[_Owner]) -> list[Piece[_Owner]]:
-    if gap.after is None:
-        owner: _Owner = (gap.before[0] if gap.before else None, "[rest of the last page]", None)
-    elif gap.before is None:
-        owner = (gap.after[0], "[page shared with the section before]", None)
-    else:
-        owner = (gap.before[0], "[padding between sections]", gap.before[2])
-    return [Piece(gap.start, gap.end, owner)]

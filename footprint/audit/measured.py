@@ -4,11 +4,12 @@ Source: fs/proc/task_mmu.c (smaps_account, smaps_pte_entry) of Linux 6.18: `Anon
 `Private_*` pages that are mapped once, of both kinds.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from collections.abc import Mapping as Dict
 from typing import NamedTuple
 
 from footprint.evidence import Evidence
-from footprint.process import Mapping
+from footprint.process import Mapping, PageRange, ranges_bytes
 
 __all__ = ("Held", "held_by_each", "held_bytes")
 
@@ -34,8 +35,13 @@ class Held(NamedTuple):
 _UNKNOWN = Held(None, None, 0, 0, Evidence.VIRTUAL)
 
 
-def held_by_each(mappings: Iterable[Mapping]) -> list[Held]:
-    """Read what each of many mappings holds. Those with the same counters are worked out once."""
+def held_by_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRange]] | None = None) -> list[Held]:
+    """Read what each of many mappings holds. Those with the same counters are worked out once.
+
+    Args:
+        mappings: The mappings.
+        pages: By the start of its mapping, its private pages; they decide where they are known.
+    """
     known: dict[tuple[int, str, str], Held] = {}
     found = []
     for mapping in mappings:
@@ -43,8 +49,17 @@ def held_by_each(mappings: Iterable[Mapping]) -> list[Held]:
         held = known.get(key)
         if held is None:
             held = known[key] = held_bytes(mapping)
-        found.append(held)
+        ranges = pages.get(mapping.start_addr) if pages else None
+        found.append(held if ranges is None else _with_pages(held, mapping, ranges))
     return found
+
+
+def _with_pages(held: Held, mapping: Mapping, ranges: Sequence[PageRange]) -> Held:
+    """Let the page bits say what is private; the counters say what else is there."""
+    private_bytes = ranges_bytes(ranges)
+    resident_bytes = private_bytes - ranges_bytes(one for one in ranges if one.is_swapped)
+    relatives_bytes = max(0, (mapping.counters.get("Anonymous") or 0) - resident_bytes)
+    return Held(private_bytes, held.shared_bytes, relatives_bytes, 0, Evidence.MEASURED)
 
 
 def held_bytes(mapping: Mapping) -> Held:

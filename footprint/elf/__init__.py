@@ -4,6 +4,7 @@ from footprint.elf.archive import Member, read_members, starts_like_archive
 from footprint.elf.contents import Cause, Contents, Kind, Residue, SectionContents, Variable, read_contents
 from footprint.elf.image import ET_EXEC, PT_GNU_RELRO, Buffer, Image, Section, Segment, read_image, starts_like_elf
 from footprint.elf.names import shown_name
+from footprint.elf.relocations import relocated_vaddrs
 
 __all__ = (
     "ET_EXEC",
@@ -22,6 +23,7 @@ __all__ = (
     "read_contents",
     "read_image",
     "read_members",
+    "relocated_vaddrs",
     "shown_name",
     "starts_like_archive",
     "starts_like_elf",

@@ -135,9 +135,11 @@ def _layouts() -> dict[tuple[int, int], _Layout]:
 _LAYOUTS: Final = _layouts()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Image:
     """One ELF file, as far as its headers tell. The bytes stay where they are: `data` is a view of the file.
+
+    Two images are equal only if they are one: comparing or hashing them by value would read the whole file.
 
     Attributes:
         file: The name to show, such as the path; `libz.a(inflate.o)` for a member of an archive.

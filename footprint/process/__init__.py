@@ -2,7 +2,7 @@
 
 from footprint.process.mapped_files import MappedFile, open_mapped_file
 from footprint.process.mappings import Counters, Mapping, MemoryMap, parse_maps, parse_rollup
-from footprint.process.pmap import parse_pmap
+from footprint.process.pages import PageRange, ranges_bytes
 from footprint.process.snapshot import Snapshot, looks_like_memory_text, read_process, read_texts
 from footprint.process.status import Status
 
@@ -11,13 +11,14 @@ __all__ = (
     "MappedFile",
     "Mapping",
     "MemoryMap",
+    "PageRange",
     "Snapshot",
     "Status",
     "looks_like_memory_text",
     "open_mapped_file",
     "parse_maps",
-    "parse_pmap",
     "parse_rollup",
+    "ranges_bytes",
     "read_process",
     "read_texts",
 )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from footprint.errors import AccessError, InputError, Note, UnsupportedError
 from footprint.process.mappings import Counters, Mapping, MemoryMap, looks_like_maps, parse_maps, parse_rollup
 from footprint.process.pages import PageRange, PageReader
-from footprint.process.pmap import looks_like_pmap, parse_pmap
 from footprint.process.status import Status, parse_status
 
 __all__ = ("Snapshot", "looks_like_memory_text", "read_process", "read_texts")
@@ -56,7 +55,11 @@ class Snapshot:
 
 def looks_like_memory_text(text: bytes) -> bool:
     """Tell whether a text is one that `read_texts` reads: maps, smaps, or any pmap output."""
-    return looks_like_maps(text) or looks_like_pmap(text)
+    if looks_like_maps(text):
+        return True
+    from footprint.process.pmap import looks_like_pmap  # noqa: PLC0415 # a live process needs no grammar of pmap
+
+    return looks_like_pmap(text)
 
 
 def read_texts(text: bytes, source: str) -> tuple[Snapshot, ...]:
@@ -65,7 +68,12 @@ def read_texts(text: bytes, source: str) -> tuple[Snapshot, ...]:
     Raises:
         InputError: Where it is none of these.
     """
-    maps = parse_pmap(text, source) if not looks_like_maps(text) else (parse_maps(text, source),)
+    if looks_like_maps(text):
+        maps: tuple[MemoryMap, ...] = (parse_maps(text, source),)
+    else:
+        from footprint.process.pmap import parse_pmap  # noqa: PLC0415 # the same
+
+        maps = parse_pmap(text, source)
     return tuple(
         Snapshot(
             source=source,

@@ -5,7 +5,16 @@ from dataclasses import replace
 
 from footprint.audit.audit import Audit, audit_snapshot, mapped_files
 from footprint.audit.layout import FileKey, LoadedObject, OwnedMap, lay_out
-from footprint.elf import Buffer, Contents, Image, read_contents, read_image, starts_like_archive, starts_like_elf
+from footprint.elf import (
+    Buffer,
+    Contents,
+    Image,
+    read_contents,
+    read_image,
+    relocated_vaddrs,
+    starts_like_archive,
+    starts_like_elf,
+)
 from footprint.errors import InputError, Note, UsageError
 from footprint.files import open_input
 from footprint.process import Snapshot, looks_like_memory_text, open_mapped_file, read_process, read_texts
@@ -32,17 +41,17 @@ def audit(target: int | str, *, count: int = 1, memory_bytes: int | None = None,
     """
     snapshot = _snapshot(target, pid)
     images, file_notes = _images(snapshot)
-    reader = _ContentsReader()
+    files = _ObjectFiles()
     found = audit_snapshot(
         snapshot,
         images,
-        reader.contents_of,
+        files,
         target=str(target),
         count=count,
         memory_bytes=memory_bytes,
         notes=file_notes,
     )
-    return replace(found, notes=(*found.notes, *reader.notes)) if reader.notes else found
+    return replace(found, notes=(*found.notes, *files.notes)) if files.notes else found
 
 
 def project(
@@ -144,23 +153,38 @@ def _adjacency_note(snapshot: Snapshot, images: dict[FileKey, Image]) -> list[No
     return [Note("owners-by-adjacency", snapshot.source, detail)]
 
 
-class _ContentsReader:
-    """Reads what the sections of objects hold, each file once, and notes what could not be read."""
+class _ObjectFiles:
+    """Reads what the files of objects say, each once, and notes what could not be read."""
 
     def __init__(self) -> None:
         self.notes: list[Note] = []
-        self._read: dict[FileKey, Contents | None] = {}
+        self._contents: dict[FileKey, Contents | None] = {}
+        self._relocated: dict[FileKey, Sequence[int]] = {}
 
     def contents_of(self, loaded: LoadedObject) -> Contents | None:
-        """Give the contents of an object, or None where they cannot be read."""
+        """Give what the writable sections of an object hold, or None where that cannot be read."""
         if loaded.image is None:
             return None
-        if loaded.key not in self._read:
+        if loaded.key not in self._contents:
             try:
-                self._read[loaded.key] = read_contents(loaded.image)
+                self._contents[loaded.key] = read_contents(loaded.image)
             except InputError as error:
-                self._read[loaded.key] = None
-                self.notes.append(
-                    Note("file-unreadable", loaded.key.name, f"{error.detail}, its symbols are not told apart")
-                )
-        return self._read[loaded.key]
+                self._contents[loaded.key] = None
+                self._note(loaded, f"{error.detail}, its symbols are not told apart")
+        return self._contents[loaded.key]
+
+    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> frozenset[int]:
+        """Give the numbers of the pages that relocations of an object write."""
+        if loaded.image is None:
+            return frozenset()
+        if loaded.key not in self._relocated:
+            try:
+                self._relocated[loaded.key] = relocated_vaddrs(loaded.image)
+            except InputError as error:
+                self._relocated[loaded.key] = ()
+                self._note(loaded, f"{error.detail}, why its pages were written is not known")
+        bias_addr = loaded.bias_addr
+        return frozenset((vaddr + bias_addr) // page_bytes for vaddr in self._relocated[loaded.key])
+
+    def _note(self, loaded: LoadedObject, detail: str) -> None:
+        self.notes.append(Note("file-unreadable", loaded.key.name, detail))

@@ -79,6 +79,8 @@ def _row(row: Row) -> Json:
         "mapped_bytes": row.mapped_bytes,
         "shared_bytes": row.shared_bytes,
         "pages": row.pages,
+        "sole_pages": row.sole_pages,
+        "relocated_bytes": row.relocated_bytes,
         "is_writable": row.is_writable,
         "evidence": row.evidence.value,
         "attribution": row.attribution.value,

@@ -61,6 +61,7 @@ def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_na
         Heading(_ledger_heading(audit, by)),
         _ledger_table(audit, by, top, short),
         *_symbols(audit, by, top, short),
+        *_causes(audit),
         *note_blocks(audit.notes, audit.target),
         Verdict(_verdict(audit)),
     )
@@ -235,15 +236,19 @@ def _label(key: str, by: str, short: dict[str, str]) -> str:
 
 
 def _symbols(audit: Audit, by: str, top: int, short: dict[str, str]) -> list[Block]:
-    """List the largest variables among the private bytes; by symbol, the ledger itself has done so."""
+    """List the variables that cost most: by what they keep private alone, or by their own bytes where that is more."""
     named = [row for row in audit.ledger if row.symbol is not None and row.bytes]
     if not named or by == "symbol":
         return []
+    page_bytes = audit.page_bytes
+    named.sort(key=lambda row: (-max(row.sole_pages * page_bytes, row.bytes or 0), row.owner, row.symbol or ""))
     shown = named[:top] if top else named
     rows = tuple(
         (
             format_bytes(row.bytes or 0),
             str(row.pages),
+            format_bytes(row.sole_pages * page_bytes) if row.sole_pages else "-",
+            format_bytes(row.mapped_bytes),
             row.section or "",
             f"{shown_name(row.symbol or '')}  ({short.get(row.owner, row.owner)})",
         )
@@ -251,7 +256,25 @@ def _symbols(audit: Audit, by: str, top: int, short: dict[str, str]) -> list[Blo
     )
     rest = named[len(shown) :]
     rest_bytes = sum(row.bytes or 0 for row in rest)
-    footer = ((format_bytes(rest_bytes), "", "", f"[{len(rest)} more variables: --top 0 shows all]"),) if rest else ()
+    more = f"[{len(rest)} more variables: --top 0 shows all]"
+    footer = ((format_bytes(rest_bytes), "", "", "", "", more),) if rest else ()
+    columns = ("private", "pages", "alone", "size", "section", "variable")
     named_bytes = sum(row.bytes or 0 for row in named)
-    heading = f"Largest variables in wholly private mappings, {format_bytes(named_bytes)} in all"
-    return [Heading(heading), Table(("own", "pages", "section", "variable"), rows, frozenset({2}), footer)]
+    heading = f"Variables in private pages, {format_bytes(named_bytes)}; alone: pages that nothing else named lies in"
+    return [Heading(heading), Table(columns, rows, frozenset({4}), footer)]
+
+
+def _causes(audit: Audit) -> list[Block]:
+    """Say why the private pages of files were written, where the files tell."""
+    rows = [row for row in audit.ledger if row.relocated_bytes is not None and row.bytes]
+    if not rows:
+        return []
+    relocated_bytes = sum(row.relocated_bytes or 0 for row in rows)
+    sealed_bytes = sum((row.bytes or 0) - (row.relocated_bytes or 0) for row in rows if not row.is_writable)
+    written_bytes = sum((row.bytes or 0) - (row.relocated_bytes or 0) for row in rows if row.is_writable)
+    facts = (
+        ("pages with relocations", format_bytes(relocated_bytes), "written by the loader at start"),
+        ("other sealed pages", format_bytes(sealed_bytes), "written before they were made read-only (RELRO)"),
+        ("other writable pages", format_bytes(written_bytes), "written by the program"),
+    )
+    return [Heading("Why pages of files are private"), Facts(facts)]

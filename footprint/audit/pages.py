@@ -1,0 +1,210 @@
+"""Which section and symbol keeps which pages of an object private, and why those pages were written."""
+
+from bisect import bisect_right
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from footprint.audit.layout import Kind, LoadedObject, Part
+from footprint.elf import Contents, Residue, SectionContents, Variable
+from footprint.partition import Claim, Gap, Piece, partition
+from footprint.process import PageRange
+
+__all__ = ("Slice", "clip", "slices")
+
+
+class Slice(NamedTuple):
+    """What one owner has in a part of an object.
+
+    Attributes:
+        section: The section, or None where there is none.
+        symbol: The linker name, or None where no symbol owns the bytes.
+        name: What to show for it.
+        kind: What the memory is for; None for what the part says.
+        mapped_bytes: Its virtual size.
+        private_bytes: How much of it lies in private pages.
+        pages: The private pages that it lies in.
+        sole_pages: Those of them in which nothing else has a name: they would be shared, or not there, without it.
+        relocated_bytes: How much of it lies in private pages that relocations write at start.
+    """
+
+    section: str | None
+    symbol: str | None
+    name: str
+    kind: Kind | None
+    mapped_bytes: int
+    private_bytes: int
+    pages: int
+    sole_pages: int
+    relocated_bytes: int
+
+
+class _Owned(NamedTuple):
+    """A range of a part, as addresses, with its owner."""
+
+    start_addr: int
+    end_addr: int
+    section: str | None
+    owner: Variable | Residue | str
+    kind: Kind | None
+
+
+def clip(ranges: Sequence[PageRange], start_addr: int, end_addr: int) -> list[PageRange]:
+    """Give what of some ranges lies between two addresses."""
+    return [
+        PageRange(max(one.start_addr, start_addr), min(one.end_addr, end_addr), one.is_swapped)
+        for one in ranges
+        if one.start_addr < end_addr and start_addr < one.end_addr
+    ]
+
+
+def slices(
+    part: Part,
+    loaded: LoadedObject,
+    contents: Contents,
+    ranges: Sequence[PageRange],
+    page_bytes: int,
+    relocated_pages: Container[int],
+) -> list[Slice]:
+    """Split a part of an object among its sections and symbols.
+
+    The private bytes of the slices add up to the ranges, their mapped bytes to the part. What lies in no private page
+    is one slice a section.
+
+    Args:
+        part: The addresses.
+        loaded: The object they belong to.
+        contents: What its sections hold.
+        ranges: The private pages among the addresses, ascending.
+        page_bytes: The size of a page.
+        relocated_pages: Numbers of the pages (addr divided by the page size) that relocations write.
+    """
+    cut = list(_cut(_owned(part, loaded, contents), ranges))
+    users = _users(cut, page_bytes)
+    found: list[Slice] = []
+    untouched: dict[tuple[str | None, Kind | None], int] = {}
+    for owned, private in cut:
+        mapped_bytes = owned.end_addr - owned.start_addr
+        private_bytes = sum([past - first for first, past in private])
+        rest_bytes = mapped_bytes - private_bytes
+        if rest_bytes and not (private_bytes and isinstance(owned.owner, Variable)):
+            # A variable keeps its whole size beside its private bytes; of all others the rest is of one kind.
+            place = (owned.section, owned.kind)
+            untouched[place] = untouched.get(place, 0) + rest_bytes
+            mapped_bytes = private_bytes
+        if private_bytes:
+            found.append(_slice(owned, mapped_bytes, private_bytes, private, users, page_bytes, relocated_pages))
+    for (section, kind), mapped_bytes in untouched.items():
+        found.append(Slice(section, None, "[not private]", kind, mapped_bytes, 0, 0, 0, 0))
+    return found
+
+
+_Ranges = list[tuple[int, int]]
+
+
+def _slice(
+    owned: _Owned,
+    mapped_bytes: int,
+    private_bytes: int,
+    private: _Ranges,
+    users: dict[int, int],
+    page_bytes: int,
+    relocated_pages: Container[int],
+) -> Slice:
+    owner = owned.owner
+    is_variable = isinstance(owner, Variable)
+    pages = sole_pages = relocated_bytes = 0
+    for first, past in private:
+        for page in range(first // page_bytes, (past - 1) // page_bytes + 1):
+            pages += 1
+            sole_pages += is_variable and users[page] == 1
+            if page in relocated_pages:
+                relocated_bytes += min(past, (page + 1) * page_bytes) - max(first, page * page_bytes)
+    symbol = name = None
+    if isinstance(owner, Variable):
+        symbol = name = owner.name
+    else:
+        name = owner.label if isinstance(owner, Residue) else owner
+    counts = (mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes)
+    return Slice(owned.section, symbol, name, owned.kind, *counts)
+
+
+def _cut(owned: Iterable[_Owned], ranges: Sequence[PageRange]) -> Iterator[tuple[_Owned, _Ranges]]:
+    """Give each range with what of it is private; both come ascending, so each is passed over once."""
+    place = 0
+    for one in owned:
+        start, end = one.start_addr, one.end_addr
+        while place < len(ranges) and ranges[place].end_addr <= start:
+            place += 1
+        private: _Ranges = []
+        at = place
+        while at < len(ranges) and ranges[at].start_addr < end:
+            first, past, _ = ranges[at]
+            private.append((max(start, first), min(end, past)))
+            at += 1
+        yield one, private
+
+
+def _users(cut: Iterable[tuple[_Owned, _Ranges]], page_bytes: int) -> dict[int, int]:
+    """Count how many variables lie in each private page."""
+    users: dict[int, int] = {}
+    for owned, private in cut:
+        if isinstance(owned.owner, Variable):
+            for first, past in private:
+                for page in range(first // page_bytes, (past - 1) // page_bytes + 1):
+                    users[page] = users.get(page, 0) + 1
+    return users
+
+
+def _owned(part: Part, loaded: LoadedObject, contents: Contents) -> Iterator[_Owned]:
+    """Cut a part among the sections, and each section among what it holds."""
+    bias_addr = loaded.bias_addr
+    start, end = part.start_addr - bias_addr, part.end_addr - bias_addr
+    for span in partition(start, end, _section_claims(contents, loaded), _between_sections).pieces:
+        first, past = span.start + bias_addr, span.end + bias_addr
+        section, owner, kind = span.owner
+        if not isinstance(owner, SectionContents):
+            yield _Owned(first, past, section, owner, kind)
+            continue
+        base_addr = owner.section.vaddr + bias_addr
+        pieces = owner.ranges.pieces
+        index = bisect_right(pieces, first - base_addr, key=_end_of)
+        while index < len(pieces) and base_addr + pieces[index].start < past:
+            piece = pieces[index]
+            begin, until = base_addr + piece.start, base_addr + piece.end
+            yield _Owned(max(first, begin), min(past, until), section, piece.owner, kind)
+            index += 1
+
+
+def _end_of(piece: Piece[Variable | Residue]) -> int:
+    return piece.end
+
+
+_SectionOwner = tuple[str | None, SectionContents | str, Kind | None]
+
+
+def _section_claims(contents: Contents, loaded: LoadedObject) -> list[Claim[_SectionOwner]]:
+    """Give the addresses of the sections: of the writable ones with what they hold, of the others as a whole."""
+    claims: list[Claim[_SectionOwner]] = []
+    read: set[int] = set()
+    for one in contents.sections:
+        section = one.section
+        read.add(section.index)
+        # .tbss has no addresses of its own: those it claims are those of what follows it.
+        if section.has_file_bytes or not section.is_tls:
+            owner: _SectionOwner = (section.name, one, Kind(one.kind.value))
+            claims.append(Claim(section.vaddr, section.vaddr + section.size_bytes, owner))
+    for section in loaded.image.sections if loaded.image else ():
+        if section.is_in_memory and section.index not in read and not section.is_tls:
+            owner = (section.name, "[read-only section in a private page]", None)
+            claims.append(Claim(section.vaddr, section.vaddr + section.size_bytes, owner, rank=1))
+    return claims
+
+
+def _between_sections(gap: Gap[_SectionOwner]) -> list[Piece[_SectionOwner]]:
+    if gap.after is None:
+        owner: _SectionOwner = (gap.before[0] if gap.before else None, "[rest of the last page]", None)
+    elif gap.before is None:
+        owner = (gap.after[0], "[page shared with the section before]", None)
+    else:
+        owner = (gap.before[0], "[padding between sections]", gap.before[2])
+    return [Piece(gap.start, gap.end, owner)]
