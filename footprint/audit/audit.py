@@ -7,51 +7,16 @@ from footprint.audit.kernel import kernel_costs
 from footprint.audit.layout import FileKey, Kind, file_key, lay_out
 from footprint.audit.ledger import Files, Row, ledger_rows
 from footprint.audit.measured import Held, held_by_each
-from footprint.audit.projection import Basis, Projection, fitting, project
+from footprint.audit.models import project_process
+from footprint.audit.projection import Projection, Question
+from footprint.audit.totals import Totals, total_up
 from footprint.elf import Image
 from footprint.errors import Note
-from footprint.evidence import Evidence, weakest
+from footprint.evidence import Evidence
 from footprint.process import Snapshot
 from footprint.units import format_bytes
 
-__all__ = ("Audit", "Total", "Totals", "audit_snapshot")
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """A figure of the whole process with how it is known; `bytes` is None where the input cannot tell."""
-
-    bytes: int | None
-    evidence: Evidence
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """The figures of a whole process.
-
-    Attributes:
-        private: Resident or swapped anonymous memory that only this process holds.
-        kernel: Page tables, kernel stacks, kernel objects.
-        per_process: Both: what one more process costs.
-        shared_once: Resident pages of files and shared memory, paid once per machine.
-        shared_with_relatives: Anonymous memory that fork relatives hold too, or that KSM merged.
-        mapped_writable: Virtual size of the private writable mappings: pmap's `writeable/private`.
-        mapped_shared: Virtual size of the shared mappings: pmap's `shared`.
-        mapped: Virtual size of all mappings.
-        floor: Pages surely written at start, predicted from the files.
-        ceiling: All pages that can ever be written, predicted from the files.
-    """
-
-    private: Total
-    kernel: Total
-    per_process: Total
-    shared_once: Total
-    shared_with_relatives: Total
-    mapped_writable: Total
-    mapped_shared: Total
-    mapped: Total
-    floor: Total
-    ceiling: Total
+__all__ = ("Audit", "audit_snapshot", "mapped_files")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +74,7 @@ def audit_snapshot(
     files: Files,
     *,
     target: str,
-    count: int = 1,
-    memory_bytes: int | None = None,
+    question: Question,
     notes: tuple[Note, ...] = (),
 ) -> Audit:
     """Join what the kernel says of a process with what its files say.
@@ -120,34 +84,24 @@ def audit_snapshot(
         images: The ELF files among its mapped files that could be read.
         files: What its files say beside their headers.
         target: What the user called it.
-        count: How many processes to project to.
-        memory_bytes: Where given, `count` is how many fit into it instead.
+        question: How many of it, in which model.
         notes: What was odd about reading the files.
     """
     memory = snapshot.memory
     parts = lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
-    costs = kernel_costs(snapshot.status, len(memory.mappings))
+    kernel = kernel_costs(snapshot.status, len(memory.mappings))
     held = held_by_each(memory.mappings, snapshot.pages)
-    rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, costs)
-    private = _private(held)
-    kernel = Total(sum(cost.size_bytes for cost in costs) if costs else None, weakest(cost.evidence for cost in costs))
-    mapped_writable_bytes = sum(mapping.size_bytes for mapping in memory.mappings if mapping.is_mapped_writable)
-    shared_once = _shared_once(held, private.evidence)
-    relatives_bytes = sum(one.relatives_bytes for one in held) if private.bytes is not None else None
-    unknown = Total(None, Evidence.PREDICTED)
-    totals = Totals(
-        private=private,
-        kernel=kernel,
-        per_process=_both(private, kernel),
-        shared_once=shared_once,
-        shared_with_relatives=Total(relatives_bytes, private.evidence),
-        mapped_writable=Total(mapped_writable_bytes, Evidence.VIRTUAL),
-        mapped_shared=Total(sum(m.size_bytes for m in memory.mappings if m.is_shared), Evidence.VIRTUAL),
-        mapped=Total(sum(mapping.size_bytes for mapping in memory.mappings), Evidence.VIRTUAL),
-        floor=unknown,
-        ceiling=unknown,
+    rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, kernel)
+    totals = total_up(memory, held, kernel)
+    projection = project_process(
+        totals,
+        rows,
+        kernel,
+        status=snapshot.status,
+        mapping_count=len(memory.mappings),
+        costs=kernel_costs,
+        question=question,
     )
-    own_notes = (*snapshot.notes, *notes, *_notes(snapshot, rows, held, totals))
     return Audit(
         target=target,
         pid=snapshot.pid,
@@ -159,45 +113,9 @@ def audit_snapshot(
         host=snapshot.host,
         totals=totals,
         ledger=rows,
-        projection=_project(totals, count, memory_bytes),
-        notes=own_notes,
+        projection=projection,
+        notes=(*snapshot.notes, *notes, *_notes(snapshot, rows, held, totals)),
     )
-
-
-def _private(held: list[Held]) -> Total:
-    known = [one.private_bytes for one in held if one.private_bytes is not None]
-    if len(known) < len(held):
-        return Total(None, Evidence.VIRTUAL)
-    return Total(sum(known), weakest(one.evidence for one in held))
-
-
-def _shared_once(held: list[Held], evidence: Evidence) -> Total:
-    known = [one.shared_bytes for one in held if one.shared_bytes is not None]
-    # A page that the process maps twice is counted twice.
-    return Total(sum(known) if len(known) == len(held) else None, weakest((evidence, Evidence.DERIVED)))
-
-
-def _both(private: Total, kernel: Total) -> Total:
-    if private.bytes is None or kernel.bytes is None:
-        return Total(None, weakest((private.evidence, kernel.evidence)))
-    return Total(private.bytes + kernel.bytes, weakest((private.evidence, kernel.evidence)))
-
-
-def _project(totals: Totals, count: int, memory_bytes: int | None) -> Projection:
-    """Multiply the best figure that the input gives."""
-    choices = (
-        (totals.per_process, Basis.PER_PROCESS),
-        (totals.private, Basis.PRIVATE),
-        (totals.mapped_writable, Basis.MAPPED_WRITABLE),
-    )
-    for total, basis in choices:
-        if total.bytes is not None:
-            once_bytes = totals.shared_once.bytes
-            evidence = total.evidence if once_bytes is None else weakest((total.evidence, totals.shared_once.evidence))
-            if memory_bytes is not None:
-                return fitting(memory_bytes, total.bytes, once_bytes, basis, evidence)
-            return project(count, total.bytes, once_bytes, basis, evidence)
-    raise AssertionError("mapped writable is always known")
 
 
 def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[Held], totals: Totals) -> list[Note]:

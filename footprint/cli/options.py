@@ -14,6 +14,8 @@ __all__ = (
     "FormatOption",
     "Json",
     "Memory",
+    "Model",
+    "ModelOption",
     "OptionalCount",
     "Output",
     "Pid",
@@ -40,6 +42,14 @@ class Color(StrEnum):
     NEVER = "never"
 
 
+class Model(StrEnum):
+    """How the N come about."""
+
+    EXEC = "exec"
+    FORK = "fork"
+    THREADS = "threads"
+
+
 class By(StrEnum):
     """What the ledger is grouped by."""
 
@@ -56,6 +66,9 @@ Count = Annotated[int, typer.Option("-n", "--count", min=1, max=10**12, help="Ho
 OptionalCount = Annotated[int | None, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes.")]
 Memory = Annotated[
     str | None, typer.Option("--memory", help="Tell how many processes fit into this, such as 32GiB.", metavar="SIZE")
+]
+ModelOption = Annotated[
+    Model, typer.Option("--model", help="N started copies, N forked workers of one parent, or N more threads.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="What to write.")]

@@ -12,6 +12,7 @@ def project(
     target: options.Target,
     count: options.OptionalCount = None,
     memory: options.Memory = None,
+    model: options.ModelOption = options.Model.EXEC,
     pid: options.Pid = None,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
@@ -22,18 +23,19 @@ def project(
 ) -> None:
     """Say what N processes cost, or how many fit.
 
-    For started copies of one program (exec), each with private memory of its own.
+    With every term, for started copies, for forked workers of one parent, or for threads.
 
     \b
     footprint project 4711 -n 10000
     footprint project smaps.txt --memory 32GiB
+    footprint project 4711 -n 50 --model fork
     """
     from footprint.cli.output import emit, emit_document, exit_code
     from footprint.units import parse_bytes
     from footprint.verbs import processes
 
     memory_bytes = None if memory is None else parse_bytes(memory)
-    found = processes.project(target, count=count, memory_bytes=memory_bytes, pid=pid)
+    found = processes.project(target, count=count, memory_bytes=memory_bytes, model=model.value, pid=pid)
     if json or format_ is options.Format.JSON:
         from footprint.report.json.audit import projection_json
 

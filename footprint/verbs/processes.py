@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from footprint.audit.audit import Audit, audit_snapshot, mapped_files
 from footprint.audit.layout import FileKey, LoadedObject, OwnedMap, lay_out
+from footprint.audit.projection import Model, Question
 from footprint.elf import (
     Buffer,
     Contents,
@@ -19,19 +20,27 @@ from footprint.errors import InputError, Note, UsageError
 from footprint.files import open_input
 from footprint.process import Snapshot, looks_like_memory_text, open_mapped_file, read_process, read_texts
 
-__all__ = ("audit", "maps", "project")
+__all__ = ("audit", "audit_of", "maps", "project")
 
 # A report of a hundred files that are not there helps nobody: the first ones are named, the rest counted.
 _MOST_FILE_NOTES = 3
 
 
-def audit(target: int | str, *, count: int = 1, memory_bytes: int | None = None, pid: int | None = None) -> Audit:
+def audit(
+    target: int | str,
+    *,
+    count: int = 1,
+    memory_bytes: int | None = None,
+    model: str = "exec",
+    pid: int | None = None,
+) -> Audit:
     """Audit a process: where its memory goes, and what `count` of it cost.
 
     Args:
         target: A PID, or the path of a saved `maps`, `smaps` or `pmap` text (`-` is standard input).
         count: How many processes to project to.
         memory_bytes: Project to how many fit into this instead.
+        model: How they come about: `exec` (started copies), `fork` (workers of one parent), `threads`.
         pid: Which process of a text that holds several.
 
     Raises:
@@ -39,23 +48,24 @@ def audit(target: int | str, *, count: int = 1, memory_bytes: int | None = None,
         InputError: Where the text is none of these, or holds no mapping.
         UsageError: Where the question does not fit the target.
     """
-    snapshot = _snapshot(target, pid)
+    return audit_of(_snapshot(target, pid), str(target), Question(count, memory_bytes, _model(model)))
+
+
+def audit_of(snapshot: Snapshot, target: str, question: Question) -> Audit:
+    """Audit a process that was read already; its files are opened now, so a live one must still be there."""
     images, file_notes = _images(snapshot)
     files = _ObjectFiles()
-    found = audit_snapshot(
-        snapshot,
-        images,
-        files,
-        target=str(target),
-        count=count,
-        memory_bytes=memory_bytes,
-        notes=file_notes,
-    )
+    found = audit_snapshot(snapshot, images, files, target=target, question=question, notes=file_notes)
     return replace(found, notes=(*found.notes, *files.notes)) if files.notes else found
 
 
 def project(
-    target: int | str, *, count: int | None = None, memory_bytes: int | None = None, pid: int | None = None
+    target: int | str,
+    *,
+    count: int | None = None,
+    memory_bytes: int | None = None,
+    model: str = "exec",
+    pid: int | None = None,
 ) -> Audit:
     """Audit a process for its projection: the cost at `count`, or how many fit into `memory_bytes`.
 
@@ -64,7 +74,14 @@ def project(
     """
     if (count is None) == (memory_bytes is None):
         raise UsageError("say how many processes (-n), or how much memory they may take (--memory)")
-    return audit(target, count=count or 1, memory_bytes=memory_bytes, pid=pid)
+    return audit(target, count=count or 1, memory_bytes=memory_bytes, model=model, pid=pid)
+
+
+def _model(name: str) -> Model:
+    try:
+        return Model(name)
+    except ValueError:
+        raise UsageError(f"{name!r} is no model: exec, fork or threads") from None
 
 
 def maps(target: int | str, *, pid: int | None = None) -> OwnedMap:

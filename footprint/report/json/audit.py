@@ -1,8 +1,11 @@
 """`audit --json` and `project --json`."""
 
-from footprint.audit.audit import Audit, Total
+from dataclasses import fields
+
+from footprint.audit.audit import Audit
 from footprint.audit.ledger import Row
 from footprint.audit.projection import Projection
+from footprint.audit.totals import Total
 from footprint.elf import shown_name
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows, write
@@ -62,9 +65,10 @@ def _totals(audit: Audit) -> Json:
         "floor_bytes": totals.floor,
         "ceiling_bytes": totals.ceiling,
     }
+    of_which = {field.name: getattr(totals.of_which, field.name) for field in fields(totals.of_which)}
     figures: Json = {name: total.bytes for name, total in named.items()}
     evidence = {name: total.evidence.value for name, total in named.items() if total.bytes is not None}
-    return figures | {"evidence": evidence}
+    return figures | {"evidence": evidence, "of_which": of_which}
 
 
 def _row(row: Row) -> Json:
@@ -96,4 +100,23 @@ def _projection(projection: Projection) -> Json:
         "basis": projection.basis.value,
         "memory_bytes": projection.memory_bytes,
         "evidence": projection.evidence.value,
+        "model": projection.model.value,
+        "terms": [
+            {
+                "name": term.name,
+                "size_bytes": term.size_bytes,
+                "is_once": term.is_once,
+                "evidence": term.evidence.value,
+            }
+            for term in projection.terms
+        ],
+        "points": [
+            {
+                "name": point.name,
+                "each_bytes": point.each_bytes,
+                "total_bytes": point.total_bytes,
+                "evidence": point.evidence.value,
+            }
+            for point in projection.points
+        ],
     }

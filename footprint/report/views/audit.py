@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from footprint.audit.audit import Audit, Total
+from footprint.audit.audit import Audit
 from footprint.audit.layout import Kind
 from footprint.audit.ledger import Row
-from footprint.audit.projection import Basis, Projection
+from footprint.audit.projection import Basis, Model, Projection
+from footprint.audit.totals import OfWhich, Total
 from footprint.elf import shown_name
 from footprint.evidence import Evidence, weakest
 from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
@@ -53,11 +54,11 @@ def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_na
     """Say where the memory of a process goes; `top` rows a table, 0 for all."""
     short = {} if has_whole_names else short_names(row.owner for row in audit.ledger)
     return (
-        Heading(_title(audit)),
+        Heading(_title("audit", audit)),
         Paragraph(_origin(audit)),
         Heading(_cost_heading(audit)),
         _totals(audit),
-        *_cost_at_count(audit.projection),
+        *_cost_at_count(audit.projection, has_terms=False),
         Heading(_ledger_heading(audit, by)),
         _ledger_table(audit, by, top, short),
         *_symbols(audit, by, top, short),
@@ -70,20 +71,20 @@ def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_na
 def projection_report(audit: Audit) -> Document:
     """Say what N processes cost, or how many fit."""
     return (
-        Heading(_title(audit)),
+        Heading(_title("project", audit)),
         Paragraph(_origin(audit)),
         Heading(_cost_heading(audit)),
         _totals(audit),
-        *_cost_at_count(audit.projection),
+        *_cost_at_count(audit.projection, has_terms=True),
         *note_blocks(audit.notes, audit.target),
         Verdict(_verdict(audit)),
     )
 
 
-def _title(audit: Audit) -> str:
+def _title(verb: str, audit: Audit) -> str:
     pid = f"process {audit.pid}" if audit.pid is not None else audit.target
     command = audit.command if len(audit.command) <= 60 else audit.command[:57] + "..."
-    return f"footprint audit: {pid}{'  ' + command if command else ''}"
+    return f"footprint {verb}: {pid}{'  ' + command if command else ''}"
 
 
 def _origin(audit: Audit) -> str:
@@ -119,6 +120,7 @@ def _totals(audit: Audit) -> Facts:
     add("shared, once per machine", totals.shared_once)
     if totals.shared_with_relatives.bytes:
         add("shared with fork relatives", totals.shared_with_relatives)
+    rows.extend(_of_which(totals.of_which))
     writable_kib = (totals.mapped_writable.bytes or 0) // 1024
     add("mapped writable", totals.mapped_writable, f", pmap -d: {writable_kib}K writeable/private")
     if totals.mapped_shared.bytes or totals.private.bytes is None:
@@ -127,32 +129,80 @@ def _totals(audit: Audit) -> Facts:
     return Facts(tuple(rows))
 
 
-def _cost_at_count(projection: Projection) -> list[Block]:
+def _of_which(special: OfWhich) -> Iterable[tuple[str, str, str]]:
+    """Say what of the figures behaves in its own way, where there is such memory."""
+    lines = (
+        ("swapped out", special.swapped_bytes, "in private memory"),
+        ("free for the kernel to take", special.lazy_free_bytes, "in private memory (LazyFree)"),
+        ("locked", special.locked_bytes, "in memory that is never swapped"),
+        ("in transparent huge pages", special.huge_page_bytes, "in private memory"),
+        ("merged by KSM", special.ksm_bytes, "with equal pages"),
+        ("huge pages, private", special.hugetlb_private_bytes, "of the reserved pool, in no total"),
+        ("huge pages, shared", special.hugetlb_shared_bytes, "of the reserved pool, in no total"),
+        ("shared memory of its own", special.own_shared_bytes, "in shared; each started copy has its own"),
+    )
+    return [(f"  {label}", format_bytes(size_bytes), remark) for label, size_bytes, remark in lines if size_bytes]
+
+
+_NOUNS: Final = {Model.EXEC: "processes", Model.FORK: "workers", Model.THREADS: "threads"}
+
+
+def _cost_at_count(projection: Projection, *, has_terms: bool) -> list[Block]:
+    """Say what N cost, or how many fit; with every term where that is the question."""
     once = f" + {format_bytes(projection.shared_once_bytes)} once" if projection.shared_once_bytes else ""
     basis = _BASIS_TEXT[projection.basis]
+    noun = _NOUNS[projection.model]
     sum_text = f"{projection.count:,} x {format_bytes(projection.per_process_bytes)}{once}"
+    blocks: list[Block] = []
     if projection.memory_bytes is not None:
-        heading = f"In {format_bytes(projection.memory_bytes)} fit"
-        fits = ("processes", f"{projection.count:,}", f"{projection.evidence.value}{basis}")
-        return [Heading(heading), Facts((fits, ("their cost", format_bytes(projection.total_bytes), sum_text)))]
-    if projection.count == 1:
-        return []
-    heading = f"{projection.count:,} processes cost"
-    remark = f"{projection.evidence.value}: {sum_text}{basis}"
-    return [Heading(heading), Facts((("in all", format_bytes(projection.total_bytes), remark),))]
+        blocks.append(Heading(f"In {format_bytes(projection.memory_bytes)} fit"))
+        fits = (noun, f"{projection.count:,}", f"{projection.evidence.value}{basis}")
+        blocks.append(Facts((fits, ("their cost", format_bytes(projection.total_bytes), sum_text))))
+    elif projection.count > 1 or has_terms:
+        blocks.append(Heading(f"{projection.count:,} {noun} cost"))
+        remark = f"{projection.evidence.value}: {sum_text}{basis}"
+        blocks.append(Facts((("in all", format_bytes(projection.total_bytes), remark),)))
+    if has_terms:
+        blocks.extend(_terms(projection))
+    return blocks
+
+
+def _terms(projection: Projection) -> list[Block]:
+    blocks: list[Block] = []
+    for is_once, heading in ((False, "Each pays"), (True, "All pay once")):
+        rows = tuple(
+            (term.name, format_bytes(term.size_bytes), term.evidence.value)
+            for term in projection.terms
+            if term.is_once is is_once
+        )
+        if rows:
+            blocks += [Heading(heading), Facts(rows)]
+    if projection.points:
+        rows = tuple(
+            (
+                point.name,
+                format_bytes(point.each_bytes),
+                f"{point.evidence.value}: {format_bytes(point.total_bytes)} for all",
+            )
+            for point in projection.points
+        )
+        blocks += [Heading("A worker in its life"), Facts(rows)]
+    return blocks
 
 
 def _verdict(audit: Audit) -> str:
     projection = audit.projection
     basis = _BASIS_TEXT[projection.basis]
+    noun = _NOUNS[projection.model]
     one = format_bytes(projection.per_process_bytes)
     if projection.memory_bytes is not None:
-        fit = f"{projection.count:,} processes fit into {format_bytes(projection.memory_bytes)}"
+        fit = f"{projection.count:,} {noun} fit into {format_bytes(projection.memory_bytes)}"
         return f"{fit}, at {one} each{basis} ({projection.evidence.value})."
     if projection.count == 1:
-        return f"One process costs {one}{basis} ({projection.evidence.value})."
+        subject = {"processes": "One process", "workers": "One worker", "threads": "One more thread"}[noun]
+        return f"{subject} costs {one}{basis} ({projection.evidence.value})."
     total = format_bytes(projection.total_bytes)
-    return f"{projection.count:,} processes cost {total}, {one} each{basis} ({projection.evidence.value})."
+    return f"{projection.count:,} {noun} cost {total}, {one} each{basis} ({projection.evidence.value})."
 
 
 @dataclass(slots=True)
