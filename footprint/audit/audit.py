@@ -8,7 +8,7 @@ from footprint.audit.layout import FileKey, Kind, file_key, lay_out
 from footprint.audit.ledger import Files, Row, ledger_rows
 from footprint.audit.measured import Held, held_by_each
 from footprint.audit.models import project_process
-from footprint.audit.projection import Projection, Question
+from footprint.audit.projection import ONE, Projection, Question
 from footprint.audit.totals import Totals, total_up
 from footprint.elf import Image
 from footprint.errors import Note
@@ -74,7 +74,7 @@ def audit_snapshot(
     files: Files,
     *,
     target: str,
-    question: Question,
+    question: Question = ONE,
     notes: tuple[Note, ...] = (),
 ) -> Audit:
     """Join what the kernel says of a process with what its files say.

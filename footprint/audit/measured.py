@@ -9,7 +9,7 @@ from collections.abc import Mapping as Dict
 from typing import NamedTuple
 
 from footprint.evidence import Evidence
-from footprint.process import Mapping, PageRange, ranges_bytes
+from footprint.process import Counters, Mapping, PageRange, ranges_bytes
 
 __all__ = ("Held", "held_by_each", "held_bytes")
 
@@ -42,13 +42,14 @@ def held_by_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRang
         mappings: The mappings.
         pages: By the start of its mapping, its private pages; they decide where they are known.
     """
-    known: dict[tuple[int, str, str], Held] = {}
+    # The counters are kept with what they give: while they live, nothing else has their id.
+    known: dict[tuple[int, str, str], tuple[Counters, Held]] = {}
     found = []
     for mapping in mappings:
         key = (id(mapping.counters), mapping.permissions[3], mapping.name[:1])
-        held = known.get(key)
-        if held is None:
-            held = known[key] = held_bytes(mapping)
+        if key not in known:
+            known[key] = mapping.counters, held_bytes(mapping)
+        held = known[key][1]
         ranges = pages.get(mapping.start_addr) if pages else None
         found.append(held if ranges is None else _with_pages(held, mapping, ranges))
     return found
@@ -75,19 +76,21 @@ def held_bytes(mapping: Mapping) -> Held:
     anonymous_bytes = counter("Anonymous")
     if anonymous_bytes is None:
         return _without_anonymous(mapping, resident_bytes)
+    # A text may say anything: what is anonymous is part of what is resident.
+    anonymous_bytes = min(anonymous_bytes, resident_bytes)
     swapped_bytes, is_swap_exact = _swapped(mapping)
     shared_dirty_bytes = counter("Shared_Dirty")
-    evidence = Evidence.MEASURED if is_swap_exact else Evidence.DERIVED
+    evidence = Evidence.MEASURED if is_swap_exact else Evidence.ESTIMATED
     if shared_dirty_bytes is None:
         # pmap -X: nothing tells who else has the pages.
-        evidence = Evidence.DERIVED if anonymous_bytes else evidence
+        evidence = Evidence.ESTIMATED if anonymous_bytes else evidence
         return Held(anonymous_bytes + swapped_bytes, resident_bytes - anonymous_bytes, 0, 0, evidence)
     many_times_bytes = shared_dirty_bytes + (counter("Shared_Clean") or 0)
     once_bytes = (counter("Private_Dirty") or 0) + (counter("Private_Clean") or 0)
     file_bytes = resident_bytes - anonymous_bytes
     private_bytes = min(anonymous_bytes, once_bytes)
     surely_bytes = max(0, anonymous_bytes - many_times_bytes)
-    uncertain_bytes = private_bytes - surely_bytes if file_bytes else 0
+    uncertain_bytes = max(0, private_bytes - surely_bytes) if file_bytes else 0
     return Held(private_bytes + swapped_bytes, file_bytes, anonymous_bytes - private_bytes, uncertain_bytes, evidence)
 
 
@@ -119,7 +122,7 @@ def _without_anonymous(mapping: Mapping, resident_bytes: int) -> Held:
     elif private_dirty_bytes is None:
         private_bytes = resident_bytes
     else:
-        private_bytes = private_dirty_bytes + (counter("Private_Clean") or 0)
+        private_bytes = min(private_dirty_bytes + (counter("Private_Clean") or 0), resident_bytes)
     swapped_bytes, _ = _swapped(mapping)
     return Held(private_bytes + swapped_bytes, resident_bytes - private_bytes, 0, 0, Evidence.ESTIMATED)
 

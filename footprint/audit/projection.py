@@ -7,11 +7,12 @@ with it what neither has written since. `threads`: N more threads in one process
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from footprint.errors import UsageError
 from footprint.evidence import Evidence, weakest
 
-__all__ = ("Basis", "Model", "Point", "Projection", "Question", "Term", "project")
+__all__ = ("ONE", "Basis", "Model", "Point", "Projection", "Question", "Term", "project")
 
 
 class Basis(StrEnum):
@@ -49,6 +50,9 @@ class Question:
     count: int = 1
     memory_bytes: int | None = None
     model: Model = Model.EXEC
+
+
+ONE: Final = Question()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 Source: ar(5) of 4.4BSD; binutils 2.40 documentation of ar (thin archives); System V ABI (archive symbol table).
 """
 
+import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -14,6 +15,8 @@ __all__ = ("Member", "read_members", "starts_like_archive")
 _MAGIC: Final = b"!<arch>\n"
 _THIN_MAGIC: Final = b"!<thin>\n"
 _HEADER_BYTES: Final = 60
+_LONGEST_NAME: Final = 1 << 14
+_LONG_NAME: Final = re.compile(rb"/([0-9]{1,15})(?::[0-9]{1,15})?")
 _INDEXES: Final = frozenset({"/", "/SYM64/", "__.SYMDEF", "__.SYMDEF SORTED", "__.SYMDEF_64"})
 
 
@@ -61,20 +64,25 @@ def read_members(data: Buffer, file: str) -> Iterator[Member]:
         if raw_name == b"//" and contents is not None:
             long_names = bytes(contents)
             continue
-        name, skip_bytes = _name(raw_name, contents, long_names)
+        name, skip_bytes = _name(raw_name, contents, long_names, file)
         if name not in _INDEXES:
             yield Member(name, contents[skip_bytes:] if contents is not None else None)
 
 
-def _name(raw: bytes, contents: Buffer | None, long_names: bytes) -> tuple[str, int]:
+def _name(raw: bytes, contents: Buffer | None, long_names: bytes, file: str) -> tuple[str, int]:
     """Give a member's name, and how many bytes of its contents the name takes (BSD)."""
     if raw.startswith(b"#1/") and raw[3:].isdigit() and contents is not None:
-        size_bytes = min(int(raw[3:]), len(contents))
+        size_bytes = min(int(raw[3:]), len(contents), _LONGEST_NAME)
         return _text(bytes(contents[:size_bytes]).rstrip(b"\0")), size_bytes
-    if raw.startswith(b"/") and raw[1:].isdigit():
-        start = int(raw[1:])
-        end = long_names.find(b"\n", start)
-        return _text(long_names[start : end if end >= 0 else len(long_names)].removesuffix(b"/")), 0
+    if raw.startswith(b"/") and (place := _LONG_NAME.fullmatch(raw)):
+        # In a thin archive of archives the offset within the inner one follows; the name is that of the inner archive.
+        start = int(place[1])
+        end = long_names.find(b"\n", start, start + _LONGEST_NAME)
+        if start >= len(long_names):
+            return "", 0
+        if end < 0:
+            raise InputError(file, "the name of an archive member has no end")
+        return _text(long_names[start:end].removesuffix(b"/")), 0
     if raw in {b"/", b"/SYM64/"}:
         return _text(raw), 0
     return _text(raw.removesuffix(b"/")), 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from footprint.elf.image import PT_GNU_RELRO, PT_TLS, SHT_NOBITS, Buffer, Image, Section
+from footprint.elf.image import PT_GNU_RELRO, PT_LOAD, PT_TLS, SHT_NOBITS, SHT_NULL, Buffer, Image, Section, Segment
 from footprint.elf.symbols import (
     STB_GLOBAL,
     STB_GNU_UNIQUE,
@@ -187,22 +187,23 @@ def read_contents(image: Image) -> Contents:
             by_section[symbol.section_index].append(symbol)
     stripped = table.source != ".symtab"
     sections, stray_count = [], 0
+    relro, tls = image.segment(PT_GNU_RELRO), image.segment(PT_TLS)
     for index, section in wanted.items():
-        base = _base_of_values(image, section)
+        base = _base_of_values(image, section, tls)
         variables, labels, strays = _variables(by_section[index], base, section.size_bytes)
         stray_count += strays
-        sections.append(_contents(image, section, variables, labels, stripped=stripped))
+        kind = _kind(image, section, relro)
+        sections.append(_contents(image, section, kind, variables, labels, stripped=stripped))
     sections.extend(_common_contents(commons))
-    if not image.sections:
+    if all(section.type == SHT_NULL for section in image.sections):
         sections.extend(_segment_contents(image))
     return Contents(image.file, table.source, table.entry_count, tuple(sections), stray_count)
 
 
-def _base_of_values(image: Image, section: Section) -> tuple[int, int]:
+def _base_of_values(image: Image, section: Section, tls: Segment | None) -> tuple[int, int]:
     """Give what to subtract from st_value to get an offset in the section: for ordinary and for TLS symbols."""
     if image.is_relocatable:
         return 0, 0
-    tls = image.segment(PT_TLS)
     return section.vaddr, section.vaddr - (tls.vaddr if tls else section.vaddr)
 
 
@@ -218,11 +219,13 @@ def _variables(
     variables: list[Variable] = []
     labels: list[Variable] = []
     stray_count = 0
-    for (offset, negative_size), here in sorted(by_place.items()):
+    for (offset, negative_size), found in sorted(by_place.items()):
         size_bytes = -negative_size
+        here = found if size_bytes else [symbol for symbol in found if _is_label(symbol.name)]
+        if not here:
+            continue
         if not 0 <= offset <= section_bytes or (offset == section_bytes and size_bytes):
-            # Linkers align a section after they have set its marks.
-            stray_count += sum(symbol.name not in _MARKS for symbol in here)
+            stray_count += len(here)
             continue
         first = here[0]
         names: tuple[str, ...] = (first.name,)
@@ -231,12 +234,14 @@ def _variables(
             first = here[0]
             names = tuple(dict.fromkeys(symbol.name for symbol in here))
         variable = Variable(first.name, names[1:], offset, size_bytes, first.binding)
-        if size_bytes:
-            variables.append(variable)
-        elif not (_MARKS.issuperset(names) or first.name.startswith(("$", ".L")) or not first.name):
-            # $d and $x tell a disassembler where data and code begin, nothing more.
-            labels.append(variable)
+        (variables if size_bytes else labels).append(variable)
     return variables, labels, stray_count
+
+
+def _is_label(name: str) -> bool:
+    """Tell whether a symbol without size names what stands there: not a linker's mark, nor an assembler's note."""
+    # $d and $x tell a disassembler where data and code begin, nothing more.
+    return bool(name) and name not in _MARKS and not name.startswith(("$", ".L"))
 
 
 def _rank(symbol: Symbol) -> int:
@@ -247,21 +252,23 @@ def _rank(symbol: Symbol) -> int:
 
 
 def _contents(
-    image: Image, section: Section, variables: list[Variable], labels: list[Variable], *, stripped: bool
+    image: Image, section: Section, kind: Kind, variables: list[Variable], labels: list[Variable], *, stripped: bool
 ) -> SectionContents:
     explain = _Explain(image, section, labels, stripped=stripped)
     claims: list[Claim[Variable | Residue]] = [Claim(v.offset, v.offset + v.size_bytes, v) for v in variables]
     ranges: Partition[Variable | Residue] = partition(0, section.size_bytes, claims, explain)
     shown = tuple(sorted([*variables, *labels], key=lambda v: v.offset)) if labels else tuple(variables)
-    return SectionContents(section, _kind(image, section), shown, ranges)
+    return SectionContents(section, kind, shown, ranges)
 
 
-def _kind(image: Image, section: Section) -> Kind:
+def _kind(image: Image, section: Section, relro: Segment | None) -> Kind:
     if section.is_tls:
         return Kind.TLS
-    relro = image.segment(PT_GNU_RELRO)
-    if relro and relro.vaddr <= section.vaddr < relro.vaddr + relro.memory_bytes and not image.is_relocatable:
-        return Kind.RELRO
+    if relro and not image.is_relocatable:
+        # The first words of .got.plt may lie in it, and the rest behind it: that stays writable.
+        ends_inside = section.vaddr + section.size_bytes <= relro.vaddr + relro.memory_bytes
+        if relro.vaddr <= section.vaddr and ends_inside:
+            return Kind.RELRO
     if image.is_relocatable and section.name.startswith(".data.rel.ro"):
         return Kind.RELRO
     return Kind.BSS if section.type == SHT_NOBITS else Kind.DATA
@@ -297,7 +304,7 @@ class _Explain:
 
     def _plain(self, start: int, end: int) -> Residue:
         # Padding brings what follows to a multiple that the section itself is aligned to, and holds nothing.
-        align = min(end & -end, self._section.align) if end < self._section.size_bytes else self._section.align
+        align = min(end & -end, self._section.align)
         if align > 1 and -start % align == end - start and self._is_zero(start, end):
             return Residue(Cause.PADDING)
         return self._rest
@@ -310,21 +317,22 @@ class _Explain:
         return not any(self._bytes[start:end])
 
 
-def _common_contents(commons: list[Symbol]) -> list[SectionContents]:
+def _common_contents(commons: list[Symbol]) -> Iterable[SectionContents]:
     """Give the COMMON variables of an object a section of their own, as the linker will."""
-    if not commons:
-        return []
-    variables, offset = [], 0
-    for symbol in sorted(commons, key=lambda symbol: (-symbol.size_bytes, symbol.name)):
-        variables.append(Variable(symbol.name, (), offset, symbol.size_bytes, symbol.binding))
-        offset += symbol.size_bytes
-    return [_bare("COMMON", 0, offset, Kind.BSS, variables)] if offset else []
+    for kind in (Kind.BSS, Kind.TLS):
+        variables, offset = [], 0
+        for symbol in sorted(commons, key=lambda symbol: (-symbol.size_bytes, symbol.name)):
+            if (symbol.type == STT_TLS) is (kind is Kind.TLS):
+                variables.append(Variable(symbol.name, (), offset, symbol.size_bytes, symbol.binding))
+                offset += symbol.size_bytes
+        if offset:
+            yield _bare("COMMON", 0, offset, kind, variables)
 
 
 def _segment_contents(image: Image) -> Iterable[SectionContents]:
     """Give the writable memory of a file without section headers, as far as its segments tell."""
     for number, segment in enumerate(image.segments):
-        if segment not in image.loads or not segment.is_writable:
+        if segment.type != PT_LOAD or not segment.is_writable:
             continue
         beyond_bytes = segment.memory_bytes - segment.file_bytes
         if segment.file_bytes:

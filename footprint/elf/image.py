@@ -6,14 +6,13 @@ memory; section headers only name it.
 Source: System V ABI, chapters 4 and 5 (ELF-64 object file format 1.5; gABI draft of 2013 for extension numbering).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
 
 from footprint.errors import InputError, UnsupportedError
 
-__all__ = ("Buffer", "Image", "Section", "Segment", "read_image", "starts_like_elf")
+__all__ = ("Buffer", "Image", "Section", "Segment", "StringTable", "read_image", "starts_like_elf")
 
 MAGIC: Final = b"\x7fELF"
 
@@ -42,8 +41,8 @@ SHF_TLS: Final = 0x400
 
 _PN_XNUM: Final = 0xFFFF
 _SHN_XINDEX: Final = 0xFFFF
-# More sections than this cannot be named apart by any linker; a larger claim is damage.
-_MOST_HEADERS: Final = 1 << 24
+# Compilers that give each function its section make some ten thousand of them; a larger claim is damage.
+_MOST_HEADERS: Final = 1 << 18
 
 Buffer = bytes | memoryview
 
@@ -133,6 +132,7 @@ def _layouts() -> dict[tuple[int, int], _Layout]:
 
 
 _LAYOUTS: Final = _layouts()
+_HEADER_BYTES: Final = {file_class: layout.header.size for (file_class, _), layout in _LAYOUTS.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,9 +214,10 @@ class Image:
         """Give the size of one symbol table entry."""
         return self._layout.symbol.size
 
-    def words(self, table: Buffer) -> Iterator[tuple[int]]:
-        """Give the 32-bit words of a table, such as SHT_SYMTAB_SHNDX."""
-        return self._layout.word.iter_unpack(table)
+    def word_at(self, table: Buffer, index: int) -> int:
+        """Give one of the 32-bit words of a table, such as SHT_SYMTAB_SHNDX."""
+        word: int = self._layout.word.unpack_from(table, index * 4)[0]
+        return word
 
 
 def starts_like_elf(data: Buffer) -> bool:
@@ -307,27 +308,81 @@ def _segment(fields: tuple[int, ...], *, is_64: bool) -> Segment:
 
 def _named(data: Buffer, file: str, raw: list[tuple[int, ...]], names_index: int) -> tuple[Section, ...]:
     """Give the sections with their names, which stand in one of them."""
-    names = b""
+    names = None
     if raw and names_index:
         if names_index >= len(raw):
-            raise InputError(file, f"the section of names is number {names_index} of {len(raw)}", 0)
+            raise InputError(
+                file, f"the section of names is number {names_index} of {len(raw)}", _HEADER_BYTES[data[4]] - 2
+            )
         offset, size_bytes = raw[names_index][4:6]
         if raw[names_index][1] != SHT_NOBITS:
             if offset + size_bytes > len(data):
                 raise InputError(file, "the section of names reaches beyond the end of the file", offset)
-            names = bytes(data[offset : offset + size_bytes])
+            names = StringTable(data[offset : offset + size_bytes], file, offset, "section names")
     return tuple(
-        Section(index, _name(names, name), kind, flags, vaddr, offset, size_bytes, link, info, align, entry_bytes)
+        Section(
+            index,
+            names.at(name) if names is not None and name < names.size_bytes else "",
+            kind,
+            flags,
+            vaddr,
+            offset,
+            size_bytes,
+            link,
+            info,
+            align,
+            entry_bytes,
+        )
         for index, (name, kind, flags, vaddr, offset, size_bytes, link, info, align, entry_bytes) in enumerate(raw)
     )
 
 
-# No linker writes a longer one; the cap keeps a table of names without an end from being copied once per section.
-_LONGEST_SECTION_NAME: Final = 4096
+class StringTable:
+    """A string table, read a name at a time: most names are never asked for.
 
+    Names share their tails (a linker merges them), but not without measure: a hostile table is refused before its names
+    fill the memory.
+    """
 
-def _name(names: bytes, start: int) -> str:
-    if start >= len(names):
-        return ""
-    end = names.find(b"\0", start, start + _LONGEST_SECTION_NAME)
-    return names[start : end if end >= 0 else start + _LONGEST_SECTION_NAME].decode("utf-8", "surrogateescape")
+    _LONGEST_NAME: Final = 1 << 18
+    _CHUNK: Final = 128
+    _MOST_NAME_BYTES_PER_TABLE_BYTE: Final = 16
+    _SMALL_BYTES: Final = 1 << 16
+
+    def __init__(self, table: Buffer, file: str, offset: int, what: str) -> None:
+        self._table = table
+        self._file = file
+        self._offset = offset
+        self._what = what
+        self.size_bytes = len(table)
+        self._left_bytes = self._SMALL_BYTES + self.size_bytes * self._MOST_NAME_BYTES_PER_TABLE_BYTE
+        self._known: dict[int, str] = {}
+
+    def at(self, start: int) -> str:
+        """Give the name that begins at an offset; bytes that are not UTF-8 as surrogates.
+
+        Raises:
+            InputError: Where it lies outside, has no end, or the names overlap beyond reason.
+        """
+        known = self._known.get(start)
+        if known is not None:
+            # A static of a header has one name for all its copies.
+            return known
+        size_bytes = self._CHUNK
+        while True:
+            chunk = bytes(self._table[start : start + size_bytes])
+            end = chunk.find(0)
+            if end >= 0:
+                break
+            if start >= self.size_bytes and start:
+                raise InputError(self._file, f"one of the {self._what} lies outside of its table", self._offset)
+            if start == self.size_bytes == 0:
+                return ""
+            if len(chunk) < size_bytes or size_bytes >= self._LONGEST_NAME:
+                raise InputError(self._file, f"one of the {self._what} has no end", self._offset + start)
+            size_bytes *= 4
+        self._left_bytes -= end
+        if self._left_bytes < 0:
+            raise InputError(self._file, f"the {self._what} overlap beyond reason", self._offset)
+        name = self._known[start] = chunk[:end].decode("utf-8", "surrogateescape")
+        return name

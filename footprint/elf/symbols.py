@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from footprint.elf.image import SHT_DYNSYM, SHT_SYMTAB, SHT_SYMTAB_SHNDX, Buffer, Image, Section
+from footprint.elf.image import SHT_DYNSYM, SHT_SYMTAB, SHT_SYMTAB_SHNDX, Buffer, Image, Section, StringTable
 from footprint.errors import InputError
 
 __all__ = ("COMMON_SECTIONS", "Symbol", "SymbolTable", "read_variables")
@@ -33,12 +33,6 @@ SHN_LORESERVE: Final = 0xFF00
 SHN_XINDEX: Final = 0xFFFF
 COMMON_SECTIONS: Final = frozenset({0xFFF2, 0xFF02})  # SHN_COMMON, SHN_X86_64_LCOMMON
 
-# Names share their tails (a linker merges them), but never this much: a damaged or hostile table is refused
-# before its names fill the memory.
-_MOST_NAME_BYTES_PER_TABLE_BYTE: Final = 64
-_LONGEST_NAME: Final = 1 << 20
-_NAME_CHUNK: Final = 128
-
 
 class Symbol(NamedTuple):
     """One entry of a symbol table that lies in memory.
@@ -50,7 +44,8 @@ class Symbol(NamedTuple):
         size_bytes: st_size; 0 where the assembler was not told.
         type: STT_*.
         binding: STB_*.
-        section_index: The section it is defined in, extension numbering resolved; an SHN_* for COMMON.
+        section_index: The section it is defined in, extension numbering resolved; 0 for COMMON.
+        is_common: Whether the linker has still to give it a place (COMMON).
     """
 
     name: str
@@ -59,11 +54,7 @@ class Symbol(NamedTuple):
     type: int
     binding: int
     section_index: int
-
-    @property
-    def is_common(self) -> bool:
-        """Tell whether the linker has still to give it a place (COMMON)."""
-        return self.section_index in COMMON_SECTIONS
+    is_common: bool = False
 
 
 class SymbolTable(NamedTuple):
@@ -100,20 +91,22 @@ def read_variables(image: Image, section_indexes: frozenset[int]) -> SymbolTable
     count = len(raw) // image.symbol_bytes
     entries = raw[: count * image.symbol_bytes]
     wide = _wide_indexes(image, table)
-    names = _Names(image, image.sections[table.link])
+    strings = image.sections[table.link]
+    names = StringTable(image.section_bytes(strings), image.file, strings.offset, "symbol names")
     wanted = section_indexes | (COMMON_SECTIONS if image.is_relocatable else frozenset()) | {SHN_XINDEX}
     symbols = []
     for index in _candidates(image, entries, wanted):
         name, info, _, section_index, value, size_bytes = image.symbol_at(entries, index)
+        is_common = image.is_relocatable and section_index in COMMON_SECTIONS
         if section_index == SHN_XINDEX:
-            section_index = wide[index] if index < len(wide) else SHN_UNDEF
-            if section_index not in section_indexes:
-                continue
-        elif section_index not in wanted:
-            continue
+            section_index = image.word_at(wide, index) if (index + 1) * 4 <= len(wide) else SHN_UNDEF
+        elif section_index >= SHN_LORESERVE:
+            # Reserved numbers mean something else, also in a file with so many sections.
+            section_index = SHN_UNDEF
         symbol_type = info & 15
-        if symbol_type not in {STT_SECTION, STT_FILE}:
-            symbols.append(Symbol(names.at(name, index), value, size_bytes, symbol_type, info >> 4, section_index))
+        if (is_common or section_index in section_indexes) and symbol_type not in {STT_SECTION, STT_FILE}:
+            binding = info >> 4
+            symbols.append(Symbol(names.at(name), value, size_bytes, symbol_type, binding, section_index, is_common))
     return SymbolTable(".symtab" if table.type == SHT_SYMTAB else ".dynsym", count, tuple(symbols))
 
 
@@ -128,41 +121,7 @@ def _candidates(image: Image, entries: Buffer, wanted: frozenset[int]) -> Iterat
     return (match.start() for match in pattern.finditer(low_bytes))
 
 
-def _wide_indexes(image: Image, table: Section) -> list[int]:
+def _wide_indexes(image: Image, table: Section) -> Buffer:
     """Give the section numbers of a table whose file has more than 65,279 sections; else nothing."""
     extension = next((s for s in image.sections if s.type == SHT_SYMTAB_SHNDX and s.link == table.index), None)
-    if extension is None:
-        return []
-    raw = image.section_bytes(extension)
-    return [word for (word,) in image.words(raw[: len(raw) & ~3])]
-
-
-class _Names:
-    """The string table of a symbol table, read a name at a time: most names are never asked for."""
-
-    def __init__(self, image: Image, section: Section) -> None:
-        self._file = image.file
-        self._table: Buffer = image.section_bytes(section)
-        self._offset = section.offset
-        self._left_bytes = len(self._table) * _MOST_NAME_BYTES_PER_TABLE_BYTE
-
-    def at(self, start: int, symbol_index: int) -> str:
-        if start >= len(self._table):
-            if start == 0:
-                return ""
-            raise InputError(
-                self._file, f"the name of symbol {symbol_index} lies outside its string table", self._offset
-            )
-        size_bytes = _NAME_CHUNK
-        while True:
-            chunk = bytes(self._table[start : start + size_bytes])
-            end = chunk.find(0)
-            if end >= 0:
-                break
-            if len(chunk) < size_bytes or size_bytes >= _LONGEST_NAME:
-                raise InputError(self._file, f"the name of symbol {symbol_index} has no end", self._offset + start)
-            size_bytes *= 4
-        self._left_bytes -= end
-        if self._left_bytes < 0:
-            raise InputError(self._file, "the names of the symbols overlap beyond reason", self._offset)
-        return chunk[:end].decode("utf-8", "surrogateescape")
+    return b"" if extension is None else image.section_bytes(extension)
