@@ -157,14 +157,14 @@ def lay_out(
     mappings = memory.mappings
     objects = _objects(mappings, images)
     owner_of = _Owners(memory, objects, tuple(stack_addrs))
-    bss = _bss_claims(objects, page_bytes)
+    bss = _bss_claims(mappings, objects, page_bytes)
     starts = [claim.start for claim in bss]
     parts: list[Part] = []
     for index, mapping in enumerate(mappings):
         first = max(0, bisect_right(starts, mapping.start_addr) - 1)
         past = bisect_left(starts, mapping.end_addr)
         claims = bss[first:past] if bss and _may_hold_bss(mapping) else []
-        if not any(claim.end > mapping.start_addr for claim in claims):
+        if mapping.size_bytes == 0 or not any(claim.end > mapping.start_addr for claim in claims):
             parts.append(owner_of(index, mapping, objects[index]))
             continue
         rest = owner_of(index, mapping, None)
@@ -205,8 +205,12 @@ def _objects(mappings: tuple[Mapping, ...], images: Dict[FileKey, Image]) -> lis
             loaded = loaded or LoadedObject(key, None, 0)
         else:
             biases = list(_biases(mapping, image))
-            if loaded is None or (biases and loaded.bias_addr not in biases):
-                loaded = LoadedObject(key, image, biases[0] if biases else mapping.start_addr)
+            if not biases:
+                # The file is read here, not loaded: its addresses have nothing to do with those it was linked for.
+                found.append(LoadedObject(key, None, 0))
+                continue
+            if loaded is None or loaded.bias_addr not in biases:
+                loaded = LoadedObject(key, image, biases[0])
         current[key] = loaded
         found.append(loaded)
     return found
@@ -217,20 +221,27 @@ def _biases(mapping: Mapping, image: Image) -> Iterable[int]:
 
     Two segments may share a page of the file: then both are possible, and the object's other mappings decide.
     """
-    if image.type == ET_EXEC:
-        yield 0
-        return
     offset = mapping.offset or 0
     for segment in image.loads:
         # Segments are congruent modulo the page size, so the page of the mapping tells the place of the whole.
         if segment.offset - offset < mapping.size_bytes and offset < segment.offset + max(segment.file_bytes, 1):
-            yield mapping.start_addr - offset - (segment.vaddr - segment.offset)
+            bias_addr = mapping.start_addr - offset - (segment.vaddr - segment.offset)
+            if bias_addr == 0 or image.type != ET_EXEC:
+                yield bias_addr
 
 
-def _bss_claims(objects: Iterable[LoadedObject | None], page_bytes: int) -> list[Claim[LoadedObject | None]]:
+def _bss_claims(
+    mappings: Iterable[Mapping], objects: Iterable[LoadedObject | None], page_bytes: int
+) -> list[Claim[LoadedObject | None]]:
     """Give the addresses behind the file pages of each object that its program headers claim (p_memsz > p_filesz)."""
     claims: list[Claim[LoadedObject | None]] = []
-    for loaded in dict.fromkeys(one for one in objects if one is not None):
+    # What is mapped only to be read, as debuggers map files, is not loaded and has no .bss.
+    in_use = [
+        loaded
+        for mapping, loaded in zip(mappings, objects, strict=True)
+        if loaded and (mapping.is_mapped_writable or mapping.permissions[2] == "x")
+    ]
+    for loaded in dict.fromkeys(in_use):
         for segment in loaded.image.loads if loaded.image else ():
             start = loaded.bias_addr + segment.vaddr
             file_end = start + segment.file_bytes

@@ -77,7 +77,7 @@ def ledger_rows(
     Args:
         parts: The mappings with their owners.
         held: What each mapping holds, in the same order.
-        pages: By the start of its mapping, its private pages; None where only the counters of mappings are known.
+        pages: By the start of its mapping, its private pages; where a mapping is missing, its counters decide.
         files: What the files of objects say; asked only for objects that need it.
         page_bytes: The size of a page.
         kernel: What the kernel spends on the process; rows of their own kind.
@@ -88,7 +88,7 @@ def ledger_rows(
         past = index + 1
         while past < len(parts) and parts[past].mapping is parts[index].mapping:
             past += 1
-        ranges = None if pages is None else pages.get(parts[index].mapping.start_addr, ())
+        ranges = pages.get(parts[index].mapping.start_addr) if pages else None
         for row in _mapping_rows(parts[index:past], one, ranges, files, page_bytes):
             accounts.add(row)
         index = past

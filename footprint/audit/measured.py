@@ -40,7 +40,7 @@ def held_by_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRang
 
     Args:
         mappings: The mappings.
-        pages: By the start of its mapping, its private pages; they decide where they are known.
+        pages: By the start of its mapping, its private pages; where a mapping is missing, its counters decide.
     """
     # The counters are kept with what they give: while they live, nothing else has their id.
     known: dict[tuple[int, str, str], tuple[Counters, Held]] = {}

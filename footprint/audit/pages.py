@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from footprint.audit.layout import Kind, LoadedObject, Part
 from footprint.elf import Contents, Residue, SectionContents, Variable
@@ -79,7 +79,7 @@ def slices(
         relocated_pages: Numbers of the pages (addr divided by the page size) that relocations write.
     """
     cut = list(_cut(_owned(part, loaded, contents), ranges))
-    users = _users(cut, page_bytes)
+    tally = _Tally(_names_by_page(cut, page_bytes), page_bytes, relocated_pages)
     found: list[Slice] = []
     untouched: dict[tuple[str | None, Kind | None], int] = {}
     for owned, private in cut:
@@ -92,40 +92,44 @@ def slices(
             untouched[place] = untouched.get(place, 0) + rest_bytes
             mapped_bytes = private_bytes
         if private_bytes:
-            found.append(_slice(owned, mapped_bytes, private_bytes, private, users, page_bytes, relocated_pages))
+            found.append(tally.slice(owned, mapped_bytes, private_bytes, private))
     for (section, kind), mapped_bytes in untouched.items():
         found.append(Slice(section, None, "[not private]", kind, mapped_bytes, 0, 0, 0, 0))
     return found
 
 
 _Ranges = list[tuple[int, int]]
+_SEVERAL: Final = ""
 
 
-def _slice(
-    owned: _Owned,
-    mapped_bytes: int,
-    private_bytes: int,
-    private: _Ranges,
-    users: dict[int, int],
-    page_bytes: int,
-    relocated_pages: Container[int],
-) -> Slice:
-    owner = owned.owner
-    is_variable = isinstance(owner, Variable)
-    pages = sole_pages = relocated_bytes = 0
-    for first, past in private:
-        for page in range(first // page_bytes, (past - 1) // page_bytes + 1):
-            pages += 1
-            sole_pages += is_variable and users[page] == 1
-            if page in relocated_pages:
-                relocated_bytes += min(past, (page + 1) * page_bytes) - max(first, page * page_bytes)
-    symbol = name = None
-    if isinstance(owner, Variable):
-        symbol = name = owner.name
-    else:
-        name = owner.label if isinstance(owner, Residue) else owner
-    counts = (mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes)
-    return Slice(owned.section, symbol, name, owned.kind, *counts)
+class _Tally:
+    """Counts the pages of the slices of a part, ascending; copies of one name in one page count it once."""
+
+    def __init__(self, names_by_page: dict[int, str], page_bytes: int, relocated_pages: Container[int]) -> None:
+        self._names_by_page = names_by_page
+        self._page_bytes = page_bytes
+        self._relocated_pages = relocated_pages
+        self._last_pages: dict[tuple[str | None, str], int] = {}
+
+    def slice(self, owned: _Owned, mapped_bytes: int, private_bytes: int, private: _Ranges) -> Slice:
+        """Give the slice of one range with its pages."""
+        owner = owned.owner
+        symbol = owner.name if isinstance(owner, Variable) else None
+        name = owner.name if isinstance(owner, Variable) else owner.label if isinstance(owner, Residue) else owner
+        page_bytes, key = self._page_bytes, (owned.section, name)
+        last_page = self._last_pages.get(key, -1)
+        pages = sole_pages = relocated_bytes = 0
+        for first, past in private:
+            for page in range(first // page_bytes, (past - 1) // page_bytes + 1):
+                if page != last_page:
+                    pages += 1
+                    sole_pages += symbol is not None and self._names_by_page[page] == symbol
+                    last_page = page
+                if page in self._relocated_pages:
+                    relocated_bytes += min(past, (page + 1) * page_bytes) - max(first, page * page_bytes)
+        self._last_pages[key] = last_page
+        counts = (mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes)
+        return Slice(owned.section, symbol, name, owned.kind, *counts)
 
 
 def _cut(owned: Iterable[_Owned], ranges: Sequence[PageRange]) -> Iterator[tuple[_Owned, _Ranges]]:
@@ -144,15 +148,17 @@ def _cut(owned: Iterable[_Owned], ranges: Sequence[PageRange]) -> Iterator[tuple
         yield one, private
 
 
-def _users(cut: Iterable[tuple[_Owned, _Ranges]], page_bytes: int) -> dict[int, int]:
-    """Count how many variables lie in each private page."""
-    users: dict[int, int] = {}
+def _names_by_page(cut: Iterable[tuple[_Owned, _Ranges]], page_bytes: int) -> dict[int, str]:
+    """Give the one name of the variables in each private page, or that there are several."""
+    names: dict[int, str] = {}
     for owned, private in cut:
         if isinstance(owned.owner, Variable):
+            name = owned.owner.name
             for first, past in private:
                 for page in range(first // page_bytes, (past - 1) // page_bytes + 1):
-                    users[page] = users.get(page, 0) + 1
-    return users
+                    if names.setdefault(page, name) != name:
+                        names[page] = _SEVERAL
+    return names
 
 
 def _owned(part: Part, loaded: LoadedObject, contents: Contents) -> Iterator[_Owned]:

@@ -12,12 +12,13 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator
 from fcntl import ioctl
+from functools import cache
 from struct import Struct
 from typing import Final, NamedTuple, Self
 
 from footprint.process.mappings import Mapping
 
-__all__ = ("PageRange", "PageReader", "ranges_bytes")
+__all__ = ("PageRange", "PageReader", "has_exclusive_bit", "ranges_bytes")
 
 
 class PageRange(NamedTuple):
@@ -49,6 +50,25 @@ def _bytes_where(has: int, has_not: int) -> bytes:
 
 _PRIVATE: Final = re.compile(b"[" + _bytes_where(0x81, 0x60) + b"]+", re.DOTALL)
 _SWAPPED_OUT: Final = re.compile(b"[" + _bytes_where(0x40, 0x84) + b"]+", re.DOTALL)
+
+
+@cache
+def has_exclusive_bit() -> bool:
+    """Tell whether this kernel's page bits say which pages are mapped once (Linux 4.2), by a page of our own."""
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    written = array("B", bytes(2 * page_bytes))
+    page = written.buffer_info()[0] // page_bytes + 1
+    try:
+        descriptor = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        entry = os.pread(descriptor, _ENTRY_BYTES, page * _ENTRY_BYTES)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return bool(_PRIVATE.fullmatch(entry[_HIGH_BYTE::_ENTRY_BYTES]))
 
 
 class PageReader:

@@ -1,0 +1,106 @@
+"""What running a program gave: the audit of one start, and how far the starts differ."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from footprint.audit.audit import Audit
+from footprint.errors import Note
+from footprint.process import Snapshot
+from footprint.process.launch import When
+
+__all__ = ("Ran", "Spread", "Start", "median_start")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start of a program.
+
+    Attributes:
+        audit: The program at the moment it was taken.
+        children: The processes that it had started and that were alive then; empty where they were not asked for.
+        snapshots: What was read of the program, then of each child.
+        moment: What it was really taken at.
+        exit_code: What it exited with; None where a signal or footprint ended it.
+        signal: The name of the signal that ended it; None where it exited or footprint ended it.
+        notes: What was odd about running it; what is odd about its figures is in the audit.
+    """
+
+    audit: Audit
+    children: tuple[Audit, ...]
+    snapshots: tuple[Snapshot, ...]
+    moment: When
+    exit_code: int | None
+    signal: str | None
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A figure over several starts, in bytes; the median is one of them, the lower where two are in the middle."""
+
+    min_bytes: int
+    median_bytes: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A program that was run once or several times.
+
+    Attributes:
+        command: The program and its arguments.
+        when: The moment that was asked for: `exit`, `settled`, a time, or `output`.
+        start: The start whose cost is the median.
+        start_count: How many there were.
+        private: Private memory over all starts; None where it is not known.
+        per_process: The cost of one process over all starts; None where it is not known.
+        notes: All notes on the start that is shown, and on how the starts differ.
+    """
+
+    command: tuple[str, ...]
+    when: str
+    start: Start
+    start_count: int
+    private: Spread | None
+    per_process: Spread | None
+    notes: tuple[Note, ...]
+
+    @property
+    def audit(self) -> Audit:
+        """The audit of the median start."""
+        return self.start.audit
+
+
+def median_start(command: tuple[str, ...], when: str, starts: Iterable[Start]) -> Ran:
+    """Choose the start in the middle by cost per process, else by private memory, and say how far they differ."""
+    ordered = sorted(starts, key=_cost)
+    chosen = ordered[(len(ordered) - 1) // 2]
+    endings = {(start.exit_code, start.signal) for start in ordered}
+    notes = [*chosen.notes, *chosen.audit.notes]
+    if len(endings) > 1:
+        texts = sorted(
+            signal or ("ended by footprint" if code is None else f"exit code {code}") for code, signal in endings
+        )
+        notes.append(Note("starts-differ", command[0], f"its starts ended differently: {', '.join(texts)}"))
+    return Ran(
+        command=command,
+        when=when,
+        start=chosen,
+        start_count=len(ordered),
+        private=_spread(start.audit.totals.private.bytes for start in ordered),
+        per_process=_spread(start.audit.totals.per_process.bytes for start in ordered),
+        notes=tuple(notes),
+    )
+
+
+def _cost(start: Start) -> int:
+    totals = start.audit.totals
+    return (totals.private.bytes if totals.per_process.bytes is None else totals.per_process.bytes) or 0
+
+
+def _spread(figures: Iterable[int | None]) -> Spread | None:
+    sizes = list(figures)
+    known = sorted(size for size in sizes if size is not None)
+    if len(known) < len(sizes):
+        return None
+    return Spread(known[0], known[(len(known) - 1) // 2], known[-1])
