@@ -1,0 +1,245 @@
+"""Linker names as people read them, and names made to be endless, which are shown as they are."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pycxxfilt
+import pytest
+
+from footprint.elf import shown_name
+
+ROOT = Path(__file__).resolve().parents[2]
+CHILD_MEMORY_BYTES = 256 << 20
+CHILD_SECONDS = 20
+# Of both manglings; C++ uses the first 36, in capitals.
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+# --- names that are shown otherwise -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("_ZN7classadL12NULL_XACTIONE", "classad::NULL_XACTION"),
+        ("_ZZ15priv_identifierE2id", "priv_identifier::id"),
+        ("_ZZ3fooiE5cache", "foo(int)::cache"),
+        ("_ZGVZ3foovE5cache", "guard variable for foo()::cache"),
+        ("_ZTVN7classad8ExprTreeE", "vtable for classad::ExprTree"),
+        ("_ZSt4cout", "std::cout"),
+        ("_ZNSt3__16vectorIiE5emptyEv", "std::__1::vector<int>::empty()"),
+    ],
+)
+def test_a_cpp_name_is_shown_as_the_source_has_it(name: str, shown: str) -> None:
+    assert shown_name(name) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("_RNvC1a1b", "a::b"),
+        ("_RNvCs5qmp9ygPvtJ_4demo7COUNTER", "demo::COUNTER"),
+        ("_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar"),
+        ("_RNvNtCsjrHSEGnQ3l9_3std5alloc4HOOK", "std::alloc::HOOK"),
+        ("_RNvCskKIHGkbw4el_11tracing_log9INFO_META", "tracing_log::INFO_META"),
+        ("_RINvC1a1fTlhEE", "a::f::<(i32, u8)>"),
+    ],
+)
+def test_a_rust_name_is_shown_as_the_source_has_it(name: str, shown: str) -> None:
+    assert shown_name(name) == shown
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        *(".0", ".123", ".cold", ".constprop.0", ".isra.0.constprop.1", ".part.0.cold", ".lto_priv.3", ".llvm.15"),
+        *("@@GLIBCXX_3.4", "@GLIBC_2.2.5"),
+    ],
+)
+def test_what_compilers_and_linkers_put_behind_a_name_stays_there(suffix: str) -> None:
+    assert shown_name("_ZN3app5cacheE" + suffix) == "app::cache" + suffix
+    assert shown_name("_RNvC3app5cache" + suffix) == "app::cache" + suffix
+
+
+# --- names that are shown as they are ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["i", "d", "v", "main", "counter", "answer.0", "environ@@GLIBC_2.2.5", "St3foo", "R", "Z", "", "$d", ".LC0"]
+)
+def test_a_c_name_is_shown_as_it_is_even_where_it_is_the_code_of_a_type(name: str) -> None:
+    assert shown_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["_Z", "_R", "_Zone", "_Reply", "_ZN", "_Z99x", "_ZN3foo", "_RNvC", "_Z1f\x1b[31m"])
+def test_what_only_begins_like_a_mangled_name_is_shown_as_it_is(name: str) -> None:
+    assert shown_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["_ZN5caf\udce9E", "_ZN5caf\xe9E", "_RNvC1a2\U0001f600"])
+def test_a_mangled_name_beyond_ascii_is_shown_as_it_is(name: str) -> None:
+    assert shown_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["__ZN3app5cacheE", "?cache@app@@3HA", "$s3app5cacheSivp", "_D3app5cachei"])
+def test_names_of_other_manglings_are_shown_as_they_are(name: str) -> None:
+    assert shown_name(name) == name
+
+
+def test_a_name_too_long_to_be_read_is_shown_as_it_is() -> None:
+    name = f"_ZN1a10000{'b' * 10_000}E"
+    assert shown_name(name) == name
+
+
+# --- names that are made to be endless --------------------------------------------------------------------------------
+
+
+def numbered(number: int, base: int) -> str:
+    """Write a number as both manglings do: the first is `_`, the second `0_`, and so on in base 36 or 62."""
+    text, rest = "_", number - 1
+    while rest >= 0:
+        text, rest = DIGITS[rest % base] + text, rest // base or -1
+    return text
+
+
+def nested_cpp_references(levels: int, innermost: str = "1a", zeros: str = "") -> str:
+    """Write a function of a pointer to a function that takes and returns the same pointer, and so on: 2^levels."""
+    # Each level makes two substitutions, the function type and the pointer to it.
+    numbers = (numbered(2 * level, 36).upper() for level in range(1, levels))
+    references = ("S_E", *(f"S{zeros}{number}E" for number in numbers))
+    return f"_Z1f{'PF' * levels}{innermost}{''.join(references)}"
+
+
+def nested_rust_references(levels: int, innermost: str = "NtC1a1b", zeros: str = "") -> str:
+    """Write a function generic in a pair of the same pair, and so on: 2^levels."""
+    head = "INvC1a1f"
+    references = (f"B{zeros}{numbered(len(head) + level, 62)}E" for level in range(levels, 0, -1))
+    return f"_R{head}{'T' * levels}{innermost}{''.join(references)}E"
+
+
+def nested_cpp_packs(count: int, depth: int, expansion: str = "Dp{}") -> str:
+    """Write a function of A<B<...>, ...>, expanded for every one of so many types at each level: count^depth."""
+    types, inner = f"J{'i' * count}E", ""
+    for level, number in reversed([*enumerate(["", *map(str, range(depth - 1))])]):
+        inner = expansion.format(f"1{'ABCDEFGH'[level]}IT{number}_{inner}E")
+    return f"_Z1fI{types * depth}Ev1ZI{inner}E"
+
+
+# A pack is expanded as a list of types, as a list of values (here of sizeof), or by a fold.
+EXPANSIONS = {"types": "Dp{}", "values": "Xspst{}E", "left fold": "Xflplst{}E", "right fold": "Xfrplst{}E"}
+with_each_expansion = pytest.mark.parametrize("expansion", EXPANSIONS.values(), ids=EXPANSIONS)
+
+
+def rust_lifetimes(count: int, lifetimes: int) -> str:
+    """Write a tuple of so many `for<'a, 'b, ...> fn()`: each costs 5 or 6 bytes, and shows hundreds or thousands."""
+    return f"T{f'FG{numbered(lifetimes - 1, 62)}Eu' * count}E"
+
+
+def demangled(name: str) -> str:
+    """Give what the demangler makes of a name, however long."""
+    return pycxxfilt.demangle(name) or ""
+
+
+def shown_in_child(*names: str) -> list[str]:
+    """Show names in a process of its own, whose memory is bounded: what goes wrong there ends no test but this one."""
+    code = (
+        "import json, resource, sys;"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({CHILD_MEMORY_BYTES}, {CHILD_MEMORY_BYTES}));"
+        "from footprint.elf import shown_name;"
+        "print(json.dumps([shown_name(name) for name in json.load(sys.stdin)]))"
+    )
+    command, given = [sys.executable, "-c", code], json.dumps(names)
+    try:
+        run = subprocess.run(
+            command, cwd=ROOT, input=given, capture_output=True, text=True, timeout=CHILD_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"it takes longer than {CHILD_SECONDS} seconds")
+    assert run.returncode == 0, f"the process ended with {run.returncode}: {run.stderr[-300:]}"
+    shown: list[str] = json.loads(run.stdout)
+    return shown
+
+
+def seconds_to_show(name: str) -> float:
+    """Give the shortest of three times, in which nothing else took the processor."""
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        shown_name(name)
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+@pytest.mark.parametrize("zeros", ["", "0000000"])
+@pytest.mark.parametrize("nested", [nested_cpp_references, nested_rust_references])
+def test_nested_references_double_a_name_at_each_level(nested: Callable[..., str], zeros: str) -> None:
+    lengths = [len(demangled(nested(levels, zeros=zeros))) for levels in range(3, 9)]
+    assert all(1.8 * shorter < longer < 2.5 * shorter for shorter, longer in pairwise(lengths))
+
+
+@with_each_expansion
+def test_nested_packs_multiply_a_name(expansion: str) -> None:
+    found = demangled(nested_cpp_packs(5, 3, expansion))
+    assert (found.count("A<"), found.count("B<"), found.count("C<")) == (5, 5 * 5, 5 * 5 * 5)
+
+
+def test_few_bytes_of_a_rust_name_show_many_lifetimes() -> None:
+    assert demangled(f"_RINvC1a1f{rust_lifetimes(3, 4)}E").count("for<'a, 'b, 'c, 'd> fn()") == 3
+
+
+@pytest.mark.parametrize("zeros", ["", "0000000"])
+@pytest.mark.parametrize("levels", [16, 30, 200])
+@pytest.mark.parametrize("nested", [nested_cpp_references, nested_rust_references])
+def test_a_name_of_many_nested_references_is_shown_as_it_is(
+    nested: Callable[..., str], levels: int, zeros: str
+) -> None:
+    name = nested(levels, zeros=zeros)
+    assert shown_in_child(name) == [name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [nested_cpp_references(12, f"7000{'a' * 7000}"), nested_rust_references(12, f"NtC1a7000{'b' * 7000}")],
+    ids=["cpp", "rust"],
+)
+def test_a_long_name_of_few_nested_references_is_shown_as_it_is(name: str) -> None:
+    assert shown_in_child(name) == [name]
+
+
+@with_each_expansion
+@pytest.mark.parametrize(("count", "depth"), [(300, 3), (2000, 3), (900, 6)])
+def test_a_name_of_nested_packs_is_shown_as_it_is(expansion: str, count: int, depth: int) -> None:
+    name = nested_cpp_packs(count, depth, expansion)
+    assert len(name) < 8192
+    assert shown_in_child(name) == [name]
+
+
+@pytest.mark.parametrize(("levels", "count", "lifetimes"), [(8, 300, 1000), (12, 300, 1000), (11, 300, 63)])
+def test_a_name_of_nested_references_to_many_lifetimes_is_shown_as_it_is(
+    levels: int, count: int, lifetimes: int
+) -> None:
+    name = nested_rust_references(levels, rust_lifetimes(count, lifetimes))
+    assert len(name) < 2500
+    assert shown_in_child(name) == [name]
+
+
+@pytest.mark.parametrize("part", ["P", "1AI", "PFv", "N", "Z", "Xng", "1AIXad", "DTcl", "T", "S", "K", "FG"])
+def test_a_name_nested_as_deeply_as_its_length_allows_ends_no_process(part: str) -> None:
+    names = [f"{head}{part * (8000 // len(part))}i{end}" for head in ("_Z1f", "_RINvC1a1f") for end in ("", "E" * 180)]
+    shown = shown_in_child(*names)
+    assert all(each == name or each.startswith("f(") for each, name in zip(shown, names, strict=True))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("_Z" + ".a" * 4000 + "!", "_Z" + ".1" * 4000 + "!", "_Z" + "T0" * 4000),
+        *("_R" + "S" * 8000, "_R" + "B" * 8000, "_R" + "G" * 8000),
+    ],
+)
+def test_the_time_to_look_at_a_name_does_not_grow_with_the_square_of_its_length(name: str) -> None:
+    assert seconds_to_show(name) < 0.02

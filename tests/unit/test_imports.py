@@ -1,0 +1,47 @@
+"""What `import footprint` and the command load: quick to start means that nothing heavy comes along unasked."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+# Drawing, command line, ELF libraries, demangler, JSON schemas with what they bring, and arrays.
+HEAVY = {
+    "rich",
+    "typer",
+    "lief",
+    "elftools",
+    "pycxxfilt",
+    "jsonschema",
+    "referencing",
+    "rpds",
+    "fastjsonschema",
+    "numpy",
+}
+
+
+def packages_loaded_by(code: str, *arguments: str) -> set[str]:
+    """Run code in a fresh interpreter, and name the top-level packages that it imported on the way."""
+    command = [sys.executable, "-X", "importtime", "-c", code, *arguments]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr[-2000:]
+    modules = re.findall(r"^import time:[ \d]+\|[ \d]+\| +(\S+)$", run.stderr, re.MULTILINE)
+    return {module.partition(".")[0] for module in modules}
+
+
+def test_the_list_of_loaded_packages_sees_an_import_inside_a_function() -> None:
+    assert "wave" in packages_loaded_by("def f():\n    import wave\nf()")
+
+
+def test_import_footprint_loads_nothing_heavy() -> None:
+    loaded = packages_loaded_by("import footprint")
+    assert "footprint" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_the_version_is_printed_without_rich() -> None:
+    loaded = packages_loaded_by("from footprint.cli import main; main()", "--version")
+    assert "footprint" in loaded
+    assert "rich" not in loaded

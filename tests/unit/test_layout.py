@@ -1,0 +1,489 @@
+"""Who owns each mapping: by program headers, by the kernel's names, by stack pointer, by shape, by adjacency."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from footprint.audit.layout import Attribution, FileKey, Kind, Part, file_key, lay_out
+from footprint.elf import Image, read_image
+from footprint.process import Mapping, MemoryMap
+from tests.elfwriter import (
+    ET_EXEC,
+    PF_R,
+    PF_W,
+    PF_X,
+    PT_LOAD,
+    RW,
+    RX,
+    SHT_NOBITS,
+    ElfFile,
+    Section,
+    Segment,
+    write,
+)
+
+PAGE = 4096
+MIB = 1 << 20
+B = 0x7F0000000000  # where a library is loaded: its bias
+LIBRARY = FileKey("08:01", 11, "/lib/library.so")
+OTHER = FileKey("08:01", 12, "/lib/other.so")
+PROGRAM = FileKey("08:01", 10, "/bin/program")
+
+
+def mapped(
+    start_addr: int, pages: float, permissions: str, offset: int = 0, key: FileKey | None = None, **more: str
+) -> Mapping:
+    """Give a mapping of a file, or of none."""
+    device, inode, name = key or ("00:00", 0, more.get("name", ""))
+    end_addr = start_addr + int(pages * PAGE)
+    return Mapping(start_addr, end_addr, permissions, offset, device, inode, name, vm_flags=more.get("flags"))
+
+
+def image(file: ElfFile) -> Image:
+    return read_image(write(file), "file")
+
+
+def library(**sections: int) -> ElfFile:
+    """Give a library whose file offsets are its vaddrs: code, RELRO, a page of .data, two of .bss.
+
+    vaddr 0x0000 headers, 0x1000 .text | 0x2000 .data.rel.ro | 0x3000 .data | 0x4000 .bss up to 0x6000
+    """
+    return ElfFile(
+        relro=[".data.rel.ro"],
+        sections=[
+            Section(".text", flags=RX, data=bytes(0x100), addr=0x1000),
+            Section(".data.rel.ro", flags=RW, data=bytes(0x1000), addr=0x2000),
+            Section(".data", flags=RW, data=bytes(sections.get("data", 0x1000)), addr=0x3000),
+            Section(".bss", SHT_NOBITS, RW, size=sections.get("bss", 0x2000), addr=sections.get("at", 0x4000)),
+        ],
+    )
+
+
+def loaded(bias: int = B, key: FileKey = LIBRARY) -> list[Mapping]:
+    """Give the mappings of that library as the loader leaves them, without its .bss."""
+    return [
+        mapped(bias, 2, "r-xp", 0, key),
+        mapped(bias + 0x2000, 1, "r--p", 0x2000, key),
+        mapped(bias + 0x3000, 1, "rw-p", 0x3000, key),
+    ]
+
+
+def parts_of(
+    mappings: Iterable[Mapping], *keys: FileKey, file: ElfFile | None = None, stacks: Iterable[int] = ()
+) -> list[Part]:
+    """Lay out mappings; each of the keys is a file that could be read, by default that library."""
+    images = dict.fromkeys(keys, image(file or library()))
+    return list(lay_out(MemoryMap("smaps", tuple(mappings)), images, PAGE, stacks))
+
+
+def owners(parts: Iterable[Part]) -> list[tuple[str, str, str]]:
+    return [(part.owner, part.kind.value, part.attribution.value) for part in parts]
+
+
+def ranges(parts: Iterable[Part]) -> list[tuple[int, int]]:
+    return [(part.start_addr, part.end_addr) for part in parts]
+
+
+# --- by program headers -----------------------------------------------------------------------------------------------
+
+
+def test_each_mapping_of_an_object_is_what_its_program_headers_say() -> None:
+    parts = parts_of([*loaded(), mapped(B + 0x4000, 2, "rw-p")], LIBRARY)
+    assert owners(parts) == [
+        ("/lib/library.so", "text", "name"),
+        ("/lib/library.so", "relro", "program headers"),
+        ("/lib/library.so", "data", "name"),
+        ("/lib/library.so", "bss", "program headers"),
+    ]
+    assert {part.loaded.bias_addr for part in parts if part.loaded} == {B}
+
+
+def test_bss_is_found_in_a_nameless_mapping() -> None:
+    bss = parts_of([*loaded(), mapped(B + 0x4000, 2, "rw-p")], LIBRARY)[-1]
+    assert (bss.owner, bss.kind, bss.size_bytes) == ("/lib/library.so", Kind.BSS, 2 * PAGE)
+
+
+def test_bss_that_was_merged_with_its_neighbour_is_clipped_to_its_memory_size() -> None:
+    parts = parts_of([*loaded(), mapped(B + 0x4000, 5, "rw-p")], LIBRARY)[3:]
+    assert owners(parts) == [("/lib/library.so", "bss", "program headers"), ("[anonymous]", "anonymous", "none")]
+    assert ranges(parts) == [(B + 0x4000, B + 0x6000), (B + 0x6000, B + 0x9000)]
+
+
+def test_bss_begins_at_the_first_page_that_no_byte_of_the_file_is_in() -> None:
+    # .data ends at 0x3800 and .bss follows at once: 0x3800 to 0x5800 is bss, of which 0x4000 to 0x6000 is anonymous.
+    file = library(data=0x800, at=0x3800)
+    parts = parts_of([*loaded(), mapped(B + 0x4000, 3, "rw-p")], LIBRARY, file=file)[2:]
+    assert [part.kind for part in parts] == [Kind.DATA, Kind.BSS, Kind.ANONYMOUS]
+    assert ranges(parts) == [(B + 0x3000, B + 0x4000), (B + 0x4000, B + 0x6000), (B + 0x6000, B + 0x7000)]
+
+
+def test_a_bss_in_several_mappings_is_one_in_each() -> None:
+    # A page of it was made read-only: the kernel has split the mapping.
+    parts = parts_of([*loaded(), mapped(B + 0x4000, 1, "r--p"), mapped(B + 0x5000, 1, "rw-p")], LIBRARY)[3:]
+    assert owners(parts) == [("/lib/library.so", "bss", "program headers")] * 2
+
+
+def test_what_the_program_headers_do_not_claim_is_not_bss() -> None:
+    parts = parts_of([*loaded(), mapped(B + 0x4000, 2, "rw-p"), mapped(B + 0x6000, 1, "r--p")], LIBRARY)
+    assert owners(parts)[4:] == [("[anonymous]", "anonymous", "none")]
+
+
+def test_a_library_without_bss_claims_nothing_behind_it() -> None:
+    parts = parts_of([*loaded(), mapped(B + 0x4000, 2, "rw-p")], LIBRARY, file=library(bss=0))
+    assert owners(parts)[3:] == [("[anonymous]", "anonymous", "none")]
+
+
+def test_relro_is_what_its_program_header_covers_where_it_shows_as_read_only() -> None:
+    writable_yet = [mapped(B, 2, "r-xp", 0, LIBRARY), mapped(B + 0x2000, 2, "rw-p", 0x2000, LIBRARY)]
+    assert [part.kind for part in parts_of(writable_yet, LIBRARY)] == [Kind.TEXT, Kind.DATA]
+    assert [part.kind for part in parts_of(loaded(), LIBRARY)] == [Kind.TEXT, Kind.RELRO, Kind.DATA]
+
+
+def test_an_object_without_relro_has_read_only_text_only() -> None:
+    parts = parts_of(loaded(), LIBRARY, file=replace(library(), relro=[]))
+    assert [part.kind for part in parts] == [Kind.TEXT, Kind.TEXT, Kind.DATA]
+
+
+# Code in the file up to 0x2800, data from there on, one page further in memory: both segments have the page at 0x2000.
+SHARED_PAGE = ElfFile(
+    sections=[
+        Section(".text", flags=RX, data=bytes(0x1800), addr=0x1000),
+        Section(".data", flags=RW, data=bytes(0x400), addr=0x3800),
+        Section(".bss", SHT_NOBITS, RW, size=0x1000, addr=0x3C00),
+    ],
+    segments=[
+        Segment(PT_LOAD, PF_R | PF_X, [".text"], offset=0, vaddr=0),
+        Segment(PT_LOAD, PF_R | PF_W, [".data", ".bss"], offset=0x2800, vaddr=0x3800),
+    ],
+)
+
+
+def test_of_two_segments_that_share_a_page_of_the_file_the_other_mappings_decide_which_it_is() -> None:
+    mappings = [
+        mapped(B, 3, "r-xp", 0, LIBRARY),
+        mapped(B + 0x3000, 1, "rw-p", 0x2000, LIBRARY),  # as code it would be at a bias of B + 0x1000
+        mapped(B + 0x4000, 1, "rw-p"),
+    ]
+    parts = parts_of(mappings, LIBRARY, file=SHARED_PAGE)
+    assert [part.kind for part in parts] == [Kind.TEXT, Kind.DATA, Kind.BSS]
+    assert {part.loaded.bias_addr for part in parts if part.loaded} == {B}
+
+
+def test_a_fixed_program_is_where_it_was_linked_to_be() -> None:
+    fixed = ElfFile(
+        type=ET_EXEC,
+        sections=[
+            Section(".text", flags=RX, data=bytes(0x100), addr=0x401000),
+            Section(".data", flags=RW, data=bytes(0x1000), addr=0x402000),
+            Section(".bss", SHT_NOBITS, RW, size=0x2000, addr=0x403000),
+        ],
+    )
+    mappings = [
+        mapped(0x400000, 2, "r-xp", 0, PROGRAM),
+        mapped(0x402000, 1, "rw-p", 0x2000, PROGRAM),
+        mapped(0x403000, 2, "rw-p"),
+    ]
+    parts = parts_of(mappings, PROGRAM, file=fixed)
+    assert owners(parts)[2] == ("/bin/program", "bss", "program headers")
+    assert {part.loaded.bias_addr for part in parts if part.loaded} == {0}
+
+
+def test_a_file_that_is_loaded_twice_has_two_biases_and_two_bss() -> None:
+    second = B + 0x100000
+    mappings = [
+        *loaded(B),
+        mapped(B + 0x4000, 2, "rw-p"),
+        *loaded(second),
+        mapped(second + 0x4000, 3, "rw-p"),
+    ]
+    parts = parts_of(mappings, LIBRARY)
+    assert [part.loaded.bias_addr for part in parts if part.kind is Kind.BSS and part.loaded] == [B, second]
+    assert ranges(parts)[-2:] == [(second + 0x4000, second + 0x6000), (second + 0x6000, second + 0x7000)]
+    assert parts[-1].kind is Kind.ANONYMOUS
+
+
+def test_a_heap_that_was_merged_with_the_bss_of_the_program_is_cut_where_the_bss_ends() -> None:
+    parts = parts_of([*loaded(key=PROGRAM), mapped(B + 0x4000, 10, "rw-p", name="[heap]")], PROGRAM)[3:]
+    assert owners(parts) == [("/bin/program", "bss", "program headers"), ("[heap]", "heap", "name")]
+    assert ranges(parts) == [(B + 0x4000, B + 0x6000), (B + 0x6000, B + 0xE000)]
+
+
+def test_shared_memory_at_the_addresses_of_a_bss_is_not_the_bss() -> None:
+    parts = parts_of([*loaded(), mapped(B + 0x4000, 2, "rw-s", name="/SYSV00000000 (deleted)")], LIBRARY)
+    assert owners(parts)[3:] == [("/SYSV00000000 (deleted)", "shared", "name")]
+
+
+def test_a_shared_object_that_is_only_read_owns_nothing_behind_its_mapping() -> None:
+    # As a debugger or a linker maps it: the whole file, from its start. What is behind is somebody else's memory.
+    whole_file = mapped(B, 4, "r--p", 0, LIBRARY)
+    parts = parts_of([whole_file, mapped(B + 0x4000, 2, "rw-p")], LIBRARY)
+    assert owners(parts)[1:] == [("[anonymous]", "anonymous", "none")]
+
+
+def test_a_fixed_program_that_is_only_read_owns_nothing_where_it_would_be_loaded() -> None:
+    fixed = ElfFile(
+        type=ET_EXEC,
+        sections=[
+            Section(".text", flags=RX, data=bytes(0x100), addr=0x401000),
+            Section(".bss", SHT_NOBITS, RW, size=0x100000, addr=0x402000),
+        ],
+    )
+    # The process is another program at 0x400000, which reads this one as data.
+    mappings = [
+        mapped(0x400000, 2, "r-xp", 0, PROGRAM),
+        mapped(0x410000, 4, "rw-p", name="[heap]"),
+        mapped(B, 2, "r--p", 0, OTHER),
+    ]
+    parts = parts_of(mappings, OTHER, file=fixed)
+    assert owners(parts)[1] == ("[heap]", "heap", "name")
+
+
+def test_a_mapping_of_no_bytes_is_one_part_like_any_other() -> None:
+    # The kernel makes none; a damaged text may show one, here within the addresses of a .bss.
+    mappings = [*loaded(), mapped(B + 0x4000, 1, "rw-p"), mapped(B + 0x5000, 0, "rw-p"), mapped(B + 0x5000, 1, "rw-p")]
+    parts = parts_of(mappings, LIBRARY)
+    assert [part.mapping for part in parts] == mappings
+
+
+# --- by name ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("permissions", "name", "owner", "kind"),
+    [
+        ("rw-p", "[heap]", "[heap]", "heap"),
+        ("rw-p", "[stack]", "[stack]", "stack"),
+        ("rw-p", "[stack:4712]", "[thread stacks]", "stack"),  # Linux 3.4 to 4.4
+        ("rw-p", "[anon:stack_and_tls:4712]", "[thread stacks]", "stack"),  # Android
+        ("r-xp", "[vdso]", "[vdso]", "shared"),
+        ("r--p", "[vvar]", "[vvar]", "shared"),
+        ("--xp", "[vsyscall]", "[vsyscall]", "shared"),
+        ("rw-p", "[anon:scudo:primary]", "[anon:scudo:primary]", "anonymous"),
+        ("rw-s", "/SYSV0000002a (deleted)", "/SYSV0000002a (deleted)", "shared"),
+        ("rw-s", "/dev/zero (deleted)", "/dev/zero (deleted)", "shared"),
+        ("rw-s", "/memfd:wayland (deleted)", "/memfd:wayland (deleted)", "shared"),
+        ("rw-s", "/dev/shm/segment", "/dev/shm/segment", "shared"),  # noqa: S108 # read, not written
+        ("rw-p", "/memfd:jit (deleted)", "/memfd:jit (deleted)", "file"),
+        ("rw-s", "anon_inode:[io_uring]", "anon_inode:[io_uring]", "shared"),
+        ("rw-s", "socket:[4711]", "socket:[4711]", "shared"),
+    ],
+)
+def test_memory_that_is_no_file_on_a_disk_goes_by_its_name(permissions: str, name: str, owner: str, kind: str) -> None:
+    mapping = Mapping(B, B + PAGE, permissions, 0, "00:01", 0 if name[0] == "[" else 99, name)
+    assert file_key(mapping) is None
+    assert owners(parts_of([mapping])) == [(owner, kind, "name")]
+
+
+def test_nameless_shared_memory_is_shared() -> None:
+    assert owners(parts_of([mapped(B, 1, "rw-s")])) == [("[shared anonymous]", "shared", "name")]
+
+
+def test_a_file_that_holds_no_program_is_a_file() -> None:
+    data = FileKey("08:01", 20, "/var/lib/data.db")
+    assert owners(parts_of([mapped(B, 1, "rw-p", 0, data)])) == [("/var/lib/data.db", "file", "name")]
+
+
+def test_a_file_that_is_mapped_shared_is_shared_whatever_it_holds() -> None:
+    assert owners(parts_of([mapped(B, 4, "rw-s", 0, LIBRARY)], LIBRARY)) == [("/lib/library.so", "shared", "name")]
+
+
+def test_a_file_on_disk_is_told_by_device_inode_and_name() -> None:
+    assert file_key(mapped(B, 1, "r-xp", 0, LIBRARY)) == LIBRARY
+    assert file_key(mapped(B, 1, "rw-p")) is None
+    # pmap does not tell device and inode: the name has to do.
+    assert file_key(Mapping(B, B + PAGE, "r-xp", name="library.so")) == FileKey(None, None, "library.so")
+
+
+def test_an_object_that_cannot_be_read_is_told_by_its_code() -> None:
+    mappings = [mapped(B, 2, "r-xp", 0, PROGRAM), mapped(B + 0x2000, 1, "rw-p", 0x2000, PROGRAM)]
+    assert [part.kind for part in parts_of(mappings)] == [Kind.TEXT, Kind.DATA]
+
+
+# --- stacks and arenas ------------------------------------------------------------------------------------------------
+
+GUARD = mapped(B, 1, "---p")
+ARENA = 64 * MIB
+A = 0x7F0010000000  # a multiple of 64 MiB
+
+
+def test_the_mapping_that_a_stack_pointer_is_in_is_a_stack() -> None:
+    mappings = [mapped(B, 4, "rw-p"), mapped(B + 0x10000, 4, "rw-p"), mapped(B + 0x20000, 4, "rw-p")]
+    stacks = [B + 0x23FFF, B]  # the last byte of the third, the first of the first
+    assert owners(parts_of(mappings, stacks=stacks)) == [
+        ("[thread stacks]", "stack", "stack pointer"),
+        ("[anonymous]", "anonymous", "none"),
+        ("[thread stacks]", "stack", "stack pointer"),
+    ]
+
+
+def test_a_stack_pointer_at_the_end_of_a_mapping_is_not_in_it() -> None:
+    assert owners(parts_of([mapped(B, 4, "rw-p")], stacks=[B + 4 * PAGE])) == [("[anonymous]", "anonymous", "none")]
+
+
+def test_memory_behind_a_guard_that_was_asked_for_as_a_stack_is_one_by_its_shape() -> None:
+    parts = parts_of([GUARD, mapped(B + PAGE, 16, "rw-p", flags="rd wr mr mw me ac nh")])
+    assert owners(parts)[1] == ("[thread stacks]", "stack", "shape")
+    assert parts[1].attribution.is_assumed
+
+
+def test_memory_behind_a_guard_of_the_usual_size_is_a_stack_by_its_shape() -> None:
+    # 8 MiB with the guard or without it.
+    for pages in (2048, 2047):
+        assert owners(parts_of([GUARD, mapped(B + PAGE, pages, "rw-p")]))[1] == ("[thread stacks]", "stack", "shape")
+
+
+@pytest.mark.parametrize(
+    "mappings",
+    [
+        [GUARD, mapped(B + PAGE, 16, "rw-p", flags="rd wr mr mw me ac")],
+        [mapped(B, 1, "r--p"), mapped(B + PAGE, 2048, "rw-p", flags="rd wr nh")],
+        [GUARD, mapped(B + 2 * PAGE, 2048, "rw-p", flags="rd wr nh")],
+        [GUARD, mapped(B + PAGE, 2048, "r--p", flags="rd nh")],
+    ],
+    ids=["of another size", "no guard", "the guard is elsewhere", "not writable"],
+)
+def test_memory_of_another_shape_is_no_stack(mappings: list[Mapping]) -> None:
+    assert owners(parts_of(mappings))[1] == ("[anonymous]", "anonymous", "none")
+
+
+def test_an_arena_is_an_aligned_reservation_that_is_writable_from_its_start() -> None:
+    grown = [mapped(A, 33, "rw-p"), mapped(A + 33 * PAGE, ARENA // PAGE - 33, "---p")]
+    assert owners(parts_of(grown)) == [("[malloc arenas]", "heap", "shape")] * 2
+    full = [mapped(A, ARENA // PAGE, "rw-p")]
+    assert owners(parts_of(full)) == [("[malloc arenas]", "heap", "shape")]
+
+
+def test_the_reservation_of_an_arena_may_have_merged_with_a_guard_behind_it() -> None:
+    mappings = [mapped(A, 33, "rw-p"), mapped(A + 33 * PAGE, ARENA // PAGE - 33 + 1, "---p")]
+    assert owners(parts_of(mappings)) == [("[malloc arenas]", "heap", "shape")] * 2
+
+
+@pytest.mark.parametrize(
+    "mappings",
+    [
+        [mapped(A + PAGE, 33, "rw-p"), mapped(A + 34 * PAGE, ARENA // PAGE, "---p")],
+        [mapped(A, 33, "rw-p"), mapped(A + 33 * PAGE, ARENA // PAGE - 34, "---p")],
+        [mapped(A, 33, "rw-p"), mapped(A + 34 * PAGE, ARENA // PAGE, "---p")],
+        [mapped(A, 33, "rw-p"), mapped(A + 33 * PAGE, ARENA // PAGE, "r--p")],
+        [mapped(A, 33, "rw-p")],
+    ],
+    ids=["not aligned", "reserved too little", "not adjacent", "not reserved", "nothing behind it"],
+)
+def test_memory_of_another_shape_is_no_arena(mappings: list[Mapping]) -> None:
+    assert {owner for owner, _, _ in owners(parts_of(mappings))} == {"[anonymous]"}
+
+
+# --- texts without files ----------------------------------------------------------------------------------------------
+
+
+def test_nameless_memory_right_behind_the_data_of_an_unread_library_is_assumed_to_be_its_bss() -> None:
+    parts = parts_of([*loaded(), mapped(B + 0x4000, 2, "rw-p")])
+    assert owners(parts) == [
+        ("/lib/library.so", "text", "name"),
+        ("/lib/library.so", "relro", "adjacency"),
+        ("/lib/library.so", "data", "name"),
+        ("/lib/library.so", "bss", "adjacency"),
+    ]
+    assert [part.attribution.is_assumed for part in parts] == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [mapped(B + 0x5000, 2, "rw-p"), mapped(B + 0x4000, 2, "r--p"), mapped(B + 0x4000, 2, "---p")],
+    ids=["not adjacent", "read-only", "reserved"],
+)
+def test_what_is_no_writable_neighbour_is_not_taken_for_bss(behind: Mapping) -> None:
+    assert owners(parts_of([*loaded(), behind]))[3] == ("[anonymous]", "anonymous", "none")
+
+
+def test_memory_behind_a_file_that_holds_no_code_is_not_taken_for_bss() -> None:
+    data = FileKey("08:01", 20, "/var/lib/data.db")
+    parts = parts_of([mapped(B, 1, "rw-p", 0, data), mapped(B + PAGE, 1, "rw-p")])
+    assert owners(parts)[1] == ("[anonymous]", "anonymous", "none")
+
+
+def test_memory_behind_a_library_that_was_read_is_what_its_program_headers_say_and_no_more() -> None:
+    parts = parts_of([*loaded(), mapped(B + 0x4000, 2, "rw-p")], LIBRARY, file=library(bss=0))
+    assert owners(parts)[3] == ("[anonymous]", "anonymous", "none")
+
+
+def test_read_only_memory_is_taken_for_relro_only_between_code_and_data_of_its_file() -> None:
+    without_data = loaded()[:2]
+    assert owners(parts_of(without_data))[1] == ("/lib/library.so", "text", "name")
+    with_gap = [loaded()[0], loaded()[1], mapped(B + 0x4000, 1, "rw-p", 0x3000, LIBRARY)]
+    assert owners(parts_of(with_gap))[1] == ("/lib/library.so", "text", "name")
+
+
+def pmap(*mappings: Mapping, command: str | None = None, dialect: str = "pmap -d") -> list[Part]:
+    rows = tuple(mapping._replace(inode=None) for mapping in mappings)
+    return list(lay_out(MemoryMap(dialect, rows, command=command), {}, PAGE))
+
+
+P = 0x08048000  # where programs of i386 are linked to stand
+I386 = FileKey("08:01", None, "program")
+TEXT, DATA = mapped(P, 16, "r-xp", 0, I386), mapped(P + 16 * PAGE, 1, "rw-p", 16 * PAGE, I386)
+HEAP = mapped(P + 100 * PAGE, 99, "rw-p")
+STACK = mapped(0xBF930000, 21, "rw-p", name="[stack]")
+
+
+def test_pmap_does_not_name_the_heap_and_it_is_the_first_memory_behind_the_program() -> None:
+    parts = pmap(TEXT, DATA, HEAP, STACK)
+    assert owners(parts)[2:] == [("[heap]", "heap", "adjacency"), ("[stack]", "stack", "name")]
+
+
+def test_the_bss_of_the_program_is_not_its_heap() -> None:
+    bss = mapped(P + 17 * PAGE, 3, "rw-p")
+    parts = pmap(TEXT, DATA, bss, HEAP, STACK)
+    assert owners(parts)[2:4] == [("program", "bss", "adjacency"), ("[heap]", "heap", "adjacency")]
+
+
+def test_the_program_is_told_by_the_command_where_pmap_prints_it() -> None:
+    # A position-independent program stands anywhere; without the command nothing tells it from a library.
+    pie = [mapped(0x80000000, 16, "r-xp", 0, I386), mapped(0x80010000, 1, "rw-p", 0x10000, I386)]
+    behind = mapped(0x80100000, 33, "rw-p")
+    assert owners(pmap(*pie, behind, STACK))[2] == ("[anonymous]", "anonymous", "none")
+    assert owners(pmap(*pie, behind, STACK, command="/usr/bin/program --wait"))[2] == ("[heap]", "heap", "adjacency")
+
+
+@pytest.mark.parametrize(
+    ("mappings", "dialect"),
+    [
+        ([TEXT, DATA, mapped(P + 65 * MIB, 99, "rw-p"), STACK], "pmap -d"),
+        ([TEXT, DATA, mapped(P + 50 * PAGE, 1, "r-xp", 0, OTHER), HEAP, STACK], "pmap -d"),
+        ([TEXT, DATA, HEAP, STACK], "smaps"),
+    ],
+    ids=["too far", "a library in between", "a text that names the heap"],
+)
+def test_other_memory_behind_the_program_is_not_taken_for_its_heap(mappings: list[Mapping], dialect: str) -> None:
+    assert "[heap]" not in {part.owner for part in pmap(*mappings, dialect=dialect)}
+
+
+def test_a_heap_that_has_its_name_is_the_only_one() -> None:
+    named = mapped(P + 300 * PAGE, 1, "rw-p", name="[heap]")
+    assert [part.owner for part in pmap(TEXT, DATA, HEAP, named, STACK)][2:4] == ["[anonymous]", "[heap]"]
+
+
+# --- the whole --------------------------------------------------------------------------------------------------------
+
+
+def test_a_process_is_laid_out_whole_and_in_order() -> None:
+    mappings = [
+        *loaded(key=PROGRAM),
+        mapped(B + 0x4000, 10, "rw-p", name="[heap]"),
+        *loaded(B + 0x100000),
+        mapped(B + 0x104000, 5, "rw-p"),
+        mapped(B + 0x200000, 21, "rw-p", name="[stack]"),
+    ]
+    parts = parts_of(mappings, PROGRAM, LIBRARY)
+    for mapping in mappings:
+        at = mapping.start_addr
+        for part in [part for part in parts if part.mapping is mapping]:
+            assert part.start_addr == at
+            at = part.end_addr
+        assert at == mapping.end_addr
+    assert [part.start_addr for part in parts] == sorted(part.start_addr for part in parts)
+
+
+def test_only_shape_and_adjacency_are_assumptions() -> None:
+    assert {by.value for by in Attribution if by.is_assumed} == {"shape", "adjacency"}

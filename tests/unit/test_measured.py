@@ -1,0 +1,310 @@
+"""How much of a mapping only this process holds, worked out by hand from each set of counters that a text may have.
+
+All counters are in KiB here, as the kernel prints them.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from footprint.audit.measured import Held, held_by_each, held_bytes
+from footprint.evidence import Evidence
+from footprint.process import Counters, Mapping, PageRange
+
+KIB = 1024
+START = 0x1000000
+
+
+def mapping(permissions: str = "rw-p", name: str = "", **counters: int) -> Mapping:
+    keys = {key: place for place, key in enumerate(counters)}
+    values = tuple(kib * KIB for kib in counters.values())
+    return Mapping(START, 2 * START, permissions, 0, "00:00", 0, name, Counters(keys, values))
+
+
+def held(private: int | None, shared: int | None, relatives: int, uncertain: int, evidence: Evidence) -> Held:
+    return Held(
+        None if private is None else private * KIB,
+        None if shared is None else shared * KIB,
+        relatives * KIB,
+        uncertain * KIB,
+        evidence,
+    )
+
+
+def kib_of(one: Mapping) -> tuple[int, int, int, int]:
+    """Give private, shared, relatives and uncertain, in KiB."""
+    found = held_bytes(one)
+    assert found.private_bytes is not None
+    assert found.shared_bytes is not None
+    sizes = (found.private_bytes, found.shared_bytes, found.relatives_bytes, found.uncertain_bytes)
+    assert all(size % KIB == 0 for size in sizes)
+    private, shared, relatives, uncertain = (size // KIB for size in sizes)
+    return private, shared, relatives, uncertain
+
+
+# --- smaps since Linux 2.6.37, which counts anonymous pages -----------------------------------------------------------
+
+
+def test_anonymous_pages_that_nobody_else_maps_are_private() -> None:
+    one = mapping(Rss=40, Shared_Clean=0, Shared_Dirty=0, Private_Clean=4, Private_Dirty=36, Anonymous=40, Swap=0)
+    assert held_bytes(one) == held(40, 0, 0, 0, Evidence.MEASURED)
+
+
+def test_a_mapping_that_was_never_touched_holds_nothing() -> None:
+    one = mapping(Rss=0, Shared_Clean=0, Shared_Dirty=0, Private_Clean=0, Private_Dirty=0, Anonymous=0, Swap=0)
+    assert held_bytes(one) == held(0, 0, 0, 0, Evidence.MEASURED)
+
+
+def test_pages_of_a_file_are_shared_once_though_only_this_process_maps_them() -> None:
+    # Private_Clean says that one process maps them, not that they are memory of its own.
+    one = mapping("r-xp", "/usr/bin/node", Rss=100, Shared_Clean=30, Shared_Dirty=0, Private_Clean=70, Anonymous=0)
+    assert held_bytes(one) == held(0, 100, 0, 0, Evidence.MEASURED)
+
+
+def test_dirty_pages_of_a_file_that_was_just_written_are_no_copies_of_it() -> None:
+    one = mapping("r-xp", "/srv/new", Rss=100, Shared_Dirty=0, Private_Clean=0, Private_Dirty=100, Anonymous=0)
+    assert held_bytes(one) == held(0, 100, 0, 0, Evidence.MEASURED)
+
+
+def test_anonymous_pages_that_fork_relatives_map_too_are_theirs_as_well() -> None:
+    one = mapping(Rss=40, Shared_Clean=4, Shared_Dirty=20, Private_Clean=0, Private_Dirty=16, Anonymous=40, Swap=0)
+    assert held_bytes(one) == held(16, 0, 24, 0, Evidence.MEASURED)
+
+
+def test_pages_that_ksm_merged_are_like_those_of_relatives() -> None:
+    one = mapping(
+        Rss=4096, Shared_Clean=4096, Shared_Dirty=0, Private_Clean=0, Private_Dirty=0, Anonymous=4096, KSM=4096
+    )
+    assert kib_of(one) == (0, 0, 4096, 0)
+
+
+def test_in_a_mapping_of_both_kinds_that_nobody_shares_the_anonymous_pages_are_private() -> None:
+    one = mapping(Rss=100, Shared_Clean=0, Shared_Dirty=0, Private_Clean=60, Private_Dirty=40, Anonymous=40)
+    assert held_bytes(one) == held(40, 60, 0, 0, Evidence.MEASURED)
+
+
+def test_in_a_mapping_of_both_kinds_shared_pages_are_taken_for_those_of_the_file() -> None:
+    # The file has 60, and 50 are shared: all of them may be the file's, or 40 anonymous, which leaves none private.
+    one = mapping(Rss=100, Shared_Clean=50, Shared_Dirty=0, Private_Clean=10, Private_Dirty=40, Anonymous=40)
+    assert kib_of(one) == (40, 60, 0, 40)
+
+
+def test_the_uncertain_part_is_no_larger_than_what_is_shared() -> None:
+    # At most 8 of the 40 anonymous pages are among the shared ones.
+    one = mapping(Rss=100, Shared_Clean=8, Shared_Dirty=0, Private_Clean=52, Private_Dirty=40, Anonymous=40)
+    assert kib_of(one) == (40, 60, 0, 8)
+
+
+def test_more_shared_pages_than_the_file_has_belong_to_relatives_for_sure() -> None:
+    # 70 are shared, 60 are the file's: 10 anonymous ones are shared at least, 30 are mapped once at most.
+    one = mapping(Rss=100, Shared_Clean=20, Shared_Dirty=50, Private_Clean=0, Private_Dirty=30, Anonymous=40)
+    assert kib_of(one) == (30, 60, 10, 30)
+
+
+def test_where_all_pages_are_shared_nothing_is_private_and_nothing_uncertain() -> None:
+    one = mapping(Rss=100, Shared_Clean=60, Shared_Dirty=40, Private_Clean=0, Private_Dirty=0, Anonymous=40)
+    assert kib_of(one) == (0, 60, 40, 0)
+
+
+def test_shared_memory_is_paid_once_whoever_maps_it() -> None:
+    one = mapping("rw-s", "/dev/shm/x", Rss=64, Shared_Dirty=0, Private_Clean=0, Private_Dirty=64, Anonymous=0, Swap=0)  # noqa: S108 # as the kernel names it
+    assert held_bytes(one) == held(0, 64, 0, 0, Evidence.MEASURED)
+
+
+def test_huge_pages_of_the_reserved_pool_are_in_no_counter_but_their_own() -> None:
+    one = mapping(Rss=0, Shared_Dirty=0, Private_Dirty=0, Anonymous=0, Shared_Hugetlb=0, Private_Hugetlb=2048)
+    assert kib_of(one) == (0, 0, 0, 0)
+
+
+# --- swap -------------------------------------------------------------------------------------------------------------
+
+
+def test_swapped_pages_that_nobody_shares_are_private() -> None:
+    one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=100, SwapPss=100)
+    assert held_bytes(one) == held(108, 0, 0, 0, Evidence.MEASURED)
+
+
+def test_of_swapped_pages_that_relatives_share_the_proportional_part_counts_and_is_not_measured() -> None:
+    one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=100, SwapPss=25)
+    assert kib_of(one) == (33, 0, 0, 0)
+    assert held_bytes(one).evidence is not Evidence.MEASURED
+
+
+def test_before_linux_4_3_all_swapped_pages_count_and_are_not_measured() -> None:
+    one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=100)
+    assert kib_of(one) == (108, 0, 0, 0)
+    assert held_bytes(one).evidence is not Evidence.MEASURED
+
+
+def test_before_linux_4_3_no_swapped_page_at_all_is_exact() -> None:
+    one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=0)
+    assert held_bytes(one) == held(8, 0, 0, 0, Evidence.MEASURED)
+
+
+def test_swap_of_shared_memory_belongs_to_the_memory_not_to_who_maps_it() -> None:
+    one = mapping("rw-s", "/memfd:x (deleted)", Rss=8, Shared_Dirty=8, Anonymous=0, Swap=100, SwapPss=0)
+    assert held_bytes(one) == held(0, 8, 0, 0, Evidence.MEASURED)
+
+
+def test_a_private_mapping_of_swapped_out_shared_memory_owns_what_swap_pss_says() -> None:
+    # The kernel counts the holes that the object fills from swap into Swap, but not into SwapPss.
+    one = mapping("r--p", "/memfd:x (deleted)", Rss=8, Shared_Dirty=8, Anonymous=0, Swap=100, SwapPss=0)
+    assert kib_of(one) == (0, 8, 0, 0)
+
+
+# --- pmap -X, which leaves out who shares -----------------------------------------------------------------------------
+
+
+def test_of_pmap_x_capital_all_anonymous_pages_are_taken_for_private() -> None:
+    one = mapping(Rss=100, Pss=70, Anonymous=40, Swap=4, SwapPss=4)
+    assert kib_of(one) == (44, 60, 0, 0)
+    assert held_bytes(one).evidence is not Evidence.MEASURED
+
+
+def test_of_pmap_x_capital_a_mapping_without_anonymous_pages_is_measured() -> None:
+    one = mapping("r-xp", "/usr/lib/libc.so.6", Rss=100, Pss=10, Anonymous=0, Swap=0, SwapPss=0)
+    assert held_bytes(one) == held(0, 100, 0, 0, Evidence.MEASURED)
+
+
+# --- kernels before 2.6.37, and pmap -x -------------------------------------------------------------------------------
+
+
+def test_of_an_old_kernel_the_dirty_pages_of_a_file_are_taken_for_copies() -> None:
+    one = mapping(name="/lib/libc.so.6", Rss=100, Shared_Clean=60, Shared_Dirty=0, Private_Clean=28, Private_Dirty=12)
+    assert held_bytes(one) == held(12, 88, 0, 0, Evidence.ESTIMATED)
+
+
+@pytest.mark.parametrize("name", ["", "[heap]", "[stack]", "[anon:libc_malloc]"])
+def test_of_an_old_kernel_all_private_pages_without_a_file_are_private(name: str) -> None:
+    one = mapping(name=name, Rss=100, Shared_Clean=0, Shared_Dirty=60, Private_Clean=4, Private_Dirty=36)
+    assert held_bytes(one) == held(40, 60, 0, 0, Evidence.ESTIMATED)
+
+
+def test_of_an_old_kernel_swap_counts_as_private() -> None:
+    one = mapping(Rss=40, Shared_Dirty=0, Private_Clean=0, Private_Dirty=40, Swap=24)
+    assert held_bytes(one) == held(64, 0, 0, 0, Evidence.ESTIMATED)
+
+
+def test_of_an_old_kernel_shared_memory_is_paid_once() -> None:
+    one = mapping("rw-s", "/SYSV00000000 (deleted)", Rss=40, Shared_Dirty=0, Private_Dirty=40, Swap=24)
+    assert held_bytes(one) == held(0, 40, 0, 0, Evidence.ESTIMATED)
+
+
+def test_of_pmap_x_the_dirty_pages_of_a_file_are_taken_for_copies() -> None:
+    assert held_bytes(mapping(name="libc.so.6", Rss=100, Dirty=12)) == held(12, 88, 0, 0, Evidence.ESTIMATED)
+
+
+def test_of_pmap_x_all_resident_pages_without_a_file_are_taken_for_private() -> None:
+    assert held_bytes(mapping(Rss=100, Dirty=12)) == held(100, 0, 0, 0, Evidence.ESTIMATED)
+
+
+def test_of_pmap_x_shared_memory_is_paid_once() -> None:
+    one = mapping("rw-s", "zero (deleted)", Rss=100, Dirty=100)
+    assert held_bytes(one) == held(0, 100, 0, 0, Evidence.ESTIMATED)
+
+
+def test_a_resident_size_alone_does_not_tell_what_is_private() -> None:
+    assert held_bytes(mapping(Rss=100)) == held(None, None, 0, 0, Evidence.VIRTUAL)
+
+
+# --- pmap of toybox and busybox, and texts without counters -----------------------------------------------------------
+
+
+def test_of_toybox_private_dirty_pages_and_swap_are_private() -> None:
+    assert held_bytes(mapping(Pss=70, Private_Dirty=40, Swap=8)) == held(48, 30, 0, 0, Evidence.ESTIMATED)
+
+
+def test_of_toybox_shared_memory_counts_with_its_proportional_part() -> None:
+    assert held_bytes(mapping("rw-s", "zero", Pss=70, Private_Dirty=40, Swap=8)) == held(
+        0, 70, 0, 0, Evidence.ESTIMATED
+    )
+
+
+def test_of_toybox_a_proportional_part_below_the_private_one_leaves_nothing_to_share() -> None:
+    # Both are cut to whole KiB, so that Pss may be the smaller.
+    assert held_bytes(mapping(Pss=39, Private_Dirty=40, Swap=0)) == held(40, 0, 0, 0, Evidence.ESTIMATED)
+
+
+@pytest.mark.parametrize("permissions", ["rw-p", "rw-s", "r-xp"])
+def test_maps_and_pmap_d_tell_nothing_of_what_is_held(permissions: str) -> None:
+    assert held_bytes(mapping(permissions)) == held(None, None, 0, 0, Evidence.VIRTUAL)
+
+
+def test_a_size_alone_tells_nothing_either() -> None:
+    assert held_bytes(mapping(Size=16_384)) == held(None, None, 0, 0, Evidence.VIRTUAL)
+
+
+# --- many mappings ----------------------------------------------------------------------------------------------------
+
+
+def test_of_many_mappings_each_is_told_for_itself_even_where_they_share_their_counters() -> None:
+    private = mapping(name="", Rss=100, Shared_Dirty=0, Private_Dirty=36, Private_Clean=4)
+    file = private._replace(name="/lib/libc.so.6")
+    shared = private._replace(permissions="rw-s")
+    other = mapping(name="", Rss=8, Shared_Dirty=0, Private_Dirty=8)
+    mappings = [private, file, shared, other, private]
+    assert held_by_each(mappings) == [held_bytes(one) for one in mappings]
+    assert [held.private_bytes for held in held_by_each(mappings)] == [40 * KIB, 36 * KIB, 0, 8 * KIB, 40 * KIB]
+
+
+def test_of_mappings_that_are_made_one_after_the_other_each_is_told_for_itself() -> None:
+    # Where nobody keeps a mapping, the next one may stand at its place in memory.
+    def made() -> Iterator[Mapping]:
+        for kib in range(1, 9):
+            yield mapping(Rss=kib, Shared_Dirty=0, Private_Dirty=kib, Anonymous=kib)
+
+    assert [held.private_bytes for held in held_by_each(made())] == [kib * KIB for kib in range(1, 9)]
+
+
+# --- page bits --------------------------------------------------------------------------------------------------------
+
+
+def test_page_bits_say_which_pages_are_private_where_counters_cannot() -> None:
+    # By the counters 40 KiB are private or 0. By the bits 12 KiB are: the other 28 are held by relatives too.
+    one = mapping(Rss=100, Shared_Clean=50, Shared_Dirty=0, Private_Clean=10, Private_Dirty=40, Anonymous=40)
+    pages = [PageRange(START, START + 8 * KIB), PageRange(START + 64 * KIB, START + 68 * KIB)]
+    assert held_by_each([one], {START: pages}) == [held(12, 60, 28, 0, Evidence.MEASURED)]
+
+
+def test_swapped_pages_are_private_and_no_part_of_what_relatives_hold() -> None:
+    # 8 KiB of the 20 resident anonymous ones are private, 12 the relatives' as well; 40 KiB are swapped out.
+    one = mapping(Rss=20, Shared_Dirty=12, Private_Dirty=8, Anonymous=20, Swap=40, SwapPss=40)
+    pages = [PageRange(START, START + 8 * KIB), PageRange(START + 64 * KIB, START + 104 * KIB, is_swapped=True)]
+    assert held_by_each([one], {START: pages}) == [held(48, 0, 12, 0, Evidence.MEASURED)]
+
+
+def test_bits_without_a_private_page_say_that_nothing_is_private() -> None:
+    one = mapping(Rss=40, Shared_Dirty=40, Private_Dirty=0, Anonymous=40)
+    assert held_by_each([one], {START: []}) == [held(0, 0, 40, 0, Evidence.MEASURED)]
+
+
+def test_a_mapping_whose_bits_are_unknown_is_told_by_its_counters() -> None:
+    one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8)
+    assert held_by_each([one], {START + 4096: []}) == [held_bytes(one)]
+    assert held_by_each([one], None) == [held_bytes(one)]
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "counters"),
+    [
+        pytest.param(
+            "", {"Rss": 4, "Shared_Dirty": 0, "Private_Dirty": 8, "Anonymous": 8}, id="more anonymous than resident"
+        ),
+        pytest.param("", {"Rss": 4, "Anonymous": 8}, id="more anonymous than resident, of pmap -X"),
+        pytest.param("", {"Rss": 4, "Shared_Dirty": 0, "Private_Dirty": 8}, id="more private than resident"),
+        pytest.param("libc.so.6", {"Rss": 4, "Dirty": 8}, id="more dirty than resident"),
+        pytest.param(
+            "", {"Rss": 8, "Shared_Dirty": 0, "Private_Clean": 4, "Anonymous": 6}, id="fewer of both than resident"
+        ),
+    ],
+)
+def test_counters_that_contradict_each_other_give_no_negative_figure_and_the_sum_stays(
+    name: str, counters: dict[str, int]
+) -> None:
+    figures = kib_of(mapping("rw-p", name, **counters))
+    assert min(figures) >= 0
+    private, shared, relatives, _ = figures
+    assert private + shared + relatives == counters["Rss"]

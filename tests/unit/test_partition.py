@@ -1,0 +1,217 @@
+"""A span cut among claims: who wins, what is lost, and what is left to explain."""
+
+import pytest
+
+from footprint.partition import Claim, Gap, Overlap, Partition, Piece, partition
+
+NOTHING = "[nothing]"
+
+
+def name_the_gap(gap: Gap[str]) -> list[Piece[str]]:
+    return [Piece(gap.start, gap.end, NOTHING)]
+
+
+def cut(start: int, end: int, *claims: Claim[str]) -> Partition[str]:
+    return partition(start, end, claims, name_the_gap)
+
+
+def test_a_claim_on_the_whole_span_is_its_only_piece() -> None:
+    assert cut(0, 10, Claim(0, 10, "a")).pieces == ((0, 10, "a"),)
+
+
+def test_a_span_without_claims_is_one_gap() -> None:
+    assert cut(3, 10).pieces == ((3, 10, NOTHING),)
+
+
+def test_claims_that_touch_leave_no_gap() -> None:
+    assert cut(0, 10, Claim(0, 4, "a"), Claim(4, 10, "b")).pieces == ((0, 4, "a"), (4, 10, "b"))
+
+
+def test_claims_may_come_in_any_order() -> None:
+    assert cut(0, 10, Claim(4, 10, "b"), Claim(0, 4, "a")).pieces == ((0, 4, "a"), (4, 10, "b"))
+
+
+def test_what_nobody_claims_is_explained_before_between_and_behind_the_claims() -> None:
+    pieces = cut(0, 20, Claim(2, 5, "a"), Claim(9, 12, "b")).pieces
+    assert pieces == ((0, 2, NOTHING), (2, 5, "a"), (5, 9, NOTHING), (9, 12, "b"), (12, 20, NOTHING))
+
+
+def test_a_gap_tells_who_stands_on_both_sides_and_none_at_the_ends_of_the_span() -> None:
+    gaps: list[Gap[str]] = []
+
+    def explain(gap: Gap[str]) -> list[Piece[str]]:
+        gaps.append(gap)
+        return name_the_gap(gap)
+
+    partition(0, 20, [Claim(2, 5, "a"), Claim(9, 12, "b")], explain)
+    assert gaps == [Gap(0, 2, None, "a"), Gap(5, 9, "a", "b"), Gap(12, 20, "b", None)]
+
+
+def test_a_gap_may_have_several_causes() -> None:
+    def explain(gap: Gap[str]) -> list[Piece[str]]:
+        return [Piece(gap.start, 6, "[padding]"), Piece(6, gap.end, "[no symbol]")]
+
+    pieces = partition(0, 10, [Claim(0, 4, "a")], explain).pieces
+    assert pieces == ((0, 4, "a"), (4, 6, "[padding]"), (6, 10, "[no symbol]"))
+
+
+@pytest.mark.parametrize(
+    "explanation",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param([Piece(4, 9, "x")], id="too short"),
+        pytest.param([Piece(4, 11, "x")], id="too long"),
+        pytest.param([Piece(5, 10, "x")], id="too late"),
+        pytest.param([Piece(4, 7, "x"), Piece(6, 10, "y")], id="twice"),
+    ],
+)
+def test_an_explanation_that_does_not_cover_its_gap_is_refused(explanation: list[Piece[str]]) -> None:
+    with pytest.raises(ValueError, match="the piece"):
+        partition(0, 20, [Claim(0, 4, "a"), Claim(10, 20, "b")], lambda _: explanation)
+
+
+def test_where_two_claims_overlap_the_one_that_starts_earlier_wins() -> None:
+    assert cut(0, 10, Claim(3, 10, "late"), Claim(0, 6, "early")).pieces == ((0, 6, "early"), (6, 10, "late"))
+
+
+def test_where_two_claims_start_together_the_longer_wins() -> None:
+    assert cut(0, 10, Claim(0, 4, "short"), Claim(0, 10, "long")).pieces == ((0, 10, "long"),)
+
+
+def test_where_two_claims_are_the_same_range_the_one_given_first_wins() -> None:
+    assert cut(0, 10, Claim(0, 10, "first"), Claim(0, 10, "second")).pieces == ((0, 10, "first"),)
+
+
+def test_a_lower_rank_wins_against_an_earlier_start() -> None:
+    pieces = cut(0, 10, Claim(0, 8, "early", rank=1), Claim(5, 10, "strong", rank=0)).pieces
+    assert pieces == ((0, 5, "early"), (5, 10, "strong"))
+
+
+def test_a_weaker_claim_goes_on_behind_the_stronger_one_inside_it() -> None:
+    pieces = cut(0, 10, Claim(0, 10, "section", rank=1), Claim(4, 6, "symbol")).pieces
+    assert pieces == ((0, 4, "section"), (4, 6, "symbol"), (6, 10, "section"))
+
+
+def test_a_claim_inside_another_of_its_rank_gets_nothing() -> None:
+    assert cut(0, 10, Claim(0, 10, "outer"), Claim(4, 6, "inner")).pieces == ((0, 10, "outer"),)
+
+
+def test_claims_three_deep_each_come_back_in_turn() -> None:
+    pieces = cut(0, 9, Claim(0, 9, "a", rank=2), Claim(1, 8, "b", rank=1), Claim(3, 5, "c", rank=0)).pieces
+    assert pieces == ((0, 1, "a"), (1, 3, "b"), (3, 5, "c"), (5, 8, "b"), (8, 9, "a"))
+
+
+def test_neighbours_of_one_owner_stay_two_pieces_because_they_are_two_claims() -> None:
+    assert cut(0, 8, Claim(0, 4, "a"), Claim(4, 8, "a")).pieces == ((0, 4, "a"), (4, 8, "a"))
+
+
+def test_a_claim_that_loses_to_a_later_start_is_not_torn_there() -> None:
+    pieces = cut(0, 10, Claim(0, 10, "whole"), Claim(3, 5, "inside"), Claim(9, 10, "end", rank=-1)).pieces
+    assert pieces == ((0, 9, "whole"), (9, 10, "end"))
+
+
+def test_claims_are_clipped_at_both_ends_of_the_span() -> None:
+    assert cut(10, 20, Claim(5, 12, "a"), Claim(18, 25, "b")).pieces == (
+        (10, 12, "a"),
+        (12, 18, NOTHING),
+        (18, 20, "b"),
+    )
+
+
+def test_a_claim_around_the_span_gets_all_of_it_and_loses_nothing() -> None:
+    whole = cut(10, 20, Claim(0, 100, "a"))
+    assert whole.pieces == ((10, 20, "a"),)
+    assert whole.overlap == Overlap()
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        pytest.param(Claim(0, 10, "x"), id="before the span"),
+        pytest.param(Claim(20, 30, "x"), id="behind it"),
+        pytest.param(Claim(15, 15, "x"), id="empty"),
+        pytest.param(Claim(17, 13, "x"), id="reversed"),
+    ],
+)
+def test_a_claim_without_a_byte_in_the_span_is_dropped(claim: Claim[str]) -> None:
+    whole = cut(10, 20, claim)
+    assert whole.pieces == ((10, 20, NOTHING),)
+    assert whole.overlap == Overlap()
+
+
+def test_a_claim_that_starts_before_the_span_keeps_its_precedence_inside_it() -> None:
+    whole = cut(0, 20, Claim(0, 10, "early"), Claim(2, 20, "late"))
+    assert whole.pieces == ((0, 10, "early"), (10, 20, "late"))
+    behind_both_starts = cut(5, 20, Claim(0, 10, "early"), Claim(2, 20, "late"))
+    assert behind_both_starts.pieces == ((5, 10, "early"), (10, 20, "late"))
+
+
+def test_a_claim_that_ends_behind_the_span_is_still_the_longer_one() -> None:
+    assert cut(0, 10, Claim(0, 12, "short"), Claim(0, 15, "long")).pieces == ((0, 10, "long"),)
+
+
+def test_an_empty_span_has_no_pieces() -> None:
+    assert cut(5, 5).pieces == ()
+
+
+def test_an_empty_span_inside_a_claim_has_no_pieces() -> None:
+    assert cut(5, 5, Claim(0, 10, "a")).pieces == ()
+
+
+def test_addresses_at_the_top_of_64_bits_are_numbers_like_others() -> None:
+    top = 1 << 64
+    assert cut(top - 4096, top, Claim(top - 8, top + 8, "a")).pieces == (
+        (top - 4096, top - 8, NOTHING),
+        (top - 8, top, "a"),
+    )
+
+
+def test_claims_that_do_not_overlap_lose_nothing() -> None:
+    assert cut(0, 10, Claim(0, 4, "a"), Claim(4, 10, "b")).overlap == Overlap(0, 0, None)
+
+
+def test_what_claims_lose_is_counted_once_for_each_that_lost_it() -> None:
+    # b asks for [3, 8) and gets [6, 8): 3 bytes lost. c asks for [4, 10) and gets [8, 10): 4 bytes lost.
+    whole = cut(0, 10, Claim(0, 6, "a"), Claim(3, 8, "b"), Claim(4, 10, "c"))
+    assert whole.pieces == ((0, 6, "a"), (6, 8, "b"), (8, 10, "c"))
+    assert whole.overlap == Overlap(count=2, lost_bytes=7, example_at=3)
+
+
+def test_an_alias_of_a_whole_claim_loses_all_of_it() -> None:
+    assert cut(0, 8, Claim(0, 8, "a"), Claim(0, 8, "alias")).overlap == Overlap(count=1, lost_bytes=8, example_at=0)
+
+
+def test_a_weaker_claim_around_a_stronger_one_loses_the_middle() -> None:
+    whole = cut(0, 10, Claim(0, 10, "outer", rank=1), Claim(4, 6, "inner"))
+    assert whole.overlap == Overlap(count=1, lost_bytes=2, example_at=0)
+
+
+def test_what_lies_beyond_the_span_is_not_lost_but_out_of_question() -> None:
+    # Within [10, 20) the second asks for [12, 20) and gets [15, 20).
+    whole = cut(10, 20, Claim(0, 15, "a"), Claim(12, 90, "b"))
+    assert whole.overlap == Overlap(count=1, lost_bytes=3, example_at=12)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        pytest.param((), id="nothing at all"),
+        pytest.param((Piece(0, 4, "a"), Piece(5, 10, "b")), id="a hole"),
+        pytest.param((Piece(0, 5, "a"), Piece(4, 10, "b")), id="an overlap"),
+        pytest.param((Piece(5, 10, "b"), Piece(0, 5, "a")), id="a wrong order"),
+        pytest.param((Piece(0, 9, "a"),), id="an end too early"),
+        pytest.param((Piece(0, 11, "a"),), id="an end too late"),
+        pytest.param((Piece(1, 10, "a"),), id="a start too late"),
+        pytest.param((Piece(-1, 10, "a"),), id="a start too early"),
+        pytest.param((Piece(0, 0, "a"), Piece(0, 10, "b")), id="an empty piece"),
+        pytest.param((Piece(0, 12, "a"), Piece(12, 10, "b")), id="a reversed piece"),
+    ],
+)
+def test_a_partition_refuses_pieces_that_do_not_cover_its_span_exactly(pieces: tuple[Piece[str], ...]) -> None:
+    with pytest.raises(ValueError, match="the piece"):
+        Partition(0, 10, pieces)
+
+
+def test_a_partition_takes_pieces_that_cover_its_span_exactly() -> None:
+    pieces = (Piece(0, 4, "a"), Piece(4, 10, "b"))
+    assert Partition(0, 10, pieces).pieces == pieces
