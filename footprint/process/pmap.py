@@ -252,7 +252,7 @@ def _dialect(block: _Block, kind: str, table: Table) -> str:
     if kind == "columns":
         return "pmap -XX" if table.is_everything else "pmap -X"
     option = {"default": "", "d": " -d"}.get(kind, " -x")
-    first = block.rows[0].match if block.rows else None
+    first = next((line.match for line in block.rows if line.kind == kind), None)
     if first and len(first["mode"]) == 4 and kind in {"default", "other x"}:
         return "busybox pmap" + option
     head = block.head.match if block.head else None
@@ -264,15 +264,13 @@ def _dialect(block: _Block, kind: str, table: Table) -> str:
 
 
 def _drop_cut_row(block: _Block, table: Table) -> None:
-    """Drop a last row without a line end, unless its name is surely whole: a common one, or that of another row."""
+    """Drop a last row without a line end, unless its name is surely whole: a common one, or that of the row above."""
     last = block.rows[-1] if block.rows else None
     if last is None or not last.is_open:
         return
     if table.lines and table.lines[-1] is last.text:
-        name = table.mappings[-1].name
-        if last.text.endswith(b"]") and name in _COMMON_NAMES:
-            return
-        if name and any(mapping.name == name for mapping in table.mappings[:-1]):
+        file, *above = [(row.name, row.device, row.inode) for row in table.mappings[:-3:-1]]
+        if (last.text.endswith(b"]") and file[0] in _COMMON_NAMES) or (file[0] and file in above):
             return
         del table.lines[-1], table.mappings[-1]
     else:

@@ -182,7 +182,8 @@ def parse_columns(rows: Sequence[bytes], header: bytes | None) -> Table:
     unknown = [row for row in rows if not shape.fullmatch(row)] if len(matches) < len(rows) else []
     numbers = [[int(cell) for cell in match[len(leading) + 1].split()] for match in matches]
     tails = [match[len(leading) + 2] or b"" for match in matches]
-    keys: tuple[str | None, ...] = tuple(told[:width])
+    last = {key: place for place, key in enumerate(told[:width])}
+    keys = tuple(key if last[key] == place else None for place, key in enumerate(told[:width]))
     assumed = ""
     if header is None:
         has_flags = _most(_FLAGS.match(tail) is not None for tail in _whole(tails))
