@@ -12,7 +12,7 @@ from footprint.elf import Contents, Image
 from footprint.evidence import Evidence, weakest
 from footprint.process import PageRange, ranges_bytes
 
-__all__ = ("Files", "Row", "ledger_rows")
+__all__ = ("Files", "Row", "ledger_rows", "merged_rows")
 
 
 class Files(Protocol):
@@ -111,6 +111,15 @@ def ledger_rows(
                 attribution=Attribution.NAME,
             )
         )
+    return accounts.rows()
+
+
+def merged_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Add up the rows of several processes; those of the kernel under one name for all."""
+    accounts = _Accounts()
+    for row in rows:
+        is_stacks = row.kind is Kind.KERNEL and (row.name or "").startswith("[kernel stacks")
+        accounts.add(row._replace(name="[kernel stacks]") if is_stacks else row)
     return accounts.rows()
 
 

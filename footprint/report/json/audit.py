@@ -10,16 +10,16 @@ from footprint.elf import shown_name
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows, write
 
-__all__ = ("audit_json", "projection_json")
+__all__ = ("audit_json", "process_target", "projection_json", "row_json", "totals_json")
 
 
 def audit_json(audit: Audit, version: str) -> str:
     """Write a whole audit."""
     return write(
-        envelope(version, audit.host, _audit_target(audit))
+        envelope(version, audit.host, process_target(audit))
         | {
-            "totals": _totals(audit),
-            "ledger": [_row(row) for row in audit.ledger],
+            "totals": totals_json(audit),
+            "ledger": [row_json(row) for row in audit.ledger],
             "projection": _projection(audit.projection),
             "findings": [],
             "notes": note_rows(audit.notes),
@@ -30,16 +30,17 @@ def audit_json(audit: Audit, version: str) -> str:
 def projection_json(audit: Audit, version: str) -> str:
     """Write what N processes cost, with the totals it is made of."""
     return write(
-        envelope(version, audit.host, _audit_target(audit))
+        envelope(version, audit.host, process_target(audit))
         | {
-            "totals": _totals(audit),
+            "totals": totals_json(audit),
             "projection": _projection(audit.projection),
             "notes": note_rows(audit.notes),
         }
     )
 
 
-def _audit_target(audit: Audit) -> Json:
+def process_target(audit: Audit) -> Json:
+    """Give which process it was, and what was read of it."""
     return {
         "name": well_formed(audit.target),
         "pid": audit.pid,
@@ -51,7 +52,8 @@ def _audit_target(audit: Audit) -> Json:
     }
 
 
-def _totals(audit: Audit) -> Json:
+def totals_json(audit: Audit) -> Json:
+    """Give the figures of a whole process."""
     totals = audit.totals
     named: dict[str, Total] = {
         "private_bytes": totals.private,
@@ -71,7 +73,8 @@ def _totals(audit: Audit) -> Json:
     return figures | {"evidence": evidence, "of_which": of_which}
 
 
-def _row(row: Row) -> Json:
+def row_json(row: Row) -> Json:
+    """Give one row of a ledger."""
     shown = shown_name(row.symbol) if row.symbol is not None else row.name
     return {
         "owner": well_formed(row.owner),

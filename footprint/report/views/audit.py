@@ -16,7 +16,7 @@ from footprint.report.views.names import short_names
 from footprint.report.views.notes import note_blocks
 from footprint.units import format_bytes
 
-__all__ = ("GROUPINGS", "audit_report", "projection_report")
+__all__ = ("GROUPINGS", "audit_report", "ledger_table", "projection_report")
 
 _BASIS_TEXT: Final = {
     Basis.PER_PROCESS: "",
@@ -60,7 +60,7 @@ def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_na
         _totals(audit),
         *_cost_at_count(audit.projection, has_terms=False),
         Heading(_ledger_heading(audit, by)),
-        _ledger_table(audit, by, top, short),
+        ledger_table(audit.ledger, by, top, short, is_virtual=audit.totals.private.bytes is None),
         *_symbols(audit, by, top, short),
         *_causes(audit),
         *note_blocks(audit.notes, audit.target),
@@ -222,12 +222,11 @@ def _ledger_heading(audit: Audit, by: str) -> str:
     return f"Where the {what} is, by {by}"
 
 
-def _ledger_table(audit: Audit, by: str, top: int, short: dict[str, str]) -> Table:
-    """Group the ledger; where only virtual sizes are known, by what is writable."""
-    is_virtual = audit.totals.private.bytes is None
+def ledger_table(rows: Iterable[Row], by: str, top: int, short: dict[str, str], *, is_virtual: bool) -> Table:
+    """Group a ledger; where only virtual sizes are known, by what is writable."""
     group_of = GROUPINGS[by]
     groups: dict[str, _Group] = {}
-    for row in audit.ledger:
+    for row in rows:
         if row.kind is Kind.KERNEL:
             continue
         group = groups.setdefault(group_of(row), _Group())
@@ -250,7 +249,7 @@ def _ledger_table(audit: Audit, by: str, top: int, short: dict[str, str]) -> Tab
 
     ordered = sorted(groups.items(), key=lambda item: (-own(item[1]), -item[1].mapped_bytes, item[0]))
     shown_groups = ordered[:top] if top else ordered
-    rows = tuple(
+    shown_rows = tuple(
         cells(group, _label(key, by, short) + (" *" if group.is_assumed else "")) for key, group in shown_groups
     )
     columns = ("writable", "share", "mapped") if is_virtual else ("private", "share", "mapped", "shared")
@@ -259,7 +258,7 @@ def _ledger_table(audit: Audit, by: str, top: int, short: dict[str, str]) -> Tab
         footer.append(cells(_add_up(group for _, group in rest), f"[{len(rest)} more: --top 0 shows all]"))
     footer.append(cells(_add_up(group for _, group in ordered), "[total]"))
     mark = " (* assumed from its place)" if any(group.is_assumed for _, group in shown_groups) else ""
-    return Table((*columns, by + mark), rows, frozenset(), tuple(footer))
+    return Table((*columns, by + mark), shown_rows, frozenset(), tuple(footer))
 
 
 def _columns(group: _Group, *, is_virtual: bool) -> tuple[int, ...]:

@@ -1,0 +1,31 @@
+"""`audit --json` for several processes."""
+
+from footprint.audit.group import Group
+from footprint.report.escape import well_formed
+from footprint.report.json.audit import process_target, row_json, totals_json
+from footprint.report.json.envelope import Json, envelope, note_rows, write
+
+__all__ = ("group_json",)
+
+
+def group_json(group: Group, version: str) -> str:
+    """Write what several processes cost together, and each for itself."""
+    host = group.audits[0].host if group.audits else {}
+    target: Json = {"pids": [audit.pid for audit in group.audits]}
+    totals = {
+        "private_bytes": group.private,
+        "kernel_bytes": group.kernel,
+        "shared_between_bytes": group.shared_between,
+        "per_group_bytes": group.per_group,
+        "shared_once_bytes": group.shared_once,
+    }
+    figures: Json = {name: total.bytes for name, total in totals.items()}
+    figures["evidence"] = {name: total.evidence.value for name, total in totals.items() if total.bytes is not None}
+    processes = [process_target(audit) | {"totals": totals_json(audit)} for audit in group.audits]
+    tables: Json = {
+        "group": figures,
+        "processes": processes,
+        "ledger": [row_json(row) for row in group.ledger],
+        "notes": note_rows(group.notes),
+    }
+    return write(envelope(version, {key: well_formed(value) for key, value in host.items()}, target) | tables)
