@@ -23,6 +23,8 @@ def open_input(path: str) -> bytes | memoryview:
         InputError: Where it is no file, or longer than any text that footprint reads.
     """
     if path == "-":
+        if sys.stdin is None:
+            raise AccessError("standard input", "it is closed")
         return read_all(sys.stdin.fileno(), "standard input")
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)

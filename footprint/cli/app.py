@@ -56,6 +56,11 @@ def run(words: Sequence[str]) -> int:
         return stop.exit_code
     except typer.Abort:
         return 130
+    except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):
+            # Typer makes an ordinary failure of it.
+            raise stop.__context__ from None
+        raise
     except typer.BadParameter.__mro__[2] as error:  # type: ignore[misc] # ClickException, which Typer does not export
         error.show()
         return int(error.exit_code)

@@ -25,9 +25,9 @@ def emit_document(document: Document, output: str, color: Color, *, is_quiet: bo
     """Write a report: drawn for a terminal, plain for everything else."""
     if is_quiet:
         document = tuple(block for block in document if isinstance(block, Verdict))
-    is_terminal = output == "-" and sys.stdout.isatty()
+    is_terminal = output == "-" and sys.stdout is not None and sys.stdout.isatty()
     has_colour = _has_colour(color, os.environ, is_terminal=is_terminal)
-    if not is_quiet and (is_terminal or color is Color.ALWAYS):
+    if not is_quiet and (is_terminal or has_colour):
         import shutil
 
         emit(draw(document, shutil.get_terminal_size().columns, has_colour=has_colour), output)
@@ -53,9 +53,7 @@ def emit(text: str, output: str) -> None:
         AccessError: Where the file cannot be written.
     """
     if output == "-":
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.buffer.write(text.encode(encoding, "backslashreplace"))
-        sys.stdout.buffer.flush()
+        _write_out(text)
         return
     raw = text.encode("utf-8", "backslashreplace")
     try:
@@ -66,6 +64,21 @@ def emit(text: str, output: str) -> None:
         _replace(output, raw)
     except OSError as error:
         raise AccessError(output, error.strerror or str(error)) from error
+
+
+def _write_out(text: str) -> None:
+    if sys.stdout is None:
+        raise AccessError("standard output", "it is closed")
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        sys.stdout.buffer.write(text.encode(encoding, "backslashreplace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What could not be written would be tried again at exit, and complained of there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise AccessError("standard output", error.strerror or str(error)) from error
 
 
 def _replace(path: str, raw: bytes) -> None:

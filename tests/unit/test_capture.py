@@ -45,9 +45,10 @@ ROLLUP = b"00400000-7ffc00002000 ---p 00000000 00:00 0 [rollup]\nRss: 16 kB\nAno
 STATUS = b"Name:\tdemo\nState:\tT (stopped)\nVmSize:\t  24 kB\nVmPTE:\t  44 kB\nThreads:\t2\n"
 PAGES = b"""\
 400000
-400000-401000
-401000-402000 swapped
+400000-402000
+402000-403000 swapped
 7ffc00000000
+7ffc00001000-7ffc00002000
 """
 KEYS = {"Size": 0, "KernelPageSize": 1, "Rss": 2, "Anonymous": 3, "Swap": 4}
 DEMO = Snapshot(
@@ -74,8 +75,8 @@ DEMO = Snapshot(
     status=Status("demo", "T", 2, 44 * KIB, has_memory=True),
     thread_stack_addrs=(0x7FFC00001F00,),
     pages={
-        0x400000: (PageRange(0x400000, 0x401000), PageRange(0x401000, 0x402000, is_swapped=True)),
-        0x7FFC00000000: (),
+        0x400000: (PageRange(0x400000, 0x402000), PageRange(0x402000, 0x403000, is_swapped=True)),
+        0x7FFC00000000: (PageRange(0x7FFC00001000, 0x7FFC00002000),),
     },
     page_bytes=4096,
     host={"kernel": "6.18.0", "machine": "x86_64"},
@@ -168,6 +169,7 @@ def test_page_bits_that_could_not_be_read_are_not_the_same_as_no_private_page() 
     told["processes"][0]["members"].remove("pages")
     assert read(capture(told)).pages is None
     assert read(capture(pages=b"")).pages == {}
+    assert read(capture(pages=b"400000\n")).pages == {0x400000: ()}
 
 
 def test_a_rollup_that_is_none_is_left_out_as_it_is_of_a_live_process() -> None:
@@ -438,7 +440,7 @@ def test_a_map_that_is_none_is_refused() -> None:
         (b"400000\n400000-\n", "line 2 is neither"),
         (b"400000\n-400000\n", "line 2 is neither"),
         (b"1" * 17, "line 1 is neither"),
-        (b"1" * 5_000_000, "line 1 is neither"),
+        (b"1" * 1_000_000, "line 1 is neither"),
         (b"400000\n400000-401000\n\n", "line 3 is neither"),
         (b"500000\n", "line 1: no mapping starts at 0x500000"),
         (b"400000\n400000\n", "line 2: no mapping starts at 0x400000, or it stood before"),
@@ -505,8 +507,9 @@ def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
 
 def directory_entry(data: bytes, name: bytes) -> int:
     """Give where the entry of a member in the directory of a zip begins."""
-    at = data.rindex(name) - 46
-    assert data[at : at + 4] == b"PK\x01\x02"
+    at = data.index(b"PK\x01\x02")
+    while data[at + 46 : at + 46 + struct.unpack_from("<H", data, at + 28)[0]] != name:
+        at = data.index(b"PK\x01\x02", at + 46)
     return at
 
 
@@ -521,17 +524,21 @@ def claiming(data: bytes, name: bytes, *, packed_bytes: int | None = None, size_
     return bytes(changed)
 
 
+OTHERS_BYTES = sum(map(len, (STATUS, ROLLUP, PAGES, json.dumps(manifest()))))
+
+
 @pytest.mark.parametrize(
     ("sizes", "cause"),
     [
         ({"size_bytes": len(SMAPS) - 1}, "4711/smaps is damaged: Bad CRC-32"),
         ({"size_bytes": len(SMAPS) + 1}, "4711/smaps is "),
         ({"size_bytes": 100 * MIB}, f"4711/smaps claims {100 * MIB} bytes, packed into "),
-        ({"size_bytes": 2 * 1024 * MIB, "packed_bytes": 1024 * MIB}, "its members claim "),
-        ({"size_bytes": 1024 * MIB + 1, "packed_bytes": 1024 * MIB}, f"4711/smaps claims {1024 * MIB + 1} bytes"),
-        ({"size_bytes": (1 << 32) - 2, "packed_bytes": 1024 * MIB}, "its members claim "),
+        ({"size_bytes": 2 * 1024 * MIB}, f"its members claim {2 * 1024 * MIB + OTHERS_BYTES} bytes, more than "),
+        ({"size_bytes": (1 << 32) - 2}, "its members claim "),
         ({"packed_bytes": 1}, "4711/smaps is "),
-        ({"packed_bytes": 1 << 30}, "4711/smaps is "),
+        # As if a bomb were packed no tighter than anything else.
+        ({"size_bytes": 100 * MIB, "packed_bytes": MIB}, "its members claim "),
+        ({"packed_bytes": 1 << 30}, "its members claim "),
     ],
 )
 def test_a_member_that_claims_another_size_is_refused(sizes: dict[str, int], cause: str) -> None:

@@ -160,13 +160,9 @@ def test_two_names_of_the_same_bytes_are_one_variable() -> None:
 
 @pytest.mark.parametrize("strong", [STB_GLOBAL, STB_GNU_UNIQUE])
 def test_the_global_name_comes_first_then_the_weak_then_the_local(strong: int) -> None:
-    names = [
-        in_data("a_local", 0, 16, STB_LOCAL),
-        in_data("a_weak", 0, 16, STB_WEAK),
-        in_data("z_global", 0, 16, strong),
-    ]
-    (variable,) = data(16, *names).variables
-    assert (variable.name, variable.aliases, variable.binding) == ("z_global", ("a_weak", "a_local"), strong)
+    bindings = {"local": STB_LOCAL, "a_weak_one": STB_WEAK, "z_the_global_one": strong}
+    (variable,) = data(16, *(in_data(name, 0, 16, binding) for name, binding in bindings.items())).variables
+    assert (variable.name, variable.aliases, variable.binding) == ("z_the_global_one", ("a_weak_one", "local"), strong)
 
 
 def test_of_names_of_one_binding_the_shorter_comes_first_then_the_alphabet_decides() -> None:

@@ -41,7 +41,7 @@ def maps_json(owned: OwnedMap, version: str) -> str:
                 "shared_bytes": held.shared_bytes,
                 "evidence": held.evidence.value,
                 "counters": dict(zip(mapping.counters.keys, mapping.counters.values, strict=False)),
-                "vm_flags": mapping.vm_flags,
+                "vm_flags": None if mapping.vm_flags is None else well_formed(mapping.vm_flags),
                 "unknown_lines": [well_formed(line) for line in mapping.unknown_lines],
             }
         )
