@@ -54,7 +54,7 @@ def read_members(data: Buffer, file: str) -> Iterator[Member]:
         if not header[48:58].strip().isdigit():
             raise InputError(file, "the size of an archive member is no number", offset + 48)
         size_bytes = int(header[48:58])
-        body = offset + _HEADER_BYTES
+        header_offset, body = offset, offset + _HEADER_BYTES
         raw_name = header[:16].rstrip()
         is_inside = not is_thin or raw_name in {b"/", b"//", b"/SYM64/"}
         if is_inside and body + size_bytes > len(data):
@@ -64,12 +64,12 @@ def read_members(data: Buffer, file: str) -> Iterator[Member]:
         if raw_name == b"//" and contents is not None:
             long_names = bytes(contents)
             continue
-        name, skip_bytes = _name(raw_name, contents, long_names, file)
+        name, skip_bytes = _name(raw_name, contents, long_names, file, header_offset)
         if name not in _INDEXES:
             yield Member(name, contents[skip_bytes:] if contents is not None else None)
 
 
-def _name(raw: bytes, contents: Buffer | None, long_names: bytes, file: str) -> tuple[str, int]:
+def _name(raw: bytes, contents: Buffer | None, long_names: bytes, file: str, offset: int) -> tuple[str, int]:
     """Give a member's name, and how many bytes of its contents the name takes (BSD)."""
     if raw.startswith(b"#1/") and raw[3:].isdigit() and contents is not None:
         size_bytes = min(int(raw[3:]), len(contents), _LONGEST_NAME)
@@ -81,7 +81,7 @@ def _name(raw: bytes, contents: Buffer | None, long_names: bytes, file: str) -> 
         if start >= len(long_names):
             return "", 0
         if end < 0:
-            raise InputError(file, "the name of an archive member has no end")
+            raise InputError(file, "the name of an archive member has no end", offset)
         return _text(long_names[start:end].removesuffix(b"/")), 0
     if raw in {b"/", b"/SYM64/"}:
         return _text(raw), 0

@@ -9,8 +9,9 @@ from typing import Final
 __all__ = ("shown_name",)
 
 _SUFFIX_PART: Final = re.compile(r"[a-z_]{1,32}|[0-9]{1,20}")
-_BACK_REFERENCE: Final = re.compile(r"[ST][0-9A-Z]{0,4}_|B[0-9A-Za-z]{0,4}_")
-_MANY_LIFETIMES: Final = re.compile(r"G[0-9A-Za-z]{2,}_")
+_CAPITALS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_FEW_LIFETIMES: Final = frozenset({"", *"0123456789abcdef"})
+_PACK: Final = re.compile(r"Dp|sp|f[lrLR]")
 _LONGEST_NAME: Final = 8192
 # Each back reference can double a name, and a parameter pack multiply it by its length: 199 bytes have been made that
 # expand to 38 MB. A name that could come to more than this is shown as it is.
@@ -50,9 +51,19 @@ def _without_suffix(name: str) -> str:
 
 def _is_tame(core: str) -> bool:
     """Tell whether a name can be demangled within bounds, by what its references could multiply it to at most."""
-    if core.startswith("_R") and _MANY_LIFETIMES.search(core):
-        return False
-    packs = min(core.count("Dp"), 8)
-    references = min(len(_BACK_REFERENCE.findall(core)), 64)
-    expanded_bytes: int = len(core) ** (packs + 1) << references
+    references = parameters = 0
+    # Every reference ends with "_"; whatever digits stand before it, leading zeros too, it is one.
+    for run in core.split("_")[:-1]:
+        if core.startswith("_R"):
+            references += "B" in run
+            # A binder of a function or trait object names as many lifetimes as its number says.
+            if any(run[at + 2 :] not in _FEW_LIFETIMES for at in (run.find("FG"), run.find("DG")) if at >= 0):
+                return False
+        else:
+            tail = run[len(run.rstrip(_CAPITALS)) :]
+            references += "S" in tail or "T" in tail
+            parameters += "T" in tail
+    # A pack is expanded where a template parameter stands in it.
+    packs = min(len(_PACK.findall(core)), parameters, 8)
+    expanded_bytes: int = len(core) ** (packs + 1) << min(references, 64)
     return expanded_bytes <= _MOST_EXPANDED_BYTES

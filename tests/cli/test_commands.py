@@ -288,14 +288,23 @@ def open_for_writing(path: Path, reader: "subprocess.Popen[bytes]") -> int:
 def test_an_interrupt_while_a_pipe_is_read_ends_the_command_quietly(tmp_path: Path, written: bytes) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with subprocess.Popen(
-        command_of("audit", str(pipe)), env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as child:
+    child = subprocess.Popen(
+        command_of("audit", str(pipe)),
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # A suite that runs in the background ignores interrupts, and a child would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 # no threads here
+    )
+    try:
         writer = open_for_writing(pipe, child)
         os.write(writer, written)
         child.send_signal(signal.SIGINT)
         out, error = child.communicate(timeout=PATIENCE_SECONDS)
         os.close(writer)
+    finally:
+        child.kill()
+        child.wait()
     assert child.returncode == 130
     assert out == b""
     assert error.strip() == b""
