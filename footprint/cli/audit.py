@@ -1,4 +1,4 @@
-"""`footprint audit`: everything about one process."""
+"""`footprint audit`: everything about one process, or several."""
 
 from typing import Annotated
 
@@ -11,8 +11,10 @@ __all__ = ("audit",)
 
 
 def audit(
-    target: options.Target,
+    targets: options.Targets = None,
     count: options.Count = 1,
+    tree: Annotated[int | None, typer.Option("--tree", help="A PID: with all that descend from it.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="All processes of this name.")] = None,
     by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
     top: options.Top = 20,
     pid: options.Pid = None,
@@ -26,23 +28,25 @@ def audit(
 ) -> None:
     """Show where the memory of a process goes, and what N of it cost.
 
-    By owner, section and symbol, adding up to what the kernel counts.
+    By owner, section and symbol, adding up to what the kernel counts. Several processes are added up, with what they
+    share counted once.
 
     \b
     footprint audit 4711 -n 10000
     pmap -d 4711 | footprint audit -
+    footprint audit --name nginx
     """
+    from footprint.cli.answers import about_group, about_one
     from footprint.cli.output import emit, emit_document, exit_code
-    from footprint.verbs import processes
 
-    found = processes.audit(target, count=count, pid=pid)
-    if json or format_ is options.Format.JSON:
-        from footprint.report.json.audit import audit_json
-
-        emit(audit_json(found, __version__), output)
+    is_json = json or format_ is options.Format.JSON
+    if tree is not None or name is not None or len(targets or ()) > 1:
+        answer = about_group(targets or [], tree, name, count=count)
     else:
-        from footprint.report.views.audit import audit_report
-
-        document = audit_report(found, by=by.value, top=top, has_whole_names=verbose)
+        answer = about_one(targets or [], count=count, pid=pid)
+    if is_json:
+        emit(answer.json(__version__), output)
+    else:
+        document = answer.report(by=by.value, top=top, has_whole_names=verbose)
         emit_document(document, output, color, is_quiet=quiet)
-    raise typer.Exit(exit_code(found.notes, is_strict=strict))
+    raise typer.Exit(exit_code(answer.notes, is_strict=strict))

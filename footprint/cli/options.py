@@ -22,6 +22,7 @@ __all__ = (
     "Quiet",
     "Strict",
     "Target",
+    "Targets",
     "Top",
     "Verbose",
 )
@@ -61,6 +62,10 @@ class By(StrEnum):
 
 Target = Annotated[
     str, typer.Argument(help="A PID, or a file with maps, smaps or any pmap output; - is standard input.")
+]
+Targets = Annotated[
+    list[str] | None,
+    typer.Argument(help="A PID, or a file with maps, smaps or any pmap output; - is standard input. Or several PIDs."),
 ]
 Count = Annotated[int, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes to project to.")]
 OptionalCount = Annotated[int | None, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes.")]

@@ -4,21 +4,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from footprint.audit.audit import Audit, audit_snapshot, mapped_files
-from footprint.audit.layout import FileKey, LoadedObject, OwnedMap, lay_out
+from footprint.audit.layout import FileKey, OwnedMap, lay_out
 from footprint.audit.projection import Model, Question
 from footprint.elf import (
     Buffer,
-    Contents,
     Image,
-    read_contents,
     read_image,
-    relocated_vaddrs,
     starts_like_archive,
     starts_like_elf,
 )
 from footprint.errors import InputError, Note, UsageError
 from footprint.files import open_input
 from footprint.process import Snapshot, looks_like_memory_text, open_mapped_file, read_process, read_texts
+from footprint.process.snapshot import looks_like_capture
+from footprint.verbs.object_files import ObjectFiles
+from footprint.verbs.saved_files import BY_PATH, check_root, open_saved_file, unverified_note
 
 __all__ = ("audit", "audit_of", "maps", "project")
 
@@ -51,12 +51,20 @@ def audit(
     return audit_of(_snapshot(target, pid), str(target), Question(count, memory_bytes, _model(model)))
 
 
-def audit_of(snapshot: Snapshot, target: str, question: Question) -> Audit:
-    """Audit a process that was read already; its files are opened now, so a live one must still be there."""
+def audit_of(snapshot: Snapshot, target: str, question: Question, *, files: ObjectFiles | None = None) -> Audit:
+    """Audit a process that was read already; its files are opened now, so a live one must still be there.
+
+    Args:
+        snapshot: The process.
+        target: What the user called it.
+        question: How many of it, in which model.
+        files: What was read of files for other processes before; read anew without it.
+    """
     images, file_notes = _images(snapshot)
-    files = _ObjectFiles()
+    files = files or ObjectFiles()
+    known = len(files.notes)
     found = audit_snapshot(snapshot, images, files, target=target, question=question, notes=file_notes)
-    return replace(found, notes=(*found.notes, *files.notes)) if files.notes else found
+    return replace(found, notes=(*found.notes, *files.notes[known:])) if files.notes[known:] else found
 
 
 def project(
@@ -95,13 +103,18 @@ def maps(target: int | str, *, pid: int | None = None) -> OwnedMap:
 def _snapshot(target: int | str, pid: int | None) -> Snapshot:
     """Read the process that the target names."""
     if isinstance(target, int) or (target.isascii() and target.isdigit()):
-        number = int(target)
-        if not 0 < number < 1 << 31:
-            raise UsageError(f"{target} is no process ID")
+        digits = str(target) if isinstance(target, int) else target
+        if len(digits) > 10 or not 0 < int(digits) < 1 << 31:
+            raise UsageError(f"{digits[:20]} is no process ID")
+        number = int(digits)
         return read_process(number)
     data = open_input(target)
-    text = _text(data, target)
-    snapshots = read_texts(text, target)
+    if looks_like_capture(data):
+        from footprint.process.capture import read_capture  # noqa: PLC0415 # zipfile and json, which nothing else needs
+
+        snapshots = read_capture(data, target)
+    else:
+        snapshots = read_texts(_text(data, target), target)
     filled = [one for one in snapshots if one.memory.mappings and pid in {None, one.pid}]
     if len(filled) == 1:
         return filled[0]
@@ -129,17 +142,22 @@ def _text(data: Buffer, path: str) -> bytes:
     return bytes(data)
 
 
-def _images(snapshot: Snapshot) -> tuple[dict[FileKey, Image], tuple[Note, ...]]:
-    """Read the headers of the ELF files of a process; those that cannot be had become notes."""
+def _images(snapshot: Snapshot, root: str | None = None) -> tuple[dict[FileKey, Image], tuple[Note, ...]]:
+    """Read the headers of the ELF files of a process, below `root` where given; those not to be had become notes."""
+    check_root(root, snapshot)
     images: dict[FileKey, Image] = {}
     missing: list[Note] = []
+    unverified: list[str] = []
     mappings = snapshot.memory.mappings
     executable = {(m.device, m.inode, m.name) for m in mappings if m.permissions[2] == "x"}
     for key, index in mapped_files(snapshot).items():
         if key.inode is None:
             # pmap does not say which file it was: another one may have this name here.
             continue
-        found = open_mapped_file(mappings[index], snapshot.pid if snapshot.is_live else None)
+        if snapshot.is_live:
+            found = open_mapped_file(mappings[index], snapshot.pid)
+        else:
+            found = open_saved_file(mappings[index], snapshot.files.get(key), root)
         if isinstance(found, Note):
             if key in executable or ".so" in key.name:
                 missing.append(found)
@@ -152,7 +170,10 @@ def _images(snapshot: Snapshot) -> tuple[dict[FileKey, Image], tuple[Note, ...]]
             missing.append(
                 Note("file-unreadable", key.name, f"{error.detail}, its sections and symbols are not told apart")
             )
-    return images, (*_file_notes(missing), *_adjacency_note(snapshot, images))
+            continue
+        if found.found_by == BY_PATH:
+            unverified.append(key.name)
+    return images, (*_file_notes(missing), *unverified_note(unverified), *_adjacency_note(snapshot, images))
 
 
 def _file_notes(missing: Sequence[Note]) -> list[Note]:
@@ -168,40 +189,3 @@ def _adjacency_note(snapshot: Snapshot, images: dict[FileKey, Image]) -> list[No
         return []
     detail = "no ELF file was read: nameless memory right behind a file's writable data is taken for its .bss"
     return [Note("owners-by-adjacency", snapshot.source, detail)]
-
-
-class _ObjectFiles:
-    """Reads what the files of objects say, each once, and notes what could not be read."""
-
-    def __init__(self) -> None:
-        self.notes: list[Note] = []
-        self._contents: dict[FileKey, Contents | None] = {}
-        self._relocated: dict[FileKey, Sequence[int]] = {}
-
-    def contents_of(self, loaded: LoadedObject) -> Contents | None:
-        """Give what the writable sections of an object hold, or None where that cannot be read."""
-        if loaded.image is None:
-            return None
-        if loaded.key not in self._contents:
-            try:
-                self._contents[loaded.key] = read_contents(loaded.image)
-            except InputError as error:
-                self._contents[loaded.key] = None
-                self._note(loaded, f"{error.detail}, its symbols are not told apart")
-        return self._contents[loaded.key]
-
-    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> frozenset[int]:
-        """Give the numbers of the pages that relocations of an object write."""
-        if loaded.image is None:
-            return frozenset()
-        if loaded.key not in self._relocated:
-            try:
-                self._relocated[loaded.key] = relocated_vaddrs(loaded.image)
-            except InputError as error:
-                self._relocated[loaded.key] = ()
-                self._note(loaded, f"{error.detail}, why its pages were written is not known")
-        bias_addr = loaded.bias_addr
-        return frozenset((vaddr + bias_addr) // page_bytes for vaddr in self._relocated[loaded.key])
-
-    def _note(self, loaded: LoadedObject, detail: str) -> None:
-        self.notes.append(Note("file-unreadable", loaded.key.name, detail))

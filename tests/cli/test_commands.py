@@ -144,10 +144,10 @@ def test_without_a_verb_the_help_is_shown_and_the_use_is_wrong(capfdbinary: Capt
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
-        (["audit"], "Missing argument"),
+        (["maps"], "Missing argument"),
         (["frobnicate"], "No such command 'frobnicate'"),
         (["audit", SLEEP, "--frobnicate"], "No such option: --frobnicate"),
-        (["audit", SLEEP, SLEEP], "unexpected extra argument"),
+        (["maps", SLEEP, SLEEP], "unexpected extra argument"),
         (["audit", SLEEP, "-n", "0"], "0 is not in the range"),
         (["audit", SLEEP, "-n", "1e4"], "'1e4' is not a valid int"),
         (["audit", SLEEP, "-n", "1000000000001"], "is not in the range"),
@@ -409,7 +409,7 @@ def test_an_output_file_that_cannot_be_written_to_its_end_is_not_there(tmp_path:
         capture_output=True,
         timeout=PATIENCE_SECONDS,
         check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),  # noqa: PLW1509 # no threads here
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
     )
     assert done.returncode == 3
     assert_is_one_line(done.stderr.decode())
@@ -465,8 +465,8 @@ def test_pid_chooses_a_process_of_a_text_that_holds_several(capfdbinary: Capture
 
 def table_rows(text: str, heading: str) -> list[str]:
     """Give the lines of the table under a heading, without its column heads."""
-    block = text.split(f"\n{heading}", 1)[1].split("\n\n")[0]
-    return block.splitlines()[2:]
+    _, _, below = text.partition(f"\n{heading}")
+    return below.partition("\n\n")[0].splitlines()[2:]
 
 
 def test_top_is_how_many_rows_a_table_has_and_zero_is_all(capfdbinary: Captured) -> None:
@@ -679,7 +679,7 @@ def test_a_name_that_the_encoding_of_the_output_does_not_have_is_escaped(tmp_pat
 # --- hostile names ----------------------------------------------------------------------------------------------------
 
 # As a kernel shows them: escape codes, marks that turn a line around, what has no width, bytes that are not UTF-8.
-HOSTILE = b"/tmp/\x1b[2J\x1b]0;title\x07\xe2\x80\xaegnp.\xe2\x81\xa6exe\xe2\x81\xa9\xe2\x80\xa8\xc2\x9b31m\x00\x7f\r\xff\xfe.so"
+HOSTILE = "/opt/\x1b[2J\x1b]0;title\x07\u202egnp.\u2066exe\u2069\u2028\x9b31m\x00\x7f\r".encode() + b"\xff\xfe.so"
 SHOWN = r"\x1b[2J\x1b]0;title\x07\u202egnp.\u2066exe\u2069\u2028\x9b31m\x00\x7f\x0d\xff\xfe.so"
 UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 

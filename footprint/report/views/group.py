@@ -55,7 +55,7 @@ def _members(group: Group) -> Table:
                 _size(totals.shared_with_relatives.bytes),
                 _size(kernel_bytes),
                 _size(totals.per_process.bytes),
-                audit.command[:200],
+                audit.command[:80],
             )
         )
     return Table(("pid", "private", "relatives", "kernel", "per process", "command"), tuple(rows))

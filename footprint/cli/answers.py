@@ -1,0 +1,56 @@
+"""What `footprint audit` answers: about one process, or about several as one."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from footprint.errors import Note, UsageError
+from footprint.report.document import Document
+
+__all__ = ("Answer", "about_group", "about_one")
+
+
+class Answer(NamedTuple):
+    """An answer that was not written yet: its notes, and how it is written."""
+
+    notes: Sequence[Note]
+    json: Callable[[str], str]
+    report: Callable[..., Document]
+
+
+def about_one(targets: Sequence[str], *, count: int, pid: int | None) -> Answer:
+    """Audit one process or text.
+
+    Raises:
+        UsageError: Where none is named.
+    """
+    from footprint.report.json.audit import audit_json
+    from footprint.report.views.audit import audit_report
+    from footprint.verbs import processes
+
+    if not targets:
+        raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
+    found = processes.audit(targets[0], count=count, pid=pid)
+    return Answer(
+        found.notes, lambda version: audit_json(found, version), lambda **choices: audit_report(found, **choices)
+    )
+
+
+def about_group(targets: Sequence[str], tree: int | None, name: str | None, *, count: int) -> Answer:
+    """Audit several processes as one.
+
+    Raises:
+        UsageError: Where one of them is no PID, or a number of groups is asked for.
+    """
+    from footprint.report.json.group import group_json
+    from footprint.report.views.group import group_report
+    from footprint.verbs import groups
+
+    strange = [target for target in targets if not (target.isascii() and target.isdigit() and len(target) < 11)]
+    if strange:
+        raise UsageError(f"{strange[0]} is no PID: several targets are several live processes")
+    if count != 1:
+        raise UsageError("-n goes with one process: a group is what it is")
+    found = groups.audit_group([int(target) for target in targets], tree=tree, name=name)
+    return Answer(
+        found.notes, lambda version: group_json(found, version), lambda **choices: group_report(found, **choices)
+    )

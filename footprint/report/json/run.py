@@ -1,0 +1,45 @@
+"""`run --json`: the audit of the median start, and how the program ran."""
+
+import json
+
+from footprint.audit.audit import Audit
+from footprint.audit.ran import Ran, Spread
+from footprint.report.escape import well_formed
+from footprint.report.json.audit import audit_json
+from footprint.report.json.envelope import Json, note_rows, write
+
+__all__ = ("run_json",)
+
+
+def run_json(ran: Ran, version: str) -> str:
+    """Write what a run gave."""
+    members: Json = json.loads(audit_json(ran.audit, version))
+    return write(members | {"notes": note_rows(ran.notes), "run": _run(ran)})
+
+
+def _run(ran: Ran) -> Json:
+    return {
+        "command": [well_formed(word) for word in ran.command],
+        "when": ran.when,
+        "moment": ran.start.moment.value,
+        "starts": ran.start_count,
+        "exit_code": ran.start.exit_code,
+        "signal": ran.start.signal,
+        "figures": {"private_bytes": _spread(ran.private), "per_process_bytes": _spread(ran.per_process)},
+        "children": [_child(child) for child in ran.start.children],
+    }
+
+
+def _spread(spread: Spread | None) -> Json | None:
+    if spread is None:
+        return None
+    return {"min": spread.min_bytes, "median": spread.median_bytes, "max": spread.max_bytes}
+
+
+def _child(child: Audit) -> Json:
+    return {
+        "pid": child.pid,
+        "command": well_formed(child.command),
+        "private_bytes": child.totals.private.bytes,
+        "per_process_bytes": child.totals.per_process.bytes,
+    }

@@ -1,0 +1,49 @@
+"""`footprint.audit_group`: several processes as one, with what they share counted once."""
+
+from collections.abc import Sequence
+
+from footprint.audit.group import Group, group_up
+from footprint.audit.projection import Question
+from footprint.errors import AccessError, FootprintError, Note, UsageError
+from footprint.process import read_process
+from footprint.process.family import descendants, named
+from footprint.verbs.object_files import ObjectFiles
+from footprint.verbs.processes import audit_of
+
+__all__ = ("audit_group",)
+
+
+def audit_group(pids: Sequence[int] = (), *, tree: int | None = None, name: str | None = None) -> Group:
+    """Audit several processes: what each holds alone, and once what they share.
+
+    All are read before any is worked on, so that the picture is of one moment as far as that goes. Those that end
+    meanwhile, or may not be read, become notes.
+
+    Args:
+        pids: The processes.
+        tree: A process with all its descendants, besides.
+        name: All processes of this name, besides.
+
+    Raises:
+        AccessError: Where none of them can be read.
+        UsageError: Where no process is named.
+    """
+    members = dict.fromkeys(pids)
+    if tree is not None:
+        members |= dict.fromkeys(descendants(tree))
+    if name is not None:
+        members |= dict.fromkeys(named(name))
+    if not members:
+        raise UsageError("name the processes: PIDs, --tree PID, or --name NAME")
+    notes: list[Note] = []
+    snapshots = []
+    for pid in members:
+        try:
+            snapshots.append(read_process(pid))
+        except FootprintError as error:
+            notes.append(Note("process-not-read", f"pid {pid}", f"{error.detail}; it is left out"))
+    files = ObjectFiles()
+    audited = [(snapshot, audit_of(snapshot, str(snapshot.pid), Question(), files=files)) for snapshot in snapshots]
+    if not audited:
+        raise AccessError(", ".join(str(pid) for pid in members), notes[0].detail)
+    return group_up(audited, notes)

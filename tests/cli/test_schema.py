@@ -1,0 +1,253 @@
+"""All JSON is what the schema says, and its tables add up to its totals: every verb, over every text and sample."""
+
+import copy
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from footprint.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = ROOT / "tests" / "corpus"
+SAMPLES = ROOT / "sample_binaries"
+SCHEMA = json.loads((ROOT / "footprint" / "report" / "json" / "footprint-1.schema.json").read_text(encoding="utf-8"))
+VALIDATOR = Draft202012Validator(SCHEMA)
+
+TEXTS = sorted(path.name for kind in ("maps", "smaps", "pmap") for path in CORPUS.glob(f"{kind}-*"))
+# The texts of processes without memory.
+EMPTY = [name for name in TEXTS if re.search(r"-(kthread|zombie)\.", name)]
+FILLED = [name for name in TEXTS if name not in EMPTY]
+BINARIES = sorted(
+    str(path.relative_to(SAMPLES))
+    for path in SAMPLES.glob("*/*")
+    if path.suffix in {".so", ".o", ".a", ".gz"} or (path.is_file() and path.read_bytes()[:4] == b"\x7fELF")
+)
+# Rows of one table are alike: of a long one, this many at each end are validated.
+MOST_ROWS = 200
+
+Json = dict[str, Any]
+Ask = Callable[..., Json]
+
+
+@pytest.fixture
+def ask(capfdbinary: pytest.CaptureFixture[bytes]) -> Ask:
+    """Ask the command for JSON; what it answers is validated."""
+
+    def asked(*words: str) -> Json:
+        code = main([*words, "--json"])
+        out, error = capfdbinary.readouterr()
+        assert (code, error) == (0, b""), (words, error)
+        assert out.isascii()
+        found: Json = json.loads(out)
+        validate(found)
+        return found
+
+    return asked
+
+
+def validate(found: Json) -> None:
+    short = {
+        key: value[:MOST_ROWS] + value[-MOST_ROWS:] if isinstance(value, list) and len(value) > 2 * MOST_ROWS else value
+        for key, value in found.items()
+    }
+    assert [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(short)] == []
+
+
+def text_at(folder: Path, name: str, *, is_whole: bool = True) -> str:
+    """Give the path of a text, unpacked where it is packed; what is packed is large, and its beginning may do."""
+    path = CORPUS / name
+    if path.suffix == ".gz":
+        text = gzip.decompress(path.read_bytes())
+        path = folder / path.stem
+        path.write_bytes(text if is_whole else text[: text.index(b"\n", 200_000) + 1])
+    return str(path)
+
+
+def choices(name: str) -> list[list[str]]:
+    """Give the options that choose each process of a text."""
+    return [["--pid", "11837"], ["--pid", "11842"]] if "multi-pid" in name else [[]]
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_audit_of_a_text_is_valid_and_its_ledger_adds_up(ask: Ask, tmp_path: Path, name: str) -> None:
+    path = text_at(tmp_path, name)
+    for choice in choices(name):
+        assert_adds_up(ask("audit", path, *choice))
+
+
+def assert_adds_up(found: Json) -> None:
+    totals = found["totals"]
+    kernel = [row for row in found["ledger"] if row["kind"] == "kernel"]
+    rows = [row for row in found["ledger"] if row["kind"] != "kernel"]
+    assert rows
+    if totals["private_bytes"] is None:
+        assert any(row["bytes"] is None for row in rows)
+    else:
+        assert sum(row["bytes"] for row in rows) == totals["private_bytes"]
+        assert sum(row["shared_bytes"] for row in rows) == totals["shared_once_bytes"]
+    assert sum(row["mapped_bytes"] for row in rows if row["is_writable"]) == totals["mapped_writable_bytes"]
+    assert sum(row["mapped_bytes"] for row in rows) == totals["mapped_bytes"]
+    assert sum(row["bytes"] for row in kernel) == (totals["kernel_bytes"] or 0)
+    if totals["per_process_bytes"] is not None:
+        assert totals["per_process_bytes"] == totals["private_bytes"] + totals["kernel_bytes"]
+    known = {key for key, value in totals.items() if key.endswith("_bytes") and value is not None}
+    assert set(totals["evidence"]) == known
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_maps_of_a_text_is_valid_and_every_byte_has_an_owner(ask: Ask, tmp_path: Path, name: str) -> None:
+    path = text_at(tmp_path, name, is_whole=False)
+    for choice in choices(name):
+        mappings = ask("maps", path, *choice)["mappings"]
+        assert mappings
+        for mapping in mappings:
+            ranges = [(owner["start_addr"], owner["end_addr"]) for owner in mapping["owners"]]
+            assert ranges[0][0] == mapping["start_addr"]
+            assert ranges[-1][1] == mapping["end_addr"]
+            assert all(before[1] == after[0] for before, after in pairwise(ranges))
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_project_of_a_text_is_valid_and_is_the_sum_of_its_terms(ask: Ask, tmp_path: Path, name: str) -> None:
+    path = text_at(tmp_path, name, is_whole=False)
+    for choice in choices(name):
+        cost = ask("project", path, "-n", "10000", *choice)["projection"]
+        each_bytes = sum(term["size_bytes"] for term in cost["terms"] if not term["is_once"])
+        once_bytes = sum(term["size_bytes"] for term in cost["terms"] if term["is_once"])
+        assert cost["per_process_bytes"] == each_bytes > 0
+        assert (cost["shared_once_bytes"] or 0) == once_bytes
+        assert cost["total_bytes"] == once_bytes + 10_000 * each_bytes
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_text_without_mappings_gives_no_json(capfdbinary: pytest.CaptureFixture[bytes], name: str) -> None:
+    assert main(["audit", str(CORPUS / name), "--json"]) == 3
+    assert capfdbinary.readouterr().out == b""
+
+
+@pytest.fixture
+def sleeping_pid() -> Iterator[int]:
+    code = "import time; print('ready', flush=True); time.sleep(3600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        yield child.pid
+        child.kill()
+
+
+def test_a_live_process_is_valid_in_every_verb_and_adds_up(ask: Ask, sleeping_pid: int) -> None:
+    audited = ask("audit", str(sleeping_pid), "-n", "10000")
+    assert_adds_up(audited)
+    assert audited["target"]["is_live"]
+    assert audited["target"]["pid"] == sleeping_pid
+    assert audited["totals"]["kernel_bytes"] > 0
+    assert audited["host"]["kernel"] == os.uname().release
+    assert Counter(row["kind"] for row in audited["ledger"])["kernel"] == 3
+    assert ask("maps", str(sleeping_pid))["target"]["pid"] == sleeping_pid
+    assert ask("project", str(sleeping_pid), "--memory", "32GiB")["projection"]["memory_bytes"] == 32 * 2**30
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def binary_at(folder: Path, name: str) -> str:
+    path = SAMPLES / name
+    if path.suffix == ".gz":
+        path = folder / path.stem
+        path.write_bytes(gzip.decompress((SAMPLES / name).read_bytes()))
+    return str(path)
+
+
+@pytest.mark.parametrize("name", BINARIES)
+def test_symbols_of_a_sample_is_valid_and_each_section_adds_up(ask: Ask, tmp_path: Path, name: str) -> None:
+    found = ask("symbols", binary_at(tmp_path, name))
+    for section in found["sections"]:
+        assert section["named_bytes"] + sum(section["residue"].values()) == section["size_bytes"]
+    placed = {(section["file"], section["section"]) for section in found["sections"]}
+    assert {(symbol["file"], symbol["section"]) for symbol in found["symbols"]} <= placed
+    sizes = [symbol["size_bytes"] for symbol in found["symbols"]]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_symbols_of_all_samples_at_once_is_the_sum_of_each(ask: Ask) -> None:
+    names = [str(SAMPLES / name) for name in BINARIES if not name.endswith(".gz")]
+    together = ask("symbols", *names)
+    apart = [ask("symbols", name) for name in names]
+    assert together["sections"] == [section for one in apart for section in one["sections"]]
+    assert len(together["symbols"]) == sum(len(one["symbols"]) for one in apart)
+
+
+# --- the schema itself ------------------------------------------------------------------------------------------------
+
+
+def test_the_schema_is_one_and_is_for_the_version_that_it_names() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["title"] == "footprint/1"
+    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (["schema"], "footprint/2"),
+        (["tool", "name"], "another"),
+        (["totals", "private_bytes"], -1),
+        (["totals", "private_bytes"], 1.5),
+        (["totals", "private_bytes"], "4 KiB"),
+        (["totals", "evidence", "private_bytes"], "guessed"),
+        (["totals", "evidence", "private"], "measured"),
+        (["ledger", 0, "kind"], "misc"),
+        (["ledger", 0, "bytes"], -4096),
+        (["ledger", 0, "shared_bytes"], -4096),
+        (["ledger", 0, "mapped_bytes"], None),
+        (["ledger", 0, "attribution"], "feeling"),
+        (["projection", "basis"], "rss"),
+        (["notes", 0, "slug"], "Not A Slug"),
+        (["findings"], None),
+    ],
+    ids=lambda value: ".".join(map(str, value)) if isinstance(value, list) else None,
+)
+def test_the_schema_refuses_what_no_audit_may_say(ask: Ask, place: list[str | int], value: object) -> None:
+    found = ask("audit", str(CORPUS / "smaps-sleep.txt"))
+    *way, last = place
+    inner: Any = found
+    for step in way:
+        inner = inner[step]
+    inner[last] = value
+    assert not VALIDATOR.is_valid(found)
+
+
+@pytest.mark.parametrize("verb", ["audit", "maps", "project", "symbols"])
+def test_the_schema_misses_every_member_that_is_left_out(ask: Ask, verb: str) -> None:
+    words = {"project": ["-n", "2"]}.get(verb, [])
+    target = SAMPLES / "condor_shadow" / "base" if verb == "symbols" else CORPUS / "smaps-sleep.txt"
+    found = ask(verb, str(target), *words)
+    members: list[tuple[str, str | None]] = [(key, None) for key in found]
+    members += [
+        (table, key) for table in found if isinstance(found[table], list) and found[table] for key in found[table][0]
+    ]
+    accepted = []
+    for table, key in members:
+        less = copy.deepcopy(found)
+        if key is None:
+            del less[table]
+        else:
+            del less[table][0][key]
+        if VALIDATOR.is_valid(less):
+            accepted.append((table, key))
+    # An audit without its ledger is what project prints.
+    assert accepted == ([("ledger", None)] if verb == "audit" else [])
