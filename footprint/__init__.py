@@ -18,6 +18,7 @@ import footprint.audit
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
+    from footprint.verbs.groups import audit_group  # noqa: TC004 # at run time __getattr__ does it
     from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # at run time __getattr__ does it
     from footprint.verbs.symbols import symbols  # the same
 
@@ -32,6 +33,7 @@ __all__ = (
     "UsageError",
     "__version__",
     "audit",
+    "audit_group",
     "maps",
     "project",
     "symbols",
@@ -39,6 +41,7 @@ __all__ = (
 
 _HOMES = {
     "audit": "footprint.verbs.processes",
+    "audit_group": "footprint.verbs.groups",
     "maps": "footprint.verbs.processes",
     "project": "footprint.verbs.processes",
     "symbols": "footprint.verbs.symbols",
