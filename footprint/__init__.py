@@ -18,9 +18,10 @@ import footprint.audit
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
-    from footprint.verbs.groups import audit_group  # noqa: TC004 # at run time __getattr__ does it
-    from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # at run time __getattr__ does it
-    from footprint.verbs.symbols import symbols  # the same
+    from footprint.verbs.capture import capture  # at run time __getattr__ does all this
+    from footprint.verbs.groups import audit_group
+    from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # `audit` is a package here only
+    from footprint.verbs.symbols import symbols
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,7 @@ __all__ = (
     "__version__",
     "audit",
     "audit_group",
+    "capture",
     "maps",
     "project",
     "symbols",
@@ -42,6 +44,7 @@ __all__ = (
 _HOMES = {
     "audit": "footprint.verbs.processes",
     "audit_group": "footprint.verbs.groups",
+    "capture": "footprint.verbs.capture",
     "maps": "footprint.verbs.processes",
     "project": "footprint.verbs.processes",
     "symbols": "footprint.verbs.symbols",

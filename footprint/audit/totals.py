@@ -102,16 +102,17 @@ def total_up(memory: MemoryMap, held: Sequence[Held], kernel: Sequence[KernelCos
 
 
 def _private(held: Sequence[Held]) -> Total:
-    known = [one.private_bytes for one in held if one.private_bytes is not None]
-    if len(known) < len(held):
+    known = [one for one in held if one.private_bytes is not None]
+    if held and not known:
         return Total(None, Evidence.VIRTUAL)
-    return Total(sum(known), weakest(one.evidence for one in held))
+    # In a text that was cut a mapping may have lost its counters: what the others hold is still known, and it is noted.
+    return Total(sum(one.private_bytes or 0 for one in known), weakest(one.evidence for one in known))
 
 
 def _shared_once(held: Sequence[Held], evidence: Evidence) -> Total:
     known = [one.shared_bytes for one in held if one.shared_bytes is not None]
     # A page that the process maps twice is counted twice.
-    return Total(sum(known) if len(known) == len(held) else None, weakest((evidence, Evidence.DERIVED)))
+    return Total(sum(known) if known or not held else None, weakest((evidence, Evidence.DERIVED)))
 
 
 def _both(private: Total, kernel: Total) -> Total:

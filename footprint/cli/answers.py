@@ -17,7 +17,7 @@ class Answer(NamedTuple):
     report: Callable[..., Document]
 
 
-def about_one(targets: Sequence[str], *, count: int, pid: int | None) -> Answer:
+def about_one(targets: Sequence[str], *, count: int, pid: int | None, root: str | None) -> Answer:
     """Audit one process or text.
 
     Raises:
@@ -29,7 +29,7 @@ def about_one(targets: Sequence[str], *, count: int, pid: int | None) -> Answer:
 
     if not targets:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
-    found = processes.audit(targets[0], count=count, pid=pid)
+    found = processes.audit(targets[0], count=count, pid=pid, root=root)
     return Answer(
         found.notes, lambda version: audit_json(found, version), lambda **choices: audit_report(found, **choices)
     )

@@ -8,6 +8,7 @@ from typer.main import get_command
 
 from footprint import __version__
 from footprint.cli.audit import audit
+from footprint.cli.capture import capture
 from footprint.cli.maps import maps
 from footprint.cli.project import project
 from footprint.cli.symbols import symbols
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for _verb in (audit, symbols, maps, project):
+for _verb in (audit, symbols, maps, project, capture):
     app.command()(_verb)
 
 

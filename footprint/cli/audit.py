@@ -18,6 +18,7 @@ def audit(
     by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
     top: options.Top = 20,
     pid: options.Pid = None,
+    root: options.Root = None,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -43,7 +44,7 @@ def audit(
     if tree is not None or name is not None or len(targets or ()) > 1:
         answer = about_group(targets or [], tree, name, count=count)
     else:
-        answer = about_one(targets or [], count=count, pid=pid)
+        answer = about_one(targets or [], count=count, pid=pid, root=root)
     if is_json:
         emit(answer.json(__version__), output)
     else:

@@ -11,6 +11,7 @@ __all__ = ("maps",)
 def maps(
     target: options.Target,
     pid: options.Pid = None,
+    root: options.Root = None,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -28,7 +29,7 @@ def maps(
     from footprint.cli.output import emit, emit_document, exit_code
     from footprint.verbs import processes
 
-    found = processes.maps(target, pid=pid)
+    found = processes.maps(target, pid=pid, root=root)
     if json or format_ is options.Format.JSON:
         from footprint.report.json.maps import maps_json
 

@@ -20,6 +20,7 @@ __all__ = (
     "Output",
     "Pid",
     "Quiet",
+    "Root",
     "Strict",
     "Target",
     "Targets",
@@ -60,12 +61,10 @@ class By(StrEnum):
     SYMBOL = "symbol"
 
 
-Target = Annotated[
-    str, typer.Argument(help="A PID, or a file with maps, smaps or any pmap output; - is standard input.")
-]
+Target = Annotated[str, typer.Argument(help="A PID, a capture, or a text of maps, smaps or pmap; - is standard input.")]
 Targets = Annotated[
     list[str] | None,
-    typer.Argument(help="A PID, or a file with maps, smaps or any pmap output; - is standard input. Or several PIDs."),
+    typer.Argument(help="A PID, a capture, or a text of maps, smaps or pmap; - is standard input. Or several PIDs."),
 ]
 Count = Annotated[int, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes to project to.")]
 OptionalCount = Annotated[int | None, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes.")]
@@ -75,6 +74,12 @@ Memory = Annotated[
 ModelOption = Annotated[
     Model, typer.Option("--model", help="N started copies, N forked workers of one parent, or N more threads.")
 ]
+Root = Annotated[
+    str | None,
+    typer.Option(
+        "--root", help="Where the files of the other machine are: for captures and saved texts.", metavar="DIR"
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="What to write.")]
 Output = Annotated[str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")]
@@ -83,4 +88,4 @@ ColorOption = Annotated[Color, typer.Option("--color", help="Colours and tables 
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only the last line, which says what matters most.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Whole paths and linker names.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 where notes say that the answer is partial.")]
-Pid = Annotated[int | None, typer.Option("--pid", help="Which process of a text that holds several.")]
+Pid = Annotated[int | None, typer.Option("--pid", help="Which process of a text or capture that holds several.")]

@@ -14,6 +14,7 @@ def project(
     memory: options.Memory = None,
     model: options.ModelOption = options.Model.EXEC,
     pid: options.Pid = None,
+    root: options.Root = None,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -35,7 +36,7 @@ def project(
     from footprint.verbs import processes
 
     memory_bytes = None if memory is None else parse_bytes(memory)
-    found = processes.project(target, count=count, memory_bytes=memory_bytes, model=model.value, pid=pid)
+    found = processes.project(target, count=count, memory_bytes=memory_bytes, model=model.value, pid=pid, root=root)
     if json or format_ is options.Format.JSON:
         from footprint.report.json.audit import projection_json
 

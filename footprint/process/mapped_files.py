@@ -8,7 +8,7 @@ from footprint.errors import FootprintError, Note
 from footprint.files import map_descriptor
 from footprint.process.mappings import Mapping
 
-__all__ = ("DELETED", "MappedFile", "open_mapped_file")
+__all__ = ("DELETED", "MappedFile", "open_mapped_file", "open_regular")
 
 DELETED = " (deleted)"
 
@@ -44,7 +44,7 @@ def open_mapped_file(mapping: Mapping, pid: int | None) -> MappedFile | Note:
         if found_by == "path" and path.endswith(DELETED) and pid:
             causes.append("it was deleted")
             continue
-        data = _open_if_same(candidate, mapping)
+        data = open_regular(candidate, mapping.inode)
         if isinstance(data, str):
             causes.append(data)
         else:
@@ -53,8 +53,8 @@ def open_mapped_file(mapping: Mapping, pid: int | None) -> MappedFile | Note:
     return Note("file-not-found", path, detail)
 
 
-def _open_if_same(path: str, mapping: Mapping) -> bytes | memoryview | str:
-    """Open a file if it is the one that is mapped; else say what is in the way."""
+def open_regular(path: str, inode: int | None) -> bytes | memoryview | str:
+    """Open a regular file, of this inode where one is given; else say what is in the way."""
     try:
         # Asked before it is opened: opening a device or a pipe may block, or do something.
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -65,7 +65,7 @@ def _open_if_same(path: str, mapping: Mapping) -> bytes | memoryview | str:
     try:
         # The device is not compared: on btrfs and overlayfs the kernel's differs from what stat tells.
         facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_ino != mapping.inode:
+        if not stat.S_ISREG(facts.st_mode) or inode not in {None, facts.st_ino}:
             return "another file has its path now"
         return map_descriptor(descriptor, path)
     except (OSError, ValueError, FootprintError) as error:

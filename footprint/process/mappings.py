@@ -129,6 +129,7 @@ _BLOCK_END: Final = rb"(?=[0-9a-f]{8,16}-|\Z)"
 # Each kernel prints one or two sets of keys; a text with more of them is read line by line.
 _MOST_SHAPES: Final = 16
 _MOST_SHARED: Final = 4096
+_MOST_UNKNOWN_LINES: Final = 1 << 16
 _CHUNK_BYTES: Final = 1 << 20
 
 
@@ -298,6 +299,8 @@ class _Reader:
         if header is None:
             end = text.index(b"\n", position) + 1
             self._stray_lines.append(text[position : end - 1])
+            if len(self._stray_lines) > _MOST_UNKNOWN_LINES:
+                raise InputError(self._source, "more lines have no known shape than any kernel prints")
             return end
         position = header.end()
         amounts: dict[bytes, int] = {}
@@ -313,6 +316,8 @@ class _Reader:
                 flags = self._texts[flags_line[1].strip()]
             else:
                 unknown.append(text[position : end - 1])
+                if len(unknown) > _MOST_UNKNOWN_LINES:
+                    raise InputError(self._source, "more lines have no known shape than any kernel prints")
             position = end
         shape = _Shape(tuple(amounts), has_flags=flags is not None)
         if not unknown and len(self._shapes) < _MOST_SHAPES:

@@ -2,21 +2,48 @@
 
 import os
 import platform
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from footprint.errors import AccessError, InputError, Note, UnsupportedError
 from footprint.process.mappings import Counters, Mapping, MemoryMap, looks_like_maps, parse_maps, parse_rollup
-from footprint.process.pages import PageRange, PageReader
+from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
 from footprint.process.status import Status, parse_status
 
-__all__ = ("Snapshot", "looks_like_memory_text", "read_process", "read_texts")
+__all__ = (
+    "FileFacts",
+    "FileIdentity",
+    "Snapshot",
+    "looks_like_capture",
+    "looks_like_memory_text",
+    "process_folder",
+    "read_process",
+    "read_texts",
+    "read_whole",
+)
 
 Pages = dict[int, tuple[PageRange, ...]]
+FileIdentity = tuple[str | None, int | None, str]
+"""Device, inode and name of a mapped file, as the kernel prints them."""
+Keep = Callable[[str, bytes], None]
 
 _CHUNK_BYTES = 1 << 20
 _DEFAULT_PAGE_BYTES = 4096
 _MOST_COMMAND_BYTES = 4096
+
+
+class FileFacts(NamedTuple):
+    """What a capture tells of a mapped file, so that it can be known again elsewhere; None where it could not be read.
+
+    Attributes:
+        size_bytes: Its size.
+        build_id: The build-id in its notes, as hexadecimal digits.
+    """
+
+    size_bytes: int | None
+    build_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +59,13 @@ class Snapshot:
         rollup: The kernel's own sums over all mappings, where it gives them (Linux 4.14).
         status: Threads and page tables, where known.
         thread_stack_addrs: Stack pointers of the threads beside the main one, where the kernel tells.
-        pages: By the start of its mapping, which pages of it only this process holds; mappings without any are left
-            out. None where the page bits could not be read: then only the counters of each mapping are known.
+        pages: By the start of its mapping, which pages of it only this process holds; mappings that were not looked
+            at, because their counters say there are none, are left out. None where the page bits could not be read:
+            then only the counters of each mapping are known.
         page_bytes: The size of a page.
         host: Kernel and machine it was read on; empty for a saved text.
         notes: What was odd about reading it.
+        files: Of the mapped files what a capture tells; empty for everything else.
     """
 
     source: str
@@ -51,6 +80,12 @@ class Snapshot:
     page_bytes: int
     host: dict[str, str]
     notes: tuple[Note, ...]
+    files: dict[FileIdentity, FileFacts] = field(default_factory=dict)
+
+
+def looks_like_capture(data: bytes | memoryview) -> bool:
+    """Tell whether a file claims to be a capture: a zip file."""
+    return bytes(data[:4]) == b"PK\x03\x04"
 
 
 def looks_like_memory_text(text: bytes) -> bool:
@@ -99,38 +134,35 @@ def _page_bytes(memory: MemoryMap) -> int:
     return min((size for size in sizes if size), default=_DEFAULT_PAGE_BYTES)
 
 
-def read_process(pid: int) -> Snapshot:
+def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
     """Read a live process.
 
     The process goes on meanwhile; where its memory changed between two readings of the kernel's, a note says so.
+
+    Args:
+        pid: Its number.
+        keep: Told each piece of `status`, `smaps` (or `maps`) and `smaps_rollup` as it is read, with that name.
 
     Raises:
         AccessError: Where it does not exist, ends while it is read, or may not be read.
         UnsupportedError: For a kernel thread or a zombie, which have no memory.
     """
     source = f"pid {pid}"
-    try:
-        # Everything is read through this one descriptor: should the number go to another process, reading fails.
-        folder = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise AccessError(source, "no such process") from error
-    try:
-        status = parse_status(_read(folder, "status", source))
+    with process_folder(pid) as folder:
+        status = parse_status(b"".join(_kept(folder, "status", source, keep)))
         if not status.has_memory:
             kind = "a zombie" if status.state in {"Z", "X"} else "a kernel thread"
             raise UnsupportedError(source, f"{status.name} is {kind}: it has no memory of its own")
         try:
-            memory = parse_maps(_stream(folder, "smaps", source), source)
+            memory = parse_maps(_kept(folder, "smaps", source, keep), source)
         except FileNotFoundError:
-            memory = parse_maps(_stream(folder, "maps", source), source)
-        rollup = _rollup(folder, source)
+            memory = parse_maps(_kept(folder, "maps", source, keep), source)
+        rollup = _rollup(folder, source, keep)
         pages, page_notes = _pages(folder, memory, source)
         stacks = tuple(_stack_addrs(folder, pid))
-        command = _read(folder, "cmdline", source)[:_MOST_COMMAND_BYTES].rstrip(b"\0").replace(b"\0", b" ")
-        if parse_status(_read(folder, "status", source)).state in {"Z", "X"} or not memory.mappings:
+        command = read_whole(folder, "cmdline", source)[:_MOST_COMMAND_BYTES].rstrip(b"\0").replace(b"\0", b" ")
+        if parse_status(read_whole(folder, "status", source)).state in {"Z", "X"} or not memory.mappings:
             raise AccessError(source, "the process ended while it was read")
-    finally:
-        os.close(folder)
     return Snapshot(
         source=source,
         pid=pid,
@@ -145,6 +177,31 @@ def read_process(pid: int) -> Snapshot:
         host={"kernel": platform.release(), "machine": platform.machine()},
         notes=(*memory.notes, *page_notes, *_changes(memory, rollup, source)),
     )
+
+
+@contextmanager
+def process_folder(pid: int) -> Iterator[int]:
+    """Open the folder of a process in /proc. Should its number go to another process, reading through this one fails.
+
+    Raises:
+        AccessError: Where there is no such process.
+    """
+    try:
+        folder = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise AccessError(f"pid {pid}", "no such process") from error
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _kept(folder: int, name: str, source: str, keep: Keep | None) -> Iterator[bytes]:
+    """Give a file of the process in pieces, each told to who keeps it."""
+    for piece in _stream(folder, name, source):
+        if keep is not None:
+            keep(name, piece)
+        yield piece
 
 
 def _stream(folder: int, name: str, source: str) -> Iterator[bytes]:
@@ -173,7 +230,12 @@ def _stream(folder: int, name: str, source: str) -> Iterator[bytes]:
         os.close(descriptor)
 
 
-def _read(folder: int, name: str, source: str) -> bytes:
+def read_whole(folder: int, name: str, source: str) -> bytes:
+    """Read a file of the process.
+
+    Raises:
+        AccessError: Where the process has ended, or may not be read.
+    """
     return b"".join(_stream(folder, name, source))
 
 
@@ -186,9 +248,9 @@ def _access_error(error: OSError, source: str) -> AccessError:
     return AccessError(source, error.strerror or str(error))
 
 
-def _rollup(folder: int, source: str) -> Counters | None:
+def _rollup(folder: int, source: str, keep: Keep | None) -> Counters | None:
     try:
-        return parse_rollup(_read(folder, "smaps_rollup", source), source)
+        return parse_rollup(b"".join(_kept(folder, "smaps_rollup", source, keep)), source)
     except (AccessError, InputError):
         # Before Linux 4.14 there is none, and nothing but a cross-check is lost.
         return None
@@ -198,13 +260,16 @@ def _pages(folder: int, memory: MemoryMap, source: str) -> tuple[Pages | None, t
     """Read the page bits of all mappings that hold anonymous memory."""
     if memory.dialect != "smaps":
         return None, ()
+    if not has_exclusive_bit():
+        detail = "the page bits of this host do not tell whose a page is: private pages are known by mapping"
+        return None, (Note("page-bits-denied", source, detail),)
     pages = {}
     try:
         with PageReader(folder, os.sysconf("SC_PAGE_SIZE")) as reader:
             for mapping in memory.mappings:
                 count = mapping.counters.get
                 # Huge pages of the reserved pool look anonymous in the page bits, and are counted apart.
-                if (count("Anonymous") or count("Swap")) and not _is_hugetlb(mapping):
+                if (count("Anonymous") != 0 or count("Swap")) and not _is_hugetlb(mapping):
                     pages[mapping.start_addr] = reader.read(mapping)
     except PermissionError:
         detail = "its page bits may not be read: private pages are known by mapping, not by symbol"

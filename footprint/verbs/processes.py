@@ -33,34 +33,39 @@ def audit(
     memory_bytes: int | None = None,
     model: str = "exec",
     pid: int | None = None,
+    root: str | None = None,
 ) -> Audit:
     """Audit a process: where its memory goes, and what `count` of it cost.
 
     Args:
-        target: A PID, or the path of a saved `maps`, `smaps` or `pmap` text (`-` is standard input).
+        target: A PID, or the path of a capture, or of a saved `maps`, `smaps` or `pmap` text (`-` is standard input).
         count: How many processes to project to.
         memory_bytes: Project to how many fit into this instead.
         model: How they come about: `exec` (started copies), `fork` (workers of one parent), `threads`.
-        pid: Which process of a text that holds several.
+        pid: Which process of a text or capture that holds several.
+        root: A folder in which the files of the other machine are, for captures and texts.
 
     Raises:
         AccessError: Where the process is gone or may not be read, or the file cannot be opened.
         InputError: Where the text is none of these, or holds no mapping.
         UsageError: Where the question does not fit the target.
     """
-    return audit_of(_snapshot(target, pid), str(target), Question(count, memory_bytes, _model(model)))
+    return audit_of(_snapshot(target, pid), str(target), Question(count, memory_bytes, _model(model)), root=root)
 
 
-def audit_of(snapshot: Snapshot, target: str, question: Question, *, files: ObjectFiles | None = None) -> Audit:
+def audit_of(
+    snapshot: Snapshot, target: str, question: Question, *, root: str | None = None, files: ObjectFiles | None = None
+) -> Audit:
     """Audit a process that was read already; its files are opened now, so a live one must still be there.
 
     Args:
         snapshot: The process.
         target: What the user called it.
         question: How many of it, in which model.
+        root: A folder in which its files are, where it is not live.
         files: What was read of files for other processes before; read anew without it.
     """
-    images, file_notes = _images(snapshot)
+    images, file_notes = _images(snapshot, root)
     files = files or ObjectFiles()
     known = len(files.notes)
     found = audit_snapshot(snapshot, images, files, target=target, question=question, notes=file_notes)
@@ -74,6 +79,7 @@ def project(
     memory_bytes: int | None = None,
     model: str = "exec",
     pid: int | None = None,
+    root: str | None = None,
 ) -> Audit:
     """Audit a process for its projection: the cost at `count`, or how many fit into `memory_bytes`.
 
@@ -82,7 +88,7 @@ def project(
     """
     if (count is None) == (memory_bytes is None):
         raise UsageError("say how many processes (-n), or how much memory they may take (--memory)")
-    return audit(target, count=count or 1, memory_bytes=memory_bytes, model=model, pid=pid)
+    return audit(target, count=count or 1, memory_bytes=memory_bytes, model=model, pid=pid, root=root)
 
 
 def _model(name: str) -> Model:
@@ -92,10 +98,10 @@ def _model(name: str) -> Model:
         raise UsageError(f"{name!r} is no model: exec, fork or threads") from None
 
 
-def maps(target: int | str, *, pid: int | None = None) -> OwnedMap:
+def maps(target: int | str, *, pid: int | None = None, root: str | None = None) -> OwnedMap:
     """Give the mappings of a process, each with its owner. The arguments and errors are those of `audit`."""
     snapshot = _snapshot(target, pid)
-    images, notes = _images(snapshot)
+    images, notes = _images(snapshot, root)
     parts = lay_out(snapshot.memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
     return OwnedMap(str(target), snapshot.memory, parts, snapshot.pid, snapshot.command, (*snapshot.notes, *notes))
 
@@ -121,7 +127,10 @@ def _snapshot(target: int | str, pid: int | None) -> Snapshot:
     if not filled:
         wanted = "no mapping" if pid is None else f"no mapping of process {pid}"
         raise InputError(target, f"{wanted} in it: kernel threads, zombies and processes that ended have none")
-    pids = ", ".join(str(one.pid) for one in filled)
+    numbers = [str(one.pid) for one in filled if one.pid is not None]
+    if len(numbers) < len(filled):
+        raise UsageError(f"{target} holds {len(filled)} processes, not all with a number: save one text a process")
+    pids = ", ".join(numbers)
     raise UsageError(f"{target} holds {len(filled)} processes: choose one with --pid ({pids})")
 
 

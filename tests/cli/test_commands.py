@@ -247,6 +247,30 @@ def test_the_text_of_a_kernel_thread_has_no_mapping(capfdbinary: Captured) -> No
     assert "no mapping in it: kernel threads, zombies and processes that ended have none" in error
 
 
+def test_processes_that_a_text_does_not_number_are_not_said_to_have_numbers(
+    capfdbinary: Captured, tmp_path: Path
+) -> None:
+    path = tmp_path / "pmap"
+    path.write_bytes(re.sub(rb"^\d+:.*\n", b"", Path(TWO_PROCESSES).read_bytes(), flags=re.MULTILINE))
+    code, _, error = call(capfdbinary, "audit", str(path))
+    assert code == 2
+    assert_is_one_line(error)
+    assert "holds 2 processes" in error
+    assert "None" not in error
+
+
+def test_a_text_that_is_cut_behind_the_head_of_a_mapping_still_tells_what_the_others_hold(
+    capfdbinary: Captured, tmp_path: Path
+) -> None:
+    whole = Path(SLEEP).read_text(encoding="utf-8")
+    path = tmp_path / "smaps"
+    path.write_text(whole[: whole.index("[stack]\n") + len("[stack]\n")], encoding="utf-8")
+    found = json.loads(answer(capfdbinary, "audit", str(path), "--json"))
+    assert "maps-text-truncated" in {note["slug"] for note in found["notes"]}
+    kib = re.findall(r"^Anonymous: +(\d+) kB$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert found["totals"]["private_bytes"] == sum(map(int, kib)) * KIB > 0
+
+
 def test_a_number_longer_than_any_process_id_is_wrong_use() -> None:
     done = run("audit", "9" * 5000)
     assert done.returncode == 2
@@ -738,6 +762,14 @@ def test_a_hostile_name_of_a_target_comes_out_escaped(
     assert r"\x1b[31mred\x0a\xff: No such file or directory" in error
     shutil.copy(hostile_smaps, hostile)
     assert UNSAFE.findall(answer(capfdbinary, "audit", str(hostile))) == []
+
+
+def test_runs_of_spaces_in_a_name_are_shown_as_they_are(capfdbinary: Captured, tmp_path: Path) -> None:
+    path = tmp_path / "maps"
+    path.write_bytes(b"00400000-00402000 rw-p 00000000 08:01 7   /opt/two  spaces    four.so\n")
+    for words in (["audit"], ["audit", "--by", "section"], ["audit", "--by", "symbol"], ["maps"]):
+        assert "  two  spaces    four.so" in answer(capfdbinary, words[0], str(path), *words[1:])
+    assert "  /opt/two  spaces    four.so" in answer(capfdbinary, "audit", str(path), "-v")
 
 
 def strings_of(found: object) -> Iterator[str]:

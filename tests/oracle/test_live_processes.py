@@ -139,12 +139,9 @@ def states(pid: int) -> set[str]:
 
 def rests(pid: int) -> bool:
     """Tell whether all threads of a process sleep, and nothing in its memory changes for a while."""
-    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii", errors="replace") as text:
-        before = text.read()
+    before = rollup_of(pid)
     time.sleep(0.2)
-    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii", errors="replace") as text:
-        after = text.read()
-    return states(pid) == {"S"} and before == after
+    return states(pid) == {"S"} and rollup_of(pid) == before
 
 
 def status_of(which: str) -> dict[str, str]:
@@ -153,8 +150,10 @@ def status_of(which: str) -> dict[str, str]:
 
 
 def rollup_of(pid: int) -> dict[str, int]:
+    """Give the kernel's sums that are the process's own: `Pss` and the like change when others come and go."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as text:
-        return {key: int(value) * KIB for key, value in re.findall(r"^(\w+): +(\d+) kB$", text.read(), re.MULTILINE)}
+        rows = re.findall(r"^(Rss|Anonymous|Pss_Anon|Swap): +(\d+) kB$", text.read(), re.MULTILINE)
+    return {key: int(kib) * KIB for key, kib in rows}
 
 
 def blocks_of(pid: int) -> list[Block]:
@@ -184,7 +183,7 @@ def private_bytes_between(pid: int, start_addr: int, end_addr: int) -> int:
 
 def look_at(pid: int) -> Stopped:
     """Audit a stopped process between two readings of the kernel's sums; should those differ, look again."""
-    while True:
+    for _ in range(100):
         before = rollup_of(pid)
         audit = footprint.audit(pid)
         pmap = ""
@@ -197,6 +196,7 @@ def look_at(pid: int) -> Stopped:
         # Only the kernel itself can have changed something: it merges pages into huge ones in its own time.
         if rollup_of(pid) == before:
             return found
+    pytest.fail("the memory of a stopped process does not stay as it is")
 
 
 @pytest.fixture(scope="module", params=list(PROGRAMS))

@@ -1,10 +1,19 @@
 """What a process costs beside its own pages. The expected figures name the constants once more, in full."""
 
+from dataclasses import replace
+
 import pytest
 
-from footprint.audit.kernel import KernelCost, kernel_costs
+from footprint.audit.kernel import (
+    BUILT_IN,
+    KernelCost,
+    KernelObjects,
+    built_in_constants,
+    count_objects,
+    kernel_costs,
+)
 from footprint.evidence import Evidence
-from footprint.process import Status
+from footprint.process import Counters, Mapping, Status
 
 KIB = 1024
 
@@ -13,32 +22,52 @@ def status_of(thread_count: int | None, page_table_bytes: int | None) -> Status:
     return Status("sleep", "S", thread_count, page_table_bytes, has_memory=True)
 
 
+def mapping(name: str = "", *, inode: int = 0, anonymous_bytes: int = 0, swap_bytes: int = 0) -> Mapping:
+    counters = Counters({"Anonymous": 0, "Swap": 1}, (anonymous_bytes, swap_bytes))
+    return Mapping(0x1000, 0x2000, "rw-p", 0, "fe:00", inode, name, counters)
+
+
+def objects_bytes(threads: int, mapping_count: int, **known: object) -> int:
+    return kernel_costs(status_of(threads, 0), mapping_count, **known)[2].size_bytes  # type: ignore[arg-type] # see calls
+
+
+# --- the parts --------------------------------------------------------------------------------------------------------
+
+
 def test_a_process_costs_page_tables_kernel_stacks_and_kernel_objects() -> None:
-    # 13,619 for the process + 7,987 for its one thread + 37 mappings of 276 = 31,818.
+    # 10,300 for the process + 6,032 for its one thread + 37 usual mappings of 306 = 27,654.
     assert kernel_costs(status_of(1, 44 * KIB), 37) == (
         KernelCost("[page tables]", 45_056, Evidence.MEASURED),
         KernelCost("[kernel stacks of 1 thread]", 16_384, Evidence.ESTIMATED),
-        KernelCost("[kernel objects]", 31_818, Evidence.ESTIMATED),
+        KernelCost("[kernel objects]", 27_654, Evidence.ESTIMATED),
     )
 
 
 def test_each_thread_has_a_kernel_stack_of_16_kib_and_objects_of_its_own() -> None:
-    # 13,619 + 7 * 7,987 + 93 * 276 = 13,619 + 55,909 + 25,668 = 95,196.
+    # 10,300 + 7 * 6,032 + 93 * 306 = 10,300 + 42,224 + 28,458 = 80,982.
     _, stacks, objects = kernel_costs(status_of(7, 392 * KIB), 93)
     assert stacks == KernelCost("[kernel stacks of 7 threads]", 7 * 16 * KIB, Evidence.ESTIMATED)
-    assert objects == KernelCost("[kernel objects]", 95_196, Evidence.ESTIMATED)
+    assert objects == KernelCost("[kernel objects]", 80_982, Evidence.ESTIMATED)
 
 
-def test_one_more_mapping_costs_276_bytes_and_one_more_thread_24_kib() -> None:
-    def total_bytes(threads: int, mappings: int) -> int:
-        return sum(cost.size_bytes for cost in kernel_costs(status_of(threads, 0), mappings))
+def test_objects_cost_their_size_in_the_slab_caches_of_linux_6_18_and_8_bytes_for_their_owner() -> None:
+    assert BUILT_IN.thread_bytes == 5_824 + 8 + 192 + 8  # task_struct, pid
+    assert BUILT_IN.mapping_bytes == 192 + 8  # vm_area_struct
+    assert BUILT_IN.written_bytes == 104 + 8 + 64 + 8  # anon_vma, anon_vma_chain
+    assert BUILT_IN.file_bytes == 192 + 8  # filp
 
-    assert total_bytes(1, 11) - total_bytes(1, 10) == 276
-    assert total_bytes(3, 10) - total_bytes(2, 10) == 16_384 + 7_987
+
+def test_a_usual_mapping_is_written_in_two_cases_of_five_and_shares_its_file_with_five_others() -> None:
+    # 200 + 2 * 184 / 5 + 200 / 6 = 200 + 73 + 33.
+    assert BUILT_IN.usual_mapping_bytes == 306
+    assert objects_bytes(1, 11) - objects_bytes(1, 10) == 306
 
 
-def test_only_the_page_tables_are_measured() -> None:
-    assert [cost.evidence for cost in kernel_costs(status_of(2, 0), 1)] == ["measured", "estimated", "estimated"]
+def test_one_more_thread_costs_22_kib() -> None:
+    def total_bytes(threads: int) -> int:
+        return sum(cost.size_bytes for cost in kernel_costs(status_of(threads, 0), 10))
+
+    assert total_bytes(3) - total_bytes(2) == 16_384 + 6_032
 
 
 @pytest.mark.parametrize(
@@ -51,3 +80,87 @@ def test_only_the_page_tables_are_measured() -> None:
 )
 def test_where_threads_or_page_tables_are_unknown_nothing_is_guessed(status: Status | None) -> None:
     assert kernel_costs(status, 37) == ()
+
+
+# --- mappings that are known ------------------------------------------------------------------------------------------
+
+KNOWN = (
+    mapping("/bin/sleep", inode=7),
+    mapping("/bin/sleep", inode=7, anonymous_bytes=4_096),
+    mapping("/lib/libc.so.6", inode=9),
+    mapping("[heap]", anonymous_bytes=8_192),
+    mapping("[stack]", swap_bytes=4_096),
+)
+
+
+def test_written_mappings_are_those_with_anonymous_or_swapped_pages_and_files_count_once() -> None:
+    assert count_objects(KNOWN) == KernelObjects(mapping_count=5, written_count=3, file_count=2)
+
+
+def test_the_page_of_old_system_calls_is_no_object_of_the_process() -> None:
+    assert count_objects([*KNOWN, mapping("[vsyscall]")]) == count_objects(KNOWN)
+
+
+def test_known_mappings_cost_what_they_are() -> None:
+    # 5 mappings of 200 + 3 written ones of 184 + 2 files of 200 = 1,952.
+    assert objects_bytes(1, 5, mappings=KNOWN) == 10_300 + 6_032 + 1_952
+
+
+def test_mappings_beyond_the_known_ones_are_usual_ones() -> None:
+    assert objects_bytes(1, 7, mappings=KNOWN) - objects_bytes(1, 5, mappings=KNOWN) == 2 * 306
+
+
+# --- constants of other kernels ---------------------------------------------------------------------------------------
+
+
+def test_only_the_page_tables_are_measured_and_the_rest_is_known_as_its_constants_are() -> None:
+    assert [cost.evidence for cost in kernel_costs(status_of(2, 0), 1)] == ["measured", "estimated", "estimated"]
+    calibrated = replace(BUILT_IN, evidence=Evidence.DERIVED)
+    assert [cost.evidence for cost in kernel_costs(status_of(2, 0), 1, calibrated)] == [
+        "measured",
+        "derived",
+        "derived",
+    ]
+
+
+def test_costs_follow_the_constants() -> None:
+    constants = replace(BUILT_IN, stack_bytes=8_192, process_bytes=10_000, thread_bytes=1_000)
+    _, stacks, objects = kernel_costs(status_of(3, 0), 0, constants)
+    assert (stacks.size_bytes, objects.size_bytes) == (3 * 8_192, 13_000)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "machine", "expected_bytes"),
+    [
+        ("6.18.44", "x86_64", 16_384),
+        ("2.6.32-754.el6.x86_64", "x86_64", 8_192),
+        ("6.12.0-rpi", "aarch64", 16_384),
+        ("6.1.0-37-686", "i686", 8_192),
+        ("6.6.20", "armv7l", 8_192),
+    ],
+)
+def test_kernel_stacks_are_16_kib_but_8_for_32_bits_and_on_x86_64_before_linux_3_15(
+    kernel: str, machine: str, expected_bytes: int
+) -> None:
+    assert built_in_constants(kernel, machine).stack_bytes == expected_bytes
+
+
+@pytest.mark.parametrize(
+    ("kernel", "is_isolated", "more_bytes"),
+    [
+        pytest.param("6.18.44", False, 0, id="since 6.16 there is a second top page only where it is used"),
+        pytest.param("6.18.44", True, 4_096, id="and there it is"),
+        pytest.param("6.1.0-37-amd64", False, 4_096, id="before, always"),
+        pytest.param("4.14.336", False, 0, id="but not before isolation came with 4.15"),
+        pytest.param("strange", False, 0, id="a release without numbers"),
+    ],
+)
+def test_isolated_page_tables_have_a_second_top_page(kernel: str, is_isolated: bool, more_bytes: int) -> None:  # noqa: FBT001 # a case
+    constants = built_in_constants(kernel, "x86_64", is_isolated=is_isolated)
+    assert constants.process_bytes - BUILT_IN.process_bytes == more_bytes
+
+
+@pytest.mark.parametrize(("kernel", "more_bytes"), [("6.18.44", 126 * 16), ("5.15.0", 0)])
+def test_each_cpu_has_counters_of_each_process_since_linux_6_2(kernel: str, more_bytes: int) -> None:
+    few, many = (built_in_constants(kernel, "aarch64", cpu_count=count) for count in (2, 128))
+    assert many.process_bytes - few.process_bytes == more_bytes

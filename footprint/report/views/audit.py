@@ -25,24 +25,27 @@ _BASIS_TEXT: Final = {
 }
 
 
-def _by_owner(row: Row) -> str:
-    return row.owner
+_Key = tuple[str, ...]
 
 
-def _by_kind(row: Row) -> str:
-    return row.kind.value
+def _by_owner(row: Row) -> _Key:
+    return (row.owner,)
 
 
-def _by_section(row: Row) -> str:
-    return f"{row.owner}  {row.section or f'[{row.kind.value}]'}"
+def _by_kind(row: Row) -> _Key:
+    return ("", row.kind.value)
 
 
-def _by_symbol(row: Row) -> str:
+def _by_section(row: Row) -> _Key:
+    return row.owner, row.section or f"[{row.kind.value}]"
+
+
+def _by_symbol(row: Row) -> _Key:
     name = shown_name(row.symbol) if row.symbol else row.name or f"[{row.kind.value}]"
-    return f"{row.owner}  {row.section or ''}  {name}"
+    return row.owner, row.section or "", name
 
 
-GROUPINGS: Final[dict[str, Callable[[Row], str]]] = {
+GROUPINGS: Final[dict[str, Callable[[Row], _Key]]] = {
     "owner": _by_owner,
     "kind": _by_kind,
     "section": _by_section,
@@ -225,7 +228,7 @@ def _ledger_heading(audit: Audit, by: str) -> str:
 def ledger_table(rows: Iterable[Row], by: str, top: int, short: dict[str, str], *, is_virtual: bool) -> Table:
     """Group a ledger; where only virtual sizes are known, by what is writable."""
     group_of = GROUPINGS[by]
-    groups: dict[str, _Group] = {}
+    groups: dict[_Key, _Group] = {}
     for row in rows:
         if row.kind is Kind.KERNEL:
             continue
@@ -250,7 +253,7 @@ def ledger_table(rows: Iterable[Row], by: str, top: int, short: dict[str, str], 
     ordered = sorted(groups.items(), key=lambda item: (-own(item[1]), -item[1].mapped_bytes, item[0]))
     shown_groups = ordered[:top] if top else ordered
     shown_rows = tuple(
-        cells(group, _label(key, by, short) + (" *" if group.is_assumed else "")) for key, group in shown_groups
+        cells(group, _label(key, short) + (" *" if group.is_assumed else "")) for key, group in shown_groups
     )
     columns = ("writable", "share", "mapped") if is_virtual else ("private", "share", "mapped", "shared")
     footer = []
@@ -277,11 +280,9 @@ def _add_up(groups: Iterable[_Group]) -> _Group:
     return total
 
 
-def _label(key: str, by: str, short: dict[str, str]) -> str:
-    if by == "kind":
-        return key
-    owner, *rest = key.split("  ")
-    return "  ".join([short.get(owner, owner), *(part for part in rest if part)])
+def _label(key: _Key, short: dict[str, str]) -> str:
+    owner, *rest = key
+    return "  ".join(part for part in (short.get(owner, owner), *rest) if part)
 
 
 def _symbols(audit: Audit, by: str, top: int, short: dict[str, str]) -> list[Block]:

@@ -1,0 +1,135 @@
+"""A zip file that somebody else made: nothing of it is read before its claims are within bounds.
+
+Members are read in memory, never written anywhere, so their names can do no harm.
+
+Source: APPNOTE.TXT 6.3.10 (.ZIP File Format Specification).
+"""
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import Final
+
+from footprint.errors import InputError
+
+__all__ = ("MOST_TOTAL_BYTES", "BoundedZip")
+
+MOST_TOTAL_BYTES: Final = 2 << 30
+_MOST_MEMBER_BYTES: Final = 1 << 30
+_MOST_FILE_BYTES: Final = 1 << 30
+# Some 60 bytes a member: this is a hundred thousand of them.
+_MOST_DIRECTORY_BYTES: Final = 4 << 20
+# A hundred thousand mappings that are all alike have 88; a bomb has up to 1032.
+_MOST_RATIO: Final = 150
+_RATIO_FROM_BYTES: Final = 1 << 20
+_CHUNK_BYTES: Final = 1 << 20
+
+_END: Final = struct.Struct("<4s4H2IH")
+_LOCATOR_64_BYTES: Final = 20
+# What zipfile lets through when it stumbles over damage.
+_DAMAGE: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+
+
+class BoundedZip:
+    """The members of a zip file, by name.
+
+    Raises:
+        InputError: Where it is cut or damaged, names a member twice, or claims more than anything sound would hold.
+    """
+
+    def __init__(self, data: bytes | memoryview, source: str) -> None:
+        self._source = source
+        self._check_end(data)
+        try:
+            self._archive = zipfile.ZipFile(io.BytesIO(data))
+            members = self._archive.infolist()
+        except _DAMAGE as error:
+            raise InputError(source, f"a damaged zip file: {_words(error)}") from error
+        self._members = {member.filename: member for member in members}
+        if len(self._members) < len(members):
+            raise InputError(source, "a zip file with two members of one name")
+        total_bytes = sum(member.file_size for member in members)
+        if total_bytes > MOST_TOTAL_BYTES:
+            raise InputError(source, f"its members claim {total_bytes} bytes, more than {MOST_TOTAL_BYTES}")
+        packed_bytes = sum(member.compress_size for member in members)
+        if packed_bytes > len(data):
+            # Else the ratios below would be worth nothing, and members could overlap.
+            raise InputError(source, f"its members claim {packed_bytes} packed bytes, it has {len(data)}")
+        for member in members:
+            self._check(member)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def read(self, name: str, most_bytes: int) -> bytes:
+        """Read a member at once.
+
+        Raises:
+            InputError: Where there is none of that name, it is larger than it may be, or it is damaged.
+        """
+        size_bytes = self._member(name).file_size
+        if size_bytes > most_bytes:
+            raise InputError(self._source, f"{name} claims {size_bytes} bytes, more than {most_bytes}")
+        return b"".join(self.pieces(name))
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """Read a member in pieces of about 1 MiB; the errors are those of `read`."""
+        member = self._member(name)
+        left_bytes = member.file_size
+        try:
+            with self._archive.open(member) as stream:
+                # Asked for so many bytes, zipfile never unpacks more of them.
+                while left_bytes and (piece := stream.read(min(left_bytes, _CHUNK_BYTES))):
+                    left_bytes -= len(piece)
+                    yield piece
+        except _DAMAGE as error:
+            raise InputError(self._source, f"{name} is damaged: {_words(error)}") from error
+        if left_bytes:
+            raise InputError(self._source, f"{name} is cut: {left_bytes} bytes of it are missing")
+
+    def _member(self, name: str) -> zipfile.ZipInfo:
+        member = self._members.get(name)
+        if member is None:
+            raise InputError(self._source, f"it has no member {name}")
+        return member
+
+    def _check_end(self, data: bytes | memoryview) -> None:
+        """Look at the end record before zipfile believes it and reads a directory of any size."""
+        if len(data) > _MOST_FILE_BYTES:
+            raise InputError(self._source, f"a zip file of {len(data)} bytes: captures have at most {_MOST_FILE_BYTES}")
+        end_at = max(0, len(data) - _END.size)
+        end = bytes(data[end_at:])
+        # With a comment behind it zipfile would look for the record anywhere; captures have none.
+        if len(end) < _END.size or not end.startswith(b"PK\x05\x06") or not end.endswith(b"\0\0"):
+            raise InputError(self._source, "the file is cut: it does not end with the end record of a zip", len(data))
+        if bytes(data[max(0, end_at - _LOCATOR_64_BYTES) : end_at]).startswith(b"PK\x06\x07"):
+            raise InputError(self._source, "a zip file of more than 4 GiB (zip64)", end_at - _LOCATOR_64_BYTES)
+        directory_bytes = _END.unpack(end)[5]
+        if directory_bytes > _MOST_DIRECTORY_BYTES:
+            raise InputError(self._source, f"its directory claims {directory_bytes} bytes", end_at)
+
+    def _check(self, member: zipfile.ZipInfo) -> None:
+        if member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+            raise InputError(self._source, f"{member.filename} is packed by method {member.compress_type}, not deflate")
+        is_large = member.file_size > _RATIO_FROM_BYTES
+        is_bomb = is_large and member.file_size > member.compress_size * _MOST_RATIO
+        if is_bomb or member.file_size > _MOST_MEMBER_BYTES:
+            cause = f"{member.filename} claims {member.file_size} bytes, packed into {member.compress_size}"
+            raise InputError(self._source, cause)
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__

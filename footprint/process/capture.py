@@ -1,0 +1,362 @@
+"""What the kernel says of processes, in one file, to be audited elsewhere.
+
+A capture is a zip file without comment. `footprint-capture.json` tells the format, `footprint-capture/1`, and:
+
+    tool       name, version
+    host       kernel, machine, page_bytes, pointer_bits, clock_ticks_per_second,
+               thp (the text of /sys/kernel/mm/transparent_hugepage/enabled, or null)
+    processes  of each: pid, command, start_ticks (since boot), thread_stack_addrs, is_frozen,
+               members  the names of what is stored of it, as PID/NAME
+               notes    what was odd about reading it: slug, subject, detail
+               files    each mapped file once: path, inode, device, size_bytes and build_id or null
+
+Members of a process:
+
+    status          the kernel's text, verbatim
+    smaps, or maps  the kernel's text, verbatim
+    smaps_rollup    the kernel's text, verbatim, since Linux 4.14
+    pages           which pages only this process holds, where the page bits could be read; `page_lines` tells how
+
+Names that are not UTF-8 stand in the JSON as lone surrogates. Members and keys beyond these are ignored: additions keep
+the number of the format, a change of meaning raises it.
+"""
+
+import json
+import os
+import platform
+import re
+import struct
+import zipfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import IO, Any, Final
+
+from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
+from footprint.process.bounded_zip import MOST_TOTAL_BYTES, BoundedZip
+from footprint.process.frozen import frozen
+from footprint.process.mapped_files import open_mapped_file
+from footprint.process.mappings import Counters, MemoryMap, parse_maps, parse_rollup
+from footprint.process.page_lines import page_lines, read_page_lines
+from footprint.process.snapshot import (
+    FileFacts,
+    FileIdentity,
+    Snapshot,
+    process_folder,
+    read_process,
+    read_whole,
+)
+from footprint.process.status import parse_status
+from footprint.process.typed_json import Fields, parse_fields
+
+__all__ = ("Captured", "capture_processes", "read_capture")
+
+_MANIFEST: Final = "footprint-capture.json"
+_FORMAT: Final = "footprint-capture/1"
+_MOST_MANIFEST_BYTES: Final = 16 << 20
+_MOST_SHORT_TEXT_BYTES: Final = 1 << 20
+_MOST_ADDR: Final = (1 << 64) - 1
+_MOST_PAGE_BYTES: Final = 1 << 24
+_MOST_PID: Final = (1 << 31) - 1
+_THP: Final = "/sys/kernel/mm/transparent_hugepage/enabled"
+
+BuildIdOf = Callable[[bytes | memoryview, str], str | None]
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What a capture came to hold.
+
+    Attributes:
+        pids: The processes in it.
+        mapping_count: Their mappings.
+        size_bytes: The size of the file.
+        notes: What was odd about reading them, and which could not be read.
+    """
+
+    pids: tuple[int, ...]
+    mapping_count: int
+    size_bytes: int
+    notes: tuple[Note, ...]
+
+
+def capture_processes(
+    pids: Sequence[int], file: IO[bytes], *, freeze: bool, version: str, build_id_of: BuildIdOf
+) -> Captured:
+    """Write what the kernel says of live processes; of several, those that cannot be read become notes.
+
+    Args:
+        pids: Their numbers.
+        file: Where to write; what stands in it after an error is no capture.
+        freeze: Stop all of them while they are read, for one moment of all; those that were stopped before stay so.
+        version: The version of footprint.
+        build_id_of: Gives the build-id of a file by its bytes and name.
+
+    Raises:
+        AccessError: Where none of them exists or may be read.
+        UnsupportedError: Where none of them has memory.
+        UsageError: Where they hold more than a capture can.
+    """
+    pids = tuple(dict.fromkeys(pids))
+    notes: list[Note] = []
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        writer = _Writer(archive)
+        with ExitStack() as stack:
+            standing = _freeze_all(pids, stack, notes) if freeze else dict.fromkeys(pids)
+            for pid, is_still in standing.items():
+                try:
+                    recording = _record(pid, is_still)
+                except (AccessError, UnsupportedError) as error:
+                    _note_or_raise(error, pid, pids, notes)
+                    continue
+                writer.store(recording, _file_entries(recording.snapshot, build_id_of))
+                notes += recording.notes
+        if not writer.entries:
+            raise AccessError(notes[0].subject, f"no process could be read: {notes[0].detail}")
+        writer.finish(version)
+    written = tuple(entry["pid"] for entry in writer.entries)
+    return Captured(written, writer.mapping_count, file.tell(), tuple(notes))
+
+
+def _freeze_all(pids: Sequence[int], stack: ExitStack, notes: list[Note]) -> dict[int, bool | None]:
+    """Stop processes until the stack unwinds, and tell of each whether it stands still."""
+    standing: dict[int, bool | None] = {}
+    for pid in pids:
+        try:
+            standing[pid] = stack.enter_context(frozen(pid))
+        except AccessError as error:
+            _note_or_raise(error, pid, pids, notes)
+    return standing
+
+
+def _note_or_raise(error: FootprintError, pid: int, pids: Sequence[int], notes: list[Note]) -> None:
+    if len(pids) == 1:
+        raise error
+    notes.append(Note("process-not-read", f"pid {pid}", error.detail))
+
+
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    """A live process with the kernel's own texts of it."""
+
+    snapshot: Snapshot
+    texts: dict[str, bytes]
+    start_ticks: int
+    is_frozen: bool
+    notes: tuple[Note, ...]
+
+
+def _record(pid: int, is_still: bool | None) -> _Recording:  # noqa: FBT001 # one of three
+    """Read a process; `is_still` is None where nobody stopped it, and False where that did not succeed."""
+    source = f"pid {pid}"
+    pieces: dict[str, list[bytes]] = {}
+    with process_folder(pid) as folder:
+        before = b"" if is_still else read_whole(folder, "maps", source)
+        snapshot = read_process(pid, lambda name, piece: pieces.setdefault(name, []).append(piece))
+        after = b"" if is_still else read_whole(folder, "maps", source)
+        # This folder still answers, so the number was this process's all the time.
+        start_ticks = _start_ticks(read_whole(folder, "stat", source))
+    texts = {name: b"".join(parts) for name, parts in pieces.items()}
+    notes = [*snapshot.notes, *_differences(before, after, source)]
+    if is_still is False:
+        notes.append(Note("not-frozen", source, "it did not stop within some seconds, and was read as it went on"))
+    return _Recording(snapshot, texts, start_ticks, is_still is True, tuple(notes))
+
+
+def _start_ticks(stat: bytes) -> int:
+    # Field 22; the name, field 2, stands in parentheses and may hold some itself.
+    fields = stat.rpartition(b")")[2].split()
+    return int(fields[19]) if len(fields) > 19 and fields[19].isdigit() else 0
+
+
+def _differences(before: bytes, after: bytes, source: str) -> list[Note]:
+    """Compare the mappings before and after the reading."""
+    if before == after:
+        return []
+    then, now = set(before.splitlines()), set(after.splitlines())
+    detail = (
+        f"its mappings changed while it was read: of {len(then)} {len(then - now)} are gone or others, "
+        f"{len(now - then)} are new or others; freeze it for an exact picture"
+    )
+    return [Note("changed-while-read", source, detail)]
+
+
+class _Writer:
+    """Writes the members of a capture, as many bytes of them as a reader takes."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._total_bytes = 0
+        self.entries: list[dict[str, Any]] = []
+        self.mapping_count = 0
+
+    def store(self, recording: _Recording, files: list[dict[str, Any]]) -> None:
+        """Write the members of a process, and keep what the JSON tells of it."""
+        snapshot = recording.snapshot
+        members = dict(recording.texts)
+        if snapshot.pages is not None:
+            members["pages"] = b"".join(page_lines(snapshot.pages))
+        for name, text in members.items():
+            self._write(f"{snapshot.pid}/{name}", text)
+        self.mapping_count += len(snapshot.memory.mappings)
+        self.entries.append(
+            {
+                "pid": snapshot.pid,
+                "command": snapshot.command,
+                "start_ticks": recording.start_ticks,
+                "thread_stack_addrs": list(snapshot.thread_stack_addrs),
+                "is_frozen": recording.is_frozen,
+                "members": list(members),
+                "notes": [{"slug": one.slug, "subject": one.subject, "detail": one.detail} for one in recording.notes],
+                "files": files,
+            }
+        )
+
+    def finish(self, version: str) -> None:
+        tool = {"name": "footprint", "version": version}
+        manifest = {"format": _FORMAT, "tool": tool, "host": _host(), "processes": self.entries}
+        text = json.dumps(manifest, indent=1).encode("ascii")
+        if len(text) > _MOST_MANIFEST_BYTES:
+            raise UsageError("the processes map more files than one capture can list: capture fewer at once")
+        self._write(_MANIFEST, text)
+
+    def _write(self, name: str, text: bytes) -> None:
+        self._total_bytes += len(text)
+        if self._total_bytes > MOST_TOTAL_BYTES:
+            raise UsageError("the processes have more mappings than one capture can hold: capture fewer at once")
+        member = zipfile.ZipInfo(name)
+        member.compress_type = zipfile.ZIP_DEFLATED
+        member.external_attr = 0o600 << 16
+        self._archive.writestr(member, text)
+
+
+def _file_entries(snapshot: Snapshot, build_id_of: BuildIdOf) -> list[dict[str, Any]]:
+    """Tell of each mapped file what it takes to know it again."""
+    found: dict[FileIdentity, FileFacts] = {}
+    for mapping in snapshot.memory.mappings:
+        identity = (mapping.device, mapping.inode, mapping.name)
+        if not mapping.inode or identity in found:
+            continue
+        found[identity] = FileFacts(None, None)
+        file = open_mapped_file(mapping, snapshot.pid)
+        if not isinstance(file, Note):
+            found[identity] = FileFacts(len(file.data), build_id_of(file.data, mapping.name))
+    return [
+        {"path": path, "inode": inode, "device": device, "size_bytes": facts.size_bytes, "build_id": facts.build_id}
+        for (device, inode, path), facts in found.items()
+    ]
+
+
+def _host() -> dict[str, Any]:
+    try:
+        with open(_THP, encoding="ascii", errors="replace") as setting:
+            thp = setting.read().strip()
+    except OSError:
+        thp = None
+    return {
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "page_bytes": os.sysconf("SC_PAGE_SIZE"),
+        "pointer_bits": 8 * struct.calcsize("P"),
+        "clock_ticks_per_second": os.sysconf("SC_CLK_TCK"),
+        "thp": thp,
+    }
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_capture(data: bytes | memoryview, source: str) -> tuple[Snapshot, ...]:
+    """Read the processes of a capture, with the facts that `read_process` gave.
+
+    Args:
+        data: The whole file.
+        source: The name to use in messages.
+
+    Raises:
+        InputError: Where it is no capture, is cut or damaged, or claims what cannot be.
+        UnsupportedError: Where it is of a later format.
+    """
+    archive = BoundedZip(data, source)
+    if _MANIFEST not in archive:
+        raise InputError(source, f"a zip file, but no capture: it has no {_MANIFEST}")
+    manifest = parse_fields(archive.read(_MANIFEST, _MOST_MANIFEST_BYTES), source, _MANIFEST)
+    _check_format(manifest.text("format"), source)
+    host = manifest.fields("host")
+    page_bytes = host.number("page_bytes", _MOST_PAGE_BYTES)
+    if page_bytes < 512 or page_bytes & (page_bytes - 1):
+        raise InputError(source, f"{_MANIFEST}: pages of {page_bytes} bytes")
+    names = {"kernel": host.text("kernel"), "machine": host.text("machine")}
+    snapshots: dict[int, Snapshot] = {}
+    for process in manifest.each("processes"):
+        pid = process.number("pid", _MOST_PID)
+        # Before it is read: a thousand entries of one process would be read a thousand times.
+        if pid in snapshots:
+            raise InputError(source, f"{_MANIFEST}: process {pid} stands in it twice")
+        snapshots[pid] = _snapshot(process, pid, archive, source, names, page_bytes)
+    return tuple(snapshots.values())
+
+
+def _check_format(name: str, source: str) -> None:
+    if name == _FORMAT:
+        return
+    if re.fullmatch(r"footprint-capture/[0-9]{1,9}", name):
+        raise UnsupportedError(source, f"a capture of format {name}: this version reads {_FORMAT}")
+    raise InputError(source, f"{_MANIFEST}: no format of a capture: {name[:80]!r}")
+
+
+def _snapshot(
+    process: Fields, pid: int, archive: BoundedZip, source: str, host: dict[str, str], page_bytes: int
+) -> Snapshot:
+    """Read one process with the functions that read it live."""
+    stored = process.texts("members")
+    name = "smaps" if "smaps" in stored else "maps"
+    memory = _memory(archive, f"{pid}/{name}", pid, source)
+    pages = None
+    if "pages" in stored:
+        pages = read_page_lines(archive.pieces(f"{pid}/pages"), memory, page_bytes, source, f"{pid}/pages")
+    rollup = archive.read(f"{pid}/smaps_rollup", _MOST_SHORT_TEXT_BYTES) if "smaps_rollup" in stored else None
+    notes = [Note(one.text("slug"), one.text("subject"), one.text("detail")) for one in process.each("notes")]
+    return Snapshot(
+        source=source,
+        pid=pid,
+        is_live=False,
+        command=process.text("command"),
+        memory=memory,
+        rollup=None if rollup is None else _rollup(rollup, source),
+        status=parse_status(archive.read(f"{pid}/status", _MOST_SHORT_TEXT_BYTES)),
+        thread_stack_addrs=process.numbers("thread_stack_addrs", _MOST_ADDR),
+        pages=pages,
+        page_bytes=page_bytes,
+        host=dict(host),
+        # A later version may see more in the texts than the one that wrote them down.
+        notes=(*notes, *(note for note in memory.notes if note not in notes)),
+        files={
+            (one.text("device"), one.number("inode", _MOST_ADDR), one.text("path")): FileFacts(
+                one.optional_number("size_bytes", _MOST_ADDR), one.optional_text("build_id")
+            )
+            for one in process.each("files")
+        },
+    )
+
+
+def _memory(archive: BoundedZip, member: str, pid: int, source: str) -> MemoryMap:
+    pieces = archive.pieces(member)
+    try:
+        # Under the name that it had live, so that its notes are the same.
+        return parse_maps(pieces, f"pid {pid}")
+    except InputError as error:
+        if error.file == source:
+            raise
+        raise InputError(source, f"{member}: {error.detail}") from error
+
+
+def _rollup(text: bytes, source: str) -> Counters | None:
+    try:
+        return parse_rollup(text, source)
+    except InputError:
+        # As with a live process, nothing but a cross-check is lost.
+        return None
