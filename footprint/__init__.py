@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from footprint.verbs.capture import capture  # at run time __getattr__ does all this
     from footprint.verbs.groups import audit_group
     from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # `audit` is a package here only
+    from footprint.verbs.run import run
     from footprint.verbs.symbols import symbols
 
 __version__ = "0.1.0"
@@ -38,6 +39,7 @@ __all__ = (
     "capture",
     "maps",
     "project",
+    "run",
     "symbols",
 )
 
@@ -47,6 +49,7 @@ _HOMES = {
     "capture": "footprint.verbs.capture",
     "maps": "footprint.verbs.processes",
     "project": "footprint.verbs.processes",
+    "run": "footprint.verbs.run",
     "symbols": "footprint.verbs.symbols",
 }
 

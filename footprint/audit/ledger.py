@@ -83,13 +83,16 @@ def ledger_rows(
         kernel: What the kernel spends on the process; rows of their own kind.
     """
     accounts = _Accounts()
+    touched = _touched(parts, held)
     index = 0
     for one in held:
         past = index + 1
         while past < len(parts) and parts[past].mapping is parts[index].mapping:
             past += 1
         ranges = pages.get(parts[index].mapping.start_addr) if pages else None
-        for row in _mapping_rows(parts[index:past], one, ranges, files, page_bytes):
+        if pages and ranges is None and one.private_bytes == 0:
+            ranges = ()
+        for row in _mapping_rows(parts[index:past], one, ranges, files, page_bytes, touched):
             accounts.add(row)
         index = past
     for cost in kernel:
@@ -112,6 +115,19 @@ def ledger_rows(
             )
         )
     return accounts.rows()
+
+
+def _touched(parts: Sequence[Part], held: Sequence[Held]) -> frozenset[LoadedObject]:
+    """Give the objects of which anything is private: only their variables are worth telling apart."""
+    found = set()
+    each = iter(held)
+    previous, private_bytes = None, None
+    for part in parts:
+        if part.mapping is not previous:
+            previous, private_bytes = part.mapping, next(each).private_bytes
+        if private_bytes and part.loaded is not None:
+            found.add(part.loaded)
+    return frozenset(found)
 
 
 def merged_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
@@ -169,7 +185,12 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 def _mapping_rows(
-    parts: Sequence[Part], held: Held, ranges: Sequence[PageRange] | None, files: Files, page_bytes: int
+    parts: Sequence[Part],
+    held: Held,
+    ranges: Sequence[PageRange] | None,
+    files: Files,
+    page_bytes: int,
+    touched: Container[LoadedObject],
 ) -> Iterable[Row]:
     """Give the rows of one mapping, which is one part or several."""
     mapping = parts[0].mapping
@@ -192,7 +213,11 @@ def _mapping_rows(
         loaded = part.loaded
         if loaded is None or loaded.image is None or part.kind is Kind.SHARED:
             yield _row(part, None, None, share_bytes, shared_bytes, page_bytes, evidence)
-        elif own and (contents := files.contents_of(loaded)) is not None:
+        elif (
+            own is not None
+            and (own or (loaded in touched and part.kind is not Kind.TEXT))
+            and (contents := files.contents_of(loaded)) is not None
+        ):
             relocated_pages = files.relocated_pages_of(loaded, page_bytes)
             found = slices(part, loaded, contents, own, page_bytes, relocated_pages)
             yield from _slice_rows(part, found, shared_bytes, weakest((evidence, Evidence.DERIVED)))

@@ -75,7 +75,7 @@ def _exec_terms(totals: Totals, kernel: Sequence[KernelCost]) -> tuple[list[Term
         terms.append(_each("shared memory of its own", special.own_shared_bytes, Evidence.ESTIMATED))
     terms.extend(_each(cost.name.strip("[]"), cost.size_bytes, cost.evidence) for cost in kernel)
     if totals.shared_once.bytes is not None:
-        once_bytes = totals.shared_once.bytes - special.own_shared_bytes
+        once_bytes = max(0, totals.shared_once.bytes - special.own_shared_bytes)
         terms.append(_once("files and shared memory", once_bytes, totals.shared_once.evidence))
     return terms, Basis.PER_PROCESS if kernel else Basis.PRIVATE
 
@@ -85,7 +85,8 @@ def _fork_terms(
 ) -> tuple[list[Term], tuple[tuple[str, int, Evidence], ...]]:
     """Give the terms of forked workers: this process is one of them, or the parent that will fork them."""
     private_bytes = totals.private.bytes or 0
-    relatives_bytes = totals.shared_with_relatives.bytes or 0
+    # Pages that KSM merged belong to nobody's family.
+    relatives_bytes = max(0, (totals.shared_with_relatives.bytes or 0) - totals.of_which.ksm_bytes)
     kernel_bytes = sum(cost.size_bytes for cost in kernel)
     single = costs(replace(status, thread_count=1), mapping_count)
     forked_bytes = sum(cost.size_bytes for cost in single)

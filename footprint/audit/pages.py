@@ -86,7 +86,16 @@ def slices(
         mapped_bytes = owned.end_addr - owned.start_addr
         private_bytes = sum([past - first for first, past in private])
         rest_bytes = mapped_bytes - private_bytes
-        if rest_bytes and not (private_bytes and isinstance(owned.owner, Variable)):
+        is_variable = isinstance(owned.owner, Variable)
+        if (
+            is_variable
+            and not private_bytes
+            and (owned.start_addr == part.start_addr or owned.end_addr == part.end_addr)
+        ):
+            # It may go on in a neighbouring mapping, and be private there: its size is told whole.
+            found.append(tally.slice(owned, mapped_bytes, 0, private))
+            continue
+        if rest_bytes and not (private_bytes and is_variable):
             # A variable keeps its whole size beside its private bytes; of all others the rest is of one kind.
             place = (owned.section, owned.kind)
             untouched[place] = untouched.get(place, 0) + rest_bytes

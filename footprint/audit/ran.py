@@ -33,6 +33,11 @@ class Start:
     signal: str | None
     notes: tuple[Note, ...]
 
+    @property
+    def members(self) -> tuple[tuple[Snapshot, Audit], ...]:
+        """The program and each child, as a group of processes is made of them."""
+        return tuple(zip(self.snapshots, (self.audit, *self.children), strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class Spread:

@@ -11,6 +11,7 @@ from footprint.cli.audit import audit
 from footprint.cli.capture import capture
 from footprint.cli.maps import maps
 from footprint.cli.project import project
+from footprint.cli.run import run as run_verb
 from footprint.cli.symbols import symbols
 
 __all__ = ("run",)
@@ -32,6 +33,8 @@ app = typer.Typer(
 )
 for _verb in (audit, symbols, maps, project, capture):
     app.command()(_verb)
+# What stands after the program is its own: its options are not looked at.
+app.command("run", context_settings={"allow_interspersed_args": False})(run_verb)
 
 
 def _show_version(is_asked: bool) -> None:

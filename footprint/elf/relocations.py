@@ -76,6 +76,7 @@ def _relr(image: Image, raw: Buffer) -> "array[int]":
     """Decode RELR: an even word is an address, an odd one a bitmap of the words that follow it."""
     word_bytes = 8 if image.is_64 else 4
     bits = word_bytes * 8 - 1
+    address_mask = (1 << word_bytes * 8) - 1
     found = array("Q")
     at = 0
     for word in numbers(image, raw):
@@ -86,7 +87,7 @@ def _relr(image: Image, raw: Buffer) -> "array[int]":
         place, bitmap = at, word >> 1
         while bitmap:
             if bitmap & 1:
-                found.append(place & 0xFFFFFFFFFFFFFFFF)
+                found.append(place & address_mask)
             bitmap >>= 1
             place += word_bytes
         at += bits * word_bytes

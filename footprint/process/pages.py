@@ -144,7 +144,8 @@ class PageReader:
             address = self._regions.buffer_info()[0]
             argument = bytearray(_SCAN_ARGUMENT.pack(96, 0, at, end, 0, address, _REGION_COUNT, 0, *wanted))
             count = ioctl(self._descriptor, _PAGEMAP_SCAN, argument)
-            begin, at = at, _SCAN_ARGUMENT.unpack(argument)[4]
+            # The kernel's own `walk_end` is that of an inner step where more than 512 regions were found: not used.
+            begin, at = at, self._regions[3 * count - 2] if count == _REGION_COUNT else end
             if count == _REGION_COUNT and at - begin <= count * hole_bytes:
                 # As dense as this, all of it is read.
                 spans.append((begin, at))

@@ -37,7 +37,7 @@ KIB = 1024
 # What decides on colours and widths stands in the environment: each test says what it wants of it.
 ENVIRONMENT = {
     **{key: value for key, value in os.environ.items() if key not in {"COLUMNS", "LINES", "TERM", "PYTHONIOENCODING"}},
-    "PYTHONPATH": str(ROOT),
+    "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
     "PYTHONUTF8": "1",
 }
 for _key in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "PYTHONDEVMODE", "PYTHONWARNINGS"):

@@ -1,5 +1,6 @@
 """What a process costs beside its own pages. The expected figures name the constants once more, in full."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from footprint.audit.kernel import (
 )
 from footprint.evidence import Evidence
 from footprint.process import Counters, Mapping, Status
+from footprint.process.descriptors import NO_DESCRIPTORS, Descriptors, count_descriptors, read_descriptors
 
 KIB = 1024
 
@@ -108,6 +110,52 @@ def test_known_mappings_cost_what_they_are() -> None:
 
 def test_mappings_beyond_the_known_ones_are_usual_ones() -> None:
     assert objects_bytes(1, 7, mappings=KNOWN) - objects_bytes(1, 5, mappings=KNOWN) == 2 * 306
+
+
+# --- open descriptors -------------------------------------------------------------------------------------------------
+
+LINKS = (
+    "/var/log/server.log",
+    "/memfd:shared (deleted)",
+    "/proc/4711/mountinfo",
+    "/sys/fs/cgroup/cpu.max",
+    "anon_inode:[eventpoll]",
+    "pipe:[366287]",
+    "pipe:[366287]",
+    "socket:[366379]",
+)
+
+
+def test_descriptors_are_told_by_their_links() -> None:
+    assert count_descriptors(LINKS) == Descriptors(
+        file_count=2, text_count=2, event_count=1, pipe_count=2, socket_count=1
+    )
+
+
+def test_open_descriptors_are_a_part_of_their_own_and_always_estimated() -> None:
+    calibrated = replace(BUILT_IN, evidence=Evidence.DERIVED)
+    *_, cost = kernel_costs(status_of(1, 0), 0, calibrated, descriptors=count_descriptors(LINKS))
+    # 2 * 210 + 2 * 4,450 + 410 + 2 * 1,240 + 3,630 = 15,840.
+    assert cost == KernelCost("[open descriptors]", 15_840, Evidence.ESTIMATED)
+
+
+def test_a_process_without_descriptors_of_its_own_has_no_such_part() -> None:
+    assert len(kernel_costs(status_of(1, 0), 0)) == 3
+
+
+def test_standard_input_output_and_error_are_not_a_process_s_own() -> None:
+    before = read_descriptors(os.getpid())
+    ends = os.pipe()
+    try:
+        after = read_descriptors(os.getpid())
+    finally:
+        for end in ends:
+            os.close(end)
+    assert (after.pipe_count - before.pipe_count, after.file_count - before.file_count) == (2, 0)
+
+
+def test_of_a_process_that_is_gone_nothing_is_open() -> None:
+    assert read_descriptors(2**31 - 1) == NO_DESCRIPTORS
 
 
 # --- constants of other kernels ---------------------------------------------------------------------------------------

@@ -1,0 +1,57 @@
+"""`footprint run`: a program started, taken at a moment, ended, and audited."""
+
+from typing import Annotated
+
+import typer
+
+from footprint import __version__
+from footprint.cli import options
+
+__all__ = ("run",)
+
+
+def run(
+    command: Annotated[list[str], typer.Argument(help="The program and its arguments, after --.", metavar="CMD...")],
+    when: Annotated[str, typer.Option("--when", help="exit, settled, or a time such as 2.5s.")] = "exit",
+    when_output: Annotated[
+        str | None, typer.Option("--when-output", help="When a line that it prints matches.", metavar="REGEX")
+    ] = None,
+    timeout: Annotated[float, typer.Option("--timeout", help="After how long anyway.", metavar="SECONDS")] = 60,
+    starts: Annotated[int, typer.Option("--starts", min=1, max=1000, help="Start it K times.", metavar="K")] = 1,
+    follow: Annotated[bool, typer.Option("--follow", help="Its child processes, too.")] = False,
+    count: options.Count = 1,
+    by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
+    top: options.Top = 20,
+    output: options.Output = "-",
+    format_: options.FormatOption = options.Format.TEXT,
+    json: options.Json = False,
+    color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    strict: options.Strict = False,
+) -> None:
+    """Start a program, take it at a moment, end it, and show where its memory went.
+
+    Its output goes to standard error; its exit code is part of the answer.
+
+    \b
+    footprint run -- ls -l
+    footprint run --when settled --starts 5 -n 10000 -- ./server --port 8080
+    footprint run --when-output 'listening on' --follow -- ./server
+    """
+    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.verbs.run import run as run_program
+
+    ran = run_program(
+        command, when=when, when_output=when_output, starts=starts, count=count, follow=follow, timeout_seconds=timeout
+    )
+    if json or format_ is options.Format.JSON:
+        from footprint.report.json.run import run_json
+
+        emit(run_json(ran, __version__), output)
+    else:
+        from footprint.report.views.run import run_report
+
+        document = run_report(ran, by=by.value, top=top, has_whole_names=verbose)
+        emit_document(document, output, color, is_quiet=quiet)
+    raise typer.Exit(exit_code(ran.notes, is_strict=strict))

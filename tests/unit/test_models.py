@@ -1,0 +1,419 @@
+"""What each of N pays and all pay once, in the three models: literal totals in, terms by hand out."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from footprint.audit.audit import audit_snapshot
+from footprint.audit.kernel import KernelCost
+from footprint.audit.layout import Attribution, FileKey, Kind, LoadedObject
+from footprint.audit.ledger import Row
+from footprint.audit.models import project_process
+from footprint.audit.projection import Basis, Model, Point, Projection, Question
+from footprint.audit.totals import OfWhich, Total, Totals
+from footprint.elf import Contents
+from footprint.errors import UsageError
+from footprint.evidence import Evidence
+from footprint.process import Status, read_texts
+
+KIB, MIB = 1 << 10, 1 << 20
+
+MEASURED, DERIVED, ESTIMATED, VIRTUAL = Evidence.MEASURED, Evidence.DERIVED, Evidence.ESTIMATED, Evidence.VIRTUAL
+UNKNOWN = Total(None, Evidence.PREDICTED)
+NOTHING_SPECIAL = OfWhich(0, 0, 0, 0, 0, 0, 0, 0)
+
+# 10 MiB private, 30 MiB of files and shared memory, 20 MiB of them resident; a hundred mapped.
+TOTALS = Totals(
+    private=Total(10 * MIB, MEASURED),
+    kernel=Total(100 * KIB, ESTIMATED),
+    per_process=Total(10 * MIB + 100 * KIB, ESTIMATED),
+    shared_once=Total(20 * MIB, DERIVED),
+    shared_with_relatives=Total(0, MEASURED),
+    mapped_writable=Total(60 * MIB, VIRTUAL),
+    mapped_shared=Total(0, VIRTUAL),
+    mapped=Total(100 * MIB, VIRTUAL),
+    floor=UNKNOWN,
+    ceiling=UNKNOWN,
+    of_which=NOTHING_SPECIAL,
+)
+STATUS = Status("server", "S", thread_count=1, page_table_bytes=60 * KIB, has_memory=True)
+
+
+def costs(status: Status, mapping_count: int) -> Sequence[KernelCost]:
+    """Price things so that each can be told from the sum: page tables as counted, 16 KiB a thread, 1 KiB a mapping."""
+    return (
+        KernelCost("[page tables]", status.page_table_bytes or 0, MEASURED),
+        KernelCost("[kernel stacks]", 16 * KIB * (status.thread_count or 0), ESTIMATED),
+        KernelCost("[kernel objects]", KIB * mapping_count, ESTIMATED),
+    )
+
+
+# 60 KiB of page tables, 16 KiB of stack, 24 mappings: 100 KiB.
+KERNEL = costs(STATUS, 24)
+
+
+def projected(
+    totals: Totals = TOTALS,
+    *,
+    model: Model = Model.EXEC,
+    count: int = 1,
+    memory_bytes: int | None = None,
+    status: Status | None = STATUS,
+    ledger: Sequence[Row] = (),
+) -> Projection:
+    """Project the process; its kernel memory is known where its status is."""
+    return project_process(
+        totals,
+        ledger,
+        costs(status, 24) if status else (),
+        status=status,
+        mapping_count=24,
+        costs=costs,
+        question=Question(count, memory_bytes, model),
+    )
+
+
+def each(projection: Projection) -> dict[str, int]:
+    return {term.name: term.size_bytes for term in projection.terms if not term.is_once}
+
+
+def once(projection: Projection) -> dict[str, int]:
+    return {term.name: term.size_bytes for term in projection.terms if term.is_once}
+
+
+def how_known(projection: Projection) -> dict[str, Evidence]:
+    return {term.name: term.evidence for term in projection.terms}
+
+
+def with_special(totals: Totals = TOTALS, **figures: int) -> Totals:
+    return replace(totals, of_which=replace(NOTHING_SPECIAL, **figures))
+
+
+def row(owner: str, size_bytes: int) -> Row:
+    return Row(
+        owner=owner,
+        kind=Kind.STACK,
+        section=None,
+        symbol=None,
+        name=None,
+        bytes=size_bytes,
+        mapped_bytes=size_bytes,
+        shared_bytes=0,
+        pages=None,
+        sole_pages=0,
+        relocated_bytes=None,
+        is_writable=True,
+        evidence=MEASURED,
+        attribution=Attribution.NAME,
+    )
+
+
+# --- started copies ---------------------------------------------------------------------------------------------------
+
+
+def test_a_started_copy_pays_its_private_memory_and_each_part_of_the_kernels() -> None:
+    projection = projected(count=100)
+    assert each(projection) == {
+        "private memory": 10 * MIB,
+        "page tables": 60 * KIB,
+        "kernel stacks": 16 * KIB,
+        "kernel objects": 24 * KIB,
+    }
+    assert once(projection) == {"files and shared memory": 20 * MIB}
+    assert projection.per_process_bytes == 10 * MIB + 100 * KIB
+    assert projection.shared_once_bytes == 20 * MIB
+    assert projection.total_bytes == 20 * MIB + 100 * (10 * MIB + 100 * KIB)
+    assert (projection.basis, projection.model, projection.points) == (Basis.PER_PROCESS, Model.EXEC, ())
+
+
+def test_as_many_copies_fit_as_the_memory_holds_beside_what_is_paid_once() -> None:
+    # (1 GiB - 20 MiB) / (10 MiB + 100 KiB) = 1,028,096 KiB / 10,340 KiB = 99.4.
+    projection = projected(memory_bytes=1024 * MIB)
+    assert projection.count == 99
+    assert projection.total_bytes == 20 * MIB + 99 * 10_340 * KIB
+    assert projection.total_bytes <= 1024 * MIB < projection.total_bytes + projection.per_process_bytes
+    assert projection.memory_bytes == 1024 * MIB
+
+
+def test_a_text_without_status_is_projected_by_private_memory_alone_and_says_so() -> None:
+    projection = projected(status=None, count=3)
+    assert each(projection) == {"private memory": 10 * MIB}
+    assert projection.basis is Basis.PRIVATE
+    assert projection.total_bytes == 20 * MIB + 3 * 10 * MIB
+
+
+def test_where_only_virtual_sizes_are_known_the_mapped_writable_memory_is_the_bound() -> None:
+    totals = replace(TOTALS, private=Total(None, VIRTUAL), shared_once=Total(None, DERIVED))
+    projection = projected(totals, status=None, count=10)
+    assert each(projection) == {"mapped writable memory": 60 * MIB}
+    assert once(projection) == {}
+    assert projection.shared_once_bytes is None
+    assert projection.total_bytes == 600 * MIB
+    assert (projection.basis, projection.evidence) == (Basis.MAPPED_WRITABLE, VIRTUAL)
+
+
+def test_what_forked_relatives_share_now_each_started_copy_has_for_itself() -> None:
+    projection = projected(replace(TOTALS, shared_with_relatives=Total(4 * MIB, MEASURED)))
+    assert each(projection)["memory shared with fork relatives"] == 4 * MIB
+    assert projection.per_process_bytes == 14 * MIB + 100 * KIB
+    assert how_known(projection)["memory shared with fork relatives"] is ESTIMATED
+
+
+def test_what_ksm_merged_it_merges_for_the_copies_again() -> None:
+    # Of 4 MiB that others hold too, 3 MiB are merged pages: only 1 MiB is shared since a fork.
+    totals = replace(with_special(ksm_bytes=3 * MIB), shared_with_relatives=Total(4 * MIB, MEASURED))
+    assert each(projected(totals))["memory shared with fork relatives"] == 1 * MIB
+
+
+@pytest.mark.parametrize("ksm_bytes", [4 * MIB, 9 * MIB])
+def test_where_all_that_is_shared_is_merged_there_is_no_such_term(ksm_bytes: int) -> None:
+    totals = replace(with_special(ksm_bytes=ksm_bytes), shared_with_relatives=Total(4 * MIB, MEASURED))
+    assert "memory shared with fork relatives" not in each(projected(totals))
+    assert projected(totals).per_process_bytes == 10 * MIB + 100 * KIB
+
+
+def test_huge_pages_of_the_pool_are_a_term_of_each_copy() -> None:
+    projection = projected(with_special(hugetlb_private_bytes=4 * MIB))
+    assert each(projection)["huge pages of the reserved pool"] == 4 * MIB
+    assert projection.per_process_bytes == 14 * MIB + 100 * KIB
+    assert how_known(projection)["huge pages of the reserved pool"] is MEASURED
+
+
+def test_shared_memory_of_its_own_each_copy_makes_anew_so_it_is_not_paid_once() -> None:
+    projection = projected(with_special(own_shared_bytes=3 * MIB), count=2)
+    assert each(projection)["shared memory of its own"] == 3 * MIB
+    assert once(projection) == {"files and shared memory": 17 * MIB}
+    assert projection.total_bytes == 17 * MIB + 2 * (13 * MIB + 100 * KIB)
+    # For one copy it does not matter who is charged.
+    assert projected(with_special(own_shared_bytes=3 * MIB)).total_bytes == projected().total_bytes
+
+
+def test_swapped_freed_locked_and_transparent_huge_memory_is_part_of_private_and_no_term_of_its_own() -> None:
+    special = with_special(swapped_bytes=MIB, lazy_free_bytes=MIB, locked_bytes=MIB, huge_page_bytes=2 * MIB)
+    assert projected(special) == projected()
+
+
+def test_a_projection_is_as_weak_as_its_weakest_term() -> None:
+    assert projected(status=None).evidence is DERIVED  # measured private memory, derived shared memory
+    assert projected().evidence is ESTIMATED  # the kernel's objects are priced by constants
+    weak = replace(TOTALS, private=Total(10 * MIB, VIRTUAL))
+    assert projected(weak).evidence is VIRTUAL
+
+
+def test_how_each_term_is_known_is_told() -> None:
+    assert how_known(projected()) == {
+        "private memory": MEASURED,
+        "page tables": MEASURED,
+        "kernel stacks": ESTIMATED,
+        "kernel objects": ESTIMATED,
+        "files and shared memory": DERIVED,
+    }
+
+
+# --- forked workers ---------------------------------------------------------------------------------------------------
+
+
+def test_the_workers_of_a_parent_that_has_none_yet_are_bounded_by_rewriting_all_of_it() -> None:
+    """A parent of three threads: a worker begins with one, and with page tables of the parent's size.
+
+    The parent: 10 MiB, 60 KiB of page tables, 48 KiB of stacks, 24 KiB of objects. A worker that has just been forked:
+    60 + 16 + 24 KiB.
+    """
+    status = replace(STATUS, thread_count=3)
+    projection = projected(model=Model.FORK, count=50, status=status)
+    assert each(projection) == {
+        "everything rewritten": 10 * MIB,
+        "page tables": 60 * KIB,
+        "kernel stacks": 16 * KIB,
+        "kernel objects": 24 * KIB,
+    }
+    assert once(projection) == {"the parent": 10 * MIB + 132 * KIB, "files and shared memory": 20 * MIB}
+    once_bytes, rewritten_bytes = 30 * MIB + 132 * KIB, 10 * MIB + 100 * KIB
+    assert projection.total_bytes == once_bytes + 50 * rewritten_bytes
+    assert projection.points == (
+        Point("just forked", 100 * KIB, once_bytes + 50 * 100 * KIB, ESTIMATED),
+        Point("everything rewritten", rewritten_bytes, once_bytes + 50 * rewritten_bytes, ESTIMATED),
+    )
+    assert (projection.model, projection.evidence) == (Model.FORK, ESTIMATED)
+
+
+def test_a_worker_pays_what_it_has_rewritten_and_all_pay_once_what_they_share() -> None:
+    """A worker that holds 10 MiB for itself and shares 90 MiB with its relatives."""
+    totals = replace(TOTALS, shared_with_relatives=Total(90 * MIB, MEASURED))
+    projection = projected(totals, model=Model.FORK, count=4)
+    assert each(projection) == {
+        "private memory of a worker": 10 * MIB,
+        "page tables": 60 * KIB,
+        "kernel stacks": 16 * KIB,
+        "kernel objects": 24 * KIB,
+    }
+    assert once(projection) == {"memory shared with its relatives": 90 * MIB, "files and shared memory": 20 * MIB}
+    assert projection.total_bytes == 110 * MIB + 4 * (10 * MIB + 100 * KIB)
+    assert [(point.name, point.each_bytes) for point in projection.points] == [
+        ("just forked", 100 * KIB),
+        ("now", 10 * MIB + 100 * KIB),
+        ("everything rewritten", 100 * MIB + 100 * KIB),
+    ]
+    assert [point.total_bytes for point in projection.points] == [
+        110 * MIB + 4 * point.each_bytes for point in projection.points
+    ]
+
+
+def test_a_worker_of_several_threads_pays_for_them_now_and_not_when_it_was_forked() -> None:
+    totals = replace(TOTALS, shared_with_relatives=Total(90 * MIB, MEASURED))
+    projection = projected(totals, model=Model.FORK, status=replace(STATUS, thread_count=5))
+    figures = {point.name: point.each_bytes for point in projection.points}
+    assert figures["just forked"] == 100 * KIB
+    assert figures["now"] == 10 * MIB + 100 * KIB + 4 * 16 * KIB
+    assert each(projection)["kernel stacks"] == 80 * KIB
+
+
+def test_a_parent_whose_pages_were_only_merged_by_ksm_is_no_worker() -> None:
+    # 4 MiB that others hold too, all of them merged pages: nothing here is shared since a fork.
+    totals = replace(with_special(ksm_bytes=4 * MIB), shared_with_relatives=Total(4 * MIB, MEASURED))
+    projection = projected(totals, model=Model.FORK)
+    assert "the parent" in once(projection)
+    assert [point.name for point in projection.points] == ["just forked", "everything rewritten"]
+
+
+def test_the_moments_of_a_worker_never_fall() -> None:
+    for relatives_bytes in (0, 1, 90 * MIB):
+        totals = replace(TOTALS, shared_with_relatives=Total(relatives_bytes, MEASURED))
+        figures = [point.each_bytes for point in projected(totals, model=Model.FORK).points]
+        assert figures == sorted(figures)
+
+
+def test_as_many_workers_fit_as_the_memory_holds_beside_the_parent() -> None:
+    # Once: 10 MiB + 100 KiB of the parent, 20 MiB of files. (256 MiB - that) / (10 MiB + 100 KiB) = 22.3.
+    assert projected(model=Model.FORK, memory_bytes=256 * MIB).count == 22
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_thread_pays_what_those_that_are_there_have_touched_on_average() -> None:
+    """Four threads beside the main one have touched 100 KiB of stacks and 2 MiB of arenas.
+
+    One more takes a kernel stack of 16 KiB and two mappings of 1 KiB: its stack and the guard below it.
+    """
+    rows = [row("[thread stacks]", 60 * KIB), row("[thread stacks]", 40 * KIB), row("[malloc arenas]", 2 * MIB)]
+    rows += [row("[heap]", 5 * MIB), row("[stack]", 100 * KIB)]
+    status = replace(STATUS, thread_count=5)
+    projection = projected(model=Model.THREADS, status=status, ledger=rows, count=100)
+    assert each(projection) == {
+        "stack and thread-local memory touched": 25 * KIB,
+        "malloc arenas": 512 * KIB,
+        "kernel stack and objects of a thread": 18 * KIB,
+    }
+    process_bytes = 10 * MIB + (60 + 80 + 24) * KIB
+    assert once(projection) == {"the process as it is": process_bytes, "files and shared memory": 20 * MIB}
+    assert projection.per_process_bytes == 555 * KIB
+    assert projection.total_bytes == process_bytes + 20 * MIB + 100 * 555 * KIB
+    assert projection.points == ()
+    assert how_known(projection)["stack and thread-local memory touched"] is DERIVED
+    assert how_known(projection)["malloc arenas"] is ESTIMATED
+
+
+def test_without_a_thread_to_measure_a_small_stack_is_assumed_and_said_to_be() -> None:
+    projection = projected(model=Model.THREADS, ledger=[row("[malloc arenas]", 2 * MIB)])
+    assert each(projection) == {
+        "stack and thread-local memory (assumed)": 12 * KIB,
+        "kernel stack and objects of a thread": 18 * KIB,
+    }
+    assert projection.evidence is ESTIMATED
+
+
+def test_threads_whose_stacks_were_not_found_are_assumed_to_be_small_too() -> None:
+    projection = projected(model=Model.THREADS, status=replace(STATUS, thread_count=9), ledger=[row("[heap]", MIB)])
+    assert each(projection)["stack and thread-local memory (assumed)"] == 12 * KIB
+
+
+def test_as_many_threads_fit_as_the_memory_holds_beside_the_process() -> None:
+    # Once: 10 MiB + 100 KiB and 20 MiB, 30,820 KiB; a thread is 30 KiB: (40,960 - 30,820) / 30 = 338.
+    projection = projected(model=Model.THREADS, memory_bytes=40 * MIB)
+    assert projection.count == 338
+
+
+# --- what cannot be answered ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [Model.FORK, Model.THREADS])
+def test_a_text_cannot_be_asked_for_forks_or_threads(model: Model) -> None:
+    with pytest.raises(UsageError, match=f"the {model.value} model needs a live process"):
+        projected(model=model, status=None)
+
+
+@pytest.mark.parametrize("model", [Model.FORK, Model.THREADS])
+def test_without_private_memory_there_is_nothing_to_fork_or_thread(model: Model) -> None:
+    with pytest.raises(UsageError, match=f"the {model.value} model needs a live process"):
+        projected(replace(TOTALS, private=Total(None, VIRTUAL)), model=model)
+
+
+@pytest.mark.parametrize("model", list(Model))
+def test_a_count_below_one_is_refused_in_every_model(model: Model) -> None:
+    with pytest.raises(UsageError, match="the number is 0: it must be 1 or more"):
+        projected(model=model, count=0)
+
+
+# --- from a text to its terms -----------------------------------------------------------------------------------------
+
+
+class NoFiles:
+    """Files that say nothing."""
+
+    def contents_of(self, loaded: LoadedObject) -> Contents | None:  # noqa: ARG002 # a protocol
+        return None
+
+    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> frozenset[int]:  # noqa: ARG002 # a protocol
+        return frozenset()
+
+
+def smaps(header: str, **kib: int) -> bytes:
+    keys = ("Size", "Rss", "Shared_Clean", "Shared_Dirty", "Private_Clean", "Private_Dirty", "Anonymous", "Swap")
+    figures = dict.fromkeys((*keys, "KSM", "Private_Hugetlb"), 0) | kib
+    return f"{header}\n".encode() + b"".join(f"{key}: {figure} kB\n".encode() for key, figure in figures.items())
+
+
+HEAP = "55550000-55560000 rw-p 00000000 00:00 0 [heap]"
+MEMFD = "7f000000-7f010000 rw-s 00000000 00:01 77 /memfd:buffer (deleted)"
+HUGE = "40000000-40400000 rw-p 00000000 00:0f 78 /anon_hugepage (deleted)"
+
+
+def terms_of_text(*blocks: bytes) -> Projection:
+    snapshot, *_ = read_texts(b"".join(blocks), "smaps.txt")
+    images: dict[FileKey, object] = {}
+    return audit_snapshot(snapshot, images, NoFiles(), target="smaps.txt").projection  # type: ignore[arg-type]
+
+
+def test_a_memfd_that_nobody_else_maps_is_shared_memory_of_its_own() -> None:
+    projection = terms_of_text(
+        smaps(HEAP, Size=64, Rss=64, Private_Dirty=64, Anonymous=64), smaps(MEMFD, Size=64, Rss=40, Private_Dirty=40)
+    )
+    assert each(projection) == {"private memory": 64 * KIB, "shared memory of its own": 40 * KIB}
+    assert once(projection) == {"files and shared memory": 0}
+
+
+def test_a_memfd_that_others_map_too_is_paid_once() -> None:
+    projection = terms_of_text(
+        smaps(HEAP, Size=64, Rss=64, Private_Dirty=64, Anonymous=64), smaps(MEMFD, Size=64, Rss=40, Shared_Dirty=40)
+    )
+    assert each(projection) == {"private memory": 64 * KIB}
+    assert once(projection) == {"files and shared memory": 40 * KIB}
+
+
+def test_huge_pages_of_the_pool_in_a_text_are_a_term() -> None:
+    projection = terms_of_text(smaps(HUGE, Size=4096, Private_Hugetlb=4096))
+    assert each(projection) == {"private memory": 0, "huge pages of the reserved pool": 4 * MIB}
+
+
+def test_merged_pages_in_a_text_are_not_shared_since_a_fork() -> None:
+    # 64 KiB anonymous: 24 KiB alone, 40 KiB with others, of them 32 KiB by KSM: 8 KiB since a fork.
+    projection = terms_of_text(smaps(HEAP, Size=64, Rss=64, Private_Dirty=24, Shared_Dirty=40, Anonymous=64, KSM=32))
+    assert each(projection) == {"private memory": 24 * KIB, "memory shared with fork relatives": 8 * KIB}
+
+
+def test_a_text_may_say_anything_and_still_no_term_is_below_zero() -> None:
+    # More private than resident: no kernel says so, but a text can.
+    projection = terms_of_text(smaps(MEMFD, Size=64, Rss=8, Private_Dirty=40))
+    assert [term for term in projection.terms if term.size_bytes < 0] == []
