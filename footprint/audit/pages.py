@@ -46,6 +46,7 @@ class _Owned(NamedTuple):
     section: str | None
     owner: Variable | Residue | str
     kind: Kind | None
+    is_cut: bool = False
 
 
 def clip(ranges: Sequence[PageRange], start_addr: int, end_addr: int) -> list[PageRange]:
@@ -87,12 +88,8 @@ def slices(
         private_bytes = sum([past - first for first, past in private])
         rest_bytes = mapped_bytes - private_bytes
         is_variable = isinstance(owned.owner, Variable)
-        if (
-            is_variable
-            and not private_bytes
-            and (owned.start_addr == part.start_addr or owned.end_addr == part.end_addr)
-        ):
-            # It may go on in a neighbouring mapping, and be private there: its size is told whole.
+        if owned.is_cut and is_variable and not private_bytes:
+            # It goes on in a neighbouring mapping, and may be private there: its size is told whole.
             found.append(tally.slice(owned, mapped_bytes, 0, private))
             continue
         if rest_bytes and not (private_bytes and is_variable):
@@ -186,7 +183,10 @@ def _owned(part: Part, loaded: LoadedObject, contents: Contents) -> Iterator[_Ow
         while index < len(pieces) and base_addr + pieces[index].start < past:
             piece = pieces[index]
             begin, until = base_addr + piece.start, base_addr + piece.end
-            yield _Owned(max(first, begin), min(past, until), section, piece.owner, kind)
+            is_cut = begin < first or until > past
+            if is_cut:
+                begin, until = max(first, begin), min(past, until)
+            yield _Owned(begin, until, section, piece.owner, kind, is_cut)
             index += 1
 
 

@@ -88,7 +88,7 @@ def by_readelf(path: str) -> list[int]:
 def by_pyelftools(path: str) -> list[int]:
     with open(path, "rb") as file:
         segment = next((s for s in ELFFile(file).iter_segments() if isinstance(s, DynamicSegment)), None)
-        tables: dict[str, Any] = segment.get_relocation_tables() if segment else {}
+        tables: Any = segment.get_relocation_tables() if segment else {}
         return sorted(int(each["r_offset"]) for table in tables.values() for each in table.iter_relocations())
 
 
