@@ -19,6 +19,7 @@ from footprint.errors import AccessError, FootprintError, InputError, Note, Unsu
 
 if TYPE_CHECKING:
     from footprint.verbs.capture import capture  # at run time __getattr__ does all this
+    from footprint.verbs.doctor import doctor
     from footprint.verbs.groups import audit_group
     from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # `audit` is a package here only
     from footprint.verbs.run import run
@@ -37,6 +38,7 @@ __all__ = (
     "audit",
     "audit_group",
     "capture",
+    "doctor",
     "maps",
     "project",
     "run",
@@ -47,6 +49,7 @@ _HOMES = {
     "audit": "footprint.verbs.processes",
     "audit_group": "footprint.verbs.groups",
     "capture": "footprint.verbs.capture",
+    "doctor": "footprint.verbs.doctor",
     "maps": "footprint.verbs.processes",
     "project": "footprint.verbs.processes",
     "run": "footprint.verbs.run",

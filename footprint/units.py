@@ -5,7 +5,7 @@ from typing import Final
 
 from footprint.errors import UsageError
 
-__all__ = ("format_bytes", "parse_bytes")
+__all__ = ("counted", "format_bytes", "parse_bytes")
 
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _FACTORS: Final[dict[str, int]] = {"": 1, "b": 1} | {
@@ -37,6 +37,12 @@ def format_bytes(size_bytes: int) -> str:
         # 1,048,575 bytes are 1023.999 KiB: the rounded text belongs to the next unit.
         return f"{sign}1.00 {_BINARY_UNITS[power + 1]}"
     return f"{sign}{text} {_BINARY_UNITS[power]}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number of things: `1 process`, `30,024 mappings`."""
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{ending}"
 
 
 def parse_bytes(text: str) -> int:

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping as Dict
 from dataclasses import dataclass
+from functools import partial
 
-from footprint.audit.kernel import kernel_costs
+from footprint.audit.kernel import BUILT_IN, KernelConstants, kernel_costs
 from footprint.audit.layout import FileKey, Kind, file_key, lay_out
 from footprint.audit.ledger import Files, Row, ledger_rows
 from footprint.audit.measured import Held, held_by_each
@@ -14,6 +15,7 @@ from footprint.elf import Image
 from footprint.errors import Note
 from footprint.evidence import Evidence
 from footprint.process import Snapshot
+from footprint.process.descriptors import NO_DESCRIPTORS, Descriptors
 from footprint.units import format_bytes
 
 __all__ = ("Audit", "audit_snapshot", "mapped_files")
@@ -75,6 +77,8 @@ def audit_snapshot(
     *,
     target: str,
     question: Question = ONE,
+    constants: KernelConstants = BUILT_IN,
+    descriptors: Descriptors = NO_DESCRIPTORS,
     notes: tuple[Note, ...] = (),
 ) -> Audit:
     """Join what the kernel says of a process with what its files say.
@@ -85,11 +89,14 @@ def audit_snapshot(
         files: What its files say beside their headers.
         target: What the user called it.
         question: How many of it, in which model.
+        constants: What its kernel spends on each process, thread, mapping.
+        descriptors: What it has open.
         notes: What was odd about reading the files.
     """
     memory = snapshot.memory
     parts = lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
-    kernel = kernel_costs(snapshot.status, len(memory.mappings))
+    costs = partial(kernel_costs, constants=constants, mappings=memory.mappings, descriptors=descriptors)
+    kernel = costs(snapshot.status, len(memory.mappings))
     held = held_by_each(memory.mappings, snapshot.pages)
     rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, kernel)
     totals = total_up(memory, held, kernel)
@@ -99,7 +106,7 @@ def audit_snapshot(
         kernel,
         status=snapshot.status,
         mapping_count=len(memory.mappings),
-        costs=kernel_costs,
+        costs=costs,
         question=question,
     )
     return Audit(
@@ -114,7 +121,7 @@ def audit_snapshot(
         totals=totals,
         ledger=rows,
         projection=projection,
-        notes=(*snapshot.notes, *notes, *_notes(snapshot, rows, held, totals)),
+        notes=(*snapshot.notes, *constants.notes, *notes, *_notes(snapshot, rows, held, totals)),
     )
 
 

@@ -25,7 +25,8 @@ class Group:
         shared_between: Anonymous memory that several of them hold since a fork, counted once.
         per_group: These three: what one more group of them costs.
         shared_once: Resident pages of files and shared memory, each counted once.
-        ledger: The rows of all, those of one owner, section and symbol added up; `bytes` add up to `private`.
+        ledger: The rows of all, those of one owner, section and symbol added up; `bytes` add up to `private`,
+            those of the kernel to `kernel`.
         notes: What the reader must know, with the process it is about.
 
     Raises:
@@ -42,9 +43,10 @@ class Group:
     notes: tuple[Note, ...]
 
     def __post_init__(self) -> None:
-        sum_bytes = sum(row.bytes or 0 for row in self.ledger if row.kind is not Kind.KERNEL)
-        if self.private.bytes is not None and sum_bytes != self.private.bytes:
-            raise ValueError(f"the rows hold {sum_bytes} private bytes, the total is {self.private.bytes}")
+        for is_kernel, total in ((False, self.private), (True, self.kernel)):
+            sum_bytes = sum(row.bytes or 0 for row in self.ledger if (row.kind is Kind.KERNEL) is is_kernel)
+            if total.bytes is not None and sum_bytes != total.bytes:
+                raise ValueError(f"the rows hold {sum_bytes} bytes, the total is {total.bytes}")
 
 
 def group_up(members: Sequence[tuple[Snapshot, Audit]], notes: Sequence[Note] = ()) -> Group:
@@ -92,16 +94,27 @@ def _shared_between(members: Sequence[tuple[Snapshot, Audit]]) -> Total:
 
 def _shared_once(snapshots: Sequence[Snapshot]) -> int:
     """Add up, over the parts of each file that are mapped, the most that any member has resident."""
-    most: dict[tuple[FileKey | str, int | None], int] = {}
-    for snapshot in snapshots:
-        own: dict[tuple[FileKey | str, int | None], int] = {}
+    parts: dict[FileKey | str, list[tuple[int, int, int, int]]] = {}
+    for member, snapshot in enumerate(snapshots):
         for mapping in snapshot.memory.mappings:
             counter = mapping.counters.get
             shared_bytes = (counter("Rss") or 0) - (counter("Anonymous") or 0)
             if shared_bytes > 0:
                 key = file_key(mapping) or f"{mapping.name} {mapping.device}:{mapping.inode}"
-                place = (key, mapping.offset)
-                own[place] = own.get(place, 0) + shared_bytes
-        for place, shared_bytes in own.items():
-            most[place] = max(most.get(place, 0), shared_bytes)
-    return sum(most.values())
+                start = mapping.offset or 0
+                parts.setdefault(key, []).append((start, start + mapping.size_bytes, member, shared_bytes))
+    return sum(_most_of_each(ranges) for ranges in parts.values())
+
+
+def _most_of_each(ranges: list[tuple[int, int, int, int]]) -> int:
+    """Join ranges of a file that overlap, however each member has cut them, and take the most that one has of each."""
+    total_bytes = 0
+    reached = -1
+    by_member: dict[int, int] = {}
+    for start, end, member, shared_bytes in sorted(ranges):
+        if start >= reached:
+            total_bytes += max(by_member.values(), default=0)
+            by_member = {}
+        by_member[member] = by_member.get(member, 0) + shared_bytes
+        reached = max(reached, end)
+    return total_bytes + max(by_member.values(), default=0)

@@ -131,11 +131,14 @@ def _touched(parts: Sequence[Part], held: Sequence[Held]) -> frozenset[LoadedObj
 
 
 def merged_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Add up the rows of several processes; those of the kernel under one name for all."""
+    """Add up the rows of several processes; those of the kernel under one name for all.
+
+    What each shares is left unknown: added up, pages that several of them have would count several times.
+    """
     accounts = _Accounts()
     for row in rows:
         is_stacks = row.kind is Kind.KERNEL and (row.name or "").startswith("[kernel stacks")
-        accounts.add(row._replace(name="[kernel stacks]") if is_stacks else row)
+        accounts.add(row._replace(name="[kernel stacks]" if is_stacks else row.name, shared_bytes=None))
     return accounts.rows()
 
 
@@ -232,10 +235,8 @@ def _mapping_rows(
 
 
 def _slice_rows(part: Part, found: Sequence[Slice], shared_bytes: int | None, evidence: Evidence) -> Iterable[Row]:
-    """Give the rows of a part that is split to the symbol; the pages it shares stand with what is not private."""
-    rest_bytes = shared_bytes
+    """Give the rows of a part that is split to the symbol; the pages that it shares are a row of their own."""
     for one in found:
-        is_rest = not one.private_bytes
         yield Row(
             part.owner,
             one.kind or part.kind,
@@ -244,7 +245,7 @@ def _slice_rows(part: Part, found: Sequence[Slice], shared_bytes: int | None, ev
             one.name,
             one.private_bytes,
             one.mapped_bytes,
-            rest_bytes if is_rest else 0,
+            0,
             one.pages,
             one.sole_pages,
             one.relocated_bytes,
@@ -252,10 +253,8 @@ def _slice_rows(part: Part, found: Sequence[Slice], shared_bytes: int | None, ev
             evidence,
             part.attribution,
         )
-        if is_rest:
-            rest_bytes = 0
-    if rest_bytes:
-        yield _row(part, None, "[not private]", 0, rest_bytes, 1, evidence)._replace(mapped_bytes=0)
+    if shared_bytes:
+        yield _row(part, None, "[shared pages]", 0, shared_bytes, 1, evidence)._replace(mapped_bytes=0)
 
 
 def _row(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dict
 from typing import NamedTuple
 
-from footprint.evidence import Evidence
+from footprint.evidence import Evidence, weakest
 from footprint.process import Counters, Mapping, PageRange, ranges_bytes
 
 __all__ = ("Held", "held_by_each", "held_bytes")
@@ -52,6 +52,13 @@ def held_by_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRang
         held = known[key][1]
         ranges = pages.get(mapping.start_addr) if pages else None
         found.append(held if ranges is None else _with_pages(held, mapping, ranges))
+    if any(held.uncertain_bytes for held in found):
+        # Who shares anonymous memory at all, shares some that no file is mixed with: then the rest is in doubt.
+        has_relatives = any(held.relatives_bytes for held in found)
+        doubt = Evidence.ESTIMATED if has_relatives else Evidence.DERIVED
+        found = [
+            held._replace(evidence=weakest((held.evidence, doubt))) if held.uncertain_bytes else held for held in found
+        ]
     return found
 
 

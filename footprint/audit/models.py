@@ -46,7 +46,8 @@ def project_process(
         terms = _thread_terms(totals, ledger, status, costs, mapping_count)
         return project(terms, Basis.PER_PROCESS, question)
     terms, moments = _fork_terms(totals, kernel, status, costs, mapping_count)
-    return project(terms, Basis.PER_PROCESS, question, moments)
+    is_measured = any(name == "now" for name, _, _ in moments)
+    return project(terms, Basis.PER_PROCESS if is_measured else Basis.REWRITTEN, question, moments)
 
 
 def _each(name: str, size_bytes: int, evidence: Evidence) -> Term:
@@ -73,10 +74,13 @@ def _exec_terms(totals: Totals, kernel: Sequence[KernelCost]) -> tuple[list[Term
         terms.append(_each("huge pages of the reserved pool", special.hugetlb_private_bytes, Evidence.MEASURED))
     if special.own_shared_bytes:
         terms.append(_each("shared memory of its own", special.own_shared_bytes, Evidence.ESTIMATED))
+    has_more = len(terms) > 1
     terms.extend(_each(cost.name.strip("[]"), cost.size_bytes, cost.evidence) for cost in kernel)
     if totals.shared_once.bytes is not None:
         once_bytes = max(0, totals.shared_once.bytes - special.own_shared_bytes)
         terms.append(_once("files and shared memory", once_bytes, totals.shared_once.evidence))
+    if has_more:
+        return terms, Basis.STARTED_COPY
     return terms, Basis.PER_PROCESS if kernel else Basis.PRIVATE
 
 
@@ -97,6 +101,9 @@ def _fork_terms(
         terms.append(_each("private memory of a worker", private_bytes, totals.private.evidence))
         terms.append(_once("memory shared with its relatives", relatives_bytes, totals.private.evidence))
         terms.extend(_each(cost.name.strip("[]"), cost.size_bytes, cost.evidence) for cost in kernel)
+        terms.append(
+            _once("the parent, taken to be like this worker", private_bytes + kernel_bytes, Evidence.ESTIMATED)
+        )
     else:
         # Nobody is forked yet: that a worker rewrites everything is the upper bound.
         terms.append(_each("everything rewritten", private_bytes, Evidence.ESTIMATED))

@@ -20,6 +20,10 @@ class Basis(StrEnum):
 
     PER_PROCESS = "per process"
     """Private memory, page tables, kernel stacks and kernel objects."""
+    STARTED_COPY = "started copy"
+    """The same, and what a copy that is started by itself does not share with this one's relatives or mappings."""
+    REWRITTEN = "everything rewritten"
+    """What a forked worker costs at most."""
     PRIVATE = "private"
     """Private memory only: the input does not tell what the kernel spends on the process."""
     MAPPED_WRITABLE = "mapped writable"

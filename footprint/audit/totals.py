@@ -1,12 +1,12 @@
 """The figures of a whole process, each with how it is known."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from footprint.audit.kernel import KernelCost
 from footprint.audit.measured import Held
 from footprint.evidence import Evidence, weakest
-from footprint.process import MemoryMap
+from footprint.process import Mapping, MemoryMap
 
 __all__ = ("OfWhich", "Total", "Totals", "total_up")
 
@@ -84,7 +84,12 @@ def total_up(memory: MemoryMap, held: Sequence[Held], kernel: Sequence[KernelCos
         sum(cost.size_bytes for cost in kernel) if kernel else None, weakest(cost.evidence for cost in kernel)
     )
     unknown = Total(None, Evidence.PREDICTED)
-    virtual = Evidence.VIRTUAL
+
+    def mapped(mappings: Iterable[Mapping]) -> Total:
+        return Total(sum(mapping.size_bytes for mapping in mappings) if is_told else None, Evidence.VIRTUAL)
+
+    # The sums of smaps_rollup say nothing of what is mapped.
+    is_told = memory.dialect != "smaps_rollup"
     relatives_bytes = sum(one.relatives_bytes for one in held) if private.bytes is not None else None
     return Totals(
         private=private,
@@ -92,9 +97,9 @@ def total_up(memory: MemoryMap, held: Sequence[Held], kernel: Sequence[KernelCos
         per_process=_both(private, spent),
         shared_once=_shared_once(held, private.evidence),
         shared_with_relatives=Total(relatives_bytes, private.evidence),
-        mapped_writable=Total(sum(m.size_bytes for m in memory.mappings if m.is_mapped_writable), virtual),
-        mapped_shared=Total(sum(m.size_bytes for m in memory.mappings if m.is_shared), virtual),
-        mapped=Total(sum(mapping.size_bytes for mapping in memory.mappings), virtual),
+        mapped_writable=mapped(m for m in memory.mappings if m.is_mapped_writable),
+        mapped_shared=mapped(m for m in memory.mappings if m.is_shared),
+        mapped=mapped(memory.mappings),
         floor=unknown,
         ceiling=unknown,
         of_which=_of_which(memory),

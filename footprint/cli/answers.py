@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from footprint.audit.group import Group
 from footprint.errors import Note, UsageError
 from footprint.report.document import Document
 
@@ -27,6 +28,10 @@ def about_one(targets: Sequence[str], *, count: int, pid: int | None, root: str 
     from footprint.report.views.audit import audit_report
     from footprint.verbs import processes
 
+    if targets and count == 1 and pid is None and (several := processes.captured(targets[0])):
+        from footprint.verbs import groups
+
+        return _about(groups.group_of(several, root=root))
     if not targets:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
     found = processes.audit(targets[0], count=count, pid=pid, root=root)
@@ -35,14 +40,14 @@ def about_one(targets: Sequence[str], *, count: int, pid: int | None, root: str 
     )
 
 
-def about_group(targets: Sequence[str], tree: int | None, name: str | None, *, count: int) -> Answer:
-    """Audit several processes as one.
+def about_group(
+    targets: Sequence[str], tree: int | None, name: str | None, *, count: int, pid: int | None, root: str | None
+) -> Answer:
+    """Audit several live processes as one.
 
     Raises:
         UsageError: Where one of them is no PID, or a number of groups is asked for.
     """
-    from footprint.report.json.group import group_json
-    from footprint.report.views.group import group_report
     from footprint.verbs import groups
 
     strange = [target for target in targets if not (target.isascii() and target.isdigit() and len(target) < 11)]
@@ -50,7 +55,15 @@ def about_group(targets: Sequence[str], tree: int | None, name: str | None, *, c
         raise UsageError(f"{strange[0]} is no PID: several targets are several live processes")
     if count != 1:
         raise UsageError("-n goes with one process: a group is what it is")
-    found = groups.audit_group([int(target) for target in targets], tree=tree, name=name)
+    if pid is not None or root is not None:
+        raise UsageError("--pid and --root go with a capture or a text, not with live processes")
+    return _about(groups.audit_group([int(target) for target in targets], tree=tree, name=name))
+
+
+def _about(group: Group) -> Answer:
+    from footprint.report.json.group import group_json
+    from footprint.report.views.group import group_report
+
     return Answer(
-        found.notes, lambda version: group_json(found, version), lambda **choices: group_report(found, **choices)
+        group.notes, lambda version: group_json(group, version), lambda **choices: group_report(group, **choices)
     )

@@ -9,6 +9,7 @@ from typer.main import get_command
 from footprint import __version__
 from footprint.cli.audit import audit
 from footprint.cli.capture import capture
+from footprint.cli.doctor import doctor
 from footprint.cli.maps import maps
 from footprint.cli.project import project
 from footprint.cli.run import run as run_verb
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for _verb in (audit, symbols, maps, project, capture):
+for _verb in (audit, symbols, maps, project, capture, doctor):
     app.command()(_verb)
 # What stands after the program is its own: its options are not looked at.
 app.command("run", context_settings={"allow_interspersed_args": False})(run_verb)

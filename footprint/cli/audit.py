@@ -42,7 +42,7 @@ def audit(
 
     is_json = json or format_ is options.Format.JSON
     if tree is not None or name is not None or len(targets or ()) > 1:
-        answer = about_group(targets or [], tree, name, count=count)
+        answer = about_group(targets or [], tree, name, count=count, pid=pid, root=root)
     else:
         answer = about_one(targets or [], count=count, pid=pid, root=root)
     if is_json:

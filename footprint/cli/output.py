@@ -14,6 +14,7 @@ from footprint.report.text import draw, plain
 __all__ = ("emit", "emit_document", "exit_code")
 
 EXIT_PARTIAL = 4
+_NARROWEST = 60
 
 
 def exit_code(notes: Sequence[Note], *, is_strict: bool) -> int:
@@ -27,10 +28,12 @@ def emit_document(document: Document, output: str, color: Color, *, is_quiet: bo
         document = tuple(block for block in document if isinstance(block, Verdict))
     is_terminal = output == "-" and sys.stdout is not None and sys.stdout.isatty()
     has_colour = _has_colour(color, os.environ, is_terminal=is_terminal)
-    if not is_quiet and (is_terminal or has_colour):
-        import shutil
+    import shutil
 
-        emit(draw(document, shutil.get_terminal_size().columns, has_colour=has_colour), output)
+    width = shutil.get_terminal_size().columns
+    # A table drawn into a very narrow terminal loses its last column: plain text is wrapped by the terminal instead.
+    if not is_quiet and (is_terminal or has_colour) and width >= _NARROWEST:
+        emit(draw(document, width, has_colour=has_colour), output)
     else:
         emit(plain(document).lstrip("\n"), output)
 

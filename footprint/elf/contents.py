@@ -230,7 +230,7 @@ def _variables(
         first = here[0]
         names: tuple[str, ...] = (first.name,)
         if len(here) > 1:
-            here.sort(key=lambda symbol: (_rank(symbol), len(symbol.name), symbol.name))
+            here.sort(key=lambda symbol: (_rank(symbol), len(symbol.name), symbol.name, symbol.binding))
             first = here[0]
             names = tuple(dict.fromkeys(symbol.name for symbol in here))
         variable = Variable(first.name, names[1:], offset, size_bytes, first.binding)

@@ -6,7 +6,7 @@ Source: proc_pid_stat(5).
 import os
 from collections.abc import Iterator
 
-from footprint.errors import AccessError
+from footprint.errors import AccessError, UsageError
 
 __all__ = ("descendants", "named")
 
@@ -35,7 +35,10 @@ def named(name: str) -> tuple[int, ...]:
 
     Raises:
         AccessError: Where there is none.
+        UsageError: For the empty name.
     """
+    if not name:
+        raise UsageError("a name is wanted: the empty one is that of no process")
     wanted = os.fsencode(name)
     found = tuple(pid for pid, _, task in _processes() if pid != os.getpid() and wanted in {task, _started_as(pid)})
     if not found:

@@ -4,7 +4,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from footprint.errors import AccessError, InputError, Note, UnsupportedError
@@ -104,7 +104,7 @@ def read_texts(text: bytes, source: str) -> tuple[Snapshot, ...]:
         InputError: Where it is none of these.
     """
     if looks_like_maps(text):
-        maps: tuple[MemoryMap, ...] = (parse_maps(text, source),)
+        maps: tuple[MemoryMap, ...] = (_told_apart(parse_maps(text, source), source),)
     else:
         from footprint.process.pmap import parse_pmap  # noqa: PLC0415 # the same
 
@@ -125,6 +125,20 @@ def read_texts(text: bytes, source: str) -> tuple[Snapshot, ...]:
             notes=memory.notes,
         )
         for memory in maps
+    )
+
+
+def _told_apart(memory: MemoryMap, source: str) -> MemoryMap:
+    """Tell the sums of smaps_rollup from a mapping: its header spans all of the address space, and maps none of it."""
+    if [mapping.name for mapping in memory.mappings] != ["[rollup]"]:
+        return memory
+    sums = memory.mappings[0]
+    note = Note("rollup-only", source, "these are the sums of a process: what is mapped, and by whom, they do not tell")
+    return replace(
+        memory,
+        dialect="smaps_rollup",
+        mappings=(sums._replace(end_addr=sums.start_addr),),
+        notes=(*memory.notes, note),
     )
 
 

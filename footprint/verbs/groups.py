@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from footprint.audit.group import Group, group_up
 from footprint.audit.projection import Question
 from footprint.errors import AccessError, FootprintError, Note, UsageError
-from footprint.process import read_process
+from footprint.process import Snapshot, read_process
 from footprint.process.family import descendants, named
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.processes import audit_of
 
-__all__ = ("audit_group",)
+__all__ = ("audit_group", "group_of")
 
 
 def audit_group(pids: Sequence[int] = (), *, tree: int | None = None, name: str | None = None) -> Group:
@@ -36,14 +36,26 @@ def audit_group(pids: Sequence[int] = (), *, tree: int | None = None, name: str 
     if not members:
         raise UsageError("name the processes: PIDs, --tree PID, or --name NAME")
     notes: list[Note] = []
+    causes: dict[str, str] = {}
     snapshots = []
     for pid in members:
         try:
             snapshots.append(read_process(pid))
         except FootprintError as error:
+            causes[str(pid)] = error.detail
             notes.append(Note("process-not-read", f"pid {pid}", f"{error.detail}; it is left out"))
+    if not snapshots:
+        raise AccessError(", ".join(causes), "; ".join(dict.fromkeys(causes.values())))
+    return group_of(snapshots, notes=notes)
+
+
+def group_of(snapshots: Sequence[Snapshot], *, root: str | None = None, notes: Sequence[Note] = ()) -> Group:
+    """Audit several processes that were read already, such as those of a capture."""
     files = ObjectFiles()
-    audited = [(snapshot, audit_of(snapshot, str(snapshot.pid), Question(), files=files)) for snapshot in snapshots]
-    if not audited:
-        raise AccessError(", ".join(str(pid) for pid in members), notes[0].detail)
-    return group_up(audited, notes)
+    return group_up(
+        [
+            (snapshot, audit_of(snapshot, str(snapshot.pid), Question(), root=root, files=files))
+            for snapshot in snapshots
+        ],
+        notes,
+    )

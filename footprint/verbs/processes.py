@@ -1,10 +1,13 @@
 """`footprint.audit`, `footprint.project` and `footprint.maps`: what a process holds, live or from a saved text."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
 from footprint.audit.audit import Audit, audit_snapshot, mapped_files
-from footprint.audit.layout import FileKey, OwnedMap, lay_out
+from footprint.audit.layout import FileKey, lay_out
+from footprint.audit.measured import held_by_each
+from footprint.audit.owned import OwnedMap
 from footprint.audit.projection import Model, Question
 from footprint.elf import (
     Buffer,
@@ -16,11 +19,13 @@ from footprint.elf import (
 from footprint.errors import InputError, Note, UsageError
 from footprint.files import open_input
 from footprint.process import Snapshot, looks_like_memory_text, open_mapped_file, read_process, read_texts
+from footprint.process.descriptors import NO_DESCRIPTORS, read_descriptors
 from footprint.process.snapshot import looks_like_capture
+from footprint.verbs.calibration import load_constants
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.saved_files import BY_PATH, check_root, open_saved_file, unverified_note
 
-__all__ = ("audit", "audit_of", "maps", "project")
+__all__ = ("audit", "audit_of", "captured", "maps", "project", "read_saved")
 
 # A report of a hundred files that are not there helps nobody: the first ones are named, the rest counted.
 _MOST_FILE_NOTES = 3
@@ -50,7 +55,7 @@ def audit(
         InputError: Where the text is none of these, or holds no mapping.
         UsageError: Where the question does not fit the target.
     """
-    return audit_of(_snapshot(target, pid), str(target), Question(count, memory_bytes, _model(model)), root=root)
+    return audit_of(_snapshot(target, pid), _shown(target), Question(count, memory_bytes, _model(model)), root=root)
 
 
 def audit_of(
@@ -68,7 +73,17 @@ def audit_of(
     images, file_notes = _images(snapshot, root)
     files = files or ObjectFiles()
     known = len(files.notes)
-    found = audit_snapshot(snapshot, images, files, target=target, question=question, notes=file_notes)
+    is_here = snapshot.is_live and snapshot.pid is not None
+    found = audit_snapshot(
+        snapshot,
+        images,
+        files,
+        target=target,
+        question=question,
+        constants=load_constants(snapshot.host.get("kernel", ""), snapshot.host.get("machine", "")),
+        descriptors=read_descriptors(snapshot.pid or 0) if is_here else NO_DESCRIPTORS,
+        notes=file_notes,
+    )
     return replace(found, notes=(*found.notes, *files.notes[known:])) if files.notes[known:] else found
 
 
@@ -103,7 +118,20 @@ def maps(target: int | str, *, pid: int | None = None, root: str | None = None) 
     snapshot = _snapshot(target, pid)
     images, notes = _images(snapshot, root)
     parts = lay_out(snapshot.memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
-    return OwnedMap(str(target), snapshot.memory, parts, snapshot.pid, snapshot.command, (*snapshot.notes, *notes))
+    return OwnedMap(
+        target=_shown(target),
+        memory=snapshot.memory,
+        held=tuple(held_by_each(snapshot.memory.mappings, snapshot.pages)),
+        parts=parts,
+        pid=snapshot.pid,
+        command=snapshot.command,
+        host=snapshot.host,
+        notes=(*snapshot.notes, *notes),
+    )
+
+
+def _shown(target: int | str) -> str:
+    return "standard input" if target == "-" else str(target)
 
 
 def _snapshot(target: int | str, pid: int | None) -> Snapshot:
@@ -112,15 +140,45 @@ def _snapshot(target: int | str, pid: int | None) -> Snapshot:
         digits = str(target) if isinstance(target, int) else target
         if len(digits) > 10 or not 0 < int(digits) < 1 << 31:
             raise UsageError(f"{digits[:20]} is no process ID")
-        number = int(digits)
-        return read_process(number)
+        if pid is not None:
+            raise UsageError("--pid chooses among the processes of a text or capture; this is one live process")
+        return read_process(int(digits))
+    return _choose(read_saved(target), _shown(target), pid)
+
+
+def read_saved(target: str) -> tuple[Snapshot, ...]:
+    """Read the processes of a capture or a saved text; those without mappings too.
+
+    Raises:
+        AccessError: Where the file cannot be opened.
+        InputError: Where it is neither.
+        UsageError: Where it is a program.
+    """
     data = open_input(target)
     if looks_like_capture(data):
         from footprint.process.capture import read_capture  # noqa: PLC0415 # zipfile and json, which nothing else needs
 
-        snapshots = read_capture(data, target)
-    else:
-        snapshots = read_texts(_text(data, target), target)
+        return read_capture(data, target)
+    return read_texts(_text(data, _shown(target)), _shown(target))
+
+
+def captured(target: str) -> tuple[Snapshot, ...]:
+    """Give the processes of a capture that holds several; nothing for any other target."""
+    # A pipe is not asked: what is read of it is gone.
+    if not os.path.isfile(target):
+        return ()
+    try:
+        with open(target, "rb") as file:
+            if not looks_like_capture(file.read(4)):
+                return ()
+    except OSError:
+        return ()
+    several = tuple(one for one in read_saved(target) if one.memory.mappings)
+    return several if len(several) > 1 else ()
+
+
+def _choose(snapshots: Sequence[Snapshot], target: str, pid: int | None) -> Snapshot:
+    """Take the one process that is meant."""
     filled = [one for one in snapshots if one.memory.mappings and pid in {None, one.pid}]
     if len(filled) == 1:
         return filled[0]

@@ -37,7 +37,12 @@ def symbols(*paths: str) -> FileSymbols:
         raise UsageError("name at least one ELF file")
     files: list[Contents] = []
     notes: list[Note] = []
+    seen: dict[tuple[int, int], str] = {}
     for path in paths:
+        first = seen.setdefault(_identity(path), path)
+        if first != path:
+            notes.append(Note("file-repeated", path, f"it is {first} by another name, counted once"))
+            continue
         try:
             _read_symbols(path, files, notes)
         except FootprintError as error:
@@ -49,8 +54,23 @@ def symbols(*paths: str) -> FileSymbols:
     return FileSymbols(tuple(files), tuple(notes))
 
 
+def _is_linker_script(head: bytes) -> bool:
+    return head.startswith(b"/*") and any(word in head for word in (b"GROUP", b"INPUT", b"OUTPUT_FORMAT"))
+
+
+def _identity(path: str) -> tuple[int, int]:
+    """Give what tells files apart; one that cannot be asked is itself."""
+    try:
+        facts = os.stat(path)
+    except (OSError, ValueError):
+        return (-1, hash(path))
+    return facts.st_dev, facts.st_ino
+
+
 def _read_symbols(path: str, files: list[Contents], notes: list[Note]) -> None:
     data = open_input(path)
+    if _is_linker_script(bytes(data[:4096])):
+        raise InputError(path, "a linker script, which names the files to read instead")
     if not starts_like_archive(data):
         files.append(read_contents(read_image(data, path)))
         return

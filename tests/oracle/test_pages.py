@@ -675,6 +675,13 @@ def test_a_range_goes_on_from_one_read_to_the_next(
     ]
 
 
+def test_where_one_read_ends_in_memory_and_the_next_begins_in_swap_are_two_ranges(
+    read_entries: Callable[..., list[PageRange]],
+) -> None:
+    found = read_entries(*[0] * 65_535, PRESENT | ONCE, SWAPPED, SWAPPED)
+    assert found == [at(65_535, 65_536), at(65_536, 65_538, is_swapped=True)]
+
+
 def test_a_page_map_that_ends_early_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     # As that of a process that has just ended.
     (tmp_path / "pagemap").write_bytes(bytes(8 * 16) + struct.pack("=2Q", PRESENT | ONCE, PRESENT | ONCE))

@@ -155,7 +155,10 @@ def test_each_variable_has_the_bytes_and_pages_that_asking_every_byte_gives(case
             owner = (one.section, one.symbol)
             before = ours.get(owner, (0, 0, 0, 0))
             figures = (one.private_bytes, one.relocated_bytes, one.pages, one.sole_pages)
-            ours[owner] = tuple(a + b for a, b in zip(before, figures, strict=True))  # type: ignore[assignment]
+            if one.private_bytes:
+                ours[owner] = tuple(a + b for a, b in zip(before, figures, strict=True))  # type: ignore[assignment]
+            else:
+                assert figures == (0, 0, 0, 0)
     theirs = {
         owner: (
             tally.private_bytes,
@@ -210,12 +213,30 @@ def test_no_figure_of_a_slice_is_larger_than_what_it_is_part_of(case: Case) -> N
 @given(cases())
 def test_slices_come_in_the_order_of_their_sections_and_the_rest_behind_them(case: Case) -> None:
     found, _ = found_by_us(case)
-    have_bytes = [one.private_bytes > 0 for one in found]
-    assert have_bytes == sorted(have_bytes, reverse=True)
-    order = [one.section for one in found if one.private_bytes and one.section]
+    are_rest = [one.name == "[not private]" for one in found]
+    assert are_rest == sorted(are_rest)
+    order = [one.section for one in found if one.name != "[not private]" and one.section]
     assert order == sorted(order)
-    rest = [(one.section, one.kind) for one in found if not one.private_bytes]
+    rest = [(one.section, one.kind) for one in found if one.name == "[not private]"]
     assert len(rest) == len(set(rest))
+    assert not any(one.private_bytes for one in found if one.name == "[not private]")
+
+
+@settings(deadline=None)
+@given(cases())
+def test_what_is_not_private_has_a_line_of_its_own_only_where_the_part_cuts_a_variable(case: Case) -> None:
+    # The rest of it is in another part, and may be private there: together they are as large as it is.
+    found, contents = found_by_us(case)
+    cut = {
+        (one.section.name, piece.owner.name)
+        for one in contents.sections
+        for piece in one.ranges.pieces
+        if isinstance(piece.owner, Variable)
+        for border in (case.start, case.end)
+        if piece.start < border - one.section.vaddr < piece.end
+    }
+    shown = {(one.section, one.name) for one in found if not one.private_bytes and one.name != "[not private]"}
+    assert shown <= cut
 
 
 @settings(deadline=None)

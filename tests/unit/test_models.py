@@ -189,6 +189,15 @@ def test_shared_memory_of_its_own_each_copy_makes_anew_so_it_is_not_paid_once() 
     assert projected(with_special(own_shared_bytes=3 * MIB)).total_bytes == projected().total_bytes
 
 
+def test_a_copy_that_pays_for_more_than_this_process_holds_alone_says_so() -> None:
+    for totals in (
+        replace(TOTALS, shared_with_relatives=Total(4 * MIB, MEASURED)),
+        with_special(hugetlb_private_bytes=4 * MIB),
+        with_special(own_shared_bytes=3 * MIB),
+    ):
+        assert projected(totals).basis is Basis.STARTED_COPY
+
+
 def test_swapped_freed_locked_and_transparent_huge_memory_is_part_of_private_and_no_term_of_its_own() -> None:
     special = with_special(swapped_bytes=MIB, lazy_free_bytes=MIB, locked_bytes=MIB, huge_page_bytes=2 * MIB)
     assert projected(special) == projected()
@@ -235,7 +244,7 @@ def test_the_workers_of_a_parent_that_has_none_yet_are_bounded_by_rewriting_all_
         Point("just forked", 100 * KIB, once_bytes + 50 * 100 * KIB, ESTIMATED),
         Point("everything rewritten", rewritten_bytes, once_bytes + 50 * rewritten_bytes, ESTIMATED),
     )
-    assert (projection.model, projection.evidence) == (Model.FORK, ESTIMATED)
+    assert (projection.model, projection.basis, projection.evidence) == (Model.FORK, Basis.REWRITTEN, ESTIMATED)
 
 
 def test_a_worker_pays_what_it_has_rewritten_and_all_pay_once_what_they_share() -> None:
@@ -248,15 +257,21 @@ def test_a_worker_pays_what_it_has_rewritten_and_all_pay_once_what_they_share() 
         "kernel stacks": 16 * KIB,
         "kernel objects": 24 * KIB,
     }
-    assert once(projection) == {"memory shared with its relatives": 90 * MIB, "files and shared memory": 20 * MIB}
-    assert projection.total_bytes == 110 * MIB + 4 * (10 * MIB + 100 * KIB)
+    assert once(projection) == {
+        "memory shared with its relatives": 90 * MIB,
+        "the parent, taken to be like this worker": 10 * MIB + 100 * KIB,
+        "files and shared memory": 20 * MIB,
+    }
+    once_bytes = 120 * MIB + 100 * KIB
+    assert projection.total_bytes == once_bytes + 4 * (10 * MIB + 100 * KIB)
+    assert projection.basis is Basis.PER_PROCESS
     assert [(point.name, point.each_bytes) for point in projection.points] == [
         ("just forked", 100 * KIB),
         ("now", 10 * MIB + 100 * KIB),
         ("everything rewritten", 100 * MIB + 100 * KIB),
     ]
     assert [point.total_bytes for point in projection.points] == [
-        110 * MIB + 4 * point.each_bytes for point in projection.points
+        once_bytes + 4 * point.each_bytes for point in projection.points
     ]
 
 

@@ -271,17 +271,18 @@ def test_the_template_of_thread_locals_is_memory_of_the_object_and_what_is_beyon
     file = program(
         Section(".tdata", flags=TLS, data=b"t" * 16, addr=0x3000),
         Section(".tbss", SHT_NOBITS, TLS, size=0x400, addr=0x3010),
-        Section(".data", flags=RW, data=b"d" * 0xFF0, addr=0x3010),
+        Section(".data", flags=RW, data=b"d" * 0xFE0, addr=0x3020, align=32),
         symbols=[
             Sym("per_thread", At(".tdata"), 16, STT_TLS),
             Sym("zero_per_thread", At(".tbss"), 0x400, STT_TLS),
-            Sym("words", At(".data"), 0xFF0),
+            Sym("words", At(".data"), 0xFE0),
         ],
     )
     found = cut(file, 0x3000, 0x4000, pages(3))
     assert [(one.section, one.name, one.kind, one.private_bytes) for one in found] == [
         (".tdata", "per_thread", Kind.TLS, 16),
-        (".data", "words", Kind.DATA, 0xFF0),
+        (".tdata", "[padding between sections]", Kind.TLS, 16),
+        (".data", "words", Kind.DATA, 0xFE0),
     ]
 
 
@@ -326,6 +327,20 @@ def test_a_part_shows_what_of_a_variable_lies_in_it(
     found = cut(ONE_BUFFER, start, end, private)
     assert lines(found) == expected
     assert named(found, "buffer").mapped_bytes == min(end, 0x110000) - start
+
+
+@pytest.mark.parametrize(("start", "end"), [(0x10000, 0x20000), (0x80000, 0x90000), (0x100000, 0x110000)])
+def test_a_variable_that_goes_on_in_another_part_is_told_here_though_nothing_of_it_is_private(
+    start: int, end: int
+) -> None:
+    """Both parts together show it as large as it is, wherever its private pages lie."""
+    assert cut(ONE_BUFFER, start, end, []) == [
+        Slice(".bss", "buffer", "buffer", Kind.BSS, end - start, 0, 0, 0, 0),
+    ]
+
+
+def test_a_variable_that_ends_where_the_part_ends_goes_on_nowhere() -> None:
+    assert [one.name for one in cut(ONE_BUFFER, 0x10000, 0x110000, [])] == ["[not private]"]
 
 
 def test_pages_in_memory_and_pages_in_swap_are_private_alike() -> None:

@@ -1,7 +1,6 @@
 """`maps --json`."""
 
-from footprint.audit.layout import OwnedMap
-from footprint.audit.measured import held_by_each
+from footprint.audit.owned import OwnedMap
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows, write
 
@@ -11,7 +10,7 @@ __all__ = ("maps_json",)
 def maps_json(owned: OwnedMap, version: str) -> str:
     """Write every mapping with its owners and all counters that the text has."""
     rows: list[Json] = []
-    each = iter(held_by_each(owned.memory.mappings))
+    each = iter(owned.held)
     previous = None
     for part in owned.parts:
         mapping = part.mapping
@@ -52,4 +51,4 @@ def maps_json(owned: OwnedMap, version: str) -> str:
         "source": owned.memory.dialect,
     }
     tables = {"footer": owned.memory.footer, "mappings": rows, "notes": note_rows(owned.notes)}
-    return write(envelope(version, {}, target) | tables)
+    return write(envelope(version, owned.host, target) | tables)

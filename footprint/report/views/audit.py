@@ -9,17 +9,18 @@ from footprint.audit.layout import Kind
 from footprint.audit.ledger import Row
 from footprint.audit.projection import Basis, Model, Projection
 from footprint.audit.totals import OfWhich, Total
-from footprint.elf import shown_name
 from footprint.evidence import Evidence, weakest
 from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
-from footprint.report.views.names import short_names
+from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
-from footprint.units import format_bytes
+from footprint.units import counted, format_bytes
 
 __all__ = ("GROUPINGS", "audit_report", "ledger_table", "projection_report")
 
 _BASIS_TEXT: Final = {
     Basis.PER_PROCESS: "",
+    Basis.STARTED_COPY: ", with what it shares now",
+    Basis.REWRITTEN: " at most, if everything is rewritten",
     Basis.PRIVATE: " of private memory, kernel memory not counted",
     Basis.MAPPED_WRITABLE: " of mapped writable memory, an upper bound",
 }
@@ -41,8 +42,7 @@ def _by_section(row: Row) -> _Key:
 
 
 def _by_symbol(row: Row) -> _Key:
-    name = shown_name(row.symbol) if row.symbol else row.name or f"[{row.kind.value}]"
-    return row.owner, row.section or "", name
+    return row.owner, row.section or "", row.symbol or row.name or f"[{row.kind.value}]"
 
 
 GROUPINGS: Final[dict[str, Callable[[Row], _Key]]] = {
@@ -55,16 +55,16 @@ GROUPINGS: Final[dict[str, Callable[[Row], _Key]]] = {
 
 def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
     """Say where the memory of a process goes; `top` rows a table, 0 for all."""
-    short = {} if has_whole_names else short_names(row.owner for row in audit.ledger)
+    names = Names((row.owner for row in audit.ledger), is_whole=has_whole_names)
     return (
         Heading(_title("audit", audit)),
         Paragraph(_origin(audit)),
         Heading(_cost_heading(audit)),
         _totals(audit),
-        *_cost_at_count(audit.projection, has_terms=False),
+        *_cost_at_count(audit.projection, has_terms=audit.projection.basis is Basis.STARTED_COPY),
         Heading(_ledger_heading(audit, by)),
-        ledger_table(audit.ledger, by, top, short, is_virtual=audit.totals.private.bytes is None),
-        *_symbols(audit, by, top, short),
+        ledger_table(audit.ledger, by, top, names, is_virtual=audit.totals.private.bytes is None),
+        *_symbols(audit, by, top, names),
         *_causes(audit),
         *note_blocks(audit.notes, audit.target),
         Verdict(_verdict(audit)),
@@ -95,7 +95,7 @@ def _origin(audit: Audit) -> str:
         f"Read from its {audit.source} now" if audit.is_live else f"Read from {audit.target}, a text of {audit.source}"
     )
     kernel = f", Linux {audit.host['kernel']} {audit.host['machine']}" if audit.host else ""
-    return f"{origin}{kernel}: {audit.mapping_count} mappings."
+    return f"{origin}{kernel}: {counted(audit.mapping_count, 'mapping')}."
 
 
 def _cost_heading(audit: Audit) -> str:
@@ -150,6 +150,15 @@ def _of_which(special: OfWhich) -> Iterable[tuple[str, str, str]]:
 _NOUNS: Final = {Model.EXEC: "processes", Model.FORK: "workers", Model.THREADS: "threads"}
 
 
+def _subject(projection: Projection) -> str:
+    """Name the N: `10,000 processes`, `One worker`."""
+    if projection.count != 1:
+        return f"{projection.count:,} {_NOUNS[projection.model]}"
+    if projection.basis is Basis.STARTED_COPY:
+        return "One more started copy"
+    return {Model.EXEC: "One process", Model.FORK: "One worker", Model.THREADS: "One more thread"}[projection.model]
+
+
 def _cost_at_count(projection: Projection, *, has_terms: bool) -> list[Block]:
     """Say what N cost, or how many fit; with every term where that is the question."""
     once = f" + {format_bytes(projection.shared_once_bytes)} once" if projection.shared_once_bytes else ""
@@ -162,7 +171,7 @@ def _cost_at_count(projection: Projection, *, has_terms: bool) -> list[Block]:
         fits = (noun, f"{projection.count:,}", f"{projection.evidence.value}{basis}")
         blocks.append(Facts((fits, ("their cost", format_bytes(projection.total_bytes), sum_text))))
     elif projection.count > 1 or has_terms:
-        blocks.append(Heading(f"{projection.count:,} {noun} cost"))
+        blocks.append(Heading(f"{_subject(projection)} {'costs' if projection.count == 1 else 'cost'}"))
         remark = f"{projection.evidence.value}: {sum_text}{basis}"
         blocks.append(Facts((("in all", format_bytes(projection.total_bytes), remark),)))
     if has_terms:
@@ -202,8 +211,7 @@ def _verdict(audit: Audit) -> str:
         fit = f"{projection.count:,} {noun} fit into {format_bytes(projection.memory_bytes)}"
         return f"{fit}, at {one} each{basis} ({projection.evidence.value})."
     if projection.count == 1:
-        subject = {"processes": "One process", "workers": "One worker", "threads": "One more thread"}[noun]
-        return f"{subject} costs {one}{basis} ({projection.evidence.value})."
+        return f"{_subject(projection)} costs {one}{basis} ({projection.evidence.value})."
     total = format_bytes(projection.total_bytes)
     return f"{projection.count:,} {noun} cost {total}, {one} each{basis} ({projection.evidence.value})."
 
@@ -225,7 +233,9 @@ def _ledger_heading(audit: Audit, by: str) -> str:
     return f"Where the {what} is, by {by}"
 
 
-def ledger_table(rows: Iterable[Row], by: str, top: int, short: dict[str, str], *, is_virtual: bool) -> Table:
+def ledger_table(
+    rows: Iterable[Row], by: str, top: int, names: Names, *, is_virtual: bool, has_shared: bool = True
+) -> Table:
     """Group a ledger; where only virtual sizes are known, by what is writable."""
     group_of = GROUPINGS[by]
     groups: dict[_Key, _Group] = {}
@@ -248,14 +258,15 @@ def ledger_table(rows: Iterable[Row], by: str, top: int, short: dict[str, str], 
     def cells(group: _Group, label: str) -> tuple[str, ...]:
         share = f"{own(group) / whole_bytes:.1%}" if whole_bytes else ""
         shown = tuple(format_bytes(size) if size else "-" for size in _columns(group, is_virtual=is_virtual))
-        return (shown[0], share, *shown[1:], label)
+        return (shown[0], share, *(shown[1:] if has_shared else shown[1:2]), label)
 
     ordered = sorted(groups.items(), key=lambda item: (-own(item[1]), -item[1].mapped_bytes, item[0]))
     shown_groups = ordered[:top] if top else ordered
     shown_rows = tuple(
-        cells(group, _label(key, short) + (" *" if group.is_assumed else "")) for key, group in shown_groups
+        cells(group, _label(key, names) + (" *" if group.is_assumed else "")) for key, group in shown_groups
     )
     columns = ("writable", "share", "mapped") if is_virtual else ("private", "share", "mapped", "shared")
+    columns = columns if has_shared else columns[:3]
     footer = []
     if rest := ordered[len(shown_groups) :]:
         footer.append(cells(_add_up(group for _, group in rest), f"[{len(rest)} more: --top 0 shows all]"))
@@ -280,18 +291,23 @@ def _add_up(groups: Iterable[_Group]) -> _Group:
     return total
 
 
-def _label(key: _Key, short: dict[str, str]) -> str:
+def _label(key: _Key, names: Names) -> str:
     owner, *rest = key
-    return "  ".join(part for part in (short.get(owner, owner), *rest) if part)
+    return "  ".join(dict.fromkeys(part for part in (names.owner(owner), *map(names.symbol, rest)) if part))
 
 
-def _symbols(audit: Audit, by: str, top: int, short: dict[str, str]) -> list[Block]:
+def _symbols(audit: Audit, by: str, top: int, names: Names) -> list[Block]:
     """List the variables that cost most: by what they keep private alone, or by their own bytes where that is more."""
     named = [row for row in audit.ledger if row.symbol is not None and row.bytes]
     if not named or by == "symbol":
         return []
     page_bytes = audit.page_bytes
-    named.sort(key=lambda row: (-max(row.sole_pages * page_bytes, row.bytes or 0), row.owner, row.symbol or ""))
+
+    def cost(row: Row) -> int:
+        # A page that relocations write is private with or without the variable.
+        return max(0 if row.relocated_bytes else row.sole_pages * page_bytes, row.bytes or 0)
+
+    named.sort(key=lambda row: (-cost(row), row.owner, row.symbol or ""))
     shown = named[:top] if top else named
     rows = tuple(
         (
@@ -300,7 +316,7 @@ def _symbols(audit: Audit, by: str, top: int, short: dict[str, str]) -> list[Blo
             format_bytes(row.sole_pages * page_bytes) if row.sole_pages else "-",
             format_bytes(row.mapped_bytes),
             row.section or "",
-            f"{shown_name(row.symbol or '')}  ({short.get(row.owner, row.owner)})",
+            f"{names.symbol(row.symbol or '')}  ({names.owner(row.owner)})",
         )
         for row in shown
     )
@@ -314,16 +330,24 @@ def _symbols(audit: Audit, by: str, top: int, short: dict[str, str]) -> list[Blo
     return [Heading(heading), Table(columns, rows, frozenset({4}), footer)]
 
 
+def _is_loader(owner: str) -> bool:
+    name = owner.rsplit("/", 1)[-1]
+    return name.startswith(("ld-linux", "ld-musl", "ld.so", "ld64.so", "ld-2."))
+
+
 def _causes(audit: Audit) -> list[Block]:
     """Say why the private pages of files were written, where the files tell."""
     rows = [row for row in audit.ledger if row.relocated_bytes is not None and row.bytes]
     if not rows:
         return []
+    loader_bytes = sum((row.bytes or 0) - (row.relocated_bytes or 0) for row in rows if _is_loader(row.owner))
     relocated_bytes = sum(row.relocated_bytes or 0 for row in rows)
+    rows = [row for row in rows if not _is_loader(row.owner)]
     sealed_bytes = sum((row.bytes or 0) - (row.relocated_bytes or 0) for row in rows if not row.is_writable)
     written_bytes = sum((row.bytes or 0) - (row.relocated_bytes or 0) for row in rows if row.is_writable)
     facts = (
         ("pages with relocations", format_bytes(relocated_bytes), "written by the loader at start"),
+        ("pages of the loader itself", format_bytes(loader_bytes), "written by the loader"),
         ("other sealed pages", format_bytes(sealed_bytes), "written before they were made read-only (RELRO)"),
         ("other writable pages", format_bytes(written_bytes), "written by the program"),
     )

@@ -5,24 +5,24 @@ from footprint.audit.layout import Kind
 from footprint.audit.totals import Total
 from footprint.report.document import Document, Facts, Heading, Table, Verdict
 from footprint.report.views.audit import ledger_table
-from footprint.report.views.names import short_names
+from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
-from footprint.units import format_bytes
+from footprint.units import counted, format_bytes
 
 __all__ = ("group_report",)
 
 
 def group_report(group: Group, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
     """Say where the memory of several processes goes, with what they share counted once."""
-    short = {} if has_whole_names else short_names(row.owner for row in group.ledger)
+    names = Names((row.owner for row in group.ledger), is_whole=has_whole_names)
     return (
-        Heading(f"footprint audit: {len(group.audits)} processes"),
+        Heading(f"footprint audit: {counted(len(group.audits), 'process')}"),
         Heading("Together they cost"),
         _totals(group),
         Heading("Each for itself"),
         _members(group),
         Heading(f"Where the private memory of all is, by {by}"),
-        ledger_table(group.ledger, by, top, short, is_virtual=group.private.bytes is None),
+        ledger_table(group.ledger, by, top, names, is_virtual=group.private.bytes is None, has_shared=False),
         *note_blocks(group.notes),
         Verdict(_verdict(group)),
     )
@@ -66,9 +66,9 @@ def _size(size_bytes: int | None) -> str:
 
 
 def _verdict(group: Group) -> str:
-    count = len(group.audits)
+    many = counted(len(group.audits), "process")
     if group.per_group.bytes is None:
-        return f"{count} processes; what they cost together is not known from this input."
+        return f"{many}; what they cost together is not known from this input."
     once = f" and {format_bytes(group.shared_once.bytes)} of files" if group.shared_once.bytes else ""
     together = f"{format_bytes(group.per_group.bytes)} together{once}"
-    return f"{count} processes cost {together} ({group.per_group.evidence.value})."
+    return f"{many} cost {together} ({group.per_group.evidence.value})."

@@ -1,11 +1,10 @@
 """The report of `footprint maps`."""
 
-from footprint.audit.layout import OwnedMap
-from footprint.audit.measured import held_by_each
+from footprint.audit.owned import OwnedMap
 from footprint.report.document import Document, Heading, Table, Verdict
-from footprint.report.views.names import short_names
+from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
-from footprint.units import format_bytes
+from footprint.units import counted, format_bytes
 
 __all__ = ("maps_report",)
 
@@ -13,14 +12,13 @@ __all__ = ("maps_report",)
 def maps_report(owned: OwnedMap, *, has_whole_names: bool = False) -> Document:
     """Say of each mapping whose it is, and what it holds."""
     mappings = owned.memory.mappings
-    short = {} if has_whole_names else short_names(part.owner for part in owned.parts)
+    names = Names((part.owner for part in owned.parts), is_whole=has_whole_names)
     has_counters = any(mapping.counters.keys for mapping in mappings)
     is_assumed = any(part.attribution.is_assumed for part in owned.parts)
     heading = "owner (* assumed from its place)" if is_assumed else "owner"
     columns = ("address", "KiB", *(("resident", "private") if has_counters else ()), "perm", "kind", heading)
     rows = []
-    held = held_by_each(mappings)
-    each = iter(held)
+    each = iter(owned.held)
     previous = None
     for part in owned.parts:
         mapping = part.mapping
@@ -30,20 +28,25 @@ def maps_report(owned: OwnedMap, *, has_whole_names: bool = False) -> Document:
             here = next(each)
             counters = (_kib(mapping.counters.get("Rss")), _kib(here.private_bytes)) if has_counters else ()
             previous = mapping
-        label = short.get(part.owner, part.owner) + (" *" if part.attribution.is_assumed else "")
+        label = names.owner(part.owner) + (" *" if part.attribution.is_assumed else "")
         size = str(part.size_bytes // 1024)
         rows.append((f"{part.start_addr:x}", size, *counters, mapping.permissions, part.kind.value, label))
     mapped_bytes = sum(mapping.size_bytes for mapping in mappings)
     sums: tuple[str, ...] = ()
     if has_counters:
-        sums = (_kib(owned.memory.sum("Rss")), _kib(sum(one.private_bytes or 0 for one in held)))
+        sums = (_kib(owned.memory.sum("Rss")), _kib(sum(one.private_bytes or 0 for one in owned.held)))
     footer = (("", str(mapped_bytes // 1024), *sums, "", "", "[total]"),)
     table = Table(columns, tuple(rows), frozenset({len(columns) - 3, len(columns) - 2}), footer)
     writable_bytes = sum(mapping.size_bytes for mapping in mappings if mapping.is_mapped_writable)
     amounts = f"{format_bytes(mapped_bytes)} mapped, {format_bytes(writable_bytes)} of it writable and private"
     pid = f"process {owned.pid}" if owned.pid is not None else owned.target
     title = Heading(f"footprint maps: {pid}{'  ' + owned.command if owned.command else ''}")
-    return (title, table, *note_blocks(owned.notes, owned.target), Verdict(f"{len(mappings):,} mappings, {amounts}."))
+    return (
+        title,
+        table,
+        *note_blocks(owned.notes, owned.target),
+        Verdict(f"{counted(len(mappings), 'mapping')}, {amounts}."),
+    )
 
 
 def _kib(size_bytes: int | None) -> str:

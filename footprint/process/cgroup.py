@@ -1,0 +1,286 @@
+"""A memory cgroup of our own: the kernel's account of what some processes really cost, its own memory included.
+
+Source: Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst of Linux 6.18.
+"""
+
+import contextlib
+import errno
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+from footprint.errors import AccessError
+
+__all__ = (
+    "CURE",
+    "GroupUsage",
+    "Launcher",
+    "MemoryController",
+    "MemoryGroup",
+    "find_memory_controller",
+    "make_group",
+    "read_memory_controller",
+)
+
+CURE: Final = "be root, or run it by `systemd-run --user --scope`"
+"""What to do where no group can be made."""
+
+_PATIENCE_SECONDS: Final = 10.0
+# The kernel adds up memory.stat every two seconds, or sooner where much has changed.
+_STILL_SECONDS: Final = 2.2
+_POLL_SECONDS: Final = 0.1
+_OCTAL: Final = re.compile(r"\\([0-7]{3})")
+_SERIAL: Final = itertools.count()
+_FILES: Final = {1: "memory.usage_in_bytes", 2: "memory.current"}
+# What `kernel` of memory.stat is made of, for Linux before 5.18, which does not add it up.
+_KERNEL_PARTS: Final = ("kernel_stack", "pagetables", "percpu", "vmalloc", "slab")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryController:
+    """The memory controller as this process sees it.
+
+    Attributes:
+        version: 1 or 2.
+        mount: The folder it is mounted on.
+        own: The folder of the group that this process is in.
+    """
+
+    version: int
+    mount: str
+    own: str
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Give the groups in which a group may be made, the best first: one without limits disturbs no figure."""
+        beside = self.mount if self.own == self.mount else os.path.dirname(self.own)
+        return tuple(dict.fromkeys((self.mount, beside, self.own)))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupUsage:
+    """What a group is charged with at one moment.
+
+    Attributes:
+        total_bytes: The kernel's own figure. It contains up to 63 pages a CPU that are charged ahead of use.
+        anonymous_bytes: Anonymous pages.
+        file_bytes: Page cache and shared memory that processes of the group were the first to touch.
+        kernel_bytes: Page tables, kernel stacks, kernel objects.
+    """
+
+    total_bytes: int
+    anonymous_bytes: int
+    file_bytes: int
+    kernel_bytes: int
+
+    @property
+    def used_bytes(self) -> int:
+        """Give the total without what was charged ahead of use."""
+        return self.anonymous_bytes + self.file_bytes + self.kernel_bytes
+
+
+def find_memory_controller(mounts: str, membership: str) -> MemoryController | None:
+    """Find the memory controller in the texts of `/proc/self/mountinfo` and `/proc/self/cgroup`; None without one."""
+    own_paths = {}
+    for line in membership.splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        own_paths.update(dict.fromkeys(controllers.split(","), path))
+    found = None
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        fields, (kind, _, options) = before.split(), [*after.split(), "", "", ""][:3]
+        if len(fields) < 5 or kind not in {"cgroup", "cgroup2"}:
+            continue
+        root, mount = (_OCTAL.sub(lambda code: chr(int(code.group(1), 8)), field) for field in fields[3:5])
+        if kind == "cgroup" and "memory" in options.split(","):
+            return MemoryController(1, mount, _own_folder(mount, root, own_paths.get("memory")))
+        if kind == "cgroup2":
+            found = MemoryController(2, mount, _own_folder(mount, root, own_paths.get("")))
+    return found
+
+
+def _own_folder(mount: str, root: str, path: str | None) -> str:
+    """Give the folder of a group; the mount itself where the group lies outside of what is mounted."""
+    relative = os.path.relpath(path or root, root)
+    return mount if relative == "." or relative.startswith("..") else os.path.join(mount, relative)
+
+
+class MemoryGroup:
+    """A group without limits; a context manager that ends the processes left in it and takes it away."""
+
+    def __init__(self, path: str, version: int) -> None:
+        self.path = path
+        self.version = version
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def enter(self, pid: int) -> None:
+        """Move a process into the group. What it was charged with before stays where it was.
+
+        Raises:
+            AccessError: Where the kernel refuses.
+        """
+        try:
+            with open(os.path.join(self.path, "cgroup.procs"), "w", encoding="ascii") as file:
+                file.write(str(pid))
+        except OSError as error:
+            raise AccessError(self.path, f"process {pid} cannot be moved into it: {error.strerror}") from error
+
+    def pids(self) -> list[int]:
+        """Give the processes in the group."""
+        # Those of another namespace have the number 0 here, which as the target of a signal means something else.
+        return [int(word) for word in self._read("cgroup.procs").split() if word != "0"]
+
+    def usage(self) -> GroupUsage:
+        """Read what the group is charged with."""
+        total_bytes = int(self._read(_FILES[self.version]))
+        rows = dict(line.split(" ", 1) for line in self._read("memory.stat").splitlines())
+        stat = {key: int(value) for key, value in rows.items()}
+        if self.version == 1:
+            kernel_bytes = int(self._read("memory.kmem.usage_in_bytes"))
+            return GroupUsage(total_bytes, stat["total_rss"], stat["total_cache"], kernel_bytes)
+        kernel_bytes = stat.get("kernel", sum(stat.get(part, 0) for part in _KERNEL_PARTS))
+        return GroupUsage(total_bytes, stat["anon"], stat["file"], kernel_bytes)
+
+    def settled(
+        self, patience_seconds: float, *, tolerance: float = 0.0, still_seconds: float = _STILL_SECONDS
+    ) -> GroupUsage:
+        """Wait until what is used stays the same for a while, but for a share of it, or until patience ends."""
+        end = time.monotonic() + patience_seconds
+        then, since = self.usage(), time.monotonic()
+        while True:
+            time.sleep(_POLL_SECONDS)
+            now, at = self.usage(), time.monotonic()
+            if abs(now.used_bytes - then.used_bytes) > tolerance * then.used_bytes:
+                then, since = now, at
+            elif at - since >= still_seconds or at > end:
+                return now
+
+    def remove(self) -> None:
+        """End the processes in the group and take it away; what is left after some seconds stays."""
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            with contextlib.suppress(OSError):
+                for pid in self.pids():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+            try:
+                os.rmdir(self.path)
+            except FileNotFoundError:
+                return
+            except OSError:
+                if time.monotonic() > end:
+                    return
+                time.sleep(0.02)
+            else:
+                return
+
+    def _read(self, name: str) -> str:
+        with open(os.path.join(self.path, name), encoding="ascii") as file:
+            return file.read()
+
+
+# Whoever forks pays for the child's stack and tables, so the one that forks must be in the group itself.
+_LAUNCHER: Final = """
+import json, os, signal, sys
+null = os.open(os.devnull, os.O_RDWR)
+actions = [(os.POSIX_SPAWN_DUP2, null, number) for number in range(3)]
+started = []
+for line in sys.stdin:
+    count, *command = json.loads(line)
+    pids = [os.posix_spawnp(command[0], command, os.environ, file_actions=actions) for _ in range(count)]
+    started += pids
+    print(json.dumps(pids), flush=True)
+for pid in started:
+    os.kill(pid, signal.SIGKILL)
+"""
+
+
+class Launcher:
+    """A small process inside a group that starts others there; a context manager that ends them all."""
+
+    def __init__(self, group: MemoryGroup) -> None:
+        self._process = subprocess.Popen(  # noqa: S603 # our own interpreter and text
+            [sys.executable, "-ISc", _LAUNCHER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            group.enter(self._process.pid)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            self._process.communicate()
+
+    def start(self, command: Sequence[str], count: int = 1) -> list[int]:
+        """Start copies of a program, without input and output, and give their numbers.
+
+        Raises:
+            AccessError: Where it cannot be started.
+        """
+        pipe, answers = self._process.stdin, self._process.stdout
+        try:
+            if pipe is not None:
+                pipe.write(json.dumps([count, *command]) + "\n")
+                pipe.flush()
+            return [int(pid) for pid in json.loads(answers.readline() if answers is not None else "")]
+        except (OSError, ValueError) as error:
+            raise AccessError(command[0], "it cannot be started in a memory cgroup") from error
+
+
+def make_group() -> MemoryGroup:
+    """Make a memory group beside or below our own.
+
+    Raises:
+        AccessError: Where there is no memory controller, or no right to make a group.
+    """
+    controller = read_memory_controller()
+    if controller is None:
+        raise AccessError("memory cgroup", "no memory controller is mounted (cgroup v1 or v2)")
+    cause = "the memory controller is handed down to none of the groups that we could use"
+    for parent in controller.parents:
+        path = os.path.join(parent, f"footprint-{os.getpid()}-{next(_SERIAL)}")
+        try:
+            os.mkdir(path)
+        except OSError as error:
+            cause = f"no group can be made in {parent}: {error.strerror}"
+            if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.EAGAIN}:
+                raise AccessError("memory cgroup", cause) from error
+            continue
+        if os.path.exists(os.path.join(path, _FILES[controller.version])):
+            return MemoryGroup(path, controller.version)
+        os.rmdir(path)
+    raise AccessError("memory cgroup", f"{cause}; {CURE}")
+
+
+def read_memory_controller() -> MemoryController | None:
+    """Find the memory controller of this host."""
+    return find_memory_controller(_text("/proc/self/mountinfo"), _text("/proc/self/cgroup"))
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return ""
