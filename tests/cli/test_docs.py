@@ -57,7 +57,8 @@ def test_every_command_that_the_documentation_shows_runs(
     line = command.replace("$PID", str(sleeping_pid)).replace(
         "footprint ", f"{shlex.quote(sys.executable)} -m footprint "
     )
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    # One folder for all of them: one command may read what another has written.
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TMP": str(tmp_path_factory.getbasetemp())}
     done = subprocess.run(["sh", "-c", line], cwd=ROOT, env=environment, capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, (page, done.stderr.decode())
     assert done.stdout or "-o " in command

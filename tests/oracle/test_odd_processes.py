@@ -23,8 +23,9 @@ import pytest
 
 import footprint
 from footprint.audit.audit import Audit
-from footprint.audit.layout import OwnedMap, Part
+from footprint.audit.layout import Part
 from footprint.audit.ledger import Row
+from footprint.audit.owned import OwnedMap
 from footprint.errors import AccessError, UnsupportedError
 
 KIB = 1024
