@@ -1,5 +1,6 @@
 """Opening files that may be anything: the only place where inputs are read."""
 
+import errno
 import mmap
 import os
 import stat
@@ -7,14 +8,17 @@ import sys
 
 from footprint.errors import AccessError, InputError
 
-__all__ = ("map_descriptor", "open_input", "read_all")
+__all__ = ("map_descriptor", "open_input", "read_all", "text_of")
 
-# Texts beyond this are no memory map of one process; ELF files are mapped, not read, and have no such limit.
+# Texts beyond this are no memory map of one process; large ELF files are mapped, not read, and have no such limit.
 MOST_TEXT_BYTES = 2 << 30
+# A file that is truncated while it is mapped (a linker or `cp` at work) kills who reads the map: what is not large is
+# read instead, which takes no longer. The files of live processes stay mapped: their truncation kills these as well.
+_MOST_READ_BYTES = 8 << 20
 
 
 def open_input(path: str) -> bytes | memoryview:
-    """Open a file as bytes: a view of a memory map, or, for a pipe and `-` (standard input), what it holds.
+    """Open a file as bytes: what it holds, or a view of a memory map of a large one; `-` is standard input.
 
     A device is never read: it may block, or do something when it is.
 
@@ -32,8 +36,11 @@ def open_input(path: str) -> bytes | memoryview:
         cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise AccessError(path, cause) from error
     try:
-        mode = os.fstat(descriptor).st_mode
+        facts = os.fstat(descriptor)
+        mode = facts.st_mode
         if stat.S_ISREG(mode):
+            if facts.st_size <= _MOST_READ_BYTES:
+                return memoryview(read_all(descriptor, path))
             return map_descriptor(descriptor, path)
         if stat.S_ISFIFO(mode):
             return read_all(descriptor, path)
@@ -43,10 +50,32 @@ def open_input(path: str) -> bytes | memoryview:
 
 
 def map_descriptor(descriptor: int, name: str) -> bytes | memoryview:
-    """Map a regular file; an empty one, and one of /proc that claims to be, is read."""
-    if os.fstat(descriptor).st_size == 0:
-        return read_all(descriptor, name)
-    return memoryview(mmap.mmap(descriptor, 0, prot=mmap.PROT_READ))
+    """Map a regular file; an empty one, one of /proc that claims to be, and one of /sys is read.
+
+    Raises:
+        AccessError: Where it can be neither mapped nor read.
+        InputError: Where it cannot be mapped, and is longer than any text that footprint reads.
+    """
+    try:
+        if os.fstat(descriptor).st_size == 0:
+            return read_all(descriptor, name)
+        return memoryview(mmap.mmap(descriptor, 0, prot=mmap.PROT_READ))
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENODEV:
+            return read_all(descriptor, name)
+        cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise AccessError(name, cause) from error
+
+
+def text_of(data: bytes | memoryview, name: str) -> bytes:
+    """Give a whole input as the text that it is.
+
+    Raises:
+        InputError: Where it is longer than the cap.
+    """
+    if len(data) > MOST_TEXT_BYTES:
+        raise InputError(name, "longer than any text that footprint reads", MOST_TEXT_BYTES)
+    return bytes(data)
 
 
 def read_all(descriptor: int, name: str) -> bytes:

@@ -39,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(f"footprint: {printable(str(error))}", file=sys.stderr)  # noqa: T201 # errors go to stderr
         return EXIT_WRONG_USE if isinstance(error, UsageError) else EXIT_UNREADABLE
+    except MemoryError:
+        print("footprint: there is not enough memory for the answer", file=sys.stderr)  # noqa: T201 # the same
+        return EXIT_UNREADABLE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:

@@ -15,15 +15,11 @@ from footprint.errors import InputError
 
 __all__ = ("COMMON_SECTIONS", "Symbol", "SymbolTable", "read_variables")
 
-STT_NOTYPE: Final = 0
-STT_OBJECT: Final = 1
 STT_FUNC: Final = 2
 STT_SECTION: Final = 3
 STT_FILE: Final = 4
-STT_COMMON: Final = 5
 STT_TLS: Final = 6
 
-STB_LOCAL: Final = 0
 STB_GLOBAL: Final = 1
 STB_WEAK: Final = 2
 STB_GNU_UNIQUE: Final = 10

@@ -55,6 +55,9 @@ def open_mapped_file(mapping: Mapping, pid: int | None) -> MappedFile | Note:
 
 def open_regular(path: str, inode: int | None) -> bytes | memoryview | str:
     """Open a regular file, of this inode where one is given; else say what is in the way."""
+    if inode is not None and not path.startswith("/"):
+        # The name that a saved text gives; a file of this name in the current directory would be another one.
+        return "pmap shows only the last part of its path"
     try:
         # Asked before it is opened: opening a device or a pipe may block, or do something.
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -68,7 +71,9 @@ def open_regular(path: str, inode: int | None) -> bytes | memoryview | str:
         if not stat.S_ISREG(facts.st_mode) or inode not in {None, facts.st_ino}:
             return "another file has its path now"
         return map_descriptor(descriptor, path)
-    except (OSError, ValueError, FootprintError) as error:
-        return str(error)
+    except FootprintError as error:
+        return error.detail
+    except OSError as error:
+        return error.strerror or str(error)
     finally:
         os.close(descriptor)

@@ -121,6 +121,7 @@ _HEADER: Final = (
 _HEADER_LINE: Final = re.compile(_HEADER)
 # Android's kernels name anonymous memory in a line of its own.
 _NAME: Final = rb"(?:Name:[ \t]+([^\n]*)\n)?"
+_NEXT_HEADER: Final = re.compile(rb"\n(?=" + _HEADER + rb")")
 _HEADER_LINES: Final = re.compile(_HEADER + _NAME)
 _KEY_LINE: Final = re.compile(rb"([A-Za-z_][A-Za-z0-9_()]{0,63}):[ \t]+([0-9]{1,20}(?: kB)?)[ \t]*\n")
 _FLAGS_LINE: Final = re.compile(rb"VmFlags:([^\n]*)\n")
@@ -130,7 +131,10 @@ _BLOCK_END: Final = rb"(?=[0-9a-f]{8,16}-|\Z)"
 _MOST_SHAPES: Final = 16
 _MOST_SHARED: Final = 4096
 _MOST_UNKNOWN_LINES: Final = 1 << 16
+_MOST_UNKNOWN_OF_EACH: Final = 16  # a kernel to come may print lines of a new shape with each of very many mappings
+_MOST_KEYS: Final = 256
 _CHUNK_BYTES: Final = 1 << 20
+_MOST_BLOCK_BYTES: Final = 4 << 20  # a header and its counters take less than 10 KiB
 
 
 def looks_like_maps(text: bytes) -> bool:
@@ -182,13 +186,21 @@ def _chunks(text: bytes | Iterable[bytes]) -> Iterator[bytes]:
 def _whole_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Cut the stream so that no block of a mapping is torn: each part ends where a header line begins."""
     carry: list[bytes] = []
+    carried_bytes = 0
     for chunk in chunks:
-        cut = _last_header(chunk)
-        if cut > 0:
-            yield b"".join([*carry, chunk[:cut]])
-            carry = [chunk[cut:]]
+        part = chunk
+        cut = _last_header(part)
+        if not cut and carried_bytes + len(part) > _MOST_BLOCK_BYTES:
+            # No kernel prints this; or headers were torn by small chunks.
+            part = b"".join([*carry, part])
+            carry = []
+            cut = _last_header(part) or part.rfind(b"\n") + 1 or len(part)
+        if cut:
+            yield b"".join([*carry, part[:cut]])
+            carry, carried_bytes = [part[cut:]], len(part) - cut
         else:
-            carry.append(chunk)
+            carry.append(part)
+            carried_bytes += len(part)
     yield b"".join(carry)
 
 
@@ -196,12 +208,11 @@ def _last_header(chunk: bytes) -> int:
     """Find where the last header line that is surely one begins, or 0."""
     # Half a block is below 1 KiB; names may be long, and a missed header only makes the part larger.
     for start in (max(0, len(chunk) - 16384), 0):
-        at = chunk.rfind(b"\n", start)
-        while at > 0:
-            previous = chunk.rfind(b"\n", start, at)
-            if previous >= 0 and _HEADER_LINE.match(chunk, previous + 1):
-                return previous + 1
-            at = previous
+        last = 0
+        for found in _NEXT_HEADER.finditer(chunk, start):
+            last = found.end()
+        if last:
+            return last
     return 0
 
 
@@ -243,6 +254,7 @@ class _Reader:
         self._mappings: list[Mapping] = []
         self._notes: list[Note] = []
         self._stray_lines: list[bytes] = []
+        self._unknown_count = 0
         self._shapes: list[_Shape] = [_Shape((), has_flags=False)]
         self._amounts = _Amounts()
         self._texts = _Texts()
@@ -299,8 +311,7 @@ class _Reader:
         if header is None:
             end = text.index(b"\n", position) + 1
             self._stray_lines.append(text[position : end - 1])
-            if len(self._stray_lines) > _MOST_UNKNOWN_LINES:
-                raise InputError(self._source, "more lines have no known shape than any kernel prints")
+            self._count_unknown()
             return end
         position = header.end()
         amounts: dict[bytes, int] = {}
@@ -310,21 +321,25 @@ class _Reader:
             key_line = _KEY_LINE.match(text, position)
             flags_line = _FLAGS_LINE.match(text, position)
             end = text.index(b"\n", position) + 1
-            if key_line and key_line[1] not in amounts:
+            if key_line and key_line[1] not in amounts and len(amounts) < _MOST_KEYS:
                 amounts[key_line[1]] = self._amounts[key_line[2]]
             elif flags_line and flags is None:
                 flags = self._texts[flags_line[1].strip()]
             else:
                 unknown.append(text[position : end - 1])
-                if len(unknown) > _MOST_UNKNOWN_LINES:
-                    raise InputError(self._source, "more lines have no known shape than any kernel prints")
+                self._count_unknown()
             position = end
-        shape = _Shape(tuple(amounts), has_flags=flags is not None)
         if not unknown and len(self._shapes) < _MOST_SHAPES:
-            self._shapes.append(shape)
+            self._shapes.append(_Shape(tuple(amounts), has_flags=flags is not None))
+        keys = {key.decode("ascii"): place for place, key in enumerate(amounts)}
         lines = tuple(line.decode("utf-8", "surrogateescape") for line in unknown)
-        self._add(header.groups(), Counters(shape.keys, tuple(amounts.values())), flags, lines)
+        self._add(header.groups(), Counters(keys, tuple(amounts.values())), flags, lines)
         return position
+
+    def _count_unknown(self) -> None:
+        self._unknown_count += 1
+        if self._unknown_count > _MOST_UNKNOWN_LINES + _MOST_UNKNOWN_OF_EACH * len(self._mappings):
+            raise InputError(self._source, "more lines have no known shape than any kernel prints")
 
     def _add(
         self, fields: Sequence[bytes], counters: Counters, flags: str | None, unknown_lines: tuple[str, ...]

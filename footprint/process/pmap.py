@@ -1,7 +1,8 @@
 """The memory map of processes, as pmap prints it: any option, any version, any language, whole or in pieces.
 
 Rows are known by their shape alone, because headers and totals are translated and people cut them off. Lines of no
-known shape are counted in a note; the only error is a text without any row, of which nothing says that it is whole.
+known shape are counted in a note; the only errors are a text without any row, of which nothing says that it is whole,
+and one with more other lines than any pmap prints.
 
 Source: pmap.c of procps 2004 to 4.0.6, of toybox 0.4 to 0.8 and of busybox 1.17 to 1.37.
 """
@@ -10,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from footprint.errors import InputError, Note
@@ -29,21 +30,24 @@ __all__ = ("looks_like_pmap", "parse_pmap")
 
 KIB = 1024
 _LOOK_BYTES, _LOOK_LINES = 1 << 16, 40
+_MOST_UNKNOWN_LINES = 1 << 16
+_MOST_OTHER_LINES = 1 << 18  # head, header, rule and totals of more processes than one text is ever made of
 _SHOWN_CHARS = 80
 _PATH_BYTES = 900  # pmap reads lines of 1023 bytes; this much is surely left for the path
 _WIDE_PATH_BYTES = 127
 _COMMON_NAMES = frozenset({"", "[heap]", "[stack]", "[vdso]", "[vsyscall]", "[vvar]", "[vvar_vclock]"})
 
+_BLANK_LINES = re.compile(rb"\s*\n")
 # Swedish, Ukrainian and Georgian have a K of their own, some behind a space.
 _UNIT = rb"[ ]?(?:[A-Za-z]|[\x80-\xff]{2,4})"
 _WORDS = rb"[^\d$#|]"  # no digit, and none of the marks of a command line
+# No group is possessive here, but bounded: Python 3.11.2, that of Debian 12, matches possessive groups wrongly.
 _SHAPES = (
     ("row", "", COMPACT_ROW),
     ("row", "columns", re.compile(rb"[ \t]*+[0-9a-f]{8,16}[ \t]++[r-][w-][x-][sp](?:[ \t].*)?", re.DOTALL)),
-    ("blank", "", re.compile(rb"\s*+")),
     ("head", "", re.compile(rb"[ \t]*+(?P<pid>\d{1,10}):(?:(?P<gap> {1,3})(?P<command>.*))?", re.DOTALL)),
-    ("rule", "", re.compile(rb"[ \t]*+(?:-{4,}(?:[ \t]++-{3,})++|=++(?:[ \t]++=++)*+)\s*+")),
-    ("totals", "columns", re.compile(rb"[ \t]*+(\d{1,20}(?:[ \t]++\d{1,20})*+)[ \t]++KB\s*+")),
+    ("rule", "", re.compile(rb"[ \t]*+(?:-{4,}(?:[ \t]++-{3,}){1,255}|=++(?:[ \t]++=++){0,255})\s*+")),
+    ("totals", "columns", re.compile(rb"[ \t]*+(\d{1,20}(?:[ \t]++\d{1,20}){0,255})[ \t]++KB\s*+")),
     ("totals", "x", re.compile(_WORDS + rb"*[^\d\s$#|][ \t]++(\d{1,20}(?:[ \t]++(?:\d{1,20}|-)){2,3})\s*+")),
     ("totals", "default", re.compile(_WORDS + rb"*[^\d\s$#|][ \t]++(\d{1,20})" + _UNIT + rb"\s*+")),
     (
@@ -51,7 +55,7 @@ _SHAPES = (
         "d",
         re.compile((_WORDS + rb"++(\d{1,20})" + _UNIT + rb"\s++") * 2 + _WORDS + rb"++(\d++)" + _UNIT + rb"\s*+"),
     ),
-    ("header", "", re.compile(rb"\s*+(?:[^\d\s$#:/=|]++\s++){3,}+[^\d$#:/=|]*+")),
+    ("header", "", re.compile(rb"\s*+(?:[^\d\s$#:/=|]++\s++){3}[^\d$#:/=|]*+")),
 )
 _HEADER_WORDS = (b"Kbytes", b" Rss ", b" Pss ", b" Size ")
 
@@ -59,11 +63,12 @@ _HEADER_WORDS = (b"Kbytes", b" Rss ", b" Pss ", b" Size ")
 class _Line(NamedTuple):
     """One line: what it is, and of which output."""
 
-    what: str  # row, head, header, rule, totals, blank or unknown
+    what: str  # row, head, header, rule, totals or unknown
     kind: str  # default, d, x, other x (toybox, busybox) or columns
     text: bytes
     match: re.Match[bytes] | None = None
     is_open: bool = False  # the last line of a text that ends without a line end: it may be cut
+    is_after_blank: bool = False  # blank lines themselves are left out: a text may hold millions
 
 
 @dataclass(slots=True)
@@ -85,7 +90,7 @@ def looks_like_pmap(text: bytes) -> bool:
 
     Source: procps, toybox and busybox pmap.c; see `parse_pmap`.
     """
-    lines = _lines(text[:_LOOK_BYTES])[:_LOOK_LINES]
+    lines = list(islice(_lines(text[:_LOOK_BYTES]), _LOOK_LINES))
     if any(line.what == "row" or (line.what == "totals" and line.kind in {"d", "columns"}) for line in lines):
         return True
     # `12: text` is also what grep -n prints: a head without rows needs the spacing of procps, or totals after it.
@@ -109,11 +114,12 @@ def parse_pmap(text: bytes, source: str) -> tuple[MemoryMap, ...]:
         Private_Dirty and Shared_Dirty in one.
 
     Raises:
-        InputError: There is no row in it, and nothing says that it is the whole text of a process without memory.
+        InputError: There is no row in it, and nothing says that it is the whole text of a process without memory; or
+            there are too many lines that are no rows.
 
     Source: procps pmap.c of 2004 (-d), 3.2.0 (default, -x), 3.3.2 (-x with RSS and Dirty), 3.3.4 (-X, -XX) to 4.0.6.
     """
-    blocks = _blocks(_lines(text))
+    blocks = _blocks(_known_lines(text, source))
     maps: list[MemoryMap] = []
     totals_before: dict[str, int] = {}
     for block in blocks:
@@ -127,23 +133,43 @@ def parse_pmap(text: bytes, source: str) -> tuple[MemoryMap, ...]:
     return tuple(maps)
 
 
-def _lines(text: bytes) -> list[_Line]:
-    """Classify every line. Mail adds carriage returns to all lines; names hold them in few."""
-    if 2 * text.count(b"\r\n") > text.count(b"\n"):
-        text = text.replace(b"\r\n", b"\n")
-    lines = [_line(line) for line in text.split(b"\n")]
-    lines[-1] = lines[-1]._replace(is_open=lines[-1].what != "blank")
+def _known_lines(text: bytes, source: str) -> list[_Line]:
+    """Classify all lines, as long as they may be those of some pmap."""
+    lines: list[_Line] = []
+    others = unknown = 0
+    for line in _lines(text):
+        lines.append(line)
+        others += line.what != "row"
+        unknown += line.what == "unknown"
+        if unknown > _MOST_UNKNOWN_LINES or others > _MOST_OTHER_LINES:
+            raise InputError(source, "more lines are no rows than any pmap prints")
     return lines
 
 
-def _line(text: bytes) -> _Line:
+def _lines(text: bytes) -> Iterator[_Line]:
+    """Classify every line but blank ones. Mail adds carriage returns to all lines; names hold them in few."""
+    if 2 * text.count(b"\r\n") > text.count(b"\n"):
+        text = text.replace(b"\r\n", b"\n")
+    start = 0
+    while start < len(text):
+        blank = _BLANK_LINES.match(text, start)
+        start = blank.end() if blank else start
+        end = text.find(b"\n", start)
+        line = text[start:] if end < 0 else text[start:end]
+        # Spaces behind the last line end are no line either.
+        if line.strip():
+            yield _line(line, is_open=end < 0, is_after_blank=blank is not None)
+        start += len(line) + 1
+
+
+def _line(text: bytes, *, is_open: bool, is_after_blank: bool) -> _Line:
     for what, kind, shape in _SHAPES:
         if match := shape.fullmatch(text):
             if shape is not COMPACT_ROW:
-                return _Line(what, kind, text, match)
+                return _Line(what, kind, text, match, is_open, is_after_blank)
             kind_of_row = compact_kind(match)
-            return _Line("row" if kind_of_row else "unknown", kind_of_row, text, match)
-    return _Line("unknown", "", text)
+            return _Line("row" if kind_of_row else "unknown", kind_of_row, text, match, is_open, is_after_blank)
+    return _Line("unknown", "", text, None, is_open, is_after_blank)
 
 
 def _blocks(lines: Sequence[_Line]) -> list[_Block]:
@@ -157,7 +183,7 @@ def _blocks(lines: Sequence[_Line]) -> list[_Block]:
             block = _Block()
             blocks.append(block)
         if line.what == "row":
-            block.blanks_between_rows += bool(block.rows) and lines[place - 1].what == "blank"
+            block.blanks_between_rows += bool(block.rows) and line.is_after_blank
             block.rows.append(line)
         elif line.what == "head" and block.head is None:
             block.head = line
@@ -167,7 +193,7 @@ def _blocks(lines: Sequence[_Line]) -> list[_Block]:
             block.header = line.text
         elif line.what == "rule":
             block.has_rule = True
-        elif line.what != "blank":
+        else:
             block.unknown_lines.append(line.text)
         if line.is_open and line.what in {"head", "header", "unknown"}:
             block.cut_line = line.text
@@ -184,7 +210,7 @@ def _is_header(line: _Line, block: _Block, lines: Sequence[_Line], place: int) -
     """Tell whether words are a header: they stand right before the first row, or they are the English words."""
     if any(word in line.text for word in _HEADER_WORDS):
         return True
-    after = next((lines[index].what for index in range(place + 1, len(lines)) if lines[index].what != "blank"), "row")
+    after = lines[place + 1].what if place + 1 < len(lines) else "row"
     return not block.rows and after in {"row", "rule", "totals"}
 
 

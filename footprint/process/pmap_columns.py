@@ -26,7 +26,7 @@ BARE_KEYS = frozenset({"ProtectionKey", "THPeligible"})  # numbers; all other ke
 # Georgian pads addresses to 27 digits. Until 3.3.6 and in busybox there are two spaces before the name.
 COMPACT_ROW = re.compile(
     rb"""[ \t]*+ (?P<address>[0-9a-f]{8,64}) [ \t]++ (?P<kbytes>\d{1,20}) (?P<unit>K?)
-    (?P<cells>(?:[ \t]++(?:\d{1,20}|-)(?=[ \t]))*+) [ \t]++
+    (?P<cells>(?:[ \t]++(?:\d{1,20}|-)(?=[ \t])){0,8}) [ \t]++
     (?P<mode>[r-][w-][x-](?:[s-][R-]|[sp])) (?=[ \t]|\Z)
     (?:[ \t]++ (?P<offset>[0-9a-f]{8,64}) [ \t]++ (?P<device>[0-9a-f]{3,8}:[0-9a-f]{5,8}) (?=[ \t]|\Z))?
     (?:[ \t](?P<tail>.*))?""",
@@ -45,7 +45,7 @@ _LEADING = {
     "Device": rb"([0-9a-f]{1,8}:[0-9a-f]{1,8})",
     "Inode": rb"(\d{1,20})",
 }
-_CELL = rb"[ \t]++\d{1,20}+(?=[ \t]|\Z)"
+_CELL = rb"[ \t]++\d{1,20}(?=[ \t]|\Z)"
 _FLAGS = re.compile(rb"[ \t]*[a-z?]{2}(?: [a-z?]{2})*(?=[ \t]|\Z)")
 
 # What -X leaves out of the keys that -XX shows.
@@ -323,7 +323,7 @@ def _cell_count(rows: Sequence[bytes], start: bytes, told: Sequence[str]) -> int
     The last words of a header are the name of the last column, one or two or none: there, rows decide.
     """
     least = max((place for place, key in enumerate(told, 1) if key in _known_keys()), default=0)
-    shape = re.compile(start + b"((?:" + _CELL + b")*+)")
+    shape = re.compile(start + b"((?:" + _CELL + b"){0,255})")
     counts = Counter(len(match[match.re.groups].split()) for match in map(shape.match, _whole(rows)) if match)
     likely = [count for count in counts if not told or least <= count <= len(told)]
     return max(likely, key=lambda count: (counts[count], -count), default=least)

@@ -17,7 +17,7 @@ from footprint.elf import (
     starts_like_elf,
 )
 from footprint.errors import InputError, Note, UsageError
-from footprint.files import open_input
+from footprint.files import open_input, text_of
 from footprint.process import Snapshot, looks_like_memory_text, open_mapped_file, read_process, read_texts
 from footprint.process.descriptors import NO_DESCRIPTORS, read_descriptors
 from footprint.process.snapshot import looks_like_capture
@@ -206,7 +206,7 @@ def _text(data: Buffer, path: str) -> bytes:
     head = bytes(data[:65536])
     if not looks_like_memory_text(head):
         raise InputError(path, "neither maps, smaps nor pmap output: no line of its beginning is a mapping", 0)
-    return bytes(data)
+    return text_of(data, path)
 
 
 def _images(snapshot: Snapshot, root: str | None = None) -> tuple[dict[FileKey, Image], tuple[Note, ...]]:

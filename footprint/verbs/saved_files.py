@@ -56,6 +56,9 @@ def open_saved_file(mapping: Mapping, facts: FileFacts | None, root: str | None)
         facts: What a capture tells of its file.
         root: A folder that has the files of the other machine under their paths.
     """
+    if not mapping.name.startswith("/"):
+        detail = "its file cannot be had (pmap shows only the last part of its path): its symbols are not told apart"
+        return Note("file-not-found", mapping.name, detail)
     facts = facts or _UNKNOWN
     other, missing = "", ""
     for found_by, path, inode in _candidates(mapping, facts, root):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from footprint.audit.layout import Attribution, FileKey, Kind, Part, file_key, lay_out
+from footprint.audit.layout import Attribution, FileKey, Kind, Part, file_key, has_too_many_segments, lay_out
 from footprint.elf import Image, read_image
 from footprint.process import Mapping, MemoryMap
 from tests.elfwriter import (
@@ -487,3 +487,40 @@ def test_a_process_is_laid_out_whole_and_in_order() -> None:
 
 def test_only_shape_and_adjacency_are_assumptions() -> None:
     assert {by.value for by in Attribution if by.is_assumed} == {"shape", "adjacency"}
+
+
+# --- beyond the segments ----------------------------------------------------------------------------------------------
+
+
+def test_what_a_mapping_has_of_a_file_beyond_its_segments_is_the_files_and_no_objects() -> None:
+    # The .bss ends at 0x6000; up to the end of its largest possible page, 0x10000, the mapping may be the loader's.
+    parts = parts_of([mapped(B + 0x3000, 0x40, "rw-p", 0x3000, LIBRARY)], LIBRARY)
+    assert ranges(parts) == [(B + 0x3000, B + 0x10000), (B + 0x10000, B + 0x43000)]
+    assert owners(parts) == [("/lib/library.so", "data", "name")] * 2
+    assert [bool(part.loaded and part.loaded.image) for part in parts] == [True, False]
+
+
+def test_what_a_mapping_has_of_a_file_before_its_segments_is_the_files_and_no_objects() -> None:
+    sections = [Section(".data", flags=RW, data=bytes(PAGE), addr=0x40000, align=PAGE)]
+    file = ElfFile(sections=sections, segments=[Segment(PT_LOAD, PF_R | PF_W, [".data"])])
+    offset = image(file).loads[0].offset
+    parts = parts_of([mapped(B - 0x80000 + offset // PAGE * PAGE, 0x100, "rw-p", 0, LIBRARY)], LIBRARY, file=file)
+    assert [bool(part.loaded and part.loaded.image) for part in parts] == [True, False]
+    assert parts[0].end_addr == parts[1].start_addr
+
+
+def test_a_file_that_is_mapped_whole_to_be_read_is_one_part() -> None:
+    # As debuggers do: nothing is loaded there.
+    assert len(parts_of([mapped(B, 0x40, "r--p", 0, LIBRARY)], LIBRARY)) == 1
+
+
+def test_a_file_of_more_segments_than_any_program_has_is_not_laid_out() -> None:
+    def with_segments(count: int) -> ElfFile:
+        segment = Segment(PT_LOAD, PF_R | PF_W, offset=0, vaddr=0, filesz=PAGE, memsz=3 * PAGE)
+        return ElfFile(sections=[Section(".data", flags=RW, data=bytes(8))], segments=[segment] * count)
+
+    mappings = [mapped(B, 1, "rw-p", 0, LIBRARY), mapped(B + PAGE, 2, "rw-p")]
+    assert has_too_many_segments(image(with_segments(129)))
+    assert not has_too_many_segments(image(with_segments(128)))
+    assert [part.kind for part in parts_of(mappings, LIBRARY, file=with_segments(128))] == [Kind.DATA, Kind.BSS]
+    assert [part.kind for part in parts_of(mappings, LIBRARY, file=with_segments(129))] == [Kind.DATA, Kind.ANONYMOUS]

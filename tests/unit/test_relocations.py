@@ -6,6 +6,7 @@ from typing import Literal
 import pytest
 
 from footprint.elf import read_image, relocated_vaddrs
+from footprint.elf.relocations import relocated_pages
 from footprint.errors import InputError
 from tests.elfwriter import (
     DT_JMPREL,
@@ -404,3 +405,39 @@ def test_a_dynamic_section_beyond_the_file_is_refused() -> None:
     for size_bytes in (len(image), 1 << 62):
         with pytest.raises(InputError, match=r"the dynamic section of .* reaches beyond the end of the file"):
             addresses(patch(image, "p_filesz", size_bytes, dynamic))
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
+@four_kinds_of_file
+def test_the_pages_of_all_tables_come_together_each_once(bits: Bits, order: Order) -> None:
+    # RELA: the pages 4 and 2; REL: 4 again; RELR: the last word of page 5, and by its bitmap the first words of page 6.
+    word = bits // 8
+    image = library(
+        rela(0x4010, 0x2000),
+        rel(0x4020),
+        Section(".relr.dyn", SHT_RELR, RO, [0x6000 - word, 0b111]),
+        bits=bits,
+        order=order,
+    )
+    assert relocated_pages(read_image(image, "library.so"), 0x1000) == (2, 4, 5, 6)
+    assert relocated_pages(read_image(image, "library.so"), 0x10000) == (0,)
+
+
+def test_of_a_bitmap_across_the_border_of_two_pages_only_those_with_a_bit_count() -> None:
+    def pages(bitmap: int) -> tuple[int, ...]:
+        image = library(Section(".relr.dyn", SHT_RELR, RO, [0x4FF0, bitmap << 1 | 1]))
+        return relocated_pages(read_image(image, "library.so"), 0x1000)
+
+    # The bitmap begins at 0x4FF8: bit 0 is the last word of page 4, bit 1 the first of page 5.
+    assert pages(0b01) == (4,)
+    assert pages(0b10) == (4, 5)  # 0x4FF0 itself is in page 4
+    assert pages(0) == (4,)
+
+
+def test_a_bitmap_whose_first_bits_are_empty_does_not_write_the_page_it_begins_in() -> None:
+    # Without an address before it, a bitmap begins at 0: 63 words, then the next; of the ninth only the last bit is set.
+    image = library(Section(".relr.dyn", SHT_RELR, RO, [*[1] * 8, 1 << 63 | 1]))
+    assert addresses(image) == [(8 * 63 + 62) * 8]
+    assert relocated_pages(read_image(image, "library.so"), 0x1000) == (1,)

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Sequence
 import pytest
 
 from footprint.audit.layout import Attribution, FileKey, Kind, LoadedObject, Part
-from footprint.audit.pages import Slice, clip, slices
+from footprint.audit.pages import PageNumbers, Slice, clip, slices
 from footprint.elf import read_contents, read_image
 from footprint.process import Mapping, PageRange
 from footprint.process.mappings import NO_COUNTERS
@@ -419,6 +419,36 @@ def test_a_remainder_in_a_relocated_page_is_relocated_with_it() -> None:
         ("misses", 8),
         ("[rest of the last page]", 4088),
     ]
+
+
+def test_the_pages_of_a_large_run_are_counted_without_looking_at_each() -> None:
+    # 2^46 bytes from the middle of a page on; relocations write its first page, two in its midst, its last and others.
+    size = 1 << 46
+    file = program(
+        Section(".bss", SHT_NOBITS, RW, size=size, addr=0x3000),
+        symbols=[Sym("first", At(".bss"), 0x800), Sym("all", At(".bss", 0x800), size - 0x1000)],
+    )
+    last = (0x3000 + size) // PAGE - 1
+    relocated = PageNumbers((2, 3, 77, 1 << 30, last, last + 1), B // PAGE)
+    found = named(cut(file, 0x3000, 0x3000 + size, pages((3, last + 1)), relocated, Kind.BSS), "all")
+    assert (found.private_bytes, found.pages, found.sole_pages) == (size - 0x1000, size // PAGE, size // PAGE - 1)
+    assert found.relocated_bytes == 0x800 + 2 * PAGE + 0x800
+
+
+def test_numbers_of_pages_are_counted_and_found_where_the_object_stands() -> None:
+    here = PageNumbers((3, 4, 9), 100)
+    assert [here.count(*pair) for pair in ((0, 200), (103, 104), (104, 109), (105, 109), (110, 120))] == [3, 1, 1, 0, 0]
+    assert [page in here for page in (102, 103, 104, 105, 109, "104")] == [False, True, True, False, True, False]
+    assert 0 not in PageNumbers(())
+
+
+def test_pages_that_cannot_be_counted_are_refused() -> None:
+    class Every(Container[int]):
+        def __contains__(self, page: object) -> bool:
+            return True
+
+    with pytest.raises(TypeError, match="one by one"):
+        cut(TWO_COUNTERS, 0x3000, 0x5000, pages((3, 5)), Every())
 
 
 # --- clipping ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,181 @@
+"""What a text or a file may claim costs neither time nor memory: a few lines are read in the time of a few lines."""
+
+import os
+import time
+import tracemalloc
+from array import array
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from footprint import audit
+from footprint.elf import read_image, relocated_vaddrs
+from footprint.elf.relocations import relocated_pages
+from footprint.errors import InputError
+from tests.elfwriter import (
+    DT_NEEDED,
+    PF_R,
+    PF_W,
+    PT_LOAD,
+    RO,
+    RW,
+    SHT_NOBITS,
+    SHT_RELA,
+    SHT_RELR,
+    At,
+    Dyn,
+    ElfFile,
+    Rel,
+    Section,
+    Segment,
+    Sym,
+    write,
+)
+
+PAGE = 4096
+NEEDS = [Dyn(DT_NEEDED, "libc.so.6")]
+"""With it the writer adds a dynamic section, which leads to the tables."""
+
+MOST_SECONDS = 3.0
+"""Far more than each takes here, far less than what looks at every page, or at every program header again."""
+
+
+def smaps(path: Path, *places: tuple[int, int], offset: int = 0) -> str:
+    """Write mappings of a file, all of them private: address and size."""
+    inode = os.stat(path).st_ino
+    return "".join(
+        f"{start:x}-{start + size:x} rw-p {offset:08x} 08:01 {inode} {path}\n"
+        f"Size: {size >> 10} kB\nRss: {size >> 10} kB\nShared_Clean: 0 kB\nShared_Dirty: 0 kB\n"
+        f"Private_Clean: 0 kB\nPrivate_Dirty: {size >> 10} kB\nAnonymous: {size >> 10} kB\n"
+        for start, size in places
+    )
+
+
+def library() -> bytes:
+    """Write a library of a page that relocations write, and 16 pages of .bss with two variables."""
+    return write(
+        ElfFile(
+            sections=[
+                Section(".rela.dyn", SHT_RELA, RO, [Rel(0x4010, 8, addend=0x4000)]),
+                Section(".data", flags=RW, data=bytes(PAGE), addr=0x4000, align=PAGE),
+                Section(".bss", SHT_NOBITS, RW, size=16 * PAGE, addr=0x5000),
+            ],
+            dynamic=NEEDS,
+            symbols=[Sym("count", At(".bss"), 8), Sym("buffer", At(".bss", 8), 15 * PAGE)],
+        )
+    )
+
+
+@pytest.mark.parametrize("size", [1 << 38, 1 << 46])
+def test_a_mapping_as_large_as_the_address_space_is_no_slower_than_others(tmp_path: Path, size: int) -> None:
+    path, text = tmp_path / "library.so", tmp_path / "smaps"
+    path.write_bytes(library())
+    data = next(one for one in read_image(library(), "library.so").sections if one.name == ".data")
+    text.write_text(smaps(path, (0x100000000000, size), offset=data.offset), encoding="ascii")
+    started = time.perf_counter()
+    found = audit(str(text))
+    assert time.perf_counter() - started < MOST_SECONDS
+    rows = [row for row in found.ledger if row.owner == str(path)]
+    assert sum(row.bytes or 0 for row in rows) == size
+    (buffer,) = [row for row in rows if row.symbol == "buffer"]
+    assert (buffer.bytes, buffer.pages, buffer.sole_pages) == (15 * PAGE, 16, 15)
+    assert sum(row.relocated_bytes or 0 for row in rows) == PAGE
+    # What no program header maps is the file's, and of no section.
+    assert sum(row.bytes or 0 for row in rows if row.section is None) > size - (1 << 20)
+
+
+def test_a_variable_as_large_as_the_address_space_is_no_slower_than_others(tmp_path: Path) -> None:
+    path, text = tmp_path / "library.so", tmp_path / "smaps"
+    size = 1 << 45
+    bss = Section(".bss", SHT_NOBITS, RW, size=size, addr=0x4000, align=PAGE)
+    data = Section(".data", flags=RW, data=bytes(8), addr=0x3000, align=PAGE)
+    segment = Segment(PT_LOAD, PF_R | PF_W, [".data", ".bss"])
+    path.write_bytes(write(ElfFile(sections=[data, bss], segments=[segment], symbols=[Sym("all", At(".bss"), size)])))
+    offset = next(one for one in read_image(path.read_bytes(), "library.so").sections if one.name == ".data").offset
+    text.write_text(smaps(path, (0x100000000000, size), offset=offset), encoding="ascii")
+    started = time.perf_counter()
+    found = audit(str(text))
+    assert time.perf_counter() - started < MOST_SECONDS
+    (row,) = [row for row in found.ledger if row.symbol == "all"]
+    assert (row.bytes, row.pages) == (size - PAGE, size // PAGE - 1)
+    assert row.sole_pages == row.pages
+
+
+def test_thousands_of_segments_are_not_gone_through_for_each_mapping(tmp_path: Path) -> None:
+    path, text = tmp_path / "library.so", tmp_path / "smaps"
+    segment = Segment(PT_LOAD, PF_R | PF_W, offset=0, vaddr=0, filesz=PAGE, memsz=2 * PAGE)
+    path.write_bytes(write(ElfFile(sections=[Section(".data", flags=RW, data=bytes(8))], segments=[segment] * 20_000)))
+    places = [(0x100000000000 + (number << 21), PAGE) for number in range(300)]
+    text.write_text(smaps(path, *places), encoding="ascii")
+    started = time.perf_counter()
+    found = audit(str(text))
+    assert time.perf_counter() - started < MOST_SECONDS
+    assert found.totals.private.bytes == 300 * PAGE
+    told = [note for note in found.notes if note.slug == "file-unreadable"]
+    assert [note.detail for note in told] == [
+        "20000 segments to load are more than any program has, its symbols are not told apart"
+    ]
+
+
+def full_bitmaps(count: int) -> bytes:
+    """Write a library whose RELR table says 63 addresses with each word."""
+    words = array("Q", [0x4000] + [(1 << 64) - 1] * count).tobytes()
+    return with_relr(words)
+
+
+def with_relr(words: bytes) -> bytes:
+    return write(ElfFile(sections=[Section(".relr.dyn", SHT_RELR, RO, words)], dynamic=NEEDS))
+
+
+def test_a_table_of_bitmaps_costs_the_memory_of_its_pages() -> None:
+    image = read_image(full_bitmaps(200_000), "library.so")
+    tracemalloc.start()
+    started = time.perf_counter()
+    try:
+        found = relocated_pages(image, PAGE)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert time.perf_counter() - started < MOST_SECONDS
+    # 0x4000 and its word, then 63 words for each bitmap.
+    assert found == tuple(range(4, (0x4000 + 8 + 200_000 * 63 * 8 - 8) // PAGE + 1))
+    assert peak_bytes < 16 << 20
+
+
+def test_more_addresses_than_any_file_has_are_refused() -> None:
+    with pytest.raises(InputError, match="more than 8388608 relocations are more than any file has"):
+        relocated_vaddrs(read_image(full_bitmaps(200_000), "library.so"))
+
+
+def test_more_pages_than_any_file_has_are_refused() -> None:
+    words = array("Q", range(0, PAGE * (1 << 18) + PAGE, PAGE)).tobytes()
+    image = read_image(with_relr(words), "library.so")
+    with pytest.raises(InputError, match="relocations in more than 262144 pages are more than any file has"):
+        relocated_pages(image, PAGE)
+
+
+WORDS = st.one_of(
+    st.integers(0, 1 << 20).map(lambda number: number * 2),
+    st.integers(0, (1 << 64) - 1).map(lambda number: number | 1),
+    st.sampled_from([1, (1 << 64) - 1, 1 << 63 | 1, 3, (1 << 64) - 8]),
+)
+
+
+@given(st.lists(WORDS, max_size=40), st.sampled_from([4096, 16384, 65536]), st.lists(st.integers(0, (1 << 64) - 1)))
+def test_the_pages_are_those_of_the_addresses(words: list[int], page_bytes: int, offsets: list[int]) -> None:
+    rela = Section(".rela.dyn", SHT_RELA, RO, [Rel(offset, 8) for offset in offsets])
+    relr = Section(".relr.dyn", SHT_RELR, RO, array("Q", words).tobytes())
+    image = read_image(write(ElfFile(sections=[rela, relr], dynamic=NEEDS)), "library.so")
+    assert len(relocated_vaddrs(image)) >= len(offsets) + sum(word % 2 == 0 for word in words)
+    expected = sorted({vaddr // page_bytes for vaddr in relocated_vaddrs(image)})
+    assert list(relocated_pages(image, page_bytes)) == expected
+
+
+@given(st.lists(WORDS.map(lambda word: word & 0xFFFFFFFF), max_size=40))
+def test_the_pages_are_those_of_the_addresses_in_a_file_of_32_bits(words: list[int]) -> None:
+    relr = Section(".relr.dyn", SHT_RELR, RO, array("I", words).tobytes())
+    image = read_image(write(ElfFile(bits=32, sections=[relr], dynamic=NEEDS)), "library.so")
+    expected = sorted({vaddr // PAGE for vaddr in relocated_vaddrs(image)})
+    assert list(relocated_pages(image, PAGE)) == expected

@@ -1,0 +1,113 @@
+"""What a hostile text may cost: time and memory stay near those of its size, or it is refused early."""
+
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from footprint.errors import InputError
+from footprint.process.mappings import MemoryMap, parse_maps
+from footprint.process.pmap import parse_pmap
+
+MIB = 1 << 20
+TEXT_BYTES = 2 * MIB
+# Ten times what was measured, for slow machines; without the caps these texts took hundreds of bytes and 4 µs a byte.
+MOST_SECONDS = 5.0
+MOST_BYTES_EACH = 24
+
+ROW = b"00400000      4K r-x-- a\n"
+HEADER = b"100000000000-100000001000 rw-p 00000000 00:00 0 \n"
+
+
+def cost(read: Callable[[], object]) -> tuple[str, float]:
+    """Give the refusal (or "") and the seconds of the processor."""
+    refusal = ""
+    start = time.process_time()
+    try:
+        read()
+    except InputError as error:
+        refusal = str(error)
+    return refusal, time.process_time() - start
+
+
+def most_bytes(read: Callable[[], object]) -> int:
+    """Give the most memory at a time; watching it takes long."""
+    tracemalloc.start()
+    try:
+        cost(read)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def filled(begin: bytes, line: bytes) -> bytes:
+    return begin + line * (TEXT_BYTES // len(line))
+
+
+@pytest.mark.parametrize("line", [b"\n", b"\r\n", b" \t\n", b" ", b"a ", b"\0", b"12 "])
+def test_lines_of_pmap_that_say_nothing_cost_little(line: bytes) -> None:
+    text = filled(ROW, line)
+    refusal, seconds = cost(lambda: parse_pmap(text, "a text"))
+    assert refusal == ""
+    assert seconds < MOST_SECONDS
+    assert most_bytes(lambda: parse_pmap(text, "a text")) < MOST_BYTES_EACH * len(text)
+
+
+@pytest.mark.parametrize("line", [b"x\n", b"? no row\n", b"=\n", b"1:\n", b"a 1K\n"])
+def test_a_text_of_more_lines_than_any_pmap_prints_is_refused(line: bytes) -> None:
+    text = ROW + line * ((1 << 18) + 1)
+    refusal, seconds = cost(lambda: parse_pmap(text, "a text"))
+    assert "than any pmap prints" in refusal
+    assert seconds < MOST_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("begin", "line"),
+    [
+        (HEADER + b"Size: 4 kB\n", b"\n"),
+        (HEADER, b"x\n"),
+        (b"", b"\n"),
+        (b"", b"00000000-\n"),
+        (b"", HEADER + b"\n" * 60000),
+    ],
+)
+def test_a_text_of_more_lines_than_any_kernel_prints_is_refused(begin: bytes, line: bytes) -> None:
+    text = filled(begin, line)
+    refusal, seconds = cost(lambda: parse_maps(text, "a text"))
+    assert "than any kernel prints" in refusal
+    assert seconds < MOST_SECONDS
+    assert most_bytes(lambda: parse_maps(text, "a text")) < MOST_BYTES_EACH * len(text)
+
+
+def test_every_mapping_with_keys_of_its_own_costs_no_pattern_of_its_own() -> None:
+    blocks = (HEADER + b"".join(b"A%d_%d: 1 kB\n" % (block, key) for key in range(20)) for block in range(3000))
+    text = b"".join(blocks)
+    refusal, seconds = cost(lambda: parse_maps(text, "a text"))
+    assert refusal == ""
+    assert seconds < MOST_SECONDS
+
+
+def test_a_block_of_many_keys_keeps_the_lines_beyond_the_first_as_they_stand() -> None:
+    text = HEADER + b"".join(b"K%d: 1 kB\n" % key for key in range(1000))
+    mapping = parse_maps(text, "a text").mappings[0]
+    assert len(mapping.counters.keys) + len(mapping.unknown_lines) == 1000
+    assert mapping.unknown_lines[-1] == "K999: 1 kB"
+
+
+def test_lines_of_a_new_shape_in_each_of_very_many_mappings_are_kept() -> None:
+    block = b"%x-%x rw-p 00000000 00:00 0 \nSize: 4 kB\nOfAKernelToCome: this that\n"
+    text = b"".join(block % (at << 20, (at << 20) + 4096) for at in range(4096, 4096 + 70000))
+    memory: MemoryMap = parse_maps(text, "a text")
+    assert len(memory.mappings) == 70000
+    assert all(mapping.unknown_lines == ("OfAKernelToCome: this that",) for mapping in memory.mappings)
+
+
+@pytest.mark.parametrize("piece_bytes", [40, 4096, MIB])
+def test_headers_are_found_behind_much_that_has_none(piece_bytes: int) -> None:
+    second = HEADER.replace(b"1000", b"2000")
+    text = HEADER + (b"j" * 1000 + b"\n") * 6000 + second + b"Rss: 4 kB\n"
+    pieces = (text[at : at + piece_bytes] for at in range(0, len(text), piece_bytes))
+    memory = parse_maps(pieces, "a text")
+    assert [mapping.start_addr for mapping in memory.mappings] == [0x100000000000, 0x200000000000]
+    assert memory.mappings[1].counters.get("Rss") == 4096

@@ -1,0 +1,124 @@
+"""Inputs of every kind: files, pipes, files that the kernel makes, and what is refused."""
+
+import mmap
+import os
+from pathlib import Path
+
+import pytest
+
+from footprint import cli, files
+from footprint.errors import AccessError, InputError
+from footprint.files import map_descriptor, open_input, read_all, text_of
+from footprint.process.mapped_files import open_regular
+
+NOTES = Path("/sys/kernel/notes")
+LARGE_BYTES = (8 << 20) + 1
+
+
+def test_a_file_that_is_truncated_after_it_was_opened_still_has_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "library.so"
+    path.write_bytes(b"\x7fELF" * 4096)
+    data = open_input(str(path))
+    os.truncate(path, 0)
+    assert bytes(data) == b"\x7fELF" * 4096
+
+
+def test_a_large_file_is_mapped_and_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    path.touch()
+    os.truncate(path, LARGE_BYTES)
+    data = open_input(str(path))
+    assert isinstance(data, memoryview)
+    assert isinstance(data.obj, mmap.mmap)
+    assert len(data) == LARGE_BYTES
+
+
+def test_an_empty_file_and_one_of_proc_that_claims_to_be_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "empty"
+    path.touch()
+    assert len(open_input(str(path))) == 0
+    assert b"[stack]" in bytes(open_input("/proc/self/maps"))
+
+
+@pytest.mark.skipif(not os.access(NOTES, os.R_OK), reason="no sysfs")
+def test_a_file_of_sysfs_which_cannot_be_mapped_is_read() -> None:
+    expected = NOTES.read_bytes()
+    assert bytes(open_input(str(NOTES))) == expected
+    descriptor = os.open(NOTES, os.O_RDONLY)
+    try:
+        assert bytes(map_descriptor(descriptor, str(NOTES))) == expected
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("error", [OSError(12, "Cannot allocate memory"), ValueError("mmap length is too large")])
+def test_a_file_that_cannot_be_mapped_is_an_access_error(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    path = tmp_path / "large"
+    path.touch()
+    os.truncate(path, LARGE_BYTES)
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    with pytest.raises(AccessError, match=r"Cannot allocate memory|too large") as caught:
+        open_input(str(path))
+    assert caught.value.subject == str(path)
+
+
+def test_a_pipe_is_read_to_its_end() -> None:
+    read_end, write_end = os.pipe()
+    try:
+        os.write(write_end, b"text")
+        os.close(write_end)
+        assert open_input(f"/dev/fd/{read_end}") == b"text"
+    finally:
+        os.close(read_end)
+
+
+@pytest.mark.parametrize(
+    ("path", "error"), [("/", InputError), ("/dev/null", InputError), ("/no/such", AccessError), ("\0", AccessError)]
+)
+def test_what_is_no_file_is_refused(path: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        open_input(path)
+
+
+def test_texts_beyond_the_cap_are_refused_from_files_and_from_pipes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_TEXT_BYTES", 10)
+    path = tmp_path / "text"
+    path.write_bytes(b"x" * 11)
+    assert text_of(memoryview(b"x" * 10), "text") == b"x" * 10
+    with pytest.raises(InputError, match="longer than any text"):
+        text_of(memoryview(b"x" * 11), "text")
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        with pytest.raises(InputError, match="longer than any text"):
+            read_all(descriptor, "text")
+    finally:
+        os.close(descriptor)
+
+
+def test_a_name_of_a_saved_text_that_is_no_path_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "program"
+    path.write_bytes(b"x")
+    inode = path.stat().st_ino
+    monkeypatch.chdir(tmp_path)
+    assert open_regular("program", inode) == "pmap shows only the last part of its path"
+    found = open_regular(str(path), inode)
+    assert not isinstance(found, str)
+    assert bytes(found) == b"x"
+
+
+def test_memory_that_runs_out_is_one_line_and_exit_code_3(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(_: list[str]) -> int:
+        raise MemoryError
+
+    monkeypatch.setattr("footprint.cli.app.run", run)
+    assert cli.main(["audit", "1"]) == 3
+    assert capsys.readouterr().err == "footprint: there is not enough memory for the answer\n"
