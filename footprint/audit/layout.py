@@ -11,11 +11,10 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
-from footprint.errors import Note
 from footprint.partition import Claim, Gap, Piece, partition
 from footprint.process import Mapping, MemoryMap
 
-__all__ = ("Attribution", "FileKey", "Kind", "LoadedObject", "OwnedMap", "Part", "file_key", "lay_out")
+__all__ = ("Attribution", "FileKey", "Kind", "LoadedObject", "Part", "file_key", "has_too_many_segments", "lay_out")
 
 
 class Kind(StrEnum):
@@ -71,7 +70,7 @@ class LoadedObject:
     Attributes:
         key: Which file.
         image: Its headers, where it could be read and is ELF.
-        bias_addr: What to add to a vaddr to get an address; 0 without image.
+        bias_addr: What to add to a vaddr to get an address; 0 without image, or where that has too many segments.
     """
 
     key: FileKey
@@ -96,30 +95,13 @@ class Part(NamedTuple):
         return self.end_addr - self.start_addr
 
 
-@dataclass(frozen=True, slots=True)
-class OwnedMap:
-    """The mappings of a process with their owners.
-
-    Attributes:
-        target: What the user called it.
-        memory: The mappings.
-        parts: Each with its owner; a mapping of several owners is several parts.
-        pid: The process, where known.
-        command: Its command line or name.
-        notes: What was odd.
-    """
-
-    target: str
-    memory: MemoryMap
-    parts: tuple[Part, ...]
-    pid: int | None
-    command: str
-    notes: tuple[Note, ...]
-
-
 _MIB: Final = 1 << 20
 # glibc's arenas: reserved aligned to their largest size, made writable from the bottom as they grow.
 _ARENA_BYTES: Final = 64 * _MIB
+# Programs have four to ten; each is looked at for every mapping of the file.
+_MOST_LOADS: Final = 128
+# The largest page that Linux has with any usual processor: what is loaded is mapped up to the end of its last page.
+_LARGEST_PAGE_BYTES: Final = 1 << 16
 # How far the kernel moves the heap from the end of the program (arch_randomize_brk).
 _HEAP_GAP_BYTES_64: Final = 1 << 30
 _HEAP_GAP_BYTES_32: Final = 32 * _MIB
@@ -165,7 +147,7 @@ def lay_out(
         past = bisect_left(starts, mapping.end_addr)
         claims = bss[first:past] if bss and _may_hold_bss(mapping) else []
         if mapping.size_bytes == 0 or not any(claim.end > mapping.start_addr for claim in claims):
-            parts.append(owner_of(index, mapping, objects[index]))
+            parts.extend(_within_segments(owner_of(index, mapping, objects[index])))
             continue
         rest = owner_of(index, mapping, None)
         cut = partition(mapping.start_addr, mapping.end_addr, claims, _remainder)
@@ -179,6 +161,33 @@ def lay_out(
                 by = Attribution.PROGRAM_HEADERS
                 parts.append(Part(mapping, piece.start, piece.end, loaded.key.name, Kind.BSS, by, loaded))
     return tuple(parts)
+
+
+def has_too_many_segments(image: Image) -> bool:
+    """Tell whether a file has more segments to load than any program: what it maps where is not worked out."""
+    return len(image.loads) > _MOST_LOADS
+
+
+def _within_segments(part: Part) -> Iterable[Part]:
+    """Cut off what a mapping in use has of a file beyond all its segments: it is the file's, but of no section."""
+    loaded, start, end = part.loaded, part.start_addr, part.end_addr
+    if loaded is None or loaded.image is None or not _is_in_use(part.mapping) or has_too_many_segments(loaded.image):
+        return (part,)
+    loads = loaded.image.loads
+    lowest = loaded.bias_addr + min(one.vaddr for one in loads) if loads else start
+    highest = loaded.bias_addr + max(one.vaddr + one.memory_bytes for one in loads) if loads else end
+    first = min(max(start, lowest // _LARGEST_PAGE_BYTES * _LARGEST_PAGE_BYTES), end)
+    past = max(min(end, -(-highest // _LARGEST_PAGE_BYTES) * _LARGEST_PAGE_BYTES), first)
+    if (first, past) == (start, end):
+        return (part,)
+    beyond = LoadedObject(loaded.key, None, 0)
+    pieces = ((start, first, beyond), (first, past, loaded), (past, end, beyond))
+    return [part._replace(start_addr=a, end_addr=b, loaded=owner) for a, b, owner in pieces if a < b]
+
+
+def _is_in_use(mapping: Mapping) -> bool:
+    """Tell whether a file is loaded here: what is mapped only to be read, as debuggers map files, is not."""
+    return mapping.is_mapped_writable or mapping.permissions[2] == "x"
 
 
 def _remainder(gap: Gap[LoadedObject | None]) -> list[Piece[LoadedObject | None]]:
@@ -203,6 +212,8 @@ def _objects(mappings: tuple[Mapping, ...], images: Dict[FileKey, Image]) -> lis
         image = images.get(key)
         if image is None or mapping.offset is None:
             loaded = loaded or LoadedObject(key, None, 0)
+        elif has_too_many_segments(image):
+            loaded = loaded or LoadedObject(key, image, 0)
         else:
             biases = list(_biases(mapping, image))
             if not biases:
@@ -235,14 +246,9 @@ def _bss_claims(
 ) -> list[Claim[LoadedObject | None]]:
     """Give the addresses behind the file pages of each object that its program headers claim (p_memsz > p_filesz)."""
     claims: list[Claim[LoadedObject | None]] = []
-    # What is mapped only to be read, as debuggers map files, is not loaded and has no .bss.
-    in_use = [
-        loaded
-        for mapping, loaded in zip(mappings, objects, strict=True)
-        if loaded and (mapping.is_mapped_writable or mapping.permissions[2] == "x")
-    ]
+    in_use = [loaded for mapping, loaded in zip(mappings, objects, strict=True) if loaded and _is_in_use(mapping)]
     for loaded in dict.fromkeys(in_use):
-        for segment in loaded.image.loads if loaded.image else ():
+        for segment in loaded.image.loads if loaded.image and not has_too_many_segments(loaded.image) else ():
             start = loaded.bias_addr + segment.vaddr
             file_end = start + segment.file_bytes
             begin = -(-file_end // page_bytes) if segment.file_bytes else start // page_bytes

@@ -1,15 +1,17 @@
 """Which section and symbol keeps which pages of an object private, and why those pages were written."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from footprint.audit.layout import Kind, LoadedObject, Part
-from footprint.elf import Contents, Residue, SectionContents, Variable
+from footprint.elf import Contents, Image, Residue, SectionContents, Variable
 from footprint.partition import Claim, Gap, Piece, partition
 from footprint.process import PageRange
 
-__all__ = ("Slice", "clip", "slices")
+__all__ = ("PageNumbers", "Slice", "clip", "slices")
 
 
 class Slice(NamedTuple):
@@ -36,6 +38,23 @@ class Slice(NamedTuple):
     pages: int
     sole_pages: int
     relocated_bytes: int
+
+
+class PageNumbers(Container[int]):
+    """Numbers of pages, ascending. Objects of one file that are loaded at several places share them, each shifted."""
+
+    def __init__(self, numbers: Sequence[int], shift: int = 0) -> None:
+        self._numbers = numbers
+        self._shift = shift
+
+    def __contains__(self, page: object) -> bool:
+        return isinstance(page, int) and self.count(page, page + 1) > 0
+
+    def count(self, first: int, past: int) -> int:
+        """Count those from one number up to another."""
+        numbers, shift = self._numbers, self._shift
+        start = bisect_left(numbers, first - shift)
+        return bisect_left(numbers, past - shift, start) - start
 
 
 class _Owned(NamedTuple):
@@ -78,7 +97,14 @@ def slices(
         ranges: The private pages among the addresses, ascending.
         page_bytes: The size of a page.
         relocated_pages: Numbers of the pages (addr divided by the page size) that relocations write.
+
+    Raises:
+        TypeError: Where those are neither a set nor `PageNumbers`.
     """
+    if isinstance(relocated_pages, AbstractSet):
+        relocated_pages = PageNumbers(sorted(relocated_pages))
+    if not isinstance(relocated_pages, PageNumbers):
+        raise TypeError("pages that cannot be counted but one by one may be too many")
     cut = list(_cut(_owned(part, loaded, contents), ranges))
     tally = _Tally(_names_by_page(cut, page_bytes), page_bytes, relocated_pages)
     found: list[Slice] = []
@@ -105,16 +131,22 @@ def slices(
 
 
 _Ranges = list[tuple[int, int]]
+_SectionOwner = tuple[str | None, SectionContents | str, Kind | None]
+_Sections = list[Claim[_SectionOwner]]
 _SEVERAL: Final = ""
 
 
 class _Tally:
-    """Counts the pages of the slices of a part, ascending; copies of one name in one page count it once."""
+    """Counts the pages of the slices of a part, ascending; copies of one name in one page count it once.
 
-    def __init__(self, names_by_page: dict[int, str], page_bytes: int, relocated_pages: Container[int]) -> None:
+    What is private may be as large as a text says: only the first and last page of a run are looked at.
+    """
+
+    def __init__(self, names_by_page: dict[int, str], page_bytes: int, relocated_pages: PageNumbers) -> None:
         self._names_by_page = names_by_page
         self._page_bytes = page_bytes
         self._relocated_pages = relocated_pages
+        self._asked = (-1, False)
         self._last_pages: dict[tuple[str | None, str], int] = {}
 
     def slice(self, owned: _Owned, mapped_bytes: int, private_bytes: int, private: _Ranges) -> Slice:
@@ -126,16 +158,34 @@ class _Tally:
         last_page = self._last_pages.get(key, -1)
         pages = sole_pages = relocated_bytes = 0
         for first, past in private:
-            for page in range(first // page_bytes, (past - 1) // page_bytes + 1):
-                if page != last_page:
-                    pages += 1
-                    sole_pages += symbol is not None and self._names_by_page[page] == symbol
-                    last_page = page
-                if page in self._relocated_pages:
-                    relocated_bytes += min(past, (page + 1) * page_bytes) - max(first, page * page_bytes)
+            page, final = first // page_bytes, (past - 1) // page_bytes
+            if page != last_page:
+                pages += 1
+                sole_pages += symbol is not None and self._names_by_page[page] == symbol
+            if page == final:
+                if self._is_relocated(page):
+                    relocated_bytes += past - first
+            else:
+                # The pages between are this one's from end to end.
+                between = final - page - 1
+                pages += between + 1
+                if symbol is not None:
+                    sole_pages += between + (self._names_by_page[final] == symbol)
+                relocated_bytes += self._relocated_pages.count(page + 1, final) * page_bytes
+                if self._is_relocated(page):
+                    relocated_bytes += (page + 1) * page_bytes - first
+                if self._is_relocated(final):
+                    relocated_bytes += past - final * page_bytes
+            last_page = final
         self._last_pages[key] = last_page
         counts = (mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes)
         return Slice(owned.section, symbol, name, owned.kind, *counts)
+
+    def _is_relocated(self, page: int) -> bool:
+        """Tell whether relocations write a page; most slices lie in that of the one before."""
+        if self._asked[0] != page:
+            self._asked = (page, page in self._relocated_pages)
+        return self._asked[1]
 
 
 def _cut(owned: Iterable[_Owned], ranges: Sequence[PageRange]) -> Iterator[tuple[_Owned, _Ranges]]:
@@ -155,15 +205,20 @@ def _cut(owned: Iterable[_Owned], ranges: Sequence[PageRange]) -> Iterator[tuple
 
 
 def _names_by_page(cut: Iterable[tuple[_Owned, _Ranges]], page_bytes: int) -> dict[int, str]:
-    """Give the one name of the variables in each private page, or that there are several."""
+    """Give the one name of the variables in each private page, or that there are several.
+
+    Pages in the midst of a variable are left out: nothing else lies in them.
+    """
     names: dict[int, str] = {}
     for owned, private in cut:
         if isinstance(owned.owner, Variable):
             name = owned.owner.name
             for first, past in private:
-                for page in range(first // page_bytes, (past - 1) // page_bytes + 1):
-                    if names.setdefault(page, name) != name:
-                        names[page] = _SEVERAL
+                page, final = first // page_bytes, (past - 1) // page_bytes
+                if names.setdefault(page, name) != name:
+                    names[page] = _SEVERAL
+                if final != page and names.setdefault(final, name) != name:
+                    names[final] = _SEVERAL
     return names
 
 
@@ -171,7 +226,7 @@ def _owned(part: Part, loaded: LoadedObject, contents: Contents) -> Iterator[_Ow
     """Cut a part among the sections, and each section among what it holds."""
     bias_addr = loaded.bias_addr
     start, end = part.start_addr - bias_addr, part.end_addr - bias_addr
-    for span in partition(start, end, _section_claims(contents, loaded), _between_sections).pieces:
+    for span in partition(start, end, _sections_between(start, end, contents, loaded.image), _between_sections).pieces:
         first, past = span.start + bias_addr, span.end + bias_addr
         section, owner, kind = span.owner
         if not isinstance(owner, SectionContents):
@@ -190,14 +245,42 @@ def _owned(part: Part, loaded: LoadedObject, contents: Contents) -> Iterator[_Ow
             index += 1
 
 
-def _end_of(piece: Piece[Variable | Residue]) -> int:
+def _end_of(piece: Piece[Variable | Residue] | Claim[_SectionOwner]) -> int:
     return piece.end
 
 
-_SectionOwner = tuple[str | None, SectionContents | str, Kind | None]
+def _start_of(claim: Claim[_SectionOwner]) -> int:
+    return claim.start
 
 
-def _section_claims(contents: Contents, loaded: LoadedObject) -> list[Claim[_SectionOwner]]:
+# What a file says is worked out once for all its mappings, and forgotten with the file.
+_KNOWN_SECTIONS: Final[WeakKeyDictionary[Image, tuple[Contents, _Sections]]] = WeakKeyDictionary()
+
+
+def _sections_between(start: int, end: int, contents: Contents, image: Image | None) -> _Sections:
+    """Give the sections that own something between two vaddrs, clipped to them; they share nothing."""
+    known = _KNOWN_SECTIONS.get(image) if image else None
+    if known is None or known[0] is not contents:
+        known = contents, _disjoint_sections(_section_claims(contents, image))
+        if image:
+            _KNOWN_SECTIONS[image] = known
+    sections = known[1]
+    first = bisect_right(sections, start, key=_end_of)
+    past = bisect_left(sections, end, first, key=_start_of)
+    return [Claim(max(one.start, start), min(one.end, end), one.owner) for one in sections[first:past]]
+
+
+def _disjoint_sections(claims: _Sections) -> _Sections:
+    """Let the stronger of the claims that overlap win, wherever a part will begin."""
+    if not claims:
+        return []
+    start, end = min(claim.start for claim in claims), max(claim.end for claim in claims)
+    nobody: _SectionOwner = (None, "", None)
+    pieces = partition(start, end, claims, lambda gap: [Piece(gap.start, gap.end, nobody)]).pieces
+    return [Claim(piece.start, piece.end, piece.owner) for piece in pieces if piece.owner is not nobody]
+
+
+def _section_claims(contents: Contents, image: Image | None) -> _Sections:
     """Give the addresses of the sections: of the writable ones with what they hold, of the others as a whole."""
     claims: list[Claim[_SectionOwner]] = []
     read: set[int] = set()
@@ -208,7 +291,7 @@ def _section_claims(contents: Contents, loaded: LoadedObject) -> list[Claim[_Sec
         if section.has_file_bytes or not section.is_tls:
             owner: _SectionOwner = (section.name, one, Kind(one.kind.value))
             claims.append(Claim(section.vaddr, section.vaddr + section.size_bytes, owner))
-    for section in loaded.image.sections if loaded.image else ():
+    for section in image.sections if image else ():
         if section.is_in_memory and section.index not in read and not section.is_tls:
             owner = (section.name, "[read-only section in a private page]", None)
             claims.append(Claim(section.vaddr, section.vaddr + section.size_bytes, owner, rank=1))

@@ -6,7 +6,7 @@ memory; section headers only name it.
 Source: System V ABI, chapters 4 and 5 (ELF-64 object file format 1.5; gABI draft of 2013 for extension numbering).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -135,7 +135,7 @@ _LAYOUTS: Final = _layouts()
 _HEADER_BYTES: Final = {file_class: layout.header.size for (file_class, _), layout in _LAYOUTS.items()}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Image:
     """One ELF file, as far as its headers tell. The bytes stay where they are: `data` is a view of the file.
 
@@ -150,6 +150,7 @@ class Image:
         machine: e_machine.
         segments: All program headers in file order.
         sections: All section headers in file order, the null section included.
+        loads: The segments that the loader maps, in the order of the file, which the ABI has ascending.
     """
 
     file: str
@@ -161,20 +162,22 @@ class Image:
     segments: tuple[Segment, ...]
     sections: tuple[Section, ...]
     _layout: _Layout
+    loads: tuple[Segment, ...] = field(init=False)
+    _first_of_type: dict[int, Segment] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Each mapping of the file asks for these again.
+        object.__setattr__(self, "loads", tuple([one for one in self.segments if one.type == PT_LOAD]))
+        object.__setattr__(self, "_first_of_type", {one.type: one for one in reversed(self.segments)})
 
     @property
     def is_relocatable(self) -> bool:
         """Tell whether it is an object file that was not linked yet: its sections have no addresses."""
         return self.type == ET_REL
 
-    @property
-    def loads(self) -> tuple[Segment, ...]:
-        """Give the segments that the loader maps, in the order of the file, which the ABI has ascending."""
-        return tuple(segment for segment in self.segments if segment.type == PT_LOAD)
-
     def segment(self, segment_type: int) -> Segment | None:
         """Give the first program header of a type, or None."""
-        return next((segment for segment in self.segments if segment.type == segment_type), None)
+        return self._first_of_type.get(segment_type)
 
     def bytes_at(self, offset: int, size_bytes: int, what: str) -> Buffer:
         """Give a part of the file.

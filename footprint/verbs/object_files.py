@@ -1,9 +1,9 @@
 """What the files of loaded objects say beside their headers, read when it is asked for."""
 
-from collections.abc import Sequence
-
-from footprint.audit.layout import FileKey, LoadedObject
-from footprint.elf import Contents, read_contents, relocated_vaddrs
+from footprint.audit.layout import FileKey, LoadedObject, has_too_many_segments
+from footprint.audit.pages import PageNumbers
+from footprint.elf import Contents, Image, read_contents
+from footprint.elf.relocations import relocated_pages
 from footprint.errors import InputError, Note
 
 __all__ = ("ObjectFiles",)
@@ -15,32 +15,39 @@ class ObjectFiles:
     def __init__(self) -> None:
         self.notes: list[Note] = []
         self._contents: dict[FileKey, Contents | None] = {}
-        self._relocated: dict[FileKey, Sequence[int]] = {}
+        self._relocated: dict[tuple[FileKey, int], tuple[int, ...]] = {}
 
     def contents_of(self, loaded: LoadedObject) -> Contents | None:
         """Give what the writable sections of an object hold, or None where that cannot be read."""
         if loaded.image is None:
             return None
         if loaded.key not in self._contents:
-            try:
-                self._contents[loaded.key] = read_contents(loaded.image)
-            except InputError as error:
-                self._contents[loaded.key] = None
-                self._note(loaded, f"{error.detail}, its symbols are not told apart")
+            self._contents[loaded.key] = self._read_contents(loaded, loaded.image)
         return self._contents[loaded.key]
 
-    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> frozenset[int]:
+    def _read_contents(self, loaded: LoadedObject, image: Image) -> Contents | None:
+        cause = f"{len(image.loads)} segments to load are more than any program has"
+        if not has_too_many_segments(image):
+            try:
+                return read_contents(image)
+            except InputError as error:
+                cause = error.detail
+        self._note(loaded, f"{cause}, its symbols are not told apart")
+        return None
+
+    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> PageNumbers:
         """Give the numbers of the pages that relocations of an object write."""
         if loaded.image is None:
-            return frozenset()
-        if loaded.key not in self._relocated:
+            return PageNumbers(())
+        key = (loaded.key, page_bytes)
+        if key not in self._relocated:
             try:
-                self._relocated[loaded.key] = relocated_vaddrs(loaded.image)
+                self._relocated[key] = relocated_pages(loaded.image, page_bytes)
             except InputError as error:
-                self._relocated[loaded.key] = ()
+                self._relocated[key] = ()
                 self._note(loaded, f"{error.detail}, why its pages were written is not known")
-        bias_addr = loaded.bias_addr
-        return frozenset((vaddr + bias_addr) // page_bytes for vaddr in self._relocated[loaded.key])
+        # Kernels load by whole pages only: wherever an object stands, its pages are the same, so many further on.
+        return PageNumbers(self._relocated[key], loaded.bias_addr // page_bytes)
 
     def _note(self, loaded: LoadedObject, detail: str) -> None:
         self.notes.append(Note("file-unreadable", loaded.key.name, detail))

@@ -59,7 +59,7 @@ def library() -> bytes:
         ElfFile(
             sections=[
                 Section(".rela.dyn", SHT_RELA, RO, [Rel(0x4010, 8, addend=0x4000)]),
-                Section(".data", flags=RW, data=bytes(PAGE), addr=0x4000, align=PAGE),
+                Section(".data", flags=RW, data=bytes(PAGE - 0x400), addr=0x4000, align=PAGE),
                 Section(".bss", SHT_NOBITS, RW, size=16 * PAGE, addr=0x5000),
             ],
             dynamic=NEEDS,
@@ -132,13 +132,11 @@ def with_relr(words: bytes) -> bytes:
 def test_a_table_of_bitmaps_costs_the_memory_of_its_pages() -> None:
     image = read_image(full_bitmaps(200_000), "library.so")
     tracemalloc.start()
-    started = time.perf_counter()
     try:
         found = relocated_pages(image, PAGE)
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert time.perf_counter() - started < MOST_SECONDS
     # 0x4000 and its word, then 63 words for each bitmap.
     assert found == tuple(range(4, (0x4000 + 8 + 200_000 * 63 * 8 - 8) // PAGE + 1))
     assert peak_bytes < 16 << 20
@@ -165,7 +163,7 @@ WORDS = st.one_of(
 
 @given(st.lists(WORDS, max_size=40), st.sampled_from([4096, 16384, 65536]), st.lists(st.integers(0, (1 << 64) - 1)))
 def test_the_pages_are_those_of_the_addresses(words: list[int], page_bytes: int, offsets: list[int]) -> None:
-    rela = Section(".rela.dyn", SHT_RELA, RO, [Rel(offset, 8) for offset in offsets])
+    rela = Section(".rela.dyn", SHT_RELA, RO, [Rel(offset, 8, addend=1) for offset in offsets])
     relr = Section(".relr.dyn", SHT_RELR, RO, array("Q", words).tobytes())
     image = read_image(write(ElfFile(sections=[rela, relr], dynamic=NEEDS)), "library.so")
     assert len(relocated_vaddrs(image)) >= len(offsets) + sum(word % 2 == 0 for word in words)

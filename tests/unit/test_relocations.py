@@ -437,7 +437,7 @@ def test_of_a_bitmap_across_the_border_of_two_pages_only_those_with_a_bit_count(
 
 
 def test_a_bitmap_whose_first_bits_are_empty_does_not_write_the_page_it_begins_in() -> None:
-    # Without an address before it, a bitmap begins at 0: 63 words, then the next; of the ninth only the last bit is set.
+    # Without an address before it, a bitmap begins at 0: eight that are empty, and one with only its last bit.
     image = library(Section(".relr.dyn", SHT_RELR, RO, [*[1] * 8, 1 << 63 | 1]))
     assert addresses(image) == [(8 * 63 + 62) * 8]
     assert relocated_pages(read_image(image, "library.so"), 0x1000) == (1,)
