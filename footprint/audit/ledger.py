@@ -84,17 +84,31 @@ def ledger_rows(
     """
     accounts = _Accounts()
     touched = _touched(parts, held)
+    # Mappings that differ only in place and size, as nearly all of a process that has many: counted, not made rows of.
+    alike: dict[tuple[str, Kind, Attribution, str, int], _Alike] = {}
     index = 0
     for one in held:
+        part = parts[index]
+        mapping = part.mapping
         past = index + 1
-        while past < len(parts) and parts[past].mapping is parts[index].mapping:
+        while past < len(parts) and parts[past].mapping is mapping:
             past += 1
-        ranges = pages.get(parts[index].mapping.start_addr) if pages else None
-        if pages and ranges is None and one.private_bytes == 0:
-            ranges = ()
-        for row in _mapping_rows(parts[index:past], one, ranges, files, page_bytes, touched):
-            accounts.add(row)
+        if past == index + 1 and _is_opaque(part):
+            key = (part.owner, part.kind, part.attribution, mapping.permissions, id(one))
+            same = alike.get(key)
+            if same is None:
+                same = alike[key] = _Alike(part, one)
+            same.count += 1
+            same.mapped_bytes += part.end_addr - part.start_addr
+        else:
+            ranges = pages.get(mapping.start_addr) if pages else None
+            if pages and ranges is None and one.private_bytes == 0:
+                ranges = ()
+            for row in _mapping_rows(parts[index:past], one, ranges, files, page_bytes, touched):
+                accounts.add(row)
         index = past
+    for same in alike.values():
+        accounts.add(same.row(page_bytes))
     for cost in kernel:
         accounts.add(
             Row(
@@ -142,6 +156,33 @@ def merged_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
     return accounts.rows()
 
 
+class _Alike:
+    """Mappings of one part that differ in nothing but their place and size."""
+
+    __slots__ = ("_held", "_part", "count", "mapped_bytes")
+
+    def __init__(self, part: Part, held: Held) -> None:
+        self._part = part
+        self._held = held
+        self.count = 0
+        self.mapped_bytes = 0
+
+    def row(self, page_bytes: int) -> Row:
+        """Give them as one row."""
+        part, held = self._part, self._held
+        row = _row(part, None, None, held.private_bytes, held.shared_bytes, page_bytes, _evidence(part, held))
+        return row._replace(
+            bytes=_times(row.bytes, self.count),
+            mapped_bytes=self.mapped_bytes,
+            shared_bytes=_times(row.shared_bytes, self.count),
+            pages=_times(row.pages, self.count),
+        )
+
+
+def _times(one: int | None, count: int) -> int | None:
+    return None if one is None else one * count
+
+
 class _Accounts:
     """Adds up rows of one owner, kind, section and name."""
 
@@ -187,6 +228,17 @@ def _sum(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
 
 
+def _is_opaque(part: Part) -> bool:
+    """Tell whether nothing can be said of what lies in a part."""
+    return part.loaded is None or part.loaded.image is None or part.kind is Kind.SHARED
+
+
+def _evidence(part: Part, held: Held) -> Evidence:
+    """Tell how the bytes of a part are known: they are the kernel's; that they are this object's may be assumed."""
+    is_guess = part.kind is Kind.BSS and part.attribution.is_assumed
+    return weakest((held.evidence, Evidence.ESTIMATED)) if is_guess else held.evidence
+
+
 def _mapping_rows(
     parts: Sequence[Part],
     held: Held,
@@ -207,10 +259,7 @@ def _mapping_rows(
     for place, part in enumerate(parts):
         # File pages are only in the first part: the others are memory without a file.
         shared_bytes = held.shared_bytes if place == 0 or held.shared_bytes is None else 0
-        evidence = held.evidence
-        if part.attribution.is_assumed and part.kind is Kind.BSS:
-            # The bytes are the kernel's; that they are this object's is an assumption.
-            evidence = weakest((evidence, Evidence.ESTIMATED))
+        evidence = _evidence(part, held)
         own = None if ranges is None else clip(ranges, part.start_addr, part.end_addr)
         share_bytes = private_bytes if own is None else ranges_bytes(own)
         loaded = part.loaded

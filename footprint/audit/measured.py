@@ -9,7 +9,7 @@ from collections.abc import Mapping as Dict
 from typing import NamedTuple
 
 from footprint.evidence import Evidence, weakest
-from footprint.process import Counters, Mapping, PageRange, ranges_bytes
+from footprint.process import Counters, Mapping, PageRange
 
 __all__ = ("Held", "held_by_each", "held_bytes")
 
@@ -44,6 +44,8 @@ def held_by_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRang
     """
     # The counters are kept with what they give: while they live, nothing else has their id.
     known: dict[tuple[int, str, str], tuple[Counters, Held]] = {}
+    # What is the same is one object: of many mappings few differ.
+    alike: dict[tuple[int, int, int], Held] = {}
     found = []
     for mapping in mappings:
         key = (id(mapping.counters), mapping.permissions[3], mapping.name[:1])
@@ -51,7 +53,17 @@ def held_by_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRang
             known[key] = mapping.counters, held_bytes(mapping)
         held = known[key][1]
         ranges = pages.get(mapping.start_addr) if pages else None
-        found.append(held if ranges is None else _with_pages(held, mapping, ranges))
+        if ranges is not None:
+            private_bytes = swapped_bytes = 0
+            for start_addr, end_addr, is_swapped in ranges:
+                private_bytes += end_addr - start_addr
+                if is_swapped:
+                    swapped_bytes += end_addr - start_addr
+            same = (id(held), private_bytes, swapped_bytes)
+            if same not in alike:
+                alike[same] = _with_pages(held, mapping, private_bytes, private_bytes - swapped_bytes)
+            held = alike[same]
+        found.append(held)
     if any(held.uncertain_bytes for held in found):
         # Who shares anonymous memory at all, shares some that no file is mixed with: then the rest is in doubt.
         has_relatives = any(held.relatives_bytes for held in found)
@@ -62,10 +74,8 @@ def held_by_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRang
     return found
 
 
-def _with_pages(held: Held, mapping: Mapping, ranges: Sequence[PageRange]) -> Held:
+def _with_pages(held: Held, mapping: Mapping, private_bytes: int, resident_bytes: int) -> Held:
     """Let the page bits say what is private; the counters say what else is there."""
-    private_bytes = ranges_bytes(ranges)
-    resident_bytes = private_bytes - ranges_bytes(one for one in ranges if one.is_swapped)
     relatives_bytes = max(0, (mapping.counters.get("Anonymous") or 0) - resident_bytes)
     return Held(private_bytes, held.shared_bytes, relatives_bytes, 0, Evidence.MEASURED)
 

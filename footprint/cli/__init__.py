@@ -48,3 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has left. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
+    finally:
+        if arguments is None:
+            # Nor is there anything to look for among them at exit.
+            gc.freeze()

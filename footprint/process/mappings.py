@@ -127,6 +127,9 @@ _KEY_LINE: Final = re.compile(rb"([A-Za-z_][A-Za-z0-9_()]{0,63}):[ \t]+([0-9]{1,
 _FLAGS_LINE: Final = re.compile(rb"VmFlags:([^\n]*)\n")
 # A block ends where the next header begins.
 _BLOCK_END: Final = rb"(?=[0-9a-f]{8,16}-|\Z)"
+# A block in three: the addresses, what else the header says, and the lines below it. The mappings of a large process
+# differ in little but their addresses: the other two are looked up whole before anything reads them.
+_BLOCK: Final = re.compile(rb"([0-9a-f]{8,16})-([0-9a-f]{8,16}) ([^\n]*+)\n((?:[A-Z][^\n]*+\n){0,512})" + _BLOCK_END)
 # Each kernel prints one or two sets of keys; a text with more of them is read line by line.
 _MOST_SHAPES: Final = 16
 _MOST_SHARED: Final = 4096
@@ -258,6 +261,8 @@ class _Reader:
         self._shapes: list[_Shape] = [_Shape((), has_flags=False)]
         self._amounts = _Amounts()
         self._texts = _Texts()
+        self._heads: dict[bytes, tuple[str, int | None, str | None, int | None, str]] = {}
+        self._bodies: dict[bytes, tuple[Counters, str | None]] = {}
         self._descends_at: int | None = None
         self._is_cut = False
 
@@ -275,6 +280,9 @@ class _Reader:
         position = 0
         shape = self._shapes[-1]
         while position < len(text):
+            position, new = self._read_known(text, position)
+            if position == len(text):
+                break
             block = shape.match(text, position)
             if block is None:
                 other = next((s for s in self._shapes if s.match(text, position)), None)
@@ -288,6 +296,7 @@ class _Reader:
             counters = self._shared(shape, tuple(map(self._amounts.__getitem__, fields[8 : 8 + len(shape.keys)])))
             flags = self._texts[fields[-1].strip()] if shape.has_flags else None
             self._add(fields, counters, flags, ())
+            self._learn(new)
             position = block.end()
         if torn and self._mappings:
             last = self._mappings[-1]
@@ -295,6 +304,29 @@ class _Reader:
             self._mappings[-1] = last._replace(unknown_lines=(*last.unknown_lines, lost))
         elif torn:
             self._stray_lines.append(torn[:-1])
+
+    def _read_known(self, text: bytes, position: int) -> tuple[int, re.Match[bytes] | None]:
+        """Read the blocks that are like one before but for their addresses; give where the first other one begins."""
+        heads, bodies, mappings, match = self._heads, self._bodies, self._mappings, _BLOCK.match
+        at = mappings[-1].end_addr if mappings else 0
+        while block := match(text, position):
+            start, end, head, body = block.groups()
+            facts, counted = heads.get(head), bodies.get(body)
+            start_addr, end_addr = int(start, 16), int(end, 16)
+            if facts is None or counted is None or not at <= start_addr <= end_addr:
+                break
+            mappings.append(Mapping(start_addr, end_addr, *facts, *counted))
+            at, position = end_addr, block.end()
+        return position, block
+
+    def _learn(self, block: re.Match[bytes] | None) -> None:
+        """Keep what the mapping that was just read from a block may have in common with others."""
+        last = self._mappings[-1] if self._mappings else None
+        if block and last and int(block[1], 16) == last.start_addr and not block[4].startswith(b"Name:"):
+            if len(self._heads) < _MOST_SHARED:
+                self._heads[block[3]] = last[2:7]
+            if len(self._bodies) < _MOST_SHARED:
+                self._bodies[block[4]] = (last.counters, last.vm_flags)
 
     def _shared(self, shape: _Shape, values: tuple[int, ...]) -> Counters:
         """Give the counters of a mapping: one object for all mappings that are alike, as most of a large map are."""
@@ -400,13 +432,16 @@ class _Reader:
         *others, last = self._mappings
         if not others:
             return False
-        has_fewer = len(last.counters.keys) < min(len(mapping.counters.keys) for mapping in others)
+        has_fewer = all(len(mapping.counters.keys) > len(last.counters.keys) for mapping in others)
         return has_fewer or (last.vm_flags is None and all(mapping.vm_flags is not None for mapping in others))
 
     def _locked_equals_pss(self) -> bool:
         """Tell whether this is the kernel bug that copies Pss into Locked: never so where VmFlags shows no lock."""
-        pairs = [(m.counters.get("Locked"), m.counters.get("Pss"), m.vm_flags) for m in self._mappings]
-        unlocked = [
-            (locked, pss) for locked, pss, flags in pairs if pss and flags is not None and " lo" not in f" {flags}"
-        ]
-        return bool(unlocked) and all(locked == pss for locked, pss in unlocked)
+        is_seen = False
+        for mapping in self._mappings:
+            pss = mapping.counters.get("Pss")
+            if pss and mapping.vm_flags is not None and " lo" not in f" {mapping.vm_flags}":
+                if mapping.counters.get("Locked") != pss:
+                    return False
+                is_seen = True
+        return is_seen

@@ -16,7 +16,7 @@ from functools import cache
 from struct import Struct
 from typing import Final, NamedTuple, Self
 
-from footprint.process.mappings import Mapping
+from footprint.process.mappings import Counters, Mapping
 
 __all__ = ("PageRange", "PageReader", "has_exclusive_bit", "ranges_bytes")
 
@@ -115,6 +115,51 @@ class PageReader:
                 ranges += found
         return tuple(ranges)
 
+    def read_all(self, mappings: Iterable[Mapping]) -> Iterator[tuple[Mapping, tuple[PageRange, ...]]]:
+        """Read many mappings, ascending: what the counters tell without a look, small neighbours with one.
+
+        Raises:
+            OSError: As `read` does.
+        """
+        wholes: dict[int, int] = {}
+        for near in self._neighbours(mappings):
+            start = near[0].start_addr
+            bits: bytes | None = b"" if len(near) == 1 else None
+            for mapping in near:
+                counters = mapping.counters
+                if id(counters) not in wholes:
+                    wholes[id(counters)] = _private_where_whole(counters)
+                if wholes[id(counters)] == mapping.end_addr - mapping.start_addr:
+                    yield mapping, (PageRange(mapping.start_addr, mapping.end_addr),)
+                    continue
+                if bits is None:
+                    bits = b"".join([high for _, high in self._high_bytes(start, near[-1].end_addr)])
+                here = bits[
+                    (mapping.start_addr - start) // self._page_bytes : (mapping.end_addr - start) // self._page_bytes
+                ]
+                if len(here) * self._page_bytes < mapping.size_bytes or mapping.counters.get("Swap"):
+                    yield mapping, self.read(mapping)
+                else:
+                    yield mapping, tuple(self._runs(_PRIVATE, here, mapping.start_addr, is_swapped=False))
+
+    def _neighbours(self, mappings: Iterable[Mapping]) -> Iterator[list[Mapping]]:
+        """Put together what one reading can pass over: little mappings with little between them."""
+        hole_bytes, most_bytes = _HOLE_PAGES * self._page_bytes, _PAGES_A_READ * self._page_bytes
+        near: list[Mapping] = []
+        for mapping in mappings:
+            is_near = (
+                near
+                and 0 <= mapping.start_addr - near[-1].end_addr <= hole_bytes
+                and mapping.end_addr - mapping.start_addr <= hole_bytes
+                and mapping.end_addr - near[0].start_addr <= most_bytes
+            )
+            if near and not is_near:
+                yield near
+                near = []
+            near.append(mapping)
+        if near:
+            yield near
+
     def _runs(self, pattern: re.Pattern[bytes], bits: bytes, first_addr: int, *, is_swapped: bool) -> list[PageRange]:
         page_bytes = self._page_bytes
         return [
@@ -168,6 +213,12 @@ class PageReader:
                 return
             yield first * self._page_bytes, entries[_HIGH_BYTE::_ENTRY_BYTES]
             first += len(entries) // _ENTRY_BYTES
+
+
+def _private_where_whole(counters: Counters) -> int:
+    """Give the bytes of a mapping of which all that is there is anonymous and mapped once, by its counters; else -1."""
+    once_bytes = (counters.get("Private_Dirty") or 0) + (counters.get("Private_Clean") or 0)
+    return once_bytes if counters.get("Anonymous") == once_bytes == counters.get("Rss") else -1
 
 
 def ranges_bytes(ranges: Iterable[PageRange]) -> int:

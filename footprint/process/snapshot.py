@@ -277,14 +277,10 @@ def _pages(folder: int, memory: MemoryMap, source: str) -> tuple[Pages | None, t
     if not has_exclusive_bit():
         detail = "the page bits of this host do not tell whose a page is: private pages are known by mapping"
         return None, (Note("page-bits-denied", source, detail),)
-    pages = {}
+    wanted = [mapping for mapping in memory.mappings if _has_own_pages(mapping)]
     try:
         with PageReader(folder, os.sysconf("SC_PAGE_SIZE")) as reader:
-            for mapping in memory.mappings:
-                count = mapping.counters.get
-                # Huge pages of the reserved pool look anonymous in the page bits, and are counted apart.
-                if (count("Anonymous") != 0 or count("Swap")) and not _is_hugetlb(mapping):
-                    pages[mapping.start_addr] = reader.read(mapping)
+            pages = {mapping.start_addr: ranges for mapping, ranges in reader.read_all(wanted)}
     except PermissionError:
         detail = "its page bits may not be read: private pages are known by mapping, not by symbol"
         return None, (Note("page-bits-denied", source, detail),)
@@ -295,9 +291,10 @@ def _pages(folder: int, memory: MemoryMap, source: str) -> tuple[Pages | None, t
     return pages, ()
 
 
-def _is_hugetlb(mapping: Mapping) -> bool:
-    flags = mapping.vm_flags or ""
-    return " ht" in f" {flags}"
+def _has_own_pages(mapping: Mapping) -> bool:
+    count = mapping.counters.get
+    # Huge pages of the reserved pool look anonymous in the page bits, and are counted apart.
+    return (count("Anonymous") != 0 or bool(count("Swap"))) and " ht" not in f" {mapping.vm_flags}"
 
 
 def _stack_addrs(folder: int, pid: int) -> Iterator[int]:

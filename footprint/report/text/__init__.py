@@ -43,17 +43,20 @@ def _fact_lines(facts: Facts) -> list[str]:
 
 
 def _table_lines(table: Table) -> list[str]:
-    rows = [tuple(map(printable, row)) for row in (table.columns, *table.rows, *table.footer)]
+    rows = [_printable_row(row) for row in (table.columns, *table.rows, *table.footer)]
     last = len(table.columns) - 1
-    widths = [max(len(row[column]) for row in rows) for column in range(last)]
-    lines = []
-    for row in rows:
-        cells = [
-            f"{cell:<{width}}" if column in table.text_columns else f"{cell:>{width}}"
-            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
-        ]
-        lines.append("  " + "  ".join([*cells, row[last]]))
-    return lines
+    cells = []
+    for column in range(last):
+        width = max(len(row[column]) for row in rows)
+        cells.append(f"%-{width}s" if column in table.text_columns else f"%{width}s")
+    line = "  ".join(["", *cells, "%s"])
+    return [line % row for row in rows]
+
+
+def _printable_row(row: tuple[str, ...]) -> tuple[str, ...]:
+    # Looked at as a whole first: nearly all rows are as they should be.
+    whole = "".join(row)
+    return row if whole.isascii() and whole.isprintable() else tuple(map(printable, row))
 
 
 def draw(document: Document, width: int, *, has_colour: bool) -> str:

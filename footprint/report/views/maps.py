@@ -1,5 +1,6 @@
 """The report of `footprint maps`."""
 
+from footprint.audit.layout import Attribution
 from footprint.audit.owned import OwnedMap
 from footprint.report.document import Document, Heading, Table, Verdict
 from footprint.report.views.names import Names
@@ -20,17 +21,23 @@ def maps_report(owned: OwnedMap, *, has_whole_names: bool = False) -> Document:
     rows = []
     each = iter(owned.held)
     previous = None
+    labels: dict[tuple[str, Attribution], str] = {}
+    blank: tuple[str, ...] = ("", "") if has_counters else ()
     for part in owned.parts:
-        mapping = part.mapping
-        counters: tuple[str, ...] = ("", "") if has_counters else ()
+        mapping, start_addr, end_addr, owner, kind, attribution, _ = part
+        counters = blank
         if mapping is not previous:
             # A mapping of several owners has its counters once, on its first line.
             here = next(each)
-            counters = (_kib(mapping.counters.get("Rss")), _kib(here.private_bytes)) if has_counters else ()
+            if has_counters:
+                counters = (_kib(mapping.counters.get("Rss")), _kib(here.private_bytes))
             previous = mapping
-        label = names.owner(part.owner) + (" *" if part.attribution.is_assumed else "")
-        size = str(part.size_bytes // 1024)
-        rows.append((f"{part.start_addr:x}", size, *counters, mapping.permissions, part.kind.value, label))
+        label = labels.get((owner, attribution))
+        if label is None:
+            label = names.owner(owner) + (" *" if attribution.is_assumed else "")
+            labels[owner, attribution] = label
+        size = str((end_addr - start_addr) // 1024)
+        rows.append((f"{start_addr:x}", size, *counters, mapping.permissions, kind, label))
     mapped_bytes = sum(mapping.size_bytes for mapping in mappings)
     sums: tuple[str, ...] = ()
     if has_counters:
