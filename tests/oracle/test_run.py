@@ -182,7 +182,10 @@ def test_json_tells_how_it_ran() -> None:
         "children": [],
     }
     for key, spread in how["figures"].items():
-        assert spread["min"] <= spread["median"] == found["totals"][key] <= spread["max"]
+        assert spread["min"] <= spread["median"] <= spread["max"]
+        assert spread["min"] <= found["totals"][key] <= spread["max"]
+    # The start that is shown is the one whose cost is the median; its private memory need not be the median of those.
+    assert found["totals"]["per_process_bytes"] == how["figures"]["per_process_bytes"]["median"]
     assert sum(row["bytes"] for row in found["ledger"]) == found["totals"]["per_process_bytes"]
     assert found["projection"]["count"] == 10
 
