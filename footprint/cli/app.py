@@ -1,5 +1,6 @@
 """The verbs put together into one command."""
 
+import importlib
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -7,13 +8,6 @@ import typer
 from typer.main import get_command
 
 from footprint import __version__
-from footprint.cli.audit import audit
-from footprint.cli.capture import capture
-from footprint.cli.doctor import doctor
-from footprint.cli.maps import maps
-from footprint.cli.project import project
-from footprint.cli.run import run as run_verb
-from footprint.cli.symbols import symbols
 
 __all__ = ("run",)
 
@@ -32,10 +26,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for _verb in (audit, symbols, maps, project, capture, doctor):
-    app.command()(_verb)
-# What stands after the program is its own: its options are not looked at.
-app.command("run", context_settings={"allow_interspersed_args": False})(run_verb)
+# In the order of the help. Only the module of the verb that is asked for is imported, and only its options are built.
+VERBS = ("audit", "run", "symbols", "maps", "project", "capture", "doctor")
+
+
+def _register(verbs: Sequence[str]) -> None:
+    for verb in verbs:
+        # What stands after the program of `run` is its own: its options are not looked at.
+        settings = {"allow_interspersed_args": False} if verb == "run" else None
+        function = getattr(importlib.import_module(f"footprint.cli.{verb}"), verb)
+        app.command(verb, context_settings=settings)(function)
 
 
 def _show_version(is_asked: bool) -> None:
@@ -55,6 +55,9 @@ def _options(
 
 def run(words: Sequence[str]) -> int:
     """Run the command on its words and give its exit code."""
+    asked = [word for word in words[:1] if word in VERBS]
+    app.registered_commands.clear()
+    _register(asked or VERBS)
     try:
         code = get_command(app).main(list(words), prog_name="footprint", standalone_mode=False)
     except typer.Exit as stop:

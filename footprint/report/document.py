@@ -1,40 +1,35 @@
 """What a report says, before anyone decides how it looks: headings, figures, tables, paragraphs."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ("Block", "Document", "Facts", "Heading", "Paragraph", "Table", "Verdict")
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """What the following is about."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """Running text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The line that matters most."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """Single figures: a label, the figure, and how it is known. An indented label is a part of the one above it."""
 
     rows: tuple[tuple[str, str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """Rows under column headings. The last column is text of any length; the others are figures or short words.
 
     Attributes:
