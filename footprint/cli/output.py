@@ -28,14 +28,17 @@ def emit_document(document: Document, output: str, color: Color, *, is_quiet: bo
         document = tuple(block for block in document if isinstance(block, Verdict))
     is_terminal = output == "-" and sys.stdout is not None and sys.stdout.isatty()
     has_colour = _has_colour(color, os.environ, is_terminal=is_terminal)
-    import shutil
-
-    width = shutil.get_terminal_size().columns
     # A table drawn into a very narrow terminal loses its last column: plain text is wrapped by the terminal instead.
-    if not is_quiet and (is_terminal or has_colour) and width >= _NARROWEST:
+    if not is_quiet and (is_terminal or has_colour) and (width := _columns()) >= _NARROWEST:
         emit(draw(document, width, has_colour=has_colour), output)
     else:
         emit(plain(document).lstrip("\n"), output)
+
+
+def _columns() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def _has_colour(color: Color, environment: Mapping[str, str], *, is_terminal: bool) -> bool:

@@ -1,6 +1,7 @@
 """The report of `footprint symbols`."""
 
 from collections.abc import Callable, Sequence
+from heapq import nsmallest
 
 from footprint.elf import Contents, Kind, SectionContents, Variable, shown_name
 from footprint.errors import Note
@@ -85,8 +86,9 @@ def _variables_table(files: Sequence[Contents], top: int, show: Callable[[str], 
     ]
     if not placed:
         return []
-    placed.sort(key=lambda item: (-item[0].size_bytes, item[0].name, item[2]))
-    shown = placed[:top] if top else placed
+    # Only those that are shown need an order: a program has thousands.
+    count = min(top or len(placed), len(placed))
+    shown = nsmallest(count, placed, key=lambda item: (-item[0].size_bytes, item[0].name, item[2]))
     rows = tuple(
         (
             f"{variable.size_bytes:,}" if variable.size_bytes else "no size",
@@ -95,9 +97,9 @@ def _variables_table(files: Sequence[Contents], top: int, show: Callable[[str], 
         )
         for variable, one, file in shown
     )
-    rest = placed[len(shown) :]
-    rest_bytes = sum(variable.size_bytes for variable, _, _ in rest)
-    footer = ((f"{rest_bytes:,}", "", f"[{len(rest):,} more: --top 0 shows all]"),) if rest else ()
+    rest = len(placed) - len(shown)
+    rest_bytes = sum([item[0].size_bytes for item in placed]) - sum(item[0].size_bytes for item in shown)
+    footer = ((f"{rest_bytes:,}", "", f"[{rest:,} more: --top 0 shows all]"),) if rest else ()
     return [Heading("Variables"), Table(("bytes", "section", "variable"), rows, frozenset({1}), footer)]
 
 
