@@ -20,23 +20,18 @@ ET_REL: Final = 1
 ET_EXEC: Final = 2
 PT_LOAD: Final = 1
 PT_DYNAMIC: Final = 2
-PT_INTERP: Final = 3
 PT_NOTE: Final = 4
 PT_TLS: Final = 7
 PT_GNU_RELRO: Final = 0x6474E552
-PF_X: Final = 1
 PF_W: Final = 2
 
 SHT_NULL: Final = 0
 SHT_SYMTAB: Final = 2
-SHT_STRTAB: Final = 3
-SHT_NOTE: Final = 7
 SHT_NOBITS: Final = 8
 SHT_DYNSYM: Final = 11
 SHT_SYMTAB_SHNDX: Final = 18
 SHF_WRITE: Final = 1
 SHF_ALLOC: Final = 2
-SHF_EXECINSTR: Final = 4
 SHF_TLS: Final = 0x400
 
 _PN_XNUM: Final = 0xFFFF
