@@ -1,20 +1,22 @@
-"""Which addresses of an ELF file the loader writes at start: its relocations, in all four encodings.
+"""What the loader writes into an ELF file at start: its relocations, in all four encodings.
 
-RELA, REL, RELR and Android's packed tables stand beside one another. What is wanted here is where they write, not what:
-one relocation is enough to make its page private.
+RELA, REL, RELR and Android's packed tables stand beside one another. For the pages it is enough where they write: one
+relocation makes its page private. For the symbols it is enough which they ask for, and as what.
 
 Source: System V ABI, chapter 4 (Relocation) and the RELR proposal of 2022 (gABI); bionic's linker (APS2 packing).
 """
 
 from array import array
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, numbers, read_dynamic
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
 
-__all__ = ("relocated_pages", "relocated_vaddrs")
+__all__ = ("Relocations", "relocated_pages", "relocated_vaddrs", "relocations", "symbol_and_type")
+
+EM_MIPS: Final = 8
 
 DT_PLTRELSZ: Final = 2
 DT_RELA: Final = 7
@@ -42,6 +44,38 @@ _HAS_ADDEND: Final = 8
 _MOST_ADDRESSES: Final = 1 << 23
 _MOST_PAGES: Final = 1 << 18
 _ENTRIES_AT_ONCE: Final = 1 << 16
+_ANY_WORD: Final = 0xFFFFFFFFFFFFFFFF
+
+
+class Relocations(NamedTuple):
+    """Some of the relocations of a file: where each writes (r_offset), and what of (r_info); not those of RELR."""
+
+    vaddrs: "array[int]"
+    infos: "array[int]"
+
+
+def relocations(image: Image) -> Iterator[Relocations]:
+    """Read REL, RELA, DT_JMPREL and the packed tables, some entries at a time.
+
+    Entries may come twice: linkers count those of DT_JMPREL among those of DT_RELA, or not.
+
+    Raises:
+        InputError: Where a table is damaged or lies outside of the file, or where there are too many.
+    """
+    dynamic = read_dynamic(image)
+    yield from _plain_tables(image, dynamic)
+    for raw in _packed_tables(image, dynamic):
+        yield _packed(image, raw, _MOST_ADDRESSES)
+
+
+def symbol_and_type(image: Image, info: int) -> tuple[int, int]:
+    """Split an r_info into the index of the symbol, 0 for none, and the machine's type of relocation."""
+    if not image.is_64:
+        return info >> 8, info & 0xFF
+    if image.machine == EM_MIPS and image.is_little:
+        # There r_info is no number: the symbol comes first, then up to three types, the first one last.
+        return info & 0xFFFFFFFF, info >> 56
+    return info >> 32, info & 0xFFFFFFFF
 
 
 def relocated_vaddrs(image: Image) -> "array[int]":
@@ -52,8 +86,8 @@ def relocated_vaddrs(image: Image) -> "array[int]":
     """
     dynamic = read_dynamic(image)
     found = array("Q")
-    for offsets in _plain_tables(image, dynamic):
-        found.extend(offsets)
+    for vaddrs, _ in _plain_tables(image, dynamic):
+        found.extend(vaddrs)
         _check_count(image, len(found))
     word_bytes = _word_bytes(image)
     address_mask = (1 << word_bytes * 8) - 1
@@ -70,7 +104,7 @@ def relocated_vaddrs(image: Image) -> "array[int]":
             place += ones * word_bytes
         _check_count(image, len(found))
     for raw in _packed_tables(image, dynamic):
-        found.extend(_packed(image, raw, _MOST_ADDRESSES - len(found)))
+        found.extend(_packed(image, raw, _MOST_ADDRESSES - len(found)).vaddrs)
     return found
 
 
@@ -88,8 +122,8 @@ def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
     """
     dynamic = read_dynamic(image)
     pages: set[int] = set()
-    for offsets in _plain_tables(image, dynamic):
-        pages.update([vaddr // page_bytes for vaddr in offsets])
+    for vaddrs, _ in _plain_tables(image, dynamic):
+        pages.update([vaddr // page_bytes for vaddr in vaddrs])
         _check_pages(image, pages)
     word_bytes = _word_bytes(image)
     address_mask = (1 << word_bytes * 8) - 1
@@ -105,7 +139,7 @@ def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
             break
     _check_pages(image, pages)
     for raw in _packed_tables(image, dynamic):
-        pages.update([vaddr // page_bytes for vaddr in _packed(image, raw, _MOST_ADDRESSES)])
+        pages.update([vaddr // page_bytes for vaddr in _packed(image, raw, _MOST_ADDRESSES).vaddrs])
         _check_pages(image, pages)
     return tuple(sorted(pages))
 
@@ -129,8 +163,8 @@ def _table(image: Image, dynamic: Dynamic, tag: int, size_tag: int, what: str) -
     return bytes_at_vaddr(image, vaddr, size_bytes, what) if vaddr and size_bytes else b""
 
 
-def _plain_tables(image: Image, dynamic: Dynamic) -> "Iterator[array[int]]":
-    """Read r_offset of REL (two words an entry) and RELA (three), some entries at a time."""
+def _plain_tables(image: Image, dynamic: Dynamic) -> Iterator[Relocations]:
+    """Read r_offset and r_info of REL (two words an entry) and RELA (three), some entries at a time."""
     jump_words = 3 if dynamic.get(DT_PLTREL) == DT_RELA else 2
     for tag, size_tag, words in ((DT_RELA, DT_RELASZ, 3), (DT_REL, DT_RELSZ, 2), (DT_JMPREL, DT_PLTRELSZ, jump_words)):
         raw = _table(image, dynamic, tag, size_tag, "a table of relocations")
@@ -139,8 +173,9 @@ def _plain_tables(image: Image, dynamic: Dynamic) -> "Iterator[array[int]]":
         _check_count(image, count)
         for first in range(0, count, _ENTRIES_AT_ONCE):
             past = min(first + _ENTRIES_AT_ONCE, count)
-            offsets = numbers(image, raw[first * entry_bytes : past * entry_bytes])[::words]
-            yield offsets if image.is_64 else array("Q", offsets)
+            entries = numbers(image, raw[first * entry_bytes : past * entry_bytes])
+            vaddrs = entries[::words]
+            yield Relocations(vaddrs if image.is_64 else array("Q", vaddrs), entries[1::words])
 
 
 def _relr_tables(image: Image, dynamic: Dynamic) -> Iterator[tuple[int, int]]:
@@ -171,7 +206,7 @@ def _packed_tables(image: Image, dynamic: Dynamic) -> Iterator[bytes]:
             yield raw
 
 
-def _packed(image: Image, raw: bytes, most: int) -> "array[int]":
+def _packed(image: Image, raw: bytes, most: int) -> Relocations:
     """Decode Android's APS2 packing: groups of relocations in signed LEB128 numbers."""
     if not raw.startswith(b"APS2"):
         raise InputError(image.file, "packed relocations do not begin with APS2")
@@ -179,28 +214,28 @@ def _packed(image: Image, raw: bytes, most: int) -> "array[int]":
     count, offset = stream.next(), stream.next()
     if not 0 <= count <= most:
         raise InputError(image.file, f"{count} packed relocations are more than any file has")
-    found = array("Q")
-    while len(found) < count:
+    found = Relocations(array("Q"), array("Q"))
+    while len(found.vaddrs) < count:
         size = stream.next()
-        if not 0 < size <= count - len(found):
+        if not 0 < size <= count - len(found.vaddrs):
             raise InputError(image.file, f"a group of {size} packed relocations among {count}")
         offset = _group(stream, size, offset, found)
     return found
 
 
-def _group(stream: "_Leb128", size: int, offset: int, found: "array[int]") -> int:
+def _group(stream: "_Leb128", size: int, offset: int, found: Relocations) -> int:
     """Decode one group behind its size; what its entries have in common stands once, at its head."""
     flags = stream.next()
     delta = stream.next() if flags & _GROUPED_BY_OFFSET_DELTA else None
-    if flags & _GROUPED_BY_INFO:
-        stream.next()
+    info = stream.next() if flags & _GROUPED_BY_INFO else None
     if flags & _HAS_ADDEND and flags & _GROUPED_BY_ADDEND:
         stream.next()
-    passed_over = (not flags & _GROUPED_BY_INFO) + bool(flags & _HAS_ADDEND and not flags & _GROUPED_BY_ADDEND)
+    has_own_addends = bool(flags & _HAS_ADDEND and not flags & _GROUPED_BY_ADDEND)
     for _ in range(size):
         offset += stream.next() if delta is None else delta
-        found.append(offset & 0xFFFFFFFFFFFFFFFF)
-        for _ in range(passed_over):
+        found.vaddrs.append(offset & _ANY_WORD)
+        found.infos.append((stream.next() if info is None else info) & _ANY_WORD)
+        if has_own_addends:
             stream.next()
     return offset
 
