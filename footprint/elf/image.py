@@ -20,6 +20,7 @@ ET_REL: Final = 1
 ET_EXEC: Final = 2
 PT_LOAD: Final = 1
 PT_DYNAMIC: Final = 2
+PT_INTERP: Final = 3
 PT_NOTE: Final = 4
 PT_TLS: Final = 7
 PT_GNU_RELRO: Final = 0x6474E552
@@ -353,8 +354,13 @@ class StringTable:
         self._offset = offset
         self._what = what
         self.size_bytes = len(table)
-        self._left_bytes = self._SMALL_BYTES + self.size_bytes * self._MOST_NAME_BYTES_PER_TABLE_BYTE
+        self._left_bytes = self.most_name_bytes(self.size_bytes)
         self._known: dict[int, str] = {}
+
+    @classmethod
+    def most_name_bytes(cls, table_bytes: int) -> int:
+        """Give how long all names of a table may be together."""
+        return cls._SMALL_BYTES + table_bytes * cls._MOST_NAME_BYTES_PER_TABLE_BYTE
 
     def at(self, start: int) -> str:
         """Give the name that begins at an offset; bytes that are not UTF-8 as surrogates.

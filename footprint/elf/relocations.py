@@ -14,7 +14,7 @@ from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, numbers, read_dynamic
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
 
-__all__ = ("Relocations", "relocated_pages", "relocated_vaddrs", "relocations", "symbol_and_type")
+__all__ = ("Relocations", "relocated_pages", "relocated_vaddrs", "relocations", "relr_pages", "symbol_and_type")
 
 EM_MIPS: Final = 8
 
@@ -125,9 +125,24 @@ def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
     for vaddrs, _ in _plain_tables(image, dynamic):
         pages.update([vaddr // page_bytes for vaddr in vaddrs])
         _check_pages(image, pages)
+    pages |= relr_pages(image, page_bytes)
+    _check_pages(image, pages)
+    for raw in _packed_tables(image, dynamic):
+        pages.update([vaddr // page_bytes for vaddr in _packed(image, raw, _MOST_ADDRESSES).vaddrs])
+        _check_pages(image, pages)
+    return tuple(sorted(pages))
+
+
+def relr_pages(image: Image, page_bytes: int) -> set[int]:
+    """Give the numbers of the pages that the RELR tables write; for `page_bytes` see `relocated_pages`.
+
+    Raises:
+        InputError: Where a table is damaged or lies outside of the file, or where there are too many.
+    """
+    pages: set[int] = set()
     word_bytes = _word_bytes(image)
     address_mask = (1 << word_bytes * 8) - 1
-    for vaddr, bitmap in _relr_tables(image, dynamic):
+    for vaddr, bitmap in _relr_tables(image, read_dynamic(image)):
         # What lies between its first and its last address is in one of their pages.
         last_vaddr = vaddr + (bitmap.bit_length() - 1) * word_bytes & address_mask
         last_page = last_vaddr // page_bytes
@@ -138,10 +153,7 @@ def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
         if len(pages) > _MOST_PAGES:
             break
     _check_pages(image, pages)
-    for raw in _packed_tables(image, dynamic):
-        pages.update([vaddr // page_bytes for vaddr in _packed(image, raw, _MOST_ADDRESSES).vaddrs])
-        _check_pages(image, pages)
-    return tuple(sorted(pages))
+    return pages
 
 
 def _check_count(image: Image, count: int) -> None:
