@@ -10,7 +10,7 @@ from typing import Final
 from footprint.elf.image import PT_DYNAMIC, Buffer, Image
 from footprint.errors import InputError
 
-__all__ = ("Dynamic", "bytes_at_vaddr", "numbers", "read_dynamic")
+__all__ = ("Dynamic", "bytes_at_vaddr", "bytes_from_vaddr", "numbers", "read_dynamic")
 
 DT_NULL: Final = 0
 
@@ -65,3 +65,16 @@ def bytes_at_vaddr(image: Image, vaddr: int, size_bytes: int, what: str) -> Buff
         if start >= 0 and start + size_bytes <= segment.file_bytes:
             return image.bytes_at(segment.offset + start, size_bytes, what)
     raise InputError(image.file, f"{what} of {size_bytes} bytes at vaddr {vaddr:#x} is in no segment")
+
+
+def bytes_from_vaddr(image: Image, vaddr: int, what: str) -> Buffer:
+    """Give the bytes of the file from a vaddr to the end of its segment, for tables whose size nothing tells.
+
+    Raises:
+        InputError: Where no segment maps the vaddr from the file.
+    """
+    for segment in image.loads:
+        start = vaddr - segment.vaddr
+        if 0 <= start < segment.file_bytes:
+            return image.bytes_at(segment.offset + start, segment.file_bytes - start, what)
+    raise InputError(image.file, f"{what} at vaddr {vaddr:#x} is in no segment")

@@ -1,0 +1,163 @@
+"""Symbol versions of an ELF file: those that it defines, and those that it needs of others.
+
+Source: Linux Standard Base Core 5.0, chapter 10.7 (Symbol Versioning); glibc 2.36, elf/dl-version.c, for what counts.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final, NamedTuple
+
+from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, bytes_from_vaddr
+from footprint.elf.image import Buffer, Image
+from footprint.errors import InputError
+
+__all__ = ("VERSION_HIDDEN", "VERSION_INDEX", "NeededVersion", "Version", "Versions", "read_versions")
+
+DT_VERSYM: Final = 0x6FFFFFF0
+DT_VERDEF: Final = 0x6FFFFFFC
+DT_VERDEFNUM: Final = 0x6FFFFFFD
+DT_VERNEED: Final = 0x6FFFFFFE
+DT_VERNEEDNUM: Final = 0x6FFFFFFF
+
+VER_FLG_BASE: Final = 1
+VER_FLG_WEAK: Final = 2
+
+VERSION_INDEX: Final = 0x7FFF
+"""The bits of a versym entry that say which version."""
+VERSION_HIDDEN: Final = 0x8000
+"""The bit of a versym entry that keeps a definition from those who ask for no version."""
+
+# An index has 15 bits. Entries are chained by distances, which a damaged file may make overlap: each costs one step.
+_MOST_ENTRIES: Final = 1 << 15
+
+
+class Version(NamedTuple):
+    """A version that an index of the file means; one that is hidden is not satisfied by an unversioned definition."""
+
+    name: str
+    is_hidden: bool
+
+
+class NeededVersion(NamedTuple):
+    """A version that must be defined by the object of a name; a weak one may be missing."""
+
+    file: str
+    name: str
+    is_weak: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The versions of a file.
+
+    Attributes:
+        by_symbol: The versym entry of each dynamic symbol; None where the file has no versions at all.
+        by_index: What the indexes mean. The base version, which is the file itself, is left out: it matches no name.
+        defined: The names of the versions that it defines, without the base.
+        needed: What it needs of other objects.
+    """
+
+    by_symbol: "array[int] | None"
+    by_index: dict[int, Version]
+    defined: tuple[str, ...]
+    needed: tuple[NeededVersion, ...]
+
+
+class _Layout(NamedTuple):
+    definition: Struct
+    definition_name: Struct
+    need: Struct
+    need_name: Struct
+
+
+_LAYOUTS: Final = {
+    order == "<": _Layout(*(Struct(order + fields) for fields in ("HHHHIII", "II", "HHIII", "IHHII"))) for order in "<>"
+}
+
+
+def read_versions(image: Image, dynamic: Dynamic, name_at: Callable[[int], str], symbol_count: int) -> Versions:
+    """Read the versions of a file.
+
+    Args:
+        image: The file.
+        dynamic: Its dynamic section.
+        name_at: Gives the dynamic string at an offset.
+        symbol_count: How many dynamic symbols it has.
+
+    Raises:
+        InputError: Where a table is cut, lies outside of the file, or has more entries than there are indexes.
+    """
+    by_index: dict[int, Version] = {}
+    defined: list[str] = []
+    needed: list[NeededVersion] = []
+    for index, flags, name in _definitions(image, dynamic, name_at):
+        if not flags & VER_FLG_BASE:
+            by_index[index & VERSION_INDEX] = Version(name, bool(index & VERSION_HIDDEN))
+            defined.append(name)
+    for file, name, flags, index in _needs(image, dynamic, name_at):
+        by_index[index & VERSION_INDEX] = Version(name, bool(index & VERSION_HIDDEN))
+        needed.append(NeededVersion(file, name, bool(flags & VER_FLG_WEAK)))
+    return Versions(_by_symbol(image, dynamic, symbol_count), by_index, tuple(defined), tuple(needed))
+
+
+def _by_symbol(image: Image, dynamic: Dynamic, symbol_count: int) -> "array[int] | None":
+    vaddr = dynamic.get(DT_VERSYM)
+    if not vaddr:
+        return None
+    entries = array("H")
+    entries.frombytes(bytes_at_vaddr(image, vaddr, symbol_count * 2, "the table of symbol versions"))
+    if image.is_little != (array("H", [1]).tobytes()[0] == 1):
+        entries.byteswap()
+    return entries
+
+
+def _definitions(image: Image, dynamic: Dynamic, name_at: Callable[[int], str]) -> Iterator[tuple[int, int, str]]:
+    """Give (vd_ndx, vd_flags, name) of each version that is defined; the first of its names is its own."""
+    layout = _LAYOUTS[image.is_little]
+    what = "the table of defined versions"
+    for raw, at in _chain(image, dynamic.get(DT_VERDEF), dynamic.get(DT_VERDEFNUM) or 0, layout.definition, what):
+        _, flags, index, name_count, _, name_distance, _ = layout.definition.unpack_from(raw, at)
+        if name_count:
+            (name, _) = _entry(image, raw, at + name_distance, layout.definition_name, what)
+            yield index, flags, name_at(name)
+
+
+def _needs(image: Image, dynamic: Dynamic, name_at: Callable[[int], str]) -> Iterator[tuple[str, str, int, int]]:
+    """Give (file, name, vna_flags, vna_other) of each version that is needed."""
+    layout = _LAYOUTS[image.is_little]
+    what = "the table of needed versions"
+    seen = 0
+    for raw, at in _chain(image, dynamic.get(DT_VERNEED), dynamic.get(DT_VERNEEDNUM) or 0, layout.need, what):
+        _, name_count, file, name_distance, _ = layout.need.unpack_from(raw, at)
+        place = at + name_distance
+        for _ in range(name_count):
+            seen += 1
+            if seen > _MOST_ENTRIES:
+                raise InputError(image.file, f"{what} has more entries than there are versions")
+            _, flags, index, name, distance = _entry(image, raw, place, layout.need_name, what)
+            yield name_at(file), name_at(name), flags, index
+            if not distance:
+                break
+            place += distance
+
+
+def _chain(image: Image, vaddr: int | None, count: int, entry: Struct, what: str) -> Iterator[tuple[Buffer, int]]:
+    """Give the entries of a table, each with the distance to the next as its last field; 0 ends it."""
+    if not vaddr or not count:
+        return
+    raw = bytes_from_vaddr(image, vaddr, what)
+    at = 0
+    for _ in range(min(count, _MOST_ENTRIES)):
+        distance = _entry(image, raw, at, entry, what)[-1]
+        yield raw, at
+        if not distance:
+            return
+        at += distance
+
+
+def _entry(image: Image, raw: Buffer, at: int, entry: Struct, what: str) -> tuple[int, ...]:
+    if at + entry.size > len(raw):
+        raise InputError(image.file, f"{what} is cut, or its entries lie outside of it")
+    return entry.unpack_from(raw, at)
