@@ -14,9 +14,20 @@ from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, numbers, read_dynamic
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
 
-__all__ = ("Relocations", "relocated_pages", "relocated_vaddrs", "relocations", "relr_pages", "symbol_and_type")
+__all__ = (
+    "Relocations",
+    "relocated_pages",
+    "relocated_vaddrs",
+    "relocations",
+    "relr_pages",
+    "static_relocations",
+    "symbol_and_type",
+)
 
 EM_MIPS: Final = 8
+
+SHT_RELA: Final = 4
+SHT_REL: Final = 9
 
 DT_PLTRELSZ: Final = 2
 DT_RELA: Final = 7
@@ -66,6 +77,21 @@ def relocations(image: Image) -> Iterator[Relocations]:
     yield from _plain_tables(image, dynamic)
     for raw in _packed_tables(image, dynamic):
         yield _packed(image, raw, _MOST_ADDRESSES)
+
+
+def static_relocations(image: Image) -> Iterator[Relocations]:
+    """Read the tables of a program without a dynamic section: its start-up code finds them by symbols, we by sections.
+
+    Raises:
+        InputError: Where a table lies outside of the file, or where there are too many.
+    """
+    count = 0
+    for section in image.sections:
+        if section.is_in_memory and section.type in {SHT_RELA, SHT_REL}:
+            for found in _entries(image, image.section_bytes(section), 3 if section.type == SHT_RELA else 2):
+                count += len(found.vaddrs)
+                _check_count(image, count)
+                yield found
 
 
 def symbol_and_type(image: Image, info: int) -> tuple[int, int]:
@@ -179,15 +205,19 @@ def _plain_tables(image: Image, dynamic: Dynamic) -> Iterator[Relocations]:
     """Read r_offset and r_info of REL (two words an entry) and RELA (three), some entries at a time."""
     jump_words = 3 if dynamic.get(DT_PLTREL) == DT_RELA else 2
     for tag, size_tag, words in ((DT_RELA, DT_RELASZ, 3), (DT_REL, DT_RELSZ, 2), (DT_JMPREL, DT_PLTRELSZ, jump_words)):
-        raw = _table(image, dynamic, tag, size_tag, "a table of relocations")
-        entry_bytes = words * _word_bytes(image)
-        count = len(raw) // entry_bytes
-        _check_count(image, count)
-        for first in range(0, count, _ENTRIES_AT_ONCE):
-            past = min(first + _ENTRIES_AT_ONCE, count)
-            entries = numbers(image, raw[first * entry_bytes : past * entry_bytes])
-            vaddrs = entries[::words]
-            yield Relocations(vaddrs if image.is_64 else array("Q", vaddrs), entries[1::words])
+        yield from _entries(image, _table(image, dynamic, tag, size_tag, "a table of relocations"), words)
+
+
+def _entries(image: Image, raw: Buffer, words: int) -> Iterator[Relocations]:
+    """Read a table whose entries have so many words."""
+    entry_bytes = words * _word_bytes(image)
+    count = len(raw) // entry_bytes
+    _check_count(image, count)
+    for first in range(0, count, _ENTRIES_AT_ONCE):
+        past = min(first + _ENTRIES_AT_ONCE, count)
+        entries = numbers(image, raw[first * entry_bytes : past * entry_bytes])
+        vaddrs = entries[::words]
+        yield Relocations(vaddrs if image.is_64 else array("Q", vaddrs), entries[1::words])
 
 
 def _relr_tables(image: Image, dynamic: Dynamic) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,244 @@
+"""Which pages of an object its loader writes before any of the program's own code runs, and why.
+
+Source: the start of programs in glibc 2.36 (elf/rtld.c, elf/dl-reloc.c, elf/get-dynamic-info.h), musl 1.2.3
+(ldso/dynlink.c) and Linux 6.18 (fs/binfmt_elf.c), checked against the page bits of programs that stand at their start.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Final
+
+from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
+from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic
+from footprint.elf.image import PT_DYNAMIC, PT_INTERP
+from footprint.elf.machines import relocation_types
+from footprint.elf.relocations import Relocations, relocations, relr_pages, static_relocations, symbol_and_type
+from footprint.errors import InputError
+
+__all__ = ("Cause", "Libc", "written_pages")
+
+
+class Cause(StrEnum):
+    """Why a page is written before the program's own code runs."""
+
+    RELATIVE = "relative"
+    """A pointer into the object itself: tables of functions, of names, of objects with virtual functions."""
+    RELR = "relr"
+    """The same, in the packed encoding, which shrinks the file and no memory."""
+    JUMP_SLOT = "jump-slot"
+    """A slot of the PLT: even a lazy one is moved by the load address at start."""
+    GLOB_DAT = "glob-dat"
+    """An address in the GOT."""
+    COPY = "copy"
+    """An object of a library that the program took over."""
+    ABSOLUTE = "absolute"
+    """A pointer to a symbol that is looked up."""
+    TLS = "tls"
+    """Where a thread-local variable is."""
+    IRELATIVE = "irelative"
+    """The answer of a resolver of the object."""
+    DYNAMIC = "dynamic"
+    """Addresses in the dynamic section, which glibc moves in place."""
+    GOT = "got"
+    """What lazy binding needs to find its object."""
+    PARTIAL_BSS = "partial-bss"
+    """The rest of the last page of the file, which is zeroed to be the start of .bss."""
+    DEBUG = "debug"
+    """The entry of the dynamic section that tells debuggers where the objects are."""
+    DONATED = "donated"
+    """What is left of the last page: musl gives it to malloc."""
+    LIBC_START = "libc-start"
+    """The C library's own variables, by its first steps."""
+
+
+class Libc(StrEnum):
+    """Whose loader it is."""
+
+    GLIBC = "glibc"
+    MUSL = "musl"
+    OTHER = "other"
+
+
+EM_MIPS: Final = 8
+EM_PPC64: Final = 21
+EM_RISCV: Final = 243
+EM_LOONGARCH: Final = 258
+
+DT_PLTGOT: Final = 3
+DT_HASH: Final = 4
+DT_STRTAB: Final = 5
+DT_SYMTAB: Final = 6
+DT_RELA: Final = 7
+DT_REL: Final = 17
+DT_DEBUG: Final = 21
+DT_JMPREL: Final = 23
+DT_BIND_NOW: Final = 24
+DT_FLAGS: Final = 30
+DT_RELR: Final = 36
+DT_GNU_HASH: Final = 0x6FFFFEF5
+DT_VERSYM: Final = 0x6FFFFFF0
+DT_FLAGS_1: Final = 0x6FFFFFFB
+DT_MIPS_LOCAL_GOTNO: Final = 0x7000000A
+DT_MIPS_SYMTABNO: Final = 0x70000011
+DT_MIPS_GOTSYM: Final = 0x70000013
+DF_BIND_NOW: Final = 8
+DF_1_NOW: Final = 1
+
+# What glibc moves in place by the load address (ADJUST_DYN_INFO).
+_MOVED_TAGS: Final = frozenset(
+    {DT_PLTGOT, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_REL, DT_JMPREL, DT_RELR, DT_GNU_HASH, DT_VERSYM}
+)
+# There the dynamic section is read-only by the ABI (DL_RO_DYN_SECTION).
+_FIXED_DYNAMIC: Final = frozenset({EM_MIPS, EM_RISCV})
+# There the GOT of the PLT has no entry for the dynamic section before the two that lazy binding needs.
+_GOT_WITHOUT_DYNAMIC: Final = frozenset({EM_PPC64, EM_RISCV, EM_LOONGARCH})
+_MIPS_GOT_TAGS: Final = (DT_MIPS_LOCAL_GOTNO, DT_MIPS_SYMTABNO, DT_MIPS_GOTSYM)
+# Programs have some ten thousand.
+_MOST_GOT_WORDS: Final = 1 << 22
+# Some versions of musl want more than a few words.
+_LEAST_DONATED_BYTES: Final = 128
+# What may write more than a word.
+_WIDE: Final = frozenset({Cause.COPY, Cause.TLS})
+# A copied object claims a size, and many may claim the same pages.
+_MOST_COPIED_PAGES: Final = 1 << 18
+
+
+def written_pages(image: Image, page_bytes: int, libc: Libc, *, is_program: bool) -> Iterator[tuple[Cause, set[int]]]:
+    """Give the pages that are written, by cause; a cause may come several times.
+
+    Raises:
+        InputError: Where a table is damaged.
+    """
+    for segment in image.loads:
+        end = segment.vaddr + segment.file_bytes
+        has_bss = segment.memory_bytes > segment.file_bytes and segment.is_writable
+        if has_bss and end % page_bytes:
+            yield Cause.PARTIAL_BSS, {end // page_bytes}
+    dynamic = read_dynamic(image)
+    types = _Types(image, dynamic)
+    if image.segment(PT_DYNAMIC) is None:
+        for found in static_relocations(image):
+            yield from types.written(found, page_bytes)
+        return
+    if libc is Libc.MUSL:
+        yield Cause.DONATED, _donated(image, page_bytes)
+    yield from _written_for_loader(image, page_bytes, dynamic, libc, is_program=is_program)
+    yield Cause.RELR, relr_pages(image, page_bytes)
+    for found in relocations(image):
+        yield from types.written(found, page_bytes)
+
+
+def _donated(image: Image, page_bytes: int) -> set[int]:
+    """Give the last pages of data that musl lets malloc have the rest of, RELRO excepted."""
+    relro = image.segment(PT_GNU_RELRO)
+    past_relro = (relro.vaddr + relro.memory_bytes) // page_bytes if relro else 0
+    ends = [segment.vaddr + segment.memory_bytes for segment in image.loads if segment.is_writable]
+    pages = {end // page_bytes for end in ends if -end % page_bytes >= _LEAST_DONATED_BYTES}
+    return {page for page in pages if page >= past_relro}
+
+
+def _written_for_loader(
+    image: Image, page_bytes: int, dynamic: Dynamic, libc: Libc, *, is_program: bool
+) -> Iterator[tuple[Cause, set[int]]]:
+    """Give what the loader notes for itself in the dynamic section and the GOT."""
+    segment = image.segment(PT_DYNAMIC)
+    word_bytes = 8 if image.is_64 else 4
+    if segment is None:
+        return
+    is_fixed = image.machine in _FIXED_DYNAMIC or image.type == ET_EXEC or not segment.is_writable
+    values = [segment.vaddr + (2 * index + 1) * word_bytes for index in range(len(dynamic.entries))]
+    for vaddr, (tag, _) in zip(values, dynamic.entries, strict=True):
+        if tag in _MOVED_TAGS and libc is Libc.GLIBC and not is_fixed:
+            yield Cause.DYNAMIC, {vaddr // page_bytes}
+        elif tag == DT_DEBUG and is_program and segment.is_writable:
+            yield Cause.DEBUG, {vaddr // page_bytes}
+    got = dynamic.get(DT_PLTGOT)
+    if not got or libc is not Libc.GLIBC:
+        return
+    if image.machine == EM_MIPS:
+        # There the whole GOT is relocated without any table: first what is local, then one word for each last symbol.
+        local, symbols, first_symbol = (dynamic.get(tag) or 0 for tag in _MIPS_GOT_TAGS)
+        global_words = max(0, symbols - first_symbol)
+        first, words = got + local * word_bytes, min(global_words, _MOST_GOT_WORDS)
+        if image.type != ET_EXEC:
+            first, words = got, min(local + global_words, _MOST_GOT_WORDS)
+        yield Cause.GOT, set(range(first // page_bytes, -(-(first + words * word_bytes) // page_bytes)))
+        return
+    is_lazy = not (
+        (dynamic.get(DT_FLAGS) or 0) & DF_BIND_NOW
+        or (dynamic.get(DT_FLAGS_1) or 0) & DF_1_NOW
+        or dynamic.get(DT_BIND_NOW) is not None
+    )
+    is_linked_at_start = not is_program or image.segment(PT_INTERP) is not None
+    if dynamic.get(DT_JMPREL) and is_lazy and is_linked_at_start:
+        first = got + (0 if image.machine in _GOT_WITHOUT_DYNAMIC else word_bytes)
+        yield Cause.GOT, {first // page_bytes, (first + word_bytes) // page_bytes}
+
+
+class _Types:
+    """Tells the causes of relocations by their types, and how far each writes."""
+
+    def __init__(self, image: Image, dynamic: Dynamic) -> None:
+        self._image = image
+        self._symbols_vaddr = dynamic.get(DT_SYMTAB)
+        self._left_pages = _MOST_COPIED_PAGES
+        self._word_bytes = 8 if image.is_64 else 4
+        types = relocation_types(image.machine)
+        self._tls_descriptor = types.tls_descriptor
+        self._causes: dict[int, Cause | None] = {
+            **dict.fromkeys(types.relative, Cause.RELATIVE),
+            **dict.fromkeys(types.jump_slot, Cause.JUMP_SLOT),
+            **dict.fromkeys(types.glob_dat, Cause.GLOB_DAT),
+            **dict.fromkeys(types.copy, Cause.COPY),
+            **dict.fromkeys(types.irelative, Cause.IRELATIVE),
+            **dict.fromkeys(types.tls, Cause.TLS),
+            0: None,
+        }
+
+    def written(self, found: Relocations, page_bytes: int) -> Iterator[tuple[Cause, set[int]]]:
+        """Give the pages that some relocations write, by cause."""
+        shift = page_bytes.bit_length() - 1
+        # An address that lies across two pages counts for its first: linkers align them.
+        numbers = [vaddr >> shift for vaddr in found.vaddrs]
+        alike = _count_alike(found.infos)
+        known, image = self._causes, self._image
+        # MIPS has one type for both, with a symbol and without.
+        causes = {
+            info: known.get(kind, Cause.ABSOLUTE if symbol else Cause.RELATIVE)
+            for info in {*found.infos[:1], *found.infos[alike:]}
+            for symbol, kind in [symbol_and_type(image, info)]
+        }
+        pairs = set(zip(numbers[alike:], map(causes.__getitem__, found.infos[alike:]), strict=True))
+        for cause in [causes[info] for info in found.infos[:1]]:
+            if cause:
+                yield cause, set(numbers[:alike])
+        for page, cause in pairs:
+            if cause:
+                yield cause, {page}
+        wide = {info: self._width(info, cause) for info, cause in causes.items() if cause in _WIDE}
+        for vaddr, info in zip(found.vaddrs, found.infos, strict=True) if wide else ():
+            cause = causes[info]
+            if cause and info in wide:
+                pages = range(vaddr >> shift, (vaddr + wide[info] - 1 >> shift) + 1)
+                self._left_pages -= len(pages)
+                if self._left_pages < 0:
+                    raise InputError(self._image.file, "the copied objects are larger than any program has")
+                yield cause, set(pages)
+
+    def _width(self, info: int, cause: Cause) -> int:
+        """Give how many bytes are written."""
+        symbol, kind = symbol_and_type(self._image, info)
+        if cause is not Cause.COPY or not self._symbols_vaddr:
+            return self._word_bytes * (2 if kind in self._tls_descriptor else 1)
+        entry_bytes = self._image.symbol_bytes
+        vaddr = self._symbols_vaddr + symbol * entry_bytes
+        entry = bytes_at_vaddr(self._image, vaddr, entry_bytes, "the symbol of a copied object")
+        return self._image.symbol_at(entry, 0)[5]
+
+
+def _count_alike(infos: "array[int]") -> int:
+    """Count the entries at the head of a table that are of one kind: linkers put what needs no symbol first."""
+    raw, size = infos.tobytes(), infos.itemsize
+    return bisect_left(range(1, len(infos) + 1), True, key=lambda count: raw[: count * size] != raw[:size] * count)  # noqa: FBT003 # the value looked for
