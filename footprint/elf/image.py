@@ -18,6 +18,7 @@ MAGIC: Final = b"\x7fELF"
 
 ET_REL: Final = 1
 ET_EXEC: Final = 2
+ET_DYN: Final = 3
 PT_LOAD: Final = 1
 PT_DYNAMIC: Final = 2
 PT_INTERP: Final = 3
@@ -224,12 +225,13 @@ def starts_like_elf(data: Buffer) -> bool:
     return bytes(data[:4]) == MAGIC
 
 
-def read_image(data: Buffer, file: str) -> Image:
+def read_image(data: Buffer, file: str, *, with_sections: bool = True) -> Image:
     """Read the headers of one ELF file.
 
     Args:
         data: The whole file, typically a view of a memory map of it.
         file: The name to use in messages.
+        with_sections: False reads what the loader reads, to which section headers are nothing, damaged or not.
 
     Raises:
         InputError: Where the file is no ELF file, is cut, or its headers contradict it.
@@ -261,7 +263,9 @@ def read_image(data: Buffer, file: str) -> Image:
         names_index,
     ) = layout.header.unpack_from(data)
     raw_sections: list[tuple[int, ...]] = []
-    if sections_offset:
+    if not with_sections:
+        names_index = 0
+    elif sections_offset:
         first = _table(data, file, "section header", sections_offset, 1, section_bytes, layout.section)[0]
         # Extension numbering: counts that do not fit 16 bits stand in the null section.
         section_count = section_count or first[5]

@@ -1,0 +1,143 @@
+"""What an ELF file tells the dynamic loader: the libraries it needs, where to look for them, and how to bind.
+
+Source: System V ABI, chapter 5 (Dynamic Linking); elf.h of glibc for DT_FLAGS_1, DT_AUXILIARY and DT_FILTER.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from footprint.elf.dynamic import bytes_at_vaddr, read_dynamic
+from footprint.elf.image import PT_DYNAMIC, PT_INTERP, Image, StringTable
+from footprint.errors import InputError
+
+__all__ = ("DF_1_NODEFLIB", "DF_1_PIE", "Linkage", "read_linkage")
+
+DT_NEEDED: Final = 1
+DT_STRTAB: Final = 5
+DT_STRSZ: Final = 10
+DT_SONAME: Final = 14
+DT_RPATH: Final = 15
+DT_SYMBOLIC: Final = 16
+DT_BIND_NOW: Final = 24
+DT_RUNPATH: Final = 29
+DT_FLAGS: Final = 30
+DT_FLAGS_1: Final = 0x6FFFFFFB
+DT_AUXILIARY: Final = 0x7FFFFFFD
+DT_FILTER: Final = 0x7FFFFFFF
+
+DF_SYMBOLIC: Final = 0x2
+DF_BIND_NOW: Final = 0x8
+DF_1_NOW: Final = 0x1
+DF_1_NODEFLIB: Final = 0x800
+DF_1_PIE: Final = 0x08000000
+
+# The largest programs need some hundred libraries; a dynamic section beyond this is damage.
+_MOST_DYNAMIC_BYTES: Final = 1 << 20
+_MOST_INTERPRETER_BYTES: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Linkage:
+    """How one file is linked, in the words of its dynamic section.
+
+    Attributes:
+        soname: The name by which others need it.
+        needed: The names of the libraries it needs, in their order.
+        rpath: Where to look for them and for what they need in turn; of no effect beside a runpath.
+        runpath: Where to look for them alone.
+        interpreter: The loader that the kernel starts for it.
+        auxiliary: Libraries that stand in for its symbols where they exist.
+        filters: Libraries that stand in for its symbols, and must exist.
+        substitutes: Both of these in their common order: the name, and whether it must exist.
+        flags: DT_FLAGS.
+        flags_1: DT_FLAGS_1.
+        is_symbolic: Whether it looks for its symbols in itself first.
+        is_bound_now: Whether its functions are bound at start, not at their first call.
+        is_dynamic: Whether it has a dynamic section.
+    """
+
+    soname: str | None
+    needed: tuple[str, ...]
+    rpath: str | None
+    runpath: str | None
+    interpreter: str | None
+    auxiliary: tuple[str, ...]
+    filters: tuple[str, ...]
+    substitutes: tuple[tuple[str, bool], ...]
+    flags: int
+    flags_1: int
+    is_symbolic: bool
+    is_bound_now: bool
+    is_dynamic: bool
+
+
+def read_linkage(image: Image) -> Linkage:
+    """Read how a file is linked; one without a dynamic section needs nothing.
+
+    Raises:
+        InputError: Where the dynamic section or a name in it is damaged.
+    """
+    segment = image.segment(PT_DYNAMIC)
+    if segment is not None and segment.file_bytes > _MOST_DYNAMIC_BYTES:
+        raise InputError(
+            image.file, f"a dynamic section of {segment.file_bytes} bytes is beyond reason", segment.offset
+        )
+    needed: list[int] = []
+    substitutes: list[tuple[int, bool]] = []
+    last: dict[int, int] = {}
+    for tag, value in read_dynamic(image).entries:
+        if tag == DT_NEEDED:
+            needed.append(value)
+        elif tag in {DT_AUXILIARY, DT_FILTER}:
+            substitutes.append((value, tag == DT_FILTER))
+        else:
+            # Of several entries that should be one, the loader keeps the last.
+            last[tag] = value
+    names = _Names(image, last)
+    flags, flags_1 = last.get(DT_FLAGS, 0), last.get(DT_FLAGS_1, 0)
+    named_substitutes = tuple([(names.at(value), is_filter) for value, is_filter in substitutes])
+    return Linkage(
+        soname=names.of(DT_SONAME),
+        needed=tuple([names.at(value) for value in needed]),
+        rpath=names.of(DT_RPATH),
+        runpath=names.of(DT_RUNPATH),
+        interpreter=_interpreter(image),
+        auxiliary=tuple([name for name, is_filter in named_substitutes if not is_filter]),
+        filters=tuple([name for name, is_filter in named_substitutes if is_filter]),
+        substitutes=named_substitutes,
+        flags=flags,
+        flags_1=flags_1,
+        is_symbolic=DT_SYMBOLIC in last or bool(flags & DF_SYMBOLIC),
+        is_bound_now=DT_BIND_NOW in last or bool(flags & DF_BIND_NOW or flags_1 & DF_1_NOW),
+        is_dynamic=segment is not None,
+    )
+
+
+class _Names:
+    """The names of a dynamic section; their table is looked for only when there is one."""
+
+    def __init__(self, image: Image, entries: dict[int, int]) -> None:
+        self._image = image
+        self._entries = entries
+        self._table: StringTable | None = None
+
+    def of(self, tag: int) -> str | None:
+        place = self._entries.get(tag)
+        return None if place is None else self.at(place)
+
+    def at(self, place: int) -> str:
+        if self._table is None:
+            vaddr, size_bytes = self._entries.get(DT_STRTAB), self._entries.get(DT_STRSZ)
+            if vaddr is None or size_bytes is None:
+                raise InputError(self._image.file, "the dynamic section has names, but no table of them")
+            raw = bytes_at_vaddr(self._image, vaddr, size_bytes, "the table of dynamic names")
+            self._table = StringTable(raw, self._image.file, vaddr, "dynamic names")
+        return self._table.at(place)
+
+
+def _interpreter(image: Image) -> str | None:
+    segment = image.segment(PT_INTERP)
+    if segment is None:
+        return None
+    raw = bytes(image.bytes_at(segment.offset, min(segment.file_bytes, _MOST_INTERPRETER_BYTES), "the interpreter"))
+    return raw.partition(b"\0")[0].decode("utf-8", "surrogateescape")

@@ -1,0 +1,20 @@
+"""Which files make a process, found by the rules of its loader: nothing is ever run, least of all the program."""
+
+from footprint.loader.linkmap import Dependency, Linked, LinkMap, Missing, link
+from footprint.loader.mapped import FoundBy
+from footprint.loader.system import Library, Refusal, System
+from footprint.loader.target import Environment, Libc
+
+__all__ = (
+    "Dependency",
+    "Environment",
+    "FoundBy",
+    "Libc",
+    "Library",
+    "LinkMap",
+    "Linked",
+    "Missing",
+    "Refusal",
+    "System",
+    "link",
+)

@@ -1,0 +1,102 @@
+"""/etc/ld.so.conf, as ldconfig reads it: for a root in which ldconfig has not run, or whose cache is of no use.
+
+Source: ldconfig(8) and elf/ldconfig.c of glibc.
+"""
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Final
+
+from footprint.loader.paths import parent, plain
+from footprint.loader.system import Library, System
+
+__all__ = ("Configuration",)
+
+_FILE: Final = "/etc/ld.so.conf"
+_MOST_FILES: Final = 1000
+_MOST_DEPTH: Final = 16
+_BLANKS: Final = " \t"
+
+
+class Configuration:
+    """The directories that ldconfig would look into, and what it would find there.
+
+    Args:
+        system: The files.
+        system_directories: What ldconfig adds to the directories of the file, each with a slash at its end.
+    """
+
+    def __init__(self, system: System, system_directories: tuple[str, ...]) -> None:
+        self._system = system
+        self._system_directories = system_directories
+        self._names: dict[str, dict[str, str]] = {}
+
+    @cached_property
+    def directories(self) -> tuple[str, ...]:
+        """Give the directories of the file and those of the system, each with a slash at its end."""
+        seen: set[str] = set()
+        named = [directory.rstrip("/") + "/" for directory in self._read(_FILE, seen, 0)]
+        return tuple(dict.fromkeys([*named, *self._system_directories]))
+
+    def changed_ns(self) -> int | None:
+        """Give when one of the directories was changed last, in nanoseconds since 1970."""
+        changes = [self._system.changed_ns(directory) for directory in self.directories]
+        return max([change for change in changes if change is not None], default=None)
+
+    def paths(self, name: str, subdirectories: tuple[str, ...]) -> Iterator[str]:
+        """Give where a library may be, the best first: as in the cache, its level counts before its directory."""
+        for subdirectory in (*subdirectories, ""):
+            for directory in self.directories:
+                path = self._in(directory + subdirectory).get(name)
+                if path is not None:
+                    yield path
+
+    def _in(self, directory: str) -> dict[str, str]:
+        """Give the libraries of a directory by file name, and by SONAME where no file has that name."""
+        known = self._names.get(directory)
+        if known is None:
+            known = self._names[directory] = {
+                name: directory + name for name in self._system.names(directory) if _is_library(name)
+            }
+            for path in list(known.values()):
+                library = self._system.file(path)
+                if isinstance(library, Library) and library.linkage.soname:
+                    known.setdefault(library.linkage.soname, path)
+        return known
+
+    def _read(self, path: str, seen: set[str], depth: int) -> Iterator[str]:
+        if path in seen or len(seen) >= _MOST_FILES or depth > _MOST_DEPTH:
+            return
+        seen.add(path)
+        text = (self._system.text(path) or b"").decode("utf-8", "surrogateescape")
+        for raw in text.split("\n"):
+            line = raw.partition("#")[0].strip()
+            word, _, rest = line.replace("\t", " ").partition(" ")
+            if word == "include" and rest:
+                for pattern in rest.split():
+                    for included in self._matches(pattern if pattern.startswith("/") else f"{parent(path)}/{pattern}"):
+                        yield from self._read(included, seen, depth + 1)
+            elif line and word != "hwcap":
+                directory = line.partition("=")[0].rstrip(_BLANKS)
+                if directory.startswith("/"):
+                    yield plain(directory)
+
+    def _matches(self, pattern: str) -> list[str]:
+        """Give the paths that a pattern means, in their order."""
+        found = [""]
+        for part in pattern.strip("/").split("/"):
+            if any(mark in part for mark in "*?["):
+                found = [
+                    f"{each}/{name}"
+                    for each in found
+                    for name in self._system.names(each or "/")
+                    if fnmatchcase(name, part) and not (name.startswith(".") and not part.startswith("."))
+                ]
+            else:
+                found = [f"{each}/{part}" for each in found]
+        return found[:_MOST_FILES]
+
+
+def _is_library(name: str) -> bool:
+    return ".so" in name and name.startswith(("lib", "ld-", "ld."))

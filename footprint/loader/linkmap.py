@@ -1,0 +1,274 @@
+"""Which files make a process before its program starts: the program, and in load order all that they need.
+
+Source: elf/dl-deps.c and elf/rtld.c of glibc; ldso/dynlink.c of musl.
+"""
+
+import stat
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from footprint.elf.image import ET_DYN, ET_EXEC
+from footprint.elf.linkage import DF_1_PIE
+from footprint.errors import AccessError, InputError, Note
+from footprint.loader.mapped import Found, FoundBy, Mapped, Refused
+from footprint.loader.musl import MuslSearch
+from footprint.loader.search import GlibcSearch
+from footprint.loader.system import Library, Refusal, System
+from footprint.loader.target import Environment, Libc, Target, target_of
+
+__all__ = ("Dependency", "LinkMap", "Linked", "Missing", "link")
+
+_UNTOUCHED: Final = Environment()
+
+
+class Dependency(NamedTuple):
+    """One library that an object needs: by what name, and its place in the map, or None where it is missing."""
+
+    name: str
+    place: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """One object of a process.
+
+    Attributes:
+        path: Its path as the loader says it, seen from the root.
+        library: The file.
+        found_by: The rule by which it was found.
+        loader: The object that first needed it; None for the program and for what was preloaded.
+        dependencies: What it needs itself, in the order of its dynamic section.
+    """
+
+    path: str
+    library: Library
+    found_by: FoundBy
+    loader: int | None
+    dependencies: tuple[Dependency, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A library that a process needs and does not get.
+
+    Attributes:
+        name: What was asked for.
+        requester: The object that asked.
+        cause: Why there is none.
+        is_fatal: Whether a file was found that ends the process: it is damaged, or no library at all.
+        looked_in: The directories that were searched, beside the cache.
+    """
+
+    name: str
+    requester: int
+    cause: str
+    is_fatal: bool
+    looked_in: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkMap:
+    """The files of a process.
+
+    Attributes:
+        objects: All in load order, which is the global scope of symbols; the program comes first.
+        missing: What is needed and not there.
+        interpreter: The loader's place among the objects; None where no object needs it.
+        interpreter_object: The loader, which is in the process also where no object needs it; None for static programs.
+        libc: Whose rules it was loaded by; of a static program that is not told.
+        target: What the loader knows; None for static programs.
+        notes: What may make this wrong.
+    """
+
+    objects: tuple[Linked, ...]
+    missing: tuple[Missing, ...]
+    interpreter: int | None
+    interpreter_object: Linked | None
+    libc: Libc
+    target: Target | None
+    notes: tuple[Note, ...]
+
+
+def link(system: System, path: str, environment: Environment = _UNTOUCHED) -> LinkMap:
+    """Find what a program consists of, without running anything; a library alone is taken for a program.
+
+    Args:
+        system: The files.
+        path: The program, as seen from the root of the system.
+        environment: What its caller decides.
+
+    Raises:
+        AccessError: Where the program cannot be opened.
+        InputError: Where it is no linked ELF file.
+    """
+    program = system.file(path if path.startswith("/") else f"{environment.cwd.rstrip('/')}/{path}")
+    if program is None:
+        raise AccessError(path, "there is no such file, or it may not be read")
+    if isinstance(program, Refusal):
+        raise InputError(path, program.cause)
+    if program.type not in {ET_EXEC, ET_DYN}:
+        raise InputError(path, "it is neither a program nor a shared library")
+    linkage = program.linkage
+    root = Mapped(Found(path, program, FoundBy.PROGRAM), None)
+    if linkage.interpreter is None and (
+        program.type == ET_EXEC or not linkage.is_dynamic or linkage.flags_1 & DF_1_PIE
+    ):
+        alone = Linked(path, program, FoundBy.PROGRAM, None, ())
+        return LinkMap((alone,), (), None, None, Libc.OTHER, None, ())
+    if environment.is_secure is None:
+        environment = replace(environment, is_secure=bool(program.mode & (stat.S_ISUID | stat.S_ISGID)))
+    return _Closure(_search_of(system, program, environment), root).link_map()
+
+
+Search = GlibcSearch | MuslSearch
+# What the programs of a system have in common is found out once.
+_SEARCHES: Final[WeakKeyDictionary[System, dict[tuple[object, ...], Search]]] = WeakKeyDictionary()
+
+
+def _search_of(system: System, program: Library, environment: Environment) -> Search:
+    searches = _SEARCHES.setdefault(system, {})
+    # A library alone leads to its loader by what it needs.
+    key = program.kind, program.linkage.interpreter or program, environment
+    search = searches.get(key)
+    if search is None:
+        target = target_of(system, program, environment)
+        kind = MuslSearch if target.libc is Libc.MUSL else GlibcSearch
+        search = searches[key] = kind(system, target, program, environment)
+    return search
+
+
+class _Closure:
+    """A link map while it grows."""
+
+    def __init__(self, search: Search, program: Mapped) -> None:
+        self._search = search
+        self._program = program
+        self._order: list[Mapped] = []
+        self._names: dict[str, Mapped] = {}
+        self._by_library: dict[Library, Mapped] = {}
+        self._missing: list[tuple[str, Mapped, Refused | None]] = []
+        self._notes: list[Note] = []
+
+    def link_map(self) -> LinkMap:
+        self._add(self._program)
+        soname = self._program.library.linkage.soname
+        if soname is not None and self._search.has_substitutes:
+            self._names[soname] = self._program
+        interpreter = self._interpreter()
+        self._preload()
+        self._grow()
+        for number, mapped in enumerate(self._order):
+            mapped.number = number
+        objects = tuple([_linked(mapped) for mapped in self._order])
+        target = self._search.target
+        return LinkMap(
+            objects=objects,
+            missing=tuple([self._explained(*each) for each in self._missing]),
+            interpreter=interpreter.number if interpreter is not None and interpreter.is_in_scope else None,
+            interpreter_object=_linked(interpreter) if interpreter is not None else None,
+            libc=target.libc,
+            target=target,
+            notes=(*self._search.notes, *self._notes),
+        )
+
+    def _interpreter(self) -> Mapped | None:
+        """Take in the loader, which is there before all others, and has its place in the scope when one needs it."""
+        target = self._search.target
+        if target.library is self._program.library:
+            return self._program
+        if target.library is None or target.path is None:
+            asked = self._program.library.linkage.interpreter
+            if asked is not None:
+                self._missing.append((asked, self._program, None))
+            return None
+        interpreter = Mapped(Found(target.path, target.library, FoundBy.INTERPRETER), None)
+        self._by_library[target.library] = interpreter
+        for name in self._search.names_of_loader():
+            self._names.setdefault(name, interpreter)
+        return interpreter
+
+    def _preload(self) -> None:
+        for name, found in self._search.preloads(self._program):
+            if isinstance(found, Found):
+                self._add(self._mapped(found._replace(found_by=FoundBy.PRELOAD), name, self._program))
+            else:
+                cause = "it is not found" if found is None else found.cause
+                self._notes.append(Note("not-preloaded", name, f"{cause}; the loader goes on without it"))
+
+    def _grow(self) -> None:
+        order = self._order
+        at = 0
+        while at < len(order):
+            current = order[at]
+            if current.is_done:
+                at += 1
+                continue
+            current.is_done = True
+            linkage = current.library.linkage
+            for needed in linkage.needed:
+                mapped = self._names.get(needed) or self._load(needed, current)
+                if mapped is not None and not mapped.is_in_scope:
+                    self._add(mapped, current)
+                current.dependencies.append((needed, mapped))
+            if linkage.substitutes and self._search.has_substitutes:
+                self._substitute(current, at)
+
+    def _substitute(self, current: Mapped, at: int) -> None:
+        """Put what stands in for an object before it, from further behind where it is there already."""
+        for needed, must_exist in current.library.linkage.substitutes:
+            mapped = self._names.get(needed) or self._load(needed, current, must_exist=must_exist)
+            if mapped is None:
+                continue
+            if mapped.is_in_scope:
+                if mapped not in self._order[at + 1 :]:
+                    continue
+                self._order.remove(mapped)
+            self._add(mapped, current, at)
+            at += 1
+
+    def _load(self, needed: str, requester: Mapped, *, must_exist: bool = True) -> Mapped | None:
+        name = self._search.name_of(needed, requester)
+        if name is not None and name in self._names:
+            return self._names[name]
+        found = None if name is None else self._search.find(name, requester)
+        if name is not None and isinstance(found, Found):
+            return self._mapped(found, name, requester)
+        if must_exist:
+            self._missing.append((needed, requester, found if isinstance(found, Refused) else None))
+        return None
+
+    def _mapped(self, found: Found, name: str, requester: Mapped) -> Mapped:
+        """Give the object that a file is, which may be there under another name."""
+        mapped = self._by_library.get(found.library)
+        is_new = mapped is None
+        if mapped is None:
+            mapped = self._by_library[found.library] = Mapped(found, requester)
+        for each in self._search.names_of(mapped, name, is_new=is_new):
+            self._names.setdefault(each, mapped)
+        return mapped
+
+    def _add(self, mapped: Mapped, loader: Mapped | None = None, at: int | None = None) -> None:
+        mapped.is_in_scope = True
+        self._by_library.setdefault(mapped.library, mapped)
+        if mapped.loader is None:
+            mapped.loader = loader
+        self._order.insert(len(self._order) if at is None else at, mapped)
+
+    def _explained(self, name: str, requester: Mapped, refused: Refused | None) -> Missing:
+        if refused is not None:
+            return Missing(name, requester.number, f"{refused.path}: {refused.cause}", is_fatal=True, looked_in=())
+        is_elsewhere = self._search.is_there_for_others(name, requester)
+        cause = "there is one, but for another class or machine" if is_elsewhere else "it is not found"
+        return Missing(name, requester.number, cause, is_fatal=False, looked_in=self._search.looked_in(requester))
+
+
+def _linked(mapped: Mapped) -> Linked:
+    loader = mapped.loader
+    return Linked(
+        mapped.path,
+        mapped.library,
+        mapped.found_by,
+        None if loader is None or mapped.found_by is FoundBy.PRELOAD else loader.number,
+        tuple([Dependency(name, None if found is None else found.number) for name, found in mapped.dependencies]),
+    )

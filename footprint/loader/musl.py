@@ -1,0 +1,154 @@
+"""Where musl finds a library: fewer rules than glibc has, and other ones.
+
+Source: ldso/dynlink.c of musl 1.2.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final
+
+from footprint.elf.image import ET_DYN, ET_EXEC
+from footprint.errors import Note
+from footprint.loader.mapped import Found, FoundBy, Mapped, Refused
+from footprint.loader.paths import parent
+from footprint.loader.system import Library, System
+from footprint.loader.target import Environment, Target
+
+__all__ = ("MuslSearch",)
+
+# Names of libraries that are in the loader itself, and never looked for.
+_OWN: Final = tuple(f"lib{name}." for name in ("c", "pthread", "rt", "m", "dl", "util", "xnet"))
+_GLIBC: Final = "libc.so.6"
+_ORIGIN: Final = re.compile(r"\$ORIGIN|\$\{ORIGIN\}")
+_USUAL_DIRECTORIES: Final = "/lib:/usr/local/lib:/usr/lib"
+_LONGEST_NAME_BYTES: Final = 255
+
+
+class MuslSearch:
+    """The search of one loader, for all its programs.
+
+    Args:
+        system: The files.
+        target: What the loader knows.
+        program: One of its programs: its libraries are of the same class and machine.
+        environment: The caller's wishes; `is_secure` is decided.
+    """
+
+    has_substitutes: Final = False
+
+    def __init__(self, system: System, target: Target, program: Library, environment: Environment) -> None:
+        self._system = system
+        self.target = target
+        self._kind = program.kind
+        self._cwd = environment.cwd.rstrip("/")
+        self._is_secure = bool(environment.is_secure)
+        self._library_path = () if self._is_secure else _elements(environment.library_path)
+        self._preload = "" if self._is_secure else environment.preload
+        self.notes: list[Note] = []
+
+    def find(self, name: str, requester: Mapped) -> Found | Refused | None:
+        """Find what an object needs; None where it is nowhere."""
+        if name.startswith(_OWN) or name == self.target.path:
+            return self._loader()
+        if "/" in name:
+            found = self._file(name, FoundBy.PATH)
+            is_glibc = isinstance(found, Found) and found.library.linkage.soname == _GLIBC
+            return self._loader() if is_glibc else found
+        if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME_BYTES:
+            return None
+        for found_by, places in self._places(requester):
+            for place in places:
+                found = self._file(f"{place}/{name}", found_by)
+                if found is not None:
+                    return found
+        return None
+
+    def looked_in(self, requester: Mapped) -> tuple[str, ...]:
+        """Give the directories in which an object's libraries are looked for."""
+        return tuple(dict.fromkeys([f"{place}/" for _, places in self._places(requester) for place in places]))
+
+    def is_there_for_others(self, name: str, requester: Mapped) -> bool:
+        """Tell that nothing is passed over: what is for another machine ends the search."""
+        del name, requester
+        return False
+
+    def name_of(self, needed: str, requester: Mapped) -> str | None:
+        """Give a needed name as it is: musl knows no tokens in it."""
+        del requester
+        return needed
+
+    def names_of(self, mapped: Mapped, requested: str, *, is_new: bool) -> tuple[str, ...]:
+        """Give the names by which an object that was found is known from now on: the first by which it was searched."""
+        del is_new
+        if "/" in requested or mapped.short_name is not None:
+            return ()
+        mapped.short_name = mapped.path.rpartition("/")[2]
+        return (mapped.short_name,)
+
+    def names_of_loader(self) -> tuple[str, ...]:
+        """Give the names by which the loader is known from the start."""
+        return (self.target.path,) if self.target.path else ()
+
+    def preloads(self, program: Mapped) -> Iterator[tuple[str, Found | Refused | None]]:
+        """Find what the caller puts before all libraries."""
+        for name in self._preload.replace(":", " ").split():
+            yield name, self.find(name, program)
+
+    def _loader(self) -> Found | None:
+        path, library = self.target.path, self.target.library
+        return Found(path, library, FoundBy.INTERPRETER) if path is not None and library is not None else None
+
+    def _places(self, requester: Mapped) -> Iterator[tuple[FoundBy, tuple[str, ...]]]:
+        if self._library_path:
+            yield FoundBy.ENVIRONMENT, self._library_path
+        each: Mapped | None = requester
+        while each is not None:
+            linkage = each.library.linkage
+            if linkage.runpath is not None or linkage.rpath is not None:
+                if each.runpath is None:
+                    each.runpath = self._expanded(linkage.runpath or linkage.rpath or "", each)
+                yield (FoundBy.RPATH if linkage.runpath is None else FoundBy.RUNPATH), each.runpath
+            each = each.loader
+        yield FoundBy.DEFAULT, self._system_directories
+
+    def _expanded(self, text: str, owner: Mapped) -> tuple[str, ...]:
+        if "$" not in text:
+            return _elements(text)
+        if "$" in _ORIGIN.sub("", text):
+            return ()
+        is_program = owner.program is owner
+        if is_program and self._is_secure:
+            return ()
+        origin = parent(self._system.real_path(self._absolute(owner.path)) if is_program else owner.path)
+        if self._is_secure and not origin.startswith("/"):
+            return ()
+        return _elements(_ORIGIN.sub(lambda _: origin, text))
+
+    @cached_property
+    def _system_directories(self) -> tuple[str, ...]:
+        """Read the loader's file of directories, which stands beside the directory that the loader stands in."""
+        path = self.target.path or ""
+        architecture = path.rpartition("/")[2].removeprefix("ld-musl-").partition(".so")[0]
+        prefix = path.rpartition("/")[0].rpartition("/")[0]
+        text = self._system.text(f"{prefix}/etc/ld-musl-{architecture}.path")
+        return _elements(_USUAL_DIRECTORIES if text is None else text.decode("utf-8", "surrogateescape"))
+
+    def _file(self, path: str, found_by: FoundBy) -> Found | Refused | None:
+        """Open a file as musl does: the first that opens is the one, be it for another machine."""
+        there = self._system.file(self._absolute(path))
+        if there is None:
+            return None
+        if not isinstance(there, Library):
+            return Refused(path, there.cause)
+        if there.kind != self._kind or there.type not in {ET_DYN, ET_EXEC}:
+            return Refused(path, "it is for another class or machine, or no library")
+        return Found(path, there, found_by)
+
+    def _absolute(self, path: str) -> str:
+        return path if path.startswith("/") else f"{self._cwd}/{path}"
+
+
+def _elements(text: str) -> tuple[str, ...]:
+    """Part a list of directories; an empty element is none."""
+    return tuple([each for each in re.split("[:\n]", text) if each])

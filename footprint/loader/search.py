@@ -1,0 +1,257 @@
+"""Where glibc finds a library: each rule of its search, in its order.
+
+Source: elf/dl-load.c of glibc and ld.so(8) say what is done; where they differ, what `ld.so --list` does is right.
+"""
+
+import stat
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final
+
+from footprint.elf.image import ET_DYN, ET_EXEC
+from footprint.elf.linkage import DF_1_NODEFLIB
+from footprint.errors import InputError, Note
+from footprint.loader.cache import Cache, read_cache
+from footprint.loader.configuration import Configuration
+from footprint.loader.mapped import Found, FoundBy, Mapped, Refused
+from footprint.loader.paths import Tokens, directories, expanded, parent, plain
+from footprint.loader.system import Library, Refusal, System
+from footprint.loader.target import Environment, Target
+
+__all__ = ("GlibcSearch",)
+
+_CACHE: Final = "/etc/ld.so.cache"
+_PRELOAD: Final = "/etc/ld.so.preload"
+_EM_ARM: Final = 40
+_ELFOSABI_GNU: Final = 3
+
+
+class GlibcSearch:
+    """The search of one loader, for all its programs: what does not depend on the program is looked for once.
+
+    Args:
+        system: The files.
+        target: What the loader knows.
+        program: One of its programs: its libraries are of the same class and machine.
+        environment: The caller's wishes; `is_secure` is decided.
+    """
+
+    has_substitutes: Final = True
+
+    def __init__(self, system: System, target: Target, program: Library, environment: Environment) -> None:
+        self._system = system
+        self.target = target
+        self._kind = program.kind
+        self._cwd = environment.cwd.rstrip("/")
+        self._is_secure = bool(environment.is_secure)
+        self._library_path = "" if self._is_secure else environment.library_path
+        self._preload = environment.preload
+        self._uses_cache = environment.uses_cache
+        self._at: dict[str, Library | Refused | None] = {}
+        self._prefixes: dict[str, tuple[str, ...]] = {}
+        self._shared: dict[tuple[str, bool], Found | Refused | None] = {}
+        self._environment_directories: dict[str | None, tuple[str, ...]] = {}
+        self.notes: list[Note] = []
+
+    def find(self, name: str, requester: Mapped) -> Found | Refused | None:
+        """Find what an object needs; None where it is nowhere."""
+        if "/" in name:
+            there = self._file(name)
+            return Found(name, there, FoundBy.PATH) if isinstance(there, Library) else there
+        for found_by, places in self._places(requester):
+            found = self._in(places, name, found_by)
+            if found is not None:
+                return found
+        key = name, bool(requester.library.linkage.flags_1 & DF_1_NODEFLIB)
+        if key not in self._shared:
+            self._shared[key] = self._search_shared(*key)
+        return self._shared[key]
+
+    def looked_in(self, requester: Mapped) -> tuple[str, ...]:
+        """Give the directories in which an object's libraries are looked for, those of the cache aside."""
+        found = [directory for _, places in self._places(requester) for directory in places]
+        if not requester.library.linkage.flags_1 & DF_1_NODEFLIB:
+            found += self.target.system_directories
+        return tuple(dict.fromkeys(found))
+
+    def is_there_for_others(self, name: str, requester: Mapped) -> bool:
+        """Tell whether a library that was not found is there, but for another class or machine."""
+        paths = [name] if "/" in name else [place + name for place in self.looked_in(requester)]
+        return any(isinstance(self._system.file(self._absolute(path)), Library) for path in paths)
+
+    def name_of(self, needed: str, requester: Mapped) -> str | None:
+        """Give the name that a needed one stands for; None where it has a token that stands for nothing."""
+        return needed if "$" not in needed else self._expanded(needed, requester) or None
+
+    def names_of(self, mapped: Mapped, requested: str, *, is_new: bool) -> tuple[str, ...]:
+        """Give the names by which an object that was found is known from now on: the first that has one keeps it."""
+        soname = mapped.library.linkage.soname
+        if not is_new:
+            return (requested,)
+        return (requested, mapped.path) if soname is None else (requested, soname, mapped.path)
+
+    def names_of_loader(self) -> tuple[str, ...]:
+        """Give the names by which the loader is known from the start."""
+        path, library = self.target.path, self.target.library
+        return tuple([name for name in (path, library and library.linkage.soname) if name])
+
+    def preloads(self, program: Mapped) -> Iterator[tuple[str, Found | Refused | None]]:
+        """Find what the caller and the system put before all libraries."""
+        for name in self._preload.replace(":", " ").split(" "):
+            if name and not (self._is_secure and "/" in name):
+                yield name, self._find_preload(name, program)
+        lines = (self._system.text(_PRELOAD) or b"").decode("utf-8", "surrogateescape").split("\n")
+        for line in lines:
+            for name in line.partition("#")[0].replace(":", " ").split():
+                yield name, self._find_preload(name, program)
+
+    def _find_preload(self, name: str, program: Mapped) -> Found | Refused | None:
+        if not self._is_secure or "/" in name:
+            return self.find(self.name_of(name, program) or name, program)
+        # Who is not trusted may only preload what the system marks for it.
+        for directory in self.target.system_directories:
+            there = self._file(directory + name)
+            if isinstance(there, Library) and there.mode & stat.S_ISUID:
+                return Found(directory + name, there, FoundBy.DEFAULT)
+        return None
+
+    def _places(self, requester: Mapped) -> Iterator[tuple[FoundBy, tuple[str, ...]]]:
+        """Give the directories that the requester, its loaders and the caller name."""
+        runpath = requester.library.linkage.runpath
+        if runpath is None:
+            # The program's counts for all, also for what was preloaded.
+            each: Mapped | None = requester
+            while each is not None:
+                linkage = each.library.linkage
+                if linkage.rpath is not None and linkage.runpath is None:
+                    if each.rpath is None:
+                        each.rpath = self._directories(linkage.rpath, ":", each)
+                    yield FoundBy.RPATH, each.rpath
+                each = each.loader
+        if self._library_path:
+            yield FoundBy.ENVIRONMENT, self._from_environment(requester.program)
+        if runpath is not None:
+            if requester.runpath is None:
+                requester.runpath = self._directories(runpath, ":", requester)
+            yield FoundBy.RUNPATH, requester.runpath
+
+    def _from_environment(self, program: Mapped) -> tuple[str, ...]:
+        key = self._origin(program) if "$" in self._library_path else None
+        if key not in self._environment_directories:
+            self._environment_directories[key] = self._directories(self._library_path, ":;", program)
+        return self._environment_directories[key]
+
+    def _directories(self, text: str, separators: str, owner: Mapped) -> tuple[str, ...]:
+        return directories(text, separators, lambda element: self._expanded(element, owner))
+
+    def _expanded(self, text: str, owner: Mapped) -> str | None:
+        if "$" not in text:
+            return text
+        tokens = Tokens(self._origin(owner), self.target.lib, self.target.platform)
+        result = expanded(text, tokens)
+        has_origin = expanded(text, tokens._replace(origin=None)) is None
+        if result is None or not self._is_secure or not has_origin:
+            return result
+        # In the hands of who is not trusted, $ORIGIN must lead into a directory that is.
+        is_first = expanded(text.partition("/")[0], tokens) == tokens.origin and text.count("ORIGIN") == 1
+        is_trusted = f"{plain(result)}/".startswith(self.target.system_directories)
+        return result if is_first and (is_trusted or owner.program is not owner) else None
+
+    def _origin(self, owner: Mapped) -> str:
+        path = self._absolute(owner.path)
+        # The kernel tells the program where it really is; where a library is, only its path tells.
+        is_program = owner.program is owner and owner.library.linkage.interpreter is not None
+        return parent(self._system.real_path(path) if is_program else path)
+
+    def _absolute(self, path: str) -> str:
+        return path if path.startswith("/") else f"{self._cwd}/{path}"
+
+    def _in(self, places: tuple[str, ...], name: str, found_by: FoundBy) -> Found | Refused | None:
+        for place in places:
+            prefixes = self._prefixes.get(place)
+            if prefixes is None:
+                there = [place + each for each in self.target.subdirectories]
+                present = [each for each in there if self._system.is_directory(self._absolute(each))]
+                prefixes = self._prefixes[place] = (*present, place)
+            for prefix in prefixes:
+                found = self._file(prefix + name)
+                if isinstance(found, Library):
+                    return Found(prefix + name, found, found_by)
+                if found is not None:
+                    return found
+        return None
+
+    def _search_shared(self, name: str, is_without_system: bool) -> Found | Refused | None:  # noqa: FBT001 # half of a key
+        system_directories = self.target.system_directories
+        for path, found_by in self._shared_paths(name):
+            if is_without_system and path.startswith(system_directories):
+                continue
+            there = self._file(path)
+            if isinstance(there, Library):
+                return Found(path, there, found_by)
+            if there is not None:
+                return there
+        return None if is_without_system else self._in(system_directories, name, FoundBy.DEFAULT)
+
+    def _shared_paths(self, name: str) -> Iterator[tuple[str, FoundBy]]:
+        if not self._uses_cache:
+            return
+        if self.cache is not None:
+            path = self.cache.find(name, self.target.levels, self.target.legacy_bits)
+            if path is not None:
+                yield path, FoundBy.CACHE
+        elif not self._system.is_host:
+            for path in self.configuration.paths(name, self.target.subdirectories):
+                yield path, FoundBy.CONFIGURATION
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """Give what ldconfig would find."""
+        return Configuration(self._system, self.target.system_directories)
+
+    @cached_property
+    def cache(self) -> Cache | None:
+        """Give what ldconfig has found; None, and a note, where that is of no use."""
+        instead = "the directories of the system" if self._system.is_host else "the directories of ld.so.conf"
+        data = self._system.text(_CACHE)
+        if data is None:
+            self.notes.append(Note("loader-cache", _CACHE, f"there is none that can be read; {instead} are searched"))
+            return None
+        flags = self.target.abi.cache_flags
+        try:
+            return read_cache(data, _CACHE, () if flags is None else (flags,), is_little=self._kind.is_little)
+        except InputError as error:
+            self.notes.append(Note("loader-cache", _CACHE, f"{error.detail}; {instead} are searched instead"))
+            return None
+
+    def _file(self, path: str) -> Library | Refused | None:
+        """Open a file as the loader does: what is for other machines is passed over, what is no library ends it all."""
+        try:
+            return self._at[path]
+        except KeyError:
+            there = self._system.file(self._absolute(path))
+            result: Library | Refused | None = None
+            if isinstance(there, Refusal):
+                result = Refused(path, there.cause)
+            elif there is not None:
+                result = self._judged(path, there)
+            self._at[path] = result
+            return result
+
+    def _judged(self, path: str, library: Library) -> Library | Refused | None:
+        identity = library.identity
+        if library.kind.is_64 != self._kind.is_64:
+            return None
+        if library.kind.is_little != self._kind.is_little:
+            return Refused(path, "it is of the other byte order")
+        if self._kind.machine != _EM_ARM and (
+            identity[7] not in {0, _ELFOSABI_GNU} or (identity[7] == 0 and identity[8])
+        ):
+            return Refused(path, f"it is for another system: ABI {identity[7]}, version {identity[8]}")
+        if any(identity[9:16]):
+            return Refused(path, "the end of its ELF identification is not zero")
+        if library.kind != self._kind:
+            return None
+        if library.type not in {ET_DYN, ET_EXEC}:
+            return Refused(path, "it is neither a program nor a library")
+        return library

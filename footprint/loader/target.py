@@ -1,0 +1,219 @@
+"""What a loader knows before it reads a program: its directories, the processor, the caller's wishes.
+
+The directories are constants of each build of ld.so, and stand in it: they are read from there without running it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import compress, product
+from typing import Final, NamedTuple
+
+from footprint.errors import FootprintError
+from footprint.loader.paths import parent
+from footprint.loader.processor import Processor, processor_of
+from footprint.loader.system import Library, System
+
+__all__ = ("Abi", "Environment", "Libc", "Target", "target_of")
+
+
+class Libc(StrEnum):
+    """Whose rules a loader follows."""
+
+    GLIBC = "glibc"
+    MUSL = "musl"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What the caller of a program decides.
+
+    Attributes:
+        library_path: LD_LIBRARY_PATH.
+        preload: LD_PRELOAD.
+        cwd: The working directory.
+        hwcaps: The best instruction set level of the processor, such as `x86-64-v3`; `baseline` for none. None takes
+            the processor of this machine where the program is of its kind.
+        platform: What `$PLATFORM` stands for; None as for `hwcaps`.
+        is_secure: Whether the caller is not trusted; None as the program's set-user-ID and set-group-ID bits say.
+        uses_cache: Whether ld.so.cache is asked; `--inhibit-cache` is the contrary.
+    """
+
+    library_path: str = ""
+    preload: str = ""
+    cwd: str = "/"
+    hwcaps: str | None = None
+    platform: str | None = None
+    is_secure: bool | None = None
+    uses_cache: bool = True
+
+
+class Abi(NamedTuple):
+    """One kind of programs: how they call functions, beyond class, byte order and machine.
+
+    Attributes:
+        cache_flags: What ldconfig writes of its libraries; None where that is not known.
+        interpreter: The loader of glibc for it.
+        triplet: The name of its directories on multiarch systems.
+        platform: What `$PLATFORM` stands for where the processor is not asked.
+        levels: Its instruction set levels, best first.
+    """
+
+    cache_flags: int | None
+    interpreter: str
+    triplet: str
+    platform: str | None = None
+    levels: tuple[str, ...] = ()
+
+
+_X86_64: Final = 62
+_X86_LEVELS: Final = ("x86-64-v4", "x86-64-v3", "x86-64-v2")
+# By class (whether 64), byte order (whether little) and machine.
+_ABIS: Final[dict[tuple[bool, bool, int], tuple[Abi, ...]]] = {
+    (True, True, _X86_64): (Abi(0x0303, "/lib64/ld-linux-x86-64.so.2", "x86_64-linux-gnu", "x86_64", _X86_LEVELS),),
+    (False, True, _X86_64): (Abi(0x0803, "/libx32/ld-linux-x32.so.2", "x86_64-linux-gnux32", "x86_64", _X86_LEVELS),),
+    (False, True, 3): (Abi(0x0003, "/lib/ld-linux.so.2", "i386-linux-gnu", "i686"),),
+    (True, True, 183): (Abi(0x0A03, "/lib/ld-linux-aarch64.so.1", "aarch64-linux-gnu", "aarch64"),),
+    (False, True, 40): (
+        Abi(0x0903, "/lib/ld-linux-armhf.so.3", "arm-linux-gnueabihf", "v7l"),
+        Abi(0x0B03, "/lib/ld-linux.so.3", "arm-linux-gnueabi", "v7l"),
+    ),
+    (True, True, 21): (Abi(0x0503, "/lib64/ld64.so.2", "powerpc64le-linux-gnu", None, ("power10", "power9")),),
+    (True, False, 21): (Abi(0x0503, "/lib64/ld64.so.1", "powerpc64-linux-gnu"),),
+    (True, False, 22): (Abi(0x0403, "/lib/ld64.so.1", "s390x-linux-gnu", None, ("z16", "z15", "z14", "z13")),),
+    (True, True, 243): (
+        Abi(0x1003, "/lib/ld-linux-riscv64-lp64d.so.1", "riscv64-linux-gnu"),
+        Abi(0x0F03, "/lib/ld-linux-riscv64-lp64.so.1", "riscv64-linux-gnu"),
+    ),
+    (True, True, 258): (Abi(0x1203, "/lib64/ld-linux-loongarch-lp64d.so.1", "loongarch64-linux-gnu"),),
+}
+_UNKNOWN_ABI: Final = Abi(None, "", "")
+
+# SYSTEM_DIRS of glibc: names from the root on, each with a slash and a zero byte at its end.
+_SYSTEM_DIRECTORIES: Final = re.compile(rb"\0((?:/(?:[\w.+-]+/)+\0){2,})")
+_RELEASE: Final = re.compile(rb"release version (\d+)\.(\d+)")
+_LAST_LEGACY_RELEASE: Final = (2, 36)
+_LEGACY_BITS: Final = {"tls": 1 << 63, "x86_64": 1 << 1, "avx512_1": 1 << 2, "haswell": 1 << 50}
+_MOST_LOADER_BYTES: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a loader knows before it reads a program.
+
+    Attributes:
+        libc: Whose rules it follows.
+        abi: What kind of programs it loads.
+        path: Its path, as programs name it; None where there is none.
+        library: The loader itself; None where it is not there.
+        system_directories: Where it looks last, each with a slash at its end.
+        lib: What `$LIB` stands for.
+        platform: What `$PLATFORM` stands for.
+        levels: The instruction set levels it takes files for, best first.
+        subdirectories: Where in each directory it looks before the directory itself.
+        legacy_bits: The capabilities in entries of the cache, up to glibc 2.36.
+    """
+
+    libc: Libc
+    abi: Abi
+    path: str | None
+    library: Library | None
+    system_directories: tuple[str, ...]
+    lib: str
+    platform: str | None
+    levels: tuple[str, ...]
+    subdirectories: tuple[str, ...]
+    legacy_bits: int
+
+
+def target_of(system: System, program: Library, environment: Environment) -> Target:
+    """Find out what the loader of a program knows; for a library alone, what that of its kind of programs does."""
+    path, libc, abi = _loader_of(system, program)
+    loader = system.file(path) if path else None
+    library = loader if isinstance(loader, Library) else None
+    system_directories = _carved_directories(library) or _usual_directories(system, abi, path)
+    processor = _processor(system, abi, program, environment)
+    is_legacy = libc is Libc.GLIBC and _has_legacy_directories(library)
+    legacy = ("tls", *([processor.platform] if processor.platform else []), *processor.capabilities)
+    return Target(
+        libc=libc,
+        abi=abi,
+        path=path,
+        library=library,
+        system_directories=system_directories,
+        lib=system_directories[0].strip("/"),
+        platform=processor.platform,
+        levels=processor.levels,
+        subdirectories=(
+            *(f"glibc-hwcaps/{level}/" for level in processor.levels),
+            *(_chains(legacy) if is_legacy else ()),
+        ),
+        legacy_bits=sum(_LEGACY_BITS.get(name, 0) for name in legacy) if is_legacy else 0,
+    )
+
+
+def _loader_of(system: System, program: Library) -> tuple[str | None, Libc, Abi]:
+    """Find the loader of a program; for a library alone, the one that the C library it needs belongs to."""
+    candidates = _ABIS.get(program.kind, (_UNKNOWN_ABI,))
+    asked = program.linkage.interpreter
+    if asked is not None:
+        name = asked.rpartition("/")[2]
+        libc = Libc.MUSL if name.startswith("ld-musl-") else Libc.GLIBC if name.startswith("ld") else Libc.OTHER
+        return asked, libc, next((each for each in candidates if each.interpreter == asked), candidates[0])
+    needs_musl = any(name == "libc.so" or name.startswith("libc.musl-") for name in program.linkage.needed)
+    if not needs_musl:
+        for each in candidates:
+            if isinstance(system.file(each.interpreter), Library):
+                return each.interpreter, Libc.GLIBC, each
+    musl = [f"/lib/{name}" for name in system.names("/lib") if name.startswith("ld-musl-")]
+    for path in musl:
+        loader = system.file(path)
+        if isinstance(loader, Library) and loader.kind == program.kind:
+            return path, Libc.MUSL, candidates[0]
+    return None, Libc.MUSL if needs_musl else Libc.OTHER, candidates[0]
+
+
+def _carved_directories(loader: Library | None) -> tuple[str, ...]:
+    match = _SYSTEM_DIRECTORIES.search(_bytes_of(loader))
+    return tuple(match[1].decode().split("\0")[:-1]) if match else ()
+
+
+def _usual_directories(system: System, abi: Abi, loader_path: str | None) -> tuple[str, ...]:
+    """Guess the directories where no loader tells them."""
+    if abi.triplet and (system.is_directory(f"/lib/{abi.triplet}") or system.is_directory(f"/usr/lib/{abi.triplet}")):
+        return (f"/lib/{abi.triplet}/", f"/usr/lib/{abi.triplet}/", "/lib/", "/usr/lib/")
+    home = parent(loader_path) if loader_path else "/lib"
+    return ("/lib64/", "/usr/lib64/") if home.endswith("/lib64") else ("/lib/", "/usr/lib/")
+
+
+def _has_legacy_directories(loader: Library | None) -> bool:
+    """Tell whether a loader is of glibc 2.36 or older; one that does not name its release is of 2.32 or older."""
+    match = _RELEASE.search(_bytes_of(loader))
+    return loader is not None and (match is None or (int(match[1]), int(match[2])) <= _LAST_LEGACY_RELEASE)
+
+
+def _bytes_of(loader: Library | None) -> bytes:
+    try:
+        return bytes(loader.image.data[:_MOST_LOADER_BYTES]) if loader else b""
+    except FootprintError:
+        return b""
+
+
+def _processor(system: System, abi: Abi, program: Library, environment: Environment) -> Processor:
+    """Give the processor that the program is to run on: this machine's where nothing else is said and it can be."""
+    if environment.hwcaps is None and program.kind.machine == _X86_64 and system.machine == "x86_64":
+        found = processor_of(system.cpuinfo)
+    else:
+        known = abi.levels
+        levels = known[known.index(environment.hwcaps) :] if environment.hwcaps in known else ()
+        found = Processor(levels, abi.platform, ("x86_64",) if program.kind.machine == _X86_64 else ())
+    return found._replace(platform=environment.platform or found.platform)
+
+
+def _chains(names: tuple[str, ...]) -> Iterator[str]:
+    """Give the sub-directories that glibc 2.36 and older look into: each choice of the names, in their order."""
+    for choice in product((True, False), repeat=len(names)):
+        if any(choice):
+            yield "/".join(compress(names, choice)) + "/"
