@@ -84,7 +84,6 @@ class DynamicSymbols:
     """What a file offers and asks for.
 
     Attributes:
-        image: The file.
         versions: Its versions.
         count: How many entries its table has, as far as the loader could know.
         references: What its relocations ask for.
@@ -94,7 +93,6 @@ class DynamicSymbols:
         unique: The names that it defines for the whole process (STB_GNU_UNIQUE).
     """
 
-    image: Image
     versions: Versions
     count: int
     references: tuple[Reference, ...]
@@ -102,7 +100,6 @@ class DynamicSymbols:
     several: dict[str, tuple[int, ...]]
     stand_ins: frozenset[int]
     unique: frozenset[str]
-    _entries: Buffer
 
     @cached_property
     def asked(self) -> dict[str, tuple[int, ...]]:
@@ -113,14 +110,20 @@ class DynamicSymbols:
         return places
 
     @classmethod
-    def none(cls, image: Image) -> "DynamicSymbols":
+    def none(cls) -> "DynamicSymbols":
         """Give what a file without dynamic symbols has."""
-        return cls(image, Versions(None, {}, (), ()), 0, (), {}, {}, frozenset(), frozenset(), b"")
+        return cls(Versions(None, {}, (), ()), 0, (), {}, {}, frozenset(), frozenset())
 
-    def definition(self, name: str) -> Definition:
-        """Give what the table says of the definition of a name, of the last where there are several."""
+    def definition(self, image: Image, name: str) -> Definition:
+        """Give what the table of the file says of the definition of a name, of the last where there are several.
+
+        Raises:
+            InputError: Where the table is no longer there.
+        """
         index = self.found[name]
-        _, info, _, _, value, size_bytes = self.image.symbol_at(self._entries, index)
+        vaddr = (read_dynamic(image).get(DT_SYMTAB) or 0) + index * image.symbol_bytes
+        entry = bytes_at_vaddr(image, vaddr, image.symbol_bytes, "a dynamic symbol")
+        _, info, _, _, value, size_bytes = image.symbol_at(entry, 0)
         by_symbol = self.versions.by_symbol
         version = self.versions.by_index.get(by_symbol[index] & VERSION_INDEX) if by_symbol else None
         return Definition(name, version.name if version else None, value, size_bytes, info & 15, info >> 4)
@@ -135,7 +138,7 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     dynamic = read_dynamic(image)
     vaddr, strings_vaddr = dynamic.get(DT_SYMTAB), dynamic.get(DT_STRTAB)
     if not vaddr or not strings_vaddr:
-        return DynamicSymbols.none(image)
+        return DynamicSymbols.none()
     asked = _asked_symbols(image)
     first_found, past_found = _findable(image, dynamic)
     count = max(past_found, max((symbol for symbol, _ in asked), default=-1) + 1, _dynsym_count(image, vaddr))
@@ -148,7 +151,7 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
         asked |= {(symbol, 0) for symbol in range(gotsym, count)}
     references = _references(image, asked, entries, names, versions)
     found = _found(image, entries, names, first_found, past_found)
-    return DynamicSymbols(image, versions, count, references, *found, entries)
+    return DynamicSymbols(versions, count, references, *found)
 
 
 def _asked_symbols(image: Image) -> set[tuple[int, int]]:

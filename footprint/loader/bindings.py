@@ -1,0 +1,228 @@
+"""Who provides each symbol that an object asks for, as the loader finds it: along the load order, first hit wins.
+
+Whether a definition of one library answers a reference of another depends on these two alone; which of the answers wins
+depends on the order. So the first is worked out once for each pair, and kept for the programs that come after.
+
+Source: glibc 2.36, elf/dl-lookup.c (check_match, do_lookup_x); musl 1.2.3, ldso/dynlink.c (find_sym).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from footprint.elf.dynsym import DynamicSymbols, Reference, read_dynamic_symbols
+from footprint.elf.versions import VERSION_HIDDEN, VERSION_INDEX
+from footprint.errors import FootprintError, Note
+from footprint.loader.linkmap import LinkMap
+from footprint.loader.system import Library
+from footprint.loader.target import Libc
+
+__all__ = ("Binder", "Bindings")
+
+# To who asks for no version at all, the first that a file defines is as good as none.
+_FIRST_VERSION: Final = 2
+_NOTHING: Final[frozenset[int]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bindings:
+    """Who of the objects of a process binds to whom. Objects are numbered in load order, the program is 0.
+
+    Attributes:
+        symbols: What each object offers and asks for.
+        providers: For each object, the places of its references by the object that answers them; itself included.
+        unanswered: For each object, the places of the references that nobody answers: weak ones, or a program that
+            does not start.
+        notes: Objects whose tables cannot be read: they offer and ask for nothing here.
+    """
+
+    symbols: tuple[DynamicSymbols, ...]
+    providers: tuple[dict[int, frozenset[int]], ...]
+    unanswered: tuple[frozenset[int], ...]
+    notes: tuple[Note, ...]
+
+    def references(self, user: int, provider: int) -> tuple[Reference, ...]:
+        """Give what one object gets of another, in the order of its symbols."""
+        references = self.symbols[user].references
+        return tuple([references[place] for place in sorted(self.providers[user].get(provider, ()))])
+
+    def users(self, provider: int) -> tuple[int, ...]:
+        """Give the other objects that bind to one."""
+        return tuple([user for user, found in enumerate(self.providers) if provider in found and user != provider])
+
+
+class Binder:
+    """Binds the objects of one process after the other, and keeps what it learned of their libraries."""
+
+    def __init__(self) -> None:
+        self._known: dict[Library, _Object] = {}
+
+    def bind(self, link_map: LinkMap) -> Bindings:
+        """Bind the objects of a process."""
+        has_versions = link_map.libc is not Libc.MUSL
+        program, *libraries = [one.library for one in link_map.objects]
+        # Programs are not kept: each is asked about once.
+        objects = [_Object(program), *map(self._object, libraries)]
+        # Who looks into itself first; musl does not care.
+        own_first = (
+            {one for one, library in zip(objects[1:], libraries, strict=True) if library.linkage.is_symbolic}
+            if has_versions
+            else set()
+        )
+        numbers = {one: number for number, one in enumerate(objects)}
+        found: list[list[tuple[_Object, frozenset[int]]]] = []
+        for user in objects:
+            scope = objects if user not in own_first else [user, *(one for one in objects if one is not user)]
+            found.append(user.bind(scope, has_versions=has_versions))
+        if has_versions:
+            _unite_unique(objects, found)
+        providers, unanswered = [], []
+        for user, answers in zip(objects, found, strict=True):
+            providers.append({numbers[provider]: places for provider, places in answers})
+            answered = sum(len(places) for _, places in answers)
+            missing = _NOTHING
+            if answered < len(user.symbols.references):
+                missing = frozenset(range(len(user.symbols.references))).difference(*(places for _, places in answers))
+            unanswered.append(missing)
+        notes = tuple([one.note for one in objects if one.note])
+        return Bindings(tuple([one.symbols for one in objects]), tuple(providers), tuple(unanswered), notes)
+
+    def _object(self, library: Library) -> "_Object":
+        known = self._known.get(library)
+        if known is None:
+            known = self._known[library] = _Object(library, is_kept=True)
+        return known
+
+
+class _Object:
+    """What one file offers and asks for, and who answered before."""
+
+    def __init__(self, library: Library, *, is_kept: bool = False) -> None:
+        self.note: Note | None = None
+        try:
+            self.symbols = read_dynamic_symbols(library.image)
+        except FootprintError as error:
+            self.symbols = DynamicSymbols.none()
+            detail = f"{error.detail}, who binds to it or to whom is not known"
+            self.note = Note("file-unreadable", library.real_path, detail)
+        self._is_kept = is_kept
+        self._answers: dict[_Object, frozenset[int]] = {}
+        self._bound: dict[tuple[_Object, ...], list[tuple[_Object, frozenset[int]]]] = {}
+
+    def bind(self, scope: Sequence["_Object"], *, has_versions: bool) -> "list[tuple[_Object, frozenset[int]]]":
+        """Give who answers what, in the order of the scope."""
+        asked = [(one, answer) for one in scope if (answer := self._answer(one, has_versions=has_versions))]
+        key = tuple([one for one, _ in asked])
+        known = self._bound.get(key)
+        if known is not None:
+            return known
+        left = frozenset(range(len(self.symbols.references)))
+        found = []
+        own = self._own
+        if own:
+            found.append((self, own))
+            left -= own
+        for one, answer in asked:
+            places = answer & left
+            if places:
+                if one is self and own:
+                    found[0] = (self, own | places)
+                else:
+                    found.append((one, places))
+                left -= places
+        if all(one._is_kept for one in key):  # noqa: SLF001 # of its own kind
+            self._bound[key] = found
+        return found
+
+    @cached_property
+    def _own(self) -> frozenset[int]:
+        """The places of the references that the file keeps to itself, whoever else would answer."""
+        return frozenset([i for i, one in enumerate(self.symbols.references) if one.is_protected and one.is_defined])
+
+    def _answer(self, provider: "_Object", *, has_versions: bool) -> frozenset[int]:
+        """Give the places of the references that another file would answer."""
+        known = self._answers.get(provider)
+        if known is None:
+            known = self._work_out(provider, has_versions=has_versions)
+            if provider._is_kept and self._is_kept:  # noqa: SLF001 # of its own kind
+                self._answers[provider] = known
+        return known
+
+    def _work_out(self, provider: "_Object", *, has_versions: bool) -> frozenset[int]:
+        asked, offered = self.symbols.asked, provider.symbols
+        matches = _matches if has_versions else _matches_name
+        is_program = not provider._is_kept  # noqa: SLF001 # of its own kind
+        places = []
+        for name in asked.keys() & offered.found.keys():
+            for place in asked[name]:
+                reference = self.symbols.references[place]
+                # What the program takes over from a library is looked for in the libraries.
+                if not (reference.is_copy and is_program) and matches(reference, offered):
+                    places.append(place)
+        return frozenset(places) if places else _NOTHING
+
+
+def _matches(reference: Reference, offered: DynamicSymbols) -> bool:
+    """Tell whether a file has an answer, by the rules of glibc."""
+    name, wanted = reference.name, reference.version
+    by_symbol = offered.versions.by_symbol
+    newest_count = 0
+    for index in offered.several.get(name) or (offered.found[name],):
+        if reference.is_call and index in offered.stand_ins:
+            continue
+        if by_symbol is None:
+            return True
+        entry = by_symbol[index]
+        is_hidden = entry & VERSION_HIDDEN
+        if wanted is None:
+            if entry & VERSION_INDEX <= _FIRST_VERSION:
+                return True
+            newest_count += not is_hidden
+            continue
+        version = offered.versions.by_index.get(entry & VERSION_INDEX)
+        if version is None:
+            if not wanted.is_hidden and not is_hidden:
+                return True
+        elif version.name == wanted.name:
+            return True
+    return newest_count == 1
+
+
+def _matches_name(reference: Reference, offered: DynamicSymbols) -> bool:
+    """Tell whether a file has an answer, by the rules of musl: names only, and no definition that is hidden."""
+    by_symbol = offered.versions.by_symbol
+    return any(
+        not (reference.is_call and index in offered.stand_ins) and not (by_symbol and by_symbol[index] & VERSION_HIDDEN)
+        for index in offered.several.get(reference.name) or (offered.found[reference.name],)
+    )
+
+
+def _unite_unique(objects: Sequence[_Object], found: "list[list[tuple[_Object, frozenset[int]]]]") -> None:
+    """Let all who ask for a unique symbol (STB_GNU_UNIQUE) have the one that was found first, whatever its version.
+
+    Objects are relocated last to first.
+    """
+    seen: set[str] = set()
+    several: set[str] = set()
+    for one in objects:
+        several |= seen & one.symbols.unique
+        seen |= one.symbols.unique
+    if not several:
+        return
+    first: dict[str, _Object] = {}
+    for number in range(len(objects) - 1, -1, -1):
+        user = objects[number]
+        names = several & user.symbols.asked.keys()
+        wanted = {place: name for name in sorted(names) for place in user.symbols.asked[name]}
+        moved = {}
+        for provider, places in found[number] if wanted else ():
+            for place in sorted(places & wanted.keys()):
+                name = wanted[place]
+                if name in provider.symbols.unique and (owner := first.setdefault(name, provider)) is not provider:
+                    moved[place] = owner
+        if moved:
+            by_provider = {provider: set(places) - moved.keys() for provider, places in found[number]}
+            for place, owner in moved.items():
+                by_provider.setdefault(owner, set()).add(place)
+            found[number] = [(provider, frozenset(places)) for provider, places in by_provider.items() if places]

@@ -1,0 +1,158 @@
+"""Who brings whom into a process: what leaves with an object, and by which chains it came.
+
+Source: Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm (2001).
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from footprint.loader.linkmap import Linked, LinkMap
+
+__all__ = ("chains", "needs", "reached", "retained", "roots")
+
+_ROOT: Final = -1
+
+
+def needs(link_map: LinkMap) -> tuple[tuple[int, ...], ...]:
+    """Give the objects that each object needs, each once, in the order of its dynamic section."""
+    return tuple([_distinct(linked, number) for number, linked in enumerate(link_map.objects)])
+
+
+def _distinct(linked: Linked, own: int) -> tuple[int, ...]:
+    places = [one.place for one in linked.dependencies if one.place is not None]
+    return tuple([place for place in dict.fromkeys(places) if place != own])
+
+
+def roots(link_map: LinkMap) -> tuple[int, ...]:
+    """Give the objects that are there whatever others need: the program, what is preloaded, and the loader."""
+    brought = [number for number, linked in enumerate(link_map.objects) if linked.loader is None]
+    interpreter = link_map.interpreter
+    return tuple(brought if interpreter is None or interpreter in brought else [*brought, interpreter])
+
+
+def reached(
+    needed: Sequence[Sequence[int]], start: Iterable[int], is_kept: Callable[[int, int], bool] = lambda _, __: True
+) -> frozenset[int]:
+    """Give the objects that are reached from some, themselves included, over the edges that are kept."""
+    found = set(start)
+    waiting = list(found)
+    while waiting:
+        user = waiting.pop()
+        for provider in needed[user]:
+            if provider not in found and is_kept(user, provider):
+                found.add(provider)
+                waiting.append(provider)
+    return frozenset(found)
+
+
+def retained(needed: Sequence[Sequence[int]], start: Sequence[int]) -> tuple[frozenset[int], ...]:
+    """Give for each object all that leaves with it, itself included: what only it brings in.
+
+    These are the objects that it dominates: every chain from a root to them leads through it.
+    """
+    dominator = _dominators(needed, start)
+    members: list[set[int]] = [{number} for number in range(len(needed))]
+    # Children come behind their dominators in this order, so each set is whole when it is handed on.
+    for number in reversed(_by_depth(dominator)):
+        if dominator[number] != _ROOT:
+            members[dominator[number]] |= members[number]
+    return tuple([frozenset(one) for one in members])
+
+
+def chains(needed: Sequence[Sequence[int]], start: Iterable[int], target: int, most: int) -> list[tuple[int, ...]]:
+    """Give the shortest chain from a root to an object through each object that needs it directly, shortest first.
+
+    Args:
+        needed: Who needs whom.
+        start: The roots.
+        target: The object that is asked about.
+        most: How many chains to give.
+    """
+    came_from: dict[int, int] = dict.fromkeys(start, _ROOT)
+    waiting = deque(came_from)
+    while waiting:
+        user = waiting.popleft()
+        # No chain leads through its own end.
+        for provider in needed[user] if user != target else ():
+            if provider not in came_from:
+                came_from[provider] = user
+                waiting.append(provider)
+    found = []
+    if target in came_from and came_from[target] == _ROOT:
+        found.append((target,))
+    for user in [user for user in came_from if user != target and target in needed[user]]:
+        chain = [target]
+        at = user
+        while at != _ROOT:
+            chain.append(at)
+            at = came_from[at]
+        found.append(tuple(reversed(chain)))
+    return sorted(found, key=len)[:most]
+
+
+def _dominators(needed: Sequence[Sequence[int]], start: Sequence[int]) -> dict[int, int]:
+    """Give the immediate dominator of each object that is reached."""
+    order = _reverse_postorder(needed, start)
+    place = {number: index for index, number in enumerate(order)}
+    place[_ROOT] = -1
+    users: dict[int, list[int]] = {number: [] for number in order}
+    for number in start:
+        users[number].append(_ROOT)
+    for user in order:
+        for provider in needed[user]:
+            users[provider].append(user)
+    dominator: dict[int, int] = {_ROOT: _ROOT}
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for number in order:
+            known = [user for user in users[number] if user in dominator]
+            nearest = known[0]
+            for user in known[1:]:
+                nearest = _meet(nearest, user, dominator, place)
+            if dominator.get(number) != nearest:
+                dominator[number] = nearest
+                is_changed = True
+    del dominator[_ROOT]
+    return dominator
+
+
+def _meet(one: int, other: int, dominator: dict[int, int], place: dict[int, int]) -> int:
+    while one != other:
+        while place[one] > place[other]:
+            one = dominator[one]
+        while place[other] > place[one]:
+            other = dominator[other]
+    return one
+
+
+def _reverse_postorder(needed: Sequence[Sequence[int]], start: Iterable[int]) -> list[int]:
+    order: list[int] = []
+    seen: set[int] = set()
+    for root in start:
+        if root in seen:
+            continue
+        seen.add(root)
+        stack: list[tuple[int, Iterator[int]]] = [(root, iter(needed[root]))]
+        while stack:
+            number, rest = stack[-1]
+            provider = next((one for one in rest if one not in seen), None)
+            if provider is None:
+                order.append(number)
+                stack.pop()
+            else:
+                seen.add(provider)
+                stack.append((provider, iter(needed[provider])))
+    return order[::-1]
+
+
+def _by_depth(dominator: dict[int, int]) -> list[int]:
+    """Order objects so that each comes behind its dominator."""
+    children: dict[int, list[int]] = {}
+    for number, above in dominator.items():
+        children.setdefault(above, []).append(number)
+    order = list(children.get(_ROOT, ()))
+    for number in order:
+        order.extend(children.get(number, ()))
+    return order
