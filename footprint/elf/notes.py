@@ -1,22 +1,56 @@
 """What the notes of an ELF file say, found as the loader finds them: through PT_NOTE, never by section.
 
-Source: System V ABI, chapter 5 (Note Section); gABI draft of 2018 for notes aligned to 8 bytes.
+Source: System V ABI, chapter 5 (Note Section); gABI draft of 2018 for notes aligned to 8 bytes; UAPI specification
+"ELF dlopen metadata"; x86-64 ABI 1.0 (program properties).
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from footprint.elf.image import PT_NOTE, Image, Segment
+from footprint.errors import InputError
 
-__all__ = ("build_id",)
+__all__ = ("OptionalLibrary", "Priority", "build_id", "optional_libraries", "x86_isa_needed")
 
 _NT_GNU_BUILD_ID: Final = 3
+_NT_GNU_PROPERTY: Final = 5
+_NT_DLOPEN: Final = 0x407C0C0A
+_PROPERTY_X86_ISA_NEEDED: Final = 0xC0008002
+_GNU: Final = b"GNU\0"
+_WORDS: Final = {True: Struct("<I"), False: Struct(">I")}
 _HEADERS: Final = {True: Struct("<III"), False: Struct(">III")}
 # Notes are a few hundred bytes; a larger claim is looked into only so far.
 _MOST_NOTE_BYTES: Final = 1 << 16
 # SHA-1 has 20 bytes, a UUID 16, and --build-id=0x... as many as one likes.
 _MOST_ID_BYTES: Final = 64
+
+
+class Priority(StrEnum):
+    """How much an object wants a library that it opens while it runs, from the most to the least."""
+
+    REQUIRED = "required"
+    RECOMMENDED = "recommended"
+    SUGGESTED = "suggested"
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalLibrary:
+    """A library that an object says it may open while it runs (`.note.dlopen`).
+
+    Attributes:
+        sonames: Its names; the first that is there is opened.
+        priority: How much it is wanted.
+        feature: What needs it, in a word; empty where that is not said.
+        description: What for.
+    """
+
+    sonames: tuple[str, ...]
+    priority: Priority
+    feature: str
+    description: str
 
 
 class _Note(NamedTuple):
@@ -27,12 +61,66 @@ class _Note(NamedTuple):
 
 def build_id(image: Image) -> str | None:
     """Give the build-id as hexadecimal digits; None where there is none, or where the notes are damaged before it."""
+    for note in _all_notes(image):
+        if note.type == _NT_GNU_BUILD_ID and note.owner == _GNU and 0 < len(note.text) <= _MOST_ID_BYTES:
+            return note.text.hex()
+    return None
+
+
+def optional_libraries(image: Image) -> tuple[OptionalLibrary, ...]:
+    """Give the libraries that an object says it may open while it runs.
+
+    Raises:
+        InputError: Where a note that says so is not what the specification has.
+    """
+    found: list[OptionalLibrary] = []
+    for note in _all_notes(image):
+        if note.type == _NT_DLOPEN and note.owner == b"FDO\0":
+            try:
+                found += [_optional_library(entry) for entry in _entries_of(note.text)]
+            except (ValueError, RecursionError) as error:
+                raise InputError(image.file, f"its note of libraries to open is damaged: {error}") from error
+    return tuple(found)
+
+
+def x86_isa_needed(image: Image) -> int:
+    """Give the level of x86-64 that a CPU must have to load it: 1 (baseline) to 4, or 0 where that is not said."""
+    word = _WORDS[image.is_little]
+    align = 8 if image.is_64 else 4
+    for note in _all_notes(image):
+        at = 0
+        while note.type == _NT_GNU_PROPERTY and note.owner == _GNU and at + 2 * word.size <= len(note.text):
+            (kind,), (size_bytes,) = word.unpack_from(note.text, at), word.unpack_from(note.text, at + word.size)
+            at += 2 * word.size
+            if kind == _PROPERTY_X86_ISA_NEEDED and size_bytes == word.size and at + word.size <= len(note.text):
+                return min(int(word.unpack_from(note.text, at)[0]).bit_length(), 4)
+            at = _up(at + size_bytes, align)
+    return 0
+
+
+def _entries_of(text: bytes) -> list[Any]:
+    import json  # noqa: PLC0415 # few files have such a note
+
+    entries = json.loads(text.rstrip(b"\0"))
+    if not isinstance(entries, list):
+        raise ValueError("it is no list")  # noqa: TRY004 # the file's fault, not a caller's
+    return entries
+
+
+def _optional_library(entry: object) -> OptionalLibrary:
+    if not isinstance(entry, dict):
+        raise ValueError("an entry is no object")  # noqa: TRY004 # the file's fault, not a caller's
+    sonames = entry.get("soname")
+    texts = [entry.get(key, "") for key in ("feature", "description")]
+    if not isinstance(sonames, list) or not sonames or not all(isinstance(text, str) for text in [*sonames, *texts]):
+        raise ValueError("an entry has no names, or others than texts")
+    return OptionalLibrary(tuple(sonames), Priority(entry.get("priority", Priority.RECOMMENDED)), texts[0], texts[1])
+
+
+def _all_notes(image: Image) -> Iterator[_Note]:
     for segment in image.segments:
         if segment.type == PT_NOTE:
-            for note in _notes(image, segment):
-                if note.type == _NT_GNU_BUILD_ID and note.owner == b"GNU\0" and 0 < len(note.text) <= _MOST_ID_BYTES:
-                    return note.text.hex()
-    return None
+            yield from _notes(image, segment)
 
 
 def _notes(image: Image, segment: Segment) -> Iterator[_Note]:

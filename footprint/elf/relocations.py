@@ -16,6 +16,7 @@ from footprint.errors import InputError
 
 __all__ = (
     "Relocations",
+    "addends_between",
     "relocated_pages",
     "relocated_vaddrs",
     "relocations",
@@ -102,6 +103,23 @@ def symbol_and_type(image: Image, info: int) -> tuple[int, int]:
         # There r_info is no number: the symbol comes first, then up to three types, the first one last.
         return info & 0xFFFFFFFF, info >> 56
     return info >> 32, info & 0xFFFFFFFF
+
+
+def addends_between(image: Image, first_vaddr: int, past_vaddr: int) -> Iterator[tuple[int, int]]:
+    """Give what the entries of DT_RELA say for the addresses of a range, as (vaddr, addend); of others it is in place.
+
+    Raises:
+        InputError: Where the table is damaged or lies outside of the file, or where there are too many.
+    """
+    raw = _table(image, read_dynamic(image), DT_RELA, DT_RELASZ, "a table of relocations")
+    entry_bytes = 3 * _word_bytes(image)
+    places = range(first_vaddr, past_vaddr)
+    at = 0
+    for found in _entries(image, raw, 3):
+        for index, vaddr in enumerate(found.vaddrs, at):
+            if vaddr in places:
+                yield vaddr, numbers(image, raw[index * entry_bytes : (index + 1) * entry_bytes])[2]
+        at += len(found.vaddrs)
 
 
 def relocated_vaddrs(image: Image) -> "array[int]":
