@@ -25,6 +25,7 @@ PT_INTERP: Final = 3
 PT_NOTE: Final = 4
 PT_TLS: Final = 7
 PT_GNU_RELRO: Final = 0x6474E552
+PF_X: Final = 1
 PF_W: Final = 2
 
 SHT_NULL: Final = 0

@@ -6,7 +6,7 @@ depends on the order. So the first is worked out once for each pair, and kept fo
 Source: glibc 2.36, elf/dl-lookup.c (check_match, do_lookup_x); musl 1.2.3, ldso/dynlink.c (find_sym).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -35,17 +35,27 @@ class Bindings:
         unanswered: For each object, the places of the references that nobody answers: weak ones, or a program that
             does not start.
         notes: Objects whose tables cannot be read: they offer and ask for nothing here.
+        matches: Tells whether an object that defines a name answers a reference to it.
     """
 
     symbols: tuple[DynamicSymbols, ...]
     providers: tuple[dict[int, frozenset[int]], ...]
     unanswered: tuple[frozenset[int], ...]
     notes: tuple[Note, ...]
+    matches: "Callable[[Reference, DynamicSymbols], bool]"
 
     def references(self, user: int, provider: int) -> tuple[Reference, ...]:
         """Give what one object gets of another, in the order of its symbols."""
         references = self.symbols[user].references
         return tuple([references[place] for place in sorted(self.providers[user].get(provider, ()))])
+
+    def has_other(self, reference: Reference, without: frozenset[int]) -> bool:
+        """Tell whether a reference would be answered without some of the objects; an optional one needs no answer."""
+        return any(
+            reference.name in symbols.found and self.matches(reference, symbols)
+            for number, symbols in enumerate(self.symbols)
+            if number not in without and not (number == 0 and reference.is_copy)
+        )
 
     def users(self, provider: int) -> tuple[int, ...]:
         """Give the other objects that bind to one."""
@@ -86,7 +96,8 @@ class Binder:
                 missing = frozenset(range(len(user.symbols.references))).difference(*(places for _, places in answers))
             unanswered.append(missing)
         notes = tuple([one.note for one in objects if one.note])
-        return Bindings(tuple([one.symbols for one in objects]), tuple(providers), tuple(unanswered), notes)
+        matches = _matches if has_versions else _matches_name
+        return Bindings(tuple([one.symbols for one in objects]), tuple(providers), tuple(unanswered), notes, matches)
 
     def _object(self, library: Library) -> "_Object":
         known = self._known.get(library)

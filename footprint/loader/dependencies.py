@@ -78,7 +78,7 @@ def chains(needed: Sequence[Sequence[int]], start: Iterable[int], target: int, m
             if provider not in came_from:
                 came_from[provider] = user
                 waiting.append(provider)
-    found = []
+    found: list[tuple[int, ...]] = []
     if target in came_from and came_from[target] == _ROOT:
         found.append((target,))
     for user in [user for user in came_from if user != target and target in needed[user]]:

@@ -191,7 +191,9 @@ class _Closure:
     def _preload(self) -> None:
         for name, found in self._search.preloads(self._program):
             if isinstance(found, Found):
-                self._add(self._mapped(found._replace(found_by=FoundBy.PRELOAD), name, self._program))
+                mapped = self._mapped(found._replace(found_by=FoundBy.PRELOAD), name, self._program)
+                if not mapped.is_in_scope:
+                    self._add(mapped)
             else:
                 cause = "it is not found" if found is None else found.cause
                 self._notes.append(Note("not-preloaded", name, f"{cause}; the loader goes on without it"))
@@ -224,6 +226,11 @@ class _Closure:
                 if mapped not in self._order[at + 1 :]:
                     continue
                 self._order.remove(mapped)
+            if current is self._program:
+                # All that reads a map takes its first object for the program.
+                detail = f"{mapped.path} stands in for its symbols, and is listed behind it all the same"
+                self._notes.append(Note("program-substituted", current.path, detail))
+                at = 1
             self._add(mapped, current, at)
             at += 1
 

@@ -1,0 +1,126 @@
+"""What a process is made of before it runs: its objects, who binds to whom, who brings whom in, what each costs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from footprint.audit.predicted import UNKNOWN_LIBC, LibcStart, Predicted, predict
+from footprint.errors import FootprintError, Note
+from footprint.evidence import Evidence
+from footprint.loader import Linked, LinkMap
+from footprint.loader.bindings import Bindings
+from footprint.loader.dependencies import needs, reached, retained, roots
+
+__all__ = ("Composition", "compose")
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """The objects of a process and their relations. Objects are numbered in load order; the program is 0.
+
+    The loader comes last where no object needs it: it is there, but no symbol is looked for in it.
+
+    Attributes:
+        link_map: How they were found.
+        objects: All of them.
+        bindings: Who binds to whom.
+        predicted: What each costs before it runs; None where its file cannot be read.
+        private_bytes: What each holds in the process that was measured; None where there is none.
+        page_bytes: The size of a page.
+        notes: What was odd.
+    """
+
+    link_map: LinkMap
+    objects: tuple[Linked, ...]
+    bindings: Bindings
+    predicted: tuple[Predicted | None, ...]
+    private_bytes: tuple[int, ...] | None
+    page_bytes: int
+    notes: tuple[Note, ...]
+
+    @cached_property
+    def needed(self) -> tuple[tuple[int, ...], ...]:
+        """The objects that each needs."""
+        return (*needs(self.link_map), *((),) * (len(self.objects) - len(self.link_map.objects)))
+
+    @cached_property
+    def roots(self) -> tuple[int, ...]:
+        """The objects that are there whatever others need."""
+        extra = range(len(self.link_map.objects), len(self.objects))
+        return (*roots(self.link_map), *extra)
+
+    @cached_property
+    def retained(self) -> tuple[frozenset[int], ...]:
+        """All that leaves with each object, itself included."""
+        return retained(self.needed, self.roots)
+
+    @property
+    def evidence(self) -> Evidence:
+        """Tell how the costs are known."""
+        return Evidence.PREDICTED if self.private_bytes is None else Evidence.MEASURED
+
+    def cost_bytes(self, objects: frozenset[int] | Sequence[int]) -> int:
+        """Give the private memory of some objects: what was measured, else what is surely written at start."""
+        if self.private_bytes is not None:
+            return sum([self.private_bytes[number] for number in objects])
+        found = [self.predicted[number] for number in objects]
+        return sum([one.floor_bytes for one in found if one])
+
+    def remaining(self, dropped: Callable[[int, int], bool]) -> frozenset[int]:
+        """Give the objects that are still there without some of the needs, given as (who needs, what)."""
+        return reached(self.needed, self.roots, lambda user, provider: not dropped(user, provider))
+
+    def answerers(self, user: int) -> dict[int, frozenset[int]]:
+        """Give who answers the references of an object, and which; the loader that nobody needs asks for nothing."""
+        return self.bindings.providers[user] if user < len(self.bindings.providers) else {}
+
+    def name(self, number: int) -> str:
+        """Give the name by which an object is known: its soname, else the last part of its path."""
+        linked = self.objects[number]
+        return linked.library.linkage.soname or linked.path.rsplit("/", 1)[-1]
+
+
+def compose(
+    link_map: LinkMap,
+    bindings: Bindings,
+    page_bytes: int,
+    *,
+    libc_start: LibcStart = UNKNOWN_LIBC,
+    private_bytes: Callable[[Linked], int] | None = None,
+    predict_object: Callable[..., Predicted] = predict,
+) -> Composition:
+    """Put together what a process is made of.
+
+    Args:
+        link_map: Its objects.
+        bindings: Who of them binds to whom.
+        page_bytes: The size of a page.
+        libc_start: What the C library writes in itself.
+        private_bytes: What an object holds in the live process.
+        predict_object: Tells what one object costs; for many programs one that remembers.
+    """
+    objects = link_map.objects
+    interpreter = link_map.interpreter_object
+    if interpreter is not None and link_map.interpreter is None:
+        objects = (*objects, interpreter)
+    notes = [*link_map.notes, *bindings.notes]
+    predicted: list[Predicted | None] = []
+    for number, linked in enumerate(objects):
+        start = libc_start if is_libc(linked) else None
+        try:
+            one = predict_object(
+                linked.library.image, page_bytes, is_program=number == 0, libc=link_map.libc, libc_start=start
+            )
+        except FootprintError as error:
+            notes.append(Note("file-unreadable", linked.path, f"{error.detail}, what it costs is not known"))
+            predicted.append(None)
+            continue
+        predicted.append(one)
+        notes.extend(one.notes)
+    held = tuple([private_bytes(linked) for linked in objects]) if private_bytes else None
+    return Composition(link_map, objects, bindings, tuple(predicted), held, page_bytes, tuple(dict.fromkeys(notes)))
+
+
+def is_libc(linked: Linked) -> bool:
+    """Tell whether an object is glibc's C library, whose first steps write to it."""
+    return (linked.library.linkage.soname or "").startswith("libc.so.")

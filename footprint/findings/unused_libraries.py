@@ -1,0 +1,364 @@
+"""Rule `unused-library`: libraries that are needed by name, and that nobody gets anything from.
+
+An object that needs a library without binding to it is no saving yet: the library goes only when nobody else needs it,
+and what it alone brought in goes with it. So every such need is judged by what would leave the process.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from footprint.audit.composition import Composition
+from footprint.elf.constructors import own_constructors
+from footprint.elf.dynsym import Reference
+from footprint.elf.image import PF_W, PF_X
+from footprint.errors import FootprintError
+from footprint.findings.finding import Confidence, Finding
+from footprint.units import format_bytes
+
+__all__ = ("RULE", "Need", "unused_libraries", "unused_needs")
+
+RULE: Final = "unused-library"
+
+# The C library and the loader are what makes it a process; those others are linked to be there, not to be called.
+_NEVER: Final = re.compile(r"(libc\.so|libc\.musl|ld-linux|ld-musl|ld64\.so|ld\.so|linux-vdso|linux-gate)")
+_RUNTIMES: Final = re.compile(r"lib(asan|tsan|ubsan|lsan|hwasan|clang_rt|gcov|profiler|gperftools|efence|duma)\b")
+# What opens objects, or looks for symbols, by names that no table shows.
+_OPENERS: Final = frozenset({"dlopen", "dlmopen", "g_module_open", "lt_dlopen", "lt_dlopenext"})
+_SEEKERS: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym"})
+# A program that is linked for plugins shows them at least some of its own.
+_LEAST_SHOWN: Final = 32
+_CHUNK_BYTES: Final = 1 << 20
+_LONGEST_NAME: Final = 4096
+_MOST_NAMED: Final = 3
+_SAFE: Final = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW, Confidence.BLOCKED)
+
+
+class Need(NamedTuple):
+    """An object that needs a library; both by their number in load order."""
+
+    user: int
+    provider: int
+
+
+def unused_needs(composition: Composition) -> frozenset[Need]:
+    """Give the needs of all objects from which nothing is bound, those of the loader and the C library too."""
+    return frozenset(
+        [
+            Need(user, provider)
+            for user, providers in enumerate(composition.needed)
+            for provider in providers
+            if provider not in composition.answerers(user)
+        ]
+    )
+
+
+def unused_libraries(composition: Composition) -> tuple[Finding, ...]:
+    """Find the libraries that nobody uses, the largest saving first; then those that are no saving, and why."""
+    unused = unused_needs(composition)
+    judged = frozenset(need for need in unused if _is_judged(composition, need.provider))
+    findings = [_finding(composition, group, judged) for group in _groups(composition, judged)]
+    findings += [
+        _residue(composition, need) for need in sorted(unused - judged) if _is_loader(composition, need.provider)
+    ]
+    findings += _soft(composition, judged)
+    return tuple(sorted(findings, key=lambda one: (-one.saving_bytes, _SAFE.index(one.confidence), one.subject)))
+
+
+def _is_judged(composition: Composition, provider: int) -> bool:
+    name = composition.name(provider)
+    return provider != 0 and not _NEVER.match(name) and not _RUNTIMES.match(name)
+
+
+def _is_loader(composition: Composition, provider: int) -> bool:
+    return provider == composition.link_map.interpreter
+
+
+def _groups(composition: Composition, unused: frozenset[Need]) -> list[frozenset[int]]:
+    """Give the libraries whose needs are dropped together: alone, or where only all of them free something."""
+    heads = sorted({need.provider for need in unused})
+    alone = {head: _leaving(composition, {head}, unused) for head in heads}
+    together = _leaving(composition, set(heads), unused)
+    left = together.difference(*alone.values()) if alone else frozenset()
+    group_of = {head: {head} for head in heads}
+    for number in sorted(left):
+        joined: set[int] = set()
+        for head in heads:
+            if head in together and number in _below(composition, head):
+                joined |= group_of[head]
+        for head in joined:
+            group_of[head] = joined
+    return sorted({frozenset(group) for group in group_of.values()}, key=sorted)
+
+
+def _below(composition: Composition, head: int) -> frozenset[int]:
+    found, waiting = {head}, [head]
+    while waiting:
+        for provider in composition.needed[waiting.pop()]:
+            if provider not in found:
+                found.add(provider)
+                waiting.append(provider)
+    return frozenset(found)
+
+
+def _leaving(composition: Composition, heads: set[int], unused: frozenset[Need]) -> frozenset[int]:
+    """Give the objects that leave when nobody needs some libraries any more that does not use them."""
+    kept = composition.remaining(lambda user, provider: provider in heads and (user, provider) in unused)
+    return frozenset(range(len(composition.objects))) - kept
+
+
+def _finding(composition: Composition, heads: frozenset[int], unused: frozenset[Need]) -> Finding:
+    """Judge the libraries of one group."""
+    leaving = _leaving(composition, set(heads), unused)
+    users = sorted({need.user for need in unused if need.provider in heads} - leaving)
+    subject = _names(composition, heads)
+    if not leaving & heads:
+        return _staying(composition, heads, users)
+    doubts = list(_doubts(composition, leaving))
+    blocks = [reason for confidence, reason in doubts if confidence is Confidence.BLOCKED]
+    confidence = max((doubt for doubt, _ in doubts), key=_SAFE.index, default=Confidence.HIGH)
+    saving_bytes = composition.cost_bytes(leaving)
+    others = sorted(leaving - heads)
+    message = (
+        f"{subject} {'is' if len(heads) == 1 else 'are'} needed by {_names(composition, users)}, and nothing is used"
+    )
+    message += f" of {'it' if len(heads) == 1 else 'them'}"
+    if others:
+        message += f"; {_names(composition, others)} would leave with {'it' if len(heads) == 1 else 'them'}"
+    reasons = tuple(reason for _, reason in doubts) or ("no object of the process binds to what would leave",)
+    return Finding(
+        RULE,
+        "droppable-set"
+        if len(heads) > 1
+        else "direct"
+        if blocks and _is_used(composition, leaving)
+        else "whole-process",
+        subject,
+        message,
+        saving_bytes,
+        confidence,
+        reasons,
+        _remedy(composition, heads, users, is_blocked=bool(blocks)),
+        tuple(composition.objects[number].path for number in sorted(leaving)),
+    )
+
+
+def _is_used(composition: Composition, leaving: frozenset[int]) -> bool:
+    return any(True for _ in _kept_bindings(composition, leaving))
+
+
+def _staying(composition: Composition, heads: frozenset[int], users: list[int]) -> Finding:
+    """Tell that dropping a need frees nothing: others need the library too, and use it."""
+    keepers = sorted(
+        user
+        for user, providers in enumerate(composition.needed)
+        for head in heads
+        if head in providers and head in composition.answerers(user)
+    )
+    subject = _names(composition, heads)
+    through = f"through {_names(composition, keepers)}" if keepers else "through what others need"
+    return Finding(
+        RULE,
+        "linker-residue",
+        subject,
+        f"{_names(composition, users)} needs {subject} without using it, but it stays loaded {through}",
+        0,
+        Confidence.HIGH,
+        ("dropping it saves nothing",),
+        f"none is needed; relinking {_names(composition, users)} with -Wl,--as-needed tidies it up",
+    )
+
+
+def _residue(composition: Composition, need: Need) -> Finding:
+    """Tell that a linker left the loader among the needs, which is there anyway."""
+    subject = composition.name(need.provider)
+    message = f"{composition.name(need.user)} needs the loader itself ({subject}), which is there anyway"
+    reason = "linkers leave it there; it costs nothing"
+    return Finding(RULE, "linker-residue", subject, message, 0, Confidence.HIGH, (reason,), "none is needed")
+
+
+def _doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
+    """Give what speaks against letting objects go."""
+    yield from _broken_bindings(composition, leaving)
+    yield from _broken_versions(composition, leaving)
+    kept = [number for number in range(len(composition.link_map.objects)) if number not in leaving]
+    asked = {number: composition.bindings.symbols[number].asked.keys() for number in kept}
+    seekers = [number for number in kept if asked[number] & _SEEKERS and not _NEVER.match(composition.name(number))]
+    openers = [number for number in kept if asked[number] & _OPENERS and not _NEVER.match(composition.name(number))]
+    hit = _sought(composition, seekers, leaving)
+    if hit:
+        yield Confidence.LOW, hit
+    if 0 in openers and len(composition.bindings.symbols[0].found) >= _LEAST_SHOWN:
+        yield Confidence.LOW, f"{composition.name(0)} loads plugins, which may bind to it"
+    elif (seekers or openers) and not hit:
+        who = _names(composition, sorted({*seekers, *openers}))
+        yield Confidence.MEDIUM, f"{who} may load objects or look up symbols by name"
+    for number in sorted(leaving):
+        count = _constructors(composition, number)
+        if count:
+            constructors = "1 constructor" if count == 1 else f"{count} constructors"
+            yield Confidence.MEDIUM, f"{composition.name(number)} has {constructors} of its own, which would not run"
+
+
+def _kept_bindings(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[int, int, list[Reference]]]:
+    """Give what kept objects get of those that leave."""
+    for user, providers in enumerate(composition.bindings.providers):
+        if user not in leaving:
+            for provider in sorted(leaving & providers.keys()):
+                yield user, provider, list(composition.bindings.references(user, provider))
+
+
+def _broken_bindings(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
+    for user, provider, references in _kept_bindings(composition, leaving):
+        names = _listed([one.name for one in references])
+        pair = f"{composition.name(user)} binds to {composition.name(provider)}"
+        if all(composition.bindings.has_other(one, leaving) for one in references):
+            yield (
+                Confidence.BLOCKED,
+                f"{pair} although others define the same ({names}): it may be there to replace them",
+            )
+        elif all(one.is_weak for one in references):
+            yield Confidence.BLOCKED, f"{pair} only where it is there ({names}): a part of it would be switched off"
+        else:
+            yield Confidence.BLOCKED, f"{pair} without needing it by name ({names})"
+
+
+def _broken_versions(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
+    """Give the versions that kept objects check at start, though they bind to nothing that has them."""
+    names = {composition.name(number) for number in leaving}
+    for user, symbols in enumerate(composition.bindings.symbols):
+        if user in leaving:
+            continue
+        asked: dict[str, list[str]] = {}
+        for version in symbols.versions.needed:
+            if version.file in names:
+                asked.setdefault(version.file, []).append(version.name)
+        for file, versions in asked.items():
+            check = f"{composition.name(user)} checks at start that {file} has {_listed(versions)}"
+            yield Confidence.BLOCKED, f"{check}: relink it, no patch will do"
+
+
+def _sought(composition: Composition, seekers: list[int], leaving: frozenset[int]) -> str | None:
+    """Tell where an object that looks up symbols by name holds one of the names that would leave."""
+    names = {name.encode("utf-8", "surrogateescape") for n in leaving for name in _offered(composition, n)}
+    names |= {composition.name(number).encode("utf-8", "surrogateescape") for number in leaving}
+    for number in seekers:
+        try:
+            found = _strings_among(composition, number, names)
+        except FootprintError:
+            continue
+        if found:
+            shown = _listed(sorted(one.decode("utf-8", "backslashreplace") for one in found))
+            return f"{composition.name(number)} looks up symbols by name, and holds {shown}"
+    return None
+
+
+def _offered(composition: Composition, number: int) -> Iterable[str]:
+    symbols = composition.bindings.symbols
+    return symbols[number].found if number < len(symbols) else ()
+
+
+def _strings_among(composition: Composition, number: int, names: set[bytes]) -> set[bytes]:
+    """Give which of some names stand as strings of their own in what an object holds for reading."""
+    image = composition.objects[number].library.image
+    found: set[bytes] = set()
+    # Names of symbols that the object asks for stand there as well; those would have been bindings.
+    strings = [section for section in image.sections if section.name in {".dynstr", ".strtab"}]
+    for segment in image.loads:
+        if segment.flags & (PF_W | PF_X):
+            continue
+        end = segment.offset + segment.file_bytes
+        cuts = sorted(
+            (one.offset, one.offset + one.size_bytes) for one in strings if segment.offset <= one.offset < end
+        )
+        at = segment.offset
+        for start, past in (*cuts, (end, end)):
+            found |= _strings_between(image.data[at : min(start, end)], names)
+            at = max(at, past)
+    return found
+
+
+def _strings_between(raw: bytes | memoryview, names: set[bytes]) -> set[bytes]:
+    found: set[bytes] = set()
+    for at in range(0, len(raw), _CHUNK_BYTES):
+        found |= names.intersection(bytes(raw[at : at + _CHUNK_BYTES + _LONGEST_NAME]).split(b"\0"))
+    return found
+
+
+def _constructors(composition: Composition, number: int) -> int:
+    try:
+        return own_constructors(composition.objects[number].library.image)
+    except FootprintError:
+        return 0
+
+
+def _remedy(composition: Composition, heads: frozenset[int], users: list[int], *, is_blocked: bool) -> str:
+    """Say what to do about the needs of a group."""
+    options = " ".join(_link_option(composition.name(head)) for head in sorted(heads))
+    steps = []
+    if 0 in users:
+        steps.append(f"drop {options} from the link of {composition.name(0)}, or link it with -Wl,--as-needed")
+    if libraries := [user for user in users if user != 0]:
+        subject = _names(composition, heads)
+        steps.append(
+            f"relink {_names(composition, libraries)}, which needs {subject} for nothing, with -Wl,--as-needed"
+        )
+    remedy = "; ".join(steps)
+    return f"{remedy}, once what blocks it is settled" if is_blocked else remedy
+
+
+def _link_option(name: str) -> str:
+    match = re.match(r"lib(.+?)(?:-[\d.]+)?\.so(\.|$)", name)
+    return f"-l{match[1]}" if match else name
+
+
+def _soft(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
+    """Find needs that something is bound from, but nothing that counts: all of it elsewhere too, or optional."""
+    findings = []
+    for user, providers in enumerate(composition.needed):
+        for provider in providers:
+            references = (
+                composition.bindings.references(user, provider) if user < len(composition.bindings.symbols) else ()
+            )
+            if not references or (user, provider) in unused or not _is_judged(composition, provider):
+                continue
+            names = _listed([one.name for one in references])
+            is_optional = all(one.is_weak for one in references)
+            gone = frozenset({provider})
+            if not is_optional and not all(composition.bindings.has_other(one, gone) for one in references):
+                continue
+            leaving = _leaving(composition, {provider}, frozenset({Need(user, provider)}))
+            if provider not in leaving:
+                continue
+            cost = format_bytes(composition.cost_bytes(leaving))
+            pair = f"{composition.name(user)} gets only {names} of {composition.name(provider)}"
+            why = "all optional, and present" if is_optional else "all of it also defined by others"
+            findings.append(
+                Finding(
+                    RULE,
+                    "soft",
+                    composition.name(provider),
+                    f"{pair}, {why}; it costs {cost} a process",
+                    0,
+                    Confidence.LOW,
+                    ("--as-needed drops what is only optional; ldd -u counts it as used",)
+                    if is_optional
+                    else ("it may be there to replace the others",),
+                    "if it is optional, open it with dlopen where it is wanted"
+                    if is_optional
+                    else "decide which of the definitions is meant",
+                    tuple(composition.objects[number].path for number in sorted(leaving)),
+                )
+            )
+    return findings
+
+
+def _names(composition: Composition, numbers: Iterable[int]) -> str:
+    return _listed([composition.name(number) for number in sorted(numbers)])
+
+
+def _listed(names: list[str]) -> str:
+    """Write some names, the first ones of many."""
+    if len(names) > _MOST_NAMED + 1:
+        return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"
+    return " and ".join([*filter(None, [", ".join(names[:-1])]), *names[-1:]])
