@@ -40,6 +40,11 @@ class LibcStart:
     origin: str
     notes: tuple[Note, ...] = ()
 
+    @property
+    def is_assumed(self) -> bool:
+        """Tell whether it is only known how many pages other libraries write."""
+        return len(self.pages) < self.count
+
 
 UNKNOWN_LIBC: Final = LibcStart((), 0, 4, "built in: glibc 2.36, x86-64")
 """What is assumed of a C library that was not calibrated."""
@@ -122,7 +127,7 @@ def predict(
         detail = f"{error.detail}, not all that is written at its start is known"
         notes.append(Note("file-unreadable", image.file, detail))
     assumed_pages = 0
-    if libc_start is not None and libc_start.pages and libc_start.page_bytes <= page_bytes:
+    if libc_start is not None and not libc_start.is_assumed and libc_start.page_bytes <= page_bytes:
         written[Cause.LIBC_START] = {page * libc_start.page_bytes // page_bytes for page in libc_start.pages}
     elif libc_start is not None:
         assumed_pages = libc_start.count

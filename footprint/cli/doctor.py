@@ -12,7 +12,7 @@ __all__ = ("doctor",)
 
 def doctor(
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Measure first what this kernel spends on its objects, and keep it.")
+        bool, typer.Option("--calibrate", help="Measure first what the C library and the kernel spend, and keep it.")
     ] = False,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
@@ -22,8 +22,8 @@ def doctor(
 ) -> None:
     """Show what this host lets footprint read, what that means for the answers, and the cures.
 
-    Calibrating starts small processes in a memory cgroup of its own, for some seconds; that takes root, or the right
-    to make such groups.
+    Calibrating holds /bin/true at its start, and starts small processes in a memory cgroup of its own, for some
+    seconds; that takes root, or the right to make such groups.
 
     \b
     footprint doctor
@@ -33,6 +33,7 @@ def doctor(
     from footprint.verbs import doctor as verb
 
     if calibrate:
+        verb.calibrate_libc()
         verb.calibrate()
     found = verb.doctor()
     if json or format_ is options.Format.JSON:

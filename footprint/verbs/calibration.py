@@ -11,15 +11,16 @@ from footprint.audit.kernel import KernelConstants, built_in_constants, count_ob
 from footprint.errors import AccessError, Note
 from footprint.evidence import Evidence
 from footprint.process import read_process
+from footprint.verbs.kept import MOST_BYTES, keep, kept_path, read_kept
 
 if TYPE_CHECKING:
     from footprint.process.cgroup import Launcher, MemoryGroup
 
 __all__ = ("calibrate", "load_constants")
 
-_FORMAT: Final = 1
+_FILE: Final = "kernel.json"
+_TABLE: Final = "kernels"
 _FIELDS: Final = ("stack_bytes", "process_bytes", "thread_bytes", "mapping_bytes", "written_bytes", "file_bytes")
-_MOST_BYTES: Final = 1 << 20
 
 
 # --- the file ---------------------------------------------------------------------------------------------------------
@@ -28,9 +29,9 @@ _MOST_BYTES: Final = 1 << 20
 def load_constants(kernel: str, machine: str) -> KernelConstants:
     """Give what a kernel spends on its objects: calibrated where that was done, else built in; damage is a note."""
     built_in = _built_in(kernel, machine)
-    path = _path()
+    path = kept_path(_FILE)
     try:
-        stored = _stored(path).get(f"{kernel} {machine}")
+        stored = read_kept(path, _TABLE).get(f"{kernel} {machine}")
         return built_in if stored is None else _from_fields(built_in, stored)
     except (OSError, ValueError) as error:
         detail = f"{error}: the built-in constants are used; `footprint doctor --calibrate` writes it anew"
@@ -56,64 +57,14 @@ def _text(path: str) -> str:
         return ""
 
 
-def _path() -> str:
-    folder = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(folder):
-        folder = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(folder, "footprint", "kernel.json")
-
-
-def _stored(path: str) -> dict[str, Any]:
-    """Read the calibrations of all kernels.
-
-    Raises:
-        OSError: Where the file cannot be read.
-        ValueError: Where it is not what we write.
-    """
-    if not os.path.exists(path):
-        return {}
-    import json  # noqa: PLC0415 # most hosts are not calibrated
-
-    with open(path, "rb") as file:
-        text = file.read(_MOST_BYTES)
-    try:
-        kernels = json.loads(text)["kernels"]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ValueError("it is no calibration of ours") from error
-    if not isinstance(kernels, dict):
-        raise ValueError("it is no calibration of ours")  # noqa: TRY004 # the file's fault, not a caller's
-    return kernels
-
-
 def _from_fields(built_in: KernelConstants, stored: object) -> KernelConstants:
     sizes: dict[str, Any] = {}
     for field in _FIELDS:
         size = stored.get(field) if isinstance(stored, dict) else None
-        if type(size) is not int or not 0 < size < _MOST_BYTES:
+        if type(size) is not int or not 0 < size < MOST_BYTES:
             raise ValueError(f"its {field} is no size")
         sizes[field] = size
     return replace(built_in, **sizes, evidence=Evidence.DERIVED, origin="calibrated on this kernel")
-
-
-def _keep(sizes: dict[str, int], path: str, key: str) -> None:
-    """Keep a calibration beside those of other kernels; the file is there whole or not at all."""
-    import json  # noqa: PLC0415 # only calibrating needs them
-    import tempfile  # noqa: PLC0415
-
-    try:
-        kernels = _stored(path)
-    except (OSError, ValueError):
-        kernels = {}
-    kernels[key] = sizes
-    text = json.dumps({"format": _FORMAT, "kernels": kernels}, indent=2, sort_keys=True) + "\n"
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise AccessError(path, f"the calibration cannot be kept: {error.strerror}") from error
 
 
 # --- the measurement --------------------------------------------------------------------------------------------------
@@ -175,10 +126,10 @@ def calibrate() -> KernelConstants:
             mean(24, files=_FILES),
             stack_bytes=_built_in(system.release, system.machine).stack_bytes,
         )
-    if not all(0 < size < _MOST_BYTES for size in sizes.values()):
+    if not all(0 < size < MOST_BYTES for size in sizes.values()):
         cause = "kernel memory is not accounted in it (cgroup.memory=nokmem, or Linux before 4.5)"
         raise AccessError("memory cgroup", cause)
-    _keep(sizes, _path(), f"{system.release} {system.machine}")
+    keep(kept_path(_FILE), _TABLE, f"{system.release} {system.machine}", sizes)
     return load_constants(system.release, system.machine)
 
 

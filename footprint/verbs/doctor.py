@@ -11,12 +11,15 @@ from typing import Final
 
 from footprint.audit.diagnosis import Check, Diagnosis, State
 from footprint.audit.kernel import KernelConstants
-from footprint.errors import AccessError
+from footprint.elf import read_image
+from footprint.errors import AccessError, FootprintError
 from footprint.evidence import Evidence
+from footprint.files import open_input
 from footprint.process.pages import has_exclusive_bit
 from footprint.verbs.calibration import calibrate, load_constants
+from footprint.verbs.libc_calibration import calibrate_libc, load_libc_start, own_libc
 
-__all__ = ("Check", "Diagnosis", "State", "calibrate", "doctor", "load_constants")
+__all__ = ("Check", "Diagnosis", "State", "calibrate", "calibrate_libc", "doctor", "load_constants")
 
 
 def doctor() -> Diagnosis:
@@ -36,6 +39,7 @@ def doctor() -> Diagnosis:
         _same_page_merging(),
         _swap(),
         _calibration(constants),
+        *_libc_calibration(),
         *(_peer(name, purpose) for name, purpose in _PEERS),
     )
     return Diagnosis({"kernel": system.release, "machine": system.machine}, checks, constants, constants.notes)
@@ -199,6 +203,25 @@ def _calibration(constants: KernelConstants) -> Check:
         return Check("calibration", State.OK, f"kernel objects are priced as {constants.origin}")
     meaning = f"kernel objects are priced by estimated figures, {constants.origin}"
     return Check("calibration", State.LIMITED, meaning, "footprint doctor --calibrate")
+
+
+def _libc_calibration() -> Iterator[Check]:
+    """Tell how the C library is known, where it is glibc: musl writes only what its file tells."""
+    path = own_libc()
+    if path is None:
+        return
+    try:
+        start = load_libc_start(read_image(open_input(path), path))
+    except FootprintError:
+        return
+    if start.is_assumed:
+        meaning = (
+            f"before a program runs, its C library is taken to write {start.count} pages in itself, {start.origin}"
+        )
+        yield Check("C library", State.LIMITED, meaning, "footprint doctor --calibrate")
+    else:
+        meaning = f"before a program runs, it writes {start.count} pages in itself, {start.origin}"
+        yield Check("C library", State.OK, meaning)
 
 
 def _peer(name: str, purpose: str) -> Check:

@@ -19,7 +19,7 @@ from footprint.process.cgroup import MemoryController, MemoryGroup, find_memory_
 from footprint.report.json.doctor import doctor_json
 from footprint.report.text import plain
 from footprint.report.views.doctor import doctor_report
-from footprint.verbs import calibration
+from footprint.verbs import calibration, kept
 from footprint.verbs import doctor as verb
 from footprint.verbs.doctor import calibrate, doctor, load_constants
 
@@ -190,7 +190,7 @@ def test_without_a_calibration_the_built_in_constants_are_used(state: Path) -> N
 
 
 def test_a_calibration_is_read_back_for_its_kernel_only(state: Path) -> None:
-    calibration._keep(SIZES, str(state), f"{KERNEL} {MACHINE}")
+    kept.keep(str(state), "kernels", f"{KERNEL} {MACHINE}", SIZES)
     found = load_constants(KERNEL, MACHINE)
     assert {field: getattr(found, field) for field in SIZES} == SIZES
     assert found.evidence is Evidence.DERIVED
@@ -201,7 +201,7 @@ def test_a_calibration_is_read_back_for_its_kernel_only(state: Path) -> None:
 
 def test_a_second_calibration_stands_beside_the_first(state: Path) -> None:
     for kernel in (KERNEL, "6.18.44"):
-        calibration._keep(SIZES, str(state), f"{kernel} {MACHINE}")
+        kept.keep(str(state), "kernels", f"{kernel} {MACHINE}", SIZES)
     assert load_constants(KERNEL, MACHINE).process_bytes == load_constants("6.18.44", MACHINE).process_bytes == 13_600
     assert os.listdir(state.parent) == ["kernel.json"]
 
@@ -215,7 +215,7 @@ def test_the_file_is_below_the_home_folder_unless_xdg_names_an_absolute_one(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg") if is_set else "relative")
     folder = tmp_path / ("xdg" if is_set else ".local/state")
-    assert calibration._path() == str(folder / "footprint" / "kernel.json")
+    assert kept.kept_path("kernel.json") == str(folder / "footprint" / "kernel.json")
 
 
 @pytest.mark.parametrize(
@@ -244,14 +244,14 @@ def test_a_damaged_file_is_a_note_and_the_built_in_constants(state: Path, text: 
 
 def test_a_damaged_file_is_written_anew(state: Path) -> None:
     keep(state, "{")
-    calibration._keep(SIZES, str(state), f"{KERNEL} {MACHINE}")
+    kept.keep(str(state), "kernels", f"{KERNEL} {MACHINE}", SIZES)
     assert load_constants(KERNEL, MACHINE).notes == ()
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(state: Path) -> None:
     state.parent.write_text("in the way", encoding="ascii")
     with pytest.raises(AccessError, match="cannot be kept"):
-        calibration._keep(SIZES, str(state), f"{KERNEL} {MACHINE}")
+        kept.keep(str(state), "kernels", f"{KERNEL} {MACHINE}", SIZES)
 
 
 def test_sizes_are_found_from_kinds_of_children_that_differ_by_one_thing() -> None:
@@ -341,7 +341,7 @@ def test_a_group_that_cannot_be_made_limits_a_host(tmp_path: Path, monkeypatch: 
 
 def test_a_calibrated_kernel_is_fine(state: Path) -> None:
     assert verb._calibration(load_constants(KERNEL, MACHINE)).cure == "footprint doctor --calibrate"
-    calibration._keep(SIZES, str(state), f"{KERNEL} {MACHINE}")
+    kept.keep(str(state), "kernels", f"{KERNEL} {MACHINE}", SIZES)
     assert verb._calibration(load_constants(KERNEL, MACHINE)).state is State.OK
 
 
