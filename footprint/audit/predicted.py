@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from footprint.audit.written import Cause, Libc, written_pages
+from footprint.audit.written import Cause, written_pages
 from footprint.elf import PT_GNU_RELRO, Image
 from footprint.elf.image import PF_W, PT_INTERP, PT_TLS, Segment
 from footprint.errors import InputError, Note
 from footprint.evidence import Evidence
+from footprint.loader.target import Libc
 
-__all__ = ("UNKNOWN_LIBC", "Cause", "Libc", "LibcStart", "Pages", "Predicted", "count_pages", "predict", "start_bytes")
+__all__ = ("UNKNOWN_LIBC", "Cause", "LibcStart", "Pages", "Predicted", "count_pages", "predict", "start_bytes")
 
 Pages = tuple[range, ...]
 """Numbers of pages (vaddr divided by the page size) as runs, ascending, none touching the next."""
@@ -118,42 +119,38 @@ def predict(
     # A static program of musl leaves RELRO writable.
     has_relro = libc is not Libc.MUSL or not is_program or image.segment(PT_INTERP) is not None
     areas = _areas(image, page_bytes, has_holes=not is_program, has_relro=has_relro)
-    ceiling = _runs_of_ranges([one.pages for one in areas if one.loaded_flags & PF_W])
-    mapped = _runs_of_ranges([one.pages for one in areas if one.loaded_flags])
+    ceiling = _united([one.pages for one in areas if one.loaded_flags & PF_W])
+    mapped = _united([one.pages for one in areas if one.loaded_flags])
     try:
         for cause, pages in written_pages(image, page_bytes, libc, is_program=is_program):
             written.setdefault(cause, set()).update(pages)
     except InputError as error:
         detail = f"{error.detail}, not all that is written at its start is known"
         notes.append(Note("file-unreadable", image.file, detail))
-    assumed_pages = 0
     if libc_start is not None and not libc_start.is_assumed and libc_start.page_bytes <= page_bytes:
         written[Cause.LIBC_START] = {page * libc_start.page_bytes // page_bytes for page in libc_start.pages}
-    elif libc_start is not None:
-        assumed_pages = libc_start.count
-    for segment in image.loads:
-        if 1 < segment.align < page_bytes:
-            detail = (
-                f"its segments are aligned to {segment.align} bytes: with pages of {page_bytes} it cannot be loaded"
-            )
-            notes.append(Note("page-size-assumed", image.file, detail))
-            break
+        libc_start = None
+    if any(1 < segment.align < page_bytes for segment in image.loads):
+        detail = f"it is aligned for smaller pages than of {page_bytes} bytes, with which it could not be loaded"
+        notes.append(Note("page-size-assumed", image.file, detail))
     written = {cause: _inside(pages, mapped) for cause, pages in written.items()}
     causes = {cause: _runs(written[cause]) for cause in Cause if written.get(cause)}
     floor = _runs(set().union(*written.values()))
+    ceiling = _united([*ceiling, *floor])
+    most_assumed = count_pages(ceiling) - count_pages(floor)
     tls = image.segment(PT_TLS)
     align = max(1, tls.align) if tls else 1
     return Predicted(
         page_bytes,
         floor,
-        _runs_of_ranges([*ceiling, *floor]),
+        ceiling,
         MappingProxyType(causes),
         MappingProxyType(_sole_pages(written)),
         -(-tls.memory_bytes // align) * align if tls else 0,
         align,
         len(areas),
         sum([len(one.pages) for one in areas]) * page_bytes,
-        assumed_pages,
+        min(libc_start.count, most_assumed) if libc_start else 0,
         tuple(notes),
     )
 
@@ -192,7 +189,7 @@ def _runs(pages: Iterable[int]) -> Pages:
     return (*runs, range(first, past)) if past >= 0 else ()
 
 
-def _runs_of_ranges(ranges: Iterable[range]) -> Pages:
+def _united(ranges: Iterable[range]) -> Pages:
     """Unite runs of pages that may overlap."""
     runs: list[range] = []
     for one in sorted(ranges, key=lambda run: run.start):

@@ -16,8 +16,9 @@ from footprint.elf.image import PT_DYNAMIC, PT_INTERP
 from footprint.elf.machines import relocation_types
 from footprint.elf.relocations import Relocations, relocations, relr_pages, static_relocations, symbol_and_type
 from footprint.errors import InputError
+from footprint.loader.target import Libc
 
-__all__ = ("Cause", "Libc", "written_pages")
+__all__ = ("Cause", "written_pages")
 
 
 class Cause(StrEnum):
@@ -51,14 +52,6 @@ class Cause(StrEnum):
     """What is left of the last page: musl gives it to malloc."""
     LIBC_START = "libc-start"
     """The C library's own variables, by its first steps."""
-
-
-class Libc(StrEnum):
-    """Whose loader it is."""
-
-    GLIBC = "glibc"
-    MUSL = "musl"
-    OTHER = "other"
 
 
 EM_MIPS: Final = 8
