@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from footprint.verbs.doctor import doctor
     from footprint.verbs.groups import audit_group
     from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # `audit` is a package here only
+    from footprint.verbs.programs import libraries
     from footprint.verbs.run import run
     from footprint.verbs.symbols import symbols
 
@@ -39,6 +40,7 @@ __all__ = (
     "audit_group",
     "capture",
     "doctor",
+    "libraries",
     "maps",
     "project",
     "run",
@@ -50,6 +52,7 @@ _HOMES = {
     "audit_group": "footprint.verbs.groups",
     "capture": "footprint.verbs.capture",
     "doctor": "footprint.verbs.doctor",
+    "libraries": "footprint.verbs.programs",
     "maps": "footprint.verbs.processes",
     "project": "footprint.verbs.processes",
     "run": "footprint.verbs.run",

@@ -18,6 +18,7 @@ __all__ = (
     "ModelOption",
     "OptionalCount",
     "Output",
+    "PageSize",
     "Pid",
     "Quiet",
     "Root",
@@ -79,6 +80,9 @@ Root = Annotated[
     typer.Option(
         "--root", help="Where the files of the other machine are: for captures and saved texts.", metavar="DIR"
     ),
+]
+PageSize = Annotated[
+    str | None, typer.Option("--page-size", help="Predict for pages of this size, such as 16KiB.", metavar="SIZE")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="What to write.")]

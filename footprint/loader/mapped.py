@@ -21,6 +21,8 @@ class FoundBy(StrEnum):
     CACHE = "cache"
     CONFIGURATION = "configuration"
     DEFAULT = "default"
+    OPENED = "opened"
+    """The process opened it itself (dlopen); which rule it was is not known."""
 
 
 class Found(NamedTuple):

@@ -25,7 +25,7 @@ from footprint.verbs.calibration import load_constants
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.saved_files import BY_PATH, check_root, open_saved_file, unverified_note
 
-__all__ = ("audit", "audit_of", "captured", "maps", "project", "read_saved")
+__all__ = ("audit", "audit_of", "captured", "maps", "process_number", "project", "read_saved")
 
 # A report of a hundred files that are not there helps nobody: the first ones are named, the rest counted.
 _MOST_FILE_NOTES = 3
@@ -134,15 +134,28 @@ def _shown(target: int | str) -> str:
     return "standard input" if target == "-" else str(target)
 
 
+def process_number(target: int | str) -> int | None:
+    """Give the live process that a target names, or None where it names a file.
+
+    Raises:
+        UsageError: Where it is a number that no process has.
+    """
+    digits = str(target)
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    if len(digits) > 10 or not 0 < int(digits) < 1 << 31:
+        raise UsageError(f"{digits[:20]} is no process ID")
+    return int(digits)
+
+
 def _snapshot(target: int | str, pid: int | None) -> Snapshot:
     """Read the process that the target names."""
-    if isinstance(target, int) or (target.isascii() and target.isdigit()):
-        digits = str(target) if isinstance(target, int) else target
-        if len(digits) > 10 or not 0 < int(digits) < 1 << 31:
-            raise UsageError(f"{digits[:20]} is no process ID")
+    number = process_number(target)
+    if number is not None:
         if pid is not None:
             raise UsageError("--pid chooses among the processes of a text or capture; this is one live process")
-        return read_process(int(digits))
+        return read_process(number)
+    target = str(target)
     return _choose(read_saved(target), _shown(target), pid)
 
 
