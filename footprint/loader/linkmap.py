@@ -148,6 +148,7 @@ class _Closure:
         self._names: dict[str, Mapped] = {}
         self._by_library: dict[Library, Mapped] = {}
         self._missing: list[tuple[str, Mapped, Refused | None]] = []
+        self._looked_in: dict[Mapped, tuple[str, ...]] = {}
         self._notes: list[Note] = []
 
     def link_map(self) -> LinkMap:
@@ -169,7 +170,7 @@ class _Closure:
             interpreter_object=_linked(interpreter) if interpreter is not None else None,
             libc=target.libc,
             target=target,
-            notes=(*self._search.notes, *self._notes),
+            notes=(*self._search.notes, *self._notes, *(self._search.doubts() if self._missing else ())),
         )
 
     def _interpreter(self) -> Mapped | None:
@@ -180,7 +181,8 @@ class _Closure:
         if target.library is None or target.path is None:
             asked = self._program.library.linkage.interpreter
             if asked is not None:
-                self._missing.append((asked, self._program, None))
+                cause = "there is no such loader, and without it nothing starts"
+                self._missing.append((asked, self._program, Refused(asked, cause)))
             return None
         interpreter = Mapped(Found(target.path, target.library, FoundBy.INTERPRETER), None)
         self._by_library[target.library] = interpreter
@@ -267,7 +269,10 @@ class _Closure:
             return Missing(name, requester.number, f"{refused.path}: {refused.cause}", is_fatal=True, looked_in=())
         is_elsewhere = self._search.is_there_for_others(name, requester)
         cause = "there is one, but for another class or machine" if is_elsewhere else "it is not found"
-        return Missing(name, requester.number, cause, is_fatal=False, looked_in=self._search.looked_in(requester))
+        looked_in = self._looked_in.get(requester)
+        if looked_in is None:
+            looked_in = self._looked_in[requester] = self._search.looked_in(requester)
+        return Missing(name, requester.number, cause, is_fatal=False, looked_in=looked_in)
 
 
 def _linked(mapped: Mapped) -> Linked:

@@ -59,6 +59,7 @@ class GlibcSearch:
             there = self._file(name)
             return Found(name, there, FoundBy.PATH) if isinstance(there, Library) else there
         for found_by, places in self._places(requester):
+            requester.look(len(places))
             found = self._in(places, name, found_by)
             if found is not None:
                 return found
@@ -105,6 +106,14 @@ class GlibcSearch:
             for name in line.partition("#")[0].replace(":", " ").split():
                 yield name, self._find_preload(name, program)
 
+    def doubts(self) -> tuple[Note, ...]:
+        """Say what may be why a library is missing: the cache is older than a directory that it speaks of."""
+        cached_ns, changed_ns = self._system.changed_ns(_CACHE), self.configuration.changed_ns()
+        if self.cache is None or cached_ns is None or changed_ns is None or changed_ns <= cached_ns:
+            return ()
+        detail = "a directory of ld.so.conf is newer: what was added to it is not found before ldconfig has run"
+        return (Note("loader-cache-stale", _CACHE, detail),)
+
     def _find_preload(self, name: str, program: Mapped) -> Found | Refused | None:
         if not self._is_secure or "/" in name:
             return self.find(self.name_of(name, program) or name, program)
@@ -119,15 +128,12 @@ class GlibcSearch:
         """Give the directories that the requester, its loaders and the caller name."""
         runpath = requester.library.linkage.runpath
         if runpath is None:
-            # The program's counts for all, also for what was preloaded.
-            each: Mapped | None = requester
-            while each is not None:
+            for each in requester.path_owners:
                 linkage = each.library.linkage
                 if linkage.rpath is not None and linkage.runpath is None:
                     if each.rpath is None:
                         each.rpath = self._directories(linkage.rpath, ":", each)
                     yield FoundBy.RPATH, each.rpath
-                each = each.loader
         if self._library_path:
             yield FoundBy.ENVIRONMENT, self._from_environment(requester.program)
         if runpath is not None:
@@ -170,9 +176,7 @@ class GlibcSearch:
         for place in places:
             prefixes = self._prefixes.get(place)
             if prefixes is None:
-                there = [place + each for each in self.target.subdirectories]
-                present = [each for each in there if self._system.is_directory(self._absolute(each))]
-                prefixes = self._prefixes[place] = (*present, place)
+                prefixes = self._prefixes[place] = self._prefixes_in(place)
             for prefix in prefixes:
                 found = self._file(prefix + name)
                 if isinstance(found, Library):
@@ -180,6 +184,15 @@ class GlibcSearch:
                 if found is not None:
                     return found
         return None
+
+    def _prefixes_in(self, place: str) -> tuple[str, ...]:
+        """Give a directory and, before it, those below it that are for this processor; nothing where it is none."""
+        if not self._is_directory(place):
+            return ()
+        return (*filter(self._is_directory, [place + each for each in self.target.subdirectories]), place)
+
+    def _is_directory(self, place: str) -> bool:
+        return self._system.is_directory(self._absolute(place))
 
     def _search_shared(self, name: str, is_without_system: bool) -> Found | Refused | None:  # noqa: FBT001 # half of a key
         system_directories = self.target.system_directories

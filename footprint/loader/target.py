@@ -172,7 +172,8 @@ def _loader_of(system: System, program: Library) -> tuple[str | None, Libc, Abi]
         loader = system.file(path)
         if isinstance(loader, Library) and loader.kind == program.kind:
             return path, Libc.MUSL, candidates[0]
-    return None, Libc.MUSL if needs_musl else Libc.OTHER, candidates[0]
+    needs_glibc = "libc.so.6" in program.linkage.needed
+    return None, Libc.MUSL if needs_musl else Libc.GLIBC if needs_glibc else Libc.OTHER, candidates[0]
 
 
 def _carved_directories(loader: Library | None) -> tuple[str, ...]:
