@@ -1,37 +1,25 @@
-"""Pages that are predicted to be written at start are private in programs that stand at their start, and no others are.
+"""Pages that are predicted to be written at start are private in programs that stand there, and no others are."""
 
-Each program is held where its constructors are about to run (the loader calls `_dl_debug_state` for debuggers once all
-is relocated), and where its own code begins; then it is ended. It never runs any of it, but constructors of libraries.
-"""
-
-import ctypes
 import os
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
-from elftools.elf.elffile import ELFFile
 
 from footprint.audit.predicted import LibcStart, Predicted, count_pages, predict, start_bytes
-from footprint.elf import ET_EXEC, Image, read_image, starts_like_elf
+from footprint.audit.written import Cause
 from footprint.elf.constructors import own_constructors
+from footprint.elf.relocations import relocated_pages
 from footprint.errors import AccessError
-from footprint.files import open_input
 from footprint.loader.target import Libc
-from footprint.process import Mapping as Area
-from footprint.process import parse_maps
-from footprint.process.held import AT_BASE, AT_ENTRY, HeldProgram, held_at_start
-from footprint.process.pages import PageReader, has_exclusive_bit
-from footprint.verbs.libc_calibration import calibrate_libc
+from footprint.process.held import AT_ENTRY, held_at_start
+from footprint.process.pages import has_exclusive_bit
+from footprint.verbs.libc_calibration import calibrate_libc, load_libc_start
+from tests.atstart import PAGE, Seen, at_start, image_of, is_elf, look, numbers, vaddr_of
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
-PTRACE_SINGLESTEP = 9
 PROGRAM_COUNT = 40
 KNOWN = ("git", "gdb", "node", "cmake", "sqlite3", "ssh", "curl", "gpg", "python3.11", "perl", "bash", "apt", "ls")
 
@@ -58,13 +46,6 @@ def _needs_ptrace(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
         pytest.skip("no program can be held at its start here")
 
 
-def is_elf(path: Path) -> bool:
-    if not path.is_file() or not os.access(path, os.R_OK):
-        return False
-    with path.open("rb") as file:
-        return starts_like_elf(file.read(4))
-
-
 @cache
 def programs() -> tuple[str, ...]:
     """Name programs of all kinds: those that everybody knows, and some of the whole alphabet."""
@@ -74,11 +55,6 @@ def programs() -> tuple[str, ...]:
     return tuple(
         path for path in dict.fromkeys([*known, *found[::step]]) if os.access(path, os.X_OK) and is_elf(Path(path))
     )
-
-
-@cache
-def image_of(path: str) -> Image:
-    return read_image(open_input(path), path)
 
 
 @cache
@@ -92,86 +68,12 @@ def predicted(path: str, *, is_program: bool, libc: Libc = Libc.GLIBC) -> Predic
     return predict(image_of(path), PAGE, is_program=is_program, libc=libc, libc_start=start)
 
 
-def numbers(pages: Sequence[range]) -> set[int]:
-    return {page for run in pages for page in run}
-
-
-# --- what stands at its start -----------------------------------------------------------------------------------------
-
-
-class Seen(NamedTuple):
-    """A program that stood still: its mappings, and its private pages, by addr divided by the page size."""
-
-    mappings: Sequence[Area]
-    private: frozenset[int]
-
-    def objects(self) -> Mapping[str, int]:
-        """Give the objects, each with its load address in pages; what else is mapped is not executable."""
-        names = {one.name for one in self.mappings if one.permissions[2] == "x" and one.name.startswith("/")}
-        firsts = {one.name: one.start_addr // PAGE for one in reversed(self.mappings) if one.name in names}
-        return {
-            name: 0 if image_of(name).type == ET_EXEC else first - image_of(name).loads[0].vaddr // PAGE
-            for name, first in firsts.items()
-        }
-
-    def written(self, name: str, prediction: Predicted) -> set[int]:
-        """Give the pages of an object that are private, of those that can be written at all."""
-        bias = self.objects()[name]
-        return {page for page in numbers(prediction.ceiling) if page + bias in self.private}
-
-    def count_mappings(self, name: str) -> int:
-        image, bias = image_of(name), self.objects()[name] * PAGE
-        first = image.loads[0].vaddr // PAGE * PAGE + bias
-        past = image.loads[-1].vaddr + image.loads[-1].memory_bytes + bias
-        return sum(one.start_addr < past and first < one.end_addr for one in self.mappings)
-
-
-def look(held: HeldProgram) -> Seen:
-    folder = os.open(f"/proc/{held.pid}", os.O_RDONLY)
-    try:
-        mappings = parse_maps(Path(f"/proc/{held.pid}/smaps").read_bytes(), "smaps").mappings
-        with PageReader(folder, PAGE) as reader:
-            ranges = [one for area in mappings if area.name[:2] != "[v" for one in reader.read(area)]
-    finally:
-        os.close(folder)
-    return Seen(mappings, frozenset(addr // PAGE for one in ranges for addr in range(*one[:2], PAGE)))
-
-
-@cache
-def vaddr_of(path: str, symbol: str, table: str = ".symtab") -> int | None:
-    with open(path, "rb") as file:
-        symbols: Any = ELFFile(file).get_section_by_name(table)
-        found = symbols.get_symbol_by_name(symbol) if symbols else None
-        return int(found[0]["st_value"]) if found else None
-
-
-def step(held: HeldProgram) -> None:
-    libc = ctypes.CDLL(None)
-    assert libc.ptrace(PTRACE_SINGLESTEP, held.pid, None, None) == 0
-    os.waitpid(held.pid, 0)
-
-
-def run_to_constructors(held: HeldProgram, path: str) -> None:
-    """Let it be linked: the loader stops once before it loads anything, and once when all is ready."""
-    loader = re.search(rb"/[^\0]*ld-linux[^\0]*", bytes(image_of(path).data[:0x1000]))
-    vaddr = vaddr_of(os.path.realpath(os.fsdecode(loader[0])), "_dl_debug_state", ".dynsym") if loader else None
-    if vaddr is None:
-        pytest.skip("its loader has no place where debuggers stop")
-    addr = held.auxiliary(AT_BASE) + vaddr
-    held.run_to(addr)
-    step(held)
-    held.run_to(addr)
-
-
 @cache
 def seen(path: str) -> tuple[Seen, Seen]:
-    """Give a program before its constructors, and where its own code begins."""
-    with held_at_start(path) as held:
-        run_to_constructors(held, path)
-        linked = look(held)
-        step(held)
-        held.run_to(held.auxiliary(AT_ENTRY))
-        return linked, look(held)
+    try:
+        return at_start(path)
+    except LookupError as error:
+        pytest.skip(str(error))
 
 
 # --- programs of this machine -----------------------------------------------------------------------------------------
@@ -300,11 +202,12 @@ def test_thread_local_variables_are_written_whether_used_or_not(kib: int, tmp_pa
 # --- all libraries ----------------------------------------------------------------------------------------------------
 
 
-def libraries() -> Iterator[str]:
-    folder = next((path for path in (Path("/usr/lib/x86_64-linux-gnu"), Path("/usr/lib64")) if path.is_dir()), None)
-    for path in sorted(folder.glob("*.so*")) if folder else ():
-        if not path.is_symlink() and is_elf(path):
-            yield str(path)
+@cache
+def libraries() -> tuple[str, ...]:
+    """Name the libraries of this machine, and those for others that cross compilers have brought."""
+    folders = [*Path("/usr").glob("*-linux-gnu*/lib"), *Path("/usr/lib").glob("*-linux-gnu"), Path("/usr/lib64")]
+    found = [path for folder in folders for path in sorted(folder.glob("*.so*")) if not path.is_symlink()]
+    return tuple(str(path) for path in found if is_elf(path))
 
 
 def test_few_libraries_have_constructors_of_their_own() -> None:
@@ -314,12 +217,37 @@ def test_few_libraries_have_constructors_of_their_own() -> None:
     assert 0.03 < sum(count > 0 for count in counts) / len(counts) < 0.25
 
 
+def test_what_relocations_write_has_a_cause_on_every_machine() -> None:
+    others = {Cause.DYNAMIC, Cause.GOT, Cause.PARTIAL_BSS, Cause.DEBUG}
+    for path in libraries():
+        prediction = predict(image_of(path), PAGE, is_program=False)
+        by_relocations = {
+            page for cause in prediction.causes.keys() - others for page in numbers(prediction.causes[cause])
+        }
+        assert by_relocations == set(relocated_pages(image_of(path), PAGE)), path
+
+
 @pytest.mark.parametrize("page_bytes", [0x1000, 0x4000, 0x10000])
 def test_larger_pages_are_fewer_and_more_memory(page_bytes: int) -> None:
-    for path in [sys.executable, *programs()]:
+    for path in [*programs(), *libraries()[::8]]:
         small = predict(image_of(path), 0x1000, is_program=True)
         large = predict(image_of(path), page_bytes, is_program=True)
         assert count_pages(large.floor) <= count_pages(small.floor)
         assert large.floor_bytes >= small.floor_bytes
-        assert numbers(large.floor) == {page * 0x1000 // page_bytes for page in numbers(small.floor)}
+        # A page in which .bss begins may be none of the smaller ones.
+        assert numbers(large.floor) >= {page * 0x1000 // page_bytes for page in numbers(small.floor)}
         assert numbers(large.floor) <= numbers(large.ceiling)
+
+
+# --- the C library ----------------------------------------------------------------------------------------------------
+
+
+def test_calibrating_gives_the_same_each_time_and_is_kept() -> None:
+    first, again = calibrate_libc(), calibrate_libc()
+    if first is None:
+        pytest.skip("programs here do not use glibc")
+    assert first == again
+    assert not first.is_assumed
+    assert 1 <= first.count <= 12
+    path = next(name for name in seen(programs()[0])[0].objects() if name.endswith("/libc.so.6"))
+    assert load_libc_start(image_of(path)) == first
