@@ -97,6 +97,10 @@ class Predicted:
         return count_pages(self.ceiling) * self.page_bytes
 
 
+# A table of relocations can name a page with each entry; the largest programs write some ten thousand.
+_MOST_PAGES: Final = 1 << 18
+
+
 def count_pages(pages: Pages) -> int:
     """Count the pages of some runs."""
     return sum([len(run) for run in pages])
@@ -122,8 +126,7 @@ def predict(
     ceiling = _united([one.pages for one in areas if one.loaded_flags & PF_W])
     mapped = _united([one.pages for one in areas if one.loaded_flags])
     try:
-        for cause, pages in written_pages(image, page_bytes, libc, is_program=is_program):
-            written.setdefault(cause, set()).update(pages)
+        _gather(written_pages(image, page_bytes, libc, is_program=is_program), written, image)
     except InputError as error:
         detail = f"{error.detail}, not all that is written at its start is known"
         notes.append(Note("file-unreadable", image.file, detail))
@@ -153,6 +156,15 @@ def predict(
         min(libc_start.count, most_assumed) if libc_start else 0,
         tuple(notes),
     )
+
+
+def _gather(found: Iterable[tuple[Cause, set[int]]], written: dict[Cause, set[int]], image: Image) -> None:
+    """Put the pages of each cause together; what was found before an error is kept."""
+    for cause, pages in found:
+        own = written.setdefault(cause, set())
+        own |= pages
+        if len(own) > _MOST_PAGES:
+            raise InputError(image.file, "more pages are written at start than any program has")
 
 
 # Measured where the constructors are about to run, over 813 programs of Debian 12 (x86-64, glibc 2.36) with 3 to 59
