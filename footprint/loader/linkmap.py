@@ -15,7 +15,7 @@ from footprint.loader.mapped import Found, FoundBy, Mapped, Refused
 from footprint.loader.musl import MuslSearch
 from footprint.loader.search import GlibcSearch
 from footprint.loader.system import Library, Refusal, System
-from footprint.loader.target import Environment, Libc, Target, target_of
+from footprint.loader.target import Environment, Libc, Target, loader_of, target_of
 
 __all__ = ("Dependency", "LinkMap", "Linked", "Missing", "link")
 
@@ -128,11 +128,11 @@ _SEARCHES: Final[WeakKeyDictionary[System, dict[tuple[object, ...], Search]]] = 
 
 def _search_of(system: System, program: Library, environment: Environment) -> Search:
     searches = _SEARCHES.setdefault(system, {})
-    # A library alone leads to its loader by what it needs.
-    key = program.kind, program.linkage.interpreter or program, environment
+    loader = loader_of(system, program)
+    key = program.kind, loader, environment
     search = searches.get(key)
     if search is None:
-        target = target_of(system, program, environment)
+        target = target_of(system, program.kind, loader, environment)
         kind = MuslSearch if target.libc is Libc.MUSL else GlibcSearch
         search = searches[key] = kind(system, target, program, environment)
     return search
@@ -163,6 +163,7 @@ class _Closure:
             mapped.number = number
         objects = tuple([_linked(mapped) for mapped in self._order])
         target = self._search.target
+        rules = {mapped.found_by for mapped in self._order}
         return LinkMap(
             objects=objects,
             missing=tuple([self._explained(*each) for each in self._missing]),
@@ -170,7 +171,7 @@ class _Closure:
             interpreter_object=_linked(interpreter) if interpreter is not None else None,
             libc=target.libc,
             target=target,
-            notes=(*self._search.notes, *self._notes, *(self._search.doubts() if self._missing else ())),
+            notes=(*self._notes, *self._search.notes(rules, has_missing=bool(self._missing))),
         )
 
     def _interpreter(self) -> Mapped | None:
@@ -232,7 +233,7 @@ class _Closure:
                 # All that reads a map takes its first object for the program.
                 detail = f"{mapped.path} stands in for its symbols, and is listed behind it all the same"
                 self._notes.append(Note("program-substituted", current.path, detail))
-                at = 1
+                at = max(at, 1)
             self._add(mapped, current, at)
             at += 1
 

@@ -45,7 +45,6 @@ class MuslSearch:
         self._is_secure = bool(environment.is_secure)
         self._library_path = () if self._is_secure else _elements(environment.library_path)
         self._preload = "" if self._is_secure else environment.preload
-        self.notes: list[Note] = []
 
     def find(self, name: str, requester: Mapped) -> Found | Refused | None:
         """Find what an object needs; None where it is nowhere."""
@@ -96,8 +95,9 @@ class MuslSearch:
         for name in self._preload.replace(":", " ").split():
             yield name, self.find(name, program)
 
-    def doubts(self) -> tuple[Note, ...]:
-        """Say nothing of what is missing: there is no cache that could be old."""
+    def notes(self, rules: set[FoundBy], *, has_missing: bool) -> tuple[Note, ...]:
+        """Say nothing: there is no cache that could be old or damaged."""
+        del rules, has_missing
         return ()
 
     def _loader(self) -> Found | None:

@@ -22,6 +22,7 @@ __all__ = ("GlibcSearch",)
 
 _CACHE: Final = "/etc/ld.so.cache"
 _PRELOAD: Final = "/etc/ld.so.preload"
+_SHARED_RULES: Final = {FoundBy.CACHE, FoundBy.CONFIGURATION, FoundBy.DEFAULT}
 _EM_ARM: Final = 40
 _ELFOSABI_GNU: Final = 3
 
@@ -51,7 +52,6 @@ class GlibcSearch:
         self._prefixes: dict[str, tuple[str, ...]] = {}
         self._shared: dict[tuple[str, bool], Found | Refused | None] = {}
         self._environment_directories: dict[str | None, tuple[str, ...]] = {}
-        self.notes: list[Note] = []
 
     def find(self, name: str, requester: Mapped) -> Found | Refused | None:
         """Find what an object needs; None where it is nowhere."""
@@ -101,15 +101,26 @@ class GlibcSearch:
         for name in self._preload.replace(":", " ").split(" "):
             if name and not (self._is_secure and "/" in name):
                 yield name, self._find_preload(name, program)
-        lines = (self._system.text(_PRELOAD) or b"").decode("utf-8", "surrogateescape").split("\n")
-        for line in lines:
-            for name in line.partition("#")[0].replace(":", " ").split():
-                yield name, self._find_preload(name, program)
+        for name in self._system_preloads:
+            yield name, self._find_preload(name, program)
 
-    def doubts(self) -> tuple[Note, ...]:
-        """Say what may be why a library is missing: the cache is older than a directory that it speaks of."""
-        cached_ns, changed_ns = self._system.changed_ns(_CACHE), self.configuration.changed_ns()
-        if self.cache is None or cached_ns is None or changed_ns is None or changed_ns <= cached_ns:
+    def notes(self, rules: set[FoundBy], *, has_missing: bool) -> tuple[Note, ...]:
+        """Say what may make a map wrong.
+
+        Args:
+            rules: By which rules its objects were found.
+            has_missing: Whether something is missing.
+        """
+        if not self._uses_cache or not (has_missing or rules & _SHARED_RULES):
+            return ()
+        if self.cache is None:
+            instead = "the system" if self._system.is_host else "ld.so.conf"
+            return (Note("loader-cache", _CACHE, f"{self._cache}; the directories of {instead} are searched instead"),)
+        cached_ns, changed_ns = (
+            self._system.changed_ns(_CACHE),
+            self.configuration.changed_ns() if has_missing else None,
+        )
+        if cached_ns is None or changed_ns is None or changed_ns <= cached_ns:
             return ()
         detail = "a directory of ld.so.conf is newer: what was added to it is not found before ldconfig has run"
         return (Note("loader-cache-stale", _CACHE, detail),)
@@ -218,24 +229,33 @@ class GlibcSearch:
                 yield path, FoundBy.CONFIGURATION
 
     @cached_property
+    def _system_preloads(self) -> list[str]:
+        text = (self._system.text(_PRELOAD) or b"").decode("utf-8", "surrogateescape")
+        return [name for line in text.split("\n") for name in line.partition("#")[0].replace(":", " ").split()]
+
+    @cached_property
     def configuration(self) -> Configuration:
         """Give what ldconfig would find."""
         return Configuration(self._system, self.target.system_directories)
 
-    @cached_property
+    @property
     def cache(self) -> Cache | None:
-        """Give what ldconfig has found; None, and a note, where that is of no use."""
-        instead = "the directories of the system" if self._system.is_host else "the directories of ld.so.conf"
+        """Give what ldconfig has found; None where that is of no use."""
+        return self._cache if isinstance(self._cache, Cache) else None
+
+    @cached_property
+    def _cache(self) -> Cache | str:
+        """Read the cache, or give why it is of no use."""
         data = self._system.text(_CACHE)
         if data is None:
-            self.notes.append(Note("loader-cache", _CACHE, f"there is none that can be read; {instead} are searched"))
-            return None
+            return "there is none that can be read"
         flags = self.target.abi.cache_flags
+        if flags is None:
+            return "which of its entries are for programs of this kind is not known"
         try:
-            return read_cache(data, _CACHE, () if flags is None else (flags,), is_little=self._kind.is_little)
+            return read_cache(data, _CACHE, (flags,), is_little=self._kind.is_little)
         except InputError as error:
-            self.notes.append(Note("loader-cache", _CACHE, f"{error.detail}; {instead} are searched instead"))
-            return None
+            return error.detail
 
     def _file(self, path: str) -> Library | Refused | None:
         """Open a file as the loader does: what is for other machines is passed over, what is no library ends it all."""
