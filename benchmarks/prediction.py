@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from footprint.audit.predicted import Predicted, predict, start_bytes
+from footprint.audit.predicted import Predicted, predict, start_memory
 from footprint.errors import FootprintError
 from footprint.verbs.libc_calibration import calibrate_libc
 from tests.atstart import PAGE, Seen, at_start, image_of, is_elf, numbers
@@ -76,7 +76,7 @@ def row(path: str, objects: set[str]) -> Row:
         sum(len(floors[name] - written[name]) for name in found),
         _count(entered, found),
         (len(linked.private - of_texts) - private) * PAGE,
-        start_bytes(len(found), sum(one.tls_bytes for one in found.values()), PAGE),
+        sum(start_memory(len(found), sum(one.tls_bytes for one in found.values()), PAGE)),
     )
 
 

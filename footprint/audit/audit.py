@@ -4,6 +4,7 @@ from collections.abc import Mapping as Dict
 from dataclasses import dataclass
 from functools import partial
 
+from footprint.audit.finding import Finding
 from footprint.audit.kernel import BUILT_IN, KernelConstants, kernel_costs
 from footprint.audit.layout import FileKey, Kind, file_key, lay_out
 from footprint.audit.ledger import Files, Row, ledger_rows
@@ -38,6 +39,7 @@ class Audit:
         ledger: Rows that add up to them.
         projection: The cost at the count that was asked for.
         notes: What the reader of the figures must know.
+        findings: What it could do without.
 
     Raises:
         ValueError: Where the rows do not add up to the totals: a defect of footprint, never of the input.
@@ -55,6 +57,7 @@ class Audit:
     ledger: tuple[Row, ...]
     projection: Projection
     notes: tuple[Note, ...]
+    findings: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
         own = [row for row in self.ledger if row.kind is not Kind.KERNEL]

@@ -17,10 +17,26 @@ from footprint.errors import InputError, Note
 from footprint.evidence import Evidence
 from footprint.loader.target import Libc
 
-__all__ = ("UNKNOWN_LIBC", "Cause", "LibcStart", "Pages", "Predicted", "count_pages", "predict", "start_bytes")
+__all__ = ("UNKNOWN_LIBC", "Area", "Cause", "LibcStart", "Pages", "Predicted", "count_pages", "predict", "start_memory")
 
 Pages = tuple[range, ...]
 """Numbers of pages (vaddr divided by the page size) as runs, ascending, none touching the next."""
+
+
+class Area(NamedTuple):
+    """Neighbouring pages that are mapped alike.
+
+    Attributes:
+        pages: The pages.
+        flags: PF_R, PF_W, PF_X; 0 for a hole between segments of a library, which is kept reserved.
+        loaded_flags: Those before RELRO.
+        first_in_file: The page of the file that is mapped first; None for memory that begins as zeros.
+    """
+
+    pages: range
+    flags: int
+    loaded_flags: int
+    first_in_file: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +80,7 @@ class Predicted:
         assumed_pages: How many pages more the C library is assumed to write in itself; which, is not known.
         tls_bytes: The object's part of the block of each thread, in multiples of its alignment; glibc writes all of it.
         tls_align: The alignment of that part.
-        mapping_count: How many mappings it makes, RELRO and .bss apart.
-        mapped_bytes: The address space of these.
+        areas: The mappings that it makes, RELRO and .bss apart.
         notes: What was odd.
     """
 
@@ -76,8 +91,7 @@ class Predicted:
     sole_pages: Mapping[Cause, int]
     tls_bytes: int
     tls_align: int
-    mapping_count: int
-    mapped_bytes: int
+    areas: tuple[Area, ...]
     assumed_pages: int = 0
     notes: tuple[Note, ...] = ()
 
@@ -85,6 +99,16 @@ class Predicted:
     def evidence(self) -> Evidence:
         """Tell how its figures are known."""
         return Evidence.ESTIMATED if self.assumed_pages else Evidence.PREDICTED
+
+    @property
+    def mapping_count(self) -> int:
+        """Give how many mappings it makes."""
+        return len(self.areas)
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Give the address space that it takes."""
+        return sum([len(one.pages) for one in self.areas]) * self.page_bytes
 
     @property
     def floor_bytes(self) -> int:
@@ -151,8 +175,7 @@ def predict(
         MappingProxyType(_sole_pages(written)),
         -(-tls.memory_bytes // align) * align if tls else 0,
         align,
-        len(areas),
-        sum([len(one.pages) for one in areas]) * page_bytes,
+        tuple(areas),
         min(libc_start.count, most_assumed) if libc_start else 0,
         tuple(notes),
     )
@@ -174,8 +197,15 @@ _LOADER_BYTES: Final = 6_200
 _OBJECT_BYTES: Final = 2_200
 
 
-def start_bytes(object_count: int, tls_bytes: int, page_bytes: int) -> int:
-    """Estimate the private memory of a process at its start that is no object's: stack, thread block, loader's lists.
+class StartMemory(NamedTuple):
+    """The private memory of a process at its start that is no object's."""
+
+    stack_bytes: int
+    loader_bytes: int
+
+
+def start_memory(object_count: int, tls_bytes: int, page_bytes: int) -> StartMemory:
+    """Estimate what a process has at its start beside its objects: the stack; the thread block and the loader's lists.
 
     Args:
         object_count: How many objects it loads, the program and the loader among them.
@@ -183,7 +213,7 @@ def start_bytes(object_count: int, tls_bytes: int, page_bytes: int) -> int:
         page_bytes: The size of a page.
     """
     loader_bytes = _LOADER_BYTES + _OBJECT_BYTES * object_count + tls_bytes
-    return sum([-(-size // page_bytes) * page_bytes for size in (_STACK_BYTES, loader_bytes)])
+    return StartMemory(*(-(-size // page_bytes) * page_bytes for size in (_STACK_BYTES, loader_bytes)))
 
 
 # --- sets of pages ----------------------------------------------------------------------------------------------------
@@ -233,25 +263,9 @@ def _sole_pages(written: Mapping[Cause, set[int]]) -> dict[Cause, int]:
 # --- what is mapped ---------------------------------------------------------------------------------------------------
 
 
-class _Area(NamedTuple):
-    """Neighbouring pages that are mapped alike.
-
-    Attributes:
-        pages: The pages.
-        flags: PF_R, PF_W, PF_X; 0 for a hole between segments of a library, which is kept reserved.
-        loaded_flags: Those before RELRO.
-        first_in_file: The page of the file that is mapped first; None for memory that begins as zeros.
-    """
-
-    pages: range
-    flags: int
-    loaded_flags: int
-    first_in_file: int | None
-
-
-def _areas(image: Image, page_bytes: int, *, has_holes: bool, has_relro: bool) -> list[_Area]:
+def _areas(image: Image, page_bytes: int, *, has_holes: bool, has_relro: bool) -> list[Area]:
     """Give the mappings that an object makes; those of RELRO become read-only."""
-    areas: list[_Area] = []
+    areas: list[Area] = []
     for segment in image.loads:
         for area in _segment_areas(segment, page_bytes):
             before = areas[-1].pages if areas else area.pages
@@ -259,14 +273,14 @@ def _areas(image: Image, page_bytes: int, *, has_holes: bool, has_relro: bool) -
                 # Segments that share a page: what is mapped later wins.
                 areas[-1] = areas[-1]._replace(pages=range(before.start, area.pages.start))
             elif areas and has_holes and before.stop < area.pages.start:
-                areas.append(_Area(range(before.stop, area.pages.start), 0, 0, -1))
+                areas.append(Area(range(before.stop, area.pages.start), 0, 0, -1))
             areas.append(area)
     relro = image.segment(PT_GNU_RELRO)
     if relro is not None and has_relro:
         # Up to the last whole page.
         protected = range(relro.vaddr // page_bytes, (relro.vaddr + relro.memory_bytes) // page_bytes)
         areas = [part for area in areas for part in _protected(area, protected)]
-    merged: list[_Area] = []
+    merged: list[Area] = []
     for area in areas:
         if merged and _are_one(merged[-1], area):
             merged[-1] = merged[-1]._replace(pages=range(merged[-1].pages.start, area.pages.stop))
@@ -275,18 +289,18 @@ def _areas(image: Image, page_bytes: int, *, has_holes: bool, has_relro: bool) -
     return merged
 
 
-def _segment_areas(segment: Segment, page_bytes: int) -> Iterator[_Area]:
+def _segment_areas(segment: Segment, page_bytes: int) -> Iterator[Area]:
     first = segment.vaddr // page_bytes
     past_file = -(-(segment.vaddr + segment.file_bytes) // page_bytes) if segment.file_bytes else first
     past = -(-(segment.vaddr + segment.memory_bytes) // page_bytes)
     flags = segment.flags & 7
     if first < past_file:
-        yield _Area(range(first, past_file), flags, flags, segment.offset // page_bytes)
+        yield Area(range(first, past_file), flags, flags, segment.offset // page_bytes)
     if past_file < past:
-        yield _Area(range(past_file, past), flags, flags, None)
+        yield Area(range(past_file, past), flags, flags, None)
 
 
-def _protected(area: _Area, protected: range) -> Iterator[_Area]:
+def _protected(area: Area, protected: range) -> Iterator[Area]:
     """Cut an area at the ends of RELRO."""
     first, past = area.pages.start, area.pages.stop
     start = min(max(first, protected.start), past)
@@ -294,10 +308,10 @@ def _protected(area: _Area, protected: range) -> Iterator[_Area]:
     for begin, end, kept in ((first, start, ~0), (start, stop, ~PF_W), (stop, past, ~0)):
         if begin < end:
             at = None if area.first_in_file is None else area.first_in_file + begin - first
-            yield _Area(range(begin, end), area.flags & kept, area.loaded_flags, at)
+            yield Area(range(begin, end), area.flags & kept, area.loaded_flags, at)
 
 
-def _are_one(before: _Area, area: _Area) -> bool:
+def _are_one(before: Area, area: Area) -> bool:
     """Tell whether the kernel makes one mapping of two neighbours."""
     at = None if before.first_in_file is None else before.first_in_file + len(before.pages)
     are_alike = (before.flags, before.loaded_flags) == (area.flags, area.loaded_flags)

@@ -43,7 +43,8 @@ def audit(
     """Audit a process: where its memory goes, and what `count` of it cost.
 
     Args:
-        target: A PID, or the path of a capture, or of a saved `maps`, `smaps` or `pmap` text (`-` is standard input).
+        target: A PID; the path of a program or library, which is not run; or that of a capture, or of a saved `maps`,
+            `smaps` or `pmap` text (`-` is standard input).
         count: How many processes to project to.
         memory_bytes: Project to how many fit into this instead.
         model: How they come about: `exec` (started copies), `fork` (workers of one parent), `threads`.
@@ -55,7 +56,14 @@ def audit(
         InputError: Where the text is none of these, or holds no mapping.
         UsageError: Where the question does not fit the target.
     """
-    return audit_of(_snapshot(target, pid), _shown(target), Question(count, memory_bytes, _model(model)), root=root)
+    question = Question(count, memory_bytes, _model(model))
+    if isinstance(target, str) and _is_program(target):
+        from footprint.verbs.programs import audit_program  # noqa: PLC0415 # the loader, which no process needs
+
+        if pid is not None:
+            raise UsageError("--pid chooses among the processes of a text or capture; this is a program")
+        return audit_program(target, question, root=root)
+    return audit_of(_snapshot(target, pid), _shown(target), question, root=root)
 
 
 def audit_of(
@@ -104,6 +112,15 @@ def project(
     if (count is None) == (memory_bytes is None):
         raise UsageError("say how many processes (-n), or how much memory they may take (--memory)")
     return audit(target, count=count or 1, memory_bytes=memory_bytes, model=model, pid=pid, root=root)
+
+
+def _is_program(target: str) -> bool:
+    """Tell whether a target is an ELF file; a pipe is not asked, for what is read of it is gone."""
+    try:
+        with open(target, "rb") as file:
+            return os.path.isfile(target) and starts_like_elf(file.read(4))
+    except (OSError, ValueError):
+        return False
 
 
 def _model(name: str) -> Model:
@@ -215,7 +232,7 @@ def _text(data: Buffer, path: str) -> bytes:
     if not data:
         raise InputError(path, "the file is empty: kernel threads and zombies have no mappings")
     if starts_like_elf(data) or starts_like_archive(data):
-        raise UsageError(f"{path} is an ELF file, not a process: `footprint symbols` shows what it holds")
+        raise UsageError(f"{path} is an ELF file, not a process: `audit`, `libraries` and `symbols` take it")
     head = bytes(data[:65536])
     if not looks_like_memory_text(head):
         raise InputError(path, "neither maps, smaps nor pmap output: no line of its beginning is a mapping", 0)

@@ -2,10 +2,13 @@
 
 import os
 from collections.abc import Mapping as Dict
+from dataclasses import replace
 
+from footprint.audit.audit import Audit
 from footprint.audit.composition import Composition, compose
 from footprint.audit.libraries import Libraries
 from footprint.audit.predicted import LibcStart, Predicted, predict
+from footprint.audit.prediction import predicted_audit
 from footprint.audit.projection import Question
 from footprint.errors import AccessError, Note, UsageError
 from footprint.findings.unused_libraries import unused_libraries
@@ -13,10 +16,12 @@ from footprint.loader import Environment, Library, Linked, LinkMap, System, link
 from footprint.loader.bindings import Binder
 from footprint.loader.opened import with_opened
 from footprint.process import Snapshot, read_process
+from footprint.verbs.calibration import load_constants
 from footprint.verbs.libc_calibration import load_libc_start
+from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.processes import audit_of, process_number
 
-__all__ = ("Programs", "libraries")
+__all__ = ("Programs", "audit_program", "libraries")
 
 _MOST_ENVIRONMENT_BYTES = 1 << 22
 
@@ -148,6 +153,31 @@ def libraries(
         count,
         (*composition.notes, *_missing(composition)),
     )
+
+
+def audit_program(target: str, question: Question, *, root: str | None = None) -> Audit:
+    """Audit a program by its files: what a process of it surely writes at its start, and what it could do without.
+
+    Raises:
+        AccessError: Where it cannot be opened.
+        InputError: Where it is no linked ELF file.
+        UsageError: For a model that needs a live process.
+    """
+    composition = Programs(root).composition(target)
+    files = ObjectFiles()
+    system = os.uname()
+    host = {"kernel": system.release, "machine": system.machine}
+    found = predicted_audit(
+        composition,
+        files,
+        target=target,
+        question=question,
+        constants=load_constants(system.release, system.machine),
+        host=host,
+        findings=unused_libraries(composition),
+        notes=(*composition.notes, *_missing(composition)),
+    )
+    return replace(found, notes=(*found.notes, *files.notes))
 
 
 def _of_process(pid: int, environment: Environment | None) -> Composition:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from footprint.audit.predicted import LibcStart, Predicted, count_pages, predict, start_bytes
+from footprint.audit.predicted import LibcStart, Predicted, count_pages, predict, start_memory
 from footprint.audit.written import Cause
 from footprint.elf.constructors import own_constructors
 from footprint.elf.relocations import relocated_pages
@@ -121,7 +121,7 @@ def test_what_is_no_object_s_is_near_the_estimate(path: str) -> None:
     pages_of_texts = {page for one in texts for page in range(one.start_addr // PAGE, one.end_addr // PAGE)}
     other_bytes = (len(linked.private - pages_of_texts) - of_objects) * PAGE
     tls_bytes = sum(one.tls_bytes for one in predictions.values())
-    assert abs(other_bytes - start_bytes(len(objects), tls_bytes, PAGE)) <= 4 * PAGE
+    assert abs(other_bytes - sum(start_memory(len(objects), tls_bytes, PAGE))) <= 4 * PAGE
 
 
 # --- programs made here -----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.audit.predicted import UNKNOWN_LIBC, LibcStart, Predicted, count_pages, predict, start_bytes
+from footprint.audit.predicted import UNKNOWN_LIBC, LibcStart, Predicted, count_pages, predict, start_memory
 from footprint.audit.written import Cause
 from footprint.elf import Image, read_image
 from footprint.errors import InputError
@@ -378,9 +378,9 @@ def test_an_object_without_thread_locals_has_no_part_of_it() -> None:
 
 
 def test_a_process_starts_with_a_stack_and_the_loader_s_lists() -> None:
-    assert start_bytes(3, 0, 0x1000) == 12 * 1024 + 16 * 1024
-    assert start_bytes(59, 2790, 0x1000) == 12 * 1024 + 136 * 1024
-    assert start_bytes(3, 1 << 20, 0x10000) == 0x10000 + (1 << 20) + 0x10000
+    assert sum(start_memory(3, 0, 0x1000)) == 12 * 1024 + 16 * 1024
+    assert sum(start_memory(59, 2790, 0x1000)) == 12 * 1024 + 136 * 1024
+    assert sum(start_memory(3, 1 << 20, 0x10000)) == 0x10000 + (1 << 20) + 0x10000
 
 
 # --- mappings ---------------------------------------------------------------------------------------------------------

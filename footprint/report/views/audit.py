@@ -11,6 +11,7 @@ from footprint.audit.projection import Basis, Model, Projection
 from footprint.audit.totals import OfWhich, Total
 from footprint.evidence import Evidence, weakest
 from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.report.views.findings import finding_blocks
 from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
@@ -66,6 +67,7 @@ def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_na
         ledger_table(audit.ledger, by, top, names, is_virtual=audit.totals.private.bytes is None),
         *_symbols(audit, by, top, names),
         *_causes(audit),
+        *finding_blocks(audit.findings, audit.projection.count, is_verbose=has_whole_names),
         *note_blocks(audit.notes, audit.target),
         Verdict(_verdict(audit)),
     )
@@ -91,6 +93,8 @@ def _title(verb: str, audit: Audit) -> str:
 
 
 def _origin(audit: Audit) -> str:
+    if audit.source == "prediction":
+        return f"Predicted from its files, nothing was run: {counted(audit.mapping_count, 'mapping')} at its start."
     origin = (
         f"Read from its {audit.source} now" if audit.is_live else f"Read from {audit.target}, a text of {audit.source}"
     )
@@ -115,6 +119,8 @@ def _totals(audit: Audit) -> Facts:
     add("per process", totals.per_process)
     is_part = totals.per_process.bytes is not None
     add("  private memory" if is_part else "private memory", totals.private)
+    add("    its objects, written at start (floor)", totals.floor)
+    add("    its objects, if all is written (ceiling)", totals.ceiling)
     rows.extend(
         ("  " + (row.name or "").strip("[]"), format_bytes(row.bytes or 0), row.evidence.value)
         for row in audit.ledger
@@ -176,7 +182,7 @@ def _cost_at_count(projection: Projection, *, has_terms: bool) -> list[Block]:
         blocks.append(Facts((("in all", format_bytes(projection.total_bytes), remark),)))
     if has_terms:
         blocks.extend(_terms(projection))
-    return blocks
+    return [*blocks, *_points(projection)]
 
 
 def _terms(projection: Projection) -> list[Block]:
@@ -189,6 +195,11 @@ def _terms(projection: Projection) -> list[Block]:
         )
         if rows:
             blocks += [Heading(heading), Facts(rows)]
+    return blocks
+
+
+def _points(projection: Projection) -> list[Block]:
+    blocks: list[Block] = []
     if projection.points:
         rows = tuple(
             (
@@ -198,7 +209,8 @@ def _terms(projection: Projection) -> list[Block]:
             )
             for point in projection.points
         )
-        blocks += [Heading("A worker in its life"), Facts(rows)]
+        life = "A worker in its life" if projection.model is Model.FORK else "From its start to every variable written"
+        blocks += [Heading(life), Facts(rows)]
     return blocks
 
 

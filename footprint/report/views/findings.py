@@ -33,4 +33,6 @@ def _text(finding: Finding, count: int) -> str:
         saving += f", {format_bytes(finding.saving_bytes * count)} in {count:,}"
     place = f" ({finding.location.file}:{finding.location.line})" if finding.location else ""
     head = f"{finding.rule} ({finding.confidence.value}): {finding.message}{place}."
-    return f"{head} It {saving}. Why {finding.confidence.value}: {'; '.join(finding.reasons)}. Remedy: {finding.remedy}."
+    return (
+        f"{head} It {saving}. Why {finding.confidence.value}: {'; '.join(finding.reasons)}. Remedy: {finding.remedy}."
+    )
