@@ -64,7 +64,9 @@ def listed(
     """Ask a loader: its exit code, the paths in order, and the names that are missing."""
     trace = {} if loader == MUSL else {"LD_TRACE_LOADED_OBJECTS": "1"}
     command = [loader, "--list", program] if loader == MUSL else [loader, program]
-    done = subprocess.run(command, capture_output=True, env={**(environment or {}), **trace}, cwd=cwd, check=False)
+    done = subprocess.run(
+        command, capture_output=True, env={**(environment or {}), **trace}, cwd=cwd, check=False, timeout=10
+    )
     paths, missing = [], []
     for line in done.stdout.decode("utf-8", "surrogateescape").splitlines():
         match = re.fullmatch(r"\t(?:(.*) => )?(.*?)(?: \(0x[0-9a-f]+\))?", line)
@@ -282,7 +284,13 @@ def test_systems_made_by_chance_are_searched_as_the_loader_searches_them(tmp_pat
     for seed in range(150):
         chance = Chance(seed, tmp_path / str(seed))
         variables, cwd = chance.variables(), str(chance.root / "d2")
-        code, expected, missing = listed(chance.program, variables, cwd)
+        try:
+            code, expected, missing = listed(chance.program, variables, cwd)
+        except subprocess.TimeoutExpired:
+            # Libraries that stand in for others can send the loader itself round in circles, until it crashes.
+            continue
+        if code < 0:
+            continue
         found = link(
             System(),
             chance.program,
