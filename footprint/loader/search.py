@@ -116,11 +116,8 @@ class GlibcSearch:
         if self.cache is None:
             instead = "the system" if self._system.is_host else "ld.so.conf"
             return (Note("loader-cache", _CACHE, f"{self._cache}; the directories of {instead} are searched instead"),)
-        cached_ns, changed_ns = (
-            self._system.changed_ns(_CACHE),
-            self.configuration.changed_ns() if has_missing else None,
-        )
-        if cached_ns is None or changed_ns is None or changed_ns <= cached_ns:
+        changed_ns = self.configuration.changed_ns() if has_missing else None
+        if changed_ns is None or changed_ns <= (self._system.changed_ns(_CACHE) or 0):
             return ()
         detail = "a directory of ld.so.conf is newer: what was added to it is not found before ldconfig has run"
         return (Note("loader-cache-stale", _CACHE, detail),)
