@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # `audit` is a package here only
     from footprint.verbs.programs import libraries
     from footprint.verbs.run import run
+    from footprint.verbs.survey import survey
     from footprint.verbs.symbols import symbols
 
 __version__ = "0.1.0"
@@ -44,6 +45,7 @@ __all__ = (
     "maps",
     "project",
     "run",
+    "survey",
     "symbols",
 )
 
@@ -56,6 +58,7 @@ _HOMES = {
     "maps": "footprint.verbs.processes",
     "project": "footprint.verbs.processes",
     "run": "footprint.verbs.run",
+    "survey": "footprint.verbs.survey",
     "symbols": "footprint.verbs.symbols",
 }
 

@@ -7,7 +7,7 @@ from footprint.audit.group import Group
 from footprint.errors import Note, UsageError
 from footprint.report.document import Document
 
-__all__ = ("Answer", "about_group", "about_one")
+__all__ = ("Answer", "about_folders", "about_group", "about_one")
 
 
 class Answer(NamedTuple):
@@ -37,6 +37,24 @@ def about_one(targets: Sequence[str], *, count: int, pid: int | None, root: str 
     found = processes.audit(targets[0], count=count, pid=pid, root=root)
     return Answer(
         found.notes, lambda version: audit_json(found, version), lambda **choices: audit_report(found, **choices)
+    )
+
+
+def about_folders(folders: Sequence[str], *, count: int, root: str | None) -> Answer:
+    """Rank the programs of some folders.
+
+    Raises:
+        UsageError: Where none is named, or one is no folder.
+    """
+    from footprint.report.json.survey import survey_json
+    from footprint.report.views.survey import survey_report
+    from footprint.verbs.survey import survey
+
+    found = survey(*folders, count=count, root=root)
+    return Answer(
+        found.notes,
+        lambda version: survey_json(found, version),
+        lambda **choices: survey_report(found, top=choices["top"]),
     )
 
 

@@ -65,7 +65,9 @@ class By(StrEnum):
 Target = Annotated[str, typer.Argument(help="A PID, a capture, or a text of maps, smaps or pmap; - is standard input.")]
 Targets = Annotated[
     list[str] | None,
-    typer.Argument(help="A PID, a capture, or a text of maps, smaps or pmap; - is standard input. Or several PIDs."),
+    typer.Argument(
+        help="A PID, a program, a capture, or a text of maps, smaps or pmap; - is standard input. Or several PIDs."
+    ),
 ]
 Count = Annotated[int, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes to project to.")]
 OptionalCount = Annotated[int | None, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes.")]

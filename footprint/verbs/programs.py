@@ -6,11 +6,14 @@ from dataclasses import replace
 
 from footprint.audit.audit import Audit
 from footprint.audit.composition import Composition, compose
+from footprint.audit.finding import Finding
 from footprint.audit.libraries import Libraries
 from footprint.audit.predicted import LibcStart, Predicted, predict
 from footprint.audit.prediction import predicted_audit
 from footprint.audit.projection import Question
 from footprint.errors import AccessError, Note, UsageError
+from footprint.findings.relocated_tables import relocated_tables
+from footprint.findings.thread_locals import thread_locals
 from footprint.findings.unused_libraries import unused_libraries
 from footprint.loader import Environment, Library, Linked, LinkMap, System, link
 from footprint.loader.bindings import Binder
@@ -21,7 +24,7 @@ from footprint.verbs.libc_calibration import load_libc_start
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.processes import audit_of, process_number
 
-__all__ = ("Programs", "audit_program", "libraries")
+__all__ = ("Programs", "audit_program", "composition_findings", "libraries", "missing_notes")
 
 _MOST_ENVIRONMENT_BYTES = 1 << 22
 
@@ -149,10 +152,16 @@ def libraries(
         str(target),
         number,
         composition,
-        unused_libraries(composition),
+        composition_findings(composition),
         count,
-        (*composition.notes, *_missing(composition)),
+        (*composition.notes, *missing_notes(composition)),
     )
+
+
+def composition_findings(composition: Composition) -> tuple[Finding, ...]:
+    """Give all that the rules find in what a program is made of, the largest saving first."""
+    findings = (*unused_libraries(composition), *thread_locals(composition))
+    return tuple(sorted(findings, key=lambda one: -one.saving_bytes))
 
 
 def audit_program(target: str, question: Question, *, root: str | None = None) -> Audit:
@@ -174,10 +183,12 @@ def audit_program(target: str, question: Question, *, root: str | None = None) -
         question=question,
         constants=load_constants(system.release, system.machine),
         host=host,
-        findings=unused_libraries(composition),
-        notes=(*composition.notes, *_missing(composition)),
+        findings=composition_findings(composition),
+        notes=(*composition.notes, *missing_notes(composition)),
     )
-    return replace(found, notes=(*found.notes, *files.notes))
+    findings = (*found.findings, *relocated_tables(found.ledger, composition.page_bytes))
+    ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
+    return replace(found, notes=(*found.notes, *files.notes), findings=ordered)
 
 
 def _of_process(pid: int, environment: Environment | None) -> Composition:
@@ -202,7 +213,8 @@ def _environment(variables: Dict[str, str], cwd: str) -> Environment:
     )
 
 
-def _missing(composition: Composition) -> list[Note]:
+def missing_notes(composition: Composition) -> list[Note]:
+    """Give a note for each library that a program needs and does not get."""
     return [
         Note("library-missing", one.name, f"{composition.name(one.requester)} needs it: {one.cause}")
         for one in composition.link_map.missing
