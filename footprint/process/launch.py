@@ -1,6 +1,6 @@
 """Starting a program, holding it still at a chosen moment, and ending it with all that it started.
 
-Source: ptrace(2), waitpid(2), signalfd(2), proc_pid_stat(5), PR_SET_CHILD_SUBREAPER(2const).
+Source: ptrace(2), waitpid(2), signalfd(2), PR_SET_CHILD_SUBREAPER(2const).
 """
 
 import ctypes
@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Generic, NamedTuple, NoReturn, Self, TypeVar
+from typing import Final, Generic, NoReturn, Self, TypeVar
 
 from footprint.errors import AccessError, Note, UsageError
+from footprint.process.stat import Stat, processes, read_stat, stands_still
 from footprint.units import format_bytes
 
 __all__ = ("Moment", "Taken", "When", "launch")
@@ -200,54 +201,6 @@ def _os_error() -> OSError:
     return OSError(number, os.strerror(number))
 
 
-class _Stat(NamedTuple):
-    """What /proc says of a process or thread in its `stat`."""
-
-    state: str
-    parent: int
-    session: int
-    flags: int
-    start_ticks: int
-    pending: int
-
-    @property
-    def is_dead(self) -> bool:
-        """Whether it has ended, or is past the place where its exit can be caught (PF_EXITING)."""
-        return self.state in "ZX" or bool(self.flags & 0x4)
-
-    @property
-    def is_killed(self) -> bool:
-        """Whether a signal ends it (PF_SIGNALED), or SIGKILL is about to, as to the threads of one that exits."""
-        return bool(self.flags & 0x400 or self.pending >> (signal.SIGKILL - 1) & 1)
-
-
-def _stat(path: str) -> _Stat | None:
-    """Read a `stat`; None where there is no such process any more."""
-    try:
-        with open(f"/proc/{path}/stat", "rb") as file:
-            # The name in parentheses may hold anything, parentheses too.
-            words = file.read().rpartition(b") ")[2].split()
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return None
-    numbers = [int(words[index]) for index in (1, 3, 6, 19, 28)]
-    return _Stat(words[0].decode("ascii", "replace"), *numbers)
-
-
-def _processes() -> dict[int, _Stat]:
-    found = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit() and (stat := _stat(name)) is not None:
-            found[int(name)] = stat
-    return found
-
-
-def _threads(pid: int) -> Iterator[_Stat]:
-    with suppress(FileNotFoundError, ProcessLookupError):
-        for name in os.listdir(f"/proc/{pid}/task"):
-            if (stat := _stat(f"{pid}/task/{name}")) is not None:
-                yield stat
-
-
 def _sizes(task: int, name: str) -> dict[bytes, int]:
     """Read the sizes in a text of /proc, in bytes; none where it cannot be read."""
     with suppress(OSError), open(f"/proc/{task}/{name}", "rb") as file:
@@ -382,16 +335,16 @@ class _Traced:
         stats = self._running_stats()
         if stats and len(self._exiting) == 1:
             self._held_since = time.monotonic()
-        own = _stat(f"{self._pid}/task/{task}")
+        own = read_stat(self._pid, task)
         is_ending = any(stat.is_killed for stat in (*stats, *([own] if own else [])))
         if self._is_let_go or (stats and not is_ending):
             self._resume(task)
 
-    def _running_stats(self) -> list[_Stat]:
+    def _running_stats(self) -> list[Stat]:
         """Look at the threads that have not come to their exit; SIGKILL makes some end without."""
         found = []
         for task in tuple(self._running):
-            stat = _stat(f"{self._pid}/task/{task}")
+            stat = read_stat(self._pid, task)
             if stat is None or stat.is_dead:
                 self._running.discard(task)
             else:
@@ -742,7 +695,7 @@ class _Program:
         """Stop all processes, so that what is read is of one moment; one held at its exit stands still anyway."""
         patience_end = time.monotonic() + _STOP_SECONDS
         asked: set[int] = set()
-        while moving := {pid: stat.parent for pid, stat in self._alive().items() if not self._stands_still(pid)}:
+        while moving := {pid: stat.parent_pid for pid, stat in self._alive().items() if not self._stands_still(pid)}:
             if time.monotonic() > patience_end:
                 detail = f"{len(moving)} of its processes did not stop: their figures may be blurred"
                 self.notes.append(Note("not-stopped", self._name, detail))
@@ -758,7 +711,7 @@ class _Program:
     def _stands_still(self, pid: int) -> bool:
         if pid == self.pid and self._traced.has_any:
             return self._traced.is_still
-        return all(stat.state in "TtZX" for stat in _threads(pid))
+        return stands_still(pid)
 
     def tasks(self, *, has_family: bool) -> tuple[int, ...]:
         """Give the numbers to read under /proc: its own first, then, if asked, those of all that it started."""
@@ -768,15 +721,15 @@ class _Program:
         family = sorted((pid for pid in alive if pid != self.pid), key=lambda pid: (alive[pid].start_ticks, pid))
         return (self._traced.task, *family)
 
-    def _alive(self) -> dict[int, _Stat]:
+    def _alive(self) -> dict[int, Stat]:
         """Give the processes that run: it, its session, and all descendants of those ever seen."""
-        table = _processes()
+        table = processes()
         own = {pid for pid, ticks in self._members.items() if pid in table and table[pid].start_ticks == ticks}
         own.update(pid for pid, stat in table.items() if stat.session == self.pid)
         if not self._is_gone:
             own.add(self.pid)
         parents = own | {os.getpid()} if self._adopts else set(own)
-        while found := {pid for pid, stat in table.items() if stat.parent in parents} - own:
+        while found := {pid for pid, stat in table.items() if stat.parent_pid in parents} - own:
             own |= found
             parents |= found
         self._members = {pid: table[pid].start_ticks for pid in own if pid in table}
