@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from footprint.audit.kernel import KernelConstants, built_in_constants, count_objects
 from footprint.errors import AccessError, Note
 from footprint.evidence import Evidence
+from footprint.files import whole_file
 from footprint.process import read_process
 
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ def _from_fields(built_in: KernelConstants, stored: object) -> KernelConstants:
 
 def _keep(sizes: dict[str, int], path: str, key: str) -> None:
     """Keep a calibration beside those of other kernels; the file is there whole or not at all."""
-    import json  # noqa: PLC0415 # only calibrating needs them
-    import tempfile  # noqa: PLC0415
+    import json  # noqa: PLC0415 # only calibrating needs it
 
     try:
         kernels = _stored(path)
@@ -108,10 +108,8 @@ def _keep(sizes: dict[str, int], path: str, key: str) -> None:
     text = json.dumps({"format": _FORMAT, "kernels": kernels}, indent=2, sort_keys=True) + "\n"
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(text)
-        os.replace(temporary, path)
+        with whole_file(path, mode=0o600) as file:
+            file.write(text.encode("ascii"))
     except OSError as error:
         raise AccessError(path, f"the calibration cannot be kept: {error.strerror}") from error
 
