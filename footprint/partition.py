@@ -83,10 +83,11 @@ class Partition(Generic[T]):
 
 
 def partition(
-    start: int, end: int, claims: Iterable[Claim[T]], explain: Callable[[Gap[T]], Sequence[Piece[T]]]
+    start: int, end: int, claims: Iterable[Claim[T] | Piece[T]], explain: Callable[[Gap[T]], Sequence[Piece[T]]]
 ) -> Partition[T]:
     """Cut `[start, end)` among the claims; `explain` names each range that none of them covers.
 
+    A piece claims its range with rank 0, and is taken as it is where nothing overlaps.
     Claims are clipped to the span; empty ones are dropped. `explain` returns pieces that cover its gap exactly: the
     remainder may have several causes. The cost is n log n in the number of claims.
 
@@ -99,7 +100,7 @@ def partition(
     if owned is None:
         ordered = sorted(
             _Wish(max(claim.start, start), claim.rank, claim.start, -claim.end, order, min(claim.end, end), claim.owner)
-            for order, claim in enumerate(given)
+            for order, claim in enumerate(one if isinstance(one, Claim) else Claim(*one) for one in given)
             if claim.start < end and claim.end > start and claim.start < claim.end
         )
         owned, got_bytes = _sweep(ordered)
@@ -116,16 +117,14 @@ def partition(
     return Partition(start, end, tuple(pieces), overlap)
 
 
-def _disjoint(start: int, end: int, claims: list[Claim[T]]) -> list[Piece[T]] | None:
+def _disjoint(start: int, end: int, claims: list[Claim[T] | Piece[T]]) -> list[Piece[T]] | None:
     """Give the pieces of claims that come in order and share nothing, as nearly all do; else None."""
     at = start
-    pieces = []
-    for claim_start, claim_end, owner, _ in claims:
-        if claim_start < at or claim_end > end or claim_end <= claim_start:
+    for claim in claims:
+        if claim.start < at or claim.end > end or claim.end <= claim.start:
             return None
-        pieces.append(Piece(claim_start, claim_end, owner))
-        at = claim_end
-    return pieces
+        at = claim.end
+    return [one if isinstance(one, Piece) else Piece(one.start, one.end, one.owner) for one in claims]
 
 
 class _Wish(NamedTuple, Generic[T]):

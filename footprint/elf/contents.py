@@ -21,7 +21,7 @@ from footprint.elf.symbols import (
     Symbol,
     read_variables,
 )
-from footprint.partition import Claim, Gap, Overlap, Partition, Piece, partition
+from footprint.partition import Gap, Overlap, Partition, Piece, partition
 
 __all__ = ("Cause", "Contents", "Kind", "Residue", "SectionContents", "Variable", "read_contents")
 
@@ -219,8 +219,9 @@ def _variables(
     variables: list[Variable] = []
     labels: list[Variable] = []
     stray_count = 0
-    for (offset, negative_size), found in sorted(by_place.items()):
-        size_bytes = -negative_size
+    for place in sorted(by_place):
+        offset, size_bytes = place[0], -place[1]
+        found = by_place[place]
         here = found if size_bytes else [symbol for symbol in found if _is_label(symbol.name)]
         if not here:
             continue
@@ -255,10 +256,13 @@ def _contents(
     image: Image, section: Section, kind: Kind, variables: list[Variable], labels: list[Variable], *, stripped: bool
 ) -> SectionContents:
     explain = _Explain(image, section, labels, stripped=stripped)
-    claims: list[Claim[Variable | Residue]] = [Claim(v.offset, v.offset + v.size_bytes, v) for v in variables]
-    ranges: Partition[Variable | Residue] = partition(0, section.size_bytes, claims, explain)
+    ranges = partition(0, section.size_bytes, _claims(variables), explain)
     shown = tuple(sorted([*variables, *labels], key=lambda v: v.offset)) if labels else tuple(variables)
     return SectionContents(section, kind, shown, ranges)
+
+
+def _claims(variables: Iterable[Variable]) -> list[Piece[Variable | Residue]]:
+    return [Piece(one.offset, one.offset + one.size_bytes, one) for one in variables]
 
 
 def _kind(image: Image, section: Section, relro: Segment | None) -> Kind:
@@ -345,8 +349,7 @@ def _segment_contents(image: Image) -> Iterable[SectionContents]:
 
 def _bare(name: str, vaddr: int, size_bytes: int, kind: Kind, variables: list[Variable]) -> SectionContents:
     section = Section(-1, name, SHT_NOBITS if kind is Kind.BSS else SHT_PROGBITS, 3, vaddr, 0, size_bytes, 0, 0, 1, 0)
-    claims: list[Claim[Variable | Residue]] = [Claim(v.offset, v.offset + v.size_bytes, v) for v in variables]
-    ranges: Partition[Variable | Residue] = partition(
-        0, size_bytes, claims, lambda gap: [Piece(gap.start, gap.end, Residue(Cause.NO_SECTIONS))]
+    ranges = partition(
+        0, size_bytes, _claims(variables), lambda gap: [Piece(gap.start, gap.end, Residue(Cause.NO_SECTIONS))]
     )
     return SectionContents(section, kind, tuple(variables), ranges)
