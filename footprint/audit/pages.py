@@ -57,15 +57,9 @@ class PageNumbers(Container[int]):
         return bisect_left(numbers, past - shift, start) - start
 
 
-class _Owned(NamedTuple):
-    """A range of a part, as addresses, with its owner."""
-
-    start_addr: int
-    end_addr: int
-    section: str | None
-    owner: Variable | Residue | str
-    kind: Kind | None
-    is_cut: bool = False
+# A range of a part: start and end as addresses, section, owner, kind, and whether it goes on in a neighbouring mapping.
+# A plain tuple, as large libraries have ten thousand of them.
+_Owned = tuple[int, int, str | None, Variable | Residue | str, Kind | None, bool]
 
 
 def clip(ranges: Sequence[PageRange], start_addr: int, end_addr: int) -> list[PageRange]:
@@ -105,35 +99,39 @@ def slices(
         relocated_pages = PageNumbers(sorted(relocated_pages))
     if not isinstance(relocated_pages, PageNumbers):
         raise TypeError("pages that cannot be counted but one by one may be too many")
-    cut = list(_cut(_owned(part, loaded, contents), ranges))
+    cut = _cut(_owned(part, loaded, contents), ranges)
     tally = _Tally(_names_by_page(cut, page_bytes), page_bytes, relocated_pages)
     found: list[Slice] = []
     untouched: dict[tuple[str | None, Kind | None], int] = {}
-    for owned, private in cut:
-        mapped_bytes = owned.end_addr - owned.start_addr
-        private_bytes = sum([past - first for first, past in private])
-        rest_bytes = mapped_bytes - private_bytes
-        is_variable = isinstance(owned.owner, Variable)
-        if owned.is_cut and is_variable and not private_bytes:
-            # It goes on in a neighbouring mapping, and may be private there: its size is told whole.
-            found.append(tally.slice(owned, mapped_bytes, 0, private))
-            continue
-        if rest_bytes and not (private_bytes and is_variable):
-            # A variable keeps its whole size beside its private bytes; of all others the rest is of one kind.
-            place = (owned.section, owned.kind)
-            untouched[place] = untouched.get(place, 0) + rest_bytes
+    for (start, end, section, owner, kind, is_cut), private_bytes, private in cut:
+        mapped_bytes = end - start
+        if mapped_bytes != private_bytes and not (isinstance(owner, Variable) and (private_bytes or is_cut)):
+            # A variable keeps its whole size beside its private bytes, and where it goes on in a neighbouring mapping,
+            # as it may be private there. Of all others the rest is of one kind.
+            place = (section, kind)
+            untouched[place] = untouched.get(place, 0) + mapped_bytes - private_bytes
+            if not private_bytes:
+                continue
             mapped_bytes = private_bytes
-        if private_bytes:
-            found.append(tally.slice(owned, mapped_bytes, private_bytes, private))
+        if isinstance(owner, Variable):
+            symbol = name = owner.name
+        else:
+            symbol, name = None, owner.label if isinstance(owner, Residue) else owner
+        pages, sole_pages, relocated_bytes = tally.count(section, symbol, name, private)
+        found.append(
+            Slice(section, symbol, name, kind, mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes)
+        )
     for (section, kind), mapped_bytes in untouched.items():
         found.append(Slice(section, None, "[not private]", kind, mapped_bytes, 0, 0, 0, 0))
     return found
 
 
 _Ranges = list[tuple[int, int]]
+_Cut = tuple[_Owned, int, _Ranges]
 _SectionOwner = tuple[str | None, SectionContents | str, Kind | None]
 _Sections = list[Claim[_SectionOwner]]
 _SEVERAL: Final = ""
+_BEYOND: Final = 1 << 64
 
 
 class _Tally:
@@ -149,12 +147,9 @@ class _Tally:
         self._asked = (-1, False)
         self._last_pages: dict[tuple[str | None, str], int] = {}
 
-    def slice(self, owned: _Owned, mapped_bytes: int, private_bytes: int, private: _Ranges) -> Slice:
-        """Give the slice of one range with its pages."""
-        owner = owned.owner
-        symbol = owner.name if isinstance(owner, Variable) else None
-        name = owner.name if isinstance(owner, Variable) else owner.label if isinstance(owner, Residue) else owner
-        page_bytes, key = self._page_bytes, (owned.section, name)
+    def count(self, section: str | None, symbol: str | None, name: str, private: _Ranges) -> tuple[int, int, int]:
+        """Give the pages of one slice, those that it is alone in, and its bytes in those that relocations write."""
+        page_bytes, key = self._page_bytes, (section, name)
         last_page = self._last_pages.get(key, -1)
         pages = sole_pages = relocated_bytes = 0
         for first, past in private:
@@ -178,8 +173,7 @@ class _Tally:
                     relocated_bytes += past - final * page_bytes
             last_page = final
         self._last_pages[key] = last_page
-        counts = (mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes)
-        return Slice(owned.section, symbol, name, owned.kind, *counts)
+        return pages, sole_pages, relocated_bytes
 
     def _is_relocated(self, page: int) -> bool:
         """Tell whether relocations write a page; most slices lie in that of the one before."""
@@ -188,31 +182,43 @@ class _Tally:
         return self._asked[1]
 
 
-def _cut(owned: Iterable[_Owned], ranges: Sequence[PageRange]) -> Iterator[tuple[_Owned, _Ranges]]:
+def _cut(owned: Iterable[_Owned], ranges: Sequence[PageRange]) -> list[_Cut]:
     """Give each range with what of it is private; both come ascending, so each is passed over once."""
+    found: list[_Cut] = []
     place = 0
+    first, past = _bounds(ranges, place)
     for one in owned:
-        start, end = one.start_addr, one.end_addr
-        while place < len(ranges) and ranges[place].end_addr <= start:
+        start, end = one[0], one[1]
+        while past <= start:
             place += 1
+            first, past = _bounds(ranges, place)
+        if first <= start and end <= past:
+            found.append((one, end - start, [(start, end)]))
+            continue
         private: _Ranges = []
-        at = place
-        while at < len(ranges) and ranges[at].start_addr < end:
-            first, past, _ = ranges[at]
-            private.append((max(start, first), min(end, past)))
+        at, begin, until = place, first, past
+        while begin < end:
+            private.append((max(start, begin), min(end, until)))
             at += 1
-        yield one, private
+            begin, until = _bounds(ranges, at)
+        found.append((one, sum([after - before for before, after in private]), private))
+    return found
 
 
-def _names_by_page(cut: Iterable[tuple[_Owned, _Ranges]], page_bytes: int) -> dict[int, str]:
+def _bounds(ranges: Sequence[PageRange], place: int) -> tuple[int, int]:
+    """Give the start and end of a range; behind the last one those of a range that nothing reaches."""
+    return ranges[place][:2] if place < len(ranges) else (_BEYOND, _BEYOND)
+
+
+def _names_by_page(cut: Iterable[_Cut], page_bytes: int) -> dict[int, str]:
     """Give the one name of the variables in each private page, or that there are several.
 
     Pages in the midst of a variable are left out: nothing else lies in them.
     """
     names: dict[int, str] = {}
-    for owned, private in cut:
-        if isinstance(owned.owner, Variable):
-            name = owned.owner.name
+    for (_, _, _, owner, _, _), _, private in cut:
+        if isinstance(owner, Variable):
+            name = owner.name
             for first, past in private:
                 page, final = first // page_bytes, (past - 1) // page_bytes
                 if names.setdefault(page, name) != name:
@@ -230,27 +236,26 @@ def _owned(part: Part, loaded: LoadedObject, contents: Contents) -> Iterator[_Ow
         first, past = span.start + bias_addr, span.end + bias_addr
         section, owner, kind = span.owner
         if not isinstance(owner, SectionContents):
-            yield _Owned(first, past, section, owner, kind)
+            yield first, past, section, owner, kind, False
             continue
         base_addr = owner.section.vaddr + bias_addr
         pieces = owner.ranges.pieces
-        index = bisect_right(pieces, first - base_addr, key=_end_of)
-        while index < len(pieces) and base_addr + pieces[index].start < past:
-            piece = pieces[index]
-            begin, until = base_addr + piece.start, base_addr + piece.end
-            is_cut = begin < first or until > past
-            if is_cut:
-                begin, until = max(first, begin), min(past, until)
-            yield _Owned(begin, until, section, piece.owner, kind, is_cut)
-            index += 1
+        from_index = bisect_right(pieces, first - base_addr, key=_end_of)
+        to_index = bisect_left(pieces, past - base_addr, from_index, key=_start_of)
+        for low, high, holder in pieces[from_index:to_index]:
+            begin, until = base_addr + low, base_addr + high
+            if first <= begin and until <= past:
+                yield begin, until, section, holder, kind, False
+            else:
+                yield max(first, begin), min(past, until), section, holder, kind, True
 
 
 def _end_of(piece: Piece[Variable | Residue] | Claim[_SectionOwner]) -> int:
     return piece.end
 
 
-def _start_of(claim: Claim[_SectionOwner]) -> int:
-    return claim.start
+def _start_of(piece: Piece[Variable | Residue] | Claim[_SectionOwner]) -> int:
+    return piece.start
 
 
 # What a file says is worked out once for all its mappings, and forgotten with the file.
