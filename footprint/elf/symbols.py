@@ -113,8 +113,9 @@ def _candidates(image: Image, entries: Buffer, wanted: frozenset[int]) -> list[i
     expression instead of a loop.
     """
     low_bytes = bytes(entries[image.symbol_section_offset :: image.symbol_bytes])
-    pattern = re.compile(b"[" + b"".join(re.escape(bytes([index & 255])) for index in wanted) + b"]", re.DOTALL)
-    return [match.start() for match in pattern.finditer(low_bytes)]
+    wanted_bytes = {index & 255 for index in wanted}
+    marks = low_bytes.translate(bytes(byte in wanted_bytes for byte in range(256)))
+    return [match.start() for match in re.finditer(b"\1", marks)]
 
 
 def _wide_indexes(image: Image, table: Section) -> Buffer:
