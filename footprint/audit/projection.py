@@ -7,7 +7,7 @@ with it what neither has written since. `threads`: N more threads in one process
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.errors import UsageError
 from footprint.evidence import Evidence, weakest
@@ -59,8 +59,7 @@ class Question:
 ONE: Final = Question()
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """One part of a cost.
 
     Attributes:
@@ -76,8 +75,7 @@ class Term:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """The cost of one of the N at some moment of its life, and of all of them; for the fork model.
 
     Attributes:

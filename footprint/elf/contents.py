@@ -7,7 +7,6 @@ those of what follows them, and their symbols are offsets.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -109,8 +108,7 @@ class Residue(NamedTuple):
         return f"[{self.cause}: {self.detail}]" if self.detail else f"[{self.cause}]"
 
 
-@dataclass(frozen=True, slots=True)
-class SectionContents:
+class SectionContents(NamedTuple):
     """One section of writable or thread-local memory, cut among its owners.
 
     Attributes:
@@ -150,8 +148,7 @@ class SectionContents:
         return self.ranges.overlap
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(NamedTuple):
     """What the writable memory of a file holds.
 
     Attributes:

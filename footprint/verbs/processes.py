@@ -3,11 +3,11 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from footprint.audit.audit import Audit, audit_snapshot, mapped_files
 from footprint.audit.layout import FileKey, lay_out
 from footprint.audit.measured import held_by_each
-from footprint.audit.owned import OwnedMap
 from footprint.audit.projection import Model, Question
 from footprint.elf import (
     Buffer,
@@ -24,6 +24,9 @@ from footprint.process.snapshot import looks_like_capture
 from footprint.verbs.calibration import load_constants
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.saved_files import BY_PATH, check_root, open_saved_file, unverified_note
+
+if TYPE_CHECKING:
+    from footprint.audit.owned import OwnedMap
 
 __all__ = ("audit", "audit_of", "captured", "maps", "project", "read_saved")
 
@@ -113,8 +116,10 @@ def _model(name: str) -> Model:
         raise UsageError(f"{name!r} is no model: exec, fork or threads") from None
 
 
-def maps(target: int | str, *, pid: int | None = None, root: str | None = None) -> OwnedMap:
+def maps(target: int | str, *, pid: int | None = None, root: str | None = None) -> "OwnedMap":
     """Give the mappings of a process, each with its owner. The arguments and errors are those of `audit`."""
+    from footprint.audit.owned import OwnedMap  # noqa: PLC0415 # an audit has a ledger instead
+
     snapshot = _snapshot(target, pid)
     images, notes = _images(snapshot, root)
     parts = lay_out(snapshot.memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
