@@ -8,7 +8,7 @@ constructor refuses anything else, so that no total downstream needs to be compu
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 __all__ = ("Claim", "Gap", "Overlap", "Partition", "Piece", "partition")
 
@@ -44,8 +44,7 @@ class Gap(NamedTuple, Generic[T]):
     after: T | None
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(NamedTuple):
     """What claims lost to stronger ones.
 
     Attributes:
@@ -54,9 +53,12 @@ class Overlap:
         example_at: Where the first claim that lost starts, or None where nothing overlaps.
     """
 
-    count: int = 0
+    count: int = 0  # type: ignore[assignment] # tuple.count is not missed
     lost_bytes: int = 0
     example_at: int | None = None
+
+
+NO_OVERLAP: Final = Overlap()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Partition(Generic[T]):
     start: int
     end: int
     pieces: tuple[Piece[T], ...]
-    overlap: Overlap = Overlap()
+    overlap: Overlap = NO_OVERLAP
 
     def __post_init__(self) -> None:
         at = self.start
@@ -96,7 +98,7 @@ def partition(
     """
     given = list(claims)
     owned = _disjoint(start, end, given)
-    overlap = Overlap()
+    overlap = NO_OVERLAP
     if owned is None:
         ordered = sorted(
             _Wish(max(claim.start, start), claim.rank, claim.start, -claim.end, order, min(claim.end, end), claim.owner)
@@ -175,4 +177,4 @@ def _overlap(wishes: list[_Wish[T]], got_bytes: dict[int, int]) -> Overlap:
         for wish in wishes
         if (lost_bytes := wish.end - wish.begin - got_bytes.get(wish.order, 0))
     ]
-    return Overlap(len(losses), sum(lost for _, lost in losses), losses[0][0]) if losses else Overlap()
+    return Overlap(len(losses), sum(lost for _, lost in losses), losses[0][0]) if losses else NO_OVERLAP

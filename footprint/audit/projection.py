@@ -5,7 +5,6 @@ with it what neither has written since. `threads`: N more threads in one process
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -41,8 +40,7 @@ class Model(StrEnum):
     """N threads are made in one process."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """What to project a process to.
 
     Attributes:
@@ -51,7 +49,7 @@ class Question:
         model: How they come about.
     """
 
-    count: int = 1
+    count: int = 1  # type: ignore[assignment] # tuple.count is not missed
     memory_bytes: int | None = None
     model: Model = Model.EXEC
 
@@ -91,8 +89,7 @@ class Point(NamedTuple):
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Projection:
+class Projection(NamedTuple):
     """The cost of `count` processes, or threads.
 
     Attributes:
@@ -108,7 +105,7 @@ class Projection:
         memory_bytes: The memory that was asked to be filled, where `count` is how many fit; else None.
     """
 
-    count: int
+    count: int  # type: ignore[assignment] # tuple.count is not missed
     per_process_bytes: int
     shared_once_bytes: int | None
     total_bytes: int

@@ -60,11 +60,10 @@ class Segment(NamedTuple):
         return bool(self.flags & PF_W)
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A section header; `name` is shown, never used to decide what is memory."""
 
-    index: int
+    index: int  # type: ignore[assignment] # tuple.index is not missed
     name: str
     type: int
     flags: int
