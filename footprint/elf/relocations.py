@@ -8,6 +8,8 @@ Source: System V ABI, chapter 4 (Relocation) and the RELR proposal of 2022 (gABI
 
 from array import array
 from collections.abc import Iterator
+from itertools import repeat
+from operator import floordiv
 from typing import Final
 
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, numbers, read_dynamic
@@ -89,7 +91,7 @@ def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
     dynamic = read_dynamic(image)
     pages: set[int] = set()
     for offsets in _plain_tables(image, dynamic):
-        pages.update([vaddr // page_bytes for vaddr in offsets])
+        pages.update(map(floordiv, offsets, repeat(page_bytes)))
         _check_pages(image, pages)
     word_bytes = _word_bytes(image)
     address_mask = (1 << word_bytes * 8) - 1
