@@ -292,23 +292,27 @@ def _mapping_rows(
 
 def _slice_rows(part: Part, found: Sequence[Slice], shared_bytes: int | None, evidence: Evidence) -> Iterable[Row]:
     """Give the rows of a part that is split to the symbol; the pages that it shares are a row of their own."""
+    new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
     owner, is_writable, attribution = part.owner, part.mapping.is_mapped_writable, part.attribution
     for section, symbol, name, kind, mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes in found:
-        yield Row(
-            owner,
-            kind or part.kind,
-            section,
-            symbol,
-            name,
-            private_bytes,
-            mapped_bytes,
-            0,
-            pages,
-            sole_pages,
-            relocated_bytes,
-            is_writable,
-            evidence,
-            attribution,
+        yield new(
+            Row,
+            (
+                owner,
+                kind or part.kind,
+                section,
+                symbol,
+                name,
+                private_bytes,
+                mapped_bytes,
+                0,
+                pages,
+                sole_pages,
+                relocated_bytes,
+                is_writable,
+                evidence,
+                attribution,
+            ),
         )
     if shared_bytes:
         yield _row(part, None, "[shared pages]", 0, shared_bytes, 1, evidence)._replace(mapped_bytes=0)

@@ -57,9 +57,15 @@ class PageNumbers(Container[int]):
         return bisect_left(numbers, past - shift, start) - start
 
 
-# A range of a part: start and end as addresses, section, owner, kind, and whether it goes on in a neighbouring mapping.
-# A plain tuple, as large libraries have ten thousand of them.
-_Owned = tuple[int, int, str | None, Variable | Residue | str, Kind | None, bool]
+class _Span(NamedTuple):
+    """Addresses of a part that lie in one section, with what it holds there as offsets from some address."""
+
+    start_addr: int
+    end_addr: int
+    section: str | None
+    kind: Kind | None
+    base_addr: int
+    pieces: Sequence[Piece[Variable | Residue] | Piece[str]]
 
 
 def clip(ranges: Sequence[PageRange], start_addr: int, end_addr: int) -> list[PageRange]:
@@ -99,12 +105,13 @@ def slices(
         relocated_pages = PageNumbers(sorted(relocated_pages))
     if not isinstance(relocated_pages, PageNumbers):
         raise TypeError("pages that cannot be counted but one by one may be too many")
-    cut = _cut(_owned(part, loaded, contents), ranges)
+    cut = _cut(_spans(part, loaded, contents), ranges)
+    new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
     tally = _Tally(_names_by_page(cut, page_bytes), page_bytes, relocated_pages)
     found: list[Slice] = []
     untouched: dict[tuple[str | None, Kind | None], int] = {}
-    for (start, end, section, owner, kind, is_cut), private_bytes, private in cut:
-        mapped_bytes = end - start
+    for owner, section, kind, size_bytes, private_bytes, private, is_cut in cut:
+        mapped_bytes = size_bytes
         if mapped_bytes != private_bytes and not (isinstance(owner, Variable) and (private_bytes or is_cut)):
             # A variable keeps its whole size beside its private bytes, and where it goes on in a neighbouring mapping,
             # as it may be private there. Of all others the rest is of one kind.
@@ -119,7 +126,7 @@ def slices(
             symbol, name = None, owner.label if isinstance(owner, Residue) else owner
         pages, sole_pages, relocated_bytes = tally.count(section, symbol, name, private)
         found.append(
-            Slice(section, symbol, name, kind, mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes)
+            new(Slice, (section, symbol, name, kind, mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes))
         )
     for (section, kind), mapped_bytes in untouched.items():
         found.append(Slice(section, None, "[not private]", kind, mapped_bytes, 0, 0, 0, 0))
@@ -127,7 +134,9 @@ def slices(
 
 
 _Ranges = list[tuple[int, int]]
-_Cut = tuple[_Owned, int, _Ranges]
+# An owner, its section and kind, its bytes, the private ones of them, where those are, and whether it goes on in a
+# neighbouring mapping. A plain tuple: a large library has ten thousand of them.
+_Cut = tuple[Variable | Residue | str, str | None, Kind | None, int, int, _Ranges, bool]
 _SectionOwner = tuple[str | None, SectionContents | str, Kind | None]
 _Sections = list[Claim[_SectionOwner]]
 _SEVERAL: Final = ""
@@ -182,26 +191,31 @@ class _Tally:
         return self._asked[1]
 
 
-def _cut(owned: Iterable[_Owned], ranges: Sequence[PageRange]) -> list[_Cut]:
-    """Give each range with what of it is private; both come ascending, so each is passed over once."""
+def _cut(spans: Iterable[_Span], ranges: Sequence[PageRange]) -> list[_Cut]:
+    """Give each owner with what of it is private; both come ascending, so each is passed over once."""
     found: list[_Cut] = []
     place = 0
     first, past = _bounds(ranges, place)
-    for one in owned:
-        start, end = one[0], one[1]
-        while past <= start:
-            place += 1
-            first, past = _bounds(ranges, place)
-        if first <= start and end <= past:
-            found.append((one, end - start, [(start, end)]))
-            continue
-        private: _Ranges = []
-        at, begin, until = place, first, past
-        while begin < end:
-            private.append((max(start, begin), min(end, until)))
-            at += 1
-            begin, until = _bounds(ranges, at)
-        found.append((one, sum([after - before for before, after in private]), private))
+    for start_addr, end_addr, section, kind, base_addr, pieces in spans:
+        for low, high, owner in pieces:
+            start, end = base_addr + low, base_addr + high
+            is_cut = start < start_addr or end_addr < end
+            if is_cut:
+                start, end = max(start, start_addr), min(end, end_addr)
+            while past <= start:
+                place += 1
+                first, past = _bounds(ranges, place)
+            if first <= start and end <= past:
+                found.append((owner, section, kind, end - start, end - start, [(start, end)], is_cut))
+                continue
+            private: _Ranges = []
+            at, begin, until = place, first, past
+            while begin < end:
+                private.append((max(start, begin), min(end, until)))
+                at += 1
+                begin, until = _bounds(ranges, at)
+            private_bytes = sum([until - begin for begin, until in private])
+            found.append((owner, section, kind, end - start, private_bytes, private, is_cut))
     return found
 
 
@@ -216,7 +230,7 @@ def _names_by_page(cut: Iterable[_Cut], page_bytes: int) -> dict[int, str]:
     Pages in the midst of a variable are left out: nothing else lies in them.
     """
     names: dict[int, str] = {}
-    for (_, _, _, owner, _, _), _, private in cut:
+    for owner, _, _, _, _, private, _ in cut:
         if isinstance(owner, Variable):
             name = owner.name
             for first, past in private:
@@ -228,26 +242,20 @@ def _names_by_page(cut: Iterable[_Cut], page_bytes: int) -> dict[int, str]:
     return names
 
 
-def _owned(part: Part, loaded: LoadedObject, contents: Contents) -> Iterator[_Owned]:
-    """Cut a part among the sections, and each section among what it holds."""
+def _spans(part: Part, loaded: LoadedObject, contents: Contents) -> Iterator[_Span]:
+    """Cut a part among the sections, and give what each of them holds."""
     bias_addr = loaded.bias_addr
     start, end = part.start_addr - bias_addr, part.end_addr - bias_addr
     for span in partition(start, end, _sections_between(start, end, contents, loaded.image), _between_sections).pieces:
-        first, past = span.start + bias_addr, span.end + bias_addr
         section, owner, kind = span.owner
-        if not isinstance(owner, SectionContents):
-            yield first, past, section, owner, kind, False
-            continue
-        base_addr = owner.section.vaddr + bias_addr
-        pieces = owner.ranges.pieces
-        from_index = bisect_right(pieces, first - base_addr, key=_end_of)
-        to_index = bisect_left(pieces, past - base_addr, from_index, key=_start_of)
-        for low, high, holder in pieces[from_index:to_index]:
-            begin, until = base_addr + low, base_addr + high
-            if first <= begin and until <= past:
-                yield begin, until, section, holder, kind, False
-            else:
-                yield max(first, begin), min(past, until), section, holder, kind, True
+        if isinstance(owner, SectionContents):
+            base, pieces = owner.section.vaddr, owner.ranges.pieces
+            first = bisect_right(pieces, span.start - base, key=_end_of)
+            past = bisect_left(pieces, span.end - base, first, key=_start_of)
+            held: Sequence[Piece[Variable | Residue] | Piece[str]] = pieces[first:past]
+        else:
+            base, held = span.start, [Piece(0, span.end - span.start, owner)]
+        yield _Span(span.start + bias_addr, span.end + bias_addr, section, kind, base + bias_addr, held)
 
 
 def _end_of(piece: Piece[Variable | Residue] | Claim[_SectionOwner]) -> int:

@@ -213,6 +213,7 @@ def _variables(
     for symbol in symbols:
         offset = symbol.value - (tls_base if symbol.type == STT_TLS else plain_base)
         by_place.setdefault((offset, -symbol.size_bytes), []).append(symbol)
+    new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
     variables: list[Variable] = []
     labels: list[Variable] = []
     stray_count = 0
@@ -225,13 +226,11 @@ def _variables(
         if not 0 <= offset <= section_bytes or (offset == section_bytes and size_bytes):
             stray_count += len(here)
             continue
-        first = here[0]
-        names: tuple[str, ...] = (first.name,)
+        aliases: list[str] = []
         if len(here) > 1:
             here.sort(key=lambda symbol: (_rank(symbol), len(symbol.name), symbol.name, symbol.binding))
-            first = here[0]
-            names = tuple(dict.fromkeys(symbol.name for symbol in here))
-        variable = Variable(first.name, names[1:], offset, size_bytes, first.binding)
+            _, *aliases = dict.fromkeys(symbol.name for symbol in here)
+        variable = new(Variable, (here[0].name, tuple(aliases), offset, size_bytes, here[0].binding))
         (variables if size_bytes else labels).append(variable)
     return variables, labels, stray_count
 
@@ -259,7 +258,8 @@ def _contents(
 
 
 def _claims(variables: Iterable[Variable]) -> list[Piece[Variable | Residue]]:
-    return [Piece(one.offset, one.offset + one.size_bytes, one) for one in variables]
+    new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
+    return [new(Piece, (one.offset, one.offset + one.size_bytes, one)) for one in variables]
 
 
 def _kind(image: Image, section: Section, relro: Segment | None) -> Kind:
