@@ -60,13 +60,15 @@ class Audit:
     findings: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
-        own = [row for row in self.ledger if row.kind is not Kind.KERNEL]
+        kernel = Kind.KERNEL
+        own = [row for row in self.ledger if row.kind is not kernel]
+        kernel_bytes = sum([row.bytes or 0 for row in self.ledger if row.kind is kernel])
         sums = (
-            ("private", self.totals.private.bytes, sum(row.bytes or 0 for row in own)),
-            ("mapped", self.totals.mapped.bytes, sum(row.mapped_bytes for row in own)),
-            ("mapped writable", self.totals.mapped_writable.bytes, sum(r.mapped_bytes for r in own if r.is_writable)),
-            ("shared once", self.totals.shared_once.bytes, sum(row.shared_bytes or 0 for row in own)),
-            ("kernel", self.totals.kernel.bytes, sum(row.bytes or 0 for row in self.ledger if row.kind is Kind.KERNEL)),
+            ("private", self.totals.private.bytes, sum([row.bytes or 0 for row in own])),
+            ("mapped", self.totals.mapped.bytes, sum([row.mapped_bytes for row in own])),
+            ("mapped writable", self.totals.mapped_writable.bytes, sum([r.mapped_bytes for r in own if r.is_writable])),
+            ("shared once", self.totals.shared_once.bytes, sum([row.shared_bytes or 0 for row in own])),
+            ("kernel", self.totals.kernel.bytes, kernel_bytes),
         )
         for what, total_bytes, sum_bytes in sums:
             if total_bytes is not None and total_bytes != sum_bytes:

@@ -232,7 +232,7 @@ class _Types:
         entry_bytes = self._image.symbol_bytes
         vaddr = self._symbols_vaddr + symbol * entry_bytes
         entry = bytes_at_vaddr(self._image, vaddr, entry_bytes, "the symbol of a copied object")
-        return self._image.symbol_at(entry, 0)[5]
+        return self._image.symbols_at(entry, (0,))[0][5]
 
 
 def _count_alike(infos: "array[int]") -> int:

@@ -128,7 +128,7 @@ class DynamicSymbols:
         index = self.found[name]
         vaddr = (read_dynamic(image).get(DT_SYMTAB) or 0) + index * image.symbol_bytes
         entry = bytes_at_vaddr(image, vaddr, image.symbol_bytes, "a dynamic symbol")
-        _, info, _, _, value, size_bytes = image.symbol_at(entry, 0)
+        _, info, _, _, value, size_bytes = image.symbols_at(entry, (0,))[0]
         by_symbol = self.versions.by_symbol
         version = self.versions.by_index.get(by_symbol[index] & VERSION_INDEX) if by_symbol else None
         return Definition(name, version.name if version else None, value, size_bytes, info & 15, info >> 4)
@@ -175,8 +175,9 @@ def _references(
     types = relocation_types(image.machine)
     calls, copies = types.jump_slot | types.tls, types.copy
     found: list[Reference] = []
-    for symbol, is_call, is_copy in sorted({(symbol, kind in calls, kind in copies) for symbol, kind in asked}):
-        name, info, other, section_index, _, _ = image.symbol_at(entries, symbol)
+    lookups = sorted({(symbol, kind in calls, kind in copies) for symbol, kind in asked})
+    fields = image.symbols_at(entries, [symbol for symbol, _, _ in lookups])
+    for (symbol, is_call, is_copy), (name, info, other, section_index, _, _) in zip(lookups, fields, strict=True):
         visibility, binding = other & 3, info >> 4
         if binding == STB_LOCAL or visibility in _NOT_SEEN:
             # It is the file's own, and never looked for.

@@ -3,11 +3,11 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from footprint.audit.audit import Audit, audit_snapshot, mapped_files
 from footprint.audit.layout import FileKey, lay_out
 from footprint.audit.measured import held_by_each
-from footprint.audit.owned import OwnedMap
 from footprint.audit.projection import Model, Question
 from footprint.elf import (
     Buffer,
@@ -24,6 +24,9 @@ from footprint.process.snapshot import looks_like_capture
 from footprint.verbs.calibration import load_constants
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.saved_files import BY_PATH, check_root, open_saved_file, unverified_note
+
+if TYPE_CHECKING:
+    from footprint.audit.owned import OwnedMap
 
 __all__ = ("audit", "audit_of", "captured", "maps", "process_number", "project", "read_saved")
 
@@ -130,8 +133,10 @@ def _model(name: str) -> Model:
         raise UsageError(f"{name!r} is no model: exec, fork or threads") from None
 
 
-def maps(target: int | str, *, pid: int | None = None, root: str | None = None) -> OwnedMap:
+def maps(target: int | str, *, pid: int | None = None, root: str | None = None) -> "OwnedMap":
     """Give the mappings of a process, each with its owner. The arguments and errors are those of `audit`."""
+    from footprint.audit.owned import OwnedMap  # noqa: PLC0415 # an audit has a ledger instead
+
     snapshot = _snapshot(target, pid)
     images, notes = _images(snapshot, root)
     parts = lay_out(snapshot.memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
@@ -215,11 +220,13 @@ def _choose(snapshots: Sequence[Snapshot], target: str, pid: int | None) -> Snap
     if not filled:
         wanted = "no mapping" if pid is None else f"no mapping of process {pid}"
         raise InputError(target, f"{wanted} in it: kernel threads, zombies and processes that ended have none")
-    numbers = [str(one.pid) for one in filled if one.pid is not None]
-    if len(numbers) < len(filled):
+    if any(one.pid is None for one in filled):
         raise UsageError(f"{target} holds {len(filled)} processes, not all with a number: save one text a process")
+    numbers = list(dict.fromkeys(str(one.pid) for one in filled))
+    if len(numbers) == 1:
+        raise UsageError(f"{target} holds process {numbers[0]} more than once: save one text a moment")
     pids = ", ".join(numbers)
-    raise UsageError(f"{target} holds {len(filled)} processes: choose one with --pid ({pids})")
+    raise UsageError(f"{target} holds {len(numbers)} processes: choose one with --pid ({pids})")
 
 
 def _text(data: Buffer, path: str) -> bytes:
