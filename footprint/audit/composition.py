@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from footprint.audit.predicted import Predicted
+from footprint.elf.constructors import own_constructors
+from footprint.elf.notes import optional_libraries
 from footprint.errors import FootprintError, Note
 from footprint.evidence import Evidence
 from footprint.loader import Linked, LinkMap
@@ -74,6 +76,13 @@ class Composition:
         """Give who answers the references of an object, and which; the loader that nobody needs asks for nothing."""
         return self.bindings.providers[user] if user < len(self.bindings.providers) else {}
 
+    def constructor_count(self, number: int) -> int:
+        """Count the constructors of an object that are its own; 0 where its file cannot be read."""
+        try:
+            return own_constructors(self.objects[number].library.image)
+        except FootprintError:
+            return 0
+
     def used_count(self, provider: int) -> int:
         """Count the symbols of an object that others use, each once."""
         places: set[str] = set()
@@ -120,5 +129,23 @@ def compose(
             continue
         predicted.append(one)
         notes.extend(one.notes)
+        notes.extend(_optional_notes(linked))
     held = tuple([private_bytes(linked) for linked in objects]) if private_bytes else None
     return Composition(link_map, objects, bindings, tuple(predicted), held, page_bytes, tuple(dict.fromkeys(notes)))
+
+
+def _optional_notes(linked: Linked) -> list[Note]:
+    """Tell of the libraries that an object says it may open while it runs: they are in no figure."""
+    try:
+        found = optional_libraries(linked.library.image)
+    except FootprintError as error:
+        return [Note("file-unreadable", linked.path, f"{error.detail}, what it may open is not known")]
+    return [
+        Note(
+            "may-open",
+            linked.path,
+            f"it may open {' or '.join(one.sonames)} while it runs ({one.priority.value}"
+            f"{f', for {one.feature}' if one.feature else ''}), which is in no figure",
+        )
+        for one in found
+    ]

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from footprint.audit.composition import Composition
 from footprint.audit.finding import Confidence, Finding
-from footprint.elf.constructors import own_constructors
 from footprint.elf.dynsym import Reference
 from footprint.elf.image import PF_W, PF_X
 from footprint.errors import FootprintError
@@ -195,7 +194,7 @@ def _doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple
         who = _names(composition, sorted({*seekers, *openers}))
         yield Confidence.MEDIUM, f"{who} may load objects or look up symbols by name"
     for number in sorted(leaving):
-        count = _constructors(composition, number)
+        count = composition.constructor_count(number)
         if count:
             constructors = "1 constructor" if count == 1 else f"{count} constructors"
             yield Confidence.MEDIUM, f"{composition.name(number)} has {constructors} of its own, which would not run"
@@ -281,13 +280,6 @@ def _strings_between(raw: bytes | memoryview, names: set[bytes]) -> set[bytes]:
     for at in range(0, len(raw), _CHUNK_BYTES):
         found |= names.intersection(bytes(raw[at : at + _CHUNK_BYTES + _LONGEST_NAME]).split(b"\0"))
     return found
-
-
-def _constructors(composition: Composition, number: int) -> int:
-    try:
-        return own_constructors(composition.objects[number].library.image)
-    except FootprintError:
-        return 0
 
 
 def _remedy(composition: Composition, heads: frozenset[int], users: list[int], *, is_blocked: bool) -> str:

@@ -84,7 +84,8 @@ def _heading(found: Libraries) -> Heading:
 
 def _table(composition: Composition, show: Callable[[int], str], top: int) -> Table:
     has_private = composition.private_bytes is not None
-    columns = ("floor", *(("private",) if has_private else ()), "mapped", "retained", "users", "symbols", "object")
+    measured = ("private", "beyond") if has_private else ()
+    columns = ("floor", *measured, "mapped", "retained", "users", "symbols", "object")
     numbers = range(len(composition.objects))
     shown = numbers[:top] if top else numbers
     rows = tuple((*_figures(composition, number), _label(composition, number, show)) for number in shown)
@@ -97,7 +98,10 @@ def _table(composition: Composition, show: Callable[[int], str], top: int) -> Ta
 
 def _figures(composition: Composition, number: int) -> tuple[str, ...]:
     predicted = composition.predicted[number]
-    private = () if composition.private_bytes is None else (_size(composition.private_bytes[number]),)
+    private: tuple[str, ...] = ()
+    if composition.private_bytes is not None:
+        held_bytes = composition.private_bytes[number]
+        private = (_size(held_bytes), _size(max(0, held_bytes - (predicted.floor_bytes if predicted else 0))))
     is_root = number in composition.roots
     return (
         _size(predicted.floor_bytes) if predicted else "?",
@@ -111,7 +115,7 @@ def _figures(composition: Composition, number: int) -> tuple[str, ...]:
 
 def _total(composition: Composition) -> tuple[str, ...]:
     known = [one for one in composition.predicted if one]
-    private = () if composition.private_bytes is None else (_size(sum(composition.private_bytes)),)
+    private = () if composition.private_bytes is None else (_size(sum(composition.private_bytes)), "")
     floor = _size(sum(one.floor_bytes for one in known))
     return (floor, *private, _size(sum(one.mapped_bytes for one in known)), "", "", "", "[total]")
 
@@ -158,21 +162,29 @@ def _tree(composition: Composition, show: Callable[[int], str]) -> Table:
         if is_first:
             stack.extend((provider, number, depth + 1) for provider in reversed(composition.needed[number]))
     has_private = composition.private_bytes is not None
-    columns = ("floor", *(("private",) if has_private else ()), "mapped", "retained", "symbols", "object")
+    measured = ("private", "beyond") if has_private else ()
+    columns = ("floor", *measured, "mapped", "retained", "symbols", "object")
     return Table(columns, tuple(rows))
 
 
 def _difference(composition: Composition) -> list[Block]:
-    """Say what a live process has beyond what its loader surely wrote."""
+    """Say what a live process has beyond what its loader surely wrote, and who wrote it."""
     if composition.private_bytes is None:
         return []
-    floor_bytes = sum(one.floor_bytes for one in composition.predicted if one)
-    held_bytes = sum(composition.private_bytes)
-    text = f"{format_bytes(held_bytes)} are private in these objects, {format_bytes(floor_bytes)} were predicted: "
-    rest = held_bytes - floor_bytes
-    if rest >= 0:
-        return [Paragraph(f"{text}the other {format_bytes(rest)} were written by constructors and the program itself")]
-    return [Paragraph(f"{text}{format_bytes(-rest)} less, as pages are shared with a parent or were never written")]
+    floors = [one.floor_bytes if one else 0 for one in composition.predicted]
+    beyond = {n: held - floors[n] for n, held in enumerate(composition.private_bytes) if held > floors[n]}
+    less_bytes = sum(floors[n] - held for n, held in enumerate(composition.private_bytes) if held < floors[n])
+    text = f"beyond: pages written after the loader was done, {format_bytes(sum(beyond.values()))}"
+    constructed = [number for number in beyond if composition.constructor_count(number)]
+    if constructed:
+        size = format_bytes(sum(beyond[number] for number in constructed))
+        text += f"; {size} of it in objects with constructors of their own, which may have written them"
+    if beyond.keys() - set(constructed):
+        size = format_bytes(sum(size for number, size in beyond.items() if number not in constructed))
+        text += f"; {size} by the program while it ran"
+    if less_bytes:
+        text += f". {format_bytes(less_bytes)} less than predicted elsewhere: pages shared with a parent"
+    return [Paragraph(text)]
 
 
 def _shower(composition: Composition, *, is_whole: bool) -> Callable[[int], str]:
