@@ -11,7 +11,7 @@ from footprint.errors import FootprintError, Note
 from footprint.evidence import Evidence
 from footprint.loader import Linked, LinkMap
 from footprint.loader.bindings import Bindings
-from footprint.loader.dependencies import needs, reached, retained, roots
+from footprint.loader.dependencies import Retained, needs, reached, retained, roots
 
 __all__ = ("Composition", "compose")
 
@@ -52,7 +52,7 @@ class Composition:
         return (*roots(self.link_map), *extra)
 
     @cached_property
-    def retained(self) -> tuple[frozenset[int], ...]:
+    def retained(self) -> Retained:
         """All that leaves with each object, itself included."""
         return retained(self.needed, self.roots)
 
