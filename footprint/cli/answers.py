@@ -20,7 +20,9 @@ class Answer(NamedTuple):
     report: Callable[..., Document]
 
 
-def about_one(targets: Sequence[str], *, count: int, pid: int | None, root: str | None) -> Answer:
+def about_one(
+    targets: Sequence[str], *, count: int, pid: int | None, root: str | None, page_bytes: int | None
+) -> Answer:
     """Audit one process or text.
 
     Raises:
@@ -35,7 +37,7 @@ def about_one(targets: Sequence[str], *, count: int, pid: int | None, root: str 
         return _about(groups.group_of(several, root=root))
     if not targets:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
-    found = processes.audit(targets[0], count=count, pid=pid, root=root)
+    found = processes.audit(targets[0], count=count, pid=pid, root=root, page_bytes=page_bytes)
 
     def json(version: str) -> str:
         from footprint.report.json.audit import audit_json
@@ -45,7 +47,7 @@ def about_one(targets: Sequence[str], *, count: int, pid: int | None, root: str 
     return Answer(found.notes, json, lambda **choices: audit_report(found, **choices))
 
 
-def about_folders(folders: Sequence[str], *, count: int, root: str | None) -> Answer:
+def about_folders(folders: Sequence[str], *, count: int, root: str | None, page_bytes: int | None) -> Answer:
     """Rank the programs of some folders.
 
     Raises:
@@ -55,7 +57,7 @@ def about_folders(folders: Sequence[str], *, count: int, root: str | None) -> An
     from footprint.report.views.survey import survey_report
     from footprint.verbs.survey import survey
 
-    found = survey(*folders, count=count, root=root)
+    found = survey(*folders, count=count, root=root, page_bytes=page_bytes)
     return Answer(
         found.notes,
         lambda version: survey_json(found, version),

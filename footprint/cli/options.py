@@ -80,7 +80,7 @@ ModelOption = Annotated[
 Root = Annotated[
     str | None,
     typer.Option(
-        "--root", help="Where the files of the other machine are: for captures and saved texts.", metavar="DIR"
+        "--root", help="Where the files of the other machine are: of captures, saved texts, programs.", metavar="DIR"
     ),
 ]
 PageSize = Annotated[

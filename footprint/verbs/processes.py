@@ -42,6 +42,7 @@ def audit(
     model: str = "exec",
     pid: int | None = None,
     root: str | None = None,
+    page_bytes: int | None = None,
 ) -> Audit:
     """Audit a process: where its memory goes, and what `count` of it cost.
 
@@ -52,7 +53,9 @@ def audit(
         memory_bytes: Project to how many fit into this instead.
         model: How they come about: `exec` (started copies), `fork` (workers of one parent), `threads`.
         pid: Which process of a text or capture that holds several.
-        root: A folder in which the files of the other machine are, for captures and texts.
+        root: A folder in which the files of the other machine are, for captures and texts; for a program, what it
+            takes for `/`.
+        page_bytes: The size of a page, for a program and another machine than this.
 
     Raises:
         AccessError: Where the process is gone or may not be read, or the file cannot be opened.
@@ -65,7 +68,9 @@ def audit(
 
         if pid is not None:
             raise UsageError("--pid chooses among the processes of a text or capture; this is a program")
-        return audit_program(target, question, root=root)
+        return audit_program(target, question, root=root, page_bytes=page_bytes)
+    if page_bytes is not None:
+        raise UsageError("--page-size goes with a program, not with a process")
     return audit_of(_snapshot(target, pid), _shown(target), question, root=root)
 
 

@@ -27,6 +27,7 @@ from footprint.verbs.processes import audit_of, process_number
 __all__ = ("Programs", "audit_program", "composition_findings", "libraries", "missing_notes")
 
 _MOST_ENVIRONMENT_BYTES = 1 << 22
+_PAGE_SIZES = frozenset({1 << shift for shift in range(12, 17)})
 
 
 class Programs:
@@ -36,6 +37,9 @@ class Programs:
         root: The directory that they take for `/`; None for this machine's.
         environment: What their caller decides; None for what this process itself was started with, without a root.
         page_bytes: The size of a page; None for that of this machine.
+
+    Raises:
+        UsageError: For a size that pages do not have.
     """
 
     def __init__(
@@ -43,7 +47,9 @@ class Programs:
     ) -> None:
         self._system = System(root or "/")
         self._environment = environment or (Environment() if root else _environment(os.environ, os.getcwd()))
-        self._page_bytes = page_bytes or os.sysconf("SC_PAGESIZE")
+        self._page_bytes = os.sysconf("SC_PAGESIZE") if page_bytes is None else page_bytes
+        if self._page_bytes not in _PAGE_SIZES:
+            raise UsageError(f"no machine has pages of {self._page_bytes} bytes: 4KiB, 8KiB, 16KiB, 32KiB or 64KiB")
         self._binder = Binder()
         self._predicted: dict[Library, Predicted] = {}
         self._libc_starts: dict[Library, LibcStart] = {}
@@ -164,7 +170,7 @@ def composition_findings(composition: Composition) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda one: -one.saving_bytes))
 
 
-def audit_program(target: str, question: Question, *, root: str | None = None) -> Audit:
+def audit_program(target: str, question: Question, *, root: str | None = None, page_bytes: int | None = None) -> Audit:
     """Audit a program by its files: what a process of it surely writes at its start, and what it could do without.
 
     Raises:
@@ -172,7 +178,7 @@ def audit_program(target: str, question: Question, *, root: str | None = None) -
         InputError: Where it is no linked ELF file.
         UsageError: For a model that needs a live process.
     """
-    composition = Programs(root).composition(target)
+    composition = Programs(root, page_bytes=page_bytes).composition(target)
     files = ObjectFiles()
     system = os.uname()
     host = {"kernel": system.release, "machine": system.machine}
@@ -184,11 +190,18 @@ def audit_program(target: str, question: Question, *, root: str | None = None) -
         constants=load_constants(system.release, system.machine),
         host=host,
         findings=composition_findings(composition),
-        notes=(*composition.notes, *missing_notes(composition)),
+        notes=(*_library_note(composition, target), *composition.notes, *missing_notes(composition)),
     )
     findings = (*found.findings, *relocated_tables(found.ledger, composition.page_bytes))
     ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
     return replace(found, notes=(*found.notes, *files.notes), findings=ordered)
+
+
+def _library_note(composition: Composition, target: str) -> list[Note]:
+    if composition.objects[0].library.is_program:
+        return []
+    detail = "it is a library: the figures are those of a process that has it and what it needs, and no program"
+    return [Note("no-program", target, detail)]
 
 
 def _of_process(pid: int, environment: Environment | None) -> Composition:
