@@ -63,7 +63,7 @@ def audit(
         UsageError: Where the question does not fit the target.
     """
     question = Question(count, memory_bytes, _model(model))
-    if isinstance(target, str) and _is_program(target):
+    if isinstance(target, str) and _is_program(target, root):
         from footprint.verbs.programs import audit_program  # noqa: PLC0415 # the loader, which no process needs
 
         if pid is not None:
@@ -122,13 +122,18 @@ def project(
     return audit(target, count=count or 1, memory_bytes=memory_bytes, model=model, pid=pid, root=root)
 
 
-def _is_program(target: str) -> bool:
-    """Tell whether a target is an ELF file; a pipe is not asked, for what is read of it is gone."""
+def _is_program(target: str, root: str | None) -> bool:
+    """Tell whether a target is an ELF file; a pipe is not asked, for what is read of it is gone.
+
+    A capture or text is a file of this machine; what is none is a program, as seen from a root.
+    """
+    if target == "-" or process_number(target) is not None:
+        return False
     try:
         with open(target, "rb") as file:
             return os.path.isfile(target) and starts_like_elf(file.read(4))
     except (OSError, ValueError):
-        return False
+        return root is not None and "\0" not in target
 
 
 def _model(name: str) -> Model:
