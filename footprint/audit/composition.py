@@ -11,7 +11,7 @@ from footprint.errors import FootprintError, Note
 from footprint.evidence import Evidence
 from footprint.loader import Linked, LinkMap
 from footprint.loader.bindings import Bindings
-from footprint.loader.dependencies import Retained, needs, reached, retained, roots
+from footprint.loader.dependencies import Retained, needs, reached, retained, roots, substitutes
 
 __all__ = ("Composition", "compose")
 
@@ -42,8 +42,13 @@ class Composition:
 
     @cached_property
     def needed(self) -> tuple[tuple[int, ...], ...]:
-        """The objects that each needs."""
+        """The objects that each brings in."""
         return (*needs(self.link_map), *((),) * (len(self.objects) - len(self.link_map.objects)))
+
+    @cached_property
+    def substitutes(self) -> tuple[frozenset[int], ...]:
+        """The objects that stand in for the symbols of each, and are not needed by name as well."""
+        return (*substitutes(self.link_map), *(frozenset(),) * (len(self.objects) - len(self.link_map.objects)))
 
     @cached_property
     def roots(self) -> tuple[int, ...]:

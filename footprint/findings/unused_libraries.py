@@ -5,7 +5,7 @@ and what it alone brought in goes with it. So every such need is judged by what 
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from footprint.audit.composition import Composition
@@ -13,9 +13,10 @@ from footprint.audit.finding import Confidence, Finding
 from footprint.elf.dynsym import Reference
 from footprint.elf.image import PF_W, PF_X
 from footprint.errors import FootprintError
+from footprint.loader import Libc
 from footprint.units import format_bytes
 
-__all__ = ("RULE", "Need", "unused_libraries", "unused_needs")
+__all__ = ("RULE", "Need", "is_always_there", "link_option", "listed", "unused_libraries", "unused_needs")
 
 RULE: Final = "unused-library"
 
@@ -47,7 +48,7 @@ def unused_needs(composition: Composition) -> frozenset[Need]:
             Need(user, provider)
             for user, providers in enumerate(composition.needed)
             for provider in providers
-            if provider not in composition.answerers(user)
+            if provider not in composition.answerers(user) and provider not in composition.substitutes[user]
         ]
     )
 
@@ -56,7 +57,8 @@ def unused_libraries(composition: Composition) -> tuple[Finding, ...]:
     """Find the libraries that nobody uses, the largest saving first; then those that are no saving, and why."""
     unused = unused_needs(composition)
     judged = frozenset(need for need in unused if _is_judged(composition, need.provider))
-    findings = [_finding(composition, group, judged) for group in _groups(composition, judged)]
+    found = {group: _finding(composition, group, judged) for group in _groups(composition, judged)}
+    findings = [one for group, one in found.items() if not _leaves_anyway(composition, group, judged, found)]
     findings += [
         _residue(composition, need) for need in sorted(unused - judged) if _is_loader(composition, need.provider)
     ]
@@ -64,9 +66,15 @@ def unused_libraries(composition: Composition) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda one: (-one.saving_bytes, _SAFE.index(one.confidence), one.subject)))
 
 
+def is_always_there(composition: Composition, number: int) -> bool:
+    """Tell whether an object is the C library or the loader."""
+    return bool(_NEVER.match(composition.name(number)))
+
+
 def _is_judged(composition: Composition, provider: int) -> bool:
-    name = composition.name(provider)
-    return provider != 0 and not _NEVER.match(name) and not _RUNTIMES.match(name)
+    return (
+        provider != 0 and not is_always_there(composition, provider) and not _RUNTIMES.match(composition.name(provider))
+    )
 
 
 def _is_loader(composition: Composition, provider: int) -> bool:
@@ -88,6 +96,18 @@ def _groups(composition: Composition, unused: frozenset[Need]) -> list[frozenset
         for head in joined:
             group_of[head] = joined
     return sorted({frozenset(group) for group in group_of.values()}, key=sorted)
+
+
+def _leaves_anyway(
+    composition: Composition, group: frozenset[int], unused: frozenset[Need], found: Mapping[frozenset[int], Finding]
+) -> bool:
+    """Tell whether all who need some libraries for nothing leave with others: what these save is counted there."""
+    users = {composition.objects[need.user].path for need in unused if need.provider in group}
+    return any(
+        users <= set(other.leaves)
+        for heads, other in found.items()
+        if heads != group and other.saving_bytes and other.confidence is not Confidence.BLOCKED
+    )
 
 
 def _below(composition: Composition, head: int) -> frozenset[int]:
@@ -160,7 +180,8 @@ def _staying(composition: Composition, heads: frozenset[int], users: list[int]) 
         RULE,
         "linker-residue",
         subject,
-        f"{_names(composition, users)} needs {subject} without using it, but it stays loaded {through}",
+        f"{_names(composition, users)} need{'s' if len(users) == 1 else ''} {subject} without using it, but it stays"
+        f" loaded {through}",
         0,
         Confidence.HIGH,
         ("dropping it saves nothing",),
@@ -182,8 +203,8 @@ def _doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple
     yield from blocks
     kept = [number for number in range(len(composition.link_map.objects)) if number not in leaving]
     asked = {number: composition.bindings.symbols[number].asked.keys() for number in kept}
-    seekers = [number for number in kept if asked[number] & _SEEKERS and not _NEVER.match(composition.name(number))]
-    openers = [number for number in kept if asked[number] & _OPENERS and not _NEVER.match(composition.name(number))]
+    seekers = [number for number in kept if asked[number] & _SEEKERS and not is_always_there(composition, number)]
+    openers = [number for number in kept if asked[number] & _OPENERS and not is_always_there(composition, number)]
     # All constants are looked through for that: not where it would change nothing.
     hit = None if blocks else _sought(composition, seekers, leaving)
     if hit:
@@ -210,7 +231,7 @@ def _kept_bindings(composition: Composition, leaving: frozenset[int]) -> Iterato
 
 def _broken_bindings(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
     for user, provider, references in _kept_bindings(composition, leaving):
-        names = _listed([one.name for one in references])
+        names = listed([one.name for one in references])
         pair = f"{composition.name(user)} binds to {composition.name(provider)}"
         if all(composition.bindings.has_other(one, leaving) for one in references):
             yield (
@@ -224,7 +245,9 @@ def _broken_bindings(composition: Composition, leaving: frozenset[int]) -> Itera
 
 
 def _broken_versions(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
-    """Give the versions that kept objects check at start, though they bind to nothing that has them."""
+    """Give the versions that kept objects check at start, though they bind to nothing that has them; not with musl."""
+    if composition.link_map.libc is Libc.MUSL:
+        return
     names = {composition.name(number) for number in leaving}
     for user, symbols in enumerate(composition.bindings.symbols):
         if user in leaving:
@@ -234,7 +257,7 @@ def _broken_versions(composition: Composition, leaving: frozenset[int]) -> Itera
             if version.file in names:
                 asked.setdefault(version.file, []).append(version.name)
         for file, versions in asked.items():
-            check = f"{composition.name(user)} checks at start that {file} has {_listed(versions)}"
+            check = f"{composition.name(user)} checks at start that {file} has {listed(versions)}"
             yield Confidence.BLOCKED, f"{check}: relink it, no patch will do"
 
 
@@ -248,7 +271,7 @@ def _sought(composition: Composition, seekers: list[int], leaving: frozenset[int
         except FootprintError:
             continue
         if found:
-            shown = _listed(sorted(one.decode("utf-8", "backslashreplace") for one in found))
+            shown = listed(sorted(one.decode("utf-8", "backslashreplace") for one in found))
             return f"{composition.name(number)} looks up symbols by name, and holds {shown}"
     return None
 
@@ -284,20 +307,22 @@ def _strings_between(raw: bytes | memoryview, names: set[bytes]) -> set[bytes]:
 
 def _remedy(composition: Composition, heads: frozenset[int], users: list[int], *, is_blocked: bool) -> str:
     """Say what to do about the needs of a group."""
-    options = " ".join(_link_option(composition.name(head)) for head in sorted(heads))
+    options = " ".join(link_option(composition.name(head)) for head in sorted(heads))
     steps = []
     if 0 in users:
         steps.append(f"drop {options} from the link of {composition.name(0)}, or link it with -Wl,--as-needed")
     if libraries := [user for user in users if user != 0]:
         subject = _names(composition, heads)
         steps.append(
-            f"relink {_names(composition, libraries)}, which needs {subject} for nothing, with -Wl,--as-needed"
+            f"relink {_names(composition, libraries)}, which need{'s' if len(libraries) == 1 else ''} {subject} for"
+            " nothing, with -Wl,--as-needed"
         )
     remedy = "; ".join(steps)
     return f"{remedy}, once what blocks it is settled" if is_blocked else remedy
 
 
-def _link_option(name: str) -> str:
+def link_option(name: str) -> str:
+    """Give the option that links with a library, or its name where it has none."""
     match = re.match(r"lib(.+?)(?:-[\d.]+)?\.so(\.|$)", name)
     return f"-l{match[1]}" if match else name
 
@@ -312,7 +337,7 @@ def _soft(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
             )
             if not references or (user, provider) in unused or not _is_judged(composition, provider):
                 continue
-            names = _listed([one.name for one in references])
+            names = listed([one.name for one in references])
             is_optional = all(one.is_weak for one in references)
             gone = frozenset({provider})
             if not is_optional and not all(composition.bindings.has_other(one, gone) for one in references):
@@ -344,10 +369,10 @@ def _soft(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
 
 
 def _names(composition: Composition, numbers: Iterable[int]) -> str:
-    return _listed([composition.name(number) for number in sorted(numbers)])
+    return listed([composition.name(number) for number in sorted(numbers)])
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
     """Write some names, the first ones of many."""
     if len(names) > _MOST_NAMED + 1:
         return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"

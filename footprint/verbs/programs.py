@@ -14,6 +14,7 @@ from footprint.audit.projection import Question
 from footprint.errors import AccessError, Note, UsageError
 from footprint.findings.relocated_tables import relocated_tables
 from footprint.findings.thread_locals import thread_locals
+from footprint.findings.underlinked import underlinked
 from footprint.findings.unused_libraries import unused_libraries
 from footprint.loader import Environment, Library, Linked, LinkMap, System, link
 from footprint.loader.bindings import Binder
@@ -166,7 +167,7 @@ def libraries(
 
 def composition_findings(composition: Composition) -> tuple[Finding, ...]:
     """Give all that the rules find in what a program is made of, the largest saving first."""
-    findings = (*unused_libraries(composition), *thread_locals(composition))
+    findings = (*unused_libraries(composition), *thread_locals(composition), *underlinked(composition))
     return tuple(sorted(findings, key=lambda one: -one.saving_bytes))
 
 
