@@ -9,6 +9,8 @@ from footprint.cli import options
 
 __all__ = ("libraries",)
 
+_PAGES_BYTES = frozenset(1 << power for power in range(12, 21))
+
 
 def libraries(
     target: Annotated[str, typer.Argument(help="A program or library, which is not run, or a PID.")],
@@ -35,12 +37,18 @@ def libraries(
     footprint libraries --why libz.so.1 /usr/bin/gdb
     """
     from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.errors import UsageError
     from footprint.units import parse_bytes
     from footprint.verbs import programs
 
     page_bytes = None if page_size is None else parse_bytes(page_size)
+    if page_bytes is not None and page_bytes not in _PAGES_BYTES:
+        raise UsageError(f"--page-size {page_size}: pages have 4 KiB to 1 MiB, and a power of 2")
+    is_json = json or format_ is options.Format.JSON
+    if is_json and why is not None:
+        raise UsageError("--why is for the text; the JSON has every relation")
     found = programs.libraries(target, count=count, root=root, page_bytes=page_bytes)
-    if json or format_ is options.Format.JSON:
+    if is_json:
         from footprint.report.json.libraries import libraries_json
 
         emit(libraries_json(found, __version__), output)
