@@ -1,14 +1,18 @@
-"""Opening files that may be anything: the only place where inputs are read."""
+"""Opening files that may be anything, the only place where inputs are read; and writing files whole."""
 
 import errno
+import io
 import mmap
 import os
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO
 
 from footprint.errors import AccessError, InputError
 
-__all__ = ("map_descriptor", "open_input", "read_all", "text_of")
+__all__ = ("map_descriptor", "open_input", "read_all", "text_of", "whole_file")
 
 # Texts beyond this are no memory map of one process; large ELF files are mapped, not read, and have no such limit.
 MOST_TEXT_BYTES = 2 << 30
@@ -95,3 +99,35 @@ def read_all(descriptor: int, name: str) -> bytes:
     except OSError as error:
         raise AccessError(name, error.strerror or str(error)) from error
     return b"".join(chunks)
+
+
+@contextmanager
+def whole_file(path: str, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
+    """Give a file to write to, which becomes `path` when all went well; else what stood there stays.
+
+    A pipe or a device is not replaced: it is written in the end, and gets all or nothing too.
+
+    Args:
+        path: Where to write.
+        mode: The permissions of the file, less those that the umask takes.
+
+    Raises:
+        OSError: Where it cannot be written.
+    """
+    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        held = io.BytesIO()
+        yield held
+        with open(path, "wb") as device:
+            device.write(held.getvalue())
+        return
+    # In the same folder, since a file is renamed at once only within its file system.
+    temporary = os.path.join(os.path.dirname(os.path.abspath(path)), f".footprint-{os.urandom(8).hex()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise

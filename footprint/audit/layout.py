@@ -115,6 +115,8 @@ _KERNEL_NAMES: Final = frozenset(
 # What has an inode of a file system that the kernel keeps for itself: its bytes are memory, not a file on a disk.
 _MEMORY_FILES: Final = ("/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage", "/dev/shm/", "/dev/ashmem/")  # noqa: S108 # read
 _NO_FILES: Final = (*_MEMORY_FILES, "[", "anon_inode:", "socket:")
+# How the kernel shows memory that is mapped shared and anonymous: as the file that it made for it.
+_SHARED_ANONYMOUS: Final = "/dev/zero (deleted)"
 
 
 def file_key(mapping: Mapping) -> FileKey | None:
@@ -309,7 +311,8 @@ class _Owners:
     def _without_file(self, index: int, mapping: Mapping) -> tuple[str, Kind, Attribution]:
         name = mapping.name
         if mapping.is_shared:
-            return name or "[shared anonymous]", Kind.SHARED, Attribution.NAME
+            owner = "[shared anonymous]" if name in {"", _SHARED_ANONYMOUS} else name
+            return owner, Kind.SHARED, Attribution.NAME
         if name == "[heap]":
             return "[heap]", Kind.HEAP, Attribution.NAME
         if name == "[stack]":

@@ -1,13 +1,12 @@
 """Where answers go: standard output or a file, plain or drawn."""
 
-import contextlib
 import os
-import stat
 import sys
 from collections.abc import Mapping, Sequence
 
 from footprint.cli.options import Color
 from footprint.errors import AccessError, Note
+from footprint.files import whole_file
 from footprint.report.document import Document, Verdict
 from footprint.report.text import draw, plain
 
@@ -61,13 +60,9 @@ def emit(text: str, output: str) -> None:
     if output == "-":
         _write_out(text)
         return
-    raw = text.encode("utf-8", "backslashreplace")
     try:
-        if os.path.exists(output) and not stat.S_ISREG(os.stat(output).st_mode):
-            with open(output, "wb") as device:
-                device.write(raw)
-            return
-        _replace(output, raw)
+        with whole_file(output) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise AccessError(output, error.strerror or str(error)) from error
 
@@ -85,22 +80,3 @@ def _write_out(text: str) -> None:
         # What could not be written would be tried again at exit, and complained of there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise AccessError("standard output", error.strerror or str(error)) from error
-
-
-def _replace(path: str, raw: bytes) -> None:
-    import tempfile
-
-    folder = os.path.dirname(os.path.abspath(path))
-    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".footprint-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(raw)
-        # mkstemp makes it readable for its owner only; a report is an ordinary file.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise

@@ -46,6 +46,7 @@ from footprint.process.snapshot import (
     read_process,
     read_whole,
 )
+from footprint.process.stat import parse_stat
 from footprint.process.status import parse_status
 from footprint.process.typed_json import Fields, parse_fields
 
@@ -158,18 +159,12 @@ def _record(pid: int, is_still: bool | None) -> _Recording:  # noqa: FBT001 # on
         snapshot = read_process(pid, lambda name, piece: pieces.setdefault(name, []).append(piece))
         after = b"" if is_still else read_whole(folder, "maps", source)
         # This folder still answers, so the number was this process's all the time.
-        start_ticks = _start_ticks(read_whole(folder, "stat", source))
+        stat = parse_stat(read_whole(folder, "stat", source))
     texts = {name: b"".join(parts) for name, parts in pieces.items()}
     notes = [*snapshot.notes, *_differences(before, after, source)]
     if is_still is False:
         notes.append(Note("not-frozen", source, "it did not stop within some seconds, and was read as it went on"))
-    return _Recording(snapshot, texts, start_ticks, is_still is True, tuple(notes))
-
-
-def _start_ticks(stat: bytes) -> int:
-    # Field 22; the name, field 2, stands in parentheses and may hold some itself.
-    fields = stat.rpartition(b")")[2].split()
-    return int(fields[19]) if len(fields) > 19 and fields[19].isdigit() else 0
+    return _Recording(snapshot, texts, stat.start_ticks if stat else 0, is_still is True, tuple(notes))
 
 
 def _differences(before: bytes, after: bytes, source: str) -> list[Note]:

@@ -4,9 +4,9 @@ Source: proc_pid_stat(5).
 """
 
 import os
-from collections.abc import Iterator
 
 from footprint.errors import AccessError, UsageError
+from footprint.process.stat import processes
 
 __all__ = ("descendants", "named")
 
@@ -17,16 +17,15 @@ def descendants(pid: int) -> tuple[int, ...]:
     Raises:
         AccessError: Where there is no such process.
     """
+    table = processes()
     children: dict[int, list[int]] = {}
-    is_there = False
-    for one, parent, _ in _processes():
-        children.setdefault(parent, []).append(one)
-        is_there |= one == pid
-    if not is_there:
+    for one, stat in table.items():
+        children.setdefault(stat.parent_pid, []).append(one)
+    if pid not in table:
         raise AccessError(f"pid {pid}", "no such process")
     family = [pid]
     for one in family:
-        family.extend(sorted(children.get(one, ())))
+        family.extend(children.get(one, ()))
     return tuple(family)
 
 
@@ -40,31 +39,18 @@ def named(name: str) -> tuple[int, ...]:
     if not name:
         raise UsageError("a name is wanted: the empty one is that of no process")
     wanted = os.fsencode(name)
-    found = tuple(pid for pid, _, task in _processes() if pid != os.getpid() and wanted in {task, _started_as(pid)})
+    own = os.getpid()
+    found = tuple(pid for pid, stat in processes().items() if pid != own and wanted in {stat.name, _started_as(pid)})
     if not found:
         raise AccessError(name, "no process has this name")
     return found
 
 
-def _processes() -> Iterator[tuple[int, int, bytes]]:
-    """Give the number, the parent and the name of each process, ascending."""
-    for pid in sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
-        stat = _read(f"/proc/{pid}/stat")
-        # The name stands in parentheses, and may hold some of its own, and spaces.
-        before, _, after = stat.rpartition(b")")
-        fields = after.split()
-        if len(fields) > 1:
-            yield pid, int(fields[1]), before.partition(b"(")[2]
-
-
 def _started_as(pid: int) -> bytes:
-    return _read(f"/proc/{pid}/cmdline").partition(b"\0")[0].rpartition(b"/")[2]
-
-
-def _read(path: str) -> bytes:
-    """Read a small file of a process; nothing where it has ended."""
+    """Give the last part of what a process was started as; nothing where it has ended."""
     try:
-        with open(path, "rb") as file:
-            return file.read(1 << 16)
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            command = file.read(1 << 16)
     except OSError:
         return b""
+    return command.partition(b"\0")[0].rpartition(b"/")[2]

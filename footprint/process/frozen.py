@@ -1,6 +1,6 @@
 """Processes that stand still while they are read, and run on afterwards, whatever happens in between.
 
-Source: signal(7), pidfd_open(2), proc_pid_stat(5).
+Source: signal(7), pidfd_open(2).
 """
 
 import os
@@ -11,11 +11,11 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from footprint.errors import AccessError, UsageError
+from footprint.process.stat import stands_still
 
 __all__ = ("frozen",)
 
 _PATIENCE_SECONDS: Final = 5.0
-_STILL: Final = frozenset("TtZX")
 # What would end or stop footprint while others wait for it. Only SIGKILL and SIGSTOP cannot be put off.
 _PUT_OFF: Final = frozenset(
     {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
@@ -43,7 +43,7 @@ def frozen(pid: int) -> Iterator[bool]:
     except OSError as error:
         raise AccessError(source, "no such process") from error
     with handle:
-        if _stands_still(pid) or not _has_memory(pid):
+        if stands_still(pid) or not _has_memory(pid):
             yield True
             return
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _PUT_OFF)
@@ -95,29 +95,11 @@ class _Handle:
 def _comes_to_stand(pid: int) -> bool:
     """Wait until every thread has stopped."""
     end = time.monotonic() + _PATIENCE_SECONDS
-    while not _stands_still(pid):
+    while not stands_still(pid):
         if time.monotonic() > end:
             return False
         time.sleep(0.001)
     return True
-
-
-def _stands_still(pid: int) -> bool:
-    """Tell whether no thread of a process runs or can be woken: stopped, traced, or ended."""
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return True
-    return all(_state(f"/proc/{pid}/task/{thread}/stat") in _STILL for thread in threads)
-
-
-def _state(path: str) -> str:
-    try:
-        with open(path, "rb") as stat:
-            # pid (name) state ...: a name may have parentheses and spaces of its own.
-            return stat.read().rpartition(b") ")[2][:1].decode("ascii", "replace")
-    except OSError:
-        return "X"
 
 
 def _has_memory(pid: int) -> bool:

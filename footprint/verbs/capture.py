@@ -1,16 +1,14 @@
 """`footprint.capture`: what the kernel says of processes, in one file, to be audited elsewhere."""
 
 import io
-import os
-import stat
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import IO
 
 from footprint import __version__
 from footprint.errors import AccessError, UsageError
+from footprint.files import whole_file
 from footprint.process.capture import Captured, capture_processes
 from footprint.verbs.saved_files import build_id_of
 
@@ -50,32 +48,13 @@ def capture(*pids: int, output: str, freeze: bool = False) -> Captured:
 @contextmanager
 def _opened(output: str) -> Iterator[IO[bytes]]:
     """Give where to write to; what was written becomes the output when all went well."""
-    if output != "-" and (not os.path.exists(output) or stat.S_ISREG(os.stat(output).st_mode)):
-        with _whole_file(output) as file:
+    if output != "-":
+        with whole_file(output, mode=0o600) as file:
             yield file
         return
-    if output == "-" and sys.stdout.isatty():
+    if sys.stdout.isatty():
         raise UsageError("a capture is no text for a terminal: name a file with -o")
-    # A pipe or a device: it gets all or nothing too.
     held = io.BytesIO()
     yield held
-    if output == "-":
-        sys.stdout.buffer.write(held.getvalue())
-        sys.stdout.buffer.flush()
-    else:
-        with open(output, "wb") as device:
-            device.write(held.getvalue())
-
-
-@contextmanager
-def _whole_file(path: str) -> Iterator[IO[bytes]]:
-    # mkstemp makes it readable and writable for its owner only (0600), and so it stays.
-    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".footprint-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+    sys.stdout.buffer.write(held.getvalue())
+    sys.stdout.buffer.flush()

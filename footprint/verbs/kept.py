@@ -4,6 +4,7 @@ import os
 from typing import Any, Final
 
 from footprint.errors import AccessError
+from footprint.files import whole_file
 
 __all__ = ("MOST_BYTES", "keep", "kept_path", "read_kept")
 
@@ -47,8 +48,7 @@ def keep(path: str, table: str, key: str, entry: dict[str, Any]) -> None:
     Raises:
         AccessError: Where it cannot be written.
     """
-    import json  # noqa: PLC0415 # only calibrating needs them
-    import tempfile  # noqa: PLC0415
+    import json  # noqa: PLC0415 # only calibrating needs it
 
     try:
         entries = read_kept(path, table)
@@ -58,9 +58,7 @@ def keep(path: str, table: str, key: str, entry: dict[str, Any]) -> None:
     text = json.dumps({"format": _FORMAT, table: entries}, indent=2, sort_keys=True) + "\n"
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(text)
-        os.replace(temporary, path)
+        with whole_file(path, mode=0o600) as file:
+            file.write(text.encode("ascii"))
     except OSError as error:
         raise AccessError(path, f"the calibration cannot be kept: {error.strerror}") from error

@@ -185,11 +185,13 @@ def _choose(snapshots: Sequence[Snapshot], target: str, pid: int | None) -> Snap
     if not filled:
         wanted = "no mapping" if pid is None else f"no mapping of process {pid}"
         raise InputError(target, f"{wanted} in it: kernel threads, zombies and processes that ended have none")
-    numbers = [str(one.pid) for one in filled if one.pid is not None]
-    if len(numbers) < len(filled):
+    if any(one.pid is None for one in filled):
         raise UsageError(f"{target} holds {len(filled)} processes, not all with a number: save one text a process")
+    numbers = list(dict.fromkeys(str(one.pid) for one in filled))
+    if len(numbers) == 1:
+        raise UsageError(f"{target} holds process {numbers[0]} more than once: save one text a moment")
     pids = ", ".join(numbers)
-    raise UsageError(f"{target} holds {len(filled)} processes: choose one with --pid ({pids})")
+    raise UsageError(f"{target} holds {len(numbers)} processes: choose one with --pid ({pids})")
 
 
 def _text(data: Buffer, path: str) -> bytes:

@@ -189,6 +189,19 @@ def test_a_question_that_cannot_be_answered_is_wrong_use_in_one_line(
     assert cause in error
 
 
+def test_a_text_of_one_process_at_two_moments_is_no_choice_of_processes(capfdbinary: Captured, tmp_path: Path) -> None:
+    two = Path(TWO_PROCESSES).read_bytes()
+    first = two[: two.index(b"11842:")]
+    once, again = tmp_path / "once", tmp_path / "again"
+    once.write_bytes(first + first)
+    again.write_bytes(first + two)
+    more_than_once = "holds process 11837 more than once: save one text a moment\n"
+    for words in ([str(once)], [str(once), "--pid", "11837"], [str(again), "--pid", "11837"]):
+        assert call(capfdbinary, "audit", *words) == (2, "", f"footprint: {words[0]} {more_than_once}")
+    assert "holds 2 processes: choose one with --pid (11837, 11842)" in call(capfdbinary, "audit", str(again))[2]
+    assert call(capfdbinary, "audit", str(again), "--pid", "11842")[0] == 0
+
+
 @pytest.mark.parametrize("verb", ["audit", "maps", "symbols"])
 @pytest.mark.parametrize(
     ("target", "cause"),

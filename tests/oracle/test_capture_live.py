@@ -248,7 +248,7 @@ def test_a_process_that_was_stopped_before_stays_so(sleeper: int, tmp_path: Path
 
 def test_after_an_error_every_process_runs_on(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pids = [resting(start("sleep", "3600").pid) for _ in range(2)]
-    monkeypatch.setattr("footprint.process.capture._start_ticks", lambda _: 1 // 0)
+    monkeypatch.setattr("footprint.process.capture.parse_stat", lambda _: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         capture(*pids, output=str(tmp_path / "file.capture"), freeze=True)
     wait_until(lambda: all(states(pid) == {"S"} for pid in pids), "both to run on")
@@ -292,7 +292,7 @@ def test_a_process_that_does_not_stop_is_read_as_it_goes_on_and_that_is_noted(
     sleeper: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("footprint.process.frozen._PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr("footprint.process.frozen._stands_still", lambda _: False)
+    monkeypatch.setattr("footprint.process.frozen.stands_still", lambda _: False)
     done = capture(sleeper, output=str(tmp_path / "file.capture"), freeze=True)
     assert [note.slug for note in done.notes] == ["not-frozen"]
     assert [note.slug for note in footprint.audit(str(tmp_path / "file.capture")).notes] == ["not-frozen"]

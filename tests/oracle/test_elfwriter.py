@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import (
     DT_NEEDED,
     DT_SONAME,
     EM_386,
     EM_ARM,
     EM_MIPS,
-    EM_PPC,
-    EM_S390,
     EM_X86_64,
     ET_EXEC,
     ET_REL,
@@ -104,15 +103,6 @@ RELOCATABLE = ElfFile(
         Sym("per_thread", At(".tbss", 4), 4, STT_TLS),
         Sym("common", 16, 8, section=SHN_COMMON),
     ],
-)
-CLASSES_AND_ORDERS: list[dict[str, Any]] = [
-    {"bits": 32, "order": "little", "machine": EM_386},
-    {"bits": 32, "order": "big", "machine": EM_PPC},
-    {"bits": 64, "order": "little", "machine": EM_X86_64},
-    {"bits": 64, "order": "big", "machine": EM_S390},
-]
-in_all_classes_and_orders = pytest.mark.parametrize(
-    "kind", CLASSES_AND_ORDERS, ids=lambda kind: f"{kind['bits']}-bit-{kind['order']}-endian"
 )
 numbered_as_usual_and_extended = pytest.mark.parametrize("extended", [False, True], ids=["usual", "extended"])
 on_linux_on_x86_64 = pytest.mark.skipif(

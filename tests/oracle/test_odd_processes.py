@@ -551,6 +551,30 @@ def test_what_is_private_beside_a_fork_relative_is_what_the_page_bits_say_or_not
         assert audit.totals.private.bytes == exact_bytes
 
 
+ZEROS = """
+import ctypes, mmap, time
+device = open('/dev/zero', 'r+b')
+blocks = [mmap.mmap(-1, 4 << 20), mmap.mmap(device.fileno(), 4 << 20, flags=mmap.MAP_PRIVATE)]
+for block in blocks:
+    block[: 1 << 20] = b'x' * (1 << 20)
+print('ready', *(ctypes.addressof(ctypes.c_char.from_buffer(block)) for block in blocks), flush=True)
+time.sleep(3600)
+"""
+
+
+def test_anonymous_memory_that_is_shared_is_not_the_device_that_the_kernel_names(start: Start) -> None:
+    told: list[int] = []
+    pid = start([sys.executable, "-c", ZEROS], told=told)
+    assert [mapping_of(pid, addr)[2] for addr in told] == ["/dev/zero (deleted)", "/dev/zero"]
+    parts = [part_at(footprint.maps(pid), addr) for addr in told]
+    assert [(part.owner, part.kind.value) for part in parts] == [
+        ("[shared anonymous]", "shared"),
+        ("/dev/zero", "file"),
+    ]
+    (row,) = own(footprint.audit(pid), "[shared anonymous]")
+    assert (row.bytes, row.mapped_bytes, row.shared_bytes) == (0, 4 * MIB, MIB)
+
+
 def segments_of(path: Path) -> list[tuple[int, int, int, int]]:
     """Give offset, vaddr, file bytes and memory bytes of each PT_LOAD, by readelf."""
     if shutil.which("readelf") is None:

@@ -16,11 +16,8 @@ from hypothesis import strategies as st
 
 from footprint.elf import Contents, Variable, read_contents, read_image, read_members, starts_like_elf
 from footprint.errors import InputError
+from tests.elfkinds import KINDS
 from tests.elfwriter import (
-    EM_386,
-    EM_PPC,
-    EM_S390,
-    EM_X86_64,
     ET_DYN,
     ET_REL,
     PF_R,
@@ -59,12 +56,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted(
     path for path in (ROOT / "sample_binaries").glob("*/*") if path.is_file() and starts_like_elf(path.read_bytes()[:4])
 )
-KINDS: dict[str, dict[str, Any]] = {
-    "32-bit-little-endian": {"bits": 32, "order": "little", "machine": EM_386},
-    "32-bit-big-endian": {"bits": 32, "order": "big", "machine": EM_PPC},
-    "64-bit-little-endian": {"bits": 64, "order": "little", "machine": EM_X86_64},
-    "64-bit-big-endian": {"bits": 64, "order": "big", "machine": EM_S390},
-}
 in_all_classes_and_orders = pytest.mark.parametrize("kind", list(KINDS))
 numbered_as_usual_and_extended = pytest.mark.parametrize("extended", [False, True], ids=["usual", "extended"])
 MOST_MEMORY_BYTES = 64 << 20

@@ -8,13 +8,10 @@ import pytest
 from footprint.elf import Cause, Contents, Kind, Residue, SectionContents, Variable, read_contents, read_image
 from footprint.errors import InputError
 from footprint.partition import Overlap
+from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import (
-    EM_386,
     EM_AARCH64,
-    EM_PPC,
     EM_PPC64,
-    EM_S390,
-    EM_X86_64,
     ET_DYN,
     ET_EXEC,
     ET_REL,
@@ -50,15 +47,6 @@ from tests.elfwriter import (
     write,
 )
 
-CLASSES_AND_ORDERS: list[dict[str, Any]] = [
-    {"bits": 32, "order": "little", "machine": EM_386},
-    {"bits": 32, "order": "big", "machine": EM_PPC},
-    {"bits": 64, "order": "little", "machine": EM_X86_64},
-    {"bits": 64, "order": "big", "machine": EM_S390},
-]
-in_all_classes_and_orders = pytest.mark.parametrize(
-    "kind", CLASSES_AND_ORDERS, ids=lambda kind: f"{kind['bits']}-bit-{kind['order']}-endian"
-)
 in_an_object_and_linked = pytest.mark.parametrize("elf_type", [ET_REL, ET_DYN, ET_EXEC], ids=["object", "dyn", "exec"])
 SHT_PREINIT_ARRAY = 16
 

@@ -8,11 +8,8 @@ import pytest
 from footprint.elf.image import Image, read_image, starts_like_elf
 from footprint.elf.image import Section as ReadSection
 from footprint.errors import InputError, UnsupportedError
+from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import (
-    EM_386,
-    EM_PPC,
-    EM_S390,
-    EM_X86_64,
     ET_DYN,
     ET_REL,
     PF_R,
@@ -36,16 +33,6 @@ from tests.elfwriter import (
     patch,
     peek,
     write,
-)
-
-CLASSES_AND_ORDERS: list[dict[str, Any]] = [
-    {"bits": 32, "order": "little", "machine": EM_386},
-    {"bits": 32, "order": "big", "machine": EM_PPC},
-    {"bits": 64, "order": "little", "machine": EM_X86_64},
-    {"bits": 64, "order": "big", "machine": EM_S390},
-]
-in_all_classes_and_orders = pytest.mark.parametrize(
-    "kind", CLASSES_AND_ORDERS, ids=lambda kind: f"{kind['bits']}-bit-{kind['order']}-endian"
 )
 
 LIBRARY = ElfFile(

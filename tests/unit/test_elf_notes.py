@@ -10,11 +10,8 @@ from hypothesis import strategies as st
 
 from footprint.elf import read_image
 from footprint.elf.notes import build_id
+from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import (
-    EM_386,
-    EM_PPC,
-    EM_S390,
-    EM_X86_64,
     NT_GNU_BUILD_ID,
     PF_R,
     PT_LOAD,
@@ -28,16 +25,6 @@ from tests.elfwriter import (
     Segment,
     patch,
     write,
-)
-
-CLASSES_AND_ORDERS: list[dict[str, Any]] = [
-    {"bits": 32, "order": "little", "machine": EM_386},
-    {"bits": 32, "order": "big", "machine": EM_PPC},
-    {"bits": 64, "order": "little", "machine": EM_X86_64},
-    {"bits": 64, "order": "big", "machine": EM_S390},
-]
-in_all_classes_and_orders = pytest.mark.parametrize(
-    "kind", CLASSES_AND_ORDERS, ids=lambda kind: f"{kind['bits']}-bit-{kind['order']}-endian"
 )
 
 ID = bytes(range(1, 21))

@@ -9,11 +9,8 @@ import pytest
 from footprint.elf.image import read_image
 from footprint.elf.symbols import Symbol, SymbolTable, read_variables
 from footprint.errors import InputError
+from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import (
-    EM_386,
-    EM_PPC,
-    EM_S390,
-    EM_X86_64,
     ET_REL,
     RW,
     RX,
@@ -42,15 +39,6 @@ from tests.elfwriter import (
     write,
 )
 
-CLASSES_AND_ORDERS: list[dict[str, Any]] = [
-    {"bits": 32, "order": "little", "machine": EM_386},
-    {"bits": 32, "order": "big", "machine": EM_PPC},
-    {"bits": 64, "order": "little", "machine": EM_X86_64},
-    {"bits": 64, "order": "big", "machine": EM_S390},
-]
-in_all_classes_and_orders = pytest.mark.parametrize(
-    "kind", CLASSES_AND_ORDERS, ids=lambda kind: f"{kind['bits']}-bit-{kind['order']}-endian"
-)
 SHN_X86_64_LCOMMON = 0xFF02
 
 DATA = Section(".data", flags=RW, data=bytes(64), addr=0x2000)

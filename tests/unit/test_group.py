@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from io import BytesIO
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from footprint.audit.totals import Total
 from footprint.elf import Contents
 from footprint.errors import AccessError, Note, UsageError
 from footprint.evidence import Evidence
-from footprint.process import Snapshot, Status, family, read_texts
+from footprint.process import Snapshot, Status, family, read_texts, stat
 from footprint.process.family import descendants, named
 from footprint.process.mappings import Counters
 from footprint.verbs import groups
@@ -253,7 +254,7 @@ class Proc:
     def __init__(self, *processes: tuple[int, int, bytes, bytes]) -> None:
         self.files: dict[str, bytes] = {}
         for pid, parent, task, command in processes:
-            self.files[f"/proc/{pid}/stat"] = b"%d (%s) S %d 1 1 0 -1 4194304 0" % (pid, task, parent)
+            self.files[f"/proc/{pid}/stat"] = b"%d (%s) S %d 1 1 0 -1 4194304%s" % (pid, task, parent, b" 0" * 43)
             self.files[f"/proc/{pid}/cmdline"] = command
 
     def listdir(self, path: str) -> list[str]:
@@ -261,8 +262,11 @@ class Proc:
         # In no order, and among other things.
         return ["self", *sorted({name.split("/")[2] for name in self.files}, reverse=True), "meminfo"]
 
-    def read(self, path: str) -> bytes:
-        return self.files.get(path, b"")
+    def open(self, path: str, _mode: str) -> BytesIO:
+        try:
+            return BytesIO(self.files[path])
+        except KeyError:
+            raise FileNotFoundError(path) from None
 
 
 @pytest.fixture
@@ -282,8 +286,9 @@ def proc(monkeypatch: pytest.MonkeyPatch) -> Proc:
         (900, 1, b"nginx", b"/usr/bin/nginx\0"),
     )
     replaced = SimpleNamespace(listdir=proc.listdir, fsencode=os.fsencode, getpid=lambda: 900)
-    monkeypatch.setattr(family, "os", replaced)
-    monkeypatch.setattr(family, "_read", proc.read)
+    for module in (family, stat):
+        monkeypatch.setattr(module, "os", replaced)
+        monkeypatch.setattr(module, "open", proc.open, raising=False)
     return proc
 
 

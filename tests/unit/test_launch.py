@@ -17,8 +17,8 @@ from itertools import count
 import pytest
 
 from footprint.errors import AccessError, UsageError
-from footprint.process import launch as launching
 from footprint.process.launch import Moment, Taken, When, launch
+from footprint.process.launch.traced import Traced
 from footprint.verbs.run import parse_moment
 
 EXIT = Moment(When.EXIT)
@@ -69,8 +69,8 @@ def has_children() -> bool:
 @pytest.fixture(autouse=True)
 def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave programs less time to settle and to end than a user has."""
-    monkeypatch.setattr(launching, "_TERM_SECONDS", 0.3)
-    monkeypatch.setattr(launching, "_QUIET_SECONDS", 0.3)
+    monkeypatch.setattr("footprint.process.launch.program._TERM_SECONDS", 0.3)
+    monkeypatch.setattr("footprint.process.launch.moment._QUIET_SECONDS", 0.3)
 
 
 @pytest.fixture(autouse=True)
@@ -318,7 +318,7 @@ def test_memory_that_keeps_still_has_settled(nap: str) -> None:
 
 
 def test_memory_that_does_not_settle_is_taken_anyway(nap: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launching, "_QUIET_SECONDS", 3600)
+    monkeypatch.setattr("footprint.process.launch.moment._QUIET_SECONDS", 3600)
     taken = launch(["sleep", nap], Moment(When.SETTLED, 0.2), pids_of)
     assert taken.when is When.SETTLED
     assert [note.slug for note in taken.notes] == ["moment-not-reached"]
@@ -358,7 +358,7 @@ def test_a_line_of_output_is_the_moment(
 
 
 def test_half_a_line_is_no_line(nap: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launching, "_PROMPT_SECONDS", 3600)
+    monkeypatch.setattr("footprint.process.launch.moment._PROMPT_SECONDS", 3600)
     code = f"import os, time; os.write(1, b'ready'); os.write(1, b' not\\n'); os.execvp('sleep', ['sleep', '{nap}'])"
     taken = launch(python(code), Moment(When.OUTPUT, 0.5, re.compile(b"^ready$")), pids_of)
     assert [note.slug for note in taken.notes] == ["moment-not-reached"]
@@ -415,7 +415,7 @@ def test_an_interrupt_while_it_runs_leaves_nothing_behind(nap: str) -> None:
 
 
 def test_an_interrupt_while_it_is_ended_leaves_nothing_behind(nap: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launching, "_TERM_SECONDS", 60)
+    monkeypatch.setattr("footprint.process.launch.program._TERM_SECONDS", 60)
     script = f"trap 'kill -INT {os.getpid()}' TERM; sleep {nap} & echo ready; while :; do wait; done"
     with pytest.raises(KeyboardInterrupt):
         launch(["sh", "-c", script], Moment(When.OUTPUT, pattern=re.compile(b"ready")), pids_of)
@@ -470,7 +470,7 @@ def no_ptrace(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_self: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(launching._Traced, "seize", refuse)
+    monkeypatch.setattr(Traced, "seize", refuse)
 
 
 @pytest.mark.usefixtures("no_ptrace")

@@ -261,7 +261,8 @@ def test_a_mapping_of_no_bytes_is_one_part_like_any_other() -> None:
         ("--xp", "[vsyscall]", "[vsyscall]", "shared"),
         ("rw-p", "[anon:scudo:primary]", "[anon:scudo:primary]", "anonymous"),
         ("rw-s", "/SYSV0000002a (deleted)", "/SYSV0000002a (deleted)", "shared"),
-        ("rw-s", "/dev/zero (deleted)", "/dev/zero (deleted)", "shared"),
+        ("rw-s", "/dev/zero (deleted)", "[shared anonymous]", "shared"),
+        ("rw-p", "/dev/zero", "/dev/zero", "file"),
         ("rw-s", "/memfd:wayland (deleted)", "/memfd:wayland (deleted)", "shared"),
         ("rw-s", "/dev/shm/segment", "/dev/shm/segment", "shared"),  # noqa: S108 # read, not written
         ("rw-p", "/memfd:jit (deleted)", "/memfd:jit (deleted)", "file"),

@@ -10,21 +10,23 @@ from footprint.elf import shown_name
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows, write
 
-__all__ = ("audit_json", "process_target", "projection_json", "row_json", "totals_json")
+__all__ = ("audit_json", "audit_members", "process_target", "projection_json", "row_json", "totals_json")
 
 
 def audit_json(audit: Audit, version: str) -> str:
     """Write a whole audit."""
-    return write(
-        envelope(version, audit.host, process_target(audit))
-        | {
-            "totals": totals_json(audit),
-            "ledger": [row_json(row) for row in audit.ledger],
-            "projection": _projection(audit.projection),
-            "findings": [],
-            "notes": note_rows(audit.notes),
-        }
-    )
+    return write(audit_members(audit, version))
+
+
+def audit_members(audit: Audit, version: str) -> Json:
+    """Give the members of a whole audit."""
+    return envelope(version, audit.host, process_target(audit)) | {
+        "totals": totals_json(audit),
+        "ledger": [row_json(row) for row in audit.ledger],
+        "projection": _projection(audit.projection),
+        "findings": [],
+        "notes": note_rows(audit.notes),
+    }
 
 
 def projection_json(audit: Audit, version: str) -> str:

@@ -1,11 +1,9 @@
 """`run --json`: the audit of the median start, and how the program ran."""
 
-import json
-
 from footprint.audit.audit import Audit
 from footprint.audit.ran import Ran, Spread
 from footprint.report.escape import well_formed
-from footprint.report.json.audit import audit_json
+from footprint.report.json.audit import audit_members
 from footprint.report.json.envelope import Json, note_rows, write
 
 __all__ = ("run_json",)
@@ -13,8 +11,7 @@ __all__ = ("run_json",)
 
 def run_json(ran: Ran, version: str) -> str:
     """Write what a run gave."""
-    members: Json = json.loads(audit_json(ran.audit, version))
-    return write(members | {"notes": note_rows(ran.notes), "run": _run(ran)})
+    return write(audit_members(ran.audit, version) | {"notes": note_rows(ran.notes), "run": _run(ran)})
 
 
 def _run(ran: Ran) -> Json:

@@ -1,0 +1,35 @@
+"""The new process, from the fork to the program."""
+
+import os
+import signal
+from collections.abc import Sequence
+from typing import NoReturn
+
+__all__ = ("become", "fill_standard_descriptors")
+
+
+def become(command: Sequence[str], opening: int, errors: int, outputs: tuple[int, int], mask: set[int]) -> NoReturn:
+    """Turn the new process into the program when the gate opens; where that fails, tell why."""
+    try:
+        os.setsid()
+        os.dup2(outputs[0], 1)
+        os.dup2(outputs[1], 2)
+        # Python ignores these, and a program would inherit that.
+        for name in ("SIGPIPE", "SIGXFSZ"):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+        if os.read(opening, 1):
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            os.execvp(command[0], list(command))  # noqa: S606 # this verb's purpose is to run it
+    except OSError as error:
+        os.write(errors, str(error.errno).encode())
+    except BaseException:  # noqa: BLE001 # nothing of the parent's may run here
+        os.write(errors, b"?")
+    finally:
+        os._exit(127)
+
+
+def fill_standard_descriptors() -> None:
+    """Open what is closed of input, output and error, or a pipe of ours would be taken for it."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)

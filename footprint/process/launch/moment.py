@@ -1,0 +1,122 @@
+"""The moment to take a program at, and what tells that it has come."""
+
+import math
+import os
+import re
+import select
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from footprint.process.launch.memory import private_bytes
+
+__all__ = ("Calm", "Lines", "Moment", "When")
+
+_QUIET_SECONDS: Final = 1.0  # how long private memory keeps still before it counts as settled
+_QUIET_SHARE: Final = 0.005  # what it may move by meanwhile
+_LOOK_SECONDS: Final = 0.1  # between two looks at it
+_PROMPT_SECONDS: Final = 0.1  # after which a line without an end is taken for a prompt
+_MOST_LINE_BYTES: Final = 1 << 16
+
+
+class When(StrEnum):
+    """What a program is taken at."""
+
+    EXIT = "exit"
+    SETTLED = "settled"
+    TIME = "time"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When to take a program.
+
+    Attributes:
+        when: What happens then.
+        seconds: For `TIME` how long after its start; for `SETTLED` and `OUTPUT` after how long it is taken anyway.
+        pattern: For `OUTPUT` what to find in a line of its output.
+    """
+
+    when: When
+    seconds: float = 60.0
+    pattern: re.Pattern[bytes] | None = None
+
+
+class Calm:
+    """Watches private memory until it keeps still."""
+
+    def __init__(self) -> None:
+        self._size_bytes = -1
+        self._since = 0.0
+        self._next_look = 0.0
+
+    def is_calm(self, task: int) -> bool:
+        """Look at a process, but not too often, and tell whether its memory has kept still for long enough."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return False
+        size_bytes = private_bytes(task)
+        # The kernel walks all pages to tell: a large process is not to be slowed down by the question.
+        self._next_look = now + max(_LOOK_SECONDS, 4 * (time.monotonic() - now))
+        slack_bytes = max(os.sysconf("SC_PAGE_SIZE"), self._size_bytes * _QUIET_SHARE)
+        if size_bytes is None or abs(size_bytes - self._size_bytes) > slack_bytes:
+            self._size_bytes = -1 if size_bytes is None else size_bytes
+            self._since = now
+        return now - self._since >= _QUIET_SECONDS
+
+
+class Lines:
+    """Passes on what a program prints, and looks for a line."""
+
+    def __init__(self, pattern: re.Pattern[bytes] | None) -> None:
+        self._pattern = pattern
+        self._rests: dict[int, bytes] = {}
+        self._fed_at = math.inf
+        self._is_found = False
+
+    def feed(self, descriptor: int) -> bool:
+        """Read a piece of output; False at its end."""
+        try:
+            piece = os.read(descriptor, _MOST_LINE_BYTES)
+        except BlockingIOError:
+            return True
+        _pass_on(piece)
+        self._fed_at = time.monotonic()
+        if self._pattern is not None and not self._is_found:
+            *lines, rest = (self._rests.get(descriptor, b"") + piece).split(b"\n")
+            if len(rest) > _MOST_LINE_BYTES:
+                lines.append(rest)
+                rest = b""
+            self._rests[descriptor] = rest
+            self._look_at(lines)
+        return bool(piece)
+
+    def is_found(self) -> bool:
+        """Tell whether a line was found; one without an end counts when nothing has followed it for a while."""
+        if time.monotonic() - self._fed_at >= _PROMPT_SECONDS:
+            self._look_at(rest for rest in self._rests.values() if rest)
+            self._fed_at = math.inf
+        return self._is_found
+
+    def _look_at(self, lines: Iterable[bytes]) -> None:
+        pattern = self._pattern
+        if pattern is not None and any(pattern.search(line.removesuffix(b"\r")) for line in lines):
+            self._is_found = True
+            self._rests.clear()
+
+
+def _pass_on(piece: bytes) -> None:
+    rest = memoryview(piece)
+    while rest:
+        try:
+            rest = rest[os.write(2, rest) :]
+        except BlockingIOError:
+            poll = select.poll()
+            poll.register(2, select.POLLOUT)
+            poll.poll()
+        except OSError:
+            # Nobody reads it: the program runs on all the same.
+            return

@@ -1,0 +1,365 @@
+"""The program, from its start to its end."""
+
+import math
+import os
+import select
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final, Self
+
+from footprint.errors import AccessError, Note
+from footprint.process.launch.child import become, fill_standard_descriptors
+from footprint.process.launch.members import Members
+from footprint.process.launch.memory import peak_and_resident_bytes
+from footprint.process.launch.moment import Calm, Lines, Moment, When
+from footprint.process.launch.traced import HOLD_SECONDS, STOP_SECONDS, Traced
+from footprint.process.launch.world import ENDING, has_children, signal_descriptor
+from footprint.process.stat import Stat, stands_still
+from footprint.units import format_bytes
+
+__all__ = ("Program",)
+
+_TERM_SECONDS: Final = 3.0  # what a program may take to end by itself
+_KILL_SECONDS: Final = 10.0  # what the kernel may take to end it
+_TURN_SECONDS: Final = 0.025  # the longest wait for news, where no signal tells of them
+_MOST_NEWS: Final = 256  # at a time, before anything else is looked at
+_PEAK_BYTES: Final = 1 << 20  # given back before the exit, from where on it is worth a word
+_WALL: Final = 0x40000000
+
+
+class Program:
+    """A program from its start to its end. Left in any way, nothing of it stays behind."""
+
+    def __init__(self, command: Sequence[str], moment: Moment, *, adopts: bool) -> None:
+        self.pid = 0
+        self.notes: list[Note] = []
+        self.ending: tuple[int | None, str | None] = (None, None)
+        self._command = command
+        self._name = command[0]
+        self._moment = moment
+        self._adopts = adopts
+        self._traced = Traced(0)
+        self._calm = Calm()
+        self._lines = Lines(moment.pattern)
+        self._poll = select.poll()
+        self._readers: dict[int, Callable[[int], bool]] = {}
+        self._gate = -1
+        self._mask: set[int] | None = None
+        self._interrupts: set[int] = set()
+        self._started_at: float | None = None
+        self._pause_seconds = 0.001
+        self._members = Members(0, adopts=adopts)
+        self._is_gone = False
+        self._is_ending = False
+        self._has_ended = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            if self.pid and not self._is_ending:
+                self.end()
+        finally:
+            # Where ending it was interrupted, it is ended at once, and nothing interrupts that.
+            signal.pthread_sigmask(signal.SIG_BLOCK, self._interrupts)
+            self._interrupts = set()
+            if self.pid and not self._has_ended:
+                self._end_by(signal.SIGKILL, _KILL_SECONDS)
+                self._reap()
+            for descriptor in (*self._readers, self._gate):
+                if descriptor >= 0:
+                    os.close(descriptor)
+            if self._mask is not None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let interrupts come: where they come at any place, they cut in two what belongs together."""
+        try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self._interrupts)
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, self._interrupts)
+
+    @property
+    def is_at_exit(self) -> bool:
+        """Whether it is held at its exit."""
+        return self._traced.is_exiting and self._started_at is not None
+
+    # --- starting
+
+    def start(self) -> None:
+        """Start it; it is traced from its first instruction on, where that is allowed.
+
+        Raises:
+            AccessError: Where its exit is the moment and cannot be caught.
+            OSError: Where there can be no new process.
+        """
+        self._mask = set(signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()))
+        self._interrupts = set[int]((signal.SIGINT, *ENDING)) - self._mask
+        fill_standard_descriptors()
+        opening, self._gate = os.pipe()
+        errors, errors_end = os.pipe()
+        outputs, ends = self._output_pipes()
+        try:
+            self._fork(opening, errors_end, ends, self._mask)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask | self._interrupts | {signal.SIGCHLD})
+            for descriptor in {opening, errors_end, *ends} - {2}:
+                os.close(descriptor)
+            self._listen_to(errors, self._on_start)
+            for descriptor in outputs:
+                os.set_blocking(descriptor, False)
+                self._listen_to(descriptor, self._lines.feed)
+        self._listen_to(signal_descriptor(signal.SIGCHLD), _empty)
+        self._traced = Traced(self.pid)
+        try:
+            self._traced.seize()
+        except OSError as error:
+            if self._moment.when is When.EXIT:
+                cause = f"its exit cannot be caught (ptrace: {error.strerror}): take it when settled, or after a time"
+                raise AccessError(self._name, cause) from error
+        with suppress(BrokenPipeError):
+            os.write(self._gate, b"\n")
+
+    def _output_pipes(self) -> tuple[list[int], tuple[int, int]]:
+        """Give where we read its output, and where it writes standard output and error."""
+        if self._moment.pattern is not None:
+            (output, output_end), (error, error_end) = os.pipe(), os.pipe()
+            return [output, error], (output_end, error_end)
+        return [], (2, 2)
+
+    def _fork(self, opening: int, errors: int, outputs: tuple[int, int], mask: set[int]) -> None:
+        with warnings.catch_warnings():
+            # Python warns of threads that hold locks: the new process runs a few system calls, then the program.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            os.close(self._gate)
+            become(self._command, opening, errors, outputs, mask)
+        self.pid = pid
+        self._members = Members(pid, adopts=self._adopts)
+
+    def _listen_to(self, descriptor: int, reader: Callable[[int], bool]) -> None:
+        self._readers[descriptor] = reader
+        self._poll.register(descriptor, select.POLLIN)
+
+    def _on_start(self, errors: int) -> bool:
+        """Read what the new process says: nothing where it has become the program, else why not."""
+        said = os.read(errors, 64)
+        if said:
+            cause = os.strerror(int(said)) if said.isdigit() else "interrupted"
+            raise AccessError(self._name, f"it cannot be started: {cause}")
+        if self._started_at is None:
+            self._started_at = time.monotonic()
+        return False
+
+    # --- what happens meanwhile
+
+    def _turn(self, seconds: float) -> None:
+        """Wait for something to happen, not longer than that, and deal with it."""
+        with self.interruptible():
+            ready = self._poll.poll(math.ceil(seconds * 1000))
+        for descriptor, _ in ready:
+            if not self._readers[descriptor](descriptor):
+                self._poll.unregister(descriptor)
+                del self._readers[descriptor]
+                os.close(descriptor)
+        # Beside the main thread no signal tells of news: then they are asked for, often while there are many.
+        self._pause_seconds = 0.001 if self._collect() else min(2 * self._pause_seconds, _TURN_SECONDS)
+        self._traced.relent()
+
+    def _collect(self) -> bool:
+        """Ask which of its threads have stopped or ended, and tell whether any has."""
+        # Any child is asked for only where all are its. Else its process group, in which it is for good once it runs.
+        whom = -1 if self._adopts else self.pid if self._started_at is None else -self.pid
+        for turn in range(_MOST_NEWS):
+            try:
+                task, status = os.waitpid(whom, os.WNOHANG | _WALL)
+            except ChildProcessError:
+                self._is_gone = True
+                return turn > 0
+            if task == 0:
+                return turn > 0
+            if os.WIFSTOPPED(status):
+                self._traced.on_stop(task, status)
+                continue
+            self._traced.forget(task)
+            if task == self.pid:
+                self._is_gone = True
+                code = os.waitstatus_to_exitcode(status)
+                self.ending = (code, None) if code >= 0 else (None, _signal_name(-code))
+        return True
+
+    # --- the moment
+
+    def reach_moment(self, *, has_family: bool) -> None:
+        """Wait for the moment, and make everything stand still that is to be read.
+
+        Raises:
+            AccessError: Where it cannot be started, or ends without being seen.
+        """
+        is_due = False
+        while not self.is_at_exit and not is_due:
+            self._turn(self._pause_seconds)
+            self._fail_if_gone()
+            is_due = self._is_due()
+        if not is_due and self._moment.when is not When.EXIT:
+            detail = f"it ended before the moment asked for ({_moment_text(self._moment)}): taken at its exit"
+            self.notes.append(Note("moment-not-reached", self._name, detail))
+        if has_family or not self.is_at_exit:
+            self._stop()
+        if self.is_at_exit:
+            self._await_ended_threads()
+            self._note_peak()
+
+    def _fail_if_gone(self) -> None:
+        """Say why there is nothing to read."""
+        if not self._is_gone:
+            return
+        for descriptor, reader in tuple(self._readers.items()):
+            if reader == self._on_start:
+                reader(descriptor)
+        code, name = self.ending
+        how = f"{name} ended it" if name else f"it ended, exit code {code}," if code is not None else "it ended"
+        raise AccessError(self._name, f"{how} before its memory could be read")
+
+    def _is_due(self) -> bool:
+        when = self._moment.when
+        if self._started_at is None or when is When.EXIT:
+            return False
+        if when is When.OUTPUT and self._lines.is_found():
+            return True
+        if when is When.SETTLED and self._calm.is_calm(self._traced.task):
+            return True
+        if time.monotonic() - self._started_at < self._moment.seconds:
+            return False
+        if when is not When.TIME:
+            what = "its private memory still changed" if when is When.SETTLED else "no line of its output had matched"
+            detail = f"{what} {self._moment.seconds:g} s after its start: taken then"
+            self.notes.append(Note("moment-not-reached", self._name, detail))
+        return True
+
+    def _await_ended_threads(self) -> None:
+        """Wait for threads that had ended before and are still counted, so that all starts count alike."""
+        patience_end = time.monotonic() + HOLD_SECONDS
+        while self._traced.has_ended_threads and time.monotonic() < patience_end:
+            self._turn(self._pause_seconds)
+
+    def _note_peak(self) -> None:
+        """Say where it held much more before: some programs clear up all they have when they end."""
+        peak_bytes, now_bytes = peak_and_resident_bytes(self._traced.task)
+        if peak_bytes - now_bytes > max(_PEAK_BYTES, now_bytes // 10):
+            sizes = f"{format_bytes(peak_bytes)} of it were resident at the peak, {format_bytes(now_bytes)} at its exit"
+            detail = f"{sizes}: what it gave back is not in the figures; take it earlier"
+            self.notes.append(Note("freed-before-exit", self._name, detail))
+
+    def _stop(self) -> None:
+        """Stop all processes, so that what is read is of one moment; one held at its exit stands still anyway."""
+        patience_end = time.monotonic() + STOP_SECONDS
+        asked: set[int] = set()
+        while moving := {pid: stat.parent_pid for pid, stat in self._alive().items() if not self._stands_still(pid)}:
+            if time.monotonic() > patience_end:
+                detail = f"{len(moving)} of its processes did not stop: their figures may be blurred"
+                self.notes.append(Note("not-stopped", self._name, detail))
+                return
+            # One that waits for its child to exec (vfork) stops after that: a child is stopped after its parent.
+            ready = {pid for pid, parent in moving.items() if parent not in moving} - asked
+            for pid in ready:
+                _send(pid, signal.SIGSTOP)
+            asked |= ready
+            self._turn(self._pause_seconds)
+            self._fail_if_gone()
+
+    def _stands_still(self, pid: int) -> bool:
+        if pid == self.pid and self._traced.has_any:
+            return self._traced.is_still
+        return stands_still(pid)
+
+    def tasks(self, *, has_family: bool) -> tuple[int, ...]:
+        """Give the numbers to read under /proc: its own first, then, if asked, those of all that it started."""
+        if not has_family:
+            return (self._traced.task,)
+        alive = self._alive()
+        family = sorted((pid for pid in alive if pid != self.pid), key=lambda pid: (alive[pid].start_ticks, pid))
+        return (self._traced.task, *family)
+
+    def _alive(self) -> dict[int, Stat]:
+        return self._members.alive(is_gone=self._is_gone)
+
+    # --- its end
+
+    def end(self) -> None:
+        """End it, and all that it started; one that is at its exit ends by itself."""
+        self._is_ending = True
+        if self._gate >= 0:
+            os.close(self._gate)
+            self._gate = -1
+        self._alive()
+        is_at_exit = self.is_at_exit
+        self._traced.let_go()
+        patience_end = time.monotonic() + _TERM_SECONDS
+        while is_at_exit and not self._is_gone and time.monotonic() < patience_end:
+            self._turn(_TURN_SECONDS)
+        if not self._end_by(signal.SIGTERM, _TERM_SECONDS) and not self._end_by(signal.SIGKILL, _KILL_SECONDS):
+            pids = ", ".join(map(str, sorted(self._alive())))
+            self.notes.append(Note("left-behind", self._name, f"processes that could not be ended: {pids}"))
+        self._reap()
+        self._has_ended = True
+
+    def _end_by(self, number: signal.Signals, patience_seconds: float) -> bool:
+        """Send a signal to all its processes, and tell whether they ended by it."""
+        patience_end = time.monotonic() + patience_seconds
+        asked: set[int] = set()
+        self._traced.let_go()
+        while alive := self._alive():
+            for pid in alive.keys() - asked:
+                _send(pid, number)
+                _send(pid, signal.SIGCONT)
+            asked |= alive.keys()
+            if time.monotonic() > patience_end:
+                return False
+            with suppress(AccessError):
+                self._turn(_TURN_SECONDS)
+        return True
+
+    def _reap(self) -> None:
+        """Take note of the last ends: the program's own, and those of adopted orphans; pass on what is unread."""
+        patience_end = time.monotonic() + _TERM_SECONDS
+        while time.monotonic() < patience_end:
+            with suppress(AccessError):
+                self._turn(0)
+            if self._is_gone and not (self._adopts and has_children()):
+                break
+            time.sleep(0.001)
+        outputs = {descriptor for descriptor, reader in self._readers.items() if reader == self._lines.feed}
+        while any(ready in outputs for ready, _ in self._poll.poll(0)) and time.monotonic() < patience_end:
+            self._turn(0)
+
+
+def _empty(descriptor: int) -> bool:
+    with suppress(BlockingIOError):
+        os.read(descriptor, 4096)
+    return True
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN+{number - signal.SIGRTMIN}"
+
+
+def _moment_text(moment: Moment) -> str:
+    if moment.when is When.TIME:
+        return f"{moment.seconds:g} s after its start"
+    return "its memory settled" if moment.when is When.SETTLED else "a matching line of output"

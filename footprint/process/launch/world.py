@@ -1,0 +1,86 @@
+"""What launching takes of the process that does it: its signals, its children, and calls that Python does not have."""
+
+import ctypes
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NoReturn
+
+__all__ = ("ENDING", "LIBC", "adopting", "has_children", "interrupted_by_signals", "os_error", "signal_descriptor")
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.ptrace.restype = ctypes.c_long
+ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_PR_GET_CHILD_SUBREAPER: Final = 37
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """Turn signals that would end us at once into an interrupt, so that nothing is left behind."""
+    received: list[int] = []
+
+    def interrupt(number: int, _frame: object) -> NoReturn:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()
+    ours = [number for number in ENDING if is_main and signal.getsignal(number) == signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+        if received:
+            os.kill(os.getpid(), received[0])
+
+
+@contextmanager
+def adopting() -> Iterator[bool]:
+    """Let orphans of the program become our children, where all our children must then be its.
+
+    That is so where nothing else could start any: no other thread, and none that are there before.
+    """
+    before = ctypes.c_int()
+    if (
+        threading.active_count() > 1
+        or has_children()
+        or LIBC.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
+        or LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ):
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        LIBC.prctl(_PR_SET_CHILD_SUBREAPER, before.value, 0, 0, 0)
+
+
+def has_children() -> bool:
+    """Tell whether this process has any, ended ones that nobody has waited for too."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def signal_descriptor(number: int) -> int:
+    """Give a descriptor that can be read when a blocked signal has come."""
+    mask = (ctypes.c_ulong * 16)()
+    LIBC.sigemptyset(mask)
+    LIBC.sigaddset(mask, number)
+    descriptor = int(LIBC.signalfd(-1, mask, os.O_CLOEXEC | os.O_NONBLOCK))
+    if descriptor < 0:
+        raise os_error()
+    return descriptor
+
+
+def os_error() -> OSError:
+    """Give the error of the last call of `LIBC`."""
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))
