@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # `audit` is a package here only
     from footprint.verbs.run import run
     from footprint.verbs.symbols import symbols
+    from footprint.verbs.whatif import whatif
 
 __version__ = "0.1.0"
 
@@ -43,6 +44,7 @@ __all__ = (
     "project",
     "run",
     "symbols",
+    "whatif",
 )
 
 _HOMES = {
@@ -54,6 +56,7 @@ _HOMES = {
     "project": "footprint.verbs.processes",
     "run": "footprint.verbs.run",
     "symbols": "footprint.verbs.symbols",
+    "whatif": "footprint.verbs.whatif",
 }
 
 if not TYPE_CHECKING:

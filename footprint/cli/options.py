@@ -21,11 +21,16 @@ __all__ = (
     "Pid",
     "Quiet",
     "Root",
+    "Starts",
     "Strict",
     "Target",
     "Targets",
+    "Timeout",
     "Top",
     "Verbose",
+    "When",
+    "WhenOutput",
+    "Words",
 )
 
 
@@ -80,6 +85,13 @@ Root = Annotated[
         "--root", help="Where the files of the other machine are: for captures and saved texts.", metavar="DIR"
     ),
 ]
+Words = Annotated[list[str], typer.Argument(help="The program and its arguments, after --.", metavar="CMD...")]
+When = Annotated[str, typer.Option("--when", help="exit, settled, or a time such as 2.5s.")]
+WhenOutput = Annotated[
+    str | None, typer.Option("--when-output", help="When a line that it prints matches.", metavar="REGEX")
+]
+Timeout = Annotated[float, typer.Option("--timeout", help="After how long anyway.", metavar="SECONDS")]
+Starts = Annotated[int, typer.Option("--starts", min=1, max=1000, help="Start it K times.", metavar="K")]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="What to write.")]
 Output = Annotated[str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")]

@@ -217,6 +217,8 @@ def broken_bindings(composition: Composition, leaving: frozenset[int]) -> Iterat
             yield f"{pair} although others define the same ({names}): it may be there to replace them"
         elif all(one.is_weak for one in references):
             yield f"{pair} only where it is there ({names}): a part of it would be switched off"
+        elif provider in composition.needed[user]:
+            yield f"{pair} ({names})"
         else:
             yield f"{pair} without needing it by name ({names})"
 
