@@ -1,6 +1,7 @@
 """`whatif --json`: what a program saves without some libraries, and whether it behaves as before."""
 
-from footprint.audit.whatif import Change, Compared, Saving, WhatIf
+from footprint.audit.ran import Spread
+from footprint.audit.whatif import Change, Compared, WhatIf
 from footprint.report.escape import well_formed
 from footprint.report.json.audit import process_target
 from footprint.report.json.envelope import Json, envelope, note_rows, write
@@ -42,19 +43,17 @@ def _whatif(found: WhatIf) -> Json:
         "moment": found.before.start.moment.value,
         "starts": found.before.start_count,
         "is_alike": found.is_alike,
+        "original_private_bytes": found.original.audit.totals.private.bytes,
         "doubts": [well_formed(reason) for reason in found.doubts],
-        "original_bytes": found.original.audit.totals.private.bytes,
-        "private_bytes": _saving(found.private)
-        | {"before": spread_json(found.before.private), "after": spread_json(found.after.private)},
-        "per_process_bytes": _saving(found.per_process)
-        | {"before": spread_json(found.before.per_process), "after": spread_json(found.after.per_process)},
+        "figures": {
+            "private_bytes": _both(found.before.private, found.after.private),
+            "per_process_bytes": _both(found.before.per_process, found.after.per_process),
+        },
     }
 
 
-def _saving(saving: Saving | None) -> Json:
-    if saving is None:
-        return {"saved": None, "least": None, "most": None}
-    return {"saved": saving.bytes, "least": saving.least_bytes, "most": saving.most_bytes}
+def _both(before: Spread | None, after: Spread | None) -> Json:
+    return {"before": spread_json(before), "after": spread_json(after)}
 
 
 def _change(one: Change) -> Json:
