@@ -83,12 +83,8 @@ def whatif(
         median_start(words, asked, [one.start for one in found], private_memory) for found in trials.values()
     ]
     behaviour = compare(original, trials[True], trials[False])
-    leaving = tuple(
-        [
-            Leaving(composition.objects[number].path, composition.cost_bytes([number]))
-            for number in sorted(dropping.leaving)
-        ]
-    )
+    leaving = tuple([_leaving(composition, number) for number in sorted(dropping.leaving)])
+    notes += (*composition.notes, *_copy_notes(words[0], behaviour), *before.notes, *after.notes)
     return WhatIf(
         command=words,
         dropped=tuple([composition.name(number) for number in sorted(dropping.heads)]),
@@ -101,8 +97,12 @@ def whatif(
         behaviour=behaviour,
         doubts=dropping.doubts,
         count=count,
-        notes=tuple(dict.fromkeys([*notes, *_copy_notes(words[0], behaviour), *before.notes, *after.notes])),
+        notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _leaving(composition: Composition, number: int) -> Leaving:
+    return Leaving(composition.objects[number].path, composition.cost_bytes([number]))
 
 
 def _program(words: tuple[str, ...]) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from footprint.audit.whatif import Verdict, WhatIf
 from footprint.errors import AccessError, FootprintError, UsageError
@@ -360,6 +361,18 @@ def test_the_report_fits_80_columns_and_ends_with_the_saving() -> None:
     last = " ".join(lines[-3:])
     assert "(predicted: 20 KiB)" in last
     assert last.endswith("It behaves as before.")
+
+
+def test_the_json_is_what_the_schema_says_and_adds_up() -> None:
+    done = command("--drop", "libcrypt_like.so", "-n", "7", "--json", "--", str(SAMPLE / "shadow"))
+    found = json.loads(done.stdout)
+    schema = json.loads((ROOT / "footprint" / "report" / "json" / "footprint-1.schema.json").read_text())
+    assert [error.message for error in Draft202012Validator(schema).iter_errors(found)] == []
+    saving = found["saving"]
+    assert sum(row["before_bytes"] - row["after_bytes"] for row in found["changes"]) == saving["private_bytes"]
+    assert sum(row["predicted_bytes"] or 0 for row in found["changes"]) == saving["predicted_bytes"] == 20 * 1024
+    assert saving["per_process_bytes"] == saving["private_bytes"] + saving["kernel_bytes"]
+    assert saving["total_bytes"] == 7 * saving["per_process_bytes"]
 
 
 def test_other_behaviour_is_exit_code_1_and_a_refusal_2(built: Builder) -> None:
