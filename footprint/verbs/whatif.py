@@ -4,9 +4,10 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from footprint.audit.audit import Audit
 from footprint.audit.composition import Composition, compose
 from footprint.audit.projection import Question
 from footprint.audit.ran import median_start, private_memory
@@ -60,11 +61,7 @@ def whatif(
     if isinstance(drop, str) or not drop:
         raise UsageError("say which libraries to drop, as a list of names")
     moment = parse_moment(when, when_output, timeout_seconds)
-    environment = Environment(
-        library_path=os.environ.get("LD_LIBRARY_PATH", ""),
-        preload=os.environ.get("LD_PRELOAD", ""),
-        cwd=os.getcwd(),
-    )
+    environment = _environment()
     composition = _composition(_program(words), environment)
     dropping = plan_dropping(composition, drop, is_forced=force)
     question = Question(count)
@@ -84,7 +81,8 @@ def whatif(
     ]
     behaviour = compare(original, trials[True], trials[False])
     leaving = tuple([_leaving(composition, number) for number in sorted(dropping.leaving)])
-    notes += (*composition.notes, *_copy_notes(words[0], behaviour), *before.notes, *after.notes)
+    notes += (*composition.notes, *_copy_notes(words[0], behaviour), *_still_loaded(after.audit, owners, leaving))
+    notes += (*before.notes, *after.notes)
     return WhatIf(
         command=words,
         dropped=tuple([composition.name(number) for number in sorted(dropping.heads)]),
@@ -105,6 +103,14 @@ def _leaving(composition: Composition, number: int) -> Leaving:
     return Leaving(composition.objects[number].path, composition.cost_bytes([number]))
 
 
+def _environment() -> Environment:
+    try:
+        cwd = os.getcwd()
+    except OSError as error:
+        raise AccessError("the working directory", error.strerror or str(error)) from error
+    return Environment(os.environ.get("LD_LIBRARY_PATH", ""), os.environ.get("LD_PRELOAD", ""), cwd)
+
+
 def _program(words: tuple[str, ...]) -> str:
     """Find the file of a program, and see that a copy of it runs as it does."""
     if not words or not words[0]:
@@ -116,14 +122,20 @@ def _program(words: tuple[str, ...]) -> str:
     try:
         with open(path, "rb") as file:
             head, mode = file.read(2), os.fstat(file.fileno()).st_mode
-        attributes = os.listxattr(path)
     except OSError as error:
         raise AccessError(path, error.strerror or str(error)) from error
     if head == b"#!":
         raise UsageError(f"{path} is a script: run the program that it names in its first line, and give it the script")
-    if mode & (stat.S_ISUID | stat.S_ISGID) or "security.capability" in attributes:
+    if mode & (stat.S_ISUID | stat.S_ISGID) or _has_capabilities(path):
         raise UsageError(f"{path} runs with rights of its own (set-user-ID or the like), which a copy would not have")
     return path
+
+
+def _has_capabilities(path: str) -> bool:
+    try:
+        return bool(os.getxattr(path, "security.capability"))
+    except OSError:
+        return False
 
 
 def _composition(path: str, environment: Environment) -> Composition:
@@ -165,6 +177,13 @@ class _Recorder:
 
     def recorded(self) -> Output:
         return Output(bytes(self._head), self._size_bytes, self._hash.digest())
+
+
+def _still_loaded(after: Audit, owners: Mapping[str, str], leaving: Sequence[Leaving]) -> list[Note]:
+    """Say what the program loads all the same."""
+    loaded = {owners.get(row.owner, row.owner) for row in after.ledger}
+    detail = "it is loaded all the same: something opens it, or what needs it, while the program runs"
+    return [Note("still-loaded", one.path, detail) for one in leaving if one.path in loaded]
 
 
 def _copy_notes(name: str, behaviour: Sequence[Compared]) -> list[Note]:

@@ -230,6 +230,14 @@ def test_a_file_as_input_is_read_from_its_beginning_by_each(built: Builder, tmp_
     assert (done.returncode, json.loads(done.stdout)["behaviour"][2]["before"]) == (0, "exit code 65")
 
 
+def test_a_library_that_is_opened_by_name_is_noted(built: Builder) -> None:
+    library = built.library("nothing", "int nothing(void) { return 0; }")
+    source = f'#include <dlfcn.h>\nint main(void) {{ return !dlopen("{library}", RTLD_NOW); }}'
+    found = whatif([built.program(source, "-lnothing")], drop=["libnothing.so"], starts=1)
+    assert [(note.slug, note.subject) for note in found.notes] == [("still-loaded", library)]
+    assert "program may load objects or look up symbols by name" in found.doubts
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 

@@ -108,9 +108,17 @@ def _doubts(found: WhatIf) -> list[Block]:
     return [Heading("What this run may not have shown"), *(Paragraph(f"{reason}.") for reason in found.doubts)]
 
 
+def _behaviour(found: WhatIf) -> str:
+    if not found.is_alike:
+        return "It does not behave as before."
+    if any(one.verdict is Verdict.VARYING for one in found.behaviour):
+        return "As far as that is steady, it behaves as before."
+    return "It behaves as before."
+
+
 def _verdict(found: WhatIf) -> str:
     subject = f"Without {_dropped(found)} each process saves"
-    behaviour = "It behaves as before." if found.is_alike else "It does not behave as before."
+    behaviour = _behaviour(found)
     predicted = f"predicted: {format_bytes(found.predicted_bytes)}"
     private, whole = found.private, found.per_process
     if private is None:
