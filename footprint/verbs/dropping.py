@@ -1,6 +1,6 @@
 """What is dropped when libraries are not to be needed any more, and why that may not be."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,24 +43,14 @@ def plan_dropping(composition: Composition, names: Sequence[str], *, is_forced: 
         UsageError: Where one of them is not there or cannot leave; the text says why.
     """
     heads = frozenset([_head(composition, name) for name in names])
-    needs = frozenset(
-        [
-            Need(user, provider)
-            for user, providers in enumerate(composition.needed)
-            for provider in providers
-            if provider in heads
-        ]
-    )
-    subject = _names(composition, heads)
+    needs = _needs(composition, heads)
     unused = needs & unused_needs(composition)
-    all_leaving = _leaving(composition, needs)
-    used = () if heads <= _leaving(composition, unused) else tuple(broken_bindings(composition, all_leaving))
-    if used and not is_forced:
-        users = _names(composition, {need.user for need in unused})
-        alone = f"; {users} needs it without using it, but it stays loaded, and nothing is saved" if unused else ""
-        raise UsageError(f"{subject} cannot be dropped: {_listed(used)}{alone}; --force tries it all the same")
+    staying = heads - _leaving(composition, unused)
+    if staying and not is_forced:
+        raise UsageError(_use(composition, staying, unused))
     dropped = needs if is_forced else unused
-    leaving = all_leaving if is_forced else _leaving(composition, unused)
+    leaving = _leaving(composition, dropped)
+    subject = _names(composition, heads)
     if versions := tuple(broken_versions(composition, leaving)):
         raise UsageError(f"{subject} cannot be dropped: {_listed(versions)}")
     bindings = tuple(broken_bindings(composition, leaving))
@@ -68,8 +58,24 @@ def plan_dropping(composition: Composition, names: Sequence[str], *, is_forced: 
         raise UsageError(f"{subject} cannot be dropped: {_listed(bindings)}; --force tries it all the same")
     others = [reason for confidence, reason in doubts(composition, leaving) if confidence is not Confidence.BLOCKED]
     # What leaves needs nothing any more.
-    return Dropping(
-        heads, frozenset([need for need in dropped if need.user not in leaving]), leaving, (*bindings, *others)
+    kept = frozenset([need for need in dropped if need.user not in leaving])
+    return Dropping(heads, kept, leaving, (*bindings, *others))
+
+
+def _use(composition: Composition, staying: frozenset[int], unused: frozenset[Need]) -> str:
+    """Say who uses libraries, so that they stay, and who needs them for nothing."""
+    leaving = _leaving(composition, _needs(composition, staying))
+    text = f"{_names(composition, staying)} cannot be dropped: {_listed(tuple(broken_bindings(composition, leaving)))}"
+    if users := {need.user for need in unused if need.provider in staying}:
+        need = "needs it without using it" if len(users) == 1 else "need it without using it"
+        text += f"; {_names(composition, users)} {need}, but it stays loaded, and nothing is saved"
+    # Force helps only where no version stands against it.
+    return text if any(broken_versions(composition, leaving)) else f"{text}; --force tries it all the same"
+
+
+def _needs(composition: Composition, providers: frozenset[int]) -> frozenset[Need]:
+    return frozenset(
+        [Need(user, one) for user, needed in enumerate(composition.needed) for one in providers & {*needed}]
     )
 
 
@@ -97,13 +103,13 @@ def _names_of(composition: Composition, number: int) -> set[str]:
     return requested | {composition.name(number), linked.path, linked.path.rpartition("/")[2], linked.library.real_path}
 
 
-def _leaving(composition: Composition, dropped: frozenset[Need]) -> frozenset[int]:
+def _leaving(composition: Composition, dropped: Collection[Need]) -> frozenset[int]:
     kept = composition.remaining(lambda user, provider: Need(user, provider) in dropped)
     return frozenset(range(len(composition.objects))) - kept
 
 
 def _names(composition: Composition, numbers: frozenset[int] | set[int]) -> str:
-    return ", ".join([composition.name(number) for number in sorted(numbers)])
+    return " and ".join([composition.name(number) for number in sorted(numbers)])
 
 
 def _listed(reasons: Sequence[str]) -> str:
