@@ -15,8 +15,6 @@ from footprint.verbs.dropping import Dropping
 
 __all__ = ("Copies", "private_copies")
 
-_LIBRARIES = "lib"
-
 
 class Copies:
     """The copies of a program, and of those of its libraries that need something for nothing.
@@ -35,11 +33,12 @@ class Copies:
         self._composition = composition
         self._dropping = dropping
         self._environment = environment
-        self._library_folder = os.path.join(folder, _LIBRARIES)
+        self._library_folder = os.path.join(folder, "lib")
         self._switches: list[tuple[str, tuple[Switch, ...]]] = []
-        self.program = os.path.join(folder, os.path.basename(composition.objects[0].path))
+        self.program = os.path.join(folder, "bin", os.path.basename(composition.objects[0].path))
         self.originals: dict[str, str] = {}
-        os.mkdir(self._library_folder, 0o700)
+        for each in (self.program, self._library_folder + os.sep):
+            os.mkdir(os.path.dirname(each), 0o700)
         users = {need.user for need in dropping.needs}
         copied = self._with_requesters({0} | users)
         requesters = {composition.objects[number].loader for number in copied}

@@ -339,10 +339,10 @@ def test_an_interrupt_leaves_nothing_behind(built: Builder, private_tmp: Path, n
     line = [sys.executable, "-m", "footprint", "whatif", "--drop", "libnothing.so", "--when", "60s", "--", path]
     with subprocess.Popen(line, env=os.environ | {"PYTHONPATH": str(ROOT)}) as running:
         patience_end = time.monotonic() + 20
-        while not list(private_tmp.glob("*/program")) and time.monotonic() < patience_end:
+        while not list(private_tmp.glob("*/bin/program")) and time.monotonic() < patience_end:
             time.sleep(0.05)
         time.sleep(0.3)
-        assert list(private_tmp.glob("*/program"))
+        assert list(private_tmp.glob("*/bin/program"))
         running.send_signal(number)
         assert running.wait(timeout=20) == (130 if number is signal.SIGINT else -number)
     assert list(private_tmp.iterdir()) == []
