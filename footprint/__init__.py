@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from footprint.verbs.doctor import doctor
     from footprint.verbs.groups import audit_group
     from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # `audit` is a package here only
+    from footprint.verbs.programs import libraries
     from footprint.verbs.run import run
+    from footprint.verbs.survey import survey
     from footprint.verbs.symbols import symbols
     from footprint.verbs.whatif import whatif
 
@@ -40,9 +42,11 @@ __all__ = (
     "audit_group",
     "capture",
     "doctor",
+    "libraries",
     "maps",
     "project",
     "run",
+    "survey",
     "symbols",
     "whatif",
 )
@@ -52,9 +56,11 @@ _HOMES = {
     "audit_group": "footprint.verbs.groups",
     "capture": "footprint.verbs.capture",
     "doctor": "footprint.verbs.doctor",
+    "libraries": "footprint.verbs.programs",
     "maps": "footprint.verbs.processes",
     "project": "footprint.verbs.processes",
     "run": "footprint.verbs.run",
+    "survey": "footprint.verbs.survey",
     "symbols": "footprint.verbs.symbols",
     "whatif": "footprint.verbs.whatif",
 }

@@ -9,7 +9,7 @@ FootprintError
 A thing that goes wrong without ending the answer is a `Note`.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ("AccessError", "FootprintError", "InputError", "Note", "UnsupportedError", "UsageError")
 
@@ -67,8 +67,7 @@ class UsageError(FootprintError):
     """A question that cannot be answered as it was put."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """Something the reader of a figure must know, that did not stop the answer.
 
     Attributes:

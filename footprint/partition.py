@@ -8,7 +8,7 @@ constructor refuses anything else, so that no total downstream needs to be compu
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 __all__ = ("Claim", "Gap", "Overlap", "Partition", "Piece", "partition")
 
@@ -44,8 +44,7 @@ class Gap(NamedTuple, Generic[T]):
     after: T | None
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(NamedTuple):
     """What claims lost to stronger ones.
 
     Attributes:
@@ -54,9 +53,12 @@ class Overlap:
         example_at: Where the first claim that lost starts, or None where nothing overlaps.
     """
 
-    count: int = 0
+    count: int = 0  # type: ignore[assignment] # tuple.count is not missed
     lost_bytes: int = 0
     example_at: int | None = None
+
+
+NO_OVERLAP: Final = Overlap()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Partition(Generic[T]):
     start: int
     end: int
     pieces: tuple[Piece[T], ...]
-    overlap: Overlap = Overlap()
+    overlap: Overlap = NO_OVERLAP
 
     def __post_init__(self) -> None:
         at = self.start
@@ -83,10 +85,11 @@ class Partition(Generic[T]):
 
 
 def partition(
-    start: int, end: int, claims: Iterable[Claim[T]], explain: Callable[[Gap[T]], Sequence[Piece[T]]]
+    start: int, end: int, claims: Iterable[Claim[T] | Piece[T]], explain: Callable[[Gap[T]], Sequence[Piece[T]]]
 ) -> Partition[T]:
     """Cut `[start, end)` among the claims; `explain` names each range that none of them covers.
 
+    A piece claims its range with rank 0, and is taken as it is where nothing overlaps.
     Claims are clipped to the span; empty ones are dropped. `explain` returns pieces that cover its gap exactly: the
     remainder may have several causes. The cost is n log n in the number of claims.
 
@@ -95,11 +98,11 @@ def partition(
     """
     given = list(claims)
     owned = _disjoint(start, end, given)
-    overlap = Overlap()
+    overlap = NO_OVERLAP
     if owned is None:
         ordered = sorted(
             _Wish(max(claim.start, start), claim.rank, claim.start, -claim.end, order, min(claim.end, end), claim.owner)
-            for order, claim in enumerate(given)
+            for order, claim in enumerate(one if isinstance(one, Claim) else Claim(*one) for one in given)
             if claim.start < end and claim.end > start and claim.start < claim.end
         )
         owned, got_bytes = _sweep(ordered)
@@ -116,16 +119,14 @@ def partition(
     return Partition(start, end, tuple(pieces), overlap)
 
 
-def _disjoint(start: int, end: int, claims: list[Claim[T]]) -> list[Piece[T]] | None:
+def _disjoint(start: int, end: int, claims: list[Claim[T] | Piece[T]]) -> list[Piece[T]] | None:
     """Give the pieces of claims that come in order and share nothing, as nearly all do; else None."""
     at = start
-    pieces = []
-    for claim_start, claim_end, owner, _ in claims:
-        if claim_start < at or claim_end > end or claim_end <= claim_start:
+    for claim in claims:
+        if claim.start < at or claim.end > end or claim.end <= claim.start:
             return None
-        pieces.append(Piece(claim_start, claim_end, owner))
-        at = claim_end
-    return pieces
+        at = claim.end
+    return [one if isinstance(one, Piece) else Piece(one.start, one.end, one.owner) for one in claims]
 
 
 class _Wish(NamedTuple, Generic[T]):
@@ -176,4 +177,4 @@ def _overlap(wishes: list[_Wish[T]], got_bytes: dict[int, int]) -> Overlap:
         for wish in wishes
         if (lost_bytes := wish.end - wish.begin - got_bytes.get(wish.order, 0))
     ]
-    return Overlap(len(losses), sum(lost for _, lost in losses), losses[0][0]) if losses else Overlap()
+    return Overlap(len(losses), sum(lost for _, lost in losses), losses[0][0]) if losses else NO_OVERLAP

@@ -13,7 +13,7 @@ _FACTORS: Final[dict[str, int]] = {"": 1, "b": 1} | {
     for power, prefix in enumerate("kmgtpe", start=1)
     for suffix, base in (("b", 1000), ("ib", 1024))
 }
-_QUANTITY = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+]?[0-9]{1,2})?)\s*([A-Za-z]*)\s*")
+_QUANTITY: Final = r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+]?[0-9]{1,2})?)\s*([A-Za-z]*)\s*"
 
 
 def format_bytes(size_bytes: int) -> str:
@@ -51,7 +51,7 @@ def parse_bytes(text: str) -> int:
     Raises:
         UsageError: For a bare `M` or `K`, which means 10^6 to some and 2^20 to others, and for anything else.
     """
-    match = _QUANTITY.fullmatch(text)
+    match = re.fullmatch(_QUANTITY, text)
     if match is None:
         raise UsageError(f"{text!r} is not a size: write it like 32GiB, 500MB or 4096")
     number, unit = match.group(1), match.group(2).lower()

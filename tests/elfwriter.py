@@ -22,8 +22,8 @@ For a damaged file, write a sound one and overwrite a field: `patch(image, "sh_o
 """
 
 import struct
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal
 
@@ -58,6 +58,9 @@ STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_SECTION, STT_FILE, STT_COMMON, STT_TLS, ST
 STB_LOCAL, STB_GLOBAL, STB_WEAK, STB_GNU_UNIQUE = 0, 1, 2, 10
 STV_DEFAULT, STV_INTERNAL, STV_HIDDEN, STV_PROTECTED = range(4)
 
+VER_FLG_BASE, VER_FLG_WEAK = 1, 2
+VERSYM_HIDDEN = 0x8000
+
 NT_GNU_BUILD_ID = 3
 
 # Flags of the usual sections.
@@ -89,7 +92,7 @@ class Sym:
     """An entry of a symbol table. Its section is the one its value is in, unless told: a name, or SHN_ABS and the like.
 
     The value of a TLS symbol is an offset into PT_TLS, and any in a relocatable file is one into its section: `At`
-    becomes the right one. A number is written as it is.
+    becomes the right one. A number is written as it is. The version of a dynamic symbol is an index.
     """
 
     name: str | int
@@ -99,6 +102,7 @@ class Sym:
     binding: int = STB_GLOBAL
     visibility: int = STV_DEFAULT
     section: str | int | None = None
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,15 @@ class Note:
     type: int
     name: str
     text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version that a file defines, or one that it needs; its index may have VERSYM_HIDDEN."""
+
+    name: str
+    index: int
+    flags: int = 0
 
 
 Piece = bytes | Value | Sym | Dyn | Rel | Note
@@ -176,6 +189,9 @@ class ElfFile:
     segments: Sequence[Segment] | None = None  # None: those a linker makes for the sections that are in memory
     symbols: Sequence[Sym] = ()  # makes .symtab and .strtab
     dynamic_symbols: Sequence[Sym] = ()  # makes .dynsym, .dynstr, .hash (unless SHT_GNU_HASH is given) and .dynamic
+    gnu_hash: bool = False  # makes .gnu.hash in place of .hash; what is not defined comes first then
+    versions: Sequence[Version] = ()  # those that it defines: makes .gnu.version_d, and .gnu.version
+    needs: Mapping[str, Sequence[Version]] = field(default_factory=dict)  # by file: makes .gnu.version_r
     dynamic: Sequence[Dyn] = ()  # makes the same; entries that lead to the tables, and the last, are added
     build_id: bytes = b""  # makes .note.gnu.build-id
     relro: Sequence[str | int] = ()  # the sections in PT_GNU_RELRO
@@ -214,8 +230,8 @@ _TYPES: dict[int, tuple[str, str, Sequence[int]]] = {
     SHT_HASH: ("index", ".dynsym", [DT_HASH]),
     SHT_GNU_HASH: ("", ".dynsym", [DT_GNU_HASH]),
     SHT_GNU_VERSYM: ("", ".dynsym", [DT_VERSYM]),
-    SHT_GNU_VERNEED: ("", ".dynstr", [DT_VERNEED]),
-    SHT_GNU_VERDEF: ("", ".dynstr", [DT_VERDEF]),
+    SHT_GNU_VERNEED: ("", ".dynstr", [DT_VERNEED, DT_VERNEEDNUM]),
+    SHT_GNU_VERDEF: ("", ".dynstr", [DT_VERDEF, DT_VERDEFNUM]),
     SHT_DYNAMIC: ("dyn", ".dynstr", []),
     SHT_RELA: ("rela", ".symtab", [DT_RELA, DT_RELASZ, DT_RELAENT]),
     SHT_REL: ("rel", ".symtab", [DT_REL, DT_RELSZ, DT_RELENT]),
@@ -223,6 +239,10 @@ _TYPES: dict[int, tuple[str, str, Sequence[int]]] = {
     SHT_INIT_ARRAY: ("word", "", [DT_INIT_ARRAY, DT_INIT_ARRAYSZ]),
     SHT_FINI_ARRAY: ("word", "", [DT_FINI_ARRAY, DT_FINI_ARRAYSZ]),
 }
+
+
+# Of these the dynamic section tells how many entries they have, as their section header does.
+_COUNTED = frozenset({SHT_GNU_VERNEED, SHT_GNU_VERDEF})
 
 
 @cache
@@ -235,6 +255,28 @@ def _formats(kind: str, bits: int, order: Order) -> dict[str, str]:
 
 def _bytes(formats: Iterable[str]) -> int:
     return sum(map(struct.calcsize, formats))
+
+
+def _is_for_others(symbol: Sym) -> bool:
+    return symbol.binding != STB_LOCAL
+
+
+def gnu_hash(name: str) -> int:
+    """Return what DT_GNU_HASH files a name under."""
+    number = 5381
+    for byte in name.encode("utf-8", "surrogateescape"):
+        number = (number * 33 + byte) & 0xFFFFFFFF
+    return number
+
+
+def sysv_hash(name: str) -> int:
+    """Return what DT_HASH files a name under, and how versions are told apart."""
+    number = 0
+    for byte in name.encode("utf-8", "surrogateescape"):
+        number = (number << 4) + byte
+        high = number & 0xF0000000
+        number = (number ^ high >> 24) & ~high & 0xFFFFFFFF
+    return number
 
 
 def _up(number: int, step: int) -> int:
@@ -302,9 +344,15 @@ class _Writer:
             self.make(Section(".note.gnu.build-id", SHT_NOTE, RO, [Note(NT_GNU_BUILD_ID, "GNU", file.build_id)]))
         if file.dynamic or file.dynamic_symbols:
             texts = [each.value for each in file.dynamic if isinstance(each.value, str)]
+            texts += [each.name for each in file.versions] + [*file.needs]
+            texts += [each.name for versions in file.needs.values() for each in versions]
             self.make_symbols(".dynsym", ".dynstr", file.dynamic_symbols, texts)
-            if all(each.type != SHT_GNU_HASH for each in self.sections):
+            if file.gnu_hash:
+                self.make_gnu_hash()
+            elif all(each.type != SHT_GNU_HASH for each in self.sections):
                 self.make_hash(1 + len(file.dynamic_symbols))
+            if file.versions or file.needs:
+                self.make_versions()
             self.make(Section(".dynamic", SHT_DYNAMIC, RW, self.dynamic_entries()))
         if file.symbols:
             self.make_symbols(".symtab", ".strtab", file.symbols)
@@ -330,7 +378,7 @@ class _Writer:
     def make_symbols(self, name: str, strings: str, symbols: Sequence[Sym], more_texts: Sequence[str] = ()) -> None:
         """Make a symbol table: an empty entry, the local symbols, all others. Its info is where those begin."""
         type_, flags = (SHT_DYNSYM, RO) if name == ".dynsym" else (SHT_SYMTAB, 0)
-        ordered = sorted(symbols, key=lambda each: each.binding != STB_LOCAL)
+        ordered = self.ordered(symbols) if name == ".dynsym" else sorted(symbols, key=_is_for_others)
         local_count = 1 + sum(each.binding == STB_LOCAL for each in symbols)
         self.symbols[name] = {each.name: number for number, each in reversed([*enumerate(ordered, 1)])}
         self.make(Section(name, type_, flags, [bytes(self.length("sym")), *ordered], info=local_count))
@@ -339,6 +387,14 @@ class _Writer:
         large = [0, *(self.section_numbers(each)[1] for each in ordered)]
         if any(large):
             self.make(Section(f"{name}_shndx", SHT_SYMTAB_SHNDX, flags, self.table("I", large)))
+
+    def ordered(self, symbols: Sequence[Sym]) -> list[Sym]:
+        """Put local symbols before all others and, where the hash table asks for it, those not defined before those."""
+
+        def place(symbol: Sym) -> tuple[bool, bool]:
+            return _is_for_others(symbol), self.file.gnu_hash and self.section_numbers(symbol)[0] != SHN_UNDEF
+
+        return sorted(symbols, key=place)
 
     def section_numbers(self, symbol: Sym) -> tuple[int, int]:
         """Return what stands for the symbol's section in its entry, and what in the table of larger numbers."""
@@ -357,6 +413,39 @@ class _Writer:
         table = self.table(code, [1, symbol_count, first, 0, *chain])
         self.make(Section(".hash", SHT_HASH, RO, table, align=8, entsize=entsize))
 
+    def make_gnu_hash(self) -> None:
+        """Make a GNU hash table of one bucket, whose filter lets all pass; GNU ld begins one without symbols at 1."""
+        symbols = self.ordered(self.file.dynamic_symbols)
+        found = [each for each in symbols if _is_for_others(each) and self.section_numbers(each)[0] != SHN_UNDEF]
+        first = 1 + len(symbols) - len(found) if found else 1
+        hashes = [gnu_hash(each.name) & ~1 if isinstance(each.name, str) else 0 for each in found]
+        chain = [*hashes[:-1], *(each | 1 for each in hashes[-1:])]
+        table = self.table("I", [1, first, 1, 0]) + self.pack("word", (1 << self.file.bits) - 1)
+        table += self.table("I", [first if found else 0, *chain])
+        self.make(Section(".gnu.hash", SHT_GNU_HASH, RO, table, align=8))
+
+    def make_versions(self) -> None:
+        """Make the tables of versions: each entry tells the distance to the next; the first name of one is its own."""
+        file, place = self.file, self.strings[".dynstr"]
+        symbols = [0, *(each.version for each in self.ordered(file.dynamic_symbols))]
+        self.make(Section(".gnu.version", SHT_GNU_VERSYM, RO, self.table("H", symbols), align=2, entsize=2))
+        if file.versions:
+            defined = b""
+            for left, each in zip(range(len(file.versions) - 1, -1, -1), file.versions, strict=True):
+                fixed = self.table("H", [1, each.flags, each.index, 1])
+                where = self.table("I", [sysv_hash(each.name), 20, 28 if left else 0, place[each.name], 0])
+                defined += fixed + where
+            self.make(Section(".gnu.version_d", SHT_GNU_VERDEF, RO, defined, align=8, info=len(file.versions)))
+        if file.needs:
+            needed = b""
+            for left, (name, versions) in zip(range(len(file.needs) - 1, -1, -1), file.needs.items(), strict=True):
+                distance = 16 + 16 * len(versions) if left else 0
+                needed += self.table("H", [1, len(versions)]) + self.table("I", [place[name], 16, distance])
+                for more, each in zip(range(len(versions) - 1, -1, -1), versions, strict=True):
+                    needed += self.table("I", [sysv_hash(each.name)]) + self.table("H", [each.flags, each.index])
+                    needed += self.table("I", [place[each.name], 16 if more else 0])
+            self.make(Section(".gnu.version_r", SHT_GNU_VERNEED, RO, needed, align=8, info=len(file.needs)))
+
     def table(self, code: str, numbers: Sequence[int]) -> bytes:
         return struct.pack(f"{'<' if self.file.order == 'little' else '>'}{len(numbers)}{code}", *numbers)
 
@@ -368,6 +457,8 @@ class _Writer:
                 kind, _, tags = _TYPES[section.type]
                 facts: Sequence[Value] = At(section.name), Size(section.name), self.length(kind)
                 present = {DT_NULL, *(each.tag for each in entries)}
+                if section.type in _COUNTED and isinstance(section.info, int):
+                    facts = At(section.name), section.info
                 entries += [Dyn(tag, fact) for tag, fact in zip(tags, facts, strict=False) if tag not in present]
         return [*entries, Dyn(DT_NULL)]
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping as Dict
 from dataclasses import dataclass
 from functools import partial
 
+from footprint.audit.finding import Finding
 from footprint.audit.kernel import BUILT_IN, KernelConstants, kernel_costs
 from footprint.audit.layout import FileKey, Kind, file_key, lay_out
 from footprint.audit.ledger import Files, Row, ledger_rows
@@ -38,6 +39,7 @@ class Audit:
         ledger: Rows that add up to them.
         projection: The cost at the count that was asked for.
         notes: What the reader of the figures must know.
+        findings: What it could do without.
 
     Raises:
         ValueError: Where the rows do not add up to the totals: a defect of footprint, never of the input.
@@ -55,15 +57,18 @@ class Audit:
     ledger: tuple[Row, ...]
     projection: Projection
     notes: tuple[Note, ...]
+    findings: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
-        own = [row for row in self.ledger if row.kind is not Kind.KERNEL]
+        kernel = Kind.KERNEL
+        own = [row for row in self.ledger if row.kind is not kernel]
+        kernel_bytes = sum([row.bytes or 0 for row in self.ledger if row.kind is kernel])
         sums = (
-            ("private", self.totals.private.bytes, sum(row.bytes or 0 for row in own)),
-            ("mapped", self.totals.mapped.bytes, sum(row.mapped_bytes for row in own)),
-            ("mapped writable", self.totals.mapped_writable.bytes, sum(r.mapped_bytes for r in own if r.is_writable)),
-            ("shared once", self.totals.shared_once.bytes, sum(row.shared_bytes or 0 for row in own)),
-            ("kernel", self.totals.kernel.bytes, sum(row.bytes or 0 for row in self.ledger if row.kind is Kind.KERNEL)),
+            ("private", self.totals.private.bytes, sum([row.bytes or 0 for row in own])),
+            ("mapped", self.totals.mapped.bytes, sum([row.mapped_bytes for row in own])),
+            ("mapped writable", self.totals.mapped_writable.bytes, sum([r.mapped_bytes for r in own if r.is_writable])),
+            ("shared once", self.totals.shared_once.bytes, sum([row.shared_bytes or 0 for row in own])),
+            ("kernel", self.totals.kernel.bytes, kernel_bytes),
         )
         for what, total_bytes, sum_bytes in sums:
             if total_bytes is not None and total_bytes != sum_bytes:

@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from footprint.audit.predicted import UNKNOWN_LIBC, LibcStart, Predicted, predict
+from footprint.audit.predicted import Predicted
+from footprint.elf.constructors import own_constructors
+from footprint.elf.notes import optional_libraries
 from footprint.errors import FootprintError, Note
 from footprint.evidence import Evidence
 from footprint.loader import Linked, LinkMap
 from footprint.loader.bindings import Bindings
-from footprint.loader.dependencies import needs, reached, retained, roots
+from footprint.loader.dependencies import Retained, needs, reached, retained, roots
 
 __all__ = ("Composition", "compose")
 
@@ -50,7 +52,7 @@ class Composition:
         return (*roots(self.link_map), *extra)
 
     @cached_property
-    def retained(self) -> tuple[frozenset[int], ...]:
+    def retained(self) -> Retained:
         """All that leaves with each object, itself included."""
         return retained(self.needed, self.roots)
 
@@ -74,6 +76,22 @@ class Composition:
         """Give who answers the references of an object, and which; the loader that nobody needs asks for nothing."""
         return self.bindings.providers[user] if user < len(self.bindings.providers) else {}
 
+    def constructor_count(self, number: int) -> int:
+        """Count the constructors of an object that are its own; 0 where its file cannot be read."""
+        try:
+            return own_constructors(self.objects[number].library.image)
+        except FootprintError:
+            return 0
+
+    def used_count(self, provider: int) -> int:
+        """Count the symbols of an object that others use, each once."""
+        places: set[str] = set()
+        for user, answers in enumerate(self.bindings.providers):
+            if user != provider and provider in answers:
+                references = self.bindings.symbols[user].references
+                places.update([references[place].name for place in answers[provider]])
+        return len(places)
+
     def name(self, number: int) -> str:
         """Give the name by which an object is known: its soname, else the last part of its path."""
         linked = self.objects[number]
@@ -84,10 +102,8 @@ def compose(
     link_map: LinkMap,
     bindings: Bindings,
     page_bytes: int,
-    *,
-    libc_start: LibcStart = UNKNOWN_LIBC,
+    predict: Callable[[Linked, bool], Predicted],
     private_bytes: Callable[[Linked], int] | None = None,
-    predict_object: Callable[..., Predicted] = predict,
 ) -> Composition:
     """Put together what a process is made of.
 
@@ -95,9 +111,8 @@ def compose(
         link_map: Its objects.
         bindings: Who of them binds to whom.
         page_bytes: The size of a page.
-        libc_start: What the C library writes in itself.
-        private_bytes: What an object holds in the live process.
-        predict_object: Tells what one object costs; for many programs one that remembers.
+        predict: Tells what an object costs, and is told whether it is the program.
+        private_bytes: Tells what an object holds in the live process.
     """
     objects = link_map.objects
     interpreter = link_map.interpreter_object
@@ -106,21 +121,31 @@ def compose(
     notes = [*link_map.notes, *bindings.notes]
     predicted: list[Predicted | None] = []
     for number, linked in enumerate(objects):
-        start = libc_start if is_libc(linked) else None
         try:
-            one = predict_object(
-                linked.library.image, page_bytes, is_program=number == 0, libc=link_map.libc, libc_start=start
-            )
+            one = predict(linked, number == 0)
         except FootprintError as error:
             notes.append(Note("file-unreadable", linked.path, f"{error.detail}, what it costs is not known"))
             predicted.append(None)
             continue
         predicted.append(one)
         notes.extend(one.notes)
+        notes.extend(_optional_notes(linked))
     held = tuple([private_bytes(linked) for linked in objects]) if private_bytes else None
     return Composition(link_map, objects, bindings, tuple(predicted), held, page_bytes, tuple(dict.fromkeys(notes)))
 
 
-def is_libc(linked: Linked) -> bool:
-    """Tell whether an object is glibc's C library, whose first steps write to it."""
-    return (linked.library.linkage.soname or "").startswith("libc.so.")
+def _optional_notes(linked: Linked) -> list[Note]:
+    """Tell of the libraries that an object says it may open while it runs: they are in no figure."""
+    try:
+        found = optional_libraries(linked.library.image)
+    except FootprintError as error:
+        return [Note("file-unreadable", linked.path, f"{error.detail}, what it may open is not known")]
+    return [
+        Note(
+            "may-open",
+            linked.path,
+            f"it may open {' or '.join(one.sonames)} while it runs ({one.priority.value}"
+            f"{f', for {one.feature}' if one.feature else ''}), which is in no figure",
+        )
+        for one in found
+    ]

@@ -81,8 +81,7 @@ _CPU_BYTES: Final = 16
 _SMALL_STACKS: Final = frozenset({"i386", "i486", "i586", "i686", "armv6l", "armv7l", "armv8l", "riscv32"})
 
 
-@dataclass(frozen=True, slots=True)
-class KernelCost:
+class KernelCost(NamedTuple):
     """One part of what the kernel spends on a process."""
 
     name: str

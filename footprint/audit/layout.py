@@ -6,7 +6,6 @@ Program headers decide where a file of the process can be read. Where it cannot,
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from collections.abc import Mapping as Dict
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -63,8 +62,7 @@ class FileKey(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedObject:
+class LoadedObject(NamedTuple):
     """A file of the process at one place; one that is loaded twice is two of these.
 
     Attributes:

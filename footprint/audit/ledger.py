@@ -104,30 +104,28 @@ def ledger_rows(
             ranges = pages.get(mapping.start_addr) if pages else None
             if pages and ranges is None and one.private_bytes == 0:
                 ranges = ()
-            for row in _mapping_rows(parts[index:past], one, ranges, files, page_bytes, touched):
-                accounts.add(row)
+            accounts.add(_mapping_rows(parts[index:past], one, ranges, files, page_bytes, touched))
         index = past
-    for same in alike.values():
-        accounts.add(same.row(page_bytes))
-    for cost in kernel:
-        accounts.add(
-            Row(
-                owner="[kernel]",
-                kind=Kind.KERNEL,
-                section=None,
-                symbol=None,
-                name=cost.name,
-                bytes=cost.size_bytes,
-                mapped_bytes=0,
-                shared_bytes=0,
-                pages=None,
-                sole_pages=0,
-                relocated_bytes=None,
-                is_writable=False,
-                evidence=cost.evidence,
-                attribution=Attribution.NAME,
-            )
+    accounts.add(same.row(page_bytes) for same in alike.values())
+    accounts.add(
+        Row(
+            owner="[kernel]",
+            kind=Kind.KERNEL,
+            section=None,
+            symbol=None,
+            name=cost.name,
+            bytes=cost.size_bytes,
+            mapped_bytes=0,
+            shared_bytes=0,
+            pages=None,
+            sole_pages=0,
+            relocated_bytes=None,
+            is_writable=False,
+            evidence=cost.evidence,
+            attribution=Attribution.NAME,
         )
+        for cost in kernel
+    )
     return accounts.rows()
 
 
@@ -150,10 +148,13 @@ def merged_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
     What each shares is left unknown: added up, pages that several of them have would count several times.
     """
     accounts = _Accounts()
-    for row in rows:
-        is_stacks = row.kind is Kind.KERNEL and (row.name or "").startswith("[kernel stacks")
-        accounts.add(row._replace(name="[kernel stacks]" if is_stacks else row.name, shared_bytes=None))
+    accounts.add(_without_place(row) for row in rows)
     return accounts.rows()
+
+
+def _without_place(row: Row) -> Row:
+    is_stacks = row.kind is Kind.KERNEL and (row.name or "").startswith("[kernel stacks")
+    return row._replace(name="[kernel stacks]" if is_stacks else row.name, shared_bytes=None)
 
 
 class _Alike:
@@ -187,45 +188,51 @@ class _Accounts:
     """Adds up rows of one owner, kind, section and name."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[object, ...], Row] = {}
+        self._first: dict[tuple[object, ...], Row] = {}
+        # Most accounts have one row: a list is made only for those that have several.
+        self._several: dict[tuple[object, ...], list[Row]] = {}
 
-    def add(self, row: Row) -> None:
-        key = (row.owner, row.kind, row.section, row.symbol, row.name, row.is_writable)
-        there = self._rows.get(key)
-        self._rows[key] = row if there is None else _together(there, row)
+    def add(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            key = (row.owner, row.kind, row.section, row.symbol, row.name, row.is_writable)
+            first = self._first.setdefault(key, row)
+            if first is not row:
+                self._several.setdefault(key, [first]).append(row)
 
     def rows(self) -> tuple[Row, ...]:
         def order(row: Row) -> tuple[object, ...]:
             own = row.mapped_bytes if row.bytes is None else row.bytes
             return (-own, -row.mapped_bytes, row.owner, row.kind, row.section or "", row.symbol or "", row.name or "")
 
-        return tuple(sorted(self._rows.values(), key=order))
+        whole = self._first | {key: _together(rows) for key, rows in self._several.items()}
+        return tuple(sorted(whole.values(), key=order))
 
 
-def _together(one: Row, other: Row) -> Row:
-    """Add up two rows of the same account; the sum is as weak as the weaker."""
-    is_alike = one.attribution is other.attribution
+def _together(rows: Sequence[Row]) -> Row:
+    """Add up rows of the same account; the sum is as weak as the weakest."""
+    first = rows[0]
     return Row(
-        one.owner,
-        one.kind,
-        one.section,
-        one.symbol,
-        one.name,
-        _sum(one.bytes, other.bytes),
-        one.mapped_bytes + other.mapped_bytes,
-        _sum(one.shared_bytes, other.shared_bytes),
-        _sum(one.pages, other.pages),
-        one.sole_pages + other.sole_pages,
-        _sum(one.relocated_bytes, other.relocated_bytes),
-        one.is_writable,
-        one.evidence if one.evidence is other.evidence else weakest((one.evidence, other.evidence)),
-        one.attribution if is_alike else max(one.attribution, other.attribution, key=_STRONGEST_FIRST.__getitem__),
+        first.owner,
+        first.kind,
+        first.section,
+        first.symbol,
+        first.name,
+        _sum([row.bytes for row in rows]),
+        sum([row.mapped_bytes for row in rows]),
+        _sum([row.shared_bytes for row in rows]),
+        _sum([row.pages for row in rows]),
+        sum([row.sole_pages for row in rows]),
+        _sum([row.relocated_bytes for row in rows]),
+        first.is_writable,
+        weakest({row.evidence for row in rows}),
+        max({row.attribution for row in rows}, key=_STRONGEST_FIRST.__getitem__),
     )
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
-    """Add two figures; what is unknown makes the sum unknown."""
-    return None if one is None or other is None else one + other
+def _sum(figures: Sequence[int | None]) -> int | None:
+    """Add up figures; what is unknown makes the sum unknown."""
+    known = [one for one in figures if one is not None]
+    return sum(known) if len(known) == len(figures) else None
 
 
 def _is_opaque(part: Part) -> bool:
@@ -285,22 +292,27 @@ def _mapping_rows(
 
 def _slice_rows(part: Part, found: Sequence[Slice], shared_bytes: int | None, evidence: Evidence) -> Iterable[Row]:
     """Give the rows of a part that is split to the symbol; the pages that it shares are a row of their own."""
-    for one in found:
-        yield Row(
-            part.owner,
-            one.kind or part.kind,
-            one.section,
-            one.symbol,
-            one.name,
-            one.private_bytes,
-            one.mapped_bytes,
-            0,
-            one.pages,
-            one.sole_pages,
-            one.relocated_bytes,
-            part.mapping.is_mapped_writable,
-            evidence,
-            part.attribution,
+    new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
+    owner, is_writable, attribution = part.owner, part.mapping.is_mapped_writable, part.attribution
+    for section, symbol, name, kind, mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes in found:
+        yield new(
+            Row,
+            (
+                owner,
+                kind or part.kind,
+                section,
+                symbol,
+                name,
+                private_bytes,
+                mapped_bytes,
+                0,
+                pages,
+                sole_pages,
+                relocated_bytes,
+                is_writable,
+                evidence,
+                attribution,
+            ),
         )
     if shared_bytes:
         yield _row(part, None, "[shared pages]", 0, shared_bytes, 1, evidence)._replace(mapped_bytes=0)

@@ -57,15 +57,15 @@ class PageNumbers(Container[int]):
         return bisect_left(numbers, past - shift, start) - start
 
 
-class _Owned(NamedTuple):
-    """A range of a part, as addresses, with its owner."""
+class _Span(NamedTuple):
+    """Addresses of a part that lie in one section, with what it holds there as offsets from some address."""
 
     start_addr: int
     end_addr: int
     section: str | None
-    owner: Variable | Residue | str
     kind: Kind | None
-    is_cut: bool = False
+    base_addr: int
+    pieces: Sequence[Piece[Variable | Residue] | Piece[str]]
 
 
 def clip(ranges: Sequence[PageRange], start_addr: int, end_addr: int) -> list[PageRange]:
@@ -105,35 +105,42 @@ def slices(
         relocated_pages = PageNumbers(sorted(relocated_pages))
     if not isinstance(relocated_pages, PageNumbers):
         raise TypeError("pages that cannot be counted but one by one may be too many")
-    cut = list(_cut(_owned(part, loaded, contents), ranges))
+    cut = _cut(_spans(part, loaded, contents), ranges)
+    new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
     tally = _Tally(_names_by_page(cut, page_bytes), page_bytes, relocated_pages)
     found: list[Slice] = []
     untouched: dict[tuple[str | None, Kind | None], int] = {}
-    for owned, private in cut:
-        mapped_bytes = owned.end_addr - owned.start_addr
-        private_bytes = sum([past - first for first, past in private])
-        rest_bytes = mapped_bytes - private_bytes
-        is_variable = isinstance(owned.owner, Variable)
-        if owned.is_cut and is_variable and not private_bytes:
-            # It goes on in a neighbouring mapping, and may be private there: its size is told whole.
-            found.append(tally.slice(owned, mapped_bytes, 0, private))
-            continue
-        if rest_bytes and not (private_bytes and is_variable):
-            # A variable keeps its whole size beside its private bytes; of all others the rest is of one kind.
-            place = (owned.section, owned.kind)
-            untouched[place] = untouched.get(place, 0) + rest_bytes
+    for owner, section, kind, size_bytes, private_bytes, private, is_cut in cut:
+        mapped_bytes = size_bytes
+        if mapped_bytes != private_bytes and not (isinstance(owner, Variable) and (private_bytes or is_cut)):
+            # A variable keeps its whole size beside its private bytes, and where it goes on in a neighbouring mapping,
+            # as it may be private there. Of all others the rest is of one kind.
+            place = (section, kind)
+            untouched[place] = untouched.get(place, 0) + mapped_bytes - private_bytes
+            if not private_bytes:
+                continue
             mapped_bytes = private_bytes
-        if private_bytes:
-            found.append(tally.slice(owned, mapped_bytes, private_bytes, private))
+        if isinstance(owner, Variable):
+            symbol = name = owner.name
+        else:
+            symbol, name = None, owner.label if isinstance(owner, Residue) else owner
+        pages, sole_pages, relocated_bytes = tally.count(section, symbol, name, private)
+        found.append(
+            new(Slice, (section, symbol, name, kind, mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes))
+        )
     for (section, kind), mapped_bytes in untouched.items():
         found.append(Slice(section, None, "[not private]", kind, mapped_bytes, 0, 0, 0, 0))
     return found
 
 
 _Ranges = list[tuple[int, int]]
+# An owner, its section and kind, its bytes, the private ones of them, where those are, and whether it goes on in a
+# neighbouring mapping. A plain tuple: a large library has ten thousand of them.
+_Cut = tuple[Variable | Residue | str, str | None, Kind | None, int, int, _Ranges, bool]
 _SectionOwner = tuple[str | None, SectionContents | str, Kind | None]
 _Sections = list[Claim[_SectionOwner]]
 _SEVERAL: Final = ""
+_BEYOND: Final = 1 << 64
 
 
 class _Tally:
@@ -149,12 +156,9 @@ class _Tally:
         self._asked = (-1, False)
         self._last_pages: dict[tuple[str | None, str], int] = {}
 
-    def slice(self, owned: _Owned, mapped_bytes: int, private_bytes: int, private: _Ranges) -> Slice:
-        """Give the slice of one range with its pages."""
-        owner = owned.owner
-        symbol = owner.name if isinstance(owner, Variable) else None
-        name = owner.name if isinstance(owner, Variable) else owner.label if isinstance(owner, Residue) else owner
-        page_bytes, key = self._page_bytes, (owned.section, name)
+    def count(self, section: str | None, symbol: str | None, name: str, private: _Ranges) -> tuple[int, int, int]:
+        """Give the pages of one slice, those that it is alone in, and its bytes in those that relocations write."""
+        page_bytes, key = self._page_bytes, (section, name)
         last_page = self._last_pages.get(key, -1)
         pages = sole_pages = relocated_bytes = 0
         for first, past in private:
@@ -178,8 +182,7 @@ class _Tally:
                     relocated_bytes += past - final * page_bytes
             last_page = final
         self._last_pages[key] = last_page
-        counts = (mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes)
-        return Slice(owned.section, symbol, name, owned.kind, *counts)
+        return pages, sole_pages, relocated_bytes
 
     def _is_relocated(self, page: int) -> bool:
         """Tell whether relocations write a page; most slices lie in that of the one before."""
@@ -188,31 +191,48 @@ class _Tally:
         return self._asked[1]
 
 
-def _cut(owned: Iterable[_Owned], ranges: Sequence[PageRange]) -> Iterator[tuple[_Owned, _Ranges]]:
-    """Give each range with what of it is private; both come ascending, so each is passed over once."""
+def _cut(spans: Iterable[_Span], ranges: Sequence[PageRange]) -> list[_Cut]:
+    """Give each owner with what of it is private; both come ascending, so each is passed over once."""
+    found: list[_Cut] = []
     place = 0
-    for one in owned:
-        start, end = one.start_addr, one.end_addr
-        while place < len(ranges) and ranges[place].end_addr <= start:
-            place += 1
-        private: _Ranges = []
-        at = place
-        while at < len(ranges) and ranges[at].start_addr < end:
-            first, past, _ = ranges[at]
-            private.append((max(start, first), min(end, past)))
-            at += 1
-        yield one, private
+    first, past = _bounds(ranges, place)
+    for start_addr, end_addr, section, kind, base_addr, pieces in spans:
+        for low, high, owner in pieces:
+            start, end = base_addr + low, base_addr + high
+            is_cut = start < start_addr or end_addr < end
+            if is_cut:
+                start, end = max(start, start_addr), min(end, end_addr)
+            while past <= start:
+                place += 1
+                first, past = _bounds(ranges, place)
+            if first <= start and end <= past:
+                found.append((owner, section, kind, end - start, end - start, [(start, end)], is_cut))
+                continue
+            private: _Ranges = []
+            at, begin, until = place, first, past
+            while begin < end:
+                private.append((max(start, begin), min(end, until)))
+                at += 1
+                begin, until = _bounds(ranges, at)
+            private_bytes = sum([until - begin for begin, until in private])
+            found.append((owner, section, kind, end - start, private_bytes, private, is_cut))
+    return found
 
 
-def _names_by_page(cut: Iterable[tuple[_Owned, _Ranges]], page_bytes: int) -> dict[int, str]:
+def _bounds(ranges: Sequence[PageRange], place: int) -> tuple[int, int]:
+    """Give the start and end of a range; behind the last one those of a range that nothing reaches."""
+    return ranges[place][:2] if place < len(ranges) else (_BEYOND, _BEYOND)
+
+
+def _names_by_page(cut: Iterable[_Cut], page_bytes: int) -> dict[int, str]:
     """Give the one name of the variables in each private page, or that there are several.
 
     Pages in the midst of a variable are left out: nothing else lies in them.
     """
     names: dict[int, str] = {}
-    for owned, private in cut:
-        if isinstance(owned.owner, Variable):
-            name = owned.owner.name
+    for owner, _, _, _, _, private, _ in cut:
+        if isinstance(owner, Variable):
+            name = owner.name
             for first, past in private:
                 page, final = first // page_bytes, (past - 1) // page_bytes
                 if names.setdefault(page, name) != name:
@@ -222,35 +242,28 @@ def _names_by_page(cut: Iterable[tuple[_Owned, _Ranges]], page_bytes: int) -> di
     return names
 
 
-def _owned(part: Part, loaded: LoadedObject, contents: Contents) -> Iterator[_Owned]:
-    """Cut a part among the sections, and each section among what it holds."""
+def _spans(part: Part, loaded: LoadedObject, contents: Contents) -> Iterator[_Span]:
+    """Cut a part among the sections, and give what each of them holds."""
     bias_addr = loaded.bias_addr
     start, end = part.start_addr - bias_addr, part.end_addr - bias_addr
     for span in partition(start, end, _sections_between(start, end, contents, loaded.image), _between_sections).pieces:
-        first, past = span.start + bias_addr, span.end + bias_addr
         section, owner, kind = span.owner
-        if not isinstance(owner, SectionContents):
-            yield _Owned(first, past, section, owner, kind)
-            continue
-        base_addr = owner.section.vaddr + bias_addr
-        pieces = owner.ranges.pieces
-        index = bisect_right(pieces, first - base_addr, key=_end_of)
-        while index < len(pieces) and base_addr + pieces[index].start < past:
-            piece = pieces[index]
-            begin, until = base_addr + piece.start, base_addr + piece.end
-            is_cut = begin < first or until > past
-            if is_cut:
-                begin, until = max(first, begin), min(past, until)
-            yield _Owned(begin, until, section, piece.owner, kind, is_cut)
-            index += 1
+        if isinstance(owner, SectionContents):
+            base, pieces = owner.section.vaddr, owner.ranges.pieces
+            first = bisect_right(pieces, span.start - base, key=_end_of)
+            past = bisect_left(pieces, span.end - base, first, key=_start_of)
+            held: Sequence[Piece[Variable | Residue] | Piece[str]] = pieces[first:past]
+        else:
+            base, held = span.start, [Piece(0, span.end - span.start, owner)]
+        yield _Span(span.start + bias_addr, span.end + bias_addr, section, kind, base + bias_addr, held)
 
 
 def _end_of(piece: Piece[Variable | Residue] | Claim[_SectionOwner]) -> int:
     return piece.end
 
 
-def _start_of(claim: Claim[_SectionOwner]) -> int:
-    return claim.start
+def _start_of(piece: Piece[Variable | Residue] | Claim[_SectionOwner]) -> int:
+    return piece.start
 
 
 # What a file says is worked out once for all its mappings, and forgotten with the file.

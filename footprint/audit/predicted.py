@@ -10,16 +10,33 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from footprint.audit.written import Cause, Libc, written_pages
+from footprint.audit.written import Cause, written_pages
 from footprint.elf import PT_GNU_RELRO, Image
 from footprint.elf.image import PF_W, PT_INTERP, PT_TLS, Segment
 from footprint.errors import InputError, Note
 from footprint.evidence import Evidence
+from footprint.loader.target import Libc
 
-__all__ = ("UNKNOWN_LIBC", "Cause", "Libc", "LibcStart", "Pages", "Predicted", "count_pages", "predict", "start_bytes")
+__all__ = ("UNKNOWN_LIBC", "Area", "Cause", "LibcStart", "Pages", "Predicted", "count_pages", "predict", "start_memory")
 
 Pages = tuple[range, ...]
 """Numbers of pages (vaddr divided by the page size) as runs, ascending, none touching the next."""
+
+
+class Area(NamedTuple):
+    """Neighbouring pages that are mapped alike.
+
+    Attributes:
+        pages: The pages.
+        flags: PF_R, PF_W, PF_X; 0 for a hole between segments of a library, which is kept reserved.
+        loaded_flags: Those before RELRO.
+        first_in_file: The page of the file that is mapped first; None for memory that begins as zeros.
+    """
+
+    pages: range
+    flags: int
+    loaded_flags: int
+    first_in_file: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +80,7 @@ class Predicted:
         assumed_pages: How many pages more the C library is assumed to write in itself; which, is not known.
         tls_bytes: The object's part of the block of each thread, in multiples of its alignment; glibc writes all of it.
         tls_align: The alignment of that part.
-        mapping_count: How many mappings it makes, RELRO and .bss apart.
-        mapped_bytes: The address space of these.
+        areas: The mappings that it makes, RELRO and .bss apart.
         notes: What was odd.
     """
 
@@ -75,8 +91,7 @@ class Predicted:
     sole_pages: Mapping[Cause, int]
     tls_bytes: int
     tls_align: int
-    mapping_count: int
-    mapped_bytes: int
+    areas: tuple[Area, ...]
     assumed_pages: int = 0
     notes: tuple[Note, ...] = ()
 
@@ -84,6 +99,16 @@ class Predicted:
     def evidence(self) -> Evidence:
         """Tell how its figures are known."""
         return Evidence.ESTIMATED if self.assumed_pages else Evidence.PREDICTED
+
+    @property
+    def mapping_count(self) -> int:
+        """Give how many mappings it makes."""
+        return len(self.areas)
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Give the address space that it takes."""
+        return sum([len(one.pages) for one in self.areas]) * self.page_bytes
 
     @property
     def floor_bytes(self) -> int:
@@ -94,6 +119,10 @@ class Predicted:
     def ceiling_bytes(self) -> int:
         """Give the bytes of the ceiling."""
         return count_pages(self.ceiling) * self.page_bytes
+
+
+# A table of relocations can name a page with each entry; the largest programs write some ten thousand.
+_MOST_PAGES: Final = 1 << 18
 
 
 def count_pages(pages: Pages) -> int:
@@ -118,44 +147,47 @@ def predict(
     # A static program of musl leaves RELRO writable.
     has_relro = libc is not Libc.MUSL or not is_program or image.segment(PT_INTERP) is not None
     areas = _areas(image, page_bytes, has_holes=not is_program, has_relro=has_relro)
-    ceiling = _runs_of_ranges([one.pages for one in areas if one.loaded_flags & PF_W])
-    mapped = _runs_of_ranges([one.pages for one in areas if one.loaded_flags])
+    ceiling = _united([one.pages for one in areas if one.loaded_flags & PF_W])
+    mapped = _united([one.pages for one in areas if one.loaded_flags])
     try:
-        for cause, pages in written_pages(image, page_bytes, libc, is_program=is_program):
-            written.setdefault(cause, set()).update(pages)
+        _gather(written_pages(image, page_bytes, libc, is_program=is_program), written, image)
     except InputError as error:
         detail = f"{error.detail}, not all that is written at its start is known"
         notes.append(Note("file-unreadable", image.file, detail))
-    assumed_pages = 0
     if libc_start is not None and not libc_start.is_assumed and libc_start.page_bytes <= page_bytes:
         written[Cause.LIBC_START] = {page * libc_start.page_bytes // page_bytes for page in libc_start.pages}
-    elif libc_start is not None:
-        assumed_pages = libc_start.count
-    for segment in image.loads:
-        if 1 < segment.align < page_bytes:
-            detail = (
-                f"its segments are aligned to {segment.align} bytes: with pages of {page_bytes} it cannot be loaded"
-            )
-            notes.append(Note("page-size-assumed", image.file, detail))
-            break
+        libc_start = None
+    if any(1 < segment.align < page_bytes for segment in image.loads):
+        detail = f"it is aligned for smaller pages than of {page_bytes} bytes, with which it could not be loaded"
+        notes.append(Note("page-size-assumed", image.file, detail))
     written = {cause: _inside(pages, mapped) for cause, pages in written.items()}
     causes = {cause: _runs(written[cause]) for cause in Cause if written.get(cause)}
     floor = _runs(set().union(*written.values()))
+    ceiling = _united([*ceiling, *floor])
+    most_assumed = count_pages(ceiling) - count_pages(floor)
     tls = image.segment(PT_TLS)
     align = max(1, tls.align) if tls else 1
     return Predicted(
         page_bytes,
         floor,
-        _runs_of_ranges([*ceiling, *floor]),
+        ceiling,
         MappingProxyType(causes),
         MappingProxyType(_sole_pages(written)),
         -(-tls.memory_bytes // align) * align if tls else 0,
         align,
-        len(areas),
-        sum([len(one.pages) for one in areas]) * page_bytes,
-        assumed_pages,
+        tuple(areas),
+        min(libc_start.count, most_assumed) if libc_start else 0,
         tuple(notes),
     )
+
+
+def _gather(found: Iterable[tuple[Cause, set[int]]], written: dict[Cause, set[int]], image: Image) -> None:
+    """Put the pages of each cause together; what was found before an error is kept."""
+    for cause, pages in found:
+        own = written.setdefault(cause, set())
+        own |= pages
+        if len(own) > _MOST_PAGES:
+            raise InputError(image.file, "more pages are written at start than any program has")
 
 
 # Measured where the constructors are about to run, over 813 programs of Debian 12 (x86-64, glibc 2.36) with 3 to 59
@@ -165,8 +197,15 @@ _LOADER_BYTES: Final = 6_200
 _OBJECT_BYTES: Final = 2_200
 
 
-def start_bytes(object_count: int, tls_bytes: int, page_bytes: int) -> int:
-    """Estimate the private memory of a process at its start that is no object's: stack, thread block, loader's lists.
+class StartMemory(NamedTuple):
+    """The private memory of a process at its start that is no object's."""
+
+    stack_bytes: int
+    loader_bytes: int
+
+
+def start_memory(object_count: int, tls_bytes: int, page_bytes: int) -> StartMemory:
+    """Estimate what a process has at its start beside its objects: the stack; the thread block and the loader's lists.
 
     Args:
         object_count: How many objects it loads, the program and the loader among them.
@@ -174,7 +213,7 @@ def start_bytes(object_count: int, tls_bytes: int, page_bytes: int) -> int:
         page_bytes: The size of a page.
     """
     loader_bytes = _LOADER_BYTES + _OBJECT_BYTES * object_count + tls_bytes
-    return sum([-(-size // page_bytes) * page_bytes for size in (_STACK_BYTES, loader_bytes)])
+    return StartMemory(*(-(-size // page_bytes) * page_bytes for size in (_STACK_BYTES, loader_bytes)))
 
 
 # --- sets of pages ----------------------------------------------------------------------------------------------------
@@ -192,7 +231,7 @@ def _runs(pages: Iterable[int]) -> Pages:
     return (*runs, range(first, past)) if past >= 0 else ()
 
 
-def _runs_of_ranges(ranges: Iterable[range]) -> Pages:
+def _united(ranges: Iterable[range]) -> Pages:
     """Unite runs of pages that may overlap."""
     runs: list[range] = []
     for one in sorted(ranges, key=lambda run: run.start):
@@ -224,25 +263,9 @@ def _sole_pages(written: Mapping[Cause, set[int]]) -> dict[Cause, int]:
 # --- what is mapped ---------------------------------------------------------------------------------------------------
 
 
-class _Area(NamedTuple):
-    """Neighbouring pages that are mapped alike.
-
-    Attributes:
-        pages: The pages.
-        flags: PF_R, PF_W, PF_X; 0 for a hole between segments of a library, which is kept reserved.
-        loaded_flags: Those before RELRO.
-        first_in_file: The page of the file that is mapped first; None for memory that begins as zeros.
-    """
-
-    pages: range
-    flags: int
-    loaded_flags: int
-    first_in_file: int | None
-
-
-def _areas(image: Image, page_bytes: int, *, has_holes: bool, has_relro: bool) -> list[_Area]:
+def _areas(image: Image, page_bytes: int, *, has_holes: bool, has_relro: bool) -> list[Area]:
     """Give the mappings that an object makes; those of RELRO become read-only."""
-    areas: list[_Area] = []
+    areas: list[Area] = []
     for segment in image.loads:
         for area in _segment_areas(segment, page_bytes):
             before = areas[-1].pages if areas else area.pages
@@ -250,14 +273,14 @@ def _areas(image: Image, page_bytes: int, *, has_holes: bool, has_relro: bool) -
                 # Segments that share a page: what is mapped later wins.
                 areas[-1] = areas[-1]._replace(pages=range(before.start, area.pages.start))
             elif areas and has_holes and before.stop < area.pages.start:
-                areas.append(_Area(range(before.stop, area.pages.start), 0, 0, -1))
+                areas.append(Area(range(before.stop, area.pages.start), 0, 0, -1))
             areas.append(area)
     relro = image.segment(PT_GNU_RELRO)
     if relro is not None and has_relro:
         # Up to the last whole page.
         protected = range(relro.vaddr // page_bytes, (relro.vaddr + relro.memory_bytes) // page_bytes)
         areas = [part for area in areas for part in _protected(area, protected)]
-    merged: list[_Area] = []
+    merged: list[Area] = []
     for area in areas:
         if merged and _are_one(merged[-1], area):
             merged[-1] = merged[-1]._replace(pages=range(merged[-1].pages.start, area.pages.stop))
@@ -266,18 +289,18 @@ def _areas(image: Image, page_bytes: int, *, has_holes: bool, has_relro: bool) -
     return merged
 
 
-def _segment_areas(segment: Segment, page_bytes: int) -> Iterator[_Area]:
+def _segment_areas(segment: Segment, page_bytes: int) -> Iterator[Area]:
     first = segment.vaddr // page_bytes
     past_file = -(-(segment.vaddr + segment.file_bytes) // page_bytes) if segment.file_bytes else first
     past = -(-(segment.vaddr + segment.memory_bytes) // page_bytes)
     flags = segment.flags & 7
     if first < past_file:
-        yield _Area(range(first, past_file), flags, flags, segment.offset // page_bytes)
+        yield Area(range(first, past_file), flags, flags, segment.offset // page_bytes)
     if past_file < past:
-        yield _Area(range(past_file, past), flags, flags, None)
+        yield Area(range(past_file, past), flags, flags, None)
 
 
-def _protected(area: _Area, protected: range) -> Iterator[_Area]:
+def _protected(area: Area, protected: range) -> Iterator[Area]:
     """Cut an area at the ends of RELRO."""
     first, past = area.pages.start, area.pages.stop
     start = min(max(first, protected.start), past)
@@ -285,10 +308,10 @@ def _protected(area: _Area, protected: range) -> Iterator[_Area]:
     for begin, end, kept in ((first, start, ~0), (start, stop, ~PF_W), (stop, past, ~0)):
         if begin < end:
             at = None if area.first_in_file is None else area.first_in_file + begin - first
-            yield _Area(range(begin, end), area.flags & kept, area.loaded_flags, at)
+            yield Area(range(begin, end), area.flags & kept, area.loaded_flags, at)
 
 
-def _are_one(before: _Area, area: _Area) -> bool:
+def _are_one(before: Area, area: Area) -> bool:
     """Tell whether the kernel makes one mapping of two neighbours."""
     at = None if before.first_in_file is None else before.first_in_file + len(before.pages)
     are_alike = (before.flags, before.loaded_flags) == (area.flags, area.loaded_flags)

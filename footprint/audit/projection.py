@@ -5,9 +5,8 @@ with it what neither has written since. `threads`: N more threads in one process
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.errors import UsageError
 from footprint.evidence import Evidence, weakest
@@ -41,8 +40,7 @@ class Model(StrEnum):
     """N threads are made in one process."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """What to project a process to.
 
     Attributes:
@@ -51,7 +49,7 @@ class Question:
         model: How they come about.
     """
 
-    count: int = 1
+    count: int = 1  # type: ignore[assignment] # tuple.count is not missed
     memory_bytes: int | None = None
     model: Model = Model.EXEC
 
@@ -59,8 +57,7 @@ class Question:
 ONE: Final = Question()
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """One part of a cost.
 
     Attributes:
@@ -76,8 +73,7 @@ class Term:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """The cost of one of the N at some moment of its life, and of all of them; for the fork model.
 
     Attributes:
@@ -93,8 +89,7 @@ class Point:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Projection:
+class Projection(NamedTuple):
     """The cost of `count` processes, or threads.
 
     Attributes:
@@ -110,7 +105,7 @@ class Projection:
         memory_bytes: The memory that was asked to be filled, where `count` is how many fit; else None.
     """
 
-    count: int
+    count: int  # type: ignore[assignment] # tuple.count is not missed
     per_process_bytes: int
     shared_once_bytes: int | None
     total_bytes: int

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from footprint.audit.audit import Audit
 from footprint.errors import Note
 from footprint.process import Snapshot
-from footprint.process.launch import When
+from footprint.process.launch.moment import When
 
 __all__ = ("Ran", "Spread", "Start", "cost_per_process", "median_start", "private_memory")
 

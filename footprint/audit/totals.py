@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from footprint.audit.kernel import KernelCost
 from footprint.audit.measured import Held
@@ -11,8 +12,7 @@ from footprint.process import Mapping, MemoryMap
 __all__ = ("OfWhich", "Total", "Totals", "total_up")
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
+class Total(NamedTuple):
     """A figure of the whole process with how it is known; `bytes` is None where the input cannot tell."""
 
     bytes: int | None

@@ -12,12 +12,13 @@ from typing import Final
 
 from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic
-from footprint.elf.image import PT_DYNAMIC, PT_INTERP
+from footprint.elf.image import PT_DYNAMIC, PT_INTERP, Segment
 from footprint.elf.machines import relocation_types
 from footprint.elf.relocations import Relocations, relocations, relr_pages, static_relocations, symbol_and_type
 from footprint.errors import InputError
+from footprint.loader.target import Libc
 
-__all__ = ("Cause", "Libc", "written_pages")
+__all__ = ("Cause", "written_pages")
 
 
 class Cause(StrEnum):
@@ -51,14 +52,6 @@ class Cause(StrEnum):
     """What is left of the last page: musl gives it to malloc."""
     LIBC_START = "libc-start"
     """The C library's own variables, by its first steps."""
-
-
-class Libc(StrEnum):
-    """Whose loader it is."""
-
-    GLIBC = "glibc"
-    MUSL = "musl"
-    OTHER = "other"
 
 
 EM_MIPS: Final = 8
@@ -111,20 +104,24 @@ def written_pages(image: Image, page_bytes: int, libc: Libc, *, is_program: bool
     Raises:
         InputError: Where a table is damaged.
     """
-    for segment in image.loads:
-        end = segment.vaddr + segment.file_bytes
-        has_bss = segment.memory_bytes > segment.file_bytes and segment.is_writable
+    for load in image.loads:
+        end = load.vaddr + load.file_bytes
+        has_bss = load.memory_bytes > load.file_bytes and load.is_writable
         if has_bss and end % page_bytes:
             yield Cause.PARTIAL_BSS, {end // page_bytes}
     dynamic = read_dynamic(image)
     types = _Types(image, dynamic)
-    if image.segment(PT_DYNAMIC) is None:
+    segment = image.segment(PT_DYNAMIC)
+    if segment is None:
         for found in static_relocations(image):
             yield from types.written(found, page_bytes)
         return
-    if libc is Libc.MUSL:
+    yield from _noted_in_dynamic(image, page_bytes, dynamic, segment, libc, is_program=is_program)
+    if libc is Libc.GLIBC:
+        is_static = is_program and image.segment(PT_INTERP) is None
+        yield Cause.GOT, _noted_in_got(image, page_bytes, dynamic, is_static=is_static)
+    elif libc is Libc.MUSL:
         yield Cause.DONATED, _donated(image, page_bytes)
-    yield from _written_for_loader(image, page_bytes, dynamic, libc, is_program=is_program)
     yield Cause.RELR, relr_pages(image, page_bytes)
     for found in relocations(image):
         yield from types.written(found, page_bytes)
@@ -139,42 +136,42 @@ def _donated(image: Image, page_bytes: int) -> set[int]:
     return {page for page in pages if page >= past_relro}
 
 
-def _written_for_loader(
-    image: Image, page_bytes: int, dynamic: Dynamic, libc: Libc, *, is_program: bool
+def _noted_in_dynamic(
+    image: Image, page_bytes: int, dynamic: Dynamic, segment: Segment, libc: Libc, *, is_program: bool
 ) -> Iterator[tuple[Cause, set[int]]]:
-    """Give what the loader notes for itself in the dynamic section and the GOT."""
-    segment = image.segment(PT_DYNAMIC)
+    """Give what the loader writes into the dynamic section: where tables came to stand, and where debuggers look."""
+    is_moved = libc is Libc.GLIBC and image.type != ET_EXEC and image.machine not in _FIXED_DYNAMIC
     word_bytes = 8 if image.is_64 else 4
-    if segment is None:
-        return
-    is_fixed = image.machine in _FIXED_DYNAMIC or image.type == ET_EXEC or not segment.is_writable
-    values = [segment.vaddr + (2 * index + 1) * word_bytes for index in range(len(dynamic.entries))]
-    for vaddr, (tag, _) in zip(values, dynamic.entries, strict=True):
-        if tag in _MOVED_TAGS and libc is Libc.GLIBC and not is_fixed:
-            yield Cause.DYNAMIC, {vaddr // page_bytes}
-        elif tag == DT_DEBUG and is_program and segment.is_writable:
-            yield Cause.DEBUG, {vaddr // page_bytes}
+    for index, (tag, _) in enumerate(dynamic.entries if segment.is_writable else ()):
+        page = (segment.vaddr + (2 * index + 1) * word_bytes) // page_bytes
+        if tag in _MOVED_TAGS and is_moved:
+            yield Cause.DYNAMIC, {page}
+        elif tag == DT_DEBUG and is_program:
+            yield Cause.DEBUG, {page}
+
+
+def _noted_in_got(image: Image, page_bytes: int, dynamic: Dynamic, *, is_static: bool) -> set[int]:
+    """Give what glibc writes into the GOT beside relocations."""
     got = dynamic.get(DT_PLTGOT)
-    if not got or libc is not Libc.GLIBC:
-        return
+    if not got:
+        return set()
+    word_bytes = 8 if image.is_64 else 4
     if image.machine == EM_MIPS:
-        # There the whole GOT is relocated without any table: first what is local, then one word for each last symbol.
+        # All of it is relocated without any table: first what is local, then one word for each of the last symbols.
         local, symbols, first_symbol = (dynamic.get(tag) or 0 for tag in _MIPS_GOT_TAGS)
-        global_words = max(0, symbols - first_symbol)
-        first, words = got + local * word_bytes, min(global_words, _MOST_GOT_WORDS)
-        if image.type != ET_EXEC:
-            first, words = got, min(local + global_words, _MOST_GOT_WORDS)
-        yield Cause.GOT, set(range(first // page_bytes, -(-(first + words * word_bytes) // page_bytes)))
-        return
-    is_lazy = not (
-        (dynamic.get(DT_FLAGS) or 0) & DF_BIND_NOW
-        or (dynamic.get(DT_FLAGS_1) or 0) & DF_1_NOW
-        or dynamic.get(DT_BIND_NOW) is not None
-    )
-    is_linked_at_start = not is_program or image.segment(PT_INTERP) is not None
-    if dynamic.get(DT_JMPREL) and is_lazy and is_linked_at_start:
-        first = got + (0 if image.machine in _GOT_WITHOUT_DYNAMIC else word_bytes)
-        yield Cause.GOT, {first // page_bytes, (first + word_bytes) // page_bytes}
+        first = local if image.type == ET_EXEC else 0
+        past = min(local + max(0, symbols - first_symbol), first + _MOST_GOT_WORDS)
+    elif is_static or not dynamic.get(DT_JMPREL) or not _is_lazy(dynamic):
+        return set()
+    else:
+        first = 0 if image.machine in _GOT_WITHOUT_DYNAMIC else 1
+        past = first + 2
+    return set(range((got + first * word_bytes) // page_bytes, -(-(got + past * word_bytes) // page_bytes)))
+
+
+def _is_lazy(dynamic: Dynamic) -> bool:
+    is_now = (dynamic.get(DT_FLAGS) or 0) & DF_BIND_NOW or (dynamic.get(DT_FLAGS_1) or 0) & DF_1_NOW
+    return not is_now and dynamic.get(DT_BIND_NOW) is None
 
 
 class _Types:
@@ -185,8 +182,7 @@ class _Types:
         self._symbols_vaddr = dynamic.get(DT_SYMTAB)
         self._left_pages = _MOST_COPIED_PAGES
         self._word_bytes = 8 if image.is_64 else 4
-        types = relocation_types(image.machine)
-        self._tls_descriptor = types.tls_descriptor
+        self._types = types = relocation_types(image.machine)
         self._causes: dict[int, Cause | None] = {
             **dict.fromkeys(types.relative, Cause.RELATIVE),
             **dict.fromkeys(types.jump_slot, Cause.JUMP_SLOT),
@@ -199,43 +195,44 @@ class _Types:
 
     def written(self, found: Relocations, page_bytes: int) -> Iterator[tuple[Cause, set[int]]]:
         """Give the pages that some relocations write, by cause."""
+        if not found.infos:
+            return
         shift = page_bytes.bit_length() - 1
         # An address that lies across two pages counts for its first: linkers align them.
         numbers = [vaddr >> shift for vaddr in found.vaddrs]
         alike = _count_alike(found.infos)
         known, image = self._causes, self._image
-        # MIPS has one type for both, with a symbol and without.
+        # MIPS has one type for addresses, with a symbol and without.
         causes = {
             info: known.get(kind, Cause.ABSOLUTE if symbol else Cause.RELATIVE)
-            for info in {*found.infos[:1], *found.infos[alike:]}
+            for info in {found.infos[0], *found.infos[alike:]}
             for symbol, kind in [symbol_and_type(image, info)]
         }
-        pairs = set(zip(numbers[alike:], map(causes.__getitem__, found.infos[alike:]), strict=True))
-        for cause in [causes[info] for info in found.infos[:1]]:
-            if cause:
-                yield cause, set(numbers[:alike])
-        for page, cause in pairs:
+        if first := causes[found.infos[0]]:
+            yield first, set(numbers[:alike])
+        for page, cause in set(zip(numbers[alike:], map(causes.__getitem__, found.infos[alike:]), strict=True)):
             if cause:
                 yield cause, {page}
-        wide = {info: self._width(info, cause) for info, cause in causes.items() if cause in _WIDE}
-        for vaddr, info in zip(found.vaddrs, found.infos, strict=True) if wide else ():
-            cause = causes[info]
-            if cause and info in wide:
-                pages = range(vaddr >> shift, (vaddr + wide[info] - 1 >> shift) + 1)
-                self._left_pages -= len(pages)
+        widths = {info: self._width(info) for info, cause in causes.items() if cause in _WIDE}
+        for vaddr, info in zip(found.vaddrs, found.infos, strict=True) if any(widths.values()) else ():
+            if (width := widths.get(info)) and (cause := causes[info]):
+                pages = range(vaddr >> shift, (vaddr + width - 1 >> shift) + 1)
+                self._left_pages -= len(pages) - 1
                 if self._left_pages < 0:
-                    raise InputError(self._image.file, "the copied objects are larger than any program has")
+                    raise InputError(image.file, "the copied objects are larger than any program has")
                 yield cause, set(pages)
 
-    def _width(self, info: int, cause: Cause) -> int:
-        """Give how many bytes are written."""
+    def _width(self, info: int) -> int:
+        """Give how many bytes are written where that is more than a word, else 0."""
         symbol, kind = symbol_and_type(self._image, info)
-        if cause is not Cause.COPY or not self._symbols_vaddr:
-            return self._word_bytes * (2 if kind in self._tls_descriptor else 1)
+        if kind in self._types.tls_descriptor:
+            return 2 * self._word_bytes
+        if kind not in self._types.copy or not self._symbols_vaddr:
+            return 0
         entry_bytes = self._image.symbol_bytes
         vaddr = self._symbols_vaddr + symbol * entry_bytes
         entry = bytes_at_vaddr(self._image, vaddr, entry_bytes, "the symbol of a copied object")
-        return self._image.symbol_at(entry, 0)[5]
+        return self._image.symbols_at(entry, (0,))[0][5]
 
 
 def _count_alike(infos: "array[int]") -> int:

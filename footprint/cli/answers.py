@@ -1,13 +1,15 @@
 """What `footprint audit` answers: about one process, or about several as one."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from footprint.audit.group import Group
 from footprint.errors import Note, UsageError
 from footprint.report.document import Document
 
-__all__ = ("Answer", "about_group", "about_one")
+if TYPE_CHECKING:
+    from footprint.audit.group import Group
+
+__all__ = ("Answer", "about_folders", "about_group", "about_one")
 
 
 class Answer(NamedTuple):
@@ -24,7 +26,6 @@ def about_one(targets: Sequence[str], *, count: int, pid: int | None, root: str 
     Raises:
         UsageError: Where none is named.
     """
-    from footprint.report.json.audit import audit_json
     from footprint.report.views.audit import audit_report
     from footprint.verbs import processes
 
@@ -35,8 +36,30 @@ def about_one(targets: Sequence[str], *, count: int, pid: int | None, root: str 
     if not targets:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
     found = processes.audit(targets[0], count=count, pid=pid, root=root)
+
+    def json(version: str) -> str:
+        from footprint.report.json.audit import audit_json
+
+        return audit_json(found, version)
+
+    return Answer(found.notes, json, lambda **choices: audit_report(found, **choices))
+
+
+def about_folders(folders: Sequence[str], *, count: int, root: str | None) -> Answer:
+    """Rank the programs of some folders.
+
+    Raises:
+        UsageError: Where none is named, or one is no folder.
+    """
+    from footprint.report.json.survey import survey_json
+    from footprint.report.views.survey import survey_report
+    from footprint.verbs.survey import survey
+
+    found = survey(*folders, count=count, root=root)
     return Answer(
-        found.notes, lambda version: audit_json(found, version), lambda **choices: audit_report(found, **choices)
+        found.notes,
+        lambda version: survey_json(found, version),
+        lambda **choices: survey_report(found, top=choices["top"]),
     )
 
 
@@ -60,7 +83,7 @@ def about_group(
     return _about(groups.audit_group([int(target) for target in targets], tree=tree, name=name))
 
 
-def _about(group: Group) -> Answer:
+def _about(group: "Group") -> Answer:
     from footprint.report.json.group import group_json
     from footprint.report.views.group import group_report
 

@@ -15,6 +15,7 @@ def audit(
     count: options.Count = 1,
     tree: Annotated[int | None, typer.Option("--tree", help="A PID: with all that descend from it.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="All processes of this name.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Rank every program below the folders that are named.")] = False,
     by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
     top: options.Top = 20,
     pid: options.Pid = None,
@@ -34,14 +35,18 @@ def audit(
 
     \b
     footprint audit 4711 -n 10000
+    footprint audit /usr/bin/gdb
+    footprint audit --all /usr/bin
     pmap -d 4711 | footprint audit -
     footprint audit --name nginx
     """
-    from footprint.cli.answers import about_group, about_one
+    from footprint.cli.answers import about_folders, about_group, about_one
     from footprint.cli.output import emit, emit_document, exit_code
 
     is_json = json or format_ is options.Format.JSON
-    if tree is not None or name is not None or len(targets or ()) > 1:
+    if all_:
+        answer = about_folders(targets or [], count=count, root=root)
+    elif tree is not None or name is not None or len(targets or ()) > 1:
         answer = about_group(targets or [], tree, name, count=count, pid=pid, root=root)
     else:
         answer = about_one(targets or [], count=count, pid=pid, root=root)

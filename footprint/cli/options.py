@@ -18,6 +18,7 @@ __all__ = (
     "ModelOption",
     "OptionalCount",
     "Output",
+    "PageSize",
     "Pid",
     "Quiet",
     "Root",
@@ -69,7 +70,9 @@ class By(StrEnum):
 Target = Annotated[str, typer.Argument(help="A PID, a capture, or a text of maps, smaps or pmap; - is standard input.")]
 Targets = Annotated[
     list[str] | None,
-    typer.Argument(help="A PID, a capture, or a text of maps, smaps or pmap; - is standard input. Or several PIDs."),
+    typer.Argument(
+        help="A PID, a program, a capture, or a text of maps, smaps or pmap; - is standard input. Or several PIDs."
+    ),
 ]
 Count = Annotated[int, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes to project to.")]
 OptionalCount = Annotated[int | None, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes.")]
@@ -84,6 +87,9 @@ Root = Annotated[
     typer.Option(
         "--root", help="Where the files of the other machine are: for captures and saved texts.", metavar="DIR"
     ),
+]
+PageSize = Annotated[
+    str | None, typer.Option("--page-size", help="Predict for pages of this size, such as 16KiB.", metavar="SIZE")
 ]
 Words = Annotated[list[str], typer.Argument(help="The program and its arguments, after --.", metavar="CMD...")]
 When = Annotated[str, typer.Option("--when", help="exit, settled, or a time such as 2.5s.")]

@@ -7,7 +7,6 @@ those of what follows them, and their symbols are offsets.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -21,7 +20,7 @@ from footprint.elf.symbols import (
     Symbol,
     read_variables,
 )
-from footprint.partition import Claim, Gap, Overlap, Partition, Piece, partition
+from footprint.partition import Gap, Overlap, Partition, Piece, partition
 
 __all__ = ("Cause", "Contents", "Kind", "Residue", "SectionContents", "Variable", "read_contents")
 
@@ -109,8 +108,7 @@ class Residue(NamedTuple):
         return f"[{self.cause}: {self.detail}]" if self.detail else f"[{self.cause}]"
 
 
-@dataclass(frozen=True, slots=True)
-class SectionContents:
+class SectionContents(NamedTuple):
     """One section of writable or thread-local memory, cut among its owners.
 
     Attributes:
@@ -150,8 +148,7 @@ class SectionContents:
         return self.ranges.overlap
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(NamedTuple):
     """What the writable memory of a file holds.
 
     Attributes:
@@ -216,24 +213,24 @@ def _variables(
     for symbol in symbols:
         offset = symbol.value - (tls_base if symbol.type == STT_TLS else plain_base)
         by_place.setdefault((offset, -symbol.size_bytes), []).append(symbol)
+    new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
     variables: list[Variable] = []
     labels: list[Variable] = []
     stray_count = 0
-    for (offset, negative_size), found in sorted(by_place.items()):
-        size_bytes = -negative_size
+    for place in sorted(by_place):
+        offset, size_bytes = place[0], -place[1]
+        found = by_place[place]
         here = found if size_bytes else [symbol for symbol in found if _is_label(symbol.name)]
         if not here:
             continue
         if not 0 <= offset <= section_bytes or (offset == section_bytes and size_bytes):
             stray_count += len(here)
             continue
-        first = here[0]
-        names: tuple[str, ...] = (first.name,)
+        aliases: list[str] = []
         if len(here) > 1:
             here.sort(key=lambda symbol: (_rank(symbol), len(symbol.name), symbol.name, symbol.binding))
-            first = here[0]
-            names = tuple(dict.fromkeys(symbol.name for symbol in here))
-        variable = Variable(first.name, names[1:], offset, size_bytes, first.binding)
+            _, *aliases = dict.fromkeys(symbol.name for symbol in here)
+        variable = new(Variable, (here[0].name, tuple(aliases), offset, size_bytes, here[0].binding))
         (variables if size_bytes else labels).append(variable)
     return variables, labels, stray_count
 
@@ -255,10 +252,14 @@ def _contents(
     image: Image, section: Section, kind: Kind, variables: list[Variable], labels: list[Variable], *, stripped: bool
 ) -> SectionContents:
     explain = _Explain(image, section, labels, stripped=stripped)
-    claims: list[Claim[Variable | Residue]] = [Claim(v.offset, v.offset + v.size_bytes, v) for v in variables]
-    ranges: Partition[Variable | Residue] = partition(0, section.size_bytes, claims, explain)
+    ranges = partition(0, section.size_bytes, _claims(variables), explain)
     shown = tuple(sorted([*variables, *labels], key=lambda v: v.offset)) if labels else tuple(variables)
     return SectionContents(section, kind, shown, ranges)
+
+
+def _claims(variables: Iterable[Variable]) -> list[Piece[Variable | Residue]]:
+    new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
+    return [new(Piece, (one.offset, one.offset + one.size_bytes, one)) for one in variables]
 
 
 def _kind(image: Image, section: Section, relro: Segment | None) -> Kind:
@@ -345,8 +346,7 @@ def _segment_contents(image: Image) -> Iterable[SectionContents]:
 
 def _bare(name: str, vaddr: int, size_bytes: int, kind: Kind, variables: list[Variable]) -> SectionContents:
     section = Section(-1, name, SHT_NOBITS if kind is Kind.BSS else SHT_PROGBITS, 3, vaddr, 0, size_bytes, 0, 0, 1, 0)
-    claims: list[Claim[Variable | Residue]] = [Claim(v.offset, v.offset + v.size_bytes, v) for v in variables]
-    ranges: Partition[Variable | Residue] = partition(
-        0, size_bytes, claims, lambda gap: [Piece(gap.start, gap.end, Residue(Cause.NO_SECTIONS))]
+    ranges = partition(
+        0, size_bytes, _claims(variables), lambda gap: [Piece(gap.start, gap.end, Residue(Cause.NO_SECTIONS))]
     )
     return SectionContents(section, kind, tuple(variables), ranges)

@@ -4,8 +4,7 @@ Source: System V ABI, chapter 5 (Dynamic Section).
 """
 
 from array import array
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.elf.image import PT_DYNAMIC, Buffer, Image
 from footprint.errors import InputError
@@ -15,8 +14,7 @@ __all__ = ("Dynamic", "bytes_at_vaddr", "bytes_from_vaddr", "numbers", "read_dyn
 DT_NULL: Final = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Dynamic:
+class Dynamic(NamedTuple):
     """The entries of a dynamic section, in their order, up to DT_NULL."""
 
     entries: tuple[tuple[int, int], ...]

@@ -35,12 +35,17 @@ STV_HIDDEN: Final = 2
 STV_PROTECTED: Final = 3
 SHN_UNDEF: Final = 0
 SHN_ABS: Final = 0xFFF1
+R_NONE: Final = 0
 EM_S390: Final = 22
 EM_ALPHA: Final = 0x9026
 
 # NOTYPE, OBJECT, FUNC, COMMON, TLS, GNU_IFUNC: what the loader binds to.
 _BOUND_TYPES: Final = frozenset({0, 1, 2, 5, 6, 10})
 _NOT_SEEN: Final = frozenset({STV_INTERNAL, STV_HIDDEN})
+# On MIPS a symbol without definition has the address of a stub for its first call; with this it is a stand-in.
+STO_MIPS_PLT: Final = 8
+
+_CHAIN_BYTES: Final = 1 << 12
 
 
 class Reference(NamedTuple):
@@ -123,7 +128,7 @@ class DynamicSymbols:
         index = self.found[name]
         vaddr = (read_dynamic(image).get(DT_SYMTAB) or 0) + index * image.symbol_bytes
         entry = bytes_at_vaddr(image, vaddr, image.symbol_bytes, "a dynamic symbol")
-        _, info, _, _, value, size_bytes = image.symbol_at(entry, 0)
+        _, info, _, _, value, size_bytes = image.symbols_at(entry, (0,))[0]
         by_symbol = self.versions.by_symbol
         version = self.versions.by_index.get(by_symbol[index] & VERSION_INDEX) if by_symbol else None
         return Definition(name, version.name if version else None, value, size_bytes, info & 15, info >> 4)
@@ -160,7 +165,8 @@ def _asked_symbols(image: Image) -> set[tuple[int, int]]:
     for table in relocations(image):
         infos.update(table.infos)
     asked = {symbol_and_type(image, info) for info in infos}
-    return {(symbol, kind) for symbol, kind in asked if symbol}
+    relative = relocation_types(image.machine).relative
+    return {(symbol, kind) for symbol, kind in asked if symbol and kind != R_NONE and kind not in relative}
 
 
 def _references(
@@ -169,8 +175,9 @@ def _references(
     types = relocation_types(image.machine)
     calls, copies = types.jump_slot | types.tls, types.copy
     found: list[Reference] = []
-    for symbol, is_call, is_copy in sorted({(symbol, kind in calls, kind in copies) for symbol, kind in asked}):
-        name, info, other, section_index, _, _ = image.symbol_at(entries, symbol)
+    lookups = sorted({(symbol, kind in calls, kind in copies) for symbol, kind in asked})
+    fields = image.symbols_at(entries, [symbol for symbol, _, _ in lookups])
+    for (symbol, is_call, is_copy), (name, info, other, section_index, _, _) in zip(lookups, fields, strict=True):
         visibility, binding = other & 3, info >> 4
         if binding == STB_LOCAL or visibility in _NOT_SEEN:
             # It is the file's own, and never looked for.
@@ -237,6 +244,8 @@ def _facts(image: Image, kind: int) -> _Facts:
     else:
         info, other, section_index = kind >> 24, kind >> 16 & 0xFF, kind & 0xFFFF
     is_bound = info >> 4 != STB_LOCAL and info & 15 in _BOUND_TYPES and other & 3 not in _NOT_SEEN
+    if image.machine == EM_MIPS and section_index == SHN_UNDEF and not other & STO_MIPS_PLT:
+        is_bound = False
     return _Facts(info & 15, info >> 4, section_index, is_bound)
 
 
@@ -314,12 +323,12 @@ def _gnu_hash(image: Image, vaddr: int) -> tuple[int, int]:
     highest = max(_words(image, raw[start:chains], 4), default=0)
     if highest < first:
         return first, first
-    at = chains + (highest - first) * 4
-    while at + 4 <= len(raw):
-        if _words(image, raw[at : at + 4], 4)[0] & 1:
-            return first, highest + 1
-        at += 4
-        highest += 1
+    end = len(raw) - len(raw) % 4
+    for at in range(chains + (highest - first) * 4, end, _CHAIN_BYTES):
+        for word in _words(image, raw[at : min(at + _CHAIN_BYTES, end)], 4):
+            highest += 1
+            if word & 1:
+                return first, highest
     raise InputError(image.file, f"{what} has a chain without end")
 
 

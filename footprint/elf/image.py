@@ -6,6 +6,7 @@ memory; section headers only name it.
 Source: System V ABI, chapters 4 and 5 (ELF-64 object file format 1.5; gABI draft of 2013 for extension numbering).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final, NamedTuple
@@ -62,11 +63,10 @@ class Segment(NamedTuple):
         return bool(self.flags & PF_W)
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A section header; `name` is shown, never used to decide what is memory."""
 
-    index: int
+    index: int  # type: ignore[assignment] # tuple.index is not missed
     name: str
     type: int
     flags: int
@@ -202,13 +202,13 @@ class Image:
         """Give where in a symbol table entry the low byte of st_shndx stands."""
         return (6 if self.is_64 else 14) + (not self.is_little)
 
-    def symbol_at(self, table: Buffer, index: int) -> tuple[int, int, int, int, int, int]:
-        """Give one symbol as (st_name, st_info, st_other, st_shndx, st_value, st_size)."""
-        fields = self._layout.symbol.unpack_from(table, index * self._layout.symbol.size)
+    def symbols_at(self, table: Buffer, indexes: Iterable[int]) -> list[tuple[int, int, int, int, int, int]]:
+        """Give some symbols, each as (st_name, st_info, st_other, st_shndx, st_value, st_size)."""
+        read, entry_bytes = self._layout.symbol.unpack_from, self._layout.symbol.size
+        found = [read(table, index * entry_bytes) for index in indexes]
         if self.is_64:
-            return fields
-        name, value, size_bytes, info, other, section_index = fields
-        return name, info, other, section_index, value, size_bytes
+            return found
+        return [(name, info, other, place, value, size) for name, value, size, info, other, place in found]
 
     @property
     def symbol_bytes(self) -> int:
@@ -377,21 +377,25 @@ class StringTable:
         if known is not None:
             # A static of a header has one name for all its copies.
             return known
-        size_bytes = self._CHUNK
-        while True:
-            chunk = bytes(self._table[start : start + size_bytes])
-            end = chunk.find(0)
-            if end >= 0:
-                break
-            if start >= self.size_bytes and start:
-                raise InputError(self._file, f"one of the {self._what} lies outside of its table", self._offset)
-            if start == self.size_bytes == 0:
-                return ""
-            if len(chunk) < size_bytes or size_bytes >= self._LONGEST_NAME:
-                raise InputError(self._file, f"one of the {self._what} has no end", self._offset + start)
-            size_bytes *= 4
-        self._left_bytes -= end
+        raw, end, _ = bytes(self._table[start : start + self._CHUNK]).partition(b"\0")
+        if not end:
+            raw = self._long_name(start)
+        self._left_bytes -= len(raw)
         if self._left_bytes < 0:
             raise InputError(self._file, f"the {self._what} overlap beyond reason", self._offset)
-        name = self._known[start] = chunk[:end].decode("utf-8", "surrogateescape")
+        name = self._known[start] = raw.decode("utf-8", "surrogateescape")
         return name
+
+    def _long_name(self, start: int) -> bytes:
+        """Give the name at an offset, looking on further and further where it does not end."""
+        if start == self.size_bytes == 0:
+            return b""
+        if start >= self.size_bytes:
+            raise InputError(self._file, f"one of the {self._what} lies outside of its table", self._offset)
+        size_bytes = self._CHUNK
+        while start + size_bytes < self.size_bytes and size_bytes < self._LONGEST_NAME:
+            size_bytes *= 4
+            raw, end, _ = bytes(self._table[start : start + size_bytes]).partition(b"\0")
+            if end:
+                return raw
+        raise InputError(self._file, f"one of the {self._what} has no end", self._offset + start)

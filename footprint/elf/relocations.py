@@ -8,6 +8,8 @@ Source: System V ABI, chapter 4 (Relocation) and the RELR proposal of 2022 (gABI
 
 from array import array
 from collections.abc import Iterator
+from itertools import repeat
+from operator import floordiv
 from typing import Final, NamedTuple
 
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, numbers, read_dynamic
@@ -167,7 +169,7 @@ def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
     dynamic = read_dynamic(image)
     pages: set[int] = set()
     for vaddrs, _ in _plain_tables(image, dynamic):
-        pages.update([vaddr // page_bytes for vaddr in vaddrs])
+        pages.update(map(floordiv, vaddrs, repeat(page_bytes)))
         _check_pages(image, pages)
     pages |= relr_pages(image, page_bytes)
     _check_pages(image, pages)

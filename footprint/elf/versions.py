@@ -94,7 +94,7 @@ def read_versions(image: Image, dynamic: Dynamic, name_at: Callable[[int], str],
     needed: list[NeededVersion] = []
     for index, flags, name in _definitions(image, dynamic, name_at):
         if not flags & VER_FLG_BASE:
-            by_index[index & VERSION_INDEX] = Version(name, bool(index & VERSION_HIDDEN))
+            by_index[index & VERSION_INDEX] = Version(name, is_hidden=False)
             defined.append(name)
     for file, name, flags, index in _needs(image, dynamic, name_at):
         by_index[index & VERSION_INDEX] = Version(name, bool(index & VERSION_HIDDEN))

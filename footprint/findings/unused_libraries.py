@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from footprint.audit.composition import Composition
-from footprint.elf.constructors import own_constructors
+from footprint.audit.finding import Confidence, Finding
 from footprint.elf.dynsym import Reference
 from footprint.elf.image import PF_W, PF_X
 from footprint.errors import FootprintError
-from footprint.findings.finding import Confidence, Finding
 from footprint.units import format_bytes
 
 __all__ = ("RULE", "Need", "broken_bindings", "broken_versions", "doubts", "unused_libraries", "unused_needs")
@@ -179,13 +178,14 @@ def _residue(composition: Composition, need: Need) -> Finding:
 
 def doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
     """Give what speaks against letting objects go."""
-    for reason in (*broken_bindings(composition, leaving), *broken_versions(composition, leaving)):
-        yield Confidence.BLOCKED, reason
+    blocks = [*broken_bindings(composition, leaving), *broken_versions(composition, leaving)]
+    yield from [(Confidence.BLOCKED, reason) for reason in blocks]
     kept = [number for number in range(len(composition.link_map.objects)) if number not in leaving]
     asked = {number: composition.bindings.symbols[number].asked.keys() for number in kept}
     seekers = [number for number in kept if asked[number] & _SEEKERS and not _NEVER.match(composition.name(number))]
     openers = [number for number in kept if asked[number] & _OPENERS and not _NEVER.match(composition.name(number))]
-    hit = _sought(composition, seekers, leaving)
+    # All constants are looked through for that: not where it would change nothing.
+    hit = None if blocks else _sought(composition, seekers, leaving)
     if hit:
         yield Confidence.LOW, hit
     if 0 in openers and len(composition.bindings.symbols[0].found) >= _LEAST_SHOWN:
@@ -194,7 +194,7 @@ def doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[
         who = _names(composition, sorted({*seekers, *openers}))
         yield Confidence.MEDIUM, f"{who} may load objects or look up symbols by name"
     for number in sorted(leaving):
-        count = _constructors(composition, number)
+        count = composition.constructor_count(number)
         if count:
             constructors = "1 constructor" if count == 1 else f"{count} constructors"
             yield Confidence.MEDIUM, f"{composition.name(number)} has {constructors} of its own, which would not run"
@@ -259,22 +259,19 @@ def _offered(composition: Composition, number: int) -> Iterable[str]:
 
 
 def _strings_among(composition: Composition, number: int, names: set[bytes]) -> set[bytes]:
-    """Give which of some names stand as strings of their own in what an object holds for reading."""
+    """Give which of some names stand as strings of their own in the constants of an object.
+
+    Not in all that is read-only: the names of the symbols that it asks for stand there as well.
+    """
     image = composition.objects[number].library.image
     found: set[bytes] = set()
-    # Names of symbols that the object asks for stand there as well; those would have been bindings.
-    strings = [section for section in image.sections if section.name in {".dynstr", ".strtab"}]
-    for segment in image.loads:
-        if segment.flags & (PF_W | PF_X):
-            continue
-        end = segment.offset + segment.file_bytes
-        cuts = sorted(
-            (one.offset, one.offset + one.size_bytes) for one in strings if segment.offset <= one.offset < end
-        )
-        at = segment.offset
-        for start, past in (*cuts, (end, end)):
-            found |= _strings_between(image.data[at : min(start, end)], names)
-            at = max(at, past)
+    for section in image.sections:
+        if section.name.startswith(".rodata") and section.is_in_memory:
+            found |= _strings_between(image.section_bytes(section), names)
+    if not image.sections:
+        for segment in image.loads:
+            if not segment.flags & (PF_W | PF_X):
+                found |= _strings_between(image.bytes_at(segment.offset, segment.file_bytes, "a segment"), names)
     return found
 
 
@@ -283,13 +280,6 @@ def _strings_between(raw: bytes | memoryview, names: set[bytes]) -> set[bytes]:
     for at in range(0, len(raw), _CHUNK_BYTES):
         found |= names.intersection(bytes(raw[at : at + _CHUNK_BYTES + _LONGEST_NAME]).split(b"\0"))
     return found
-
-
-def _constructors(composition: Composition, number: int) -> int:
-    try:
-        return own_constructors(composition.objects[number].library.image)
-    except FootprintError:
-        return 0
 
 
 def _remedy(composition: Composition, heads: frozenset[int], users: list[int], *, is_blocked: bool) -> str:

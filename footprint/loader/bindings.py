@@ -66,14 +66,15 @@ class Binder:
     """Binds the objects of one process after the other, and keeps what it learned of their libraries."""
 
     def __init__(self) -> None:
-        self._known: dict[Library, _Object] = {}
+        self._known: dict[tuple[Library, bool], _Object] = {}
 
     def bind(self, link_map: LinkMap) -> Bindings:
         """Bind the objects of a process."""
         has_versions = link_map.libc is not Libc.MUSL
         program, *libraries = [one.library for one in link_map.objects]
         # Programs are not kept: each is asked about once.
-        objects = [_Object(program), *map(self._object, libraries)]
+        objects = [_Object(program, has_versions=has_versions)]
+        objects += [self._object(library, has_versions=has_versions) for library in libraries]
         # Who looks into itself first; musl does not care.
         own_first = (
             {one for one, library in zip(objects[1:], libraries, strict=True) if library.linkage.is_symbolic}
@@ -84,7 +85,7 @@ class Binder:
         found: list[list[tuple[_Object, frozenset[int]]]] = []
         for user in objects:
             scope = objects if user not in own_first else [user, *(one for one in objects if one is not user)]
-            found.append(user.bind(scope, has_versions=has_versions))
+            found.append(user.bind(scope))
         if has_versions:
             _unite_unique(objects, found)
         providers, unanswered = [], []
@@ -99,17 +100,18 @@ class Binder:
         matches = _matches if has_versions else _matches_name
         return Bindings(tuple([one.symbols for one in objects]), tuple(providers), tuple(unanswered), notes, matches)
 
-    def _object(self, library: Library) -> "_Object":
-        known = self._known.get(library)
+    def _object(self, library: Library, *, has_versions: bool) -> "_Object":
+        key = library, has_versions
+        known = self._known.get(key)
         if known is None:
-            known = self._known[library] = _Object(library, is_kept=True)
+            known = self._known[key] = _Object(library, has_versions=has_versions, is_kept=True)
         return known
 
 
 class _Object:
     """What one file offers and asks for, and who answered before."""
 
-    def __init__(self, library: Library, *, is_kept: bool = False) -> None:
+    def __init__(self, library: Library, *, has_versions: bool, is_kept: bool = False) -> None:
         self.note: Note | None = None
         try:
             self.symbols = read_dynamic_symbols(library.image)
@@ -117,13 +119,14 @@ class _Object:
             self.symbols = DynamicSymbols.none()
             detail = f"{error.detail}, who binds to it or to whom is not known"
             self.note = Note("file-unreadable", library.real_path, detail)
+        self._has_versions = has_versions
         self._is_kept = is_kept
         self._answers: dict[_Object, frozenset[int]] = {}
         self._bound: dict[tuple[_Object, ...], list[tuple[_Object, frozenset[int]]]] = {}
 
-    def bind(self, scope: Sequence["_Object"], *, has_versions: bool) -> "list[tuple[_Object, frozenset[int]]]":
+    def bind(self, scope: Sequence["_Object"]) -> "list[tuple[_Object, frozenset[int]]]":
         """Give who answers what, in the order of the scope."""
-        asked = [(one, answer) for one in scope if (answer := self._answer(one, has_versions=has_versions))]
+        asked = [(one, answer) for one in scope if (answer := self._answer(one))]
         key = tuple([one for one, _ in asked])
         known = self._bound.get(key)
         if known is not None:
@@ -131,6 +134,8 @@ class _Object:
         left = frozenset(range(len(self.symbols.references)))
         found = []
         own = self._own
+        if own and asked[0][0].symbols.stand_ins:
+            own -= self._stood_in(asked)
         if own:
             found.append((self, own))
             left -= own
@@ -148,21 +153,38 @@ class _Object:
 
     @cached_property
     def _own(self) -> frozenset[int]:
-        """The places of the references that the file keeps to itself, whoever else would answer."""
+        """The places of the references that the file keeps to itself, whoever else would answer; not with musl."""
+        if not self._has_versions:
+            return _NOTHING
         return frozenset([i for i, one in enumerate(self.symbols.references) if one.is_protected and one.is_defined])
 
-    def _answer(self, provider: "_Object", *, has_versions: bool) -> frozenset[int]:
+    def _stood_in(self, asked: "Sequence[tuple[_Object, frozenset[int]]]") -> frozenset[int]:
+        """Give the places of its own functions whose address is the program's, so that it is the same for all."""
+        (program, answer), *others = asked
+        references, offered = self.symbols.references, program.symbols
+        places = {
+            place
+            for place in self._own & answer
+            if not references[place].is_call and offered.found[references[place].name] in offered.stand_ins
+        }
+        for one, answered in others:
+            if one is self:
+                break
+            places -= answered
+        return frozenset(places)
+
+    def _answer(self, provider: "_Object") -> frozenset[int]:
         """Give the places of the references that another file would answer."""
         known = self._answers.get(provider)
         if known is None:
-            known = self._work_out(provider, has_versions=has_versions)
+            known = self._work_out(provider)
             if provider._is_kept and self._is_kept:  # noqa: SLF001 # of its own kind
                 self._answers[provider] = known
         return known
 
-    def _work_out(self, provider: "_Object", *, has_versions: bool) -> frozenset[int]:
+    def _work_out(self, provider: "_Object") -> frozenset[int]:
         asked, offered = self.symbols.asked, provider.symbols
-        matches = _matches if has_versions else _matches_name
+        matches = _matches if self._has_versions else _matches_name
         is_program = not provider._is_kept  # noqa: SLF001 # of its own kind
         places = []
         for name in asked.keys() & offered.found.keys():

@@ -40,8 +40,9 @@ class Configuration:
         return tuple(dict.fromkeys([*named, *self._system_directories]))
 
     def changed_ns(self) -> int | None:
-        """Give when one of the directories was changed last, in nanoseconds since 1970."""
-        changes = [self._system.changed_ns(directory) for directory in self.directories]
+        """Give when one of the directories of the file was changed last, in nanoseconds since 1970."""
+        named = [directory for directory in self.directories if directory not in self._system_directories]
+        changes = [self._system.changed_ns(directory) for directory in named]
         return max([change for change in changes if change is not None], default=None)
 
     def paths(self, name: str, subdirectories: tuple[str, ...]) -> Iterator[str]:

@@ -4,12 +4,13 @@ Source: Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm (2001).
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, overload
 
 from footprint.loader.linkmap import Linked, LinkMap
 
-__all__ = ("chains", "needs", "reached", "retained", "roots")
+__all__ = ("Retained", "chains", "needs", "reached", "retained", "roots")
 
 _ROOT: Final = -1
 
@@ -46,18 +47,52 @@ def reached(
     return frozenset(found)
 
 
-def retained(needed: Sequence[Sequence[int]], start: Sequence[int]) -> tuple[frozenset[int], ...]:
+class Retained(Sequence[frozenset[int]]):
+    """For each object all that leaves with it, itself included; made when asked for, as a long chain retains itself."""
+
+    def __init__(self, count: int, order: Sequence[int], spans: Mapping[int, range]) -> None:
+        self._count = count
+        self._order = order
+        self._spans = spans
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, number: int) -> frozenset[int]: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[frozenset[int], ...]: ...
+    def __getitem__(self, number: int | slice) -> frozenset[int] | tuple[frozenset[int], ...]:
+        if isinstance(number, slice):
+            return tuple([self[one] for one in range(*number.indices(self._count))])
+        if not 0 <= number < self._count:
+            raise IndexError(number)
+        span = self._spans.get(number)
+        return frozenset({number}) if span is None else frozenset(self._order[span.start : span.stop])
+
+
+def retained(needed: Sequence[Sequence[int]], start: Sequence[int]) -> Retained:
     """Give for each object all that leaves with it, itself included: what only it brings in.
 
     These are the objects that it dominates: every chain from a root to them leads through it.
     """
-    dominator = _dominators(needed, start)
-    members: list[set[int]] = [{number} for number in range(len(needed))]
-    # Children come behind their dominators in this order, so each set is whole when it is handed on.
-    for number in reversed(_by_depth(dominator)):
-        if dominator[number] != _ROOT:
-            members[dominator[number]] |= members[number]
-    return tuple([frozenset(one) for one in members])
+    children: dict[int, list[int]] = {}
+    for number, above in _dominators(needed, start).items():
+        children.setdefault(above, []).append(number)
+    # Each stands right before all that it dominates.
+    order: list[int] = []
+    spans: dict[int, range] = {}
+    waiting = [(number, False) for number in children.get(_ROOT, ())]
+    while waiting:
+        number, is_done = waiting.pop()
+        if is_done:
+            spans[number] = range(spans[number].start, len(order))
+            continue
+        spans[number] = range(len(order), len(order))
+        order.append(number)
+        waiting.append((number, True))
+        waiting.extend((child, False) for child in children.get(number, ()))
+    return Retained(len(needed), order, spans)
 
 
 def chains(needed: Sequence[Sequence[int]], start: Iterable[int], target: int, most: int) -> list[tuple[int, ...]]:
@@ -81,14 +116,16 @@ def chains(needed: Sequence[Sequence[int]], start: Iterable[int], target: int, m
     found: list[tuple[int, ...]] = []
     if target in came_from and came_from[target] == _ROOT:
         found.append((target,))
-    for user in [user for user in came_from if user != target and target in needed[user]]:
+    # They were come upon in the order of their distance.
+    users = (user for user in came_from if user != target and target in needed[user])
+    for user in islice(users, max(0, most - len(found))):
         chain = [target]
         at = user
         while at != _ROOT:
             chain.append(at)
             at = came_from[at]
         found.append(tuple(reversed(chain)))
-    return sorted(found, key=len)[:most]
+    return found
 
 
 def _dominators(needed: Sequence[Sequence[int]], start: Sequence[int]) -> dict[int, int]:
@@ -145,14 +182,3 @@ def _reverse_postorder(needed: Sequence[Sequence[int]], start: Iterable[int]) ->
                 seen.add(provider)
                 stack.append((provider, iter(needed[provider])))
     return order[::-1]
-
-
-def _by_depth(dominator: dict[int, int]) -> list[int]:
-    """Order objects so that each comes behind its dominator."""
-    children: dict[int, list[int]] = {}
-    for number, above in dominator.items():
-        children.setdefault(above, []).append(number)
-    order = list(children.get(_ROOT, ()))
-    for number in order:
-        order.extend(children.get(number, ()))
-    return order

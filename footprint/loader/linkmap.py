@@ -15,7 +15,7 @@ from footprint.loader.mapped import Found, FoundBy, Mapped, Refused
 from footprint.loader.musl import MuslSearch
 from footprint.loader.search import GlibcSearch
 from footprint.loader.system import Library, Refusal, System
-from footprint.loader.target import Environment, Libc, Target, target_of
+from footprint.loader.target import Environment, Libc, Target, loader_of, target_of
 
 __all__ = ("Dependency", "LinkMap", "Linked", "Missing", "link")
 
@@ -128,11 +128,11 @@ _SEARCHES: Final[WeakKeyDictionary[System, dict[tuple[object, ...], Search]]] = 
 
 def _search_of(system: System, program: Library, environment: Environment) -> Search:
     searches = _SEARCHES.setdefault(system, {})
-    # A library alone leads to its loader by what it needs.
-    key = program.kind, program.linkage.interpreter or program, environment
+    loader = loader_of(system, program)
+    key = program.kind, loader, environment
     search = searches.get(key)
     if search is None:
-        target = target_of(system, program, environment)
+        target = target_of(system, program.kind, loader, environment)
         kind = MuslSearch if target.libc is Libc.MUSL else GlibcSearch
         search = searches[key] = kind(system, target, program, environment)
     return search
@@ -148,6 +148,7 @@ class _Closure:
         self._names: dict[str, Mapped] = {}
         self._by_library: dict[Library, Mapped] = {}
         self._missing: list[tuple[str, Mapped, Refused | None]] = []
+        self._looked_in: dict[Mapped, tuple[str, ...]] = {}
         self._notes: list[Note] = []
 
     def link_map(self) -> LinkMap:
@@ -162,6 +163,7 @@ class _Closure:
             mapped.number = number
         objects = tuple([_linked(mapped) for mapped in self._order])
         target = self._search.target
+        rules = {mapped.found_by for mapped in self._order}
         return LinkMap(
             objects=objects,
             missing=tuple([self._explained(*each) for each in self._missing]),
@@ -169,7 +171,7 @@ class _Closure:
             interpreter_object=_linked(interpreter) if interpreter is not None else None,
             libc=target.libc,
             target=target,
-            notes=(*self._search.notes, *self._notes),
+            notes=(*self._notes, *self._search.notes(rules, has_missing=bool(self._missing))),
         )
 
     def _interpreter(self) -> Mapped | None:
@@ -180,7 +182,8 @@ class _Closure:
         if target.library is None or target.path is None:
             asked = self._program.library.linkage.interpreter
             if asked is not None:
-                self._missing.append((asked, self._program, None))
+                cause = "there is no such loader, and without it nothing starts"
+                self._missing.append((asked, self._program, Refused(asked, cause)))
             return None
         interpreter = Mapped(Found(target.path, target.library, FoundBy.INTERPRETER), None)
         self._by_library[target.library] = interpreter
@@ -230,7 +233,7 @@ class _Closure:
                 # All that reads a map takes its first object for the program.
                 detail = f"{mapped.path} stands in for its symbols, and is listed behind it all the same"
                 self._notes.append(Note("program-substituted", current.path, detail))
-                at = 1
+                at = max(at, 1)
             self._add(mapped, current, at)
             at += 1
 
@@ -267,7 +270,10 @@ class _Closure:
             return Missing(name, requester.number, f"{refused.path}: {refused.cause}", is_fatal=True, looked_in=())
         is_elsewhere = self._search.is_there_for_others(name, requester)
         cause = "there is one, but for another class or machine" if is_elsewhere else "it is not found"
-        return Missing(name, requester.number, cause, is_fatal=False, looked_in=self._search.looked_in(requester))
+        looked_in = self._looked_in.get(requester)
+        if looked_in is None:
+            looked_in = self._looked_in[requester] = self._search.looked_in(requester)
+        return Missing(name, requester.number, cause, is_fatal=False, looked_in=looked_in)
 
 
 def _linked(mapped: Mapped) -> Linked:

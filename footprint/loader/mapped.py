@@ -1,11 +1,14 @@
 """One object of a link map in the making, and what a search for another one gives."""
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from footprint.errors import InputError
 from footprint.loader.system import Library
 
 __all__ = ("Found", "FoundBy", "Mapped", "Refused")
+
+_MOST_FILES_LOOKED_FOR: Final = 1 << 18
 
 
 class FoundBy(StrEnum):
@@ -21,6 +24,8 @@ class FoundBy(StrEnum):
     CACHE = "cache"
     CONFIGURATION = "configuration"
     DEFAULT = "default"
+    OPENED = "opened"
+    """The process opened it itself (dlopen); which rule it was is not known."""
 
 
 class Found(NamedTuple):
@@ -51,6 +56,8 @@ class Mapped:
         is_in_scope: Whether it has its place in the map; the interpreter is known before.
         is_done: Whether what it needs is there.
         number: Its place there, once all is known.
+        path_owners: Itself and its loaders, nearest first, as far as they say where to look.
+        looked_for: Of the program: how many files were looked for until now.
         rpath: The directories of its RPATH, once they were asked for.
         runpath: The same of its RUNPATH.
         short_name: musl: the file name by which it was searched for.
@@ -63,8 +70,10 @@ class Mapped:
         "is_in_scope",
         "library",
         "loader",
+        "looked_for",
         "number",
         "path",
+        "path_owners",
         "program",
         "rpath",
         "runpath",
@@ -78,7 +87,24 @@ class Mapped:
         self.dependencies: list[tuple[str, Mapped | None]] = []
         self.is_in_scope = False
         self.is_done = False
+        linkage = self.library.linkage
+        owners = () if loader is None else loader.path_owners
+        has_paths = linkage.rpath is not None or linkage.runpath is not None
+        self.path_owners: tuple[Mapped, ...] = (self, *owners) if has_paths else owners
+        self.looked_for = 0
         self.number = -1
         self.rpath: tuple[str, ...] | None = None
         self.runpath: tuple[str, ...] | None = None
         self.short_name: str | None = None
+
+    def look(self, count: int) -> None:
+        """Count the files that are looked for on behalf of a program.
+
+        Raises:
+            InputError: Where they are too many: the names and the directories of a hostile file multiply.
+        """
+        program = self.program
+        program.looked_for += count
+        if program.looked_for > _MOST_FILES_LOOKED_FOR:
+            cause = f"its libraries would have to be looked for at more than {_MOST_FILES_LOOKED_FOR} places"
+            raise InputError(program.path, cause)

@@ -45,7 +45,6 @@ class MuslSearch:
         self._is_secure = bool(environment.is_secure)
         self._library_path = () if self._is_secure else _elements(environment.library_path)
         self._preload = "" if self._is_secure else environment.preload
-        self.notes: list[Note] = []
 
     def find(self, name: str, requester: Mapped) -> Found | Refused | None:
         """Find what an object needs; None where it is nowhere."""
@@ -58,6 +57,7 @@ class MuslSearch:
         if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME_BYTES:
             return None
         for found_by, places in self._places(requester):
+            requester.look(len(places))
             for place in places:
                 found = self._file(f"{place}/{name}", found_by)
                 if found is not None:
@@ -95,6 +95,11 @@ class MuslSearch:
         for name in self._preload.replace(":", " ").split():
             yield name, self.find(name, program)
 
+    def notes(self, rules: set[FoundBy], *, has_missing: bool) -> tuple[Note, ...]:
+        """Say nothing: there is no cache that could be old or damaged."""
+        del rules, has_missing
+        return ()
+
     def _loader(self) -> Found | None:
         path, library = self.target.path, self.target.library
         return Found(path, library, FoundBy.INTERPRETER) if path is not None and library is not None else None
@@ -102,14 +107,11 @@ class MuslSearch:
     def _places(self, requester: Mapped) -> Iterator[tuple[FoundBy, tuple[str, ...]]]:
         if self._library_path:
             yield FoundBy.ENVIRONMENT, self._library_path
-        each: Mapped | None = requester
-        while each is not None:
-            linkage = each.library.linkage
-            if linkage.runpath is not None or linkage.rpath is not None:
-                if each.runpath is None:
-                    each.runpath = self._expanded(linkage.runpath or linkage.rpath or "", each)
-                yield (FoundBy.RPATH if linkage.runpath is None else FoundBy.RUNPATH), each.runpath
-            each = each.loader
+        for each in requester.path_owners:
+            runpath, rpath = each.library.linkage.runpath, each.library.linkage.rpath
+            if each.runpath is None:
+                each.runpath = self._expanded((rpath if runpath is None else runpath) or "", each)
+            yield (FoundBy.RPATH if runpath is None else FoundBy.RUNPATH), each.runpath
         yield FoundBy.DEFAULT, self._system_directories
 
     def _expanded(self, text: str, owner: Mapped) -> tuple[str, ...]:

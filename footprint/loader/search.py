@@ -22,6 +22,7 @@ __all__ = ("GlibcSearch",)
 
 _CACHE: Final = "/etc/ld.so.cache"
 _PRELOAD: Final = "/etc/ld.so.preload"
+_SHARED_RULES: Final = {FoundBy.CACHE, FoundBy.CONFIGURATION, FoundBy.DEFAULT}
 _EM_ARM: Final = 40
 _ELFOSABI_GNU: Final = 3
 
@@ -51,7 +52,6 @@ class GlibcSearch:
         self._prefixes: dict[str, tuple[str, ...]] = {}
         self._shared: dict[tuple[str, bool], Found | Refused | None] = {}
         self._environment_directories: dict[str | None, tuple[str, ...]] = {}
-        self.notes: list[Note] = []
 
     def find(self, name: str, requester: Mapped) -> Found | Refused | None:
         """Find what an object needs; None where it is nowhere."""
@@ -59,6 +59,7 @@ class GlibcSearch:
             there = self._file(name)
             return Found(name, there, FoundBy.PATH) if isinstance(there, Library) else there
         for found_by, places in self._places(requester):
+            requester.look(len(places))
             found = self._in(places, name, found_by)
             if found is not None:
                 return found
@@ -100,10 +101,26 @@ class GlibcSearch:
         for name in self._preload.replace(":", " ").split(" "):
             if name and not (self._is_secure and "/" in name):
                 yield name, self._find_preload(name, program)
-        lines = (self._system.text(_PRELOAD) or b"").decode("utf-8", "surrogateescape").split("\n")
-        for line in lines:
-            for name in line.partition("#")[0].replace(":", " ").split():
-                yield name, self._find_preload(name, program)
+        for name in self._system_preloads:
+            yield name, self._find_preload(name, program)
+
+    def notes(self, rules: set[FoundBy], *, has_missing: bool) -> tuple[Note, ...]:
+        """Say what may make a map wrong.
+
+        Args:
+            rules: By which rules its objects were found.
+            has_missing: Whether something is missing.
+        """
+        if not self._uses_cache or not (has_missing or rules & _SHARED_RULES):
+            return ()
+        if self.cache is None:
+            instead = "the system" if self._system.is_host else "ld.so.conf"
+            return (Note("loader-cache", _CACHE, f"{self._cache}; the directories of {instead} are searched instead"),)
+        changed_ns = self.configuration.changed_ns() if has_missing else None
+        if changed_ns is None or changed_ns <= (self._system.changed_ns(_CACHE) or 0):
+            return ()
+        detail = "a directory of ld.so.conf is newer: what was added to it is not found before ldconfig has run"
+        return (Note("loader-cache-stale", _CACHE, detail),)
 
     def _find_preload(self, name: str, program: Mapped) -> Found | Refused | None:
         if not self._is_secure or "/" in name:
@@ -119,15 +136,12 @@ class GlibcSearch:
         """Give the directories that the requester, its loaders and the caller name."""
         runpath = requester.library.linkage.runpath
         if runpath is None:
-            # The program's counts for all, also for what was preloaded.
-            each: Mapped | None = requester
-            while each is not None:
+            for each in requester.path_owners:
                 linkage = each.library.linkage
                 if linkage.rpath is not None and linkage.runpath is None:
                     if each.rpath is None:
                         each.rpath = self._directories(linkage.rpath, ":", each)
                     yield FoundBy.RPATH, each.rpath
-                each = each.loader
         if self._library_path:
             yield FoundBy.ENVIRONMENT, self._from_environment(requester.program)
         if runpath is not None:
@@ -170,9 +184,7 @@ class GlibcSearch:
         for place in places:
             prefixes = self._prefixes.get(place)
             if prefixes is None:
-                there = [place + each for each in self.target.subdirectories]
-                present = [each for each in there if self._system.is_directory(self._absolute(each))]
-                prefixes = self._prefixes[place] = (*present, place)
+                prefixes = self._prefixes[place] = self._prefixes_in(place)
             for prefix in prefixes:
                 found = self._file(prefix + name)
                 if isinstance(found, Library):
@@ -180,6 +192,15 @@ class GlibcSearch:
                 if found is not None:
                     return found
         return None
+
+    def _prefixes_in(self, place: str) -> tuple[str, ...]:
+        """Give a directory and, before it, those below it that are for this processor; nothing where it is none."""
+        if not self._is_directory(place):
+            return ()
+        return (*filter(self._is_directory, [place + each for each in self.target.subdirectories]), place)
+
+    def _is_directory(self, place: str) -> bool:
+        return self._system.is_directory(self._absolute(place))
 
     def _search_shared(self, name: str, is_without_system: bool) -> Found | Refused | None:  # noqa: FBT001 # half of a key
         system_directories = self.target.system_directories
@@ -205,24 +226,33 @@ class GlibcSearch:
                 yield path, FoundBy.CONFIGURATION
 
     @cached_property
+    def _system_preloads(self) -> list[str]:
+        text = (self._system.text(_PRELOAD) or b"").decode("utf-8", "surrogateescape")
+        return [name for line in text.split("\n") for name in line.partition("#")[0].replace(":", " ").split()]
+
+    @cached_property
     def configuration(self) -> Configuration:
         """Give what ldconfig would find."""
         return Configuration(self._system, self.target.system_directories)
 
-    @cached_property
+    @property
     def cache(self) -> Cache | None:
-        """Give what ldconfig has found; None, and a note, where that is of no use."""
-        instead = "the directories of the system" if self._system.is_host else "the directories of ld.so.conf"
+        """Give what ldconfig has found; None where that is of no use."""
+        return self._cache if isinstance(self._cache, Cache) else None
+
+    @cached_property
+    def _cache(self) -> Cache | str:
+        """Read the cache, or give why it is of no use."""
         data = self._system.text(_CACHE)
         if data is None:
-            self.notes.append(Note("loader-cache", _CACHE, f"there is none that can be read; {instead} are searched"))
-            return None
+            return "there is none that can be read"
         flags = self.target.abi.cache_flags
+        if flags is None:
+            return "which of its entries are for programs of this kind is not known"
         try:
-            return read_cache(data, _CACHE, () if flags is None else (flags,), is_little=self._kind.is_little)
+            return read_cache(data, _CACHE, (flags,), is_little=self._kind.is_little)
         except InputError as error:
-            self.notes.append(Note("loader-cache", _CACHE, f"{error.detail}; {instead} are searched instead"))
-            return None
+            return error.detail
 
     def _file(self, path: str) -> Library | Refused | None:
         """Open a file as the loader does: what is for other machines is passed over, what is no library ends it all."""

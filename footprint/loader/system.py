@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
-from footprint.elf.image import Buffer, Image, read_image
-from footprint.elf.linkage import Linkage, read_linkage
+from footprint.elf.image import ET_EXEC, Buffer, Image, read_image
+from footprint.elf.linkage import DF_1_PIE, Linkage, read_linkage
 from footprint.errors import AccessError, FootprintError, InputError
 from footprint.files import map_descriptor, read_all
 
@@ -98,6 +98,12 @@ class Library:
             AccessError: Where it is gone, or no longer the file that it was.
         """
         return self._open(self)
+
+    @property
+    def is_program(self) -> bool:
+        """Tell whether it can be started, and is no library."""
+        linkage = self.linkage
+        return self.type == ET_EXEC or linkage.interpreter is not None or bool(linkage.flags_1 & DF_1_PIE)
 
     def __repr__(self) -> str:
         return f"Library({self.real_path!r})"

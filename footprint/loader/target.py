@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 from footprint.errors import FootprintError
 from footprint.loader.paths import parent
 from footprint.loader.processor import Processor, processor_of
-from footprint.loader.system import Library, System
+from footprint.loader.system import Kind, Library, System
 
-__all__ = ("Abi", "Environment", "Libc", "Target", "target_of")
+__all__ = ("Abi", "Environment", "Libc", "Loader", "Target", "loader_of", "target_of")
 
 
 class Libc(StrEnum):
@@ -66,6 +66,14 @@ class Abi(NamedTuple):
     triplet: str
     platform: str | None = None
     levels: tuple[str, ...] = ()
+
+
+class Loader(NamedTuple):
+    """Which loader starts a program: its path or None, whose it is, and for which programs."""
+
+    path: str | None
+    libc: Libc
+    abi: Abi
 
 
 _X86_64: Final = 62
@@ -128,13 +136,13 @@ class Target:
     legacy_bits: int
 
 
-def target_of(system: System, program: Library, environment: Environment) -> Target:
-    """Find out what the loader of a program knows; for a library alone, what that of its kind of programs does."""
-    path, libc, abi = _loader_of(system, program)
-    loader = system.file(path) if path else None
-    library = loader if isinstance(loader, Library) else None
+def target_of(system: System, kind: Kind, loader: Loader, environment: Environment) -> Target:
+    """Find out what a loader knows."""
+    path, libc, abi = loader
+    file = system.file(path) if path else None
+    library = file if isinstance(file, Library) else None
     system_directories = _carved_directories(library) or _usual_directories(system, abi, path)
-    processor = _processor(system, abi, program, environment)
+    processor = _processor(system, abi, kind, environment)
     is_legacy = libc is Libc.GLIBC and _has_legacy_directories(library)
     legacy = ("tls", *([processor.platform] if processor.platform else []), *processor.capabilities)
     return Target(
@@ -154,25 +162,26 @@ def target_of(system: System, program: Library, environment: Environment) -> Tar
     )
 
 
-def _loader_of(system: System, program: Library) -> tuple[str | None, Libc, Abi]:
+def loader_of(system: System, program: Library) -> Loader:
     """Find the loader of a program; for a library alone, the one that the C library it needs belongs to."""
     candidates = _ABIS.get(program.kind, (_UNKNOWN_ABI,))
     asked = program.linkage.interpreter
     if asked is not None:
         name = asked.rpartition("/")[2]
         libc = Libc.MUSL if name.startswith("ld-musl-") else Libc.GLIBC if name.startswith("ld") else Libc.OTHER
-        return asked, libc, next((each for each in candidates if each.interpreter == asked), candidates[0])
+        return Loader(asked, libc, next((each for each in candidates if each.interpreter == asked), candidates[0]))
     needs_musl = any(name == "libc.so" or name.startswith("libc.musl-") for name in program.linkage.needed)
     if not needs_musl:
         for each in candidates:
             if isinstance(system.file(each.interpreter), Library):
-                return each.interpreter, Libc.GLIBC, each
+                return Loader(each.interpreter, Libc.GLIBC, each)
     musl = [f"/lib/{name}" for name in system.names("/lib") if name.startswith("ld-musl-")]
     for path in musl:
         loader = system.file(path)
         if isinstance(loader, Library) and loader.kind == program.kind:
-            return path, Libc.MUSL, candidates[0]
-    return None, Libc.MUSL if needs_musl else Libc.OTHER, candidates[0]
+            return Loader(path, Libc.MUSL, candidates[0])
+    needs_glibc = "libc.so.6" in program.linkage.needed
+    return Loader(None, Libc.MUSL if needs_musl else Libc.GLIBC if needs_glibc else Libc.OTHER, candidates[0])
 
 
 def _carved_directories(loader: Library | None) -> tuple[str, ...]:
@@ -201,14 +210,14 @@ def _bytes_of(loader: Library | None) -> bytes:
         return b""
 
 
-def _processor(system: System, abi: Abi, program: Library, environment: Environment) -> Processor:
+def _processor(system: System, abi: Abi, kind: Kind, environment: Environment) -> Processor:
     """Give the processor that the program is to run on: this machine's where nothing else is said and it can be."""
-    if environment.hwcaps is None and program.kind.machine == _X86_64 and system.machine == "x86_64":
+    if environment.hwcaps is None and kind.machine == _X86_64 and system.machine == "x86_64":
         found = processor_of(system.cpuinfo)
     else:
         known = abi.levels
         levels = known[known.index(environment.hwcaps) :] if environment.hwcaps in known else ()
-        found = Processor(levels, abi.platform, ("x86_64",) if program.kind.machine == _X86_64 else ())
+        found = Processor(levels, abi.platform, ("x86_64",) if kind.machine == _X86_64 else ())
     return found._replace(platform=environment.platform or found.platform)
 
 

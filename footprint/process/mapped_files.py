@@ -2,7 +2,7 @@
 
 import os
 import stat
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from footprint.errors import FootprintError, Note
 from footprint.files import map_descriptor
@@ -13,8 +13,7 @@ __all__ = ("DELETED", "MappedFile", "open_mapped_file", "open_regular")
 DELETED = " (deleted)"
 
 
-@dataclass(frozen=True, slots=True)
-class MappedFile:
+class MappedFile(NamedTuple):
     """The bytes of a mapped file.
 
     Attributes:

@@ -7,8 +7,9 @@ Source: fs/proc/task_mmu.c of Linux 2.6.14 to 6.18; Documentation/filesystems/pr
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from footprint.errors import InputError, Note
@@ -228,7 +229,12 @@ class _Shape:
         flags = rb"VmFlags:([^\n]*)\n" if has_flags else b""
         self.has_flags = has_flags
         self.seen: dict[tuple[int, ...], Counters] = {}
-        self.match = re.compile(_HEADER + _NAME + b"".join(lines) + flags + _BLOCK_END).match
+        self._pattern = _HEADER + _NAME + b"".join(lines) + flags + _BLOCK_END
+
+    @cached_property
+    def match(self) -> Callable[..., re.Match[bytes] | None]:
+        # Compiled for the second block, and not for the one of smaps_rollup: it takes longer than reading a block.
+        return re.compile(self._pattern).match
 
 
 class _Amounts(dict[bytes, int]):

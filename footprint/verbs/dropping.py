@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from footprint.audit.composition import Composition, is_libc
+from footprint.audit.composition import Composition
+from footprint.audit.finding import Confidence
 from footprint.errors import UsageError
-from footprint.findings.finding import Confidence
 from footprint.findings.unused_libraries import Need, broken_bindings, broken_versions, doubts, unused_needs
 
 __all__ = ("Dropping", "plan_dropping")
@@ -86,11 +86,15 @@ def _head(composition: Composition, name: str) -> int:
     if len(objects) == 1:
         raise UsageError(f"{objects[0].path} is a static program: it needs no library by name")
     if not found:
-        raise UsageError(f"{name} is none of the {len(objects) - 1} libraries of {objects[0].path}")
+        path = objects[0].path
+        raise UsageError(
+            f"{name} is none of the {len(objects) - 1} libraries of {path}; `footprint libraries` shows them"
+        )
     number = found[0]
     if number == 0:
         raise UsageError(f"{name} is the program itself")
-    if number in {composition.link_map.interpreter, len(composition.link_map.objects)} or is_libc(objects[number]):
+    is_loader = number in {composition.link_map.interpreter, len(composition.link_map.objects)}
+    if is_loader or composition.name(number).startswith("libc.so."):
         raise UsageError(f"{name} cannot be dropped: the C library and the loader are what makes it a process")
     if number in composition.roots:
         raise UsageError(f"{name} cannot be dropped: it is preloaded, and nobody needs it by name")

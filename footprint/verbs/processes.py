@@ -3,11 +3,11 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from footprint.audit.audit import Audit, audit_snapshot, mapped_files
 from footprint.audit.layout import FileKey, lay_out
 from footprint.audit.measured import held_by_each
-from footprint.audit.owned import OwnedMap
 from footprint.audit.projection import Model, Question
 from footprint.elf import (
     Buffer,
@@ -25,7 +25,10 @@ from footprint.verbs.calibration import load_constants
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.saved_files import BY_PATH, check_root, open_saved_file, unverified_note
 
-__all__ = ("audit", "audit_of", "captured", "maps", "project", "read_saved")
+if TYPE_CHECKING:
+    from footprint.audit.owned import OwnedMap
+
+__all__ = ("audit", "audit_of", "captured", "maps", "process_number", "project", "read_saved")
 
 # A report of a hundred files that are not there helps nobody: the first ones are named, the rest counted.
 _MOST_FILE_NOTES = 3
@@ -43,7 +46,8 @@ def audit(
     """Audit a process: where its memory goes, and what `count` of it cost.
 
     Args:
-        target: A PID, or the path of a capture, or of a saved `maps`, `smaps` or `pmap` text (`-` is standard input).
+        target: A PID; the path of a program or library, which is not run; or that of a capture, or of a saved `maps`,
+            `smaps` or `pmap` text (`-` is standard input).
         count: How many processes to project to.
         memory_bytes: Project to how many fit into this instead.
         model: How they come about: `exec` (started copies), `fork` (workers of one parent), `threads`.
@@ -55,7 +59,14 @@ def audit(
         InputError: Where the text is none of these, or holds no mapping.
         UsageError: Where the question does not fit the target.
     """
-    return audit_of(_snapshot(target, pid), _shown(target), Question(count, memory_bytes, _model(model)), root=root)
+    question = Question(count, memory_bytes, _model(model))
+    if isinstance(target, str) and _is_program(target):
+        from footprint.verbs.programs import audit_program  # noqa: PLC0415 # the loader, which no process needs
+
+        if pid is not None:
+            raise UsageError("--pid chooses among the processes of a text or capture; this is a program")
+        return audit_program(target, question, root=root)
+    return audit_of(_snapshot(target, pid), _shown(target), question, root=root)
 
 
 def audit_of(
@@ -106,6 +117,15 @@ def project(
     return audit(target, count=count or 1, memory_bytes=memory_bytes, model=model, pid=pid, root=root)
 
 
+def _is_program(target: str) -> bool:
+    """Tell whether a target is an ELF file; a pipe is not asked, for what is read of it is gone."""
+    try:
+        with open(target, "rb") as file:
+            return os.path.isfile(target) and starts_like_elf(file.read(4))
+    except (OSError, ValueError):
+        return False
+
+
 def _model(name: str) -> Model:
     try:
         return Model(name)
@@ -113,8 +133,10 @@ def _model(name: str) -> Model:
         raise UsageError(f"{name!r} is no model: exec, fork or threads") from None
 
 
-def maps(target: int | str, *, pid: int | None = None, root: str | None = None) -> OwnedMap:
+def maps(target: int | str, *, pid: int | None = None, root: str | None = None) -> "OwnedMap":
     """Give the mappings of a process, each with its owner. The arguments and errors are those of `audit`."""
+    from footprint.audit.owned import OwnedMap  # noqa: PLC0415 # an audit has a ledger instead
+
     snapshot = _snapshot(target, pid)
     images, notes = _images(snapshot, root)
     parts = lay_out(snapshot.memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
@@ -134,15 +156,28 @@ def _shown(target: int | str) -> str:
     return "standard input" if target == "-" else str(target)
 
 
+def process_number(target: int | str) -> int | None:
+    """Give the live process that a target names, or None where it names a file.
+
+    Raises:
+        UsageError: Where it is a number that no process has.
+    """
+    digits = str(target)
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    if len(digits) > 10 or not 0 < int(digits) < 1 << 31:
+        raise UsageError(f"{digits[:20]} is no process ID")
+    return int(digits)
+
+
 def _snapshot(target: int | str, pid: int | None) -> Snapshot:
     """Read the process that the target names."""
-    if isinstance(target, int) or (target.isascii() and target.isdigit()):
-        digits = str(target) if isinstance(target, int) else target
-        if len(digits) > 10 or not 0 < int(digits) < 1 << 31:
-            raise UsageError(f"{digits[:20]} is no process ID")
+    number = process_number(target)
+    if number is not None:
         if pid is not None:
             raise UsageError("--pid chooses among the processes of a text or capture; this is one live process")
-        return read_process(int(digits))
+        return read_process(number)
+    target = str(target)
     return _choose(read_saved(target), _shown(target), pid)
 
 
@@ -204,7 +239,7 @@ def _text(data: Buffer, path: str) -> bytes:
     if not data:
         raise InputError(path, "the file is empty: kernel threads and zombies have no mappings")
     if starts_like_elf(data) or starts_like_archive(data):
-        raise UsageError(f"{path} is an ELF file, not a process: `footprint symbols` shows what it holds")
+        raise UsageError(f"{path} is an ELF file, not a process: `audit`, `libraries` and `symbols` take it")
     head = bytes(data[:65536])
     if not looks_like_memory_text(head):
         raise InputError(path, "neither maps, smaps nor pmap output: no line of its beginning is a mapping", 0)

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from footprint.audit.audit import Audit
-from footprint.audit.composition import Composition, compose
+from footprint.audit.composition import Composition
 from footprint.audit.projection import Question
 from footprint.audit.ran import median_start, private_memory
 from footprint.audit.whatif import Compared, Leaving, Output, Trial, Verdict, WhatIf, changes, compare
 from footprint.errors import AccessError, Note, UsageError
-from footprint.loader import Environment, System, link
-from footprint.loader.bindings import Binder
+from footprint.loader import Environment
 from footprint.process.launch import Moment, Streams, When, interrupted_by_signals
 from footprint.verbs.copies import private_copies
 from footprint.verbs.dropping import plan_dropping
+from footprint.verbs.programs import Programs
 from footprint.verbs.run import check_command, parse_moment, start
 
 __all__ = ("whatif",)
@@ -139,11 +139,11 @@ def _has_capabilities(path: str) -> bool:
 
 
 def _composition(path: str, environment: Environment) -> Composition:
-    link_map = link(System(), path, environment)
-    if link_map.missing:
-        one = link_map.missing[0]
+    composition = Programs(environment=environment).composition(path)
+    if composition.link_map.missing:
+        one = composition.link_map.missing[0]
         raise AccessError(path, f"it does not start: it needs {one.name}, and {one.cause}")
-    return compose(link_map, Binder().bind(link_map), os.sysconf("SC_PAGE_SIZE"))
+    return composition
 
 
 def _try(words: tuple[str, ...], moment: Moment, question: Question, executable: str | None) -> Trial:

@@ -48,6 +48,9 @@ from tests.elfwriter import (
     STT_TLS,
     STV_HIDDEN,
     TLS,
+    VER_FLG_BASE,
+    VER_FLG_WEAK,
+    VERSYM_HIDDEN,
     At,
     Dyn,
     ElfFile,
@@ -56,6 +59,7 @@ from tests.elfwriter import (
     Segment,
     Size,
     Sym,
+    Version,
     archive,
     patch,
     peek,
@@ -159,6 +163,52 @@ def test_readelf_finds_the_dynamic_symbols_by_the_hash_table_alone(tmp_path: Pat
     printed = readelf(tmp_path, image, "--use-dynamic", "--symbols")
     assert re.findall(r"OBJECT +GLOBAL +DEFAULT +\d+ (\w+)", printed) == ["table"]
     assert re.findall(r"FUNC +GLOBAL +DEFAULT +UND (\w+)", printed) == ["imported"]
+
+
+VERSIONED = ElfFile(
+    sections=[Section(".text", flags=RX, data=bytes(32))],
+    gnu_hash=True,
+    versions=[Version("libdemo.so.1", 1, VER_FLG_BASE), Version("DEMO_1", 2), Version("DEMO_2", 3)],
+    needs={
+        "libc.so.6": [Version("GLIBC_2.2.5", 4), Version("GLIBC_9", 5, VER_FLG_WEAK)],
+        "libm.so.6": [Version("M", 6)],
+    },
+    dynamic_symbols=[
+        Sym("asked", At(".text"), 4, STT_FUNC, version=2 | VERSYM_HIDDEN),
+        Sym("asked", At(".text", 8), 4, STT_FUNC, version=3),
+        Sym("malloc", type=STT_FUNC, version=4),
+        Sym("sin", type=STT_FUNC, binding=STB_WEAK, version=6),
+        Sym("plain", At(".text", 16), 4, STT_FUNC),
+    ],
+    dynamic=[Dyn(DT_NEEDED, "libc.so.6"), Dyn(DT_NEEDED, "libm.so.6"), Dyn(DT_SONAME, "libdemo.so.1")],
+)
+
+
+@in_all_classes_and_orders
+def test_readelf_reads_the_versions_and_to_which_symbols_they_belong(tmp_path: Path, kind: dict[str, Any]) -> None:
+    image = write(replace(VERSIONED, **kind))
+    printed = readelf(tmp_path, image, "--dyn-syms", "--version-info")
+    names = re.findall(r"FUNC +(?:GLOBAL|WEAK) +DEFAULT +\w+ (\S+)", printed)
+    assert names == ["malloc@GLIBC_2.2.5", "sin@M", "asked@DEMO_1", "asked@@DEMO_2", "plain"]
+    assert re.findall(r"Flags: (\w+) +Index: (\d) +Cnt: 1 +Name: (\S+)", printed) == [
+        ("BASE", "1", "libdemo.so.1"),
+        ("none", "2", "DEMO_1"),
+        ("none", "3", "DEMO_2"),
+    ]
+    assert re.findall(r"File: (\S+) +Cnt: (\d)", printed) == [("libc.so.6", "2"), ("libm.so.6", "1")]
+    assert re.findall(r"Name: (\S+) +Flags: (\w+) +Version: (\d)", printed) == [
+        ("GLIBC_2.2.5", "none", "4"),
+        ("GLIBC_9", "WEAK", "5"),
+        ("M", "none", "6"),
+    ]
+
+
+@in_all_classes_and_orders
+def test_pyelftools_counts_and_finds_symbols_by_the_gnu_hash_table(kind: dict[str, Any]) -> None:
+    table = elftools(write(replace(VERSIONED, **kind))).get_section_by_name(".gnu.hash")
+    assert table.get_number_of_symbols() == 6
+    assert table.get_symbol("plain").name == "plain"
+    assert table.get_symbol("malloc") is None
 
 
 @in_all_classes_and_orders

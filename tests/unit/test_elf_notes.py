@@ -1,5 +1,6 @@
-"""The build-id of an ELF file: found through its program headers, in each class and byte order, or not there."""
+"""What notes say: the build-id, libraries that may be opened, the CPU; in each class and byte order, or not there."""
 
+import json
 import struct
 from dataclasses import replace
 from typing import Any
@@ -9,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.elf import read_image
-from footprint.elf.notes import build_id
+from footprint.elf.notes import OptionalLibrary, Priority, build_id, optional_libraries, x86_isa_needed
+from footprint.errors import InputError
 from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import (
+    EM_386,
+    EM_X86_64,
     NT_GNU_BUILD_ID,
     PF_R,
     PT_LOAD,
@@ -173,3 +177,90 @@ def test_a_million_notes_are_not_all_looked_at() -> None:
 def test_any_notes_give_a_build_id_or_none(notes: bytes, align: int) -> None:
     found = found_in(with_notes(notes, align=align))
     assert found is None or 2 <= len(found) <= 128
+
+
+# --- libraries that may be opened -------------------------------------------------------------------------------------
+
+DLOPEN = 0x407C0C0A
+FULL = {"soname": ["libz.so.1", "libz-ng.so.2"], "feature": "zip", "description": "Zip files", "priority": "suggested"}
+
+
+def opened(text: bytes, owner: str = "FDO", kind: dict[str, Any] | None = None) -> tuple[OptionalLibrary, ...]:
+    return optional_libraries(read_image(write(with_notes(Note(DLOPEN, owner, text), kind=kind)), "libdemo.so"))
+
+
+@in_all_classes_and_orders
+def test_what_may_be_opened_is_told_with_what_for(kind: dict[str, Any]) -> None:
+    found = opened(json.dumps([FULL]).encode() + b"\0", kind=kind)
+    assert found == (OptionalLibrary(("libz.so.1", "libz-ng.so.2"), Priority.SUGGESTED, "zip", "Zip files"),)
+
+
+def test_all_but_the_name_may_be_missing() -> None:
+    assert opened(b'[{"soname": ["a.so"]}]') == (OptionalLibrary(("a.so",), Priority.RECOMMENDED, "", ""),)
+
+
+def test_the_libraries_of_all_notes_come_one_behind_the_other() -> None:
+    notes = [Note(DLOPEN, "FDO", json.dumps([{"soname": [name]}, FULL]).encode()) for name in ("a.so", "b.so")]
+    found = optional_libraries(read_image(write(with_notes(*notes)), "libdemo.so"))
+    assert [one.sonames[0] for one in found] == ["a.so", "libz.so.1", "b.so", "libz.so.1"]
+
+
+def test_an_object_without_such_a_note_says_nothing() -> None:
+    assert opened(json.dumps([FULL]).encode(), owner="GNU") == ()
+    assert optional_libraries(read_image(write(LIBRARY), "libdemo.so")) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"[", id="torn"),
+        pytest.param(b"{}", id="no list"),
+        pytest.param(b"[7]", id="no object"),
+        pytest.param(b"[{}]", id="no names"),
+        pytest.param(b'[{"soname": []}]', id="an empty list of names"),
+        pytest.param(b'[{"soname": "a.so"}]', id="a name that is no list"),
+        pytest.param(b'[{"soname": [7]}]', id="a name that is no text"),
+        pytest.param(b'[{"soname": ["a.so"], "feature": 7}]', id="a feature that is no text"),
+        pytest.param(b'[{"soname": ["a.so"], "priority": "maybe"}]', id="a priority of no meaning"),
+        pytest.param(b'[{"soname": ["a.so"], "priority": []}]', id="a priority that is no text"),
+        pytest.param(b"\xff\xfe", id="no text"),
+        pytest.param(b"[" * 60_000, id="as deep as it is long"),
+    ],
+)
+def test_a_damaged_note_of_libraries_is_an_error(text: bytes) -> None:
+    with pytest.raises(InputError, match=r"libdemo\.so: its note of libraries to open is damaged"):
+        opened(text)
+
+
+# --- the CPU ----------------------------------------------------------------------------------------------------------
+
+ISA_NEEDED, ISA_USED, FEATURES = 0xC0008002, 0xC0010002, 0xC0000002
+
+
+def isa_of(*properties: tuple[int, int], bits: int = 64) -> int:
+    padding = 4 if bits == 64 else 0
+    text = b"".join(struct.pack("<III", kind, 4, value) + bytes(padding) for kind, value in properties)
+    note = raw_note("<", b"GNU\0", NT_GNU_PROPERTY_TYPE_0, text, bits // 8)
+    machine = EM_X86_64 if bits == 64 else EM_386
+    file = with_notes(note, align=bits // 8, kind={"bits": bits, "machine": machine})
+    return x86_isa_needed(read_image(write(file), "libdemo.so"))
+
+
+@pytest.mark.parametrize(("word", "level"), [(0, 0), (1, 1), (2, 2), (4, 3), (8, 4), (1 | 4, 3), (1 << 31, 4)])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_the_level_of_the_cpu_is_the_highest_bit_that_is_set(word: int, level: int, bits: int) -> None:
+    assert isa_of((FEATURES, 3), (ISA_USED, 8), (ISA_NEEDED, word), bits=bits) == level
+
+
+def test_without_the_property_no_level_is_needed() -> None:
+    assert isa_of((FEATURES, 3), (ISA_USED, 8)) == 0
+    assert x86_isa_needed(read_image(write(LIBRARY), "libdemo.so")) == 0
+
+
+@given(st.binary(max_size=120), st.sampled_from([4, 8]))
+def test_any_notes_give_a_level_and_libraries_or_one_of_our_errors(notes: bytes, align: int) -> None:
+    head = struct.pack("<III", 4, len(notes), NT_GNU_PROPERTY_TYPE_0) + b"GNU\0"
+    image = read_image(write(with_notes(head + notes, align=align)), "libdemo.so")
+    assert 0 <= x86_isa_needed(image) <= 4
+    assert optional_libraries(image) == ()

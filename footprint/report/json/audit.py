@@ -9,6 +9,7 @@ from footprint.audit.totals import Total
 from footprint.elf import shown_name
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.findings import finding_rows
 
 __all__ = ("audit_json", "audit_members", "process_target", "projection_json", "row_json", "totals_json")
 
@@ -24,7 +25,7 @@ def audit_members(audit: Audit, version: str) -> Json:
         "totals": totals_json(audit),
         "ledger": [row_json(row) for row in audit.ledger],
         "projection": _projection(audit.projection),
-        "findings": [],
+        "findings": finding_rows(audit.findings, audit.projection.count),
         "notes": note_rows(audit.notes),
     }
 

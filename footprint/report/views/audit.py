@@ -1,16 +1,16 @@
 """The reports of `footprint audit` and `footprint project`."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from heapq import nsmallest
+from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit
 from footprint.audit.layout import Kind
 from footprint.audit.ledger import Row
 from footprint.audit.projection import Basis, Model, Projection
 from footprint.audit.totals import OfWhich, Total
-from footprint.evidence import Evidence, weakest
 from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.report.views.findings import finding_blocks
 from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
@@ -55,7 +55,7 @@ GROUPINGS: Final[dict[str, Callable[[Row], _Key]]] = {
 
 def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
     """Say where the memory of a process goes; `top` rows a table, 0 for all."""
-    names = Names((row.owner for row in audit.ledger), is_whole=has_whole_names)
+    names = Names({row.owner for row in audit.ledger}, is_whole=has_whole_names)
     return (
         Heading(_title("audit", audit)),
         Paragraph(_origin(audit)),
@@ -66,6 +66,7 @@ def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_na
         ledger_table(audit.ledger, by, top, names, is_virtual=audit.totals.private.bytes is None),
         *_symbols(audit, by, top, names),
         *_causes(audit),
+        *finding_blocks(audit.findings, audit.projection.count, is_verbose=has_whole_names),
         *note_blocks(audit.notes, audit.target),
         Verdict(_verdict(audit)),
     )
@@ -91,6 +92,8 @@ def _title(verb: str, audit: Audit) -> str:
 
 
 def _origin(audit: Audit) -> str:
+    if audit.source == "prediction":
+        return f"Predicted from its files, nothing was run: {counted(audit.mapping_count, 'mapping')} at its start."
     origin = (
         f"Read from its {audit.source} now" if audit.is_live else f"Read from {audit.target}, a text of {audit.source}"
     )
@@ -115,10 +118,13 @@ def _totals(audit: Audit) -> Facts:
     add("per process", totals.per_process)
     is_part = totals.per_process.bytes is not None
     add("  private memory" if is_part else "private memory", totals.private)
+    add("    its objects, written at start (floor)", totals.floor)
+    add("    its objects, if all is written (ceiling)", totals.ceiling)
+    kernel = Kind.KERNEL
     rows.extend(
         ("  " + (row.name or "").strip("[]"), format_bytes(row.bytes or 0), row.evidence.value)
         for row in audit.ledger
-        if row.kind is Kind.KERNEL
+        if row.kind is kernel
     )
     add("shared, once per machine", totals.shared_once)
     if totals.shared_with_relatives.bytes:
@@ -176,7 +182,7 @@ def _cost_at_count(projection: Projection, *, has_terms: bool) -> list[Block]:
         blocks.append(Facts((("in all", format_bytes(projection.total_bytes), remark),)))
     if has_terms:
         blocks.extend(_terms(projection))
-    return blocks
+    return [*blocks, *_points(projection)]
 
 
 def _terms(projection: Projection) -> list[Block]:
@@ -189,6 +195,11 @@ def _terms(projection: Projection) -> list[Block]:
         )
         if rows:
             blocks += [Heading(heading), Facts(rows)]
+    return blocks
+
+
+def _points(projection: Projection) -> list[Block]:
+    blocks: list[Block] = []
     if projection.points:
         rows = tuple(
             (
@@ -198,7 +209,8 @@ def _terms(projection: Projection) -> list[Block]:
             )
             for point in projection.points
         )
-        blocks += [Heading("A worker in its life"), Facts(rows)]
+        life = "A worker in its life" if projection.model is Model.FORK else "From its start to every variable written"
+        blocks += [Heading(life), Facts(rows)]
     return blocks
 
 
@@ -216,16 +228,26 @@ def _verdict(audit: Audit) -> str:
     return f"{projection.count:,} {noun} cost {total}, {one} each{basis} ({projection.evidence.value})."
 
 
-@dataclass(slots=True)
-class _Group:
-    """The sums of the rows of one group."""
+class _Sums(NamedTuple):
+    """The sums of some rows."""
 
-    private_bytes: int = 0
-    mapped_bytes: int = 0
-    writable_bytes: int = 0
-    shared_bytes: int = 0
-    evidence: Evidence = Evidence.MEASURED
-    is_assumed: bool = False
+    private_bytes: int
+    mapped_bytes: int
+    writable_bytes: int
+    shared_bytes: int
+
+
+def _add_up(rows: Sequence[Row]) -> _Sums:
+    return _Sums(
+        sum([row.bytes or 0 for row in rows]),
+        sum([row.mapped_bytes for row in rows]),
+        sum([row.mapped_bytes for row in rows if row.is_writable]),
+        sum([row.shared_bytes or 0 for row in rows]),
+    )
+
+
+def _together(groups: Sequence[_Sums]) -> _Sums:
+    return _Sums(*map(sum, zip(*groups, strict=True))) if groups else _Sums(0, 0, 0, 0)
 
 
 def _ledger_heading(audit: Audit, by: str) -> str:
@@ -238,57 +260,36 @@ def ledger_table(
 ) -> Table:
     """Group a ledger; where only virtual sizes are known, by what is writable."""
     group_of = GROUPINGS[by]
-    groups: dict[_Key, _Group] = {}
+    kernel = Kind.KERNEL
+    groups: dict[_Key, list[Row]] = {}
     for row in rows:
-        if row.kind is Kind.KERNEL:
-            continue
-        group = groups.setdefault(group_of(row), _Group())
-        group.private_bytes += row.bytes or 0
-        group.mapped_bytes += row.mapped_bytes
-        group.writable_bytes += row.mapped_bytes if row.is_writable else 0
-        group.shared_bytes += row.shared_bytes or 0
-        if row.bytes or is_virtual:
-            group.evidence = weakest((group.evidence, row.evidence))
-        group.is_assumed |= row.attribution.is_assumed
-    whole_bytes = sum(g.writable_bytes if is_virtual else g.private_bytes for g in groups.values())
+        if row.kind is not kernel:
+            groups.setdefault(group_of(row), []).append(row)
 
-    def own(group: _Group) -> int:
-        return group.writable_bytes if is_virtual else group.private_bytes
+    def own(sums: _Sums) -> int:
+        return sums.writable_bytes if is_virtual else sums.private_bytes
 
-    def cells(group: _Group, label: str) -> tuple[str, ...]:
-        share = f"{own(group) / whole_bytes:.1%}" if whole_bytes else ""
-        shown = tuple(format_bytes(size) if size else "-" for size in _columns(group, is_virtual=is_virtual))
-        return (shown[0], share, *(shown[1:] if has_shared else shown[1:2]), label)
+    def cells(sums: _Sums, label: str) -> tuple[str, ...]:
+        share = f"{own(sums) / whole_bytes:.1%}" if whole_bytes else ""
+        sizes = (own(sums), sums.mapped_bytes, *((sums.shared_bytes,) if has_shared and not is_virtual else ()))
+        first, *others = (format_bytes(size) if size else "-" for size in sizes)
+        return (first, share, *others, label)
 
-    ordered = sorted(groups.items(), key=lambda item: (-own(item[1]), -item[1].mapped_bytes, item[0]))
-    shown_groups = ordered[:top] if top else ordered
-    shown_rows = tuple(
-        cells(group, _label(key, names) + (" *" if group.is_assumed else "")) for key, group in shown_groups
-    )
+    ordered = [(key, _add_up(found)) for key, found in groups.items()]
+    ordered.sort(key=lambda item: (-own(item[1]), -item[1].mapped_bytes, item[0]))
+    total = _together([sums for _, sums in ordered])
+    whole_bytes = own(total)
+    shown = ordered[:top] if top else ordered
+    assumed = {key for key, _ in shown if any(one.is_assumed for one in {row.attribution for row in groups[key]})}
+    shown_rows = tuple(cells(sums, _label(key, names) + (" *" if key in assumed else "")) for key, sums in shown)
     columns = ("writable", "share", "mapped") if is_virtual else ("private", "share", "mapped", "shared")
     columns = columns if has_shared else columns[:3]
     footer = []
-    if rest := ordered[len(shown_groups) :]:
-        footer.append(cells(_add_up(group for _, group in rest), f"[{len(rest)} more: --top 0 shows all]"))
-    footer.append(cells(_add_up(group for _, group in ordered), "[total]"))
-    mark = " (* assumed from its place)" if any(group.is_assumed for _, group in shown_groups) else ""
+    if rest := [sums for _, sums in ordered[len(shown) :]]:
+        footer.append(cells(_together(rest), f"[{len(rest)} more: --top 0 shows all]"))
+    footer.append(cells(total, "[total]"))
+    mark = " (* assumed from its place)" if assumed else ""
     return Table((*columns, by + mark), shown_rows, frozenset(), tuple(footer))
-
-
-def _columns(group: _Group, *, is_virtual: bool) -> tuple[int, ...]:
-    if is_virtual:
-        return group.writable_bytes, group.mapped_bytes
-    return group.private_bytes, group.mapped_bytes, group.shared_bytes
-
-
-def _add_up(groups: Iterable[_Group]) -> _Group:
-    total = _Group()
-    for group in groups:
-        total.private_bytes += group.private_bytes
-        total.mapped_bytes += group.mapped_bytes
-        total.writable_bytes += group.writable_bytes
-        total.shared_bytes += group.shared_bytes
-    return total
 
 
 def _label(key: _Key, names: Names) -> str:
@@ -303,12 +304,12 @@ def _symbols(audit: Audit, by: str, top: int, names: Names) -> list[Block]:
         return []
     page_bytes = audit.page_bytes
 
-    def cost(row: Row) -> int:
+    def order(row: Row) -> tuple[int, str, str]:
         # A page that relocations write is private with or without the variable.
-        return max(0 if row.relocated_bytes else row.sole_pages * page_bytes, row.bytes or 0)
+        alone_bytes = 0 if row.relocated_bytes else row.sole_pages * page_bytes
+        return -max(alone_bytes, row.bytes or 0), row.owner, row.symbol or ""
 
-    named.sort(key=lambda row: (-cost(row), row.owner, row.symbol or ""))
-    shown = named[:top] if top else named
+    shown = nsmallest(top, named, order) if top else sorted(named, key=order)
     rows = tuple(
         (
             format_bytes(row.bytes or 0),
@@ -320,12 +321,12 @@ def _symbols(audit: Audit, by: str, top: int, names: Names) -> list[Block]:
         )
         for row in shown
     )
-    rest = named[len(shown) :]
-    rest_bytes = sum(row.bytes or 0 for row in rest)
-    more = f"[{len(rest)} more variables: --top 0 shows all]"
+    named_bytes = sum([row.bytes or 0 for row in named])
+    rest_bytes = named_bytes - sum([row.bytes or 0 for row in shown])
+    rest = len(named) - len(shown)
+    more = f"[{rest} more variables: --top 0 shows all]"
     footer = ((format_bytes(rest_bytes), "", "", "", "", more),) if rest else ()
     columns = ("private", "pages", "alone", "size", "section", "variable")
-    named_bytes = sum(row.bytes or 0 for row in named)
     heading = f"Variables in private pages, {format_bytes(named_bytes)}; alone: pages that nothing else named lies in"
     return [Heading(heading), Table(columns, rows, frozenset({4}), footer)]
 
@@ -340,11 +341,12 @@ def _causes(audit: Audit) -> list[Block]:
     rows = [row for row in audit.ledger if row.relocated_bytes is not None and row.bytes]
     if not rows:
         return []
-    loader_bytes = sum((row.bytes or 0) - (row.relocated_bytes or 0) for row in rows if _is_loader(row.owner))
-    relocated_bytes = sum(row.relocated_bytes or 0 for row in rows)
-    rows = [row for row in rows if not _is_loader(row.owner)]
-    sealed_bytes = sum((row.bytes or 0) - (row.relocated_bytes or 0) for row in rows if not row.is_writable)
-    written_bytes = sum((row.bytes or 0) - (row.relocated_bytes or 0) for row in rows if row.is_writable)
+    loaders = {owner for owner in {row.owner for row in rows} if _is_loader(owner)}
+    others = [((row.bytes or 0) - (row.relocated_bytes or 0), row) for row in rows]
+    relocated_bytes = sum([row.relocated_bytes or 0 for row in rows])
+    loader_bytes = sum([size_bytes for size_bytes, row in others if row.owner in loaders])
+    sealed_bytes = sum([size_bytes for size_bytes, row in others if not row.is_writable and row.owner not in loaders])
+    written_bytes = sum([size_bytes for size_bytes, row in others if row.is_writable and row.owner not in loaders])
     facts = (
         ("pages with relocations", format_bytes(relocated_bytes), "written by the loader at start"),
         ("pages of the loader itself", format_bytes(loader_bytes), "written by the loader"),

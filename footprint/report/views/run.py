@@ -6,7 +6,7 @@ from typing import Final
 
 from footprint.audit.audit import Audit
 from footprint.audit.ran import Ran, Spread, Start
-from footprint.process.launch import When
+from footprint.process.launch.moment import When
 from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table
 from footprint.report.views.audit import audit_report
 from footprint.report.views.notes import note_blocks

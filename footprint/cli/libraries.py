@@ -1,0 +1,55 @@
+"""`footprint libraries`: the objects of a program or process."""
+
+from typing import Annotated
+
+import typer
+
+from footprint import __version__
+from footprint.cli import options
+
+__all__ = ("libraries",)
+
+
+def libraries(
+    target: Annotated[str, typer.Argument(help="A program or library, which is not run, or a PID.")],
+    tree: Annotated[bool, typer.Option("--tree", help="Who brings whom in, instead of the load order.")] = False,
+    why: Annotated[str | None, typer.Option("--why", help="By which chains this one comes in.", metavar="LIB")] = None,
+    count: options.Count = 1,
+    root: Annotated[
+        str | None, typer.Option("--root", help="The directory that the program takes for /.", metavar="DIR")
+    ] = None,
+    page_size: options.PageSize = None,
+    top: Annotated[int, typer.Option("--top", min=0, help="Rows of the table; 0 is all.")] = 0,
+    output: options.Output = "-",
+    format_: options.FormatOption = options.Format.TEXT,
+    json: options.Json = False,
+    color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    strict: options.Strict = False,
+) -> None:
+    """Show the objects of a program in load order: what each costs, who uses it, what leaves with it.
+
+    \b
+    footprint libraries /usr/bin/gdb
+    footprint libraries --why libz.so.1 /usr/bin/gdb
+    """
+    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.units import parse_bytes
+    from footprint.verbs import programs
+
+    page_bytes = None if page_size is None else parse_bytes(page_size)
+    found = programs.libraries(target, count=count, root=root, page_bytes=page_bytes)
+    if json or format_ is options.Format.JSON:
+        from footprint.report.json.libraries import libraries_json
+
+        emit(libraries_json(found, __version__), output)
+    else:
+        from footprint.report.views.libraries import chains_report, libraries_report
+
+        if why is None:
+            document = libraries_report(found, top=top, is_tree=tree, has_whole_names=verbose)
+        else:
+            document = chains_report(found, why)
+        emit_document(document, output, color, is_quiet=quiet)
+    raise typer.Exit(exit_code(found.notes, is_strict=strict))

@@ -1,0 +1,63 @@
+"""Rule `relocated-tables`: variables full of pointers, which the loader writes in every process at its start.
+
+A table of pointers is constant to the program, but each of its words is moved by the load address: its pages are
+private in each process from the start. Most of what is written at start is written for that.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from footprint.audit.finding import Confidence, Finding
+from footprint.audit.ledger import Row
+from footprint.elf import shown_name
+from footprint.units import format_bytes
+
+__all__ = ("RULE", "relocated_tables")
+
+RULE: Final = "relocated-tables"
+
+_REMEDY: Final = "hold offsets or indexes instead of pointers, or build the tables when they are first needed"
+# Not tables of the program's own: what the linker made for its references.
+_OF_LINKER: Final = (".got", ".plt", ".dynamic", ".init_array", ".fini_array", ".preinit_array")
+
+
+def relocated_tables(rows: Iterable[Row], page_bytes: int) -> tuple[Finding, ...]:
+    """Find the variables that alone make pages private by their relocations, and objects whose symbols do not tell.
+
+    Args:
+        rows: The ledger of a process or program.
+        page_bytes: The size of a page.
+    """
+    found: list[Finding] = []
+    nameless: dict[str, int] = {}
+    for row in rows:
+        relocated_bytes = row.relocated_bytes or 0
+        if not relocated_bytes or row.section is None or row.section.startswith(_OF_LINKER):
+            continue
+        if row.symbol is None:
+            nameless[row.owner] = nameless.get(row.owner, 0) + relocated_bytes
+        elif row.sole_pages:
+            saving_bytes = min(row.sole_pages * page_bytes, relocated_bytes // page_bytes * page_bytes)
+            if saving_bytes:
+                found.append(_of_symbol(row, saving_bytes))
+    found += [
+        _of_object(owner, size_bytes // page_bytes * page_bytes)
+        for owner, size_bytes in nameless.items()
+        if size_bytes >= page_bytes
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.saving_bytes, one.subject)))
+
+
+def _of_symbol(row: Row, saving_bytes: int) -> Finding:
+    owner = row.owner.rsplit("/", 1)[-1]
+    name = shown_name(row.symbol or "")
+    message = f"{name} ({row.section} of {owner}, {format_bytes(row.mapped_bytes)}) is written at start"
+    reason = "nothing else named lies in these pages"
+    return Finding(RULE, "symbol", name, message, saving_bytes, Confidence.HIGH, (reason,), _REMEDY)
+
+
+def _of_object(owner: str, saving_bytes: int) -> Finding:
+    name = owner.rsplit("/", 1)[-1]
+    message = f"tables of {name} are written at start, and no symbol names them"
+    reason = "its symbols would tell which variables they are"
+    return Finding(RULE, "object", name, message, saving_bytes, Confidence.MEDIUM, (reason,), _REMEDY)

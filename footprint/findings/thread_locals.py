@@ -1,0 +1,68 @@
+"""Rule `thread-locals`: objects whose thread-local variables cost each thread, whether it uses them or not.
+
+glibc writes the whole block of the objects that a program starts with when it makes a thread: a zeroed .tbss is paid
+for like any other memory. Of an object that is opened later a thread pays at its first use.
+"""
+
+from typing import Final
+
+from footprint.audit.composition import Composition
+from footprint.audit.finding import Confidence, Finding
+from footprint.elf import Kind, read_contents
+from footprint.errors import FootprintError
+from footprint.loader import FoundBy, Libc
+from footprint.units import format_bytes
+
+__all__ = ("RULE", "thread_locals")
+
+RULE: Final = "thread-locals"
+
+_MOST_NAMED: Final = 3
+
+
+def thread_locals(composition: Composition) -> tuple[Finding, ...]:
+    """Find the objects of which each thread has a page or more, the largest first."""
+    findings = [
+        _finding(composition, number, predicted.tls_bytes)
+        for number, predicted in enumerate(composition.predicted)
+        if predicted is not None and predicted.tls_bytes >= composition.page_bytes
+    ]
+    return tuple(sorted(findings, key=lambda one: (-one.saving_bytes, one.subject)))
+
+
+def _finding(composition: Composition, number: int, size_bytes: int) -> Finding:
+    name = composition.name(number)
+    is_unused = number not in composition.roots and not composition.bindings.users(number)
+    is_opened = composition.objects[number].found_by is FoundBy.OPENED
+    is_eager = composition.link_map.libc is Libc.GLIBC and not is_opened
+    when = "each thread pays all of it at its start" if is_eager else "each thread pays what it touches of it"
+    variables = _largest(composition, number)
+    message = f"{name} has {format_bytes(size_bytes)} of thread-local variables{variables}: {when}"
+    if is_unused:
+        reasons = ("no other object binds to anything of it",)
+        remedy = f"drop {name}; see its unused-library finding"
+    else:
+        reasons = (f"the variables may be needed: {name} is used",)
+        remedy = "allocate the large ones where a thread first needs them, and keep only the pointer thread-local"
+    return Finding(
+        RULE,
+        "at-thread-start" if is_eager else "when-touched",
+        name,
+        message,
+        size_bytes if is_eager else 0,
+        Confidence.HIGH if is_unused else Confidence.MEDIUM,
+        reasons,
+        remedy,
+    )
+
+
+def _largest(composition: Composition, number: int) -> str:
+    """Name the largest of the variables, where the file does."""
+    try:
+        contents = read_contents(composition.objects[number].library.image)
+    except FootprintError:
+        return ""
+    found = [variable for one in contents.sections if one.kind is Kind.TLS for variable in one.variables]
+    found.sort(key=lambda variable: (-variable.size_bytes, variable.name))
+    named = ", ".join(f"{one.name} {format_bytes(one.size_bytes)}" for one in found[:_MOST_NAMED] if one.size_bytes)
+    return f" ({named})" if named else ""

@@ -1,0 +1,40 @@
+"""The link map of a process that opened more objects while it ran (dlopen)."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from footprint.loader.linkmap import Dependency, Linked, LinkMap
+from footprint.loader.mapped import FoundBy
+from footprint.loader.system import Library
+
+__all__ = ("with_opened",)
+
+
+def with_opened(link_map: LinkMap, opened: Iterable[tuple[str, Library]]) -> LinkMap:
+    """Put the objects that a process opened behind those that it started with.
+
+    What they need is looked for among all of them by name: the process found it already. Its own scopes (RTLD_LOCAL,
+    RTLD_DEEPBIND) leave no trace in memory.
+
+    Args:
+        link_map: What it started with.
+        opened: Path and file of each other object, in the order in which they were loaded, as far as that is known.
+    """
+    before = link_map.objects
+    objects = [*before, *(Linked(path, library, FoundBy.OPENED, None, ()) for path, library in opened)]
+    places: dict[str, int] = {}
+    for place, linked in enumerate(objects):
+        for name in (linked.library.linkage.soname, linked.path.rsplit("/", 1)[-1], linked.path):
+            if name:
+                places.setdefault(name, place)
+    for place in range(len(before), len(objects)):
+        needed = objects[place].library.linkage.needed
+        dependencies = tuple([Dependency(name, places.get(name.rsplit("/", 1)[-1])) for name in needed])
+        objects[place] = replace(objects[place], dependencies=dependencies)
+    # What one of them needs came with it.
+    for place in range(len(before), len(objects)):
+        for dependency in objects[place].dependencies:
+            at = dependency.place
+            if at is not None and at >= len(before) and at != place and objects[at].loader is None and at > place:
+                objects[at] = replace(objects[at], loader=place)
+    return replace(link_map, objects=tuple(objects))

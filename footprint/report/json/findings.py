@@ -1,0 +1,31 @@
+"""The rows of `findings`."""
+
+from collections.abc import Iterable
+
+from footprint.audit.finding import Finding
+from footprint.report.escape import well_formed
+from footprint.report.json.envelope import Json
+
+__all__ = ("finding_rows",)
+
+
+def finding_rows(findings: Iterable[Finding], count: int) -> list[Json]:
+    """Give the table of findings, with what each saves in so many processes."""
+    return [
+        {
+            "rule": one.rule,
+            "kind": one.kind,
+            "subject": well_formed(one.subject),
+            "message": well_formed(one.message),
+            "saving_bytes": one.saving_bytes,
+            "saving_at_count_bytes": one.saving_bytes * count,
+            "confidence": one.confidence.value,
+            "reasons": [well_formed(reason) for reason in one.reasons],
+            "remedy": well_formed(one.remedy),
+            "leaves": [well_formed(path) for path in one.leaves],
+            "location": None
+            if one.location is None
+            else {"file": well_formed(one.location.file), "line": one.location.line},
+        }
+        for one in findings
+    ]

@@ -1,0 +1,28 @@
+"""`audit --all --json`."""
+
+from footprint.audit.survey import Survey
+from footprint.report.escape import well_formed
+from footprint.report.json.envelope import envelope, note_rows, write
+
+__all__ = ("survey_json",)
+
+
+def survey_json(survey: Survey, version: str) -> str:
+    """Write the programs of some folders, the costliest first."""
+    target = {"folders": [well_formed(folder) for folder in survey.folders]}
+    rows = [
+        {
+            "path": well_formed(one.path),
+            "object_count": one.object_count,
+            "floor_bytes": one.floor_bytes,
+            "ceiling_bytes": one.ceiling_bytes,
+            "start_bytes": one.start_bytes,
+            "unused_bytes": one.unused_bytes,
+            "unused": [well_formed(name) for name in one.unused],
+            "is_complete": one.is_complete,
+        }
+        for one in survey.programs
+    ]
+    return write(
+        envelope(version, {}, target) | {"count": survey.count, "programs": rows, "notes": note_rows(survey.notes)}
+    )

@@ -1,0 +1,221 @@
+"""`footprint.libraries`: what a program or process is made of, without running anything."""
+
+import os
+from collections.abc import Mapping as Dict
+from dataclasses import replace
+
+from footprint.audit.audit import Audit
+from footprint.audit.composition import Composition, compose
+from footprint.audit.finding import Finding
+from footprint.audit.libraries import Libraries
+from footprint.audit.predicted import LibcStart, Predicted, predict
+from footprint.audit.prediction import predicted_audit
+from footprint.audit.projection import Question
+from footprint.errors import AccessError, Note, UsageError
+from footprint.findings.relocated_tables import relocated_tables
+from footprint.findings.thread_locals import thread_locals
+from footprint.findings.unused_libraries import unused_libraries
+from footprint.loader import Environment, Library, Linked, LinkMap, System, link
+from footprint.loader.bindings import Binder
+from footprint.loader.opened import with_opened
+from footprint.process import Snapshot, read_process
+from footprint.verbs.calibration import load_constants
+from footprint.verbs.libc_calibration import load_libc_start
+from footprint.verbs.object_files import ObjectFiles
+from footprint.verbs.processes import audit_of, process_number
+
+__all__ = ("Programs", "audit_program", "composition_findings", "libraries", "missing_notes")
+
+_MOST_ENVIRONMENT_BYTES = 1 << 22
+
+
+class Programs:
+    """Reads the programs of one system. What was learned of a library is kept for the programs that come after.
+
+    Args:
+        root: The directory that they take for `/`; None for this machine's.
+        environment: What their caller decides; None for what this process itself was started with, without a root.
+        page_bytes: The size of a page; None for that of this machine.
+    """
+
+    def __init__(
+        self, root: str | None = None, environment: Environment | None = None, *, page_bytes: int | None = None
+    ) -> None:
+        self._system = System(root or "/")
+        self._environment = environment or (Environment() if root else _environment(os.environ, os.getcwd()))
+        self._page_bytes = page_bytes or os.sysconf("SC_PAGESIZE")
+        self._binder = Binder()
+        self._predicted: dict[Library, Predicted] = {}
+        self._libc_starts: dict[Library, LibcStart] = {}
+
+    def composition(self, path: str) -> Composition:
+        """Tell what a program is made of.
+
+        Raises:
+            AccessError: Where it cannot be opened.
+            InputError: Where it is no linked ELF file.
+        """
+        link_map = link(self._system, path, self._environment)
+        return compose(link_map, self._binder.bind(link_map), self._page_bytes, self._predictor(link_map))
+
+    def composition_of(self, snapshot: Snapshot, path: str) -> Composition:
+        """Tell what a live process is made of, with what it opened while it ran, and what each object holds.
+
+        Raises:
+            AccessError: Where its program cannot be opened.
+            InputError: Where that is no linked ELF file.
+        """
+        link_map = link(self._system, path, self._environment)
+        held_bytes: dict[str, int] = {}
+        for row in audit_of(snapshot, path, Question()).ledger:
+            held_bytes[row.owner] = held_bytes.get(row.owner, 0) + (row.bytes or 0)
+        owners: dict[Library, str] = {}
+        for mapping in reversed(snapshot.memory.mappings):
+            if mapping.inode and mapping.name.startswith("/") and mapping.name not in owners.values():
+                file = self._system.file(mapping.name)
+                if isinstance(file, Library):
+                    owners[file] = mapping.name
+        known = {linked.library for linked in link_map.objects}
+        if link_map.interpreter_object is not None:
+            known.add(link_map.interpreter_object.library)
+        executable = {one.name for one in snapshot.memory.mappings if one.permissions[2] == "x"}
+        opened = [(name, file) for file, name in owners.items() if file not in known and name in executable]
+        link_map = with_opened(link_map, opened)
+
+        def private_bytes(linked: Linked) -> int:
+            return held_bytes.get(owners.get(linked.library, linked.path), 0)
+
+        bindings = self._binder.bind(link_map)
+        return compose(link_map, bindings, self._page_bytes, self._predictor(link_map), private_bytes)
+
+    def _predictor(self, link_map: LinkMap) -> "_Predictor":
+        return _Predictor(link_map, self._page_bytes, self._predicted, self._libc_starts)
+
+
+class _Predictor:
+    """Predicts the objects of one link map; what was predicted of libraries is remembered."""
+
+    def __init__(
+        self,
+        link_map: LinkMap,
+        page_bytes: int,
+        known: dict[Library, Predicted],
+        libc_starts: dict[Library, LibcStart],
+    ) -> None:
+        self._libc = link_map.libc
+        self._page_bytes = page_bytes
+        self._known = known
+        self._libc_starts = libc_starts
+
+    def __call__(self, linked: Linked, is_program: bool) -> Predicted:  # noqa: FBT001 # told by who calls
+        library = linked.library
+        if is_program:
+            return predict(library.image, self._page_bytes, is_program=True, libc=self._libc)
+        if library not in self._known:
+            image = library.image
+            is_libc = (library.linkage.soname or "").startswith("libc.so.")
+            start = load_libc_start(image) if is_libc else None
+            self._known[library] = predict(image, self._page_bytes, is_program=False, libc=self._libc, libc_start=start)
+        return self._known[library]
+
+
+def libraries(
+    target: int | str,
+    *,
+    count: int = 1,
+    root: str | None = None,
+    environment: Environment | None = None,
+    page_bytes: int | None = None,
+) -> Libraries:
+    """Tell what a program or live process is made of: its objects, their relations, their cost, and what is unused.
+
+    Args:
+        target: A PID, or the path of a program or library. It is never run.
+        count: How many processes to project to.
+        root: The directory that the program takes for `/`.
+        environment: What its caller decides.
+        page_bytes: The size of a page, where that is not this machine's.
+
+    Raises:
+        AccessError: Where the process is gone, or a file may not be read.
+        InputError: Where the target is no linked ELF file.
+        UsageError: Where the question does not fit the target.
+    """
+    number = process_number(target)
+    if number is None:
+        composition = Programs(root, environment, page_bytes=page_bytes).composition(str(target))
+    else:
+        if root is not None or page_bytes is not None:
+            raise UsageError("--root and --page-size go with a program, not with a live process")
+        composition = _of_process(number, environment)
+    return Libraries(
+        str(target),
+        number,
+        composition,
+        composition_findings(composition),
+        count,
+        (*composition.notes, *missing_notes(composition)),
+    )
+
+
+def composition_findings(composition: Composition) -> tuple[Finding, ...]:
+    """Give all that the rules find in what a program is made of, the largest saving first."""
+    findings = (*unused_libraries(composition), *thread_locals(composition))
+    return tuple(sorted(findings, key=lambda one: -one.saving_bytes))
+
+
+def audit_program(target: str, question: Question, *, root: str | None = None) -> Audit:
+    """Audit a program by its files: what a process of it surely writes at its start, and what it could do without.
+
+    Raises:
+        AccessError: Where it cannot be opened.
+        InputError: Where it is no linked ELF file.
+        UsageError: For a model that needs a live process.
+    """
+    composition = Programs(root).composition(target)
+    files = ObjectFiles()
+    system = os.uname()
+    host = {"kernel": system.release, "machine": system.machine}
+    found = predicted_audit(
+        composition,
+        files,
+        target=target,
+        question=question,
+        constants=load_constants(system.release, system.machine),
+        host=host,
+        findings=composition_findings(composition),
+        notes=(*composition.notes, *missing_notes(composition)),
+    )
+    findings = (*found.findings, *relocated_tables(found.ledger, composition.page_bytes))
+    ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
+    return replace(found, notes=(*found.notes, *files.notes), findings=ordered)
+
+
+def _of_process(pid: int, environment: Environment | None) -> Composition:
+    snapshot = read_process(pid)
+    folder = f"/proc/{pid}"
+    try:
+        path = os.readlink(f"{folder}/exe")
+        with open(f"{folder}/environ", "rb") as file:
+            texts = file.read(_MOST_ENVIRONMENT_BYTES).split(b"\0")
+        cwd = os.readlink(f"{folder}/cwd")
+        root = None if os.path.samefile(f"{folder}/root", "/") else f"{folder}/root"
+    except OSError as error:
+        raise AccessError(f"process {pid}", error.strerror or str(error)) from error
+    pairs = [text.decode("utf-8", "surrogateescape").partition("=") for text in texts]
+    own = environment or _environment({name: value for name, _, value in pairs}, cwd)
+    return Programs(root, own).composition_of(snapshot, path)
+
+
+def _environment(variables: Dict[str, str], cwd: str) -> Environment:
+    return Environment(
+        library_path=variables.get("LD_LIBRARY_PATH", ""), preload=variables.get("LD_PRELOAD", ""), cwd=cwd
+    )
+
+
+def missing_notes(composition: Composition) -> list[Note]:
+    """Give a note for each library that a program needs and does not get."""
+    return [
+        Note("library-missing", one.name, f"{composition.name(one.requester)} needs it: {one.cause}")
+        for one in composition.link_map.missing
+    ]

@@ -1,0 +1,169 @@
+"""Which constructors are an object's own: those of the compiler's start-up files are told by their code."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from footprint.elf import read_image
+from footprint.elf.constructors import own_constructors
+from footprint.errors import InputError
+from tests.elfwriter import (
+    DT_INIT,
+    DT_INIT_ARRAY,
+    DT_INIT_ARRAYSZ,
+    DT_NEEDED,
+    EM_386,
+    EM_AARCH64,
+    EM_PPC,
+    EM_RISCV,
+    EM_S390,
+    EM_X86_64,
+    RO,
+    RW,
+    RX,
+    SHT_INIT_ARRAY,
+    SHT_RELA,
+    SHT_RELR,
+    At,
+    Dyn,
+    ElfFile,
+    Piece,
+    Rel,
+    Section,
+    write,
+)
+
+DT_PREINIT_ARRAY, DT_PREINIT_ARRAYSZ = 32, 33
+R_X86_64_RELATIVE = 8
+ENDBR64 = b"\xf3\x0f\x1e\xfa"
+JUMP_BACK = b"\xe9\x77\xff\xff\xff"
+OWN = b"\x55\x48\x89\xe5\xc3"
+CRTI = b"\x48\x83\xec\x08\x48\x8b\x05\xc5\x2f\x00\x00\x48\x85\xc0\x74\x02\xff\xd0\x48\x83\xc4\x08\xc3"
+
+# In .text, at 0x1000: what looks like frame_dummy at 0, a function at 0x40.
+TEXT = 0x1000
+
+
+def text(dummy: bytes) -> Section:
+    return Section(".text", flags=RX, data=dummy.ljust(0x40, b"\x90") + OWN.ljust(0x40, b"\x90"), addr=TEXT)
+
+
+def own(
+    entries: Sequence[Piece],
+    dummy: bytes = ENDBR64 + JUMP_BACK,
+    tables: Sequence[Section] = (),
+    dynamic: Sequence[Dyn] = (),
+    **more: Any,  # noqa: ANN401 # fields of ElfFile
+) -> int:
+    array = [Section(".init_array", SHT_INIT_ARRAY, RW, entries, addr=0x4000)] if entries else []
+    sections = [text(dummy), *tables, *array]
+    file = ElfFile(sections=sections, dynamic=[Dyn(DT_NEEDED, "libc.so.6"), *dynamic], **more)
+    return own_constructors(read_image(write(file), "library.so"))
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def test_the_compiler_s_own_constructor_is_none() -> None:
+    assert own([TEXT]) == 0
+
+
+def test_all_others_count() -> None:
+    assert own([TEXT + 0x40]) == 1
+    assert own([TEXT, TEXT + 0x40, TEXT + 0x40]) == 2
+
+
+def test_those_with_a_priority_stand_before_it() -> None:
+    assert own([TEXT + 0x40, TEXT]) == 1
+
+
+def test_it_is_one_however_often_its_code_is_there() -> None:
+    assert own([TEXT, TEXT]) == 1
+
+
+def test_without_a_table_there_are_none() -> None:
+    assert own([]) == 0
+    assert own_constructors(read_image(write(ElfFile(sections=[text(OWN)])), "program")) == 0
+
+
+@pytest.mark.parametrize(
+    ("machine", "bits", "order", "code", "is_dummy"),
+    [
+        pytest.param(EM_X86_64, 64, "little", JUMP_BACK, True, id="x86-64"),
+        pytest.param(EM_X86_64, 64, "little", b"\x55\x48\x89\xe5\x5d" + JUMP_BACK, True, id="with a frame pointer"),
+        pytest.param(
+            EM_X86_64, 64, "little", b"\x48\x8d\x3d\xd9\x39\x20\0\x48\x83\x3f\0\x75\x0b" + JUMP_BACK, True, id="gcc 5"
+        ),
+        pytest.param(EM_X86_64, 64, "little", b"\xe9\x77\xff\xfe\xff", False, id="a jump far back"),
+        pytest.param(EM_X86_64, 64, "little", b"\xe9\x77\0\0\0", False, id="a jump ahead"),
+        pytest.param(EM_386, 32, "little", b"\xe9\x5b\xff\xff\xff", True, id="i386"),
+        pytest.param(EM_386, 32, "little", b"\xf3\x0f\x1e\xfb\xe9\x5b\xff\xff\xff", True, id="i386 with endbr32"),
+        pytest.param(EM_AARCH64, 64, "little", b"\xdc\xff\xff\x17", True, id="aarch64"),
+        pytest.param(EM_AARCH64, 64, "little", b"\x5f\x24\x03\xd5\xdc\xff\xff\x17", True, id="aarch64 with bti"),
+        pytest.param(EM_AARCH64, 64, "little", b"\xfd\x7b\xbf\xa9\0\x02\x80\xd2", False, id="looks for LSE atomics"),
+        pytest.param(EM_S390, 64, "big", b"\xc0\xf4\xff\xff\xff\xbc\x07\x07", True, id="s390x"),
+        pytest.param(EM_PPC, 32, "big", b"\x4b\xff\xff\x60", True, id="powerpc"),
+    ],
+)
+def test_it_is_known_by_its_code(machine: int, bits: int, order: str, code: bytes, *, is_dummy: bool) -> None:
+    assert own([TEXT], code, machine=machine, bits=bits, order=order) == (0 if is_dummy else 1)
+
+
+def test_where_its_code_is_not_known_one_of_several_is_taken_for_it() -> None:
+    assert own([TEXT], machine=EM_RISCV) == 0
+    assert own([TEXT, TEXT + 0x40], machine=EM_RISCV) == 1
+
+
+# --- where the entries stand ------------------------------------------------------------------------------------------
+
+
+def test_a_relocation_says_what_the_file_does_not() -> None:
+    words: list[Piece] = [0, 0]
+    addends = [Rel(0x4000, R_X86_64_RELATIVE, addend=TEXT + 0x40), Rel(0x4008, R_X86_64_RELATIVE, addend=TEXT)]
+    others = [Rel(0x3FF8, R_X86_64_RELATIVE, addend=7), Rel(0x4010, R_X86_64_RELATIVE, addend=7)]
+    table = Section(".rela.dyn", SHT_RELA, RO, [others[0], *addends, others[1]])
+    assert own(words, tables=[table]) == 1
+    assert own(words) == 2
+
+
+def test_packed_relocations_leave_it_in_place() -> None:
+    assert own([TEXT], tables=[Section(".relr.dyn", SHT_RELR, RO, [0x4000])]) == 0
+
+
+# --- other ways to run code -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [CRTI, ENDBR64 + CRTI, b"\xc3", b"\x50\x58\xc3"])
+def test_the_start_up_files_own_dt_init_does_nothing(code: bytes) -> None:
+    assert own([], code, dynamic=[Dyn(DT_INIT, TEXT)]) == 0
+
+
+def test_any_other_dt_init_is_a_constructor() -> None:
+    assert own([TEXT], dynamic=[Dyn(DT_INIT, TEXT + 0x40)]) == 1
+    # OpenSSL's has a call of its own between the two halves.
+    assert own([], CRTI[:18] + b"\xe8\x09\xb6\x16\0" + CRTI[18:], dynamic=[Dyn(DT_INIT, TEXT)]) == 1
+    assert own([], dynamic=[Dyn(DT_INIT, TEXT + 0x40)], machine=EM_RISCV) == 0
+
+
+def test_what_runs_even_before_counts() -> None:
+    tags = [Dyn(DT_PREINIT_ARRAY, 0x4000), Dyn(DT_PREINIT_ARRAYSZ, 16)]
+    assert own([TEXT], dynamic=tags) == 2
+    assert own([TEXT], dynamic=tags[1:]) == 0
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_beyond_the_file_is_an_error() -> None:
+    with pytest.raises(InputError, match="the table of constructors"):
+        own([], dynamic=[Dyn(DT_INIT_ARRAY, 0x4000), Dyn(DT_INIT_ARRAYSZ, 1 << 40)])
+
+
+@pytest.mark.parametrize("vaddr", [0, TEXT + 0x7F, 0x999999, (1 << 64) - 1])
+def test_an_entry_that_leads_nowhere_counts(vaddr: int) -> None:
+    assert own([vaddr]) == 1
+
+
+def test_the_address_of_the_table_may_come_from_anywhere() -> None:
+    assert own([TEXT, TEXT], dynamic=[Dyn(DT_INIT_ARRAY, At(".init_array")), Dyn(DT_INIT_ARRAYSZ, 8)]) == 0
