@@ -22,11 +22,16 @@ __all__ = (
     "Pid",
     "Quiet",
     "Root",
+    "Starts",
     "Strict",
     "Target",
     "Targets",
+    "Timeout",
     "Top",
     "Verbose",
+    "When",
+    "WhenOutput",
+    "Words",
 )
 
 
@@ -86,6 +91,13 @@ Root = Annotated[
 PageSize = Annotated[
     str | None, typer.Option("--page-size", help="Predict for pages of this size, such as 16KiB.", metavar="SIZE")
 ]
+Words = Annotated[list[str], typer.Argument(help="The program and its arguments, after --.", metavar="CMD...")]
+When = Annotated[str, typer.Option("--when", help="exit, settled, or a time such as 2.5s.")]
+WhenOutput = Annotated[
+    str | None, typer.Option("--when-output", help="When a line that it prints matches.", metavar="REGEX")
+]
+Timeout = Annotated[float, typer.Option("--timeout", help="After how long anyway.", metavar="SECONDS")]
+Starts = Annotated[int, typer.Option("--starts", min=1, max=1000, help="Start it K times.", metavar="K")]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="What to write.")]
 Output = Annotated[str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")]

@@ -16,7 +16,18 @@ from footprint.errors import FootprintError
 from footprint.loader import Libc
 from footprint.units import format_bytes
 
-__all__ = ("RULE", "Need", "is_always_there", "link_option", "listed", "unused_libraries", "unused_needs")
+__all__ = (
+    "RULE",
+    "Need",
+    "broken_bindings",
+    "broken_versions",
+    "doubts",
+    "is_always_there",
+    "link_option",
+    "listed",
+    "unused_libraries",
+    "unused_needs",
+)
 
 RULE: Final = "unused-library"
 
@@ -133,9 +144,9 @@ def _finding(composition: Composition, heads: frozenset[int], unused: frozenset[
     subject = _names(composition, heads)
     if not leaving & heads:
         return _staying(composition, heads, users)
-    doubts = list(_doubts(composition, leaving))
-    blocks = [reason for confidence, reason in doubts if confidence is Confidence.BLOCKED]
-    confidence = max((doubt for doubt, _ in doubts), key=_SAFE.index, default=Confidence.HIGH)
+    found = list(doubts(composition, leaving))
+    blocks = [reason for confidence, reason in found if confidence is Confidence.BLOCKED]
+    confidence = max((doubt for doubt, _ in found), key=_SAFE.index, default=Confidence.HIGH)
     saving_bytes = composition.cost_bytes(leaving)
     others = sorted(leaving - heads)
     message = (
@@ -144,7 +155,7 @@ def _finding(composition: Composition, heads: frozenset[int], unused: frozenset[
     message += f" of {'it' if len(heads) == 1 else 'them'}"
     if others:
         message += f"; {_names(composition, others)} would leave with {'it' if len(heads) == 1 else 'them'}"
-    reasons = tuple(reason for _, reason in doubts) or ("no object of the process binds to what would leave",)
+    reasons = tuple(reason for _, reason in found) or ("no object of the process binds to what would leave",)
     return Finding(
         RULE,
         "droppable-set"
@@ -197,10 +208,10 @@ def _residue(composition: Composition, need: Need) -> Finding:
     return Finding(RULE, "linker-residue", subject, message, 0, Confidence.HIGH, (reason,), "none is needed")
 
 
-def _doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
+def doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
     """Give what speaks against letting objects go."""
-    blocks = [*_broken_bindings(composition, leaving), *_broken_versions(composition, leaving)]
-    yield from blocks
+    blocks = [*broken_bindings(composition, leaving), *broken_versions(composition, leaving)]
+    yield from [(Confidence.BLOCKED, reason) for reason in blocks]
     kept = [number for number in range(len(composition.link_map.objects)) if number not in leaving]
     asked = {number: composition.bindings.symbols[number].asked.keys() for number in kept}
     seekers = [number for number in kept if asked[number] & _SEEKERS and not is_always_there(composition, number)]
@@ -229,22 +240,22 @@ def _kept_bindings(composition: Composition, leaving: frozenset[int]) -> Iterato
                 yield user, provider, list(composition.bindings.references(user, provider))
 
 
-def _broken_bindings(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
+def broken_bindings(composition: Composition, leaving: frozenset[int]) -> Iterator[str]:
+    """Give what kept objects get of those that leave, and what comes of it."""
     for user, provider, references in _kept_bindings(composition, leaving):
         names = listed([one.name for one in references])
         pair = f"{composition.name(user)} binds to {composition.name(provider)}"
         if all(composition.bindings.has_other(one, leaving) for one in references):
-            yield (
-                Confidence.BLOCKED,
-                f"{pair} although others define the same ({names}): it may be there to replace them",
-            )
+            yield f"{pair} although others define the same ({names}): it may be there to replace them"
         elif all(one.is_weak for one in references):
-            yield Confidence.BLOCKED, f"{pair} only where it is there ({names}): a part of it would be switched off"
+            yield f"{pair} only where it is there ({names}): a part of it would be switched off"
+        elif provider in composition.needed[user]:
+            yield f"{pair} ({names})"
         else:
-            yield Confidence.BLOCKED, f"{pair} without needing it by name ({names})"
+            yield f"{pair} without needing it by name ({names})"
 
 
-def _broken_versions(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
+def broken_versions(composition: Composition, leaving: frozenset[int]) -> Iterator[str]:
     """Give the versions that kept objects check at start, though they bind to nothing that has them; not with musl."""
     if composition.link_map.libc is Libc.MUSL:
         return
@@ -258,7 +269,7 @@ def _broken_versions(composition: Composition, leaving: frozenset[int]) -> Itera
                 asked.setdefault(version.file, []).append(version.name)
         for file, versions in asked.items():
             check = f"{composition.name(user)} checks at start that {file} has {listed(versions)}"
-            yield Confidence.BLOCKED, f"{check}: relink it, no patch will do"
+            yield f"{check}: relink it, no patch will do"
 
 
 def _sought(composition: Composition, seekers: list[int], leaving: frozenset[int]) -> str | None:
