@@ -9,8 +9,6 @@ from footprint.cli import options
 
 __all__ = ("libraries",)
 
-_PAGES_BYTES = frozenset(1 << power for power in range(12, 21))
-
 
 def libraries(
     target: Annotated[str, typer.Argument(help="A program or library, which is not run, or a PID.")],
@@ -42,8 +40,6 @@ def libraries(
     from footprint.verbs import programs
 
     page_bytes = None if page_size is None else parse_bytes(page_size)
-    if page_bytes is not None and page_bytes not in _PAGES_BYTES:
-        raise UsageError(f"--page-size {page_size}: pages have 4 KiB to 1 MiB, and a power of 2")
     is_json = json or format_ is options.Format.JSON
     if is_json and why is not None:
         raise UsageError("--why is for the text; the JSON has every relation")

