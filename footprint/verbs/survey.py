@@ -35,8 +35,9 @@ def survey(*folders: str, count: int = 1, root: str | None = None, page_bytes: i
     found: list[SurveyedProgram] = []
     notes: list[Note] = []
     for path in _executable_paths(folders, notes):
+        own_path = _within(path, root)
         try:
-            composition = programs.composition(_within(path, root))
+            composition = programs.composition(own_path)
         except FootprintError as error:
             notes.append(Note("file-unreadable", path, error.detail))
             continue
