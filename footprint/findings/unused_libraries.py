@@ -5,7 +5,7 @@ and what it alone brought in goes with it. So every such need is judged by what 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from footprint.audit.composition import Composition
@@ -68,8 +68,7 @@ def unused_libraries(composition: Composition) -> tuple[Finding, ...]:
     """Find the libraries that nobody uses, the largest saving first; then those that are no saving, and why."""
     unused = unused_needs(composition)
     judged = frozenset(need for need in unused if _is_judged(composition, need.provider))
-    found = {group: _finding(composition, group, judged) for group in _groups(composition, judged)}
-    findings = [one for group, one in found.items() if not _leaves_anyway(composition, group, judged, found)]
+    findings = _apart(composition, judged)
     findings += [
         _residue(composition, need) for need in sorted(unused - judged) if _is_loader(composition, need.provider)
     ]
@@ -92,6 +91,25 @@ def _is_loader(composition: Composition, provider: int) -> bool:
     return provider == composition.link_map.interpreter
 
 
+def _apart(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
+    """Judge the groups, those that free most first: where all who need one leave with another, it is counted there."""
+    users: dict[int, set[int]] = {}
+    for user, provider in unused:
+        users.setdefault(provider, set()).add(user)
+    leaving = {group: _leaving(composition, set(group), unused) for group in _groups(composition, unused)}
+    findings = []
+    gone: list[frozenset[int]] = []
+    for group in sorted(leaving, key=lambda one: (-len(leaving[one]), sorted(one))):
+        needing = set[int]().union(*(users[head] for head in group))
+        if any(needing <= one for one in gone):
+            continue
+        finding = _finding(composition, group, needing, leaving[group])
+        findings.append(finding)
+        if leaving[group] & group and finding.confidence is not Confidence.BLOCKED:
+            gone.append(leaving[group])
+    return findings
+
+
 def _groups(composition: Composition, unused: frozenset[Need]) -> list[frozenset[int]]:
     """Give the libraries whose needs are dropped together: alone, or where only all of them free something."""
     heads = sorted({need.provider for need in unused})
@@ -106,19 +124,7 @@ def _groups(composition: Composition, unused: frozenset[Need]) -> list[frozenset
                 joined |= group_of[head]
         for head in joined:
             group_of[head] = joined
-    return sorted({frozenset(group) for group in group_of.values()}, key=sorted)
-
-
-def _leaves_anyway(
-    composition: Composition, group: frozenset[int], unused: frozenset[Need], found: Mapping[frozenset[int], Finding]
-) -> bool:
-    """Tell whether all who need some libraries for nothing leave with others: what these save is counted there."""
-    users = {composition.objects[need.user].path for need in unused if need.provider in group}
-    return any(
-        users <= set(other.leaves)
-        for heads, other in found.items()
-        if heads != group and other.saving_bytes and other.confidence is not Confidence.BLOCKED
-    )
+    return list({frozenset(group) for group in group_of.values()})
 
 
 def _below(composition: Composition, head: int) -> frozenset[int]:
@@ -137,10 +143,9 @@ def _leaving(composition: Composition, heads: set[int], unused: frozenset[Need])
     return frozenset(range(len(composition.objects))) - kept
 
 
-def _finding(composition: Composition, heads: frozenset[int], unused: frozenset[Need]) -> Finding:
+def _finding(composition: Composition, heads: frozenset[int], needing: set[int], leaving: frozenset[int]) -> Finding:
     """Judge the libraries of one group."""
-    leaving = _leaving(composition, set(heads), unused)
-    users = sorted({need.user for need in unused if need.provider in heads} - leaving)
+    users = sorted(needing - leaving)
     subject = _names(composition, heads)
     if not leaving & heads:
         return _staying(composition, heads, users)

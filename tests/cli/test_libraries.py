@@ -3,6 +3,8 @@
 import json
 import os
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -349,6 +351,20 @@ def test_a_hostile_library_that_is_none_of_them_is_escaped_in_the_error(capfd: C
     assert r"\x1b[2J is none of the 6 objects" in error
 
 
+def test_a_chain_of_300_libraries_that_nobody_uses_is_soon_told(capfd: Captured, tmp_path: Path) -> None:
+    system = Sysroot(tmp_path)
+    system.loader()
+    system.file("/bin/program", made(None, "lib0.so"))
+    for number in range(300):
+        system.file(
+            f"/lib/lib{number}.so", made(f"lib{number}.so", f"lib{number + 1}.so" if number < 299 else "lib0.so")
+        )
+    begin = time.process_time()
+    found = asked(capfd, "--root", str(tmp_path), "/bin/program")
+    assert time.process_time() - begin < 10
+    assert [(one["subject"], len(one["leaves"])) for one in found["findings"]] == [("lib0.so", 300)]
+
+
 # --- a live process ---------------------------------------------------------------------------------------------------
 
 
@@ -374,6 +390,23 @@ def test_of_a_live_process_what_each_object_holds_is_measured(capfd: Captured, s
     text = answer(capfd, str(sleeping))
     assert text.startswith(f"pid {sleeping}: sleep: {len(rows)} objects, glibc\n")
     assert "private memory a process (measured)" in text
+
+
+def test_a_library_that_a_process_opened_itself_is_among_its_objects(capfd: Captured) -> None:
+    code = "import ctypes; ctypes.CDLL('libresolv.so.2'); print(flush=True); import time; time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        child.stdout.readline()
+        try:
+            rows = asked(capfd, str(child.pid))["libraries"]
+            text = answer(capfd, str(child.pid))
+        finally:
+            child.kill()
+    (opened,) = [row for row in rows if row["path"].endswith("/libresolv.so.2")]
+    assert (opened["found_by"], opened["loader"]) == ("opened", None)
+    (libc,) = [row for row in rows if row["soname"] == "libc.so.6"]
+    assert {"libc.so.6"} <= {one["name"] for one in opened["needed"] if one["number"] == libc["number"]}
+    assert "libresolv.so.2  [opened while running]\n" in text
 
 
 def test_a_process_that_is_not_there_is_one_line(capfd: Captured) -> None:

@@ -227,6 +227,17 @@ def test_what_leaves_with_an_unused_library_is_not_counted_twice(shop: Workshop)
     assert found.leaves == (shop.path("libouter.so"), shop.path("libplain.so"))
 
 
+def test_what_an_unused_library_needs_for_nothing_counts_where_that_one_cannot_go(shop: Workshop) -> None:
+    shop.library("libkept.so", "int kept(void) { return 5; }", "-lplain")
+    shop.library("libuser.so", "int kept(void); int user(void) { return kept(); }")
+    shop.program("kept", "int user(void); int main(void) { return user(); }", "-luser", "-lkept")
+    found = {one.subject: one for one in shop.findings("kept")}
+    assert found.keys() == {"libkept.so", "libplain.so"}
+    assert found["libkept.so"].confidence == Confidence.BLOCKED
+    assert found["libplain.so"].confidence == Confidence.HIGH
+    assert found["libplain.so"].saving_bytes == floor_bytes(shop.composition("kept"), "libplain.so")
+
+
 def test_thread_locals_of_an_unused_library_are_told_beside_it(shop: Workshop) -> None:
     composition = shop.composition("threads")
     found = {one.rule: one for one in composition_findings(composition)}
