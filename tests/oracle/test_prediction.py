@@ -146,9 +146,9 @@ def test_where_nothing_has_constructors_its_own_code_begins_with_what_was_predic
 @needs_page_bits
 @each_program
 def test_it_has_the_mappings_that_were_counted_but_few(path: str) -> None:
-    # The page of old system calls, the heap, and what the C library maps for itself are not foreseen.
-    more = len(stand(path).entered.mappings) - predicted(path).mapping_count
-    assert 0 <= more <= 10
+    # The page of old system calls, the heap, what constructors map; neighbours that are one by chance, or are not.
+    foreseen = predicted(path).mapping_count
+    assert 0 <= len(stand(path).entered.mappings) - foreseen <= 8 + foreseen // 20
 
 
 @needs_page_bits
