@@ -14,6 +14,7 @@ from footprint.elf.dynsym import Reference
 from footprint.elf.image import PF_W, PF_X
 from footprint.errors import FootprintError
 from footprint.loader import Libc
+from footprint.loader.dependencies import reached
 from footprint.units import format_bytes
 
 __all__ = (
@@ -34,11 +35,10 @@ RULE: Final = "unused-library"
 # The C library and the loader are what makes it a process; those others are linked to be there, not to be called.
 _NEVER: Final = re.compile(r"(libc\.so|libc\.musl|ld-linux|ld-musl|ld64\.so|ld\.so|linux-vdso|linux-gate)")
 _RUNTIMES: Final = re.compile(r"lib(asan|tsan|ubsan|lsan|hwasan|clang_rt|gcov|profiler|gperftools|efence|duma)\b")
-# What opens objects, or looks for symbols, by names that no table shows.
-_OPENERS: Final = frozenset({"dlopen", "dlmopen", "g_module_open", "lt_dlopen", "lt_dlopenext"})
-_SEEKERS: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym"})
 # A program that is linked for plugins shows them at least some of its own.
 _LEAST_SHOWN: Final = 32
+# Beyond that they are judged as one group.
+_MOST_PAIRS: Final = 1 << 20
 _CHUNK_BYTES: Final = 1 << 20
 _LONGEST_NAME: Final = 4096
 _MOST_NAMED: Final = 3
@@ -96,7 +96,12 @@ def _apart(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
     users: dict[int, set[int]] = {}
     for user, provider in unused:
         users.setdefault(provider, set()).add(user)
-    leaving = {group: _leaving(composition, set(group), unused) for group in _groups(composition, unused)}
+    leaving = {
+        group: _leaving_alone(composition, min(group), unused)
+        if len(group) == 1
+        else _leaving(composition, group, unused)
+        for group in _groups(composition, unused)
+    }
     findings = []
     gone: list[frozenset[int]] = []
     for group in sorted(leaving, key=lambda one: (-len(leaving[one]), sorted(one))):
@@ -113,31 +118,34 @@ def _apart(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
 def _groups(composition: Composition, unused: frozenset[Need]) -> list[frozenset[int]]:
     """Give the libraries whose needs are dropped together: alone, or where only all of them free something."""
     heads = sorted({need.provider for need in unused})
-    alone = {head: _leaving(composition, {head}, unused) for head in heads}
-    together = _leaving(composition, set(heads), unused)
-    left = together.difference(*alone.values()) if alone else frozenset()
+    alone = [_leaving_alone(composition, head, unused) for head in heads]
+    together = _leaving(composition, frozenset(heads), unused)
+    left = together.difference(*alone)
+    joined = [head for head in heads if head in together] if left else []
+    if len(left) * len(joined) > _MOST_PAIRS:
+        return [frozenset(joined), *(frozenset({head}) for head in heads if head not in together)]
     group_of = {head: {head} for head in heads}
+    below = {head: reached(composition.needed, (head,)) for head in joined}
     for number in sorted(left):
-        joined: set[int] = set()
-        for head in heads:
-            if head in together and number in _below(composition, head):
-                joined |= group_of[head]
-        for head in joined:
-            group_of[head] = joined
+        group = set[int]().union(*(group_of[head] for head in joined if number in below[head]))
+        for head in group:
+            group_of[head] = group
     return list({frozenset(group) for group in group_of.values()})
 
 
-def _below(composition: Composition, head: int) -> frozenset[int]:
-    found, waiting = {head}, [head]
-    while waiting:
-        for provider in composition.needed[waiting.pop()]:
-            if provider not in found:
-                found.add(provider)
-                waiting.append(provider)
-    return frozenset(found)
+def _leaving_alone(composition: Composition, head: int, unused: frozenset[Need]) -> frozenset[int]:
+    """Give the objects that leave when nobody needs one library any more that does not use it.
+
+    These are all that it alone brings in, unless somebody outside of them uses it.
+    """
+    retained = composition.retained[head]
+    is_kept = head in composition.roots or any(
+        (user, head) not in unused and user not in retained for user in composition.needing.get(head, ())
+    )
+    return frozenset() if is_kept else retained
 
 
-def _leaving(composition: Composition, heads: set[int], unused: frozenset[Need]) -> frozenset[int]:
+def _leaving(composition: Composition, heads: frozenset[int], unused: frozenset[Need]) -> frozenset[int]:
     """Give the objects that leave when nobody needs some libraries any more that does not use them."""
     kept = composition.remaining(lambda user, provider: provider in heads and (user, provider) in unused)
     return frozenset(range(len(composition.objects))) - kept
@@ -217,10 +225,8 @@ def doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[
     """Give what speaks against letting objects go."""
     blocks = [*broken_bindings(composition, leaving), *broken_versions(composition, leaving)]
     yield from [(Confidence.BLOCKED, reason) for reason in blocks]
-    kept = [number for number in range(len(composition.link_map.objects)) if number not in leaving]
-    asked = {number: composition.bindings.symbols[number].asked.keys() for number in kept}
-    seekers = [number for number in kept if asked[number] & _SEEKERS and not is_always_there(composition, number)]
-    openers = [number for number in kept if asked[number] & _OPENERS and not is_always_there(composition, number)]
+    seekers = [n for n in composition.seekers if n not in leaving and not is_always_there(composition, n)]
+    openers = [n for n in composition.openers if n not in leaving and not is_always_there(composition, n)]
     # All constants are looked through for that: not where it would change nothing.
     hit = None if blocks else _sought(composition, seekers, leaving)
     if hit:
@@ -239,10 +245,10 @@ def doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[
 
 def _kept_bindings(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[int, int, list[Reference]]]:
     """Give what kept objects get of those that leave."""
-    for user, providers in enumerate(composition.bindings.providers):
+    pairs = [(user, provider) for provider in leaving for user in composition.bindings.users(provider)]
+    for user, provider in sorted(pairs):
         if user not in leaving:
-            for provider in sorted(leaving & providers.keys()):
-                yield user, provider, list(composition.bindings.references(user, provider))
+            yield user, provider, list(composition.bindings.references(user, provider))
 
 
 def broken_bindings(composition: Composition, leaving: frozenset[int]) -> Iterator[str]:
@@ -265,9 +271,8 @@ def broken_versions(composition: Composition, leaving: frozenset[int]) -> Iterat
     if composition.link_map.libc is Libc.MUSL:
         return
     names = {composition.name(number) for number in leaving}
-    for user, symbols in enumerate(composition.bindings.symbols):
-        if user in leaving:
-            continue
+    for user in sorted({user for name in names for user in composition.version_checks.get(name, ())} - leaving):
+        symbols = composition.bindings.symbols[user]
         asked: dict[str, list[str]] = {}
         for version in symbols.versions.needed:
             if version.file in names:
@@ -358,7 +363,7 @@ def _soft(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
             gone = frozenset({provider})
             if not is_optional and not all(composition.bindings.has_other(one, gone) for one in references):
                 continue
-            leaving = _leaving(composition, {provider}, frozenset({Need(user, provider)}))
+            leaving = _leaving_alone(composition, provider, frozenset({Need(user, provider)}))
             if provider not in leaving:
                 continue
             cost = format_bytes(composition.cost_bytes(leaving))
