@@ -21,7 +21,13 @@ class Answer(NamedTuple):
 
 
 def about_one(
-    targets: Sequence[str], *, count: int, pid: int | None, root: str | None, page_bytes: int | None
+    targets: Sequence[str],
+    *,
+    count: int,
+    pid: int | None,
+    root: str | None,
+    page_bytes: int | None,
+    findings: bool = False,
 ) -> Answer:
     """Audit one process or text.
 
@@ -37,7 +43,7 @@ def about_one(
         return _about(groups.group_of(several, root=root))
     if not targets:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
-    found = processes.audit(targets[0], count=count, pid=pid, root=root, page_bytes=page_bytes)
+    found = processes.audit(targets[0], count=count, pid=pid, root=root, page_bytes=page_bytes, has_findings=findings)
 
     def json(version: str) -> str:
         from footprint.report.json.audit import audit_json

@@ -43,6 +43,7 @@ def audit(
     pid: int | None = None,
     root: str | None = None,
     page_bytes: int | None = None,
+    has_findings: bool = False,
 ) -> Audit:
     """Audit a process: where its memory goes, and what `count` of it cost.
 
@@ -56,6 +57,8 @@ def audit(
         root: A folder in which the files of the other machine are, for captures and texts; for a program, what it
             takes for `/`.
         page_bytes: The size of a page, for a program and another machine than this.
+        has_findings: Of a live process, tell what it could do without as well, which takes some time; a program is
+            always told.
 
     Raises:
         AccessError: Where the process is gone or may not be read, or the file cannot be opened.
@@ -71,6 +74,13 @@ def audit(
         return audit_program(target, question, root=root, page_bytes=page_bytes)
     if page_bytes is not None:
         raise UsageError("--page-size goes with a program, not with a process")
+    if has_findings:
+        from footprint.verbs.programs import audit_process  # noqa: PLC0415 # the same
+
+        number = process_number(target)
+        if number is None or pid is not None:
+            raise UsageError("--findings goes with a live process: a text does not tell what its files hold")
+        return audit_process(number, question)
     return audit_of(_snapshot(target, pid), _shown(target), question, root=root)
 
 
