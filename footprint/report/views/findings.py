@@ -30,7 +30,11 @@ def finding_blocks(findings: Sequence[Finding], count: int, *, is_verbose: bool 
         else:
             blocks.extend(Paragraph(_text(one, count)) for one in of_rule)
     if rest := len(findings) - len(shown):
-        blocks.append(Paragraph(f"{rest} more save{'s' if rest == 1 else ''} nothing by {'itself' if rest == 1 else 'themselves'}: -v shows them"))
+        blocks.append(
+            Paragraph(
+                f"{rest} more save{'s' if rest == 1 else ''} nothing by {'itself' if rest == 1 else 'themselves'}: -v shows them"
+            )
+        )
     return blocks
 
 
