@@ -127,14 +127,13 @@ class Initials:
         section = self._section_at(vaddr)
         if section is None:
             return "", vaddr
-        vaddrs, names = self._statics.places
-        index = bisect_right(vaddrs, vaddr) - 1
-        if index >= 0 and vaddrs[index] == vaddr:
-            return normalised(names[index]), 0
+        symbol = self._statics.symbol_at(vaddr)
+        if symbol is not None and symbol[1] == 0:
+            return normalised(symbol[0]), 0
         if section.has_file_bytes and not section.is_writable:
             offset = section.offset + vaddr - section.vaddr
             left = min(_MOST_STRING_BYTES, section.offset + section.size_bytes - offset)
             return bytes(self._image.data[offset : offset + left]).split(b"\0", 1)[0]
-        if index >= 0:
-            return normalised(names[index]), vaddr - vaddrs[index]
+        if symbol is not None:
+            return normalised(symbol[0]), symbol[1]
         return section.name, vaddr - section.vaddr

@@ -6,11 +6,12 @@ Source: System V ABI, chapter 4 (Symbol Table): local symbols follow the STT_FIL
 """
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from footprint.elf.image import SHT_SYMTAB, Buffer, Image, StringTable
+from footprint.elf.image import SHT_DYNSYM, SHT_SYMTAB, Buffer, Image, StringTable
 from footprint.elf.symbols import STT_FILE, STT_FUNC, STT_TLS
 from footprint.errors import InputError
 
@@ -57,11 +58,17 @@ class Statics:
         self.units = units
         self._entries = entries
 
+    def symbol_at(self, vaddr: int) -> tuple[str, int] | None:
+        """Give the last function or variable that begins at a vaddr or before it, and how far behind that it is."""
+        vaddrs, offsets = self._places
+        index = bisect_right(vaddrs, vaddr) - 1
+        return None if index < 0 else (self._entries.name_at(offsets[index]), vaddr - vaddrs[index])
+
     @cached_property
-    def places(self) -> tuple[list[int], list[str]]:
-        """The vaddrs of all named functions and variables, ascending, and their names."""
-        found = sorted(self._entries.named({STT_OBJECT, STT_FUNC}))
-        return [vaddr for vaddr, _ in found], [name for _, name in found]
+    def _places(self) -> tuple[list[int], list[int]]:
+        """The vaddrs of all functions and variables, ascending, and where their names stand: few are asked for."""
+        found = sorted(self._entries.places({STT_OBJECT, STT_FUNC}))
+        return [vaddr for vaddr, _ in found], [offset for _, offset in found]
 
 
 class _Entries:
@@ -89,22 +96,20 @@ class _Entries:
         wanted = {kind for kind in set(self.kinds) if self.fields(kind)[0] & 15 in types}
         return [index for index, kind in enumerate(self.kinds) if kind in wanted]
 
-    def named(self, types: set[int]) -> list[tuple[int, str]]:
-        """Give vaddr and name of the symbols of some types."""
-        return [
-            (self.values[index], self.name_at(self.offsets[index]))
-            for index in self.of_types(types)
-            if self.values[index]
-        ]
+    def places(self, types: set[int]) -> list[tuple[int, int]]:
+        """Give st_value and st_name of the symbols of some types that have an address."""
+        values, offsets = self.values, self.offsets
+        return [(values[index], offsets[index]) for index in self.of_types(types) if values[index]]
 
 
 def read_statics(image: Image) -> Statics:
-    """Read the variables of a linked file with a symbol table; none of one without.
+    """Read the variables of a linked file: of its symbol table, else of its dynamic one, which has no source files.
 
     Raises:
         InputError: Where the table is damaged.
     """
-    table = next((one for one in image.sections if one.type == SHT_SYMTAB and one.size_bytes), None)
+    tables = {one.type: one for one in reversed(image.sections) if one.size_bytes}
+    table = tables.get(SHT_SYMTAB) or tables.get(SHT_DYNSYM)
     if table is None:
         return Statics(image, (), (), _Entries(image, b"", StringTable(b"\0", image.file, 0, "symbol names")))
     if table.entry_bytes != image.symbol_bytes or not 0 < table.link < len(image.sections):

@@ -18,12 +18,12 @@ from footprint.elf.names import normalised
 from footprint.elf.statics import Static, Statics
 from footprint.units import counted, format_bytes
 
-__all__ = ("RULE", "Copies", "Cost", "Origin", "duplicate_findings", "find_copies")
+__all__ = ("ARTEFACT", "RULE", "Copies", "Cost", "FileCopies", "Origin", "duplicate_findings", "find_copies")
 
 RULE: Final = "duplicate-static"
 
 # What compilers make for themselves: each is where it has to be.
-_ARTEFACT: Final = re.compile(
+ARTEFACT: Final = re.compile(
     r"(?:CSWTCH|C|__const|__compound_literal|switch\.table)\.|\.L|__(?:func|FUNCTION|PRETTY_FUNCTION)__|DW\.ref\."
     r"|(?:completed|__TMC_END__|__frame_dummy_init_array_entry|__do_global_dtors_aux_fini_array_entry|__dso_handle"
     r"|__FRAME_END__|__EH_FRAME_BEGIN__|__CTOR_|__DTOR_|__JCR_|__exidx_|_nl_current_.*_used)"
@@ -93,6 +93,22 @@ class Copies(NamedTuple):
         return (len(self.copies) - 1) * self.size_bytes
 
 
+class FileCopies(NamedTuple):
+    """The copies in one file.
+
+    Attributes:
+        file: The file.
+        variable_count: How many variables its symbol table names.
+        unit_count: From how many source files.
+        copies: What it holds several times, the largest waste first.
+    """
+
+    file: str
+    variable_count: int
+    unit_count: int
+    copies: tuple[Copies, ...]
+
+
 def find_copies(statics: Statics, declared: "dict[int, Declared] | None" = None) -> tuple[Copies, ...]:
     """Find the copies in one file, the largest waste first.
 
@@ -130,7 +146,7 @@ class Declared(NamedTuple):
 
 def _is_candidate(static: Static) -> bool:
     is_own = static.is_local or ".lto_priv" in static.name
-    return is_own and not _ARTEFACT.match(static.name)
+    return is_own and not ARTEFACT.match(static.name)
 
 
 def _of_group(

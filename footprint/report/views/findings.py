@@ -29,12 +29,10 @@ def finding_blocks(findings: Sequence[Finding], count: int, *, is_verbose: bool 
             blocks.extend(_alike(of_rule, len(of_rule) if is_verbose else _MOST_ALIKE))
         else:
             blocks.extend(Paragraph(_text(one, count)) for one in of_rule)
-    if rest := len(findings) - len(shown):
-        blocks.append(
-            Paragraph(
-                f"{rest} more save{'s' if rest == 1 else ''} nothing by {'itself' if rest == 1 else 'themselves'}: -v shows them"
-            )
-        )
+    rest = len(findings) - len(shown)
+    if rest:
+        them = "saves nothing by itself" if rest == 1 else "save nothing by themselves"
+        blocks.append(Paragraph(f"{rest} more {them}: -v shows them"))
     return blocks
 
 

@@ -1,0 +1,70 @@
+"""`footprint.duplicates`: data that files hold several times over."""
+
+from collections.abc import Iterable, Sequence
+
+from footprint.elf import read_image
+from footprint.elf.statics import Statics, read_statics
+from footprint.errors import FootprintError, InputError, Note, UsageError
+from footprint.files import open_input
+from footprint.findings.duplicate_statics import FileCopies, duplicate_findings, find_copies
+from footprint.findings.linked_twice import Duplicates, linked_twice, linked_twice_findings
+from footprint.process import read_process
+from footprint.verbs.processes import process_number
+
+__all__ = ("duplicates",)
+
+
+def duplicates(*targets: int | str) -> Duplicates:
+    """Find what ELF files hold several times: each by itself, and those that are given together among one another.
+
+    Args:
+        targets: Files, or one PID: the files that this process has mapped.
+
+    Raises:
+        AccessError: Where the only file cannot be opened, or the process is gone.
+        InputError: Where the only file is no linked ELF file.
+        UsageError: Where nothing is named.
+    """
+    if not targets:
+        raise UsageError("name at least one ELF file, or a PID")
+    pid = process_number(targets[0]) if len(targets) == 1 else None
+    paths = [str(target) for target in targets] if pid is None else _files_of(pid)
+    files: list[Statics] = []
+    notes: list[Note] = []
+    for path in dict.fromkeys(paths):
+        try:
+            files.append(_read(path))
+        except FootprintError as error:
+            if len(targets) == 1 and pid is None:
+                raise
+            notes.append(Note("file-unreadable", path, error.detail))
+    if not files and notes:
+        raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
+    found = [FileCopies(one.image.file, len(one.statics), len(one.units), find_copies(one)) for one in files]
+    notes.extend(_symbol_notes(files))
+    twice = linked_twice(files, [one.copies for one in found])
+    findings = [finding for one in found for finding in duplicate_findings(one.copies, one.file)]
+    findings += linked_twice_findings(twice)
+    return Duplicates(tuple(map(str, targets)), pid, tuple(found), twice, tuple(findings), tuple(notes))
+
+
+def _files_of(pid: int) -> list[str]:
+    """Give the ELF files that a process runs, as they are reached from here."""
+    mappings = read_process(pid).memory.mappings
+    names = [one.name for one in mappings if one.inode and one.permissions[2] == "x" and one.name.startswith("/")]
+    return [f"/proc/{pid}/root{name}" for name in dict.fromkeys(names)]
+
+
+def _read(path: str) -> Statics:
+    image = read_image(open_input(path), path)
+    if image.is_relocatable:
+        raise InputError(path, "it is not linked yet: only in a linked file there are copies to count")
+    return read_statics(image)
+
+
+def _symbol_notes(files: Sequence[Statics]) -> Iterable[Note]:
+    for one in files:
+        if not one.units:
+            yield Note(
+                "no-source-files", one.image.file, "it is stripped: only what it exports can be told"
+            )
