@@ -19,6 +19,7 @@ from footprint.errors import InputError
 
 __all__ = (
     "Relocations",
+    "addend_column",
     "addends_at",
     "addends_between",
     "relocated_pages",
@@ -144,6 +145,15 @@ def addends_at(image: Image, vaddrs: AbstractSet[int]) -> dict[int, int]:
             addends.update([(found.vaddrs[index], words[3 * index + 2]) for index in places])
         at += len(found.vaddrs)
     return addends
+
+
+def addend_column(image: Image) -> "array[int]":
+    """Give the addends of all entries of DT_RELA: for relative ones, the addresses that they point to.
+
+    Raises:
+        InputError: Where the table lies outside of the file.
+    """
+    return numbers(image, _table(image, read_dynamic(image), DT_RELA, DT_RELASZ, "a table of relocations"))[2::3]
 
 
 def relocated_vaddrs(image: Image) -> "array[int]":

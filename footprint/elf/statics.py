@@ -15,9 +15,10 @@ from footprint.elf.image import SHT_DYNSYM, SHT_SYMTAB, Buffer, Image, StringTab
 from footprint.elf.symbols import STT_FILE, STT_FUNC, STT_TLS
 from footprint.errors import InputError
 
-__all__ = ("Static", "Statics", "read_statics")
+__all__ = ("Function", "Static", "Statics", "read_statics")
 
 STT_OBJECT: Final = 1
+STT_GNU_IFUNC: Final = 10
 STB_LOCAL: Final = 0
 
 
@@ -43,6 +44,14 @@ class Static(NamedTuple):
     unit: int | None
 
 
+class Function(NamedTuple):
+    """A function."""
+
+    name: str
+    vaddr: int
+    size_bytes: int
+
+
 class Statics:
     """The variables of a file.
 
@@ -63,6 +72,26 @@ class Statics:
         vaddrs, offsets = self._places
         index = bisect_right(vaddrs, vaddr) - 1
         return None if index < 0 else (self._entries.name_at(offsets[index]), vaddr - vaddrs[index])
+
+    @cached_property
+    def functions(self) -> tuple["Function", ...]:
+        """The functions that have a size, ascending; of those at one address one."""
+        entries = self._entries
+        found = {
+            entries.values[index]: Function(
+                entries.name_at(entries.offsets[index]), entries.values[index], entries.sizes[index]
+            )
+            for index in entries.of_types({STT_FUNC, STT_GNU_IFUNC})
+            if entries.sizes[index] and entries.values[index]
+        }
+        return tuple([found[vaddr] for vaddr in sorted(found)])
+
+    def function_at(self, vaddr: int) -> "Function | None":
+        """Give the function that an address lies in."""
+        functions = self.functions
+        index = bisect_right(functions, vaddr, key=lambda one: one.vaddr) - 1
+        function = functions[index] if index >= 0 else None
+        return function if function is not None and vaddr < function.vaddr + function.size_bytes else None
 
     @cached_property
     def _places(self) -> tuple[list[int], list[int]]:

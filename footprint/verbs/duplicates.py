@@ -7,6 +7,7 @@ from footprint.elf.statics import Statics, read_statics
 from footprint.errors import FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
 from footprint.findings.duplicate_statics import FileCopies, duplicate_findings, find_copies
+from footprint.findings.large_statics import large_statics
 from footprint.findings.linked_twice import Duplicates, linked_twice, linked_twice_findings
 from footprint.process import read_process
 from footprint.verbs.processes import process_number
@@ -45,6 +46,7 @@ def duplicates(*targets: int | str) -> Duplicates:
     twice = linked_twice(files, [one.copies for one in found])
     findings = [finding for one in found for finding in duplicate_findings(one.copies, one.file)]
     findings += linked_twice_findings(twice)
+    findings += [finding for one in files for finding in large_statics(one)]
     return Duplicates(tuple(map(str, targets)), pid, tuple(found), twice, tuple(findings), tuple(notes))
 
 
@@ -65,6 +67,4 @@ def _read(path: str) -> Statics:
 def _symbol_notes(files: Sequence[Statics]) -> Iterable[Note]:
     for one in files:
         if not one.units:
-            yield Note(
-                "no-source-files", one.image.file, "it is stripped: only what it exports can be told"
-            )
+            yield Note("no-source-files", one.image.file, "it is stripped: only what it exports can be told")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from footprint.audit.finding import Finding
 from footprint.elf import shown_name
 from footprint.findings.duplicate_statics import Copies, Cost, Origin
 from footprint.findings.linked_twice import Duplicates
@@ -13,6 +14,7 @@ from footprint.units import counted, format_bytes
 __all__ = ("duplicates_report",)
 
 _MOST_UNITS = 3
+_MOST_LARGE = 10
 
 
 def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_linker_names: bool = False) -> Document:
@@ -28,7 +30,8 @@ def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_l
     if twice:
         blocks.append(Heading("Linked in several times"))
         blocks.extend(Paragraph(f"{one.message}. Remedy: {one.remedy}.") for one in (twice[:top] if top else twice))
-    copies = [one for one in found.findings if one.rule != "linked-twice"]
+    blocks.extend(_large([one for one in found.findings if one.rule == "large-static"], top))
+    copies = [one for one in found.findings if one.rule == "duplicate-static"]
     blocks.extend(finding_blocks([one for one in copies if one.saving_bytes][: top or None], count))
     blocks.extend(note_blocks(found.notes))
     return (*blocks, Verdict(_verdict(real, count)))
@@ -76,6 +79,19 @@ def _where(one: Copies) -> str:
         return ""
     more = f" and {len(one.units) - _MOST_UNITS} more" if len(one.units) > _MOST_UNITS else ""
     return f"in {', '.join(one.units[:_MOST_UNITS])}{more}"
+
+
+def _large(findings: Sequence[Finding], top: int) -> list[Block]:
+    """List large variables: those that nothing uses first, then those that the file need not hold."""
+    if not findings:
+        return []
+    kinds = ("dead-code", "zero-filled", "buffer")
+    ordered = sorted(findings, key=lambda one: kinds.index(one.kind))
+    shown = ordered[: min(top, _MOST_LARGE)] if top else ordered
+    rows = tuple((one.kind, one.message) for one in shown)
+    rest = len(ordered) - len(shown)
+    footer = (("", f"[{rest} more: --top 0 shows all]"),) if rest else ()
+    return [Heading("Variables of a page and more"), Table(("kind", "variable"), rows, frozenset({0}), footer)]
 
 
 def _stream_inits(placed: Sequence[tuple[str, Copies]]) -> list[Block]:
