@@ -6,7 +6,7 @@ same things.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -18,7 +18,19 @@ from footprint.elf.names import normalised
 from footprint.elf.statics import Static, Statics
 from footprint.units import counted, format_bytes
 
-__all__ = ("ARTEFACT", "RULE", "Copies", "Cost", "FileCopies", "Origin", "duplicate_findings", "find_copies")
+__all__ = (
+    "ARTEFACT",
+    "RULE",
+    "Copies",
+    "Cost",
+    "Declared",
+    "FileCopies",
+    "Lines",
+    "Origin",
+    "candidates",
+    "duplicate_findings",
+    "find_copies",
+)
 
 RULE: Final = "duplicate-static"
 
@@ -109,19 +121,14 @@ class FileCopies(NamedTuple):
     copies: tuple[Copies, ...]
 
 
-def find_copies(statics: Statics, declared: "dict[int, Declared] | None" = None) -> tuple[Copies, ...]:
+def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[Copies, ...]:
     """Find the copies in one file, the largest waste first.
 
     Args:
         statics: Its variables.
-        declared: By vaddr, where the debug information says that each is declared; None without.
+        declared: Where the debug information says that each is declared; None without.
     """
-    groups: dict[tuple[str, int, int, bool], list[Static]] = {}
-    for static in statics.statics:
-        if _is_candidate(static):
-            key = (normalised(static.name), static.size_bytes, static.section_index, static.is_tls)
-            groups.setdefault(key, []).append(static)
-    several = {key: group for key, group in groups.items() if len(group) > 1}
+    several = _groups(statics)
     initials = Initials(statics)
     initials.prepare(static for group in several.values() for static in group)
     found: list[Copies] = []
@@ -144,13 +151,31 @@ class Declared(NamedTuple):
     is_in_header: bool
 
 
+Lines = Mapping[tuple[bool, int], Declared]
+"""By whether it is thread-local and by its vaddr, where a variable is declared."""
+
+
+def candidates(statics: Statics) -> list[Static]:
+    """Give the variables that have a name in common with others of their size and section: those to look up."""
+    return [static for group in _groups(statics).values() for static in group]
+
+
+def _groups(statics: Statics) -> dict[tuple[str, int, int, bool], list[Static]]:
+    groups: dict[tuple[str, int, int, bool], list[Static]] = {}
+    for static in statics.statics:
+        if _is_candidate(static):
+            key = (normalised(static.name), static.size_bytes, static.section_index, static.is_tls)
+            groups.setdefault(key, []).append(static)
+    return {key: group for key, group in groups.items() if len(group) > 1}
+
+
 def _is_candidate(static: Static) -> bool:
     is_own = static.is_local or ".lto_priv" in static.name
     return is_own and not ARTEFACT.match(static.name)
 
 
 def _of_group(
-    name: str, group: Sequence[Static], statics: Statics, initials: Initials, declared: "dict[int, Declared]"
+    name: str, group: Sequence[Static], statics: Statics, initials: Initials, declared: "Lines"
 ) -> Iterable[Copies]:
     """Tell which of the statics of one name, size and section are copies of one another."""
     if name == _STREAM_INIT:
@@ -160,7 +185,7 @@ def _of_group(
     left = list(group)
     by_line: dict[Declared, list[Static]] = {}
     for static in group:
-        if not static.is_tls and (at := declared.get(static.vaddr)) is not None:
+        if (at := declared.get((static.is_tls, static.vaddr))) is not None:
             by_line.setdefault(at, []).append(static)
     for at, same in by_line.items():
         left = [static for static in left if static not in same]

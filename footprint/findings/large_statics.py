@@ -14,10 +14,10 @@ from footprint.elf.initial import Initials
 from footprint.elf.references import Place, can_be_told, references_to
 from footprint.elf.statics import Function, Static, Statics
 from footprint.errors import FootprintError
-from footprint.findings.duplicate_statics import Declared
+from footprint.findings.duplicate_statics import Lines
 from footprint.units import format_bytes
 
-__all__ = ("RULE", "large_statics")
+__all__ = ("RULE", "large_ones", "large_statics")
 
 RULE: Final = "large-static"
 
@@ -25,29 +25,33 @@ _MOST_NAMED: Final = 3
 _MOST_LOOKED_FOR: Final = 512
 
 
-def large_statics(
-    statics: Statics, declared: dict[int, Declared] | None = None, *, least_bytes: int = 4096
-) -> tuple[Finding, ...]:
+def large_statics(statics: Statics, declared: Lines | None = None, *, least_bytes: int = 4096) -> tuple[Finding, ...]:
     """Find the writable variables of a page and more, the largest first.
 
     Args:
         statics: The variables of a file.
-        declared: By vaddr, where the debug information says that each is declared; None without.
+        declared: Where the debug information says that each is declared; None without.
         least_bytes: The size from which on a variable is large.
     """
     sections = statics.image.sections
-    large = [
-        one
-        for one in statics.statics
-        if one.size_bytes >= least_bytes and not one.is_tls and sections[one.section_index].is_writable
-    ]
-    large.sort(key=lambda one: (-one.size_bytes, one.name))
+    large = large_ones(statics, least_bytes)
     users = _users(statics, [one for one in large if can_be_told(statics.image, one.size_bytes)][:_MOST_LOOKED_FOR])
     initials = Initials(statics)
     initials.prepare(large)
     return tuple(
         [_finding(one, sections[one.section_index], statics, users, initials, declared or {}) for one in large]
     )
+
+
+def large_ones(statics: Statics, least_bytes: int = 4096) -> list[Static]:
+    """Give the writable variables from a size on, the largest first."""
+    sections = statics.image.sections
+    large = [
+        one
+        for one in statics.statics
+        if one.size_bytes >= least_bytes and not one.is_tls and sections[one.section_index].is_writable
+    ]
+    return sorted(large, key=lambda one: (-one.size_bytes, one.name))
 
 
 class _Users:
@@ -102,12 +106,12 @@ def _finding(
     statics: Statics,
     users: _Users,
     initials: Initials,
-    declared: dict[int, Declared],
+    declared: Lines,
 ) -> Finding:
     name = shown_name(static.name)
     owner = statics.image.file.rsplit("/", 1)[-1]
     message = f"{name} takes {format_bytes(static.size_bytes)} of {section.name} of {owner}"
-    at = declared.get(static.vaddr)
+    at = declared.get((False, static.vaddr))
     location = Location(at.file, at.line) if at else None
     alive, dead = users.alive.get(static.vaddr, ()), users.dead.get(static.vaddr, ())
     if static.vaddr in users.told and not alive:

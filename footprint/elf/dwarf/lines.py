@@ -141,9 +141,7 @@ def _old_names(section: DebugSection, at: int, end: int) -> _Names:
     return _Names(directories, files, 1)
 
 
-def _entries(
-    unit: Unit, section: DebugSection, form: Format, at: int, end: int
-) -> tuple[list[tuple[str, int]], int]:
+def _entries(unit: Unit, section: DebugSection, form: Format, at: int, end: int) -> tuple[list[tuple[str, int]], int]:
     """Read a table of version 5: how its entries are written, then the entries."""
     columns, at = section.unsigned(at, 1), at + 1
     described = []

@@ -10,7 +10,7 @@ top of the unit decides.
 """
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -32,7 +32,7 @@ from footprint.elf.dwarf.locations import (
     expression,
     location,
 )
-from footprint.elf.dwarf.sections import DebugSection, Order
+from footprint.elf.dwarf.sections import DebugSection
 from footprint.elf.dwarf.units import Abbreviation, DebugInfo, Entry, Unit
 from footprint.elf.dwarf.walk import ways_to
 from footprint.errors import InputError

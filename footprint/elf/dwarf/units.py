@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from footprint.elf.dwarf.forms import (
-    DW_FORM_ADDR,
-    DW_FORM_FLAG,
     DW_FORM_FLAG_PRESENT,
     DW_FORM_GNU_REF_ALT,
     DW_FORM_GNU_STRP_ALT,
@@ -23,7 +21,6 @@ from footprint.elf.dwarf.forms import (
     DW_FORM_REF_SUP8,
     DW_FORM_REF_UDATA,
     DW_FORM_SDATA,
-    DW_FORM_SEC_OFFSET,
     DW_FORM_STRING,
     DW_FORM_STRP,
     DW_FORM_STRP_SUP,

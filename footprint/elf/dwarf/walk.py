@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from footprint.elf.dwarf.forms import DW_FORM_IMPLICIT_CONST, Step
+from footprint.elf.dwarf.forms import Step
 from footprint.elf.dwarf.units import Unit
 
 __all__ = ("Way", "ways_to")
