@@ -7,12 +7,14 @@ relocates, or that points into a program at a fixed address, is told as what it 
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from footprint.elf.dynamic import numbers
+from footprint.elf.dynsym import dynamic_names
 from footprint.elf.image import ET_EXEC, Buffer, Image, Section
 from footprint.elf.names import normalised
-from footprint.elf.relocations import addends_at, relocated_vaddrs
+from footprint.elf.relocations import addends_at, relocated_vaddrs, relocations, symbol_and_type
 from footprint.elf.statics import Static, Statics
 from footprint.errors import InputError
 
@@ -53,18 +55,32 @@ class Initials:
         self._relocated = array("Q", sorted(relocated_vaddrs(statics.image)))
         self._word_bytes = 8 if self._image.is_64 else 4
         self._addends: dict[int, int] = {}
+        self._asked: dict[int, str] = {}
+        # The block that each thread gets a copy of: thread-locals are offsets into it.
+        self._tls_vaddr = min((one.vaddr for one in self._sections if one.is_tls), default=0)
         in_memory = [one for one in self._sections if one.is_in_memory and not one.is_tls and one.size_bytes]
         self._by_vaddr = sorted(in_memory, key=lambda one: one.vaddr)
         self._vaddrs = [one.vaddr for one in self._by_vaddr]
 
     def prepare(self, statics: Iterable[Static]) -> None:
-        """Read the addends of the pointers in some variables, all at once."""
+        """Read what the relocations of some variables ask for, all at once."""
         wanted: set[int] = set()
         for static in statics:
             first, past = self._relocations(static)
             wanted.update(self._relocated[first:past])
         if wanted:
             self._addends = addends_at(self._image, wanted)
+            self._asked = self._symbols_asked(wanted)
+
+    def _symbols_asked(self, wanted: AbstractSet[int]) -> dict[int, str]:
+        """Give the names of the symbols that relocations at some addresses ask other objects for, or their own."""
+        symbols: dict[int, int] = {}
+        for vaddrs, infos in relocations(self._image):
+            for vaddr, info in zip(vaddrs, infos, strict=True):
+                if vaddr in wanted and (symbol := symbol_and_type(self._image, info)[0]):
+                    symbols[vaddr] = symbol
+        names = dynamic_names(self._image, set(symbols.values()))
+        return {vaddr: names[symbol] for vaddr, symbol in symbols.items() if symbol in names}
 
     def of(self, static: Static) -> Initial | None:
         """Give what a variable begins with; None where its bytes are not in the file, as they should."""
@@ -75,45 +91,45 @@ class Initials:
             raw = bytearray(self._bytes(section, static))
         except InputError:
             return None
-        words = self._pointers(static, raw)
-        for at, _ in words:
+        pointers = self._pointers(static, raw)
+        for at, _ in pointers:
             raw[at : at + self._word_bytes] = bytes(self._word_bytes)
-        return Initial(bytes(raw), tuple([(at, self._target(addr)) for at, addr in words]))
+        return Initial(bytes(raw), tuple(pointers))
+
+    def _vaddr(self, static: Static) -> int:
+        return static.vaddr + self._tls_vaddr if static.is_tls else static.vaddr
 
     def _bytes(self, section: Section, static: Static) -> Buffer:
-        start = static.vaddr if static.is_tls else static.vaddr - section.vaddr
-        if static.is_tls:
-            start -= section.vaddr - min(one.vaddr for one in self._sections if one.is_tls)
+        start = self._vaddr(static) - section.vaddr
         if not 0 <= start <= start + static.size_bytes <= section.size_bytes:
             raise InputError(self._image.file, f"{static.name} lies outside of its section", section.offset)
         return self._image.bytes_at(section.offset + start, static.size_bytes, static.name)
 
     def _relocations(self, static: Static) -> tuple[int, int]:
-        if static.is_tls:
-            return 0, 0
-        first = bisect_left(self._relocated, static.vaddr)
-        return first, bisect_left(self._relocated, static.vaddr + static.size_bytes, first)
+        """Give between which indexes those stand whose whole word is in a variable."""
+        vaddr = self._vaddr(static)
+        first = bisect_left(self._relocated, vaddr)
+        return first, bisect_right(self._relocated, vaddr + static.size_bytes - self._word_bytes, first)
 
-    def _pointers(self, static: Static, raw: bytearray) -> list[tuple[int, int]]:
+    def _pointers(self, static: Static, raw: bytearray) -> list[tuple[int, Target]]:
         """Give place and target of each pointer in a variable."""
-        if static.is_tls:
-            return []
-        whole = raw[: len(raw) // self._word_bytes * self._word_bytes]
-        in_place = numbers(self._image, bytes(whole))
-        if self._image.type == ET_EXEC and static.vaddr % self._word_bytes == 0:
+        vaddr, found = self._vaddr(static), dict[int, Target]()
+        if self._image.type == ET_EXEC and vaddr % self._word_bytes == 0:
             # At a fixed address the linker filled them in: what looks like one is taken for one.
-            return [
-                (index * self._word_bytes, word)
-                for index, word in enumerate(in_place)
-                if word and self._section_at(word) is not None
-            ]
+            in_place = numbers(self._image, bytes(raw[: len(raw) // self._word_bytes * self._word_bytes]))
+            for index, word in enumerate(in_place):
+                if word and self._section_at(word) is not None:
+                    found[index * self._word_bytes] = self._target(word)
         first, past = self._relocations(static)
-        found = []
-        for vaddr in self._relocated[first:past]:
-            at = vaddr - static.vaddr
-            aligned = at // self._word_bytes if at % self._word_bytes == 0 else len(in_place)
-            found.append((at, self._addends.get(vaddr) or (in_place[aligned] if aligned < len(in_place) else 0)))
-        return found
+        for place in self._relocated[first:past]:
+            at = place - vaddr
+            addend = self._addends.get(place) or self._word(raw[at : at + self._word_bytes])
+            asked = self._asked.get(place)
+            found[at] = self._target(addend) if asked is None else (normalised(asked), addend)
+        return sorted(found.items())
+
+    def _word(self, raw: bytes | bytearray) -> int:
+        return int.from_bytes(raw, "little" if self._image.is_little else "big")
 
     def _section_at(self, vaddr: int) -> Section | None:
         index = bisect_right(self._vaddrs, vaddr) - 1
@@ -127,13 +143,10 @@ class Initials:
         section = self._section_at(vaddr)
         if section is None:
             return "", vaddr
-        symbol = self._statics.symbol_at(vaddr)
-        if symbol is not None and symbol[1] == 0:
-            return normalised(symbol[0]), 0
+        if (symbol := self._statics.symbol_at(vaddr)) is not None:
+            return normalised(symbol[0]), symbol[1]
         if section.has_file_bytes and not section.is_writable:
             offset = section.offset + vaddr - section.vaddr
             left = min(_MOST_STRING_BYTES, section.offset + section.size_bytes - offset)
             return bytes(self._image.data[offset : offset + left]).split(b"\0", 1)[0]
-        if symbol is not None:
-            return normalised(symbol[0]), symbol[1]
         return section.name, vaddr - section.vaddr

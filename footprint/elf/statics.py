@@ -59,19 +59,34 @@ class Statics:
         image: The file.
         statics: All variables, in the order of the table; of those at one address the first.
         units: The names of the source files, without folders: several may have one name.
+        is_stripped: Whether there is no symbol table but the dynamic one.
     """
 
-    def __init__(self, image: Image, statics: tuple[Static, ...], units: tuple[str, ...], entries: "_Entries") -> None:
+    def __init__(
+        self,
+        image: Image,
+        statics: tuple[Static, ...],
+        units: tuple[str, ...],
+        entries: "_Entries",
+        *,
+        is_stripped: bool,
+    ) -> None:
         self.image = image
         self.statics = statics
         self.units = units
+        self.is_stripped = is_stripped
         self._entries = entries
 
     def symbol_at(self, vaddr: int) -> tuple[str, int] | None:
-        """Give the last function or variable that begins at a vaddr or before it, and how far behind that it is."""
-        vaddrs, offsets = self._places
-        index = bisect_right(vaddrs, vaddr) - 1
-        return None if index < 0 else (self._entries.name_at(offsets[index]), vaddr - vaddrs[index])
+        """Give the function or variable that holds a vaddr, and how far into it that is; None where none does."""
+        vaddrs, indexes = self._places
+        entries = self._entries
+        place = bisect_right(vaddrs, vaddr) - 1
+        if place < 0:
+            return None
+        index, start = indexes[place], vaddrs[place]
+        is_inside = vaddr == start or vaddr < start + entries.sizes[index]
+        return (entries.name_at(entries.offsets[index]), vaddr - start) if is_inside else None
 
     @cached_property
     def functions(self) -> tuple["Function", ...]:
@@ -95,9 +110,10 @@ class Statics:
 
     @cached_property
     def _places(self) -> tuple[list[int], list[int]]:
-        """The vaddrs of all functions and variables, ascending, and where their names stand: few are asked for."""
-        found = sorted(self._entries.places({STT_OBJECT, STT_FUNC}))
-        return [vaddr for vaddr, _ in found], [offset for _, offset in found]
+        """The vaddrs of all functions and variables, ascending, and the index of each: few names are asked for."""
+        values = self._entries.values
+        found = sorted((values[index], index) for index in self._entries.of_types({STT_OBJECT, STT_FUNC}))
+        return [vaddr for vaddr, _ in found if vaddr], [index for vaddr, index in found if vaddr]
 
 
 class _Entries:
@@ -125,11 +141,6 @@ class _Entries:
         wanted = {kind for kind in set(self.kinds) if self.fields(kind)[0] & 15 in types}
         return [index for index, kind in enumerate(self.kinds) if kind in wanted]
 
-    def places(self, types: set[int]) -> list[tuple[int, int]]:
-        """Give st_value and st_name of the symbols of some types that have an address."""
-        values, offsets = self.values, self.offsets
-        return [(values[index], offsets[index]) for index in self.of_types(types) if values[index]]
-
 
 def read_statics(image: Image) -> Statics:
     """Read the variables of a linked file: of its symbol table, else of its dynamic one, which has no source files.
@@ -140,7 +151,8 @@ def read_statics(image: Image) -> Statics:
     tables = {one.type: one for one in reversed(image.sections) if one.size_bytes}
     table = tables.get(SHT_SYMTAB) or tables.get(SHT_DYNSYM)
     if table is None:
-        return Statics(image, (), (), _Entries(image, b"", StringTable(b"\0", image.file, 0, "symbol names")))
+        nothing = _Entries(image, b"", StringTable(b"\0", image.file, 0, "symbol names"))
+        return Statics(image, (), (), nothing, is_stripped=True)
     if table.entry_bytes != image.symbol_bytes or not 0 < table.link < len(image.sections):
         raise InputError(image.file, f"section {table.index} is no symbol table", table.offset)
     raw = image.section_bytes(table)
@@ -177,7 +189,7 @@ def read_statics(image: Image) -> Statics:
                     unit if is_local and index < table.info else None,
                 )
             )
-    return Statics(image, tuple(found), tuple(units), entries)
+    return Statics(image, tuple(found), tuple(units), entries, is_stripped=table.type == SHT_DYNSYM)
 
 
 def _words(image: Image, raw: Buffer, word_bytes: int) -> Sequence[int]:
