@@ -36,11 +36,16 @@ _ENTRY_OFFSET: Final = 24
 
 
 class Place(NamedTuple):
-    """Something that may be referred to; the addresses are half-open. Of code only its first address counts."""
+    """Something that may be referred to; the addresses are half-open. Of code only its first address counts.
+
+    Of a variable `before_bytes` say how far before it an address may still mean it: `table[i - 1]` is reached from the
+    element before the first.
+    """
 
     start_vaddr: int
     end_vaddr: int
     is_code: bool
+    before_bytes: int = 0
 
 
 def can_be_told(image: Image, size_bytes: int = 1) -> bool:
@@ -88,7 +93,8 @@ class _Finder:
         self._places = places
         self._found = found
         self._starts = [one.start_vaddr for one in places]
-        self._low = places[0].start_vaddr - _LONGEST_IMMEDIATE_BYTES
+        self._before_bytes = max(one.before_bytes for one in places)
+        self._low = places[0].start_vaddr - _LONGEST_IMMEDIATE_BYTES - self._before_bytes
         self._high = max(one.end_vaddr for one in places)
 
     def look_at_words(self, words: Iterable[int]) -> None:
@@ -130,12 +136,12 @@ class _Finder:
 
     def _note(self, target: int, at: int, slack_bytes: int) -> None:
         first = max(0, bisect_right(self._starts, target) - 1)
-        past = bisect_left(self._starts, target + slack_bytes + 1)
+        past = bisect_left(self._starts, target + slack_bytes + self._before_bytes + 1)
         for number in range(first, past):
             place = self._places[number]
             if place.is_code:
                 is_hit = target == place.start_vaddr
             else:
-                is_hit = place.start_vaddr - slack_bytes <= target < place.end_vaddr
+                is_hit = place.start_vaddr - slack_bytes - place.before_bytes <= target < place.end_vaddr
             if is_hit:
                 self._found[number].append(at)

@@ -3,6 +3,7 @@
 A buffer in .bss costs nothing until it is touched, and then a page at a time: what counts is whether anything uses it.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
@@ -23,6 +24,8 @@ RULE: Final = "large-static"
 
 _MOST_NAMED: Final = 3
 _MOST_LOOKED_FOR: Final = 512
+# An index that begins at 1, or a table of tables whose both do, begins so far before a variable.
+_MOST_BEFORE_BYTES: Final = 1024
 
 
 def large_statics(statics: Statics, declared: Lines | None = None, *, least_bytes: int = 4096) -> tuple[Finding, ...]:
@@ -69,14 +72,17 @@ def _users(statics: Statics, large: Sequence[Static]) -> _Users:
     if not large:
         return nobody
     ordered = sorted(large, key=lambda one: one.vaddr)
-    places = [Place(one.vaddr, one.vaddr + one.size_bytes, is_code=False) for one in ordered]
+    starts = sorted(one.vaddr for one in statics.statics if not one.is_tls)
     try:
-        found = references_to(statics.image, places)
+        found = references_to(statics.image, [_place(one, starts) for one in ordered])
         exported = _exported(statics)
         by_function: dict[int, set[Function | None]] = {
             one.vaddr: {statics.function_at(at) if at else None for at in vaddrs}
             for one, vaddrs in zip(ordered, found, strict=True)
         }
+        for vaddr in exported & by_function.keys():
+            # Another object may use it.
+            by_function[vaddr].add(None)
         functions = sorted({one for users in by_function.values() for one in users if one}, key=lambda one: one.vaddr)
         code = [Place(one.vaddr, one.vaddr + one.size_bytes, is_code=True) for one in functions]
         called = {
@@ -94,8 +100,17 @@ def _users(statics: Statics, large: Sequence[Static]) -> _Users:
     return _Users(alive, dead, set(by_function))
 
 
+def _place(static: Static, starts: Sequence[int]) -> Place:
+    """Give the addresses that may mean a variable: those before its first and behind its last, if no other has them."""
+    number = bisect_left(starts, static.vaddr)
+    before_bytes = min(_MOST_BEFORE_BYTES, static.vaddr - starts[number - 1] - 1) if number else _MOST_BEFORE_BYTES
+    past_vaddr = static.vaddr + static.size_bytes
+    is_followed = number + 1 < len(starts) and starts[number + 1] == past_vaddr
+    return Place(static.vaddr, past_vaddr + (not is_followed), is_code=False, before_bytes=max(0, before_bytes))
+
+
 def _exported(statics: Statics) -> set[int]:
-    """Give the functions that other objects can find."""
+    """Give the addresses of the functions and variables that other objects can find."""
     symbols = read_dynamic_symbols(statics.image)
     return {symbols.definition(statics.image, name).vaddr for name in symbols.found}
 
