@@ -7,7 +7,7 @@ same things.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Final, NamedTuple
 
 from footprint.audit.finding import Confidence, Finding, Location
@@ -20,6 +20,7 @@ from footprint.units import counted, format_bytes
 
 __all__ = (
     "ARTEFACT",
+    "LEAST_TELLING_BYTES",
     "RULE",
     "Copies",
     "Cost",
@@ -36,16 +37,21 @@ RULE: Final = "duplicate-static"
 
 # What compilers make for themselves: each is where it has to be.
 ARTEFACT: Final = re.compile(
-    r"(?:CSWTCH|C|__const|__compound_literal|switch\.table)\.|\.L|__(?:func|FUNCTION|PRETTY_FUNCTION)__|DW\.ref\."
+    r"(?:CSWTCH|C|__const|__compound_literal|switch\.table|reltable|DW\.ref)\.|\.L"
+    r"|(?:_ZZ.*E\d+)?__(?:func|FUNCTION|PRETTY_FUNCTION)__"
     r"|(?:completed|__TMC_END__|__frame_dummy_init_array_entry|__do_global_dtors_aux_fini_array_entry|__dso_handle"
     r"|__FRAME_END__|__EH_FRAME_BEGIN__|__CTOR_|__DTOR_|__JCR_|__exidx_|_nl_current_.*_used)"
 )
+# Smaller things have the same contents by chance.
+LEAST_TELLING_BYTES: Final = 16
 _STREAM_INIT: Final = "_ZStL8__ioinit"
-# Names that say themselves that only their source file knows them: `static` at namespace scope, anonymous namespaces,
-# statics of functions.
-_INTERNAL: Final = re.compile(r"_ZN?[^I]*L\d|_ZL\d|_ZN12_GLOBAL__N_1|_ZN.*12_GLOBAL__N_1|_ZZ")
-_FUNCTION_STATIC: Final = re.compile(r"_ZZ|.*\.\d+$")
-_GUARD: Final = "_ZGV"
+# `x.3`, the static of a function in C, behind what link-time optimisation adds.
+_FUNCTION_STATIC: Final = re.compile(r"[^.]+\.\d+(?:\.(?:lto_priv|llvm)\.\d+)*$")
+_GUARDS: Final = ("_ZGV", "__tls_guard")
+# Of a C++ name what stands before its parts, and one part: its length, which its text follows.
+_NESTING: Final = re.compile(r"(?:Z|N[rVK]*|T[VTIS]|St)*")
+_NAMELESS: Final = "_GLOBAL__N_"
+_NAMED_PART: Final = re.compile(r"(?P<mark>L?)(?P<length>[1-9]\d{0,3})")
 
 
 class Cost(StrEnum):
@@ -206,30 +212,63 @@ def _of_group(
 
 def _by_contents(name: str, same: Sequence[Static], initial: Initial, statics: Statics) -> Iterable[Copies]:
     """Grade copies of which only the name and the contents are known."""
-    units = [statics.units[static.unit] for static in same if static.unit is not None]
-    files = {static.unit for static in same if static.unit is not None}
-    is_internal = bool(_INTERNAL.match(name))
-    is_function_static = any(_FUNCTION_STATIC.match(static.name) for static in same) and not name.startswith("_ZZ")
-    if name.startswith(_GUARD):
-        reason = "they guard copies of a static that is made at its first use"
+    if name.startswith(_GUARDS):
+        reason = "they guard copies of what is made at its first use"
         yield _copies(name, same, statics, Origin.GUARD, Confidence.MEDIUM, (reason,), None)
         return
+    files = {static.unit for static in same if static.unit is not None}
+    is_told = all(static.unit is not None for static in same)
+    if is_told and len(files) == 1:
+        # Of two functions of one source file.
+        return
+    scope = _scope(name)
     if initial.is_blank:
-        if is_function_static or (not is_internal and len(files) < 2):
+        if scope is Scope.UNKNOWN and (not is_told or any(_FUNCTION_STATIC.match(static.name) for static in same)):
             # `x.3` of three functions may be three things.
             return
-        confidence = Confidence.MEDIUM if is_internal else Confidence.LOW
+        confidence = Confidence.MEDIUM if scope is Scope.NAMESPACE else Confidence.LOW
         reasons = ("they begin as zeros, so only the name speaks for it",)
-    elif is_internal:
+    elif scope is not Scope.UNKNOWN and same[0].size_bytes >= LEAST_TELLING_BYTES:
         confidence, reasons = Confidence.HIGH, ("the same name in the same namespace, with the same contents",)
-    elif len(files) > 1:
-        confidence, reasons = Confidence.MEDIUM, ("the same name and contents, from several source files",)
+    elif len(files) > 1 or scope is not Scope.UNKNOWN:
+        confidence, reasons = Confidence.MEDIUM, ("the same name and contents, of several source files",)
     else:
         confidence, reasons = Confidence.LOW, ("the same name and contents, but from source files that are not told",)
     # One source file linked in twice shows as two of its name; a header as several names.
-    is_same_source = len(files) > 1 and len(set(units)) == 1
+    is_same_source = len(files) > 1 and len({statics.units[unit] for unit in files}) == 1
     origin = Origin.SOURCE if is_same_source else Origin.HEADER
     yield _copies(name, same, statics, origin, confidence, reasons, None)
+
+
+class Scope(Enum):
+    """Where a name says that it is known, of a variable that only its source file knows."""
+
+    NAMESPACE = "a namespace with a name"
+    GLOBAL = "no namespace, or one without a name"
+    UNKNOWN = "it does not say"
+
+
+def _scope(name: str) -> Scope:
+    """Read the scope out of a C++ linker name, as far as its first part that is no plain name.
+
+    A variable has an L before its name where it is known in its source file only: `_ZL5table`, `_ZN2nsL5tableE`.
+    """
+    if not name.startswith("_Z"):
+        return Scope.UNKNOWN
+    nesting = _NESTING.match(name, 2)[0]  # type: ignore[index] # it matches the empty string too
+    at = 2 + len(nesting)
+    is_internal = "Z" in nesting
+    scopes = ["std"] if "St" in nesting else []
+    while (part := _NAMED_PART.match(name, at)) is not None and not part["mark"]:
+        at = part.end() + int(part["length"])
+        scopes.append(name[part.end() : at])
+    if not is_internal and part is None:
+        # The last part is its own name.
+        del scopes[-1:]
+        is_internal = any(scope.startswith(_NAMELESS) for scope in scopes)
+        if not is_internal:
+            return Scope.UNKNOWN
+    return Scope.NAMESPACE if any(not scope.startswith(_NAMELESS) for scope in scopes) else Scope.GLOBAL
 
 
 def _copies(

@@ -4,6 +4,7 @@ A static library that is part of the program and of a library has its tables twi
 same contents. What appears together is one finding.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -14,16 +15,16 @@ from footprint.elf.initial import Initial, Initials
 from footprint.elf.names import normalised
 from footprint.elf.statics import Static, Statics
 from footprint.errors import Note
-from footprint.findings.duplicate_statics import ARTEFACT, Copies, FileCopies, Origin
+from footprint.findings.duplicate_statics import ARTEFACT, LEAST_TELLING_BYTES, Copies, FileCopies, Origin
 from footprint.units import counted, format_bytes
 
 __all__ = ("RULE", "Duplicates", "LinkedTwice", "linked_twice", "linked_twice_findings")
 
 RULE: Final = "linked-twice"
 
-# Small things have the same contents by chance.
-_LEAST_BYTES: Final = 16
 _LEAST_TOGETHER_BYTES: Final = 256
+# The vtable and type of a class: of one that a header defines each library has its own, and that is nobody's mistake.
+_OF_CLASS: Final = re.compile(r"_ZT[VTIS]")
 _MOST_NAMED: Final = 3
 _LONGEST_NAME: Final = 60
 # Libraries that are often linked in, by source files or symbols that only they have together.
@@ -133,7 +134,11 @@ def _of_one_name(files: Sequence[Statics]) -> list[_Held]:
     holders: dict[tuple[str, int], _Held] = {}
     for number, statics in enumerate(files):
         for static in statics.statics:
-            if static.size_bytes >= _LEAST_BYTES and not ARTEFACT.match(static.name):
+            if (
+                static.size_bytes >= LEAST_TELLING_BYTES
+                and not ARTEFACT.match(static.name)
+                and not _OF_CLASS.match(static.name)
+            ):
                 holders.setdefault((normalised(static.name), static.size_bytes), []).append((number, static))
     return [held for held in holders.values() if len({number for number, _ in held}) > 1]
 

@@ -104,5 +104,7 @@ def _declared(statics: Statics, notes: list[Note]) -> Lines:
 
 def _symbol_notes(files: Sequence[Statics]) -> Iterable[Note]:
     for one in files:
-        if not one.units:
+        if one.is_stripped:
             yield Note("no-source-files", one.image.file, "it is stripped: only what it exports can be told")
+        elif not one.units:
+            yield Note("no-source-files", one.image.file, "its symbols do not tell which source files they came from")
