@@ -14,7 +14,7 @@ from operator import add
 from typing import Final, NamedTuple
 
 from footprint.elf.dynamic import numbers, read_dynamic
-from footprint.elf.image import ET_EXEC, PF_X, Image, Segment
+from footprint.elf.image import ET_EXEC, PF_X, Image
 from footprint.elf.relocations import addend_column
 
 __all__ = ("EM_X86_64", "Place", "can_be_told", "references_to")
@@ -33,6 +33,8 @@ _SHORT_JUMPS: Final = frozenset({0xEB, 0xE0, 0xE1, 0xE2, 0xE3, *range(0x70, 0x80
 _DT_INIT: Final = 12
 _DT_FINI: Final = 13
 _ENTRY_OFFSET: Final = 24
+_FILE_HEADER_BYTES: Final = 64
+_PROGRAM_HEADER_BYTES: Final = 56
 
 
 class Place(NamedTuple):
@@ -71,10 +73,13 @@ def references_to(image: Image, places: Sequence[Place]) -> list[list[int]]:
     if not places:
         return found
     finder = _Finder(places, found)
+    headers_bytes = _FILE_HEADER_BYTES + _PROGRAM_HEADER_BYTES * len(image.segments)
     for segment in image.loads:
-        raw = image.bytes_at(segment.offset, segment.file_bytes, "a segment")
+        # The headers of the file, which tell where segments begin, refer to nothing.
+        skipped_bytes = 0 if segment.offset else min(segment.file_bytes, headers_bytes)
+        raw = image.bytes_at(segment.offset + skipped_bytes, segment.file_bytes - skipped_bytes, "a segment")
         if segment.flags & PF_X:
-            finder.look_at_code(raw, segment, is_fixed=image.type == ET_EXEC)
+            finder.look_at_code(raw, segment.vaddr + skipped_bytes, is_fixed=image.type == ET_EXEC)
         else:
             finder.look_at_words(numbers(image, raw))
             if image.type == ET_EXEC:
@@ -103,14 +108,14 @@ class _Finder:
         for word in {word for word in words if low <= word < high}:
             self._note(word, 0, 0)
 
-    def look_at_code(self, raw: bytes | memoryview, segment: Segment, *, is_fixed: bool) -> None:
+    def look_at_code(self, raw: bytes | memoryview, vaddr: int, *, is_fixed: bool) -> None:
         """Take every four bytes that lead to a place for a reference."""
         low, high = self._low, self._high
         for shift in range(4):
             displacements = array("i")
             count = max(0, len(raw) - shift) // 4
             displacements.frombytes(raw[shift : shift + count * 4])
-            behind = range(segment.vaddr + shift + 4, segment.vaddr + shift + 4 + count * 4, 4)
+            behind = range(vaddr + shift + 4, vaddr + shift + 4 + count * 4, 4)
             for index, target in enumerate(map(add, displacements, behind)):
                 if low <= target < high:
                     before = raw[shift + 4 * index - 1] if shift + index else 0
@@ -122,17 +127,17 @@ class _Finder:
                 for index, target in enumerate(displacements):
                     if low <= target < high:
                         self._note(target, behind[index] - 4, 0)
-        self._short_jumps(raw, segment)
+        self._short_jumps(raw, vaddr)
 
-    def _short_jumps(self, raw: bytes | memoryview, segment: Segment) -> None:
+    def _short_jumps(self, raw: bytes | memoryview, vaddr: int) -> None:
         """Look for jumps of two bytes, which reach 128 bytes, to the beginning of code."""
         for number, place in enumerate(self._places):
-            at = place.start_vaddr - segment.vaddr
+            at = place.start_vaddr - vaddr
             if place.is_code and 0 <= at < len(raw):
                 for start in range(max(0, at - 129), min(len(raw) - 1, at + 127)):
                     distance = raw[start + 1] - 256 if raw[start + 1] > 127 else raw[start + 1]
                     if raw[start] in _SHORT_JUMPS and start + 2 + distance == at:
-                        self._found[number].append(segment.vaddr + start)
+                        self._found[number].append(vaddr + start)
 
     def _note(self, target: int, at: int, slack_bytes: int) -> None:
         first = max(0, bisect_right(self._starts, target) - 1)
