@@ -39,7 +39,7 @@ RULE: Final = "duplicate-static"
 ARTEFACT: Final = re.compile(
     r"(?:CSWTCH|C|__const|__compound_literal|switch\.table|reltable|DW\.ref)\.|\.L"
     r"|(?:_ZZ.*E\d+)?__(?:func|FUNCTION|PRETTY_FUNCTION)__"
-    r"|(?:completed|__TMC_END__|__frame_dummy_init_array_entry|__do_global_dtors_aux_fini_array_entry|__dso_handle"
+    r"|completed(?:\.|$)|(?:__TMC_END__|__frame_dummy_init_array_entry|__do_global_dtors_aux_fini_array_entry|__dso_handle"
     r"|__FRAME_END__|__EH_FRAME_BEGIN__|__CTOR_|__DTOR_|__JCR_|__exidx_|_nl_current_.*_used)"
 )
 # Smaller things have the same contents by chance.
