@@ -20,6 +20,7 @@ from footprint.errors import AccessError, FootprintError, InputError, Note, Unsu
 if TYPE_CHECKING:
     from footprint.verbs.capture import capture  # at run time __getattr__ does all this
     from footprint.verbs.doctor import doctor
+    from footprint.verbs.duplicates import duplicates
     from footprint.verbs.groups import audit_group
     from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # `audit` is a package here only
     from footprint.verbs.programs import libraries
@@ -42,6 +43,7 @@ __all__ = (
     "audit_group",
     "capture",
     "doctor",
+    "duplicates",
     "libraries",
     "maps",
     "project",
@@ -56,6 +58,7 @@ _HOMES = {
     "audit_group": "footprint.verbs.groups",
     "capture": "footprint.verbs.capture",
     "doctor": "footprint.verbs.doctor",
+    "duplicates": "footprint.verbs.duplicates",
     "libraries": "footprint.verbs.programs",
     "maps": "footprint.verbs.processes",
     "project": "footprint.verbs.processes",

@@ -40,9 +40,12 @@ def format_bytes(size_bytes: int) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Write a number of things: `1 process`, `30,024 mappings`."""
-    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
-    return f"{count:,} {noun}{ending}"
+    """Write a number of things: `1 process`, `30,024 mappings`, `2 copies`."""
+    if count == 1:
+        return f"1 {noun}"
+    return (
+        f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"
+    )
 
 
 def parse_bytes(text: str) -> int:

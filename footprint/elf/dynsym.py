@@ -7,7 +7,7 @@ Source: System V ABI, chapter 5 (Hash Table); glibc 2.36, elf/dl-lookup.c, for w
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -20,7 +20,7 @@ from footprint.elf.symbols import STB_GNU_UNIQUE, STB_WEAK, STT_TLS
 from footprint.elf.versions import VERSION_INDEX, Version, Versions, read_versions
 from footprint.errors import InputError
 
-__all__ = ("Definition", "DynamicSymbols", "Reference", "read_dynamic_symbols")
+__all__ = ("Definition", "DynamicSymbols", "Reference", "dynamic_names", "read_dynamic_symbols")
 
 DT_HASH: Final = 4
 DT_STRTAB: Final = 5
@@ -157,6 +157,24 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     references = _references(image, asked, entries, names, versions)
     found = _found(image, entries, names, first_found, past_found)
     return DynamicSymbols(versions, count, references, *found)
+
+
+def dynamic_names(image: Image, symbols: Collection[int]) -> dict[int, str]:
+    """Give the names of some dynamic symbols by their indexes.
+
+    Raises:
+        InputError: Where they lie outside of the file.
+    """
+    dynamic = read_dynamic(image)
+    vaddr, strings_vaddr = dynamic.get(DT_SYMTAB), dynamic.get(DT_STRTAB)
+    if not symbols or not vaddr or not strings_vaddr:
+        return {}
+    past_bytes = (max(symbols) + 1) * image.symbol_bytes
+    entries = bytes_at_vaddr(image, vaddr, past_bytes, "the table of dynamic symbols")
+    names = _Names(bytes_at_vaddr(image, strings_vaddr, dynamic.get(DT_STRSZ) or 0, "the dynamic strings"), image.file)
+    wanted = sorted(symbols)
+    fields = image.symbols_at(entries, wanted)
+    return {symbol: names.at(name) for symbol, (name, *_) in zip(wanted, fields, strict=True)}
 
 
 def _asked_symbols(image: Image) -> set[tuple[int, int]]:

@@ -67,3 +67,11 @@ def _is_tame(core: str) -> bool:
     packs = min(len(_PACK.findall(core)), parameters, 8)
     expanded_bytes: int = len(core) ** (packs + 1) << min(references, 64)
     return expanded_bytes <= _MOST_EXPANDED_BYTES
+
+
+_ADDED: Final = re.compile(r"(?:\.(?:lto_priv|constprop|isra|part|llvm)\.[0-9A-F]+|\.localalias|\.cold|\.[0-9]+)+$")
+
+
+def normalised(name: str) -> str:
+    """Give a linker name without what compilers and linkers add to tell copies apart."""
+    return _ADDED.sub("", name)

@@ -8,6 +8,7 @@ Source: System V ABI, chapter 4 (Relocation) and the RELR proposal of 2022 (gABI
 
 from array import array
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from itertools import repeat
 from operator import floordiv
 from typing import Final, NamedTuple
@@ -18,6 +19,8 @@ from footprint.errors import InputError
 
 __all__ = (
     "Relocations",
+    "addend_column",
+    "addends_at",
     "addends_between",
     "relocated_pages",
     "relocated_vaddrs",
@@ -122,6 +125,35 @@ def addends_between(image: Image, first_vaddr: int, past_vaddr: int) -> Iterator
             if vaddr in places:
                 yield vaddr, numbers(image, raw[index * entry_bytes : (index + 1) * entry_bytes])[2]
         at += len(found.vaddrs)
+
+
+def addends_at(image: Image, vaddrs: AbstractSet[int]) -> dict[int, int]:
+    """Give what the entries of DT_RELA say for some addresses; of others it is in place.
+
+    Raises:
+        InputError: Where the table is damaged or lies outside of the file, or where there are too many.
+    """
+    raw = _table(image, read_dynamic(image), DT_RELA, DT_RELASZ, "a table of relocations")
+    entry_bytes = 3 * _word_bytes(image)
+    addends: dict[int, int] = {}
+    at = 0
+    for found in _entries(image, raw, 3):
+        places = [index for index, vaddr in enumerate(found.vaddrs) if vaddr in vaddrs]
+        if places:
+            past = at + len(found.vaddrs)
+            words = numbers(image, raw[at * entry_bytes : past * entry_bytes])
+            addends.update([(found.vaddrs[index], words[3 * index + 2]) for index in places])
+        at += len(found.vaddrs)
+    return addends
+
+
+def addend_column(image: Image) -> "array[int]":
+    """Give the addends of all entries of DT_RELA: for relative ones, the addresses that they point to.
+
+    Raises:
+        InputError: Where the table lies outside of the file.
+    """
+    return numbers(image, _table(image, read_dynamic(image), DT_RELA, DT_RELASZ, "a table of relocations"))[2::3]
 
 
 def relocated_vaddrs(image: Image) -> "array[int]":

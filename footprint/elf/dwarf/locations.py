@@ -1,0 +1,143 @@
+"""Where variables live: location expressions, and the addresses that units refer to by index.
+
+Source: DWARF 5, sections 2.6 (Location Descriptions) and 7.27 (Address Table); GNU extensions for split DWARF and TLS.
+"""
+
+from array import array
+from typing import Final, NamedTuple
+
+from footprint.elf.dwarf.forms import BLOCK_LENGTH_BYTES
+from footprint.elf.dwarf.units import DebugInfo, Entry, Unit
+from footprint.errors import InputError
+
+__all__ = ("AddressTable", "Location", "Wanted", "expression")
+
+DW_AT_LOCATION: Final = 0x02
+DW_AT_ADDR_BASE: Final = 0x73
+DW_AT_GNU_ADDR_BASE: Final = 0x2133
+
+DW_OP_ADDR: Final = 0x03
+DW_OP_CONST4U: Final = 0x0C
+DW_OP_CONST8U: Final = 0x0E
+DW_OP_PIECE: Final = 0x93
+DW_OP_ADDRX: Final = 0xA1
+DW_OP_CONSTX: Final = 0xA2
+DW_OP_GNU_ADDR_INDEX: Final = 0xFB
+DW_OP_GNU_CONST_INDEX: Final = 0xFC
+TLS_OPERATIONS: Final = b"\x9b\xe0"  # DW_OP_form_tls_address, DW_OP_GNU_push_tls_address
+INDEX_OPERATIONS: Final = bytes([DW_OP_ADDRX, DW_OP_CONSTX, DW_OP_GNU_ADDR_INDEX, DW_OP_GNU_CONST_INDEX])
+_ADDRESS_INDEXES: Final = frozenset({DW_OP_ADDRX, DW_OP_GNU_ADDR_INDEX})
+_TLS_CONSTANT_BYTES: Final = {DW_OP_CONST4U: 4, DW_OP_CONST8U: 8}
+
+_CODES: Final = {2: "H", 4: "I", 8: "Q"}
+
+
+class Wanted(NamedTuple):
+    """The places whose declarations are asked for."""
+
+    vaddrs: frozenset[int]
+    tls_offsets: frozenset[int]
+
+
+class Location(NamedTuple):
+    """Where a variable lives: a vaddr, or its offset in the block of each thread."""
+
+    value: int
+    is_tls: bool
+
+
+class AddressTable:
+    """What is wanted of the addresses that units refer to by index, cut by the bases of the units that own them."""
+
+    def __init__(self, debug: DebugInfo, wanted: Wanted) -> None:
+        self._section = debug.sections.get(".debug_addr")
+        self._values = wanted.vaddrs | wanted.tls_offsets
+        self._bases: dict[Unit, int] = {}
+        for unit in debug.units if self._section.size_bytes else ():
+            base = address_base(unit)
+            if base is not None:
+                self._bases[unit] = base
+        starts = sorted({*self._bases.values(), self._section.size_bytes})
+        self._ends = dict(zip(starts, starts[1:], strict=False))
+        self._found: dict[int, dict[int, int]] = {}
+
+    def indexes(self, unit: Unit) -> dict[int, int]:
+        """Give the indexes of the wanted addresses in the part of a unit, or of the skeleton that stands for it.
+
+        Raises:
+            InputError: Where the unit's part is cut.
+        """
+        unit = unit.skeleton or unit
+        base = self._bases.get(unit)
+        if base is None:
+            return {}
+        known = self._found.get(base)
+        if known is None:
+            known = self._found[base] = self._read(unit, base)
+        return known
+
+    def _read(self, unit: Unit, base: int) -> dict[int, int]:
+        # The next part begins with a header; where that is read as addresses, no index leads there.
+        end = self._ends.get(base, base)
+        address_bytes = unit.format.address_bytes
+        values = array(_CODES[address_bytes])
+        raw = self._section.data[base:end]
+        values.frombytes(raw[: len(raw) // address_bytes * address_bytes])
+        if (self._section.order == "little") != (array("H", [1]).tobytes()[0] == 1):
+            values.byteswap()
+        return {index: value for index, value in enumerate(values) if value in self._values}
+
+
+def address_base(unit: Unit) -> int | None:
+    """Give where the unit's part of .debug_addr begins, or None where it has none, or is damaged."""
+    try:
+        base = unit.number(unit.root, DW_AT_ADDR_BASE)
+        return unit.number(unit.root, DW_AT_GNU_ADDR_BASE) if base is None else base
+    except InputError:
+        return None
+
+
+def expression(entry: Entry) -> tuple[int, int] | None:
+    """Give where the location expression of an entry starts, and its size; None where it has none.
+
+    Raises:
+        InputError: Where it is damaged.
+    """
+    place = entry.places.get(DW_AT_LOCATION)
+    if place is None or place[0] not in BLOCK_LENGTH_BYTES:
+        return None
+    return entry.unit.format.block(entry.unit.section, place[0], entry.at + place[1])
+
+
+def location(unit: Unit, start: int, size_bytes: int, indexes: dict[int, int]) -> Location | None:
+    """Give the place that an expression stands for; None where it is another kind of expression.
+
+    Of a variable that an optimiser took apart, it is the place of its first piece.
+
+    Raises:
+        InputError: Where it is cut.
+    """
+    section, end = unit.section, start + size_bytes
+    if size_bytes < 2 or end > unit.end:
+        return None
+    operation = section.data[start]
+    value: int | None
+    if operation == DW_OP_ADDR:
+        at = start + 1 + unit.format.address_bytes
+        value = section.unsigned(start + 1, unit.format.address_bytes)
+    elif operation in _TLS_CONSTANT_BYTES:
+        at = start + 1 + _TLS_CONSTANT_BYTES[operation]
+        value = section.unsigned(start + 1, at - start - 1)
+    elif operation in INDEX_OPERATIONS:
+        index, at = section.uleb(start + 1)
+        value = indexes.get(index)
+    else:
+        return None
+    is_tls = operation not in _ADDRESS_INDEXES and operation != DW_OP_ADDR
+    if is_tls:
+        if at >= end or section.data[at] not in TLS_OPERATIONS:
+            return None
+        at += 1
+    if value is None or at > end or (at < end and section.data[at] != DW_OP_PIECE):
+        return None
+    return Location(value, is_tls)

@@ -1,0 +1,152 @@
+"""What variables of a linked file begin with, comparable between copies that stand at different addresses.
+
+Two copies of a table of pointers differ in every byte where each points to its own neighbour. So a word that the loader
+relocates, or that points into a program at a fixed address, is told as what it points to.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple
+
+from footprint.elf.dynamic import numbers
+from footprint.elf.dynsym import dynamic_names
+from footprint.elf.image import ET_EXEC, Buffer, Image, Section
+from footprint.elf.names import normalised
+from footprint.elf.relocations import addends_at, relocated_vaddrs, relocations, symbol_and_type
+from footprint.elf.statics import Static, Statics
+from footprint.errors import InputError
+
+__all__ = ("Initial", "Initials")
+
+# Behind so many bytes two strings are taken for one.
+_MOST_STRING_BYTES: Final = 256
+_LARGEST_COMPARED_BYTES: Final = 1 << 24
+
+Target = tuple[str, int] | bytes
+
+
+class Initial(NamedTuple):
+    """What a variable begins with.
+
+    Attributes:
+        raw: Its bytes, the words of pointers as zeros; None where the file holds none (.bss).
+        targets: For each pointer its place in the variable and what it points to: a symbol and an offset into it, or
+            the string that stands there.
+    """
+
+    raw: bytes | None
+    targets: tuple[tuple[int, Target], ...]
+
+    @property
+    def is_blank(self) -> bool:
+        """Tell whether there is nothing to compare: no bytes, or zeros only."""
+        return not self.targets and (self.raw is None or not any(self.raw))
+
+
+class Initials:
+    """Reads what the variables of one file begin with."""
+
+    def __init__(self, statics: Statics) -> None:
+        self._statics = statics
+        self._image: Image = statics.image
+        self._sections = statics.image.sections
+        self._relocated = array("Q", sorted(relocated_vaddrs(statics.image)))
+        self._word_bytes = 8 if self._image.is_64 else 4
+        self._addends: dict[int, int] = {}
+        self._asked: dict[int, str] = {}
+        # The block that each thread gets a copy of: thread-locals are offsets into it.
+        self._tls_vaddr = min((one.vaddr for one in self._sections if one.is_tls), default=0)
+        in_memory = [one for one in self._sections if one.is_in_memory and not one.is_tls and one.size_bytes]
+        self._by_vaddr = sorted(in_memory, key=lambda one: one.vaddr)
+        self._vaddrs = [one.vaddr for one in self._by_vaddr]
+
+    def prepare(self, statics: Iterable[Static]) -> None:
+        """Read what the relocations of some variables ask for, all at once."""
+        wanted: set[int] = set()
+        for static in statics:
+            first, past = self._relocations(static)
+            wanted.update(self._relocated[first:past])
+        if wanted:
+            self._addends = addends_at(self._image, wanted)
+            self._asked = self._symbols_asked(wanted)
+
+    def _symbols_asked(self, wanted: AbstractSet[int]) -> dict[int, str]:
+        """Give the names of the symbols that relocations at some addresses ask other objects for, or their own."""
+        symbols: dict[int, int] = {}
+        for vaddrs, infos in relocations(self._image):
+            for vaddr, info in zip(vaddrs, infos, strict=True):
+                if vaddr in wanted and (symbol := symbol_and_type(self._image, info)[0]):
+                    symbols[vaddr] = symbol
+        names = dynamic_names(self._image, set(symbols.values()))
+        return {vaddr: names[symbol] for vaddr, symbol in symbols.items() if symbol in names}
+
+    def of(self, static: Static) -> Initial | None:
+        """Give what a variable begins with; None where its bytes are not in the file, as they should."""
+        section = self._sections[static.section_index]
+        if not section.has_file_bytes or static.size_bytes > _LARGEST_COMPARED_BYTES:
+            return Initial(None, ())
+        try:
+            raw = bytearray(self._bytes(section, static))
+        except InputError:
+            return None
+        pointers = self._pointers(static, raw)
+        for at, _ in pointers:
+            raw[at : at + self._word_bytes] = bytes(self._word_bytes)
+        return Initial(bytes(raw), tuple(pointers))
+
+    def _vaddr(self, static: Static) -> int:
+        return static.vaddr + self._tls_vaddr if static.is_tls else static.vaddr
+
+    def _bytes(self, section: Section, static: Static) -> Buffer:
+        start = self._vaddr(static) - section.vaddr
+        if not 0 <= start <= start + static.size_bytes <= section.size_bytes:
+            raise InputError(self._image.file, f"{static.name} lies outside of its section", section.offset)
+        return self._image.bytes_at(section.offset + start, static.size_bytes, static.name)
+
+    def _relocations(self, static: Static) -> tuple[int, int]:
+        """Give between which indexes those stand whose whole word is in a variable."""
+        vaddr = self._vaddr(static)
+        first = bisect_left(self._relocated, vaddr)
+        return first, bisect_right(self._relocated, vaddr + static.size_bytes - self._word_bytes, first)
+
+    def _pointers(self, static: Static, raw: bytearray) -> list[tuple[int, Target]]:
+        """Give place and target of each pointer in a variable."""
+        vaddr, found = self._vaddr(static), dict[int, Target]()
+        if self._image.type == ET_EXEC and vaddr % self._word_bytes == 0:
+            # At a fixed address the linker filled them in: what looks like one is taken for one.
+            in_place = numbers(self._image, bytes(raw[: len(raw) // self._word_bytes * self._word_bytes]))
+            for index, word in enumerate(in_place):
+                if word and self._section_at(word) is not None:
+                    found[index * self._word_bytes] = self._target(word)
+        first, past = self._relocations(static)
+        for place in self._relocated[first:past]:
+            at = place - vaddr
+            addend = self._addends.get(place) or self._word(raw[at : at + self._word_bytes])
+            asked = self._asked.get(place)
+            found[at] = self._target(addend) if asked is None else (normalised(asked), addend)
+        return sorted(found.items())
+
+    def _word(self, raw: bytes | bytearray) -> int:
+        return int.from_bytes(raw, "little" if self._image.is_little else "big")
+
+    def _section_at(self, vaddr: int) -> Section | None:
+        index = bisect_right(self._vaddrs, vaddr) - 1
+        if index < 0:
+            return None
+        section = self._by_vaddr[index]
+        return section if vaddr < section.vaddr + section.size_bytes else None
+
+    def _target(self, vaddr: int) -> Target:
+        """Tell what an address is: a symbol and how far into it, else the string there, else the section."""
+        section = self._section_at(vaddr)
+        if section is None:
+            return "", vaddr
+        if (symbol := self._statics.symbol_at(vaddr)) is not None:
+            return normalised(symbol[0]), symbol[1]
+        if section.has_file_bytes and not section.is_writable:
+            offset = section.offset + vaddr - section.vaddr
+            left = min(_MOST_STRING_BYTES, section.offset + section.size_bytes - offset)
+            return bytes(self._image.data[offset : offset + left]).split(b"\0", 1)[0]
+        return section.name, vaddr - section.vaddr

@@ -1,0 +1,327 @@
+"""Rule `duplicate-static`: data that exists once for each source file, as what a header defines does.
+
+Names prove little: half of the statics of one name are different things. Copies are believed where the debug
+information says that one line of a header declares them all, or where they begin with the same bytes and point to the
+same things.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum, StrEnum
+from typing import Final, NamedTuple
+
+from footprint.audit.finding import Confidence, Finding, Location
+from footprint.elf import PT_GNU_RELRO, Image, shown_name
+from footprint.elf.image import Section
+from footprint.elf.initial import Initial, Initials
+from footprint.elf.names import normalised
+from footprint.elf.statics import Static, Statics
+from footprint.units import counted, format_bytes
+
+__all__ = (
+    "ARTEFACT",
+    "LEAST_TELLING_BYTES",
+    "RULE",
+    "Copies",
+    "Cost",
+    "Declared",
+    "FileCopies",
+    "Lines",
+    "Origin",
+    "candidates",
+    "duplicate_findings",
+    "find_copies",
+)
+
+RULE: Final = "duplicate-static"
+
+# What compilers make for themselves: each is where it has to be.
+ARTEFACT: Final = re.compile(
+    r"(?:CSWTCH|C|__const|__compound_literal|switch\.table|reltable|DW\.ref)\.|\.L"
+    r"|(?:_ZZ.*E\d+)?__(?:func|FUNCTION|PRETTY_FUNCTION)__"
+    r"|completed(?:\.|$)|(?:__TMC_END__|__frame_dummy_init_array_entry|__do_global_dtors_aux_fini_array_entry|__dso_handle"
+    r"|__FRAME_END__|__EH_FRAME_BEGIN__|__CTOR_|__DTOR_|__JCR_|__exidx_|_nl_current_.*_used)"
+)
+# Smaller things have the same contents by chance.
+LEAST_TELLING_BYTES: Final = 16
+_STREAM_INIT: Final = "_ZStL8__ioinit"
+# `x.3`, the static of a function in C, behind what link-time optimisation adds.
+_FUNCTION_STATIC: Final = re.compile(r"[^.]+\.\d+(?:\.(?:lto_priv|llvm)\.\d+)*$")
+_GUARDS: Final = ("_ZGV", "__tls_guard")
+# Of a C++ name what stands before its parts, and one part: its length, which its text follows.
+_NESTING: Final = re.compile(r"(?:Z|N[rVK]*|T[VTIS]|St)*")
+_NAMELESS: Final = "_GLOBAL__N_"
+_NAMED_PART: Final = re.compile(r"(?P<mark>L?)(?P<length>[1-9]\d{0,3})")
+
+
+class Cost(StrEnum):
+    """When the memory of copies becomes private."""
+
+    AT_START = "private at start"
+    """The loader writes it in every process."""
+    WHEN_TOUCHED = "private when touched"
+    PER_THREAD = "per thread"
+    SHARED = "shared only"
+    """Pages of the file, paid once per machine."""
+
+
+class Origin(StrEnum):
+    """What sort of copies they are."""
+
+    HEADER = "header"
+    """A header defines it: each source file that includes it has its own."""
+    SOURCE = "same source"
+    """One source file was linked in several times."""
+    GUARD = "guard"
+    """The flag of a static that is made at its first use."""
+    STREAM_INIT = "stream initialiser"
+    """What including <iostream> leaves in each source file, with libstdc++ before 13."""
+
+
+class Copies(NamedTuple):
+    """Copies of one thing.
+
+    Attributes:
+        name: The linker name, without what tells the copies apart.
+        size_bytes: The size of each.
+        section: The section that they are in.
+        cost: When they cost private memory.
+        origin: What sort of copies they are.
+        copies: Each of them.
+        units: The source files they came from, as far as known.
+        confidence: How sure it is that they are copies.
+        reasons: Why.
+        location: Where they are declared, where known.
+    """
+
+    name: str
+    size_bytes: int
+    section: str
+    cost: Cost
+    origin: Origin
+    copies: tuple[Static, ...]
+    units: tuple[str, ...]
+    confidence: Confidence
+    reasons: tuple[str, ...]
+    location: Location | None
+
+    @property
+    def waste_bytes(self) -> int:
+        """Give what all copies but one take."""
+        return (len(self.copies) - 1) * self.size_bytes
+
+
+class FileCopies(NamedTuple):
+    """The copies in one file.
+
+    Attributes:
+        file: The file.
+        variable_count: How many variables its symbol table names.
+        unit_count: From how many source files.
+        copies: What it holds several times, the largest waste first.
+    """
+
+    file: str
+    variable_count: int
+    unit_count: int
+    copies: tuple[Copies, ...]
+
+
+def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[Copies, ...]:
+    """Find the copies in one file, the largest waste first.
+
+    Args:
+        statics: Its variables.
+        declared: Where the debug information says that each is declared; None without.
+    """
+    several = _groups(statics)
+    initials = Initials(statics)
+    initials.prepare(static for group in several.values() for static in group)
+    found: list[Copies] = []
+    for (name, _, _, _), group in several.items():
+        found.extend(_of_group(name, group, statics, initials, declared or {}))
+    return tuple(sorted(found, key=lambda one: (-one.waste_bytes, -len(one.copies), one.name)))
+
+
+class Declared(NamedTuple):
+    """Where a variable is declared.
+
+    Attributes:
+        file: The source file or header.
+        line: The line in it.
+        is_in_header: Whether it is another file than the one that was compiled.
+    """
+
+    file: str
+    line: int | None
+    is_in_header: bool
+
+
+Lines = Mapping[tuple[bool, int], Declared]
+"""By whether it is thread-local and by its vaddr, where a variable is declared."""
+
+
+def candidates(statics: Statics) -> list[Static]:
+    """Give the variables that have a name in common with others of their size and section: those to look up."""
+    return [static for group in _groups(statics).values() for static in group]
+
+
+def _groups(statics: Statics) -> dict[tuple[str, int, int, bool], list[Static]]:
+    groups: dict[tuple[str, int, int, bool], list[Static]] = {}
+    for static in statics.statics:
+        if _is_candidate(static):
+            key = (normalised(static.name), static.size_bytes, static.section_index, static.is_tls)
+            groups.setdefault(key, []).append(static)
+    return {key: group for key, group in groups.items() if len(group) > 1}
+
+
+def _is_candidate(static: Static) -> bool:
+    is_own = static.is_local or ".lto_priv" in static.name
+    return is_own and not ARTEFACT.match(static.name)
+
+
+def _of_group(
+    name: str, group: Sequence[Static], statics: Statics, initials: Initials, declared: "Lines"
+) -> Iterable[Copies]:
+    """Tell which of the statics of one name, size and section are copies of one another."""
+    if name == _STREAM_INIT:
+        reason = "its constructor runs for each of them at start"
+        yield _copies(name, group, statics, Origin.STREAM_INIT, Confidence.HIGH, (reason,), None)
+        return
+    left = list(group)
+    by_line: dict[Declared, list[Static]] = {}
+    for static in group:
+        if (at := declared.get((static.is_tls, static.vaddr))) is not None:
+            by_line.setdefault(at, []).append(static)
+    for at, same in by_line.items():
+        left = [static for static in left if static not in same]
+        if len(same) > 1:
+            origin = Origin.HEADER if at.is_in_header else Origin.SOURCE
+            where = "one line of a header declares them all" if at.is_in_header else "one line of a source file does"
+            location = Location(at.file, at.line)
+            yield _copies(name, same, statics, origin, Confidence.PROOF, (where,), location)
+    by_contents: dict[Initial, list[Static]] = {}
+    for static in left:
+        initial = initials.of(static)
+        if initial is not None:
+            by_contents.setdefault(initial, []).append(static)
+    for initial, same in by_contents.items():
+        if len(same) > 1:
+            yield from _by_contents(name, same, initial, statics)
+
+
+def _by_contents(name: str, same: Sequence[Static], initial: Initial, statics: Statics) -> Iterable[Copies]:
+    """Grade copies of which only the name and the contents are known."""
+    if name.startswith(_GUARDS):
+        reason = "they guard copies of what is made at its first use"
+        yield _copies(name, same, statics, Origin.GUARD, Confidence.MEDIUM, (reason,), None)
+        return
+    files = {static.unit for static in same if static.unit is not None}
+    is_told = all(static.unit is not None for static in same)
+    if is_told and len(files) == 1:
+        # Of two functions of one source file.
+        return
+    scope = _scope(name)
+    if initial.is_blank:
+        if scope is Scope.UNKNOWN and (not is_told or any(_FUNCTION_STATIC.match(static.name) for static in same)):
+            # `x.3` of three functions may be three things.
+            return
+        confidence = Confidence.MEDIUM if scope is Scope.NAMESPACE else Confidence.LOW
+        reasons = ("they begin as zeros, so only the name speaks for it",)
+    elif scope is not Scope.UNKNOWN and same[0].size_bytes >= LEAST_TELLING_BYTES:
+        confidence, reasons = Confidence.HIGH, ("the same name in the same namespace, with the same contents",)
+    elif len(files) > 1 or scope is not Scope.UNKNOWN:
+        confidence, reasons = Confidence.MEDIUM, ("the same name and contents, of several source files",)
+    else:
+        confidence, reasons = Confidence.LOW, ("the same name and contents, but from source files that are not told",)
+    # One source file linked in twice shows as two of its name; a header as several names.
+    is_same_source = len(files) > 1 and len({statics.units[unit] for unit in files}) == 1
+    origin = Origin.SOURCE if is_same_source else Origin.HEADER
+    yield _copies(name, same, statics, origin, confidence, reasons, None)
+
+
+class Scope(Enum):
+    """Where a name says that it is known, of a variable that only its source file knows."""
+
+    NAMESPACE = "a namespace with a name"
+    GLOBAL = "no namespace, or one without a name"
+    UNKNOWN = "it does not say"
+
+
+def _scope(name: str) -> Scope:
+    """Read the scope out of a C++ linker name, as far as its first part that is no plain name.
+
+    A variable has an L before its name where it is known in its source file only: `_ZL5table`, `_ZN2nsL5tableE`.
+    """
+    if not name.startswith("_Z"):
+        return Scope.UNKNOWN
+    nesting = _NESTING.match(name, 2)[0]  # type: ignore[index] # it matches the empty string too
+    at = 2 + len(nesting)
+    is_internal = "Z" in nesting
+    scopes = ["std"] if "St" in nesting else []
+    while (part := _NAMED_PART.match(name, at)) is not None and not part["mark"]:
+        at = part.end() + int(part["length"])
+        scopes.append(name[part.end() : at])
+    if not is_internal and part is None:
+        # The last part is its own name.
+        del scopes[-1:]
+        is_internal = any(scope.startswith(_NAMELESS) for scope in scopes)
+        if not is_internal:
+            return Scope.UNKNOWN
+    return Scope.NAMESPACE if any(not scope.startswith(_NAMELESS) for scope in scopes) else Scope.GLOBAL
+
+
+def _copies(
+    name: str,
+    same: Sequence[Static],
+    statics: Statics,
+    origin: Origin,
+    confidence: Confidence,
+    reasons: tuple[str, ...],
+    location: Location | None,
+) -> Copies:
+    section = statics.image.sections[same[0].section_index]
+    units = tuple(dict.fromkeys(statics.units[one.unit] for one in same if one.unit is not None))
+    cost = _cost(statics.image, section)
+    return Copies(
+        name, same[0].size_bytes, section.name, cost, origin, tuple(same), units, confidence, reasons, location
+    )
+
+
+def _cost(image: Image, section: Section) -> Cost:
+    if section.is_tls:
+        return Cost.PER_THREAD
+    if not section.is_writable:
+        return Cost.SHARED
+    relro = image.segment(PT_GNU_RELRO)
+    is_relro = relro is not None and relro.vaddr <= section.vaddr < relro.vaddr + relro.memory_bytes
+    return Cost.AT_START if is_relro or section.name.startswith(".data.rel") else Cost.WHEN_TOUCHED
+
+
+def duplicate_findings(copies: Iterable[Copies], file: str) -> tuple[Finding, ...]:
+    """Say what copies cost and how to have only one."""
+    return tuple([_finding(one, file) for one in copies if one.origin is not Origin.STREAM_INIT])
+
+
+def _finding(one: Copies, file: str) -> Finding:
+    name = shown_name(one.name)
+    owner = file.rsplit("/", 1)[-1]
+    message = f"{counted(len(one.copies), 'copy')} of {name}, {format_bytes(one.size_bytes)} each, "
+    message += f"in {one.section} of {owner}: {format_bytes(one.waste_bytes)} more than one takes, {one.cost.value}"
+    saving_bytes = one.waste_bytes if one.cost in {Cost.AT_START, Cost.PER_THREAD} else 0
+    return Finding(
+        RULE, one.origin.value, name, message, saving_bytes, one.confidence, one.reasons, _remedy(one), (), one.location
+    )
+
+
+def _remedy(one: Copies) -> str:
+    if one.origin is Origin.SOURCE:
+        return "link the source file, or the library that it is part of, only once"
+    if one.origin is Origin.GUARD:
+        return "make the function that holds it inline, and all share one"
+    is_cxx = one.name.startswith("_Z")
+    is_constant = one.cost in {Cost.SHARED, Cost.AT_START}
+    if is_cxx:
+        return "declare it `inline constexpr` (C++17)" if is_constant else "declare it `inline` (C++17)"
+    what = "extern const" if is_constant else "extern"
+    return f"declare it `{what}` in the header, and define it in one source file"

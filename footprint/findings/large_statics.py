@@ -1,0 +1,167 @@
+"""Rule `large-static`: big buffers among the variables, those that nothing refers to, and zeros that the file holds.
+
+A buffer in .bss costs nothing until it is touched, and then a page at a time: what counts is whether anything uses it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Final
+
+from footprint.audit.finding import Confidence, Finding, Location
+from footprint.elf import shown_name
+from footprint.elf.dynsym import read_dynamic_symbols
+from footprint.elf.image import Section
+from footprint.elf.initial import Initials
+from footprint.elf.references import Place, can_be_told, references_to
+from footprint.elf.statics import Function, Static, Statics
+from footprint.errors import FootprintError
+from footprint.findings.duplicate_statics import Lines
+from footprint.units import format_bytes
+
+__all__ = ("RULE", "large_ones", "large_statics")
+
+RULE: Final = "large-static"
+
+_MOST_NAMED: Final = 3
+_MOST_LOOKED_FOR: Final = 512
+# An index that begins at 1, or a table of tables whose both do, begins so far before a variable.
+_MOST_BEFORE_BYTES: Final = 1024
+
+
+def large_statics(statics: Statics, declared: Lines | None = None, *, least_bytes: int = 4096) -> tuple[Finding, ...]:
+    """Find the writable variables of a page and more, the largest first.
+
+    Args:
+        statics: The variables of a file.
+        declared: Where the debug information says that each is declared; None without.
+        least_bytes: The size from which on a variable is large.
+    """
+    sections = statics.image.sections
+    large = large_ones(statics, least_bytes)
+    users = _users(statics, [one for one in large if can_be_told(statics.image, one.size_bytes)][:_MOST_LOOKED_FOR])
+    initials = Initials(statics)
+    initials.prepare(large)
+    return tuple(
+        [_finding(one, sections[one.section_index], statics, users, initials, declared or {}) for one in large]
+    )
+
+
+def large_ones(statics: Statics, least_bytes: int = 4096) -> list[Static]:
+    """Give the writable variables from a size on, the largest first."""
+    sections = statics.image.sections
+    large = [
+        one
+        for one in statics.statics
+        if one.size_bytes >= least_bytes and not one.is_tls and sections[one.section_index].is_writable
+    ]
+    return sorted(large, key=lambda one: (-one.size_bytes, one.name))
+
+
+class _Users:
+    """Who refers to each variable, where that can be told: functions, and whether a table or the loader does."""
+
+    def __init__(self, alive: dict[int, tuple[str, ...]], dead: dict[int, tuple[str, ...]], told: set[int]) -> None:
+        self.alive = alive
+        self.dead = dead
+        self.told = told
+
+
+def _users(statics: Statics, large: Sequence[Static]) -> _Users:
+    """Find the functions that refer to variables, and which of these nothing refers to."""
+    nobody = _Users({}, {}, set())
+    if not large:
+        return nobody
+    ordered = sorted(large, key=lambda one: one.vaddr)
+    starts = sorted(one.vaddr for one in statics.statics if not one.is_tls)
+    try:
+        found = references_to(statics.image, [_place(one, starts) for one in ordered])
+        exported = _exported(statics)
+        by_function: dict[int, set[Function | None]] = {
+            one.vaddr: {statics.function_at(at) if at else None for at in vaddrs}
+            for one, vaddrs in zip(ordered, found, strict=True)
+        }
+        for vaddr in exported & by_function.keys():
+            # Another object may use it.
+            by_function[vaddr].add(None)
+        functions = sorted({one for users in by_function.values() for one in users if one}, key=lambda one: one.vaddr)
+        code = [Place(one.vaddr, one.vaddr + one.size_bytes, is_code=True) for one in functions]
+        called = {
+            one.vaddr
+            for one, vaddrs in zip(functions, references_to(statics.image, code), strict=True)
+            # What refers to itself only is never begun.
+            if one.vaddr in exported or any(not one.vaddr <= at < one.vaddr + one.size_bytes for at in vaddrs)
+        }
+    except FootprintError:
+        return nobody
+    alive, dead = {}, {}
+    for vaddr, users in by_function.items():
+        alive[vaddr] = tuple(sorted("" if one is None else one.name for one in users if not one or one.vaddr in called))
+        dead[vaddr] = tuple(sorted(one.name for one in users if one and one.vaddr not in called))
+    return _Users(alive, dead, set(by_function))
+
+
+def _place(static: Static, starts: Sequence[int]) -> Place:
+    """Give the addresses that may mean a variable: those before its first and behind its last, if no other has them."""
+    number = bisect_left(starts, static.vaddr)
+    before_bytes = min(_MOST_BEFORE_BYTES, static.vaddr - starts[number - 1] - 1) if number else _MOST_BEFORE_BYTES
+    past_vaddr = static.vaddr + static.size_bytes
+    is_followed = number + 1 < len(starts) and starts[number + 1] == past_vaddr
+    return Place(static.vaddr, past_vaddr + (not is_followed), is_code=False, before_bytes=max(0, before_bytes))
+
+
+def _exported(statics: Statics) -> set[int]:
+    """Give the addresses of the functions and variables that other objects can find."""
+    symbols = read_dynamic_symbols(statics.image)
+    return {symbols.definition(statics.image, name).vaddr for name in symbols.found}
+
+
+def _finding(
+    static: Static,
+    section: Section,
+    statics: Statics,
+    users: _Users,
+    initials: Initials,
+    declared: Lines,
+) -> Finding:
+    name = shown_name(static.name)
+    owner = statics.image.file.rsplit("/", 1)[-1]
+    message = f"{name} takes {format_bytes(static.size_bytes)} of {section.name} of {owner}"
+    at = declared.get((False, static.vaddr))
+    location = Location(at.file, at.line) if at else None
+    alive, dead = users.alive.get(static.vaddr, ()), users.dead.get(static.vaddr, ())
+    if static.vaddr in users.told and not alive:
+        if dead:
+            message += f", only for {_listed(dead)}, which nothing calls"
+            reason = "no code or table outside of these functions refers to it"
+        else:
+            message += ", and nothing refers to it"
+            reason = "no code, table or relocation leads to it"
+        return Finding(
+            RULE,
+            "dead-code",
+            name,
+            message,
+            0,
+            Confidence.HIGH,
+            (reason,),
+            "remove it, or link with -ffunction-sections -fdata-sections -Wl,--gc-sections",
+            (),
+            location,
+        )
+    named = tuple(one for one in alive if one)
+    if named:
+        message += f", for {_listed(named)}"
+    initial = initials.of(static)
+    if section.has_file_bytes and initial is not None and initial.raw is not None and initial.is_blank:
+        reason = "all its bytes are zeros, and they are read from the file"
+        remedy = "leave out its initialiser: in .bss it costs nothing until it is touched"
+        return Finding(RULE, "zero-filled", name, message, 0, Confidence.HIGH, (reason,), remedy, (), location)
+    reason = "it costs the pages of it that are touched; `audit PID` tells how many those are"
+    remedy = "make it as small as what is used of it, or allocate it when it is needed"
+    return Finding(RULE, "buffer", name, message, 0, Confidence.LOW, (reason,), remedy, (), location)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [shown_name(name) for name in names[:_MOST_NAMED]]
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(shown) + more

@@ -1,0 +1,361 @@
+"""Which variables of a file are copies of one thing, how sure that is, what they cost, and what to do."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from footprint.audit.finding import Confidence, Location
+from footprint.elf import read_image
+from footprint.elf.statics import Statics, read_statics
+from footprint.findings.duplicate_statics import (
+    Copies,
+    Cost,
+    Declared,
+    Lines,
+    Origin,
+    Scope,
+    _scope,
+    duplicate_findings,
+    find_copies,
+)
+from tests.elfwriter import (
+    RO,
+    RW,
+    SHN_ABS,
+    SHT_NOBITS,
+    STB_GLOBAL,
+    STB_LOCAL,
+    STB_WEAK,
+    STT_FILE,
+    STT_OBJECT,
+    STT_TLS,
+    STV_HIDDEN,
+    TLS,
+    At,
+    ElfFile,
+    Section,
+    Sym,
+    write,
+)
+
+# A page of .data whose every 32 bytes are the same, and one of .rodata; .bss has none.
+ALIKE = bytes(range(1, 33)) * 8
+SECTIONS = [
+    Section(".rodata", flags=RO, data=ALIKE),
+    Section(".tdata", flags=TLS, data=ALIKE),
+    Section(".tbss", SHT_NOBITS, TLS, size=256),
+    Section(".data.rel.ro", flags=RW, data=ALIKE),
+    Section(".data.rel", flags=RW, data=ALIKE),
+    Section(".data", flags=RW, data=ALIKE),
+    Section(".bss", SHT_NOBITS, RW, size=256),
+]
+EMPTY: Lines = {}
+
+
+def source(name: str) -> Sym:
+    return Sym(name, type=STT_FILE, binding=STB_LOCAL, section=SHN_ABS)
+
+
+def static(name: str, number: int, section: str = ".data", size: int = 32, **what: Any) -> Sym:  # noqa: ANN401 # of Sym
+    type_ = STT_TLS if section.startswith(".t") else STT_OBJECT
+    return Sym(name, At(section, 32 * number), size, **{"type": type_, "binding": STB_LOCAL, **what})
+
+
+def in_files(*names: str, files: Sequence[str] = ("a.c", "b.c", "c.c", "d.c"), **what: Any) -> list[Sym]:  # noqa: ANN401 # of static
+    """Give each source file a variable, one after the other; `files` repeat where there are more names."""
+    symbols = []
+    for number, name in enumerate(names):
+        symbols += [source(files[number % len(files)]), static(name, number, **what)]
+    return symbols
+
+
+def read(symbols: Sequence[Sym], sections: Sequence[Section] = tuple(SECTIONS)) -> Statics:
+    file = ElfFile(sections=sections, symbols=symbols, relro=[".tdata", ".tbss", ".data.rel.ro"])
+    return read_statics(read_image(write(file), "/opt/bin/program"))
+
+
+def copies(symbols: Sequence[Sym], declared: Lines = EMPTY) -> list[Copies]:
+    return list(find_copies(read(symbols), declared))
+
+
+def only(symbols: Sequence[Sym], declared: Lines = EMPTY) -> Copies:
+    (found,) = copies(symbols, declared)
+    return found
+
+
+# --- what is one thing ------------------------------------------------------------------------------------------------
+
+
+def test_variables_of_one_name_with_the_same_contents_from_several_source_files_are_copies() -> None:
+    found = only(in_files("table", "table", "table"))
+    assert (found.name, found.size_bytes, len(found.copies), found.waste_bytes) == ("table", 32, 3, 64)
+    assert (found.units, found.origin) == (("a.c", "b.c", "c.c"), Origin.HEADER)
+
+
+def test_a_variable_of_which_there_is_one_is_no_copy() -> None:
+    assert copies(in_files("one", "two")) == []
+
+
+def test_several_names_at_one_address_are_no_copies() -> None:
+    folded = [source("a.c"), static("table", 0), source("b.c"), static("table", 0)]
+    assert copies(folded) == []
+    assert only([*folded, source("c.c"), static("table", 1)]).waste_bytes == 32
+
+
+def test_other_contents_are_other_things() -> None:
+    other = [source("c.c"), static("table", 0, size=16), source("d.c"), Sym("table", At(".data", 40), 16, 1, STB_LOCAL)]
+    assert copies(other) == []
+
+
+def test_another_size_is_another_thing() -> None:
+    assert copies([source("a.c"), static("table", 0, size=32), source("b.c"), static("table", 1, size=16)]) == []
+
+
+def test_another_section_is_another_thing() -> None:
+    assert copies([source("a.c"), static("table", 0), source("b.c"), static("table", 1, ".rodata")]) == []
+
+
+def test_what_other_files_can_see_is_there_once_whatever_its_name() -> None:
+    assert copies([static("table", at, binding=STB_GLOBAL) for at in range(2)]) == []
+    assert copies([static("table", at, binding=STB_WEAK) for at in range(2)]) == []
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("table.lto_priv.0", "table.lto_priv.1", "table"),
+        ("table.llvm.1234567890", "table.llvm.9876543210"),
+        ("table.0", "table.17"),
+        ("table.3.lto_priv.0", "table.3.lto_priv.1"),
+    ],
+)
+def test_what_compilers_add_to_tell_copies_apart_is_no_part_of_the_name(names: tuple[str, ...]) -> None:
+    assert only(in_files(*names)).name == "table"
+
+
+def test_a_hidden_global_that_link_time_optimisation_made_of_a_static_is_a_copy() -> None:
+    hidden: dict[str, Any] = {"binding": STB_GLOBAL, "visibility": STV_HIDDEN}
+    found = only([static(f"table.lto_priv.{at}", at, **hidden) for at in range(3)])
+    assert (len(found.copies), found.confidence) == (3, Confidence.LOW)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "CSWTCH.12",
+        "C.4",
+        "__const.main.x",
+        "__compound_literal.0",
+        "switch.table.f",
+        "reltable.f",
+        "__func__.1",
+        "__FUNCTION__.1",
+        "__PRETTY_FUNCTION__.f",
+        "_ZZL3foovE8__func__",
+        "_ZZN1a3fooEvE19__PRETTY_FUNCTION__",
+        ".LC0",
+        ".L.str.1",
+        "DW.ref.__gxx_personality_v0",
+        "completed.0",
+        "__TMC_END__",
+        "__frame_dummy_init_array_entry",
+        "__do_global_dtors_aux_fini_array_entry",
+    ],
+)
+def test_what_compilers_make_for_themselves_is_left_out(name: str) -> None:
+    assert copies(in_files(name, name)) == []
+
+
+@pytest.mark.parametrize("name", ["C", "constants", "__function_table", "completed_jobs", "_ZL8__func__x"])
+def test_what_only_looks_like_it_is_not(name: str) -> None:
+    assert only(in_files(name, name)).name == name
+
+
+def test_the_largest_waste_comes_first() -> None:
+    small = [source("a.c"), static("small", 0, size=16), source("b.c"), static("small", 1, size=16)]
+    large = [source("a.c"), static("large", 2), source("b.c"), static("large", 3)]
+    assert [one.name for one in copies([*small, *large])] == ["large", "small"]
+
+
+# --- how sure it is ---------------------------------------------------------------------------------------------------
+
+
+def test_contents_and_source_files_make_a_copy_of_c_likely() -> None:
+    assert only(in_files("table", "table")).confidence is Confidence.MEDIUM
+
+
+def test_a_name_that_only_its_source_file_knows_makes_it_sure() -> None:
+    assert only(in_files("_ZN2nsL5tableE", "_ZN2nsL5tableE")).confidence is Confidence.HIGH
+
+
+def test_a_few_bytes_are_the_same_by_chance() -> None:
+    assert only(in_files("_ZN2nsL5tableE", "_ZN2nsL5tableE", size=15)).confidence is Confidence.MEDIUM
+
+
+def test_without_source_files_the_same_contents_prove_little() -> None:
+    assert only([static("table", 0), static("table", 1)]).confidence is Confidence.LOW
+
+
+def test_zeros_leave_only_the_name_to_speak_for_it() -> None:
+    found = only(in_files("buffer", "buffer", section=".bss"))
+    assert (found.confidence, found.waste_bytes) == (Confidence.LOW, 32)
+    in_namespace = only(in_files("_ZN7classadL12NULL_XACTIONE", "_ZN7classadL12NULL_XACTIONE", section=".bss"))
+    assert in_namespace.confidence is Confidence.MEDIUM
+    at_top = only(in_files("_ZL9_instance", "_ZL9_instance", section=".bss"))
+    assert at_top.confidence is Confidence.LOW
+
+
+def test_zeros_of_unknown_source_files_are_no_copies() -> None:
+    assert copies([static("buffer", 0, ".bss"), static("buffer", 1, ".bss")]) == []
+
+
+def test_zeros_of_a_namespace_are_copies_even_without_source_files() -> None:
+    names = [f"_ZN7classadL12NULL_XACTIONE.lto_priv.{at}" for at in range(3)]
+    assert only([static(name, at, ".bss") for at, name in enumerate(names)]).confidence is Confidence.MEDIUM
+
+
+def test_statics_of_functions_in_one_source_file_are_no_copies() -> None:
+    assert copies([source("a.c"), static("x.1", 0), static("x.2", 1)]) == []
+
+
+def test_zeros_in_functions_of_several_source_files_may_be_different_things() -> None:
+    assert copies(in_files("x.3", "x.3", "x.1", section=".bss")) == []
+    assert copies(in_files("x.3.lto_priv.0", "x.3.lto_priv.1", section=".bss")) == []
+
+
+def test_several_source_files_of_one_name_are_one_that_is_linked_in_twice() -> None:
+    found = only(in_files("crc_table", "crc_table", files=["crc32.c"]))
+    assert (found.origin, found.units, found.confidence) == (Origin.SOURCE, ("crc32.c",), Confidence.MEDIUM)
+
+
+@pytest.mark.parametrize(
+    ("name", "scope"),
+    [
+        ("table", Scope.UNKNOWN),
+        ("_ZL9_instance", Scope.GLOBAL),
+        ("_ZN7classadL12NULL_XACTIONE", Scope.NAMESPACE),
+        ("_ZN1a1bL1xE", Scope.NAMESPACE),
+        ("_ZN12_GLOBAL__N_11xE", Scope.GLOBAL),
+        ("_ZN2ns12_GLOBAL__N_11xE", Scope.NAMESPACE),
+        ("_ZTVN12_GLOBAL__N_13FooE", Scope.GLOBAL),
+        ("_ZZL10initializevE1x", Scope.GLOBAL),
+        ("_ZZN2nsL10initializeEvE1x_0", Scope.NAMESPACE),
+        ("_ZNSt3tr1L6ignoreE", Scope.NAMESPACE),
+        # A name that ends with L, and is hidden: the linker made it local, and there is one.
+        ("_ZN4BALL5tableE", Scope.UNKNOWN),
+        ("_ZN2ns5tableE", Scope.UNKNOWN),
+        ("_Z", Scope.UNKNOWN),
+        ("_ZN99999L1x", Scope.UNKNOWN),
+    ],
+)
+def test_a_name_tells_the_scope_that_it_is_known_in(name: str, scope: Scope) -> None:
+    assert _scope(name) is scope
+
+
+# --- what is something else -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["_ZGVZL6globalvE1x", "__tls_guard"])
+def test_guards_are_what_they_are(name: str) -> None:
+    section = ".tbss" if "tls" in name else ".bss"
+    found = only(in_files(name, name, section=section, size=8))
+    assert (found.origin, found.confidence, found.waste_bytes) == (Origin.GUARD, Confidence.MEDIUM, 8)
+
+
+def test_the_initialiser_of_iostream_is_counted_and_no_finding() -> None:
+    found = copies(in_files(*["_ZStL8__ioinit"] * 3, section=".bss", size=1))
+    assert [(one.origin, len(one.copies)) for one in found] == [(Origin.STREAM_INIT, 3)]
+    assert duplicate_findings(found, "program") == ()
+
+
+# --- what it costs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("section", "cost", "saving_bytes"),
+    [
+        (".rodata", Cost.SHARED, 0),
+        (".data", Cost.WHEN_TOUCHED, 0),
+        (".bss", Cost.WHEN_TOUCHED, 0),
+        (".data.rel.ro", Cost.AT_START, 64),
+        (".data.rel", Cost.AT_START, 64),
+        (".tdata", Cost.PER_THREAD, 64),
+        (".tbss", Cost.PER_THREAD, 64),
+    ],
+)
+def test_the_section_tells_when_copies_cost_private_memory(section: str, cost: Cost, saving_bytes: int) -> None:
+    found = only(in_files(*["_ZN2nsL5tableE"] * 3, section=section))
+    assert (found.section, found.cost, found.waste_bytes) == (section, cost, 64)
+    (finding,) = duplicate_findings([found], "program")
+    assert finding.saving_bytes == saving_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "section", "remedy"),
+    [
+        ("table", ".rodata", "declare it `extern const` in the header, and define it in one source file"),
+        ("table", ".data", "declare it `extern` in the header, and define it in one source file"),
+        ("_ZN2nsL5tableE", ".rodata", "declare it `inline constexpr` (C++17)"),
+        ("_ZN2nsL5tableE", ".data", "declare it `inline` (C++17)"),
+    ],
+)
+def test_the_remedy_is_that_of_the_language_and_of_constants(name: str, section: str, remedy: str) -> None:
+    (finding,) = duplicate_findings(copies(in_files(name, name, section=section)), "program")
+    assert finding.remedy == remedy
+
+
+def test_a_finding_says_how_many_there_are_of_what_and_where() -> None:
+    (finding,) = duplicate_findings(copies(in_files(*["_ZN2nsL5tableE"] * 3)), "/opt/bin/program")
+    assert (finding.rule, finding.kind, finding.subject) == ("duplicate-static", "header", "ns::table")
+    assert finding.message == (
+        "3 copies of ns::table, 32 B each, in .data of program: 64 B more than one takes, private when touched"
+    )
+
+
+# --- what the debug information says ----------------------------------------------------------------------------------
+
+
+def declared_at(symbols: Sequence[Sym], *places: tuple[str, int] | None, is_in_header: bool = True) -> Lines:
+    """Say of each variable where it is declared, in the order of the table."""
+    found = read(symbols).statics
+    return {
+        (one.is_tls, one.vaddr): Declared(*place, is_in_header)
+        for one, place in zip(found, places, strict=True)
+        if place is not None
+    }
+
+
+def test_one_line_of_a_header_that_declares_them_all_is_proof() -> None:
+    symbols = in_files("buffer", "buffer", section=".bss")
+    found = only(symbols, declared_at(symbols, ("/src/x.h", 7), ("/src/x.h", 7)))
+    assert (found.confidence, found.location) == (Confidence.PROOF, Location("/src/x.h", 7))
+    assert (found.origin, found.reasons) == (Origin.HEADER, ("one line of a header declares them all",))
+
+
+def test_two_lines_are_two_things_even_with_the_same_contents() -> None:
+    symbols = in_files("table", "table")
+    assert copies(symbols, declared_at(symbols, ("/src/x.h", 7), ("/src/x.h", 8))) == []
+    assert copies(symbols, declared_at(symbols, ("/src/x.h", 7), ("/src/y.h", 7))) == []
+
+
+def test_one_line_of_a_source_file_is_a_source_file_linked_in_twice() -> None:
+    symbols = in_files("crc_table", "crc_table")
+    lines = declared_at(symbols, ("/src/crc32.c", 9), ("/src/crc32.c", 9), is_in_header=False)
+    assert only(symbols, lines).origin is Origin.SOURCE
+
+
+def test_those_without_debug_information_are_told_by_their_contents() -> None:
+    symbols = in_files(*["_ZN2nsL5tableE"] * 4)
+    found = copies(symbols, declared_at(symbols, ("/x.h", 7), ("/x.h", 7), None, None))
+    assert {(one.confidence, one.units) for one in found} == {
+        (Confidence.PROOF, ("a.c", "b.c")),
+        (Confidence.HIGH, ("c.c", "d.c")),
+    }
+
+
+def test_thread_locals_are_looked_up_by_their_offsets() -> None:
+    symbols = in_files("errors", "errors", section=".tbss")
+    lines = declared_at(symbols, ("/x.h", 3), ("/x.h", 3))
+    assert set(lines) == {(True, 256), (True, 288)}
+    assert only(symbols, lines).confidence is Confidence.PROOF

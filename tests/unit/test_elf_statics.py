@@ -1,0 +1,150 @@
+"""Which variables a file has and which source files they came from, as its symbol table tells."""
+
+import pytest
+
+from footprint.elf import read_image
+from footprint.elf.statics import Statics, read_statics
+from footprint.errors import InputError
+from tests.elfkinds import in_all_classes_and_orders
+from tests.elfwriter import (
+    RW,
+    RX,
+    SHN_ABS,
+    SHT_NOBITS,
+    STB_GLOBAL,
+    STB_LOCAL,
+    STT_FILE,
+    STT_FUNC,
+    STT_NOTYPE,
+    STT_TLS,
+    TLS,
+    At,
+    ElfFile,
+    Section,
+    Sym,
+    Value,
+    patch,
+    write,
+)
+
+SECTIONS = [
+    Section(".text", flags=RX, data=bytes(64)),
+    Section(".tdata", flags=TLS, data=bytes(16)),
+    Section(".data", flags=RW, data=bytes(64)),
+    Section(".bss", SHT_NOBITS, RW, size=64),
+]
+
+
+def source(name: str) -> Sym:
+    return Sym(name, type=STT_FILE, binding=STB_LOCAL, section=SHN_ABS)
+
+
+def local(name: str, value: Value, size: int = 8, type_: int = 1) -> Sym:
+    return Sym(name, value, size, type_, STB_LOCAL)
+
+
+def statics(*symbols: Sym) -> Statics:
+    return read_statics(read_image(write(ElfFile(sections=SECTIONS, symbols=symbols)), "program"))
+
+
+def units(found: Statics) -> dict[str, str | None]:
+    return {one.name: None if one.unit is None else found.units[one.unit] for one in found.statics}
+
+
+@in_all_classes_and_orders
+def test_a_variable_has_name_place_size_and_source_file_in_all_classes_and_orders(kind: dict[str, int]) -> None:
+    symbols = [source("a.c"), local("counter", At(".data", 8), 12), local("errors", At(".tdata", 4), 4, STT_TLS)]
+    found = read_statics(read_image(write(ElfFile(sections=SECTIONS, symbols=symbols, **kind)), "program"))  # type: ignore[arg-type] # class, order and machine
+    counter, errors = found.statics
+    data = next(one for one in found.image.sections if one.name == ".data")
+    assert counter == ("counter", data.vaddr + 8, 12, data.index, False, True, 0)
+    assert (errors.vaddr, errors.size_bytes, errors.is_tls) == (4, 4, True)
+    assert (found.units, found.is_stripped) == (("a.c",), False)
+
+
+def test_locals_belong_to_the_source_file_before_them_and_one_without_a_name_ends_that() -> None:
+    found = statics(
+        local("before", At(".data")),
+        source("a.c"),
+        local("x", At(".data", 8)),
+        source("b.c"),
+        local("y", At(".data", 16)),
+        source(""),
+        local("z.lto_priv.0", At(".data", 24)),
+    )
+    assert units(found) == {"before": None, "x": "a.c", "y": "b.c", "z.lto_priv.0": None}
+
+
+def test_a_global_belongs_to_no_source_file_wherever_it_stands() -> None:
+    found = statics(source("a.c"), local("own", At(".data")), Sym("shared", At(".data", 8), 8, binding=STB_GLOBAL))
+    assert units(found) == {"own": "a.c", "shared": None}
+    assert [one.is_local for one in found.statics] == [True, False]
+
+
+def test_two_source_files_of_one_name_are_two() -> None:
+    found = statics(source("x.c"), local("a", At(".data")), source("x.c"), local("b", At(".data", 8)))
+    assert found.units == ("x.c", "x.c")
+    assert [one.unit for one in found.statics] == [0, 1]
+
+
+def test_several_names_at_one_address_are_one_variable() -> None:
+    found = statics(local("table", At(".data")), local("folded", At(".data")), local("other", At(".data", 8)))
+    assert [one.name for one in found.statics] == ["table", "other"]
+
+
+def test_a_thread_local_and_a_variable_of_one_value_are_two() -> None:
+    found = statics(local("of_thread", At(".tdata"), 4, STT_TLS), local("shared", At(".data")))
+    assert [(one.name, one.is_tls) for one in found.statics] == [("of_thread", True), ("shared", False)]
+
+
+def test_what_has_no_size_or_is_no_variable_is_none() -> None:
+    found = statics(
+        local("label", At(".data"), 0),
+        local("code", At(".text"), 8, STT_FUNC),
+        local("mark", At(".data"), 8, STT_NOTYPE),
+    )
+    assert found.statics == ()
+
+
+def test_the_symbol_that_holds_an_address_is_found_and_none_between_two() -> None:
+    found = statics(local("f", At(".text"), 16, STT_FUNC), local("x", At(".data"), 8), local("y", At(".data", 32), 8))
+    vaddrs = {one.name: one.vaddr for one in found.statics}
+    assert found.symbol_at(vaddrs["x"]) == ("x", 0)
+    assert found.symbol_at(vaddrs["x"] + 7) == ("x", 7)
+    assert found.symbol_at(vaddrs["x"] + 8) is None
+    assert found.symbol_at(vaddrs["y"]) == ("y", 0)
+    assert found.symbol_at(1) is None
+
+
+def test_a_label_without_a_size_holds_its_own_address() -> None:
+    found = statics(local("x", At(".data"), 8), local("end", At(".data", 8), 0))
+    assert found.symbol_at(found.statics[0].vaddr + 8) == ("end", 0)
+
+
+def test_the_function_that_an_address_lies_in_is_found() -> None:
+    found = statics(local("f", At(".text", 16), 8, STT_FUNC), local("g", At(".text", 32), 8, STT_FUNC))
+    f, g = found.functions
+    assert (f.name, g.vaddr - f.vaddr) == ("f", 16)
+    assert found.function_at(f.vaddr + 7) == f
+    assert found.function_at(f.vaddr + 8) is None
+    assert found.function_at(f.vaddr - 1) is None
+
+
+def test_a_stripped_file_has_the_variables_that_it_exports() -> None:
+    exported = [Sym("shared", At(".data"), 8)]
+    file = ElfFile(sections=SECTIONS, dynamic_symbols=exported)
+    found = read_statics(read_image(write(file), "library.so"))
+    assert ([one.name for one in found.statics], found.units, found.is_stripped) == (["shared"], (), True)
+
+
+def test_a_file_without_any_symbol_has_no_variables() -> None:
+    found = read_statics(read_image(write(ElfFile(sections=SECTIONS)), "program"))
+    assert (found.statics, found.units, found.is_stripped, found.functions) == ((), (), True, ())
+    assert found.symbol_at(0x1000) is None
+
+
+@pytest.mark.parametrize(("field", "value"), [("sh_entsize", 7), ("sh_link", 0), ("sh_link", 99)])
+def test_a_damaged_table_is_an_error(field: str, value: int) -> None:
+    image = write(ElfFile(sections=SECTIONS, symbols=[local("x", At(".data"))]))
+    with pytest.raises(InputError, match="is no symbol table"):
+        read_statics(read_image(patch(image, field, value, ".symtab"), "program"))

@@ -1,0 +1,130 @@
+"""Which libraries and source files are linked in several times: in one file, and in files of one process."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from footprint.audit.finding import Confidence
+from footprint.elf import read_image
+from footprint.elf.statics import Statics, read_statics
+from footprint.findings.duplicate_statics import find_copies
+from footprint.findings.linked_twice import LinkedTwice, linked_twice, linked_twice_findings
+from tests.elfwriter import RO, SHN_ABS, STB_GLOBAL, STB_LOCAL, STT_FILE, At, ElfFile, Section, Sym, write
+
+# 128 bytes of a table that are the same at 0 and at 128, and two others behind them.
+TABLE = bytes(range(1, 129))
+RODATA = Section(".rodata", flags=RO, data=TABLE + TABLE + TABLE[::-1] + TABLE)
+
+
+def source(name: str) -> Sym:
+    return Sym(name, type=STT_FILE, binding=STB_LOCAL, section=SHN_ABS)
+
+
+def table(name: str, at: int = 0, size: int = 128, binding: int = STB_LOCAL) -> Sym:
+    return Sym(name, At(".rodata", at), size, binding=binding)
+
+
+def file(name: str, *symbols: Sym) -> Statics:
+    return read_statics(read_image(write(ElfFile(sections=[RODATA], symbols=symbols)), name))
+
+
+def found(*files: Statics) -> Sequence[LinkedTwice]:
+    return linked_twice(files, [find_copies(one) for one in files])
+
+
+def library(name: str) -> Statics:
+    """Give a file with 256 bytes of one source file."""
+    return file(name, source("crypt.c"), table("s_box", 0), table("p_box", 256))
+
+
+# --- within one file --------------------------------------------------------------------------------------------------
+
+
+def test_a_source_file_whose_variables_are_there_twice_is_linked_in_twice() -> None:
+    (one,) = found(file("a", source("crypt.c"), table("s_box"), source("crypt.c"), table("s_box", 128)))
+    assert one == LinkedTwice(("a",), None, ("crypt.c",), ("s_box",), 128, 2)
+    assert one.waste_bytes == 128
+
+
+def test_what_a_header_defines_is_not_linked_in_twice() -> None:
+    assert found(file("a", source("x.c"), table("s_box"), source("y.c"), table("s_box", 128))) == ()
+
+
+def test_a_known_library_is_called_by_its_name() -> None:
+    symbols = [
+        *(source("crc32.c"), table("crc_table", 0, 64), source("trees.c"), table("base_dist", 64, 64)),
+        *(source("crc32.c"), table("crc_table", 128, 64), source("trees.c"), table("base_dist", 192, 64)),
+    ]
+    (one,) = found(file("/usr/bin/node", *symbols))
+    assert (one.library, one.names, one.size_bytes) == ("zlib", ("base_dist", "crc_table"), 128)
+    (finding,) = linked_twice_findings([one])
+    assert (finding.kind, finding.confidence) == ("within-file", Confidence.HIGH)
+    assert finding.message == "2 copies of zlib, in node: 2 variables of 128 B each time"
+    assert finding.remedy == "link it only once"
+
+
+def test_one_mark_of_a_library_is_no_library() -> None:
+    (one,) = found(file("a", source("crc32.c"), table("sums"), source("crc32.c"), table("sums", 128)))
+    assert one.library is None
+
+
+# --- across files -----------------------------------------------------------------------------------------------------
+
+
+def test_variables_that_two_files_hold_are_one_thing_linked_into_both() -> None:
+    (one,) = found(library("/bin/app"), library("/lib/libb.so"))
+    assert one == LinkedTwice(("/bin/app", "/lib/libb.so"), None, ("crypt.c",), ("p_box", "s_box"), 256, 2)
+    (finding,) = linked_twice_findings([one])
+    assert (finding.kind, finding.subject, finding.confidence) == ("across-files", "crypt.c", Confidence.HIGH)
+    assert finding.message == "2 copies of crypt.c, in app, libb.so: 2 variables of 256 B each time"
+    assert finding.remedy == "link it once, as a shared library that all of them need"
+
+
+def test_what_stands_in_the_same_files_is_one_finding_and_in_others_another() -> None:
+    more = file("c", table("s_box", 0), table("p_box", 256), table("other", 384), table("last", 0, 64))
+    two = file("d", table("other", 384), table("another", 256))
+    three = file("e", table("other", 384), table("another", 256))
+    both = found(library("a"), library("b"), more, two, three)
+    assert [(one.files, one.copy_count, one.waste_bytes) for one in both] == [(("a", "b", "c"), 3, 512)]
+
+
+def test_other_contents_are_something_else() -> None:
+    one = file("a", table("s_box", 0), table("p_box", 256))
+    other = file("b", table("s_box", 256), table("p_box", 0))
+    assert found(one, other) == ()
+
+
+def test_little_together_is_no_library() -> None:
+    assert found(file("a", table("s_box")), file("b", table("s_box"))) == ()
+
+
+def test_small_variables_prove_nothing() -> None:
+    symbols = [table(f"word_{at}", 8 * at, 8) for at in range(64)]
+    assert found(file("a", *symbols), file("b", *symbols)) == ()
+
+
+def test_exported_tables_count_as_well() -> None:
+    symbols = [table("s_box", binding=STB_GLOBAL), table("p_box", 256, binding=STB_GLOBAL)]
+    assert [one.names for one in found(file("a", *symbols), file("b", *symbols))] == [("p_box", "s_box")]
+
+
+@pytest.mark.parametrize("prefix", ["_ZTV", "_ZTI", "_ZTS", "_ZTT"])
+def test_the_types_of_classes_that_headers_define_are_nobodys_mistake(prefix: str) -> None:
+    symbols = [table(f"{prefix}3Foo", 0), table(f"{prefix}3Bar", 256)]
+    assert found(file("a", *symbols), file("b", *symbols)) == ()
+
+
+def test_the_largest_waste_comes_first() -> None:
+    large = [table("s_box"), table("p_box", 256), table("q_box", 384)]
+    files = [file("a", *large), file("b", *large), library("c"), library("d")]
+    wastes = [one.waste_bytes for one in found(*files)]
+    assert wastes == sorted(wastes, reverse=True)
+
+
+def test_a_long_name_is_cut_in_the_message_and_only_there() -> None:
+    name = "a" * 80
+    symbols = [table(name), table("p_box", 256)]
+    (one,) = found(file("a", *symbols), file("b", *symbols))
+    assert name in one.names
+    (finding,) = linked_twice_findings([one])
+    assert finding.subject == f"{'a' * 57}..., p_box"
