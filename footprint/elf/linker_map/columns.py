@@ -36,7 +36,9 @@ def dialect_of_columns(head: bytes) -> bytes | None:
 
 def collect_columns(data: Buffer, dialect: bytes, collector: Collector) -> Linker:
     """Collect what a map of lld or mold tells."""
-    lines = re.compile(rb"\n(?:" + _FIGURES[dialect] + rb" ( {8})?(\S[^\n]{0,8191}+)(?=\n|\Z)|(?!" + _SYMBOL + rb")([^\n]*+))")
+    lines = re.compile(
+        rb"\n(?:" + _FIGURES[dialect] + rb" ( {8})?(\S[^\n]{0,8191}+)(?=\n|\Z)|(?!" + _SYMBOL + rb")([^\n]*+))"
+    )
     base = 10 if dialect == b"VMA" else 16
     place = collector.place
     for line in lines.finditer(data):
