@@ -18,6 +18,7 @@ import footprint.audit
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
+    from footprint.elf.selection import Selection
     from footprint.verbs.capture import capture  # at run time __getattr__ does all this
     from footprint.verbs.doctor import doctor
     from footprint.verbs.duplicates import duplicates
@@ -35,6 +36,7 @@ __all__ = (
     "FootprintError",
     "InputError",
     "Note",
+    "Selection",
     "UnsupportedError",
     "UsageError",
     "__version__",
@@ -52,6 +54,7 @@ __all__ = (
 )
 
 _HOMES = {
+    "Selection": "footprint.elf.selection",
     "audit": "footprint.verbs.processes",
     "audit_group": "footprint.verbs.groups",
     "capture": "footprint.verbs.capture",
