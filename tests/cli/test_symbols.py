@@ -13,7 +13,7 @@ from footprint.elf import Kind
 from footprint.report.json.envelope import SCHEMA_PATH
 
 ROOT = Path(__file__).resolve().parents[2]
-MAPS = ROOT / "tests" / "corpus" / "maps"
+MAPS = ROOT / "tests" / "corpus" / "linker_maps"
 BASE = str(ROOT / "sample_binaries" / "condor_shadow" / "base")
 BFD, BFD_MAP = str(MAPS / "bfd-64.so"), str(MAPS / "bfd-64.map")
 LLD, LLD_MAP = str(MAPS / "lld-64.so"), str(MAPS / "lld-64.map")

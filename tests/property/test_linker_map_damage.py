@@ -15,7 +15,7 @@ from footprint.elf.linker_map import read_linker_map
 from footprint.elf.origins import Origins
 from footprint.errors import InputError
 
-MAPS = Path(__file__).parents[1] / "corpus" / "maps"
+MAPS = Path(__file__).parents[1] / "corpus" / "linker_maps"
 NAMES = sorted(path.stem for path in MAPS.glob("*.map"))
 LLD_START = b"             VMA              LMA     Size Align Out     In      Symbol\n"
 GNU_START = b"\n*default*        0x0000000000000000 0xffffffffffffffff\n"
@@ -107,3 +107,12 @@ def test_the_memory_of_a_map_is_that_of_what_was_asked_for() -> None:
     tracemalloc.stop()
     assert found.sections == ()
     assert peak_bytes < 1 << 18
+
+
+def test_a_map_of_more_sections_than_any_program_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.elf.linker_map.facts._MOST_ENTRIES", 1000)
+    for line in (b"    1000 1000 10 4 .data\n", b"    1000 1000 10 4         a.o:(.data)\n"):
+        error = refusal(LLD_START + b"    1000 1000 10 4 .data\n" + line * 1000)
+        assert error is not None
+        assert error.cause == "a map of more than 1,000 entries"
+    assert refusal(LLD_START + b"    1000 1000 10 4 .data\n" * 1000) is None

@@ -7,7 +7,7 @@ import pytest
 from footprint.elf.linker_map import Linker, LinkerMap, OutputSection, PlacedSection, read_linker_map
 from footprint.errors import InputError
 
-MAPS = Path(__file__).parents[1] / "corpus" / "maps"
+MAPS = Path(__file__).parents[1] / "corpus" / "linker_maps"
 BFD_START = """
 Memory Configuration
 

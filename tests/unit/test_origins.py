@@ -28,7 +28,7 @@ from tests.elfwriter import (
     write,
 )
 
-MAPS = Path(__file__).parents[1] / "corpus" / "maps"
+MAPS = Path(__file__).parents[1] / "corpus" / "linker_maps"
 SECOND = Origin("libsecond.a", "second.o")
 STATIC = "second_static_with_a_name_too_long_for_a_column"
 of_each_linker = pytest.mark.parametrize("linker", ["bfd", "gold", "lld", "mold"])

@@ -6,12 +6,14 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from footprint.errors import Note
+from footprint.errors import InputError, Note
 
 __all__ = ("Collector", "Linker", "LinkerMap", "OutputSection", "PlacedSection")
 
 _MEMBER: Final = re.compile(r"(.+)\(([^()]+)\)", re.DOTALL)
 _END_OF_ADDRESSES: Final = 1 << 64
+# No program has as many writable sections; a map that claims so is not kept in memory.
+_MOST_ENTRIES: Final = 1 << 22
 
 
 class Linker(StrEnum):
@@ -77,10 +79,13 @@ class Collector:
     """Collects what a map tells, line by line; keeps of a map of any length what was asked for.
 
     Args:
+        file: The map's name.
         wanted: The output sections whose parts are kept; None for all.
     """
 
-    def __init__(self, wanted: Container[str] | None) -> None:
+    def __init__(self, file: str, wanted: Container[str] | None) -> None:
+        self._file = file
+        self._room = _MOST_ENTRIES
         self.outputs: list[OutputSection] = []
         self.sections: list[PlacedSection] = []
         self.commons: dict[str, tuple[str, str | None]] = {}
@@ -93,6 +98,7 @@ class Collector:
 
     def begin_output(self, name: bytes, vaddr: int, size_bytes: int) -> None:
         """Take the start of an output section: what follows is put into it."""
+        self._take_room()
         self._output = _text(name)
         self.is_wanted = self._wanted is None or self._output in self._wanted
         self.outputs.append(OutputSection(self._output, vaddr, size_bytes))
@@ -108,6 +114,7 @@ class Collector:
         if vaddr + size_bytes > _END_OF_ADDRESSES:
             self.unknown_lines += 1
             return
+        self._take_room()
         file, member = (None, None) if object_ is None else self._object(object_)
         # tuple.__new__ makes a named tuple in half the time that its own constructor takes.
         self.sections.append(
@@ -116,11 +123,12 @@ class Collector:
 
     def place_common(self, name: bytes, object_: bytes) -> None:
         """Take the object of a COMMON variable."""
+        self._take_room()
         self.commons.setdefault(_text(name), self._object(object_))
 
-    def result(self, file: str, linker: Linker, *, is_cut: bool) -> LinkerMap:
+    def result(self, linker: Linker, *, is_cut: bool) -> LinkerMap:
         """Give what was collected."""
-        notes = []
+        file, notes = self._file, []
         if is_cut:
             notes.append(Note("linker-map-truncated", file, "its last line has no end: the rest may be missing"))
         if self.unknown_lines:
@@ -128,6 +136,11 @@ class Collector:
             notes.append(Note("linker-map-unknown-lines", file, cause))
         sections = tuple(sorted(self.sections, key=itemgetter(0)))
         return LinkerMap(file, linker, tuple(self.outputs), sections, self.commons, tuple(notes))
+
+    def _take_room(self) -> None:
+        self._room -= 1
+        if self._room < 0:
+            raise InputError(self._file, f"a map of more than {_MOST_ENTRIES:,} entries")
 
     def _object(self, raw: bytes) -> tuple[str, str | None]:
         found = self._objects.get(raw)

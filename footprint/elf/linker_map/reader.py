@@ -22,11 +22,11 @@ def read_linker_map(data: Buffer, file: str, output_sections: Container[str] | N
         output_sections: The names of the output sections whose parts are wanted; None for all.
 
     Raises:
-        InputError: Where it is no map, or has no section in it.
+        InputError: Where it is no map, has no section in it, or more than any program.
     """
     if not data:
         raise InputError(file, "the file is empty")
-    collector = Collector(output_sections)
+    collector = Collector(file, output_sections)
     if dialect := dialect_of_columns(bytes(data[:_HEADER_BYTES])):
         linker = collect_columns(data, dialect, collector)
     elif gnu := linker_of_gnu(data):
@@ -36,4 +36,4 @@ def read_linker_map(data: Buffer, file: str, output_sections: Container[str] | N
         raise InputError(file, "not a map of GNU ld, gold, lld or mold", 0)
     if not collector.outputs:
         raise InputError(file, f"a map of {linker} that places no section", len(data))
-    return collector.result(file, linker, is_cut=data[-1] != ord("\n"))
+    return collector.result(linker, is_cut=data[-1] != ord("\n"))
