@@ -85,17 +85,17 @@ def test_a_map_with_lines_in_disorder_gives_facts_or_one_error(name: str, random
 )
 def test_the_cost_of_hostile_lines_is_linear(start: bytes, line: bytes) -> None:
     data = start + b"    1000 1000 10 4 .data\n" + (line + b"\n") * (2_000_000 // (len(line) + 1))
-    began = time.perf_counter()
+    began = time.process_time()
     read_linker_map(data, "a.map")
-    assert time.perf_counter() - began < 3
+    assert time.process_time() - began < 3
 
 
 def test_one_line_of_many_megabytes_is_passed_over() -> None:
     for start, line in ((LLD_START, b"1 "), (GNU_START, b" .data 0x1 0x1 a")):
         data = start + b"    1000 1000 10 4 .data\n" + line * (8_000_000 // len(line))
-        began = time.perf_counter()
+        began = time.process_time()
         assert read_linker_map(data, "a.map").sections == ()
-        assert time.perf_counter() - began < 3
+        assert time.process_time() - began < 3
 
 
 def test_the_memory_of_a_map_is_that_of_what_was_asked_for() -> None:
