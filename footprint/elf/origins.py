@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from footprint.elf.contents import Contents, Residue, SectionContents, Variable
 from footprint.elf.image import PT_TLS, Image
 from footprint.elf.linker_map import LinkerMap, PlacedSection
+from footprint.elf.selection import Selection
 from footprint.elf.statics import STB_LOCAL, read_statics
 from footprint.errors import InputError, Note
 from footprint.partition import Gap, Partition, Piece, partition
@@ -115,28 +116,27 @@ class Origins:
         contents: What it holds.
         itself: Who the file is: its name, and that of the member where it is one of an archive.
         linker_map: The map of its link, or None.
-        is_filtered: Whether the contents lack variables that were not asked for.
 
     Attributes:
-        contents: As given.
+        contents: As given, or what was selected of it.
         linker_map: As given.
     """
 
     def __init__(
-        self,
-        image: Image,
-        contents: Contents,
-        itself: tuple[str, str | None],
-        linker_map: LinkerMap | None = None,
-        *,
-        is_filtered: bool = False,
+        self, image: Image, contents: Contents, itself: tuple[str, str | None], linker_map: LinkerMap | None = None
     ) -> None:
         self.contents = contents
         self.linker_map = linker_map
-        self._is_filtered = is_filtered
+        self._is_filtered = False
         self._image = image
-        self._itself = Origin(*itself)
+        self._itself = itself
         self._tls = image.segment(PT_TLS)
+
+    def selected(self, selection: Selection) -> "Origins":
+        """Give the same of the sections and variables that are asked for."""
+        chosen = Origins(self._image, selection.of(self.contents), self._itself, self.linker_map)
+        chosen._is_filtered = self._is_filtered or selection.is_of_variables
+        return chosen
 
     @cached_property
     def sections(self) -> tuple[SectionOrigins, ...]:
@@ -147,7 +147,7 @@ class Origins:
                 by_output.setdefault(placed.output_section, []).append(placed)
             cut = [self._cut_by_map(one, by_output.get(one.section.name, [])) for one in self.contents.sections]
         elif self._image.is_relocatable:
-            cut = [_whole(one, self._itself) for one in self.contents.sections]
+            cut = [_whole(one, Origin(*self._itself)) for one in self.contents.sections]
         else:
             cut = [self._cut_by_symbols(one) for one in self.contents.sections]
         return tuple(map(SectionOrigins, self.contents.sections, cut))

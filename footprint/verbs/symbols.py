@@ -3,15 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from footprint.elf import (
-    Contents,
-    Image,
-    read_contents,
-    read_image,
-    read_members,
-    starts_like_archive,
-    starts_like_elf,
-)
+from footprint.elf import Contents, read_contents, read_image, read_members, starts_like_archive, starts_like_elf
 from footprint.elf.linker_map import LinkerMap, read_linker_map
 from footprint.elf.origins import Origins
 from footprint.elf.selection import EVERYTHING, Selection
@@ -70,7 +62,7 @@ def symbols(
             notes.append(Note("file-repeated", path, f"it is {first} by another name, counted once"))
             continue
         try:
-            _read_symbols(path, map, selection, files, notes)
+            _read_symbols(path, map, files, notes)
         except FootprintError as error:
             if len(paths) == 1:
                 raise
@@ -78,7 +70,8 @@ def symbols(
     if not files and notes:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
     notes += [note for one in files for note in one.notes()]
-    return FileSymbols(tuple(one.contents for one in files), tuple(notes), tuple(files), selection)
+    chosen = tuple(one.selected(selection) for one in files)
+    return FileSymbols(tuple(one.contents for one in chosen), tuple(notes), chosen, selection)
 
 
 def _is_linker_script(head: bytes) -> bool:
@@ -94,29 +87,27 @@ def _identity(path: str) -> tuple[int, int]:
     return facts.st_dev, facts.st_ino
 
 
-def _read_symbols(
-    path: str, map_path: str | None, selection: Selection, files: list[Origins], notes: list[Note]
-) -> None:
+def _read_symbols(path: str, map_path: str | None, files: list[Origins], notes: list[Note]) -> None:
     data = open_input(path)
     if _is_linker_script(bytes(data[:4096])):
         raise InputError(path, "a linker script, which names the files to read instead")
     if not starts_like_archive(data):
         image = read_image(data, path)
-        contents = read_contents(image)
-        linker_map = None if map_path is None else _read_map(map_path, contents)
-        files.append(_origins(image, contents, selection, (path, None), linker_map))
+        found = read_contents(image)
+        linker_map = None if map_path is None else _read_map(map_path, found)
+        files.append(Origins(image, found, (path, None), linker_map))
         return
     if map_path is not None:
         raise UsageError(f"{path} is an archive, which is not linked: it has no map")
     for member in read_members(data, path):
         name = f"{path}({member.name})"
         try:
-            member_data = member.data
-            if member_data is None:
-                member_data = open_input(os.path.join(os.path.dirname(path), member.name))
-            if starts_like_elf(member_data):
-                image = read_image(member_data, name)
-                files.append(_origins(image, read_contents(image), selection, (path, member.name)))
+            contents = member.data
+            if contents is None:
+                contents = open_input(os.path.join(os.path.dirname(path), member.name))
+            if starts_like_elf(contents):
+                image = read_image(contents, name)
+                files.append(Origins(image, read_contents(image), (path, member.name)))
             else:
                 notes.append(Note("member-not-elf", name, "it is no ELF object (LTO bytecode, or a text), skipped"))
         except FootprintError as error:
@@ -125,13 +116,3 @@ def _read_symbols(
 
 def _read_map(path: str, contents: Contents) -> LinkerMap:
     return read_linker_map(open_input(path), path, {one.section.name for one in contents.sections})
-
-
-def _origins(
-    image: Image,
-    contents: Contents,
-    selection: Selection,
-    itself: tuple[str, str | None],
-    linker_map: LinkerMap | None = None,
-) -> Origins:
-    return Origins(image, selection.of(contents), itself, linker_map, is_filtered=selection.is_of_variables)

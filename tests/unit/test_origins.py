@@ -37,8 +37,7 @@ of_each_linker = pytest.mark.parametrize("linker", ["bfd", "gold", "lld", "mold"
 def in_corpus(name: str, map_name: str | None = None, selection: Selection = EVERYTHING) -> Origins:
     image = read_image((MAPS / f"{name}.so").read_bytes(), f"{name}.so")
     linker_map = read_linker_map((MAPS / f"{map_name or name}.map").read_bytes(), f"{map_name or name}.map")
-    contents = selection.of(read_contents(image))
-    return Origins(image, contents, (image.file, None), linker_map, is_filtered=selection.is_of_variables)
+    return Origins(image, read_contents(image), (image.file, None), linker_map).selected(selection)
 
 
 def unmapped(file: ElfFile, itself: tuple[str, str | None] = ("a.o", None)) -> Origins:
