@@ -18,6 +18,7 @@ import footprint.audit
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
+    from footprint.elf.selection import Selection
     from footprint.verbs.capture import capture  # at run time __getattr__ does all this
     from footprint.verbs.doctor import doctor
     from footprint.verbs.duplicates import duplicates
@@ -36,6 +37,7 @@ __all__ = (
     "FootprintError",
     "InputError",
     "Note",
+    "Selection",
     "UnsupportedError",
     "UsageError",
     "__version__",
@@ -54,6 +56,7 @@ __all__ = (
 )
 
 _HOMES = {
+    "Selection": "footprint.elf.selection",
     "audit": "footprint.verbs.processes",
     "audit_group": "footprint.verbs.groups",
     "capture": "footprint.verbs.capture",

@@ -13,6 +13,7 @@ __all__ = (
     "Format",
     "FormatOption",
     "Json",
+    "Kind",
     "Memory",
     "Model",
     "ModelOption",
@@ -22,8 +23,10 @@ __all__ = (
     "Pid",
     "Quiet",
     "Root",
+    "Sort",
     "Starts",
     "Strict",
+    "SymbolsBy",
     "Target",
     "Targets",
     "Timeout",
@@ -65,6 +68,31 @@ class By(StrEnum):
     KIND = "kind"
     SECTION = "section"
     SYMBOL = "symbol"
+
+
+class SymbolsBy(StrEnum):
+    """What variables are added up by."""
+
+    SYMBOL = "symbol"
+    FILE = "file"
+    SECTION = "section"
+
+
+class Kind(StrEnum):
+    """The kinds of memory that variables lie in; `footprint.elf.Kind` explains them."""
+
+    DATA = "data"
+    BSS = "bss"
+    RELRO = "relro"
+    TLS = "tls"
+
+
+class Sort(StrEnum):
+    """The order of variables."""
+
+    SIZE = "size"
+    ADDRESS = "address"
+    NAME = "name"
 
 
 Target = Annotated[str, typer.Argument(help="A PID, a capture, or a text of maps, smaps or pmap; - is standard input.")]

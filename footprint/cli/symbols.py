@@ -12,6 +12,21 @@ __all__ = ("symbols",)
 
 def symbols(
     files: Annotated[list[str], typer.Argument(help="Programs, libraries, objects (.o) or archives (.a).")],
+    map_: Annotated[
+        str | None,
+        typer.Option("--map", help="The map of the link (-Wl,-Map=FILE): bfd, gold, lld, mold.", metavar="FILE"),
+    ] = None,
+    by: Annotated[options.SymbolsBy, typer.Option("--by", help="What to add up by.")] = options.SymbolsBy.SYMBOL,
+    kind: Annotated[list[options.Kind] | None, typer.Option("--kind", help="Only such memory; repeatable.")] = None,
+    is_local: Annotated[bool | None, typer.Option("--local/--global", help="Only variables that are so.")] = None,
+    min_size: Annotated[
+        str | None,
+        typer.Option("--min-size", help="Only variables of this size or more, such as 4KiB.", metavar="SIZE"),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Only variables whose name matches, mangled or not.", metavar="REGEX")
+    ] = None,
+    sort: Annotated[options.Sort, typer.Option("--sort", help="The order of the variables.")] = options.Sort.SIZE,
     top: options.Top = 20,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
@@ -28,18 +43,24 @@ def symbols(
     \b
     footprint symbols /usr/bin/python3
     footprint symbols --top 0 --json libfoo.so
+    footprint symbols --map foo.map --by file foo
+    footprint symbols --kind bss --min-size 1MiB libfoo.so
     """
     from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.cli.selections import selection, tables
     from footprint.verbs import symbols
 
-    found = symbols.symbols(*files)
+    found = symbols.symbols(*files, map=map_, selection=selection(kind, is_local, min_size, name))
     if json or format_ is options.Format.JSON:
         from footprint.report.json.symbols import symbols_json
 
-        emit(symbols_json(found.files, found.notes, __version__), output)
+        emit(symbols_json(found.origins, found.notes, __version__), output)
     else:
         from footprint.report.views.symbols import symbols_report
 
-        document = symbols_report(found.files, found.notes, top=top, has_linker_names=verbose)
+        kinds, listed = found.selection.kinds, tables(found, by, sort)
+        document = symbols_report(
+            found.files, found.notes, top=top, has_linker_names=verbose, kinds=kinds, tables=listed
+        )
         emit_document(document, output, color, is_quiet=quiet)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

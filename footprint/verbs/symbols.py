@@ -4,6 +4,9 @@ import os
 from dataclasses import dataclass
 
 from footprint.elf import Contents, read_contents, read_image, read_members, starts_like_archive, starts_like_elf
+from footprint.elf.linker_map import LinkerMap, read_linker_map
+from footprint.elf.origins import Origins
+from footprint.elf.selection import EVERYTHING, Selection
 from footprint.errors import FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
 
@@ -17,25 +20,40 @@ class FileSymbols:
     Attributes:
         files: One entry a file; an archive has one a member.
         notes: Files or members that could not be read, where others could.
+        origins: From which object or source file the bytes of each of `files` came.
+        selection: Which variables were asked for.
     """
 
     files: tuple[Contents, ...]
     notes: tuple[Note, ...]
+    origins: tuple[Origins, ...] = ()
+    selection: Selection = EVERYTHING
 
 
-def symbols(*paths: str) -> FileSymbols:
+def symbols(
+    *paths: str,
+    map: str | None = None,  # noqa: A002 # as the option is called
+    selection: Selection = EVERYTHING,
+) -> FileSymbols:
     """Give what the writable and thread-local sections of ELF files hold, objects and archives included.
 
     Of several files or members, those that cannot be read become notes.
 
+    Args:
+        paths: The files.
+        map: The linker's map of the one linked file: it tells the object that each variable came from.
+        selection: Which variables are asked for.
+
     Raises:
-        AccessError: Where the only file cannot be opened.
-        InputError: Where the only file is no ELF file, or is damaged.
-        UsageError: Where no file is given.
+        AccessError: Where the only file cannot be opened, or the map.
+        InputError: Where the only file is no ELF file, or is damaged, or the map is none.
+        UsageError: Where no file is given, or a map with several.
     """
     if not paths:
         raise UsageError("name at least one ELF file")
-    files: list[Contents] = []
+    if map is not None and len(paths) > 1:
+        raise UsageError("a linker map is of one linked file: name that alone")
+    files: list[Origins] = []
     notes: list[Note] = []
     seen: dict[tuple[int, int], str] = {}
     for path in paths:
@@ -44,14 +62,16 @@ def symbols(*paths: str) -> FileSymbols:
             notes.append(Note("file-repeated", path, f"it is {first} by another name, counted once"))
             continue
         try:
-            _read_symbols(path, files, notes)
+            _read_symbols(path, map, files, notes)
         except FootprintError as error:
             if len(paths) == 1:
                 raise
             notes.append(Note("file-unreadable", path, error.detail))
     if not files and notes:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
-    return FileSymbols(tuple(files), tuple(notes))
+    notes += [note for one in files for note in one.notes()]
+    chosen = tuple(one.selected(selection) for one in files)
+    return FileSymbols(tuple(one.contents for one in chosen), tuple(notes), chosen, selection)
 
 
 def _is_linker_script(head: bytes) -> bool:
@@ -67,13 +87,18 @@ def _identity(path: str) -> tuple[int, int]:
     return facts.st_dev, facts.st_ino
 
 
-def _read_symbols(path: str, files: list[Contents], notes: list[Note]) -> None:
+def _read_symbols(path: str, map_path: str | None, files: list[Origins], notes: list[Note]) -> None:
     data = open_input(path)
     if _is_linker_script(bytes(data[:4096])):
         raise InputError(path, "a linker script, which names the files to read instead")
     if not starts_like_archive(data):
-        files.append(read_contents(read_image(data, path)))
+        image = read_image(data, path)
+        found = read_contents(image)
+        linker_map = None if map_path is None else _read_map(map_path, found)
+        files.append(Origins(image, found, (path, None), linker_map))
         return
+    if map_path is not None:
+        raise UsageError(f"{path} is an archive, which is not linked: it has no map")
     for member in read_members(data, path):
         name = f"{path}({member.name})"
         try:
@@ -81,8 +106,13 @@ def _read_symbols(path: str, files: list[Contents], notes: list[Note]) -> None:
             if contents is None:
                 contents = open_input(os.path.join(os.path.dirname(path), member.name))
             if starts_like_elf(contents):
-                files.append(read_contents(read_image(contents, name)))
+                image = read_image(contents, name)
+                files.append(Origins(image, read_contents(image), (path, member.name)))
             else:
                 notes.append(Note("member-not-elf", name, "it is no ELF object (LTO bytecode, or a text), skipped"))
         except FootprintError as error:
             notes.append(Note("file-unreadable", name, error.detail))
+
+
+def _read_map(path: str, contents: Contents) -> LinkerMap:
+    return read_linker_map(open_input(path), path, {one.section.name for one in contents.sections})

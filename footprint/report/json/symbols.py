@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from footprint.elf import Contents, shown_name
+from footprint.elf import shown_name
+from footprint.elf.origins import Origin, Origins
 from footprint.errors import Note
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows, write
@@ -13,13 +14,15 @@ __all__ = ("symbols_json",)
 _BINDINGS: Final = {0: "local", 1: "global", 2: "weak", 10: "unique"}
 
 
-def symbols_json(files: Sequence[Contents], notes: Sequence[Note], version: str) -> str:
+def symbols_json(files: Sequence[Origins], notes: Sequence[Note], version: str) -> str:
     """Write what the writable memory of files holds: the variables, and the sections with what no symbol names."""
     sections: list[Json] = []
     symbols: list[Json] = []
-    for contents in files:
+    origins: list[Json] = []
+    for known in files:
+        contents = known.contents
         file = well_formed(contents.file)
-        for one in contents.sections:
+        for cut, one in zip(known.sections, contents.sections, strict=True):
             section = well_formed(one.section.name)
             sections.append(
                 {
@@ -45,9 +48,25 @@ def symbols_json(files: Sequence[Contents], notes: Sequence[Note], version: str)
                     "section_offset": variable.offset,
                     "size_bytes": variable.size_bytes,
                     "binding": _BINDINGS.get(variable.binding, str(variable.binding)),
+                    **_names(known.of(cut, variable)),
                 }
                 for variable in one.variables
             )
+            origins.extend(
+                {"file": file, "section": section, "kind": one.kind.value}
+                | _names(origin)
+                | {"cause": origin.cause or None}
+                | share._asdict()
+                for origin, share in known.shares(cut).items()
+            )
     symbols.sort(key=lambda row: (-row["size_bytes"], row["symbol"], row["file"]))
-    target = {"files": [well_formed(contents.file) for contents in files]}
-    return write(envelope(version, {}, target) | {"sections": sections, "symbols": symbols, "notes": note_rows(notes)})
+    origins.sort(key=lambda row: (row["file"], row["section"], -row["size_bytes"]))
+    maps = [well_formed(known.linker_map.file) for known in files if known.linker_map]
+    target = {"files": [well_formed(known.contents.file) for known in files], "map": maps[0] if maps else None}
+    tables = {"sections": sections, "origins": origins, "symbols": symbols}
+    return write(envelope(version, {}, target) | tables | {"notes": note_rows(notes)})
+
+
+def _names(origin: Origin) -> Json:
+    parts = {"object": origin.object, "member": origin.member, "unit": origin.unit}
+    return {key: None if name is None else well_formed(name) for key, name in parts.items()}

@@ -1,31 +1,40 @@
 """The report of `footprint symbols`."""
 
-from collections.abc import Callable, Sequence
-from heapq import nsmallest
+from collections.abc import Callable, Collection, Sequence
 
-from footprint.elf import Contents, Kind, SectionContents, Variable, shown_name
+from footprint.elf import Contents, Kind, SectionContents, shown_name
 from footprint.errors import Note
 from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.report.views.notes import note_blocks
+from footprint.report.views.variables import variables_table
 
-__all__ = ("symbols_report",)
+__all__ = ("Tables", "symbols_report")
+
+Tables = Callable[[Sequence[Contents], int, Callable[[str], str]], list[Block]]
 
 
 def symbols_report(
-    files: Sequence[Contents], notes: Sequence[Note] = (), *, top: int = 20, has_linker_names: bool = False
+    files: Sequence[Contents],
+    notes: Sequence[Note] = (),
+    *,
+    top: int = 20,
+    has_linker_names: bool = False,
+    kinds: Collection[Kind] = tuple(Kind),
+    tables: Tables = variables_table,
 ) -> Document:
-    """Say what the writable memory of files holds, the largest variables first."""
+    """Say what the writable memory of files holds; `tables` tells in which order, or by what else than variables."""
     show = (lambda name: name) if has_linker_names else shown_name
-    blocks = _one_file(files[0]) if len(files) == 1 else _many_files(files, top)
-    blocks.extend(_variables_table(files, top, show))
+    blocks = _one_file(files[0], kinds) if len(files) == 1 else _many_files(files, top)
+    blocks.extend(tables(files, top, show))
     if stray_count := sum(contents.stray_count for contents in files):
         blocks.append(Paragraph(f"{stray_count} symbols say they lie in one of these sections, and do not: left out"))
     blocks.extend(note_blocks(notes))
     return (*blocks, Verdict(_symbols_verdict(files)))
 
 
-def _one_file(contents: Contents) -> list[Block]:
-    heading = Heading(f"{contents.file}: {_symbols_origin(contents)}")
+def _one_file(contents: Contents, kinds: Collection[Kind]) -> list[Block]:
+    missing = "no writable section" if len(kinds) == len(Kind) else f"nothing of the kind {', '.join(sorted(kinds))}"
+    heading = Heading(f"{contents.file}: {_symbols_origin(contents) if contents.sections else missing}")
     return [heading, _sections_table(contents.sections)] if contents.sections else [heading]
 
 
@@ -60,8 +69,6 @@ def _size_of(contents: Contents, kind: Kind) -> int:
 
 
 def _symbols_origin(contents: Contents) -> str:
-    if not contents.sections:
-        return "no writable section"
     if contents.symbols_from is None:
         return "no symbol table"
     stripped = ", stripped: only exported names" if contents.symbols_from == ".dynsym" else ""
@@ -78,38 +85,6 @@ def _sections_table(sections: Sequence[SectionContents]) -> Table:
     return Table(
         ("bytes", "named", "share", "kind", "section", "without a name, and why"), tuple(rows), frozenset({3, 4})
     )
-
-
-def _variables_table(files: Sequence[Contents], top: int, show: Callable[[str], str]) -> list[Block]:
-    placed = [
-        (variable, one, contents.file) for contents in files for one in contents.sections for variable in one.variables
-    ]
-    if not placed:
-        return []
-    # Only those that are shown need an order: a program has thousands.
-    count = min(top or len(placed), len(placed))
-    shown = nsmallest(count, placed, key=lambda item: (-item[0].size_bytes, item[0].name, item[2]))
-    rows = tuple(
-        (
-            f"{variable.size_bytes:,}" if variable.size_bytes else "no size",
-            one.section.name,
-            _variable_text(variable, show) + (f"  ({file})" if len(files) > 1 else ""),
-        )
-        for variable, one, file in shown
-    )
-    rest = len(placed) - len(shown)
-    rest_bytes = sum([item[0].size_bytes for item in placed]) - sum(item[0].size_bytes for item in shown)
-    footer = ((f"{rest_bytes:,}", "", f"[{rest:,} more: --top 0 shows all]"),) if rest else ()
-    return [Heading("Variables"), Table(("bytes", "section", "variable"), rows, frozenset({1}), footer)]
-
-
-def _variable_text(variable: Variable, show: Callable[[str], str]) -> str:
-    shown = show(variable.name)
-    if not variable.aliases:
-        return shown
-    aliases = ", ".join(map(show, variable.aliases[:3]))
-    more = f" and {len(variable.aliases) - 3} more" if len(variable.aliases) > 3 else ""
-    return f"{shown}  (also {aliases}{more})"
 
 
 def _symbols_verdict(files: Sequence[Contents]) -> str:

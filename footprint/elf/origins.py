@@ -1,0 +1,293 @@
+"""From which object or source file each byte of writable memory came.
+
+What knows best answers: an object or a member of an archive is itself the origin; for a linked file it is the linker's
+map, and without one the symbol table, which names the source files of local variables alone. Every byte of a section
+has one origin, or a cause why it has none.
+"""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from footprint.elf.contents import Contents, Residue, SectionContents, Variable
+from footprint.elf.image import PT_TLS, Image
+from footprint.elf.linker_map import LinkerMap, PlacedSection
+from footprint.elf.selection import Selection
+from footprint.elf.statics import STB_LOCAL, read_statics
+from footprint.errors import InputError, Note
+from footprint.partition import Gap, Partition, Piece, partition
+from footprint.units import counted
+
+__all__ = ("Lack", "Origin", "Origins", "SectionOrigins", "Share")
+
+_FILLS: Final = frozenset({"*fill*", "** fill", "** zero fill"})
+# The objects that GCC and LLVM make of many while linking: cc1.ltrans0.ltrans.o, lto.tmp, program.lto.1.o.
+_OF_LTO: Final = re.compile(r"\.ltrans[0-9]*\.|(?:^|[./])lto\.tmp$|\.lto\.(?:[^/.]+\.)?o$")
+_GOLD_COMMONS: Final = "** common"
+# gold sets these behind the symbols of whatever source file is the last.
+_OF_LINKER: Final = frozenset({"_DYNAMIC", "_GLOBAL_OFFSET_TABLE_"})
+
+
+class Lack(StrEnum):
+    """Why bytes have no origin, where it is not for want of a name."""
+
+    FILL = "no object: fill"
+    """They align what follows: the map says so, or has nothing there."""
+    LINKER = "no object: made by the linker"
+    """The map gives them to no object."""
+    UNLISTED = "no object: not in the map"
+    """A variable lies where the map has nothing."""
+    OTHER_LINK = "no object: the map is of another link"
+    """The map has no section of this name, place and size."""
+    GLOBAL = "no source file: not local"
+    """Symbol tables name the source files of local symbols only; a linker map or debug information tells more."""
+    UNTOLD = "no source file: not in the symbol table"
+    """The symbol is local, and none of a file stands before it: assembler, or link-time optimisation."""
+    NOT_SELECTED = "not selected"
+    """Filters leave it out."""
+
+
+class Origin(NamedTuple):
+    """Where bytes came from.
+
+    Attributes:
+        object: The object or archive, as the linker or the user named it.
+        member: The member of the archive.
+        unit: The source file, without folders.
+        cause: Why neither is known: a value of `Lack` or `Cause`; else "".
+    """
+
+    object: str | None = None
+    member: str | None = None
+    unit: str | None = None
+    cause: str = ""
+
+    @property
+    def label(self) -> str:
+        """Give the text that stands for it; a cause stands in brackets."""
+        if self.object is not None:
+            return self.object if self.member is None else f"{self.object}({self.member})"
+        return f"[{self.cause}]" if self.unit is None else self.unit
+
+
+_NOT_SELECTED: Final = Origin(cause=Lack.NOT_SELECTED)
+
+
+class SectionOrigins(NamedTuple):
+    """One section, cut among the origins of its bytes.
+
+    Attributes:
+        contents: What it holds.
+        ranges: Every byte of the section with its origin, as offsets in the section.
+    """
+
+    contents: SectionContents
+    ranges: Partition[Origin]
+
+    def at(self, offset: int) -> Origin:
+        """Give the origin of the byte at an offset; of the last where the offset is the end."""
+        pieces = self.ranges.pieces
+        return pieces[max(bisect_right(pieces, offset, key=lambda piece: piece.start) - 1, 0)].owner
+
+
+class Share(NamedTuple):
+    """What one origin has in a section.
+
+    Attributes:
+        size_bytes: All that came from it.
+        named_bytes: What variables name of that.
+        variable_count: Its variables.
+    """
+
+    size_bytes: int
+    named_bytes: int
+    variable_count: int
+
+
+class Origins:
+    """The origins of what a file holds; found when they are first asked for.
+
+    Args:
+        image: The file.
+        contents: What it holds.
+        itself: Who the file is: its name, and that of the member where it is one of an archive.
+        linker_map: The map of its link, or None.
+
+    Attributes:
+        contents: As given, or what was selected of it.
+        linker_map: As given.
+    """
+
+    def __init__(
+        self, image: Image, contents: Contents, itself: tuple[str, str | None], linker_map: LinkerMap | None = None
+    ) -> None:
+        self.contents = contents
+        self.linker_map = linker_map
+        self._is_filtered = False
+        self._image = image
+        self._itself = itself
+        self._tls = image.segment(PT_TLS)
+
+    def selected(self, selection: Selection) -> "Origins":
+        """Give the same of the sections and variables that are asked for."""
+        chosen = Origins(self._image, selection.of(self.contents), self._itself, self.linker_map)
+        chosen._is_filtered = self._is_filtered or selection.is_of_variables
+        return chosen
+
+    @cached_property
+    def sections(self) -> tuple[SectionOrigins, ...]:
+        """The sections of the file, each cut among its origins; they stand as those of its contents."""
+        if self.linker_map is not None:
+            by_output: dict[str, list[PlacedSection]] = {}
+            for placed in self.linker_map.sections:
+                by_output.setdefault(placed.output_section, []).append(placed)
+            cut = [self._cut_by_map(one, by_output.get(one.section.name, [])) for one in self.contents.sections]
+        elif self._image.is_relocatable:
+            cut = [_whole(one, Origin(*self._itself)) for one in self.contents.sections]
+        else:
+            cut = [self._cut_by_symbols(one) for one in self.contents.sections]
+        return tuple(map(SectionOrigins, self.contents.sections, cut))
+
+    def of(self, section: SectionOrigins, variable: Variable) -> Origin:
+        """Give where a variable came from, its source file too where its symbol table tells."""
+        origin = section.at(variable.offset)
+        return origin if origin.cause else origin._replace(unit=self._unit(section.contents, variable))
+
+    def shares(self, section: SectionOrigins) -> dict[Origin, Share]:
+        """Give what each origin has in a section; the sizes add up to that of the section."""
+        chosen = {(one.offset, one.size_bytes) for one in section.contents.variables}
+        totals: dict[Origin, list[int]] = {}
+        for owner, (start, end, origin) in _pairs(section.contents.ranges.pieces, section.ranges.pieces):
+            is_chosen = isinstance(owner, Variable) and (owner.offset, owner.size_bytes) in chosen
+            total = totals.setdefault(origin if is_chosen or not self._is_filtered else _NOT_SELECTED, [0, 0, 0])
+            total[0] += end - start
+            total[1] += end - start if is_chosen else 0
+        for variable in section.contents.variables:
+            totals.setdefault(section.at(variable.offset), [0, 0, 0])[2] += 1
+        return {origin: Share(*total) for origin, total in totals.items()}
+
+    def notes(self) -> Iterator[Note]:
+        """Tell what the map says, and how far it is the map of this file."""
+        if self.linker_map is None:
+            return
+        yield from self.linker_map.notes
+        own = [one for one in self.contents.sections if one.section.index >= 0]
+        strange = [one.section.name for one in own if not self._is_mapped(one)]
+        if strange:
+            detail = f"it has no {', '.join(strange)} of this place and size in {self.contents.file}: not attributed"
+            yield Note("linker-map-differs", self.linker_map.file, detail)
+        objects = {one.object for one in self.linker_map.sections if one.object is not None}
+        optimised = [name for name in objects if _OF_LTO.search(name)]
+        if optimised:
+            detail = f"{counted(len(optimised), 'object')} of link-time optimisation: what it was made of is not told"
+            yield Note("linker-map-lto", self.linker_map.file, detail)
+
+    def _is_mapped(self, one: SectionContents) -> bool:
+        return self._mapped[one.section.name, one.section.vaddr, one.size_bytes] == 1
+
+    @cached_property
+    def _mapped(self) -> Counter[tuple[str, int, int]]:
+        # Objects that are linked again can have several sections of one name, all at 0: then none can be told.
+        return Counter(self.linker_map.outputs if self.linker_map else ())
+
+    def _cut_by_map(self, one: SectionContents, placed: list[PlacedSection]) -> Partition[Origin]:
+        if one.section.index < 0:
+            return _whole(one, Origin(cause=Lack.UNLISTED))
+        if not self._is_mapped(one):
+            return _whole(one, Origin(cause=Lack.OTHER_LINK))
+        if not placed:
+            return _whole(one, Origin(cause=Lack.LINKER))
+        base = one.section.vaddr
+        claims = [_claim(each, base) for each in placed if each.input_section != _GOLD_COMMONS]
+        if len(claims) < len(placed):
+            claims += self._commons(one)
+        return partition(0, one.size_bytes, claims, lambda gap: _explained(one, gap))
+
+    def _commons(self, one: SectionContents) -> Iterator[Piece[Origin]]:
+        """Give the origins of COMMON variables that gold has placed: its map lists them by name."""
+        commons = self.linker_map.commons if self.linker_map else {}
+        for start, end, owner in one.ranges.pieces:
+            if isinstance(owner, Variable) and owner.binding != STB_LOCAL and owner.name in commons:
+                yield Piece(start, end, Origin(*commons[owner.name]))
+
+    def _cut_by_symbols(self, one: SectionContents) -> Partition[Origin]:
+        pieces = []
+        for start, end, owner in one.ranges.pieces:
+            if isinstance(owner, Residue):
+                origin = Origin(cause=owner.cause)
+            elif (unit := self._unit(one, owner)) is not None:
+                origin = Origin(unit=unit)
+            else:
+                origin = Origin(cause=Lack.UNTOLD if owner.binding == STB_LOCAL else Lack.GLOBAL)
+            pieces.append(Piece(start, end, origin))
+        return Partition(0, one.size_bytes, tuple(pieces))
+
+    def _unit(self, one: SectionContents, variable: Variable) -> str | None:
+        only, units = self._units
+        if only is not None or variable.name in _OF_LINKER:
+            return only
+        value = variable.offset
+        if not self._image.is_relocatable:
+            value += one.section.vaddr
+            if one.section.is_tls and self._tls:
+                value -= self._tls.vaddr
+        return units.get((one.section.index, value))
+
+    @cached_property
+    def _units(self) -> tuple[str | None, dict[tuple[int, int], str]]:
+        """The one source file of an object, or None where there are several; and those of the places of variables."""
+        try:
+            found = read_statics(self._image)
+        except InputError:
+            # The names of constants are damaged, which are no matter here.
+            return None, {}
+        only = found.units[0] if len(found.units) == 1 and self._image.is_relocatable else None
+        placed = {
+            (one.section_index, one.vaddr): found.units[one.unit] for one in found.statics if one.unit is not None
+        }
+        return only, placed
+
+
+def _claim(placed: PlacedSection, base_vaddr: int) -> Piece[Origin]:
+    start = placed.vaddr - base_vaddr
+    if placed.object is not None:
+        origin = Origin(placed.object, placed.member)
+    else:
+        origin = Origin(cause=Lack.FILL if placed.input_section in _FILLS else Lack.LINKER)
+    return Piece(start, start + placed.size_bytes, origin)
+
+
+def _whole(one: SectionContents, origin: Origin) -> Partition[Origin]:
+    return Partition(0, one.size_bytes, (Piece(0, one.size_bytes, origin),))
+
+
+def _explained(one: SectionContents, gap: Gap[Origin]) -> list[Piece[Origin]]:
+    """Name what a map passes over: all but GNU ld list no padding, and none lists what it does not know."""
+    pieces = one.ranges.pieces
+    index = bisect_right(pieces, gap.start, key=lambda piece: piece.start) - 1
+    found = []
+    while index < len(pieces) and pieces[index].start < gap.end:
+        start, end, owner = pieces[index]
+        cause = Lack.FILL if isinstance(owner, Residue) else Lack.UNLISTED
+        found.append(Piece(max(start, gap.start), min(end, gap.end), Origin(cause=cause)))
+        index += 1
+    return found
+
+
+def _pairs(
+    owned: tuple[Piece[Variable | Residue], ...], come: tuple[Piece[Origin], ...]
+) -> Iterator[tuple[Variable | Residue, Piece[Origin]]]:
+    """Cut two partitions of one span by one another."""
+    index = 0
+    for start, end, owner in owned:
+        at = start
+        while at < end:
+            piece = come[index]
+            until = min(end, piece.end)
+            yield owner, Piece(at, until, piece.owner)
+            at = until
+            index += until == piece.end

@@ -1,0 +1,75 @@
+"""Which variables an answer is about: by kind, by who can see them, by size, by name."""
+
+import re
+from typing import Final, NamedTuple
+
+from footprint.elf.contents import Contents, Kind, SectionContents, Variable
+from footprint.elf.names import shown_name
+from footprint.elf.statics import STB_LOCAL
+from footprint.errors import UsageError
+
+__all__ = ("EVERYTHING", "Selection", "name_pattern")
+
+_LONGEST_PATTERN: Final = 4096
+# A pattern of the user's can take time that grows with the square of a name, or worse; names are the file's.
+_LONGEST_LOOKED_AT: Final = 4096
+
+
+class Selection(NamedTuple):
+    """What is asked for; what is left as it is lets everything pass.
+
+    Attributes:
+        kinds: The kinds of memory.
+        is_local: Whether only local variables are wanted, or only others.
+        least_bytes: The least size.
+        pattern: What is found in the linker name, in the shown name, or in one of the aliases.
+    """
+
+    kinds: frozenset[Kind] = frozenset(Kind)
+    is_local: bool | None = None
+    least_bytes: int = 0
+    pattern: re.Pattern[str] | None = None
+
+    @property
+    def is_of_variables(self) -> bool:
+        """Tell whether some variables of a section may be wanted, and others not."""
+        return self.is_local is not None or self.least_bytes > 0 or self.pattern is not None
+
+    def of(self, contents: Contents) -> Contents:
+        """Give the sections and variables that are asked for; each section keeps its sums."""
+        sections = [one for one in contents.sections if one.kind in self.kinds]
+        if self.is_of_variables:
+            sections = [one._replace(variables=self._variables(one)) for one in sections]
+        return contents._replace(sections=tuple(sections))
+
+    def _variables(self, section: SectionContents) -> tuple[Variable, ...]:
+        return tuple(
+            one
+            for one in section.variables
+            if one.size_bytes >= self.least_bytes
+            and (self.is_local is None or (one.binding == STB_LOCAL) is self.is_local)
+            and (self.pattern is None or _has_name(one, self.pattern))
+        )
+
+
+EVERYTHING: Final = Selection()
+
+
+def name_pattern(text: str) -> re.Pattern[str]:
+    """Read a pattern for names.
+
+    Raises:
+        UsageError: Where it is none.
+    """
+    if len(text) > _LONGEST_PATTERN:
+        raise UsageError(f"a pattern of {len(text):,} characters is too long")
+    try:
+        return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(f"{text!r} is no regular expression: {error}") from error
+
+
+def _has_name(variable: Variable, pattern: re.Pattern[str]) -> bool:
+    names = dict.fromkeys((variable.name, *variable.aliases))
+    names |= dict.fromkeys(map(shown_name, names))
+    return any(pattern.search(name, 0, _LONGEST_LOOKED_AT) for name in names)

@@ -1,0 +1,182 @@
+"""`footprint symbols` with linker maps, filters and sums, as a user runs it."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from footprint.cli import main, options
+from footprint.elf import Kind
+from footprint.report.json.envelope import SCHEMA_PATH
+
+ROOT = Path(__file__).resolve().parents[2]
+MAPS = ROOT / "tests" / "corpus" / "linker_maps"
+BASE = str(ROOT / "sample_binaries" / "condor_shadow" / "base")
+BFD, BFD_MAP = str(MAPS / "bfd-64.so"), str(MAPS / "bfd-64.map")
+LLD, LLD_MAP = str(MAPS / "lld-64.so"), str(MAPS / "lld-64.map")
+
+Captured = pytest.CaptureFixture[bytes]
+
+
+def call(captured: Captured, *words: str) -> tuple[int, str, str]:
+    code = main(["symbols", *words])
+    out, error = captured.readouterr()
+    return code, out.decode(), error.decode()
+
+
+def answer(captured: Captured, *words: str) -> str:
+    code, out, error = call(captured, *words)
+    assert (code, error) == (0, ""), (words, error)
+    return out
+
+
+def asked(captured: Captured, *words: str) -> dict[str, Any]:
+    """Ask for JSON, checked against the schema, its origins checked to add up to the sections."""
+    found: dict[str, Any] = json.loads(answer(captured, *words, "--json"))
+    Draft202012Validator(json.loads(SCHEMA_PATH.read_text())).validate(found)
+    sums: Counter[tuple[str, str]] = Counter()
+    for row in found["origins"]:
+        sums[row["file"], row["section"]] += row["size_bytes"]
+    sizes: Counter[tuple[str, str]] = Counter()
+    for row in found["sections"]:
+        sizes[row["file"], row["section"]] += row["size_bytes"]
+    assert sums == sizes
+    return found
+
+
+def rows(text: str, title: str) -> list[list[str]]:
+    """Give the rows of a table below its title and headings."""
+    _, _, below = text.partition(f"\n{title}\n")
+    return [line.split() for line in below.partition("\n\n")[0].splitlines()[1:]]
+
+
+# --- by a map ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("linker", ["bfd", "gold", "lld", "mold"])
+def test_a_map_tells_the_object_of_each_variable(capfdbinary: Captured, linker: str) -> None:
+    file, map_ = str(MAPS / f"{linker}-64.so"), str(MAPS / f"{linker}-64.map")
+    found = asked(capfdbinary, file, "--map", map_)
+    assert found["target"] == {"files": [file], "map": map_}
+    objects = {row["symbol"]: (row["object"], row["member"]) for row in found["symbols"]}
+    assert objects["first_bss"] == ("first.o", None)
+    assert objects["second_common"] == ("libsecond.a", "second.o")
+    table = {row[3]: row[2] for row in rows(answer(capfdbinary, file, "--map", map_), "Variables") if len(row) == 4}
+    assert table["first_bss"] == "first.o"
+    assert table["second_common"] == "libsecond.a(second.o)"
+
+
+def test_what_variables_are_added_up_by(capfdbinary: Captured) -> None:
+    files = rows(answer(capfdbinary, LLD, "--map", LLD_MAP, "--by", "file"), "By file")
+    assert files[0] == ["435", "435", "5", "35", "400", "-", "-", "libsecond.a(second.o)"]
+    assert ["192", "192", "6", "40", "108", "16", "28", "first.o"] in files
+    sections = rows(answer(capfdbinary, LLD, "--by", "section"), "By section")
+    assert ["28", "28", "1", "-", "-", "-", "20", ".tbss"] not in sections
+    assert ["20", "20", "1", "-", "-", "-", "20", ".tbss"] in sections
+
+
+def test_without_a_map_source_files_are_told_of_local_variables(capfdbinary: Captured) -> None:
+    files = rows(answer(capfdbinary, BASE, "--by", "file", "--top", "1"), "By file")
+    assert files[0][-1] == "shadow.c"
+    assert "more:" in files[1]
+    units = {row["unit"] for row in asked(capfdbinary, BASE)["symbols"]}
+    assert {"shadow.c", "uids.cpp", "unit_001.cpp"} <= units
+
+
+def test_causes_of_several_files_stand_apart(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, BFD, LLD, "--by", "file", "--top", "0")
+    assert f"[no source file: not local]  ({BFD})" in text
+    assert f"[no source file: not local]  ({LLD})" in text
+
+
+def test_the_map_of_another_file_is_noted(capfdbinary: Captured) -> None:
+    code, out, _ = call(capfdbinary, BFD, "--map", LLD_MAP, "--strict")
+    assert code == 4
+    assert "linker-map-differs: " in out
+
+
+# --- filters ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--kind", "tls"], {"first_tls", "first_tbss"}),
+        (["--kind", "tls", "--kind", "relro", "--global"], {"first_tls", "first_tbss", "first_relro"}),
+        (["--local", "--name", "first"], {"first_static"}),
+        (["--min-size", "80"], {"first_bss", "second_common"}),
+        (["--min-size", "0.1KiB", "--name", "^second"], {"second_common"}),
+    ],
+)
+def test_filters_leave_what_was_asked_for(capfdbinary: Captured, words: list[str], expected: set[str]) -> None:
+    assert {row["symbol"] for row in asked(capfdbinary, LLD, *words)["symbols"]} == expected
+    listed = {row[-1] for row in rows(answer(capfdbinary, LLD, *words), "Variables")}
+    assert listed == expected
+
+
+def test_what_is_left_out_has_a_row_of_its_own(capfdbinary: Captured) -> None:
+    files = rows(answer(capfdbinary, LLD, "--map", LLD_MAP, "--by", "file", "--name", "first_bss"), "By file")
+    assert [row[0] for row in files if row[-1] == "first.o"] == ["80"]
+    assert [row[-2:] for row in files if row[-1] != "first.o"] == [["[not", "selected]"]]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("size", ["second_common", "first_bss", "first_data"]),
+        ("name", ["first_bss", "first_data", "first_relro"]),
+        ("address", ["first_tls", "first_tbss", "first_relro"]),
+    ],
+)
+def test_variables_are_sorted_as_told(capfdbinary: Captured, order: str, expected: list[str]) -> None:
+    listed = rows(answer(capfdbinary, LLD, "--sort", order, "--top", "3"), "Variables")
+    assert [row[-1] for row in listed[:3]] == expected
+
+
+def test_a_file_without_what_was_asked_for_says_so(capfdbinary: Captured) -> None:
+    assert answer(capfdbinary, BASE, "--kind", "tls").startswith(f"{BASE}: nothing of the kind tls\n")
+
+
+def test_the_kinds_of_the_command_are_those_of_sections() -> None:
+    assert [kind.value for kind in options.Kind] == [kind.value for kind in Kind]
+
+
+# --- wrong use, and damage --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "cause"),
+    [
+        ([BFD, LLD, "--map", BFD_MAP], 2, "a linker map is of one linked file: name that alone"),
+        ([BFD, "--map", BFD], 3, f"{BFD}: offset 0x0: not a map of GNU ld, gold, lld or mold"),
+        ([BFD, "--map", "/no/such/file"], 3, "/no/such/file: No such file or directory"),
+        ([BFD, "--name", "("], 2, "'(' is no regular expression: "),
+        ([BFD, "--min-size", "4K"], 2, "'4K' is ambiguous"),
+    ],
+)
+def test_what_cannot_be_answered_is_one_line(capfdbinary: Captured, words: list[str], code: int, cause: str) -> None:
+    done = call(capfdbinary, *words)
+    assert done[:2] == (code, "")
+    assert done[2].count("\n") == 1
+    assert cause in done[2]
+
+
+def test_an_archive_has_no_map(capfdbinary: Captured, tmp_path: Path) -> None:
+    archive = tmp_path / "a.a"
+    archive.write_bytes(b"!<arch>\n")
+    code, _, error = call(capfdbinary, str(archive), "--map", BFD_MAP)
+    assert code == 2
+    assert "is an archive, which is not linked" in error
+
+
+def test_hostile_names_of_objects_come_out_escaped(capfdbinary: Captured, tmp_path: Path) -> None:
+    map_ = tmp_path / "hostile.map"
+    map_.write_bytes(Path(LLD_MAP).read_bytes().replace(b"first.o", b"\x1b[31m\xff.o"))
+    for by in ("symbol", "file"):
+        text = answer(capfdbinary, LLD, "--map", str(map_), "--by", by)
+        assert "\x1b" not in text
+        assert "\\xff.o" in text
+    assert "\\xff.o" in str(asked(capfdbinary, LLD, "--map", str(map_))["symbols"])
