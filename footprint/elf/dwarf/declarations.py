@@ -5,16 +5,16 @@ followed where it is given. What is absent is said.
 """
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from footprint.elf.dwarf.lines import SourceFiles, compilation_folder, primary_source
+from footprint.elf.dwarf.lines import SourceFiles, compilation_folder
 from footprint.elf.dwarf.locations import AddressTable, Wanted
 from footprint.elf.dwarf.search import Found, Prover, candidates
 from footprint.elf.dwarf.types import Types
 from footprint.elf.dwarf.units import DW_AT_GNU_DWO_ID, DebugInfo, Entry, Unit
 from footprint.elf.dwarf.walk import ways_to
-from footprint.elf.image import Image
+from footprint.elf.image import PT_TLS, Image
 from footprint.errors import InputError, Note
 
 __all__ = ("Declaration", "Declarations", "read_declarations")
@@ -110,6 +110,7 @@ def read_declarations(
     *,
     alternate: Image | None = None,
     split: Callable[[str], Image | None] = lambda _: None,
+    package: Image | None = None,
     with_functions: bool = False,
 ) -> Declarations:
     """Find where variables are declared, by searching for their addresses.
@@ -120,13 +121,16 @@ def read_declarations(
         tls_offsets: Where thread-local variables are in the block of a thread.
         alternate: The file that `.gnu_debugaltlink` names (dwz).
         split: Gives the file of a split unit (`.dwo`) by its path, or None.
+        package: A file of split units of many sources (`.dwp`), which is looked into before those.
         with_functions: Whether to tell in which function a variable is, which takes a walk through its unit.
 
     Raises:
         InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
     """
-    reader = _Reader(image, Wanted(frozenset(vaddrs), frozenset(tls_offsets)), split, with_functions=with_functions)
-    return reader.read(None if alternate is None else DebugInfo(alternate))
+    tls = image.segment(PT_TLS)
+    wanted = Wanted(frozenset(vaddrs), frozenset(tls_offsets), 0 if tls is None else tls.vaddr)
+    reader = _Reader(image, wanted, split, with_functions=with_functions)
+    return reader.read(alternate, package)
 
 
 class _Reader:
@@ -147,25 +151,23 @@ class _Reader:
         self._candidate_count = 0
         self._notes: dict[str, Note] = {}
 
-    def read(self, alternate: DebugInfo | None) -> Declarations:
+    def read(self, alternate: Image | None, package: Image | None) -> Declarations:
         if self._image.is_relocatable:
             self._note("debug-info-unsupported", "the addresses of an object file are not known before it is linked")
             return self._answer()
-        debug = DebugInfo(self._image, alternate=alternate)
+        debug = DebugInfo(self._image, alternate=None if alternate is None else DebugInfo(alternate))
         if ".debug_info" not in debug.sections:
             self._note("debug-info-absent", "it has no .debug_info: it was compiled without -g, or stripped")
             return self._answer()
         addresses = AddressTable(debug, self._wanted)
-        self._search(debug, addresses)
-        absent = [name for unit in debug.units if (name := self._split_unit(unit, addresses)) is not None]
-        if absent:
-            self._note("debug-info-split", f"{len(absent)} files of split units are absent, such as {absent[0]}")
+        self._search(debug, debug.units, addresses)
+        self._search_split(debug.units, addresses, package)
         if debug.lacks_alternate:
             self._note("debug-info-alternate", "what it shares with others stands in a file of dwz that is absent")
         return self._answer()
 
-    def _search(self, debug: DebugInfo, addresses: AddressTable) -> None:
-        for group in candidates(debug, self._wanted, addresses):
+    def _search(self, debug: DebugInfo, units: Sequence[Unit], addresses: AddressTable) -> None:
+        for group in candidates(debug, units, self._wanted, addresses):
             self._candidate_count += len(group.places)
             seen: set[tuple[int, int | None]] = set()
             new: list[Found] = []
@@ -207,30 +209,40 @@ class _Reader:
             declarations[declaration] = None
 
     def _declaration(self, entry: Entry) -> Declaration:
-        """Join what an entry says with what those say that it refers to."""
-        way = list(_way(entry))
-        files = [self._file(one) for one in way]
-        lines = [one.unit.number(one, DW_AT_DECL_LINE) for one in way]
-        source_name = _first(one.unit.text(one, DW_AT_NAME) for one in way)
-        typed = next((one for one in way if DW_AT_TYPE in one.places), entry)
-        type_name, size_bytes = self._types.of(typed)
+        """Join what an entry says with what those say that it refers to: what it says itself comes first."""
+        linkage_name = source_name = file = line = defined_in = defined_at_line = None
+        type_name = size_bytes = None
+        is_typed = is_external = is_artificial = False
+        for one in _way(entry):
+            unit, places = one.unit, one.places
+            if linkage_name is None:
+                linkage_name = _linkage_name(one)
+            if source_name is None:
+                source_name = unit.text(one, DW_AT_NAME)
+            if (number := unit.number(one, DW_AT_DECL_FILE)) is not None:
+                file = self._files.path(unit, number)
+                defined_in = defined_in or file
+            if (number := unit.number(one, DW_AT_DECL_LINE)) is not None:
+                line = number
+                defined_at_line = defined_at_line or line
+            if not is_typed and DW_AT_TYPE in places:
+                is_typed = True
+                type_name, size_bytes = self._types.of(one)
+            is_external = is_external or (DW_AT_EXTERNAL in places and bool(unit.number(one, DW_AT_EXTERNAL)))
+            is_artificial = is_artificial or (DW_AT_ARTIFICIAL in places and bool(unit.number(one, DW_AT_ARTIFICIAL)))
         return Declaration(
-            _linkage_name(way) or source_name,
+            linkage_name or source_name,
             source_name,
-            _first(reversed(files)),
-            _first(reversed(lines)),
-            _first(files),
-            _first(lines),
-            primary_source(entry.unit),
+            file,
+            line,
+            defined_in,
+            defined_at_line,
+            self._files.primary(entry.unit),
             type_name,
             size_bytes,
-            any(one.unit.number(one, DW_AT_EXTERNAL) for one in way),
-            any(one.unit.number(one, DW_AT_ARTIFICIAL) for one in way),
+            is_external,
+            is_artificial,
         )
-
-    def _file(self, entry: Entry) -> str | None:
-        number = entry.unit.number(entry, DW_AT_DECL_FILE)
-        return None if number is None else self._files.path(entry.unit, number)
 
     def _functions(self, unit: Unit, found: list[Found]) -> Iterator[tuple[int, tuple[str, bool]]]:
         """Tell which of some entries are in functions, and in which."""
@@ -240,7 +252,8 @@ class _Reader:
                     parent = unit.entry(offset)
                     if parent.tag in _FUNCTIONS:
                         functions = list(_way(parent))
-                        name = _linkage_name(functions) or _first(one.unit.text(one, DW_AT_NAME) for one in functions)
+                        name = _first(map(_linkage_name, functions))
+                        name = name or _first(one.unit.text(one, DW_AT_NAME) for one in functions)
                         inline = _first(one.unit.number(one, DW_AT_INLINE) for one in functions)
                         if name is not None:
                             yield way.offset, (name, inline in _DECLARED_INLINE)
@@ -248,26 +261,34 @@ class _Reader:
         except InputError as error:
             self._damaged(error)
 
-    def _split_unit(self, skeleton: Unit, addresses: AddressTable) -> str | None:
-        """Search the split unit of a skeleton; gives its path where it is absent, None where it is there or none."""
-        try:
-            root = skeleton.root
-            name = skeleton.text(root, DW_AT_DWO_NAME) or skeleton.text(root, DW_AT_GNU_DWO_NAME)
-            if name is None or not addresses.indexes(skeleton):
-                return None
-            path = posixpath.normpath(posixpath.join(compilation_folder(skeleton), name))
-            image = self._split(path)
-            if image is None:
-                return path
-            debug = DebugInfo(image, suffix=".dwo")
-            unit = next((one for one in debug.units if _identity(one) == _identity(skeleton)), None)
+    def _search_split(self, units: Iterable[Unit], addresses: AddressTable, package: Image | None) -> None:
+        """Search the split units of all skeletons that own a wanted address."""
+        skeletons: list[tuple[str, int | None, Unit]] = []
+        for unit in units:
+            try:
+                name = unit.text(unit.root, DW_AT_DWO_NAME) or unit.text(unit.root, DW_AT_GNU_DWO_NAME)
+                if name is not None and addresses.indexes(unit):
+                    path = posixpath.normpath(posixpath.join(compilation_folder(unit), name))
+                    skeletons.append((path, _identity(unit), unit))
+            except InputError as error:
+                self._damaged(error)
+        if not skeletons:
+            return
+        packed = None if package is None else DebugInfo(package, suffix=".dwo")
+        by_identity = {} if packed is None else {_identity(unit): unit for unit in packed.units}
+        absent = []
+        for path, identity, skeleton in skeletons:
+            unit = by_identity.get(identity)
+            if unit is None and (image := self._split(path)) is not None:
+                apart = DebugInfo(image, suffix=".dwo")
+                unit = next((one for one in apart.units if _identity(one) == identity), None)
             if unit is None:
-                return path
-            unit.skeleton = skeleton
-            self._search(debug, addresses)
-        except InputError as error:
-            self._damaged(error)
-        return None
+                absent.append(path)
+            else:
+                unit.skeleton = skeleton
+                self._search(unit.debug, [unit], addresses)
+        if absent:
+            self._note("debug-info-split", f"{len(absent)} files of split units are absent, such as {absent[0]}")
 
     def _note(self, slug: str, detail: str) -> None:
         self._notes.setdefault(slug, Note(slug, self._image.file, detail))
@@ -284,8 +305,11 @@ class _Reader:
 
 
 def _identity(unit: Unit) -> int | None:
-    """Give what a skeleton and its split unit have in common."""
-    return unit.number(unit.root, DW_AT_GNU_DWO_ID) if unit.identity is None else unit.identity
+    """Give what a skeleton and its split unit have in common, and no other; None where it is damaged."""
+    try:
+        return unit.number(unit.root, DW_AT_GNU_DWO_ID) if unit.identity is None else unit.identity
+    except InputError:
+        return None
 
 
 def _way(entry: Entry) -> Iterator[Entry]:
@@ -299,9 +323,11 @@ def _way(entry: Entry) -> Iterator[Entry]:
         target = target.unit.reference(target, attribute)
 
 
-def _linkage_name(way: Iterable[Entry]) -> str | None:
-    names = (one.unit.text(one, tag) for one in way for tag in (DW_AT_LINKAGE_NAME, DW_AT_MIPS_LINKAGE_NAME))
-    return _first(names)
+def _linkage_name(entry: Entry) -> str | None:
+    for attribute in (DW_AT_LINKAGE_NAME, DW_AT_MIPS_LINKAGE_NAME):
+        if attribute in entry.places:
+            return entry.unit.text(entry, attribute)
+    return None
 
 
 def _first(values: Iterable[T | None]) -> T | None:

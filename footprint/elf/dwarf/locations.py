@@ -33,10 +33,11 @@ _CODES: Final = {2: "H", 4: "I", 8: "Q"}
 
 
 class Wanted(NamedTuple):
-    """The places whose declarations are asked for."""
+    """The places whose declarations are asked for, and where the block of thread-local variables has its template."""
 
     vaddrs: frozenset[int]
     tls_offsets: frozenset[int]
+    tls_vaddr: int
 
 
 class Location(NamedTuple):
@@ -51,7 +52,9 @@ class AddressTable:
 
     def __init__(self, debug: DebugInfo, wanted: Wanted) -> None:
         self._section = debug.sections.get(".debug_addr")
-        self._values = wanted.vaddrs | wanted.tls_offsets
+        # gcc 12 has the vaddr in the template there, where it should have the offset.
+        misplaced = {wanted.tls_vaddr + offset for offset in wanted.tls_offsets}
+        self._values = wanted.vaddrs | wanted.tls_offsets | misplaced
         self._bases: dict[Unit, int] = {}
         for unit in debug.units if self._section.size_bytes else ():
             base = address_base(unit)
@@ -109,8 +112,10 @@ def expression(entry: Entry) -> tuple[int, int] | None:
     return entry.unit.format.block(entry.unit.section, place[0], entry.at + place[1])
 
 
-def location(unit: Unit, start: int, size_bytes: int, indexes: dict[int, int]) -> Location | None:
-    """Give the place that an expression stands for; None where it is another kind of expression.
+def location(
+    unit: Unit, start: int, size_bytes: int, indexes: dict[int, int], wanted: Wanted
+) -> Location | None:
+    """Give the wanted place that an expression stands for; None where it stands for anything else.
 
     Of a variable that an optimiser took apart, it is the place of its first piece.
 
@@ -140,4 +145,8 @@ def location(unit: Unit, start: int, size_bytes: int, indexes: dict[int, int]) -
         at += 1
     if value is None or at > end or (at < end and section.data[at] != DW_OP_PIECE):
         return None
-    return Location(value, is_tls)
+    if not is_tls:
+        return Location(value, is_tls=False) if value in wanted.vaddrs else None
+    if value not in wanted.tls_offsets and operation in INDEX_OPERATIONS:
+        value -= wanted.tls_vaddr
+    return Location(value, is_tls=True) if value in wanted.tls_offsets else None

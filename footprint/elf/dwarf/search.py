@@ -18,6 +18,7 @@ from footprint.elf.dwarf.forms import (
     BLOCK_LENGTH_BYTES,
     DW_FORM_STRING,
     LEB_FORMS,
+    Format,
 )
 from footprint.elf.dwarf.locations import (
     DW_AT_LOCATION,
@@ -83,16 +84,20 @@ class Candidates(NamedTuple):
     indexes: dict[int, int]
 
 
-def candidates(debug: DebugInfo, wanted: Wanted, addresses: AddressTable) -> Iterator[Candidates]:
-    """Find where wanted addresses, offsets or their indexes stand in .debug_info, unit by unit."""
+def candidates(
+    debug: DebugInfo, units: Sequence[Unit], wanted: Wanted, addresses: AddressTable
+) -> Iterator[Candidates]:
+    """Find where wanted addresses, offsets or their indexes stand in units of .debug_info, which ascend."""
     section = debug.sections.get(".debug_info")
     places: list[int] = []
-    for address_bytes in {unit.format.address_bytes for unit in debug.units}:
-        places += _direct(section, DW_OP_ADDR, address_bytes, wanted.vaddrs)
-    places += _direct(section, DW_OP_CONST8U, 8, wanted.tls_offsets, TLS_OPERATIONS)
-    places += _direct(section, DW_OP_CONST4U, 4, wanted.tls_offsets, TLS_OPERATIONS)
-    places.sort()
-    for unit in debug.units:
+    if not any(unit.skeleton for unit in units):
+        # A split unit holds no address: the linker would have to come back for it.
+        for address_bytes in {unit.format.address_bytes for unit in units}:
+            places += _direct(section, DW_OP_ADDR, address_bytes, wanted.vaddrs)
+        places += _direct(section, DW_OP_CONST8U, 8, wanted.tls_offsets, TLS_OPERATIONS)
+        places += _direct(section, DW_OP_CONST4U, 4, wanted.tls_offsets, TLS_OPERATIONS)
+        places.sort()
+    for unit in units:
         indexes = addresses.indexes(unit)
         first = bisect_left(places, unit.first)
         here = places[first : bisect_left(places, unit.end, first)]
@@ -199,8 +204,8 @@ class Prover:
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
-        self._shapes: dict[object, Shapes] = {}
-        self._types: dict[tuple[Unit, int], bool] = {}
+        self._shapes: dict[tuple[Format, int], Shapes] = {}
+        self._types: dict[tuple[Unit, int, int], bool] = {}
 
     def proved(self, group: Candidates) -> Iterator[Found]:
         """Give the variables among the candidates of a unit.
@@ -260,11 +265,7 @@ class Prover:
         block = expression(entry)
         if block is None or block[0] != place:
             return None
-        there = location(entry.unit, *block, indexes)
-        if there is None:
-            return None
-        values = self._wanted.tls_offsets if there.is_tls else self._wanted.vaddrs
-        return there if there.value in values else None
+        return location(entry.unit, *block, indexes, self._wanted)
 
     def _evidence(self, entry: Entry) -> bool | None:
         """Tell whether what an entry refers to is there, or None where that cannot be told."""
@@ -278,7 +279,7 @@ class Prover:
         target = unit.number(entry, DW_AT_TYPE)
         if target is None:
             return None
-        key = unit, target
+        key = unit, entry.places[DW_AT_TYPE][0], target
         known = self._types.get(key)
         if known is None:
             type_entry = unit.reference(entry, DW_AT_TYPE)

@@ -28,6 +28,8 @@ _MOST_BYTES: Final = 2 << 30
 _MOST_RATIO: Final = 1032
 _SMALL_BYTES: Final = 1 << 16
 
+_UNSPLIT: Final = frozenset({".debug_cu_index", ".debug_tu_index"})
+
 _CHUNK: Final = 64
 _LONGEST_TEXT: Final = 1 << 16
 _LONGEST_LEB: Final = 10
@@ -162,8 +164,9 @@ class DebugSections:
             self._found[name] = known
         return known
 
-    def _names(self, name: str) -> tuple[str, str]:
-        return name + self._suffix, name.replace(".debug", ".zdebug") + self._suffix
+    def _names(self, name: str) -> tuple[str, ...]:
+        # The indexes of a package have no suffix.
+        return name + self._suffix, name.replace(".debug", ".zdebug") + self._suffix, *_UNSPLIT.intersection({name})
 
 
 def _contents(image: Image, section: Section) -> Buffer:

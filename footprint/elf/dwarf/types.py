@@ -53,24 +53,27 @@ class VariableType(NamedTuple):
     size_bytes: int | None
 
 
+_NO_TYPE: Final = VariableType(None, None)
+
+
 class Types:
     """Reads types; each is read once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Unit, int], VariableType] = {}
+        self._known: dict[tuple[Unit, int, int], VariableType] = {}
 
     def of(self, entry: Entry) -> VariableType:
         """Give the type that an entry refers to; one that is damaged has neither name nor size."""
+        unit = entry.unit
         try:
-            target = entry.unit.reference(entry, DW_AT_TYPE)
-            if target is None:
-                return VariableType(None, None)
-            key = target.unit, target.offset
+            key = unit, entry.places[DW_AT_TYPE][0], unit.number(entry, DW_AT_TYPE) or 0
             known = self._known.get(key)
             if known is None:
-                known = self._known[key] = VariableType(_name(target), _size(target))
+                target = unit.reference(entry, DW_AT_TYPE)
+                known = _NO_TYPE if target is None else VariableType(_name(target), _size(target))
+                self._known[key] = known
         except InputError:
-            return VariableType(None, None)
+            return _NO_TYPE
         return known
 
 

@@ -32,6 +32,7 @@ from footprint.elf.dwarf.forms import (
     Format,
     Layout,
 )
+from footprint.elf.dwarf.package import DW_SECT_ABBREV, DW_SECT_STR_OFFSETS, Shifts, read_shifts
 from footprint.elf.dwarf.sections import DebugSection, DebugSections
 from footprint.elf.image import Image
 from footprint.errors import InputError
@@ -110,6 +111,7 @@ class Unit:
         identity: The signature of a type unit, or what a skeleton and its split unit have in common; else None.
         type_at: Where the type of a type unit stands, in the section; else None.
         skeleton: For a split unit, the unit of the linked file that stands for it.
+        shifts: For a unit of a package, where its parts of other sections begin.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class Unit:
         kind: int,
         abbreviations_at: int,
         identity: tuple[int | None, int | None],
+        shifts: Shifts,
     ) -> None:
         self.debug = debug
         self.section = section
@@ -129,7 +132,8 @@ class Unit:
         self.kind = kind
         self.identity, self.type_at = identity
         self.skeleton: Unit | None = None
-        self._abbreviations_at = abbreviations_at
+        self.shifts = shifts
+        self._abbreviations_at = abbreviations_at + shifts.get(DW_SECT_ABBREV, 0)
         self._abbreviations: dict[int, Abbreviation] | None = None
         self._root: Entry | None = None
         self._str_offsets_base: int | None = None
@@ -146,10 +150,9 @@ class Unit:
         return self._abbreviations
 
     @property
-    def table(self) -> tuple[int, int, int, int]:
+    def table(self) -> tuple[Format, int]:
         """Give what units have in common whose entries are laid out alike."""
-        form = self.format
-        return self._abbreviations_at, form.version, form.offset_bytes, form.address_bytes
+        return self.format, self._abbreviations_at
 
     @property
     def root(self) -> Entry:
@@ -178,7 +181,9 @@ class Unit:
         """
         if not self.first <= offset < self.end:
             raise self.section.damage("an entry lies outside of its unit", offset)
-        code, at = self.section.uleb(offset)
+        code, at = self.section.data[offset], offset + 1
+        if code >= 0x80:
+            code, at = self.section.uleb(offset)
         abbreviation = self.abbreviations.get(code)
         if abbreviation is None:
             raise self.section.damage(f"no abbreviation {code}", offset)
@@ -225,16 +230,20 @@ class Unit:
             InputError: Where it is damaged.
         """
         place = entry.places.get(attribute)
-        return None if place is None else self.text_of(self.section, place[0], entry.at + place[1])
+        return None if place is None else self.text_of(self.section, self.format, place[0], entry.at + place[1])
 
-    def text_of(self, section: DebugSection, form: int, at: int) -> str | None:
-        """Give the text that a form at some place stands for, such as in a line table."""
+    def text_of(self, section: DebugSection, written: Format, form: int, at: int) -> str | None:
+        """Give the text that a form at some place stands for, such as in a line table, whose format may be another.
+
+        Raises:
+            InputError: Where it is damaged.
+        """
         if form == DW_FORM_STRING:
             return section.text(at)[0]
         if form in LEB_FORMS:
             value = section.uleb(at)[0]
         else:
-            size_bytes = self.format.size_bytes(form)
+            size_bytes = written.size_bytes(form)
             if size_bytes is None:
                 return None
             value = section.unsigned(at, size_bytes)
@@ -262,7 +271,7 @@ class Unit:
             base = self.number(self.root, DW_AT_STR_OFFSETS_BASE)
             if base is None:
                 base = 0 if self.format.version < 5 else 2 * self.format.offset_bytes
-            self._str_offsets_base = base + self.debug.package_base(self, ".debug_str_offsets")
+            self._str_offsets_base = base + self.shifts.get(DW_SECT_STR_OFFSETS, 0)
         return self._str_offsets_base
 
     def reference(self, entry: Entry, attribute: int) -> Entry | None:
@@ -310,6 +319,7 @@ class DebugInfo:
         self._formats: dict[tuple[int, int, int], Format] = {}
         self._tables: dict[int, dict[int, Abbreviation]] = {}
         self._table_bytes_left: int | None = None
+        self._shifts = read_shifts(self.sections)
         self.units = list(self._units(self.sections.get(".debug_info"), is_types=False))
         self._starts = [unit.start for unit in self.units]
         self._type_units: dict[int | None, Unit] | None = None
@@ -341,11 +351,6 @@ class DebugInfo:
         """Give the file of dwz, and remember that it was needed."""
         self.lacks_alternate = self.lacks_alternate or self.alternate is None
         return self.alternate
-
-    def package_base(self, unit: Unit, section: str) -> int:
-        """Give where the part of a section that belongs to a unit begins: 0 but in a package of split units."""
-        del self, unit, section
-        return 0
 
     def abbreviations(self, offset: int) -> dict[int, Abbreviation]:
         """Read the table of abbreviations at an offset.
@@ -431,4 +436,5 @@ class DebugInfo:
         if address_bytes not in _ADDRESS_BYTES:
             raise section.damage(f"a unit with addresses of {address_bytes} bytes", start)
         bounds = start, min(at, end), end
-        return Unit(self, section, bounds, form, kind, abbreviations_at, (identity, type_at)), end
+        shifts = self._shifts.get((is_types, start), {})
+        return Unit(self, section, bounds, form, kind, abbreviations_at, (identity, type_at), shifts), end
