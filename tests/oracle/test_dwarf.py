@@ -1,7 +1,6 @@
 """Declarations found by their addresses are those that a full walk with pyelftools finds, whatever the compiler did."""
 
 import posixpath
-import re
 import shutil
 import subprocess
 import sys
@@ -159,9 +158,7 @@ def by_symbol(path: Path, **options: Any) -> dict[str, set[Declaration]]:
     of = image(path)
     found = declared(of, **options)
     tables = found.by_vaddr, found.by_tls_offset
-    return {
-        symbol.name: {*tables[symbol.type == STT_TLS].get(symbol.value, ())} for symbol in variables(of)
-    }
+    return {symbol.name: {*tables[symbol.type == STT_TLS].get(symbol.value, ())} for symbol in variables(of)}
 
 
 # --- the walk ---------------------------------------------------------------------------------------------------------
@@ -348,12 +345,15 @@ def test_how_it_is_written_changes_nothing(
     assert alike(by_symbol(other), other) == alike(by_symbol(plain), plain)
 
 
-@pytest.mark.parametrize(("packer", "version"), [("dwp", "-gdwarf-4"), ("llvm-dwp", "-gdwarf-4"), ("llvm-dwp", "-gdwarf-5")])
+@pytest.mark.parametrize(
+    ("packer", "version"), [("dwp", "-gdwarf-4"), ("llvm-dwp", "-gdwarf-4"), ("llvm-dwp", "-gdwarf-5")]
+)
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_split_units_in_a_package_are_found_there(
     build: Callable[..., Path], compiler: str, packer: str, version: str, tmp_path: Path
 ) -> None:
-    path = build(compiler, "cpp", version, "-O1", "-gsplit-dwarf", "-fdebug-types-section")
+    types = ["-fdebug-types-section"] if version == "-gdwarf-4" else []  # llvm-dwp 14 hangs on those of version 5
+    path = build(compiler, "cpp", version, "-O1", "-gsplit-dwarf", *types)
     package = tmp_path / "program.dwp"
     run_or_skip([tool(packer, f"{packer}-14"), "-e", path, "-o", package], path.parent)
     of = image(path)
@@ -361,7 +361,7 @@ def test_split_units_in_a_package_are_found_there(
     vaddrs = [symbol.value for symbol in symbols if symbol.type != STT_TLS]
     alone = read_declarations(of, vaddrs, split=split)
     packed = read_declarations(of, vaddrs, package=image(package))
-    assert alone == packed
+    assert packed == alone
     assert len(packed.by_vaddr) >= 12
 
 
@@ -388,7 +388,8 @@ def test_what_dwz_took_out_is_followed_or_said_to_be_absent(
         pytest.skip("dwz found nothing to share")
     for before, after in zip((plain, other), names, strict=True):
         was, now = by_symbol(before), by_symbol(after, alternate=image(tmp_path / "common"))
-        assert now == was
+        # What both units of a file declare stands in a unit of its own now, which has no source.
+        assert without_units(now) == without_units(was)
         lacking = declared(image(after))
         assert [note.slug for note in lacking.notes] == ["debug-info-alternate"]
         assert len(lacking.by_vaddr) == len(declared(image(before)).by_vaddr)
@@ -401,6 +402,10 @@ def test_compressed_sections_are_read(build: Callable[..., Path], kind: str, tmp
     if kind == "zstd" and sys.version_info < (3, 14):
         pytest.importorskip("zstandard")
     assert by_symbol(packed) == by_symbol(path)
+
+
+def without_units(found: dict[str, set[Declaration]]) -> dict[str, set[Declaration]]:
+    return {name: {one._replace(unit="") for one in here} for name, here in found.items()}
 
 
 def alike(found: dict[str, set[Declaration]], path: Path) -> dict[str, set[str]]:

@@ -8,11 +8,29 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
+from footprint.elf.dwarf.codes import (
+    DW_AT_ABSTRACT_ORIGIN,
+    DW_AT_ARTIFICIAL,
+    DW_AT_DECL_FILE,
+    DW_AT_DECL_LINE,
+    DW_AT_DWO_NAME,
+    DW_AT_EXTERNAL,
+    DW_AT_GNU_DWO_ID,
+    DW_AT_GNU_DWO_NAME,
+    DW_AT_INLINE,
+    DW_AT_LINKAGE_NAME,
+    DW_AT_MIPS_LINKAGE_NAME,
+    DW_AT_NAME,
+    DW_AT_SPECIFICATION,
+    DW_AT_TYPE,
+    DW_TAG_INLINED_SUBROUTINE,
+    DW_TAG_SUBPROGRAM,
+)
 from footprint.elf.dwarf.lines import SourceFiles, compilation_folder
 from footprint.elf.dwarf.locations import AddressTable, Wanted
 from footprint.elf.dwarf.search import Found, Prover, candidates
 from footprint.elf.dwarf.types import Types
-from footprint.elf.dwarf.units import DW_AT_GNU_DWO_ID, DebugInfo, Entry, Unit
+from footprint.elf.dwarf.units import DebugInfo, Entry, Unit
 from footprint.elf.dwarf.walk import ways_to
 from footprint.elf.image import PT_TLS, Image
 from footprint.errors import InputError, Note
@@ -21,22 +39,7 @@ __all__ = ("Declaration", "Declarations", "read_declarations")
 
 T = TypeVar("T")
 
-DW_AT_NAME: Final = 0x03
-DW_AT_INLINE: Final = 0x20
-DW_AT_ABSTRACT_ORIGIN: Final = 0x31
-DW_AT_ARTIFICIAL: Final = 0x34
-DW_AT_DECL_FILE: Final = 0x3A
-DW_AT_DECL_LINE: Final = 0x3B
-DW_AT_EXTERNAL: Final = 0x3F
-DW_AT_SPECIFICATION: Final = 0x47
-DW_AT_TYPE: Final = 0x49
-DW_AT_LINKAGE_NAME: Final = 0x6E
-DW_AT_DWO_NAME: Final = 0x76
-DW_AT_MIPS_LINKAGE_NAME: Final = 0x2007
-DW_AT_GNU_DWO_NAME: Final = 0x2130
 
-DW_TAG_INLINED_SUBROUTINE: Final = 0x1D
-DW_TAG_SUBPROGRAM: Final = 0x2E
 _FUNCTIONS: Final = frozenset({DW_TAG_SUBPROGRAM, DW_TAG_INLINED_SUBROUTINE})
 _DECLARED_INLINE: Final = frozenset({2, 3})
 
@@ -278,15 +281,15 @@ class _Reader:
         by_identity = {} if packed is None else {_identity(unit): unit for unit in packed.units}
         absent = []
         for path, identity, skeleton in skeletons:
-            unit = by_identity.get(identity)
-            if unit is None and (image := self._split(path)) is not None:
+            found = by_identity.get(identity)
+            if found is None and (image := self._split(path)) is not None:
                 apart = DebugInfo(image, suffix=".dwo")
-                unit = next((one for one in apart.units if _identity(one) == identity), None)
-            if unit is None:
+                found = next((unit for unit in apart.units if _identity(unit) == identity), None)
+            if found is None:
                 absent.append(path)
             else:
-                unit.skeleton = skeleton
-                self._search(unit.debug, [unit], addresses)
+                found.skeleton = skeleton
+                self._search(found.debug, [found], addresses)
         if absent:
             self._note("debug-info-split", f"{len(absent)} files of split units are absent, such as {absent[0]}")
 

@@ -7,6 +7,11 @@ import posixpath
 import re
 from typing import Final, NamedTuple
 
+from footprint.elf.dwarf.codes import (
+    DW_AT_COMP_DIR,
+    DW_AT_NAME,
+    DW_AT_STMT_LIST,
+)
 from footprint.elf.dwarf.forms import Format
 from footprint.elf.dwarf.package import DW_SECT_LINE
 from footprint.elf.dwarf.sections import DebugSection
@@ -14,9 +19,6 @@ from footprint.elf.dwarf.units import Unit
 
 __all__ = ("SourceFiles", "compilation_folder")
 
-DW_AT_NAME: Final = 0x03
-DW_AT_STMT_LIST: Final = 0x10
-DW_AT_COMP_DIR: Final = 0x1B
 DW_LNCT_PATH: Final = 1
 DW_LNCT_DIRECTORY_INDEX: Final = 2
 
@@ -144,9 +146,7 @@ def _old_names(section: DebugSection, at: int, end: int) -> _Names:
     return _Names(directories, files, 1)
 
 
-def _entries(
-    unit: Unit, section: DebugSection, form: Format, at: int, end: int
-) -> tuple[list[tuple[str, int]], int]:
+def _entries(unit: Unit, section: DebugSection, form: Format, at: int, end: int) -> tuple[list[tuple[str, int]], int]:
     """Read a table of version 5: how its entries are written, then the entries."""
     columns, at = section.unsigned(at, 1), at + 1
     described = []

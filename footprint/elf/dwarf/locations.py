@@ -4,17 +4,20 @@ Source: DWARF 5, sections 2.6 (Location Descriptions) and 7.27 (Address Table); 
 """
 
 from array import array
+from itertools import pairwise
 from typing import Final, NamedTuple
 
+from footprint.elf.dwarf.codes import (
+    DW_AT_ADDR_BASE,
+    DW_AT_GNU_ADDR_BASE,
+    DW_AT_LOCATION,
+)
 from footprint.elf.dwarf.forms import BLOCK_LENGTH_BYTES
 from footprint.elf.dwarf.units import DebugInfo, Entry, Unit
 from footprint.errors import InputError
 
 __all__ = ("AddressTable", "Location", "Wanted", "expression")
 
-DW_AT_LOCATION: Final = 0x02
-DW_AT_ADDR_BASE: Final = 0x73
-DW_AT_GNU_ADDR_BASE: Final = 0x2133
 
 DW_OP_ADDR: Final = 0x03
 DW_OP_CONST4U: Final = 0x0C
@@ -61,7 +64,7 @@ class AddressTable:
             if base is not None:
                 self._bases[unit] = base
         starts = sorted({*self._bases.values(), self._section.size_bytes})
-        self._ends = dict(zip(starts, starts[1:], strict=False))
+        self._ends = dict(pairwise(starts))
         self._found: dict[int, dict[int, int]] = {}
 
     def indexes(self, unit: Unit) -> dict[int, int]:
@@ -112,9 +115,7 @@ def expression(entry: Entry) -> tuple[int, int] | None:
     return entry.unit.format.block(entry.unit.section, place[0], entry.at + place[1])
 
 
-def location(
-    unit: Unit, start: int, size_bytes: int, indexes: dict[int, int], wanted: Wanted
-) -> Location | None:
+def location(unit: Unit, start: int, size_bytes: int, indexes: dict[int, int], wanted: Wanted) -> Location | None:
     """Give the wanted place that an expression stands for; None where it stands for anything else.
 
     Of a variable that an optimiser took apart, it is the place of its first piece.

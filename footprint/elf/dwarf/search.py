@@ -10,18 +10,24 @@ top of the unit decides.
 """
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from footprint.elf.dwarf.codes import (
+    DW_AT_ABSTRACT_ORIGIN,
+    DW_AT_NAME,
+    DW_AT_SPECIFICATION,
+    DW_AT_TYPE,
+    DW_TAG_CONSTANT,
+    DW_TAG_FORMAL_PARAMETER,
+    DW_TAG_MEMBER,
+    DW_TAG_VARIABLE,
+)
 from footprint.elf.dwarf.forms import (
-    BLOCK_LENGTH_BYTES,
-    DW_FORM_STRING,
-    LEB_FORMS,
     Format,
 )
 from footprint.elf.dwarf.locations import (
-    DW_AT_LOCATION,
     DW_OP_ADDR,
     DW_OP_CONST4U,
     DW_OP_CONST8U,
@@ -33,17 +39,14 @@ from footprint.elf.dwarf.locations import (
     expression,
     location,
 )
-from footprint.elf.dwarf.sections import DebugSection, Order
-from footprint.elf.dwarf.units import Abbreviation, DebugInfo, Entry, Unit
+from footprint.elf.dwarf.sections import DebugSection
+from footprint.elf.dwarf.shapes import Shapes, starts_before
+from footprint.elf.dwarf.units import DebugInfo, Entry, Unit
 from footprint.elf.dwarf.walk import ways_to
 from footprint.errors import InputError
 
 __all__ = ("Candidates", "Found", "Prover", "candidates")
 
-DW_TAG_VARIABLE: Final = 0x34
-DW_TAG_MEMBER: Final = 0x0D
-DW_TAG_FORMAL_PARAMETER: Final = 0x05
-DW_TAG_CONSTANT: Final = 0x27
 _NAMED_TAGS: Final = frozenset({DW_TAG_VARIABLE, DW_TAG_MEMBER, DW_TAG_FORMAL_PARAMETER, DW_TAG_CONSTANT})
 # array, class, enumeration, pointer, reference, string, structure, subroutine, typedef, union, pointer to member, set,
 # subrange, base, const, file, packed, thrown, volatile, restrict, interface, unspecified, shared, type unit's, rvalue
@@ -54,19 +57,13 @@ _TYPE_TAGS: Final = frozenset(
         *(0x31, 0x35, 0x37, 0x38, 0x3B, 0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x4B, 0x4109),
     }
 )
-DW_AT_NAME: Final = 0x03
-DW_AT_ABSTRACT_ORIGIN: Final = 0x31
-DW_AT_SPECIFICATION: Final = 0x47
-DW_AT_TYPE: Final = 0x49
 
 # A byte that takes this many values in the wanted addresses is not worth a class of its own.
 _MANY_VALUES: Final = 64
 _INDEXED: Final = re.compile(rb"[\x02-\x1f][%s]" % re.escape(INDEX_OPERATIONS))
-_LONGEST_NAME: Final = 4096
-_LONGEST_LEB: Final = 10
-_NAME_BYTES: Final = bytes(range(0x20, 0x100))
 # About how many bytes a walk passes in the time that one shape takes to be tried.
 _WALKED_BYTES_PER_TRY: Final = 5
+_SMALL_BYTES: Final = 1 << 16
 
 
 class Found(NamedTuple):
@@ -142,63 +139,6 @@ def _indexed(unit: Unit, indexes: dict[int, int]) -> Iterator[int]:
             yield match.end() - 1
 
 
-class _Backward(NamedTuple):
-    """The attributes before a location, the last first, with the codes of the abbreviations that have them."""
-
-    steps: tuple[int | str, ...]
-    codes: dict[bytes, Abbreviation]
-
-
-class Shapes:
-    """What may stand between the beginning of a variable and its location, by the abbreviations of a unit.
-
-    Attributes:
-        fixed: By distance, the first byte of the codes that stand so far before the expression, and those codes.
-        varying: Where names or numbers of variable size stand between, how to come back over them.
-        is_complete: Whether there are no others.
-    """
-
-    def __init__(self, unit: Unit) -> None:
-        self.fixed: list[tuple[int, dict[int, list[bytes]]]] = []
-        self.varying: list[_Backward] = []
-        self.is_complete = True
-        fixed: dict[int, dict[int, list[bytes]]] = {}
-        varying: dict[tuple[int | str, ...], dict[bytes, Abbreviation]] = {}
-        for abbreviation in unit.abbreviations.values():
-            if abbreviation.tag != DW_TAG_VARIABLE or DW_AT_LOCATION not in abbreviation.raw:
-                continue
-            steps = self._steps(unit, abbreviation)
-            if steps is None:
-                continue
-            sizes = [step for step in steps if isinstance(step, int)]
-            if len(sizes) == len(steps):
-                distance = len(abbreviation.code) + sum(sizes)
-                fixed.setdefault(distance, {}).setdefault(abbreviation.code[0], []).append(abbreviation.code)
-            else:
-                varying.setdefault(steps, {})[abbreviation.code] = abbreviation
-        self.fixed = list(fixed.items())
-        self.varying = [_Backward(steps, codes) for steps, codes in varying.items()]
-        self.cost = len(self.fixed) + 8 * len(self.varying)
-
-    def _steps(self, unit: Unit, abbreviation: Abbreviation) -> tuple[int | str, ...] | None:
-        """Give the sizes of what stands before the expression, the nearest first; None where it has none."""
-        steps: list[int | str] = []
-        for attribute, form, _, size_bytes in unit.layout(abbreviation).steps:
-            if attribute == DW_AT_LOCATION:
-                # An expression of interest is short: LEB128 tells its length in one byte.
-                return (BLOCK_LENGTH_BYTES[form] or 1, *reversed(steps)) if form in BLOCK_LENGTH_BYTES else None
-            if size_bytes is not None:
-                steps.append(size_bytes)
-            elif form in LEB_FORMS:
-                steps.append("number")
-            elif form == DW_FORM_STRING:
-                steps.append("text")
-            else:
-                self.is_complete = False
-                return None
-        return None
-
-
 class Prover:
     """Proves candidates, and remembers what many of them have in common."""
 
@@ -217,28 +157,24 @@ class Prover:
         shapes = self._shapes.get(unit.table)
         if shapes is None:
             shapes = self._shapes[unit.table] = Shapes(unit)
-        doubtful: Sequence[int] = []
-        if len(group.places) * shapes.cost * _WALKED_BYTES_PER_TRY > unit.end - unit.start + (1 << 16):
-            doubtful = group.places
-        else:
-            doubtful = []
-            for place in group.places:
-                found, is_sure = self._prove(group, shapes, place)
-                if not is_sure:
-                    doubtful.append(place)
-                elif found:
-                    yield found
-        if doubtful:
-            for way in ways_to(unit, doubtful):
-                entry = unit.entry(way.offset)
-                there = self._location(entry, way.place, group.indexes)
-                if there is not None:
-                    yield Found(entry, there)
+        doubtful: list[int] = []
+        is_flood = len(group.places) * shapes.cost * _WALKED_BYTES_PER_TRY > unit.end - unit.start + _SMALL_BYTES
+        for place in () if is_flood else group.places:
+            found, is_sure = self._prove(group, shapes, place)
+            if not is_sure:
+                doubtful.append(place)
+            elif found:
+                yield found
+        for way in ways_to(unit, group.places if is_flood else doubtful):
+            entry = unit.entry(way.offset)
+            there = self._location(entry, way.place, group.indexes)
+            if there is not None:
+                yield Found(entry, there)
 
     def _prove(self, group: Candidates, shapes: Shapes, place: int) -> tuple[Found | None, bool]:
         """Give the variable of a candidate, if it is one, and whether that is sure."""
         unit = group.unit
-        starts = _starts(unit, shapes, place)
+        starts = starts_before(unit, shapes, place)
         if starts is None:
             return None, False
         found = None
@@ -296,51 +232,3 @@ def _is_followed_well(entry: Entry) -> bool:
         return True
     code, _ = unit.section.uleb(entry.end)
     return code == 0 or code in unit.abbreviations
-
-
-def _starts(unit: Unit, shapes: Shapes, place: int) -> list[int] | None:
-    """Give where a variable with its expression at a place may begin; None where it cannot be told so."""
-    data, first = unit.section.data, unit.first
-    starts = []
-    for distance, codes in shapes.fixed:
-        start = place - distance
-        if start >= first and (found := codes.get(data[start])):
-            starts += [start for code in found if len(code) == 1 or bytes(data[start : start + len(code)]) == code]
-    for steps, varying in shapes.varying:
-        ends = _before(unit, place, steps)
-        if ends is None:
-            return None
-        lengths = {len(code) for code in varying}
-        for end in ends:
-            starts += [end - length for length in lengths if bytes(data[end - length : end]) in varying]
-    return starts
-
-
-def _before(unit: Unit, place: int, steps: Iterable[int | str]) -> Iterable[int] | None:
-    """Come back over attributes: give where the code before them may end; None where it cannot be told so."""
-    data, first = unit.section.data, unit.first
-    ends: Iterable[int] = [place]
-    for step in steps:
-        if isinstance(step, int):
-            ends = [end - step for end in ends if end - step > first]
-        elif step == "number":
-            starts = set()
-            for end in ends:
-                if data[end - 1] < 0x80:
-                    start = end - 1
-                    starts.add(start)
-                    while start - 1 > first and end - start < _LONGEST_LEB and data[start - 1] >= 0x80:
-                        start -= 1
-                        starts.add(start)
-            ends = starts
-        else:
-            starts = set()
-            for end in ends:
-                if data[end - 1] == 0:
-                    window = bytes(data[max(first + 1, end - 1 - _LONGEST_NAME) : end - 1])
-                    length = len(window) - len(window.rstrip(_NAME_BYTES))
-                    if length >= _LONGEST_NAME or len(starts) > _LONGEST_NAME:
-                        return None
-                    starts.update(range(end - 1 - length, end))
-            ends = starts
-    return ends

@@ -1,17 +1,18 @@
-"""The units of debug information, their abbreviations, and single entries read wherever they stand.
+"""The units of debug information, and single entries read wherever they stand.
 
 Source: DWARF 5, sections 7.5 (Format of Debugging Information) and 7.26 (String Offsets Table), and those of versions
 2 to 4 where they differ.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from footprint.elf.dwarf.abbreviations import Abbreviation, AbbreviationTables
+from footprint.elf.dwarf.codes import (
+    DW_AT_STR_OFFSETS_BASE,
+)
 from footprint.elf.dwarf.forms import (
-    DW_FORM_ADDR,
-    DW_FORM_FLAG,
     DW_FORM_FLAG_PRESENT,
     DW_FORM_GNU_REF_ALT,
     DW_FORM_GNU_STRP_ALT,
@@ -23,7 +24,6 @@ from footprint.elf.dwarf.forms import (
     DW_FORM_REF_SUP8,
     DW_FORM_REF_UDATA,
     DW_FORM_SDATA,
-    DW_FORM_SEC_OFFSET,
     DW_FORM_STRING,
     DW_FORM_STRP,
     DW_FORM_STRP_SUP,
@@ -37,7 +37,7 @@ from footprint.elf.dwarf.sections import DebugSection, DebugSections
 from footprint.elf.image import Image
 from footprint.errors import InputError
 
-__all__ = ("Abbreviation", "DebugInfo", "Entry", "Unit")
+__all__ = ("DebugInfo", "Entry", "Unit")
 
 DW_UT_TYPE: Final = 2
 DW_UT_SKELETON: Final = 4
@@ -47,33 +47,10 @@ _TYPE_UNITS: Final = frozenset({DW_UT_TYPE, DW_UT_SPLIT_TYPE})
 _ADDRESS_BYTES: Final = frozenset({2, 4, 8})
 _UNITS_WITH_ID: Final = frozenset({DW_UT_SKELETON, DW_UT_SPLIT_COMPILE})
 
-DW_AT_NAME: Final = 0x03
-DW_AT_STR_OFFSETS_BASE: Final = 0x72
-DW_AT_GNU_DWO_ID: Final = 0x2131
 
 _LOCAL_REFERENCES: Final = frozenset({0x11, 0x12, 0x13, 0x14, DW_FORM_REF_UDATA})
 _ALTERNATE_REFERENCES: Final = frozenset({DW_FORM_GNU_REF_ALT, DW_FORM_REF_SUP4, DW_FORM_REF_SUP8})
 _ALTERNATE_TEXTS: Final = frozenset({DW_FORM_GNU_STRP_ALT, DW_FORM_STRP_SUP})
-
-_LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
-# Code, tag and children of an abbreviation, then its attributes as one: most are never looked into.
-_ABBREVIATION: Final = re.compile(
-    rb"(?!\x00)(%(leb)b)(%(leb)b)(.)((?:(?!\x00\x00)%(leb)b(?:\x21%(leb)b|(?!\x21)%(leb)b))*+)\x00\x00"
-    % {b"leb": _LEB},
-    re.DOTALL,
-)
-# Tables may share their bytes, but not without measure.
-_MOST_READS: Final = 4
-_SMALL_BYTES: Final = 1 << 16
-
-
-class Abbreviation(NamedTuple):
-    """What stands behind a code: a tag, whether children follow, and the attributes as they stand in the table."""
-
-    code: bytes
-    tag: int
-    has_children: bool
-    raw: bytes
 
 
 class Entry(NamedTuple):
@@ -146,7 +123,7 @@ class Unit:
             InputError: Where there are none, or tables overlap beyond reason.
         """
         if self._abbreviations is None:
-            self._abbreviations = self.debug.abbreviations(self._abbreviations_at)
+            self._abbreviations = self.debug.abbreviations.table(self._abbreviations_at)
         return self._abbreviations
 
     @property
@@ -303,6 +280,7 @@ class DebugInfo:
 
     Attributes:
         sections: Its debug sections.
+        abbreviations: The tables of abbreviations of its units.
         units: The units of .debug_info, in its order.
         unknown_versions: Versions of units that were passed over.
         alternate: What dwz took out of several files, where it was given.
@@ -317,8 +295,7 @@ class DebugInfo:
         self.damage: InputError | None = None
         self.unknown_versions: set[int] = set()
         self._formats: dict[tuple[int, int, int], Format] = {}
-        self._tables: dict[int, dict[int, Abbreviation]] = {}
-        self._table_bytes_left: int | None = None
+        self.abbreviations = AbbreviationTables(self.sections.get(".debug_abbrev"))
         self._shifts = read_shifts(self.sections)
         self.units = list(self._units(self.sections.get(".debug_info"), is_types=False))
         self._starts = [unit.start for unit in self.units]
@@ -351,37 +328,6 @@ class DebugInfo:
         """Give the file of dwz, and remember that it was needed."""
         self.lacks_alternate = self.lacks_alternate or self.alternate is None
         return self.alternate
-
-    def abbreviations(self, offset: int) -> dict[int, Abbreviation]:
-        """Read the table of abbreviations at an offset.
-
-        Raises:
-            InputError: Where it is empty, or tables overlap beyond reason.
-        """
-        known = self._tables.get(offset)
-        if known is not None:
-            return known
-        section = self.sections.get(".debug_abbrev")
-        if self._table_bytes_left is None:
-            self._table_bytes_left = _SMALL_BYTES + section.size_bytes * _MOST_READS
-        found: dict[int, Abbreviation] = {}
-        at = offset
-        while at < section.size_bytes and self._table_bytes_left >= 0:
-            match = _ABBREVIATION.match(section.data, at)
-            if match is None:
-                break
-            code, tag, children, raw = match.groups()
-            number = code[0] if len(code) == 1 else section.uleb(at)[0]
-            tag_number = tag[0] if len(tag) == 1 else section.uleb(at + len(code))[0]
-            found.setdefault(number, Abbreviation(code, tag_number, children != b"\0", raw))
-            self._table_bytes_left -= match.end() - at
-            at = match.end()
-        if self._table_bytes_left < 0:
-            raise section.damage("tables overlap beyond reason", offset)
-        if not found:
-            raise section.damage("no abbreviations", offset)
-        self._tables[offset] = found
-        return found
 
     def _units(self, section: DebugSection, *, is_types: bool) -> Iterator[Unit]:
         """Read the headers of all units; what follows a damaged one is left out."""
