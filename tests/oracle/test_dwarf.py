@@ -15,6 +15,7 @@ from elftools.dwarf.descriptions import describe_form_class
 from elftools.dwarf.die import DIE
 from elftools.dwarf.dwarf_expr import DWARFExprParser
 from elftools.dwarf.dwarfinfo import DWARFInfo
+from elftools.dwarf.typeunit import TypeUnit
 from elftools.elf.elffile import ELFFile
 
 from footprint.elf import Image, read_image
@@ -59,12 +60,22 @@ int use(int n) {
     return twice(n) + twice(n + 1) + *header_names[n & 1] + header_counter[n & 3] + header_table[n & 3] + own_thread +
            (int)its_thread + i + (int)LONG + *local_names[n & 1] + (hooks[n & 1] ? 1 : 0) + nameless.a + (int)shade;
 }
-int main(int count, char **words) { (void)words; header_counter[count & 3]++; own_thread = count; return use(count) + other(count); }
+int main(int count, char **words) {
+    header_counter[count & 3]++;
+    own_thread = count;
+    return use(count) + other(count);
+}
 """
 C_OTHER = """
 #include "header.h"
 static int i;
-int other(int n) { static int i2; header_counter[n & 3] += n; i += n; i2 ^= i; return i2 + *header_names[n & 1] + header_table[n & 3] + defined_below; }
+int other(int n) {
+    static int i2;
+    header_counter[n & 3] += n;
+    i += n;
+    i2 ^= i;
+    return i2 + *header_names[n & 1] + header_table[n & 3] + defined_below;
+}
 """
 CXX_SOURCE = (
     C_SOURCE.replace('header.h"', 'header.hpp"')
@@ -78,7 +89,10 @@ namespace { struct Hidden { int x, y; } hidden; volatile int anonymous = 4; }
 extern "C" { int c_name = 1; }
 auto lambda = [](int n) { static int in_lambda[2]; return in_lambda[n & 1]++; };
 struct Virtual { virtual ~Virtual() {} int member = 2; static constexpr int never = 3; } object;
-int more(int n) { return S::sm + S::In::q[1] + hidden.x + anonymous + c_name + lambda(n) + Box<int>::member + (int)Box<char>::shared + ns::in_all + (int)ns::ratios[n & 1] + counted() + (int)per_thread + object.member; }
+int more(int n) {
+    return S::sm + S::In::q[1] + hidden.x + anonymous + c_name + lambda(n) + Box<int>::member +
+           (int)Box<char>::shared + ns::in_all + (int)ns::ratios[n & 1] + counted() + (int)per_thread + object.member;
+}
 """,
     )
     .replace("return use(count)", "return more(count) + use(count)")
@@ -147,16 +161,16 @@ def split(path: str) -> Image | None:
     return image(path) if Path(path).is_file() else None
 
 
-def declared(of: Image, **options: Any) -> Declarations:
+def declared(of: Image, alternate: Image | None = None) -> Declarations:
     symbols = variables(of)
     vaddrs = [symbol.value for symbol in symbols if symbol.type != STT_TLS]
     tls_offsets = [symbol.value for symbol in symbols if symbol.type == STT_TLS]
-    return read_declarations(of, vaddrs, tls_offsets, split=split, **options)
+    return read_declarations(of, vaddrs, tls_offsets, split=split, alternate=alternate)
 
 
-def by_symbol(path: Path, **options: Any) -> dict[str, set[Declaration]]:
+def by_symbol(path: str | Path, alternate: Image | None = None) -> dict[str, set[Declaration]]:
     of = image(path)
-    found = declared(of, **options)
+    found = declared(of, alternate)
     tables = found.by_vaddr, found.by_tls_offset
     return {symbol.name: {*tables[symbol.type == STT_TLS].get(symbol.value, ())} for symbol in variables(of)}
 
@@ -179,7 +193,7 @@ def walked(path: str | Path) -> dict[tuple[bool, int], set[Fact]]:
         for unit in debug.iter_CUs():
             for entry in unit.iter_DIEs():
                 if entry.tag == "DW_TAG_variable" and (place := place_of(debug, unit, entry)) is not None:
-                    found.setdefault(place, set()).add(fact(debug, unit, entry))
+                    found.setdefault(place, set()).add(fact(debug, entry))
     return found
 
 
@@ -207,7 +221,7 @@ def way(entry: DIE) -> Iterator[DIE]:
         entry = entry.get_DIE_from_attribute(names[0])
 
 
-def fact(debug: DWARFInfo, unit: CompileUnit, entry: DIE) -> Fact:
+def fact(debug: DWARFInfo, entry: DIE) -> Fact:
     entries = list(way(entry))
 
     def all_of(name: str) -> list[Any]:
@@ -218,7 +232,7 @@ def fact(debug: DWARFInfo, unit: CompileUnit, entry: DIE) -> Fact:
     lines, names = all_of("DW_AT_decl_line"), all_of("DW_AT_name")
     source_name = names[0].decode() if names else None
     typed = next((one for one in entries if "DW_AT_type" in one.attributes), None)
-    top = unit.get_top_DIE()
+    sources = [source for one in entries if (source := source_of(one.cu))]
     return (
         linkage[0].decode() if linkage else source_name,
         source_name,
@@ -226,7 +240,7 @@ def fact(debug: DWARFInfo, unit: CompileUnit, entry: DIE) -> Fact:
         lines[-1] if lines else None,
         files[0] if files else None,
         lines[0] if lines else None,
-        joined(folder_of(unit), top.attributes["DW_AT_name"].value.decode()) if "DW_AT_name" in top.attributes else "",
+        sources[0] if sources else "",
         None if typed is None else size_of(typed),
         any(all_of("DW_AT_external")),
     )
@@ -236,14 +250,19 @@ def joined(*parts: str) -> str:
     return posixpath.normpath(posixpath.join(*parts))
 
 
-def folder_of(unit: CompileUnit) -> str:
+def folder_of(unit: CompileUnit | TypeUnit) -> str:
     attribute = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
     return "" if attribute is None else str(attribute.value.decode())
 
 
+def source_of(unit: CompileUnit | TypeUnit) -> str:
+    name = unit.get_top_DIE().attributes.get("DW_AT_name")
+    return "" if name is None or name.value == b"<artificial>" else joined(folder_of(unit), name.value.decode())
+
+
 def file_of(debug: DWARFInfo, entry: DIE) -> str | None:
     attribute = entry.attributes.get("DW_AT_decl_file")
-    program = debug.line_program_for_CU(entry.cu)
+    program = debug.line_program_for_CU(entry.cu)  # type: ignore[arg-type] # type units have one, too
     if attribute is None or program is None:
         return None
     header = program.header
@@ -285,7 +304,7 @@ def type_of(entry: DIE) -> DIE:
 
 
 def signed(debug: DWARFInfo, signature: int) -> DIE:
-    """Find the type of a type unit; in version 5 these stand in .debug_info, where pyelftools does not look for them."""
+    """Find the type of a type unit; pyelftools does not look for those of version 5."""
     for unit in debug.iter_CUs():
         if unit.header.get("unit_type") == "DW_UT_type" and unit["type_signature"] == signature:
             return unit.get_DIE_from_refaddr(unit.cu_offset + unit["type_offset"])

@@ -18,6 +18,7 @@ from footprint.elf.dwarf.codes import (
     DW_AT_GNU_DWO_ID,
     DW_AT_GNU_DWO_NAME,
     DW_AT_INLINE,
+    DW_AT_LANGUAGE,
     DW_AT_LINKAGE_NAME,
     DW_AT_MIPS_LINKAGE_NAME,
     DW_AT_NAME,
@@ -43,6 +44,10 @@ T = TypeVar("T")
 _FUNCTIONS: Final = frozenset({DW_TAG_SUBPROGRAM, DW_TAG_INLINED_SUBROUTINE})
 _DECLARED_INLINE: Final = frozenset({2, 3})
 
+# C, C++ and Objective-C.
+_LANGUAGES_WITH_HEADERS: Final = frozenset(
+    {0x01, 0x02, 0x04, 0x0C, 0x10, 0x11, 0x15, 0x19, 0x1A, 0x1D, 0x21, 0x2A, 0x2B, 0x2C, 0x3A, 0x3E}
+)
 # An entry refers to its abstract origin, which refers to its specification; a longer way is a loop.
 _LONGEST_WAY: Final = 8
 # Variables of a header are declared by each unit that has them, and folded constants by many of one; a flood is damage.
@@ -64,6 +69,7 @@ class Declaration(NamedTuple):
         unit: The source that the unit was compiled from; empty where several units share the declaration.
         type_name: How the type is written, without scopes.
         size_bytes: Of the type.
+        is_in_header: Whether it is defined in a file that the unit includes, and not in the unit's own source.
         is_external: Whether other units may refer to it.
         is_artificial: Whether the compiler made it.
         function: For a variable in a function, if it was asked for, the linker name of that function.
@@ -79,15 +85,11 @@ class Declaration(NamedTuple):
     unit: str
     type_name: str | None
     size_bytes: int | None
+    is_in_header: bool
     is_external: bool
     is_artificial: bool
     function: str | None = None
     is_in_inline_function: bool = False
-
-    @property
-    def is_in_header(self) -> bool:
-        """Tell whether it is defined in a file that the unit includes, and not in the unit's own source."""
-        return self.defined_in is not None and self.defined_in != self.unit
 
 
 class Declarations(NamedTuple):
@@ -214,16 +216,18 @@ class _Reader:
     def _declaration(self, entry: Entry) -> Declaration:
         """Join what an entry says with what those say that it refers to: what it says itself comes first."""
         linkage_name = source_name = file = line = defined_in = defined_at_line = None
+        source = ""
         type_name = size_bytes = None
         is_typed = is_external = is_artificial = False
         for one in _way(entry):
             unit, places = one.unit, one.places
+            source = source or self._files.primary(unit)
             if linkage_name is None:
                 linkage_name = _linkage_name(one)
             if source_name is None:
                 source_name = unit.text(one, DW_AT_NAME)
             if (number := unit.number(one, DW_AT_DECL_FILE)) is not None:
-                file = self._files.path(unit, number)
+                file = self._path(unit, number)
                 defined_in = defined_in or file
             if (number := unit.number(one, DW_AT_DECL_LINE)) is not None:
                 line = number
@@ -240,12 +244,20 @@ class _Reader:
             line,
             defined_in,
             defined_at_line,
-            self._files.primary(entry.unit),
+            source,
             type_name,
             size_bytes,
+            defined_in is not None and defined_in != source and _may_include(entry.unit),
             is_external,
             is_artificial,
         )
+
+    def _path(self, unit: Unit, number: int) -> str | None:
+        try:
+            return self._files.path(unit, number)
+        except InputError as error:
+            self._damaged(error)
+            return None
 
     def _functions(self, unit: Unit, found: list[Found]) -> Iterator[tuple[int, tuple[str, bool]]]:
         """Tell which of some entries are in functions, and in which."""
@@ -313,6 +325,12 @@ def _identity(unit: Unit) -> int | None:
         return unit.number(unit.root, DW_AT_GNU_DWO_ID) if unit.identity is None else unit.identity
     except InputError:
         return None
+
+
+def _may_include(unit: Unit) -> bool:
+    """Tell whether the language of a unit has headers; other languages have modules of many files."""
+    language = unit.number(unit.root, DW_AT_LANGUAGE)
+    return language is None or language in _LANGUAGES_WITH_HEADERS
 
 
 def _way(entry: Entry) -> Iterator[Entry]:

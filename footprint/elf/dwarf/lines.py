@@ -26,6 +26,7 @@ _LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
 _OLD_DIRECTORY: Final = re.compile(rb"([^\x00]++)\x00")
 # A name; its directory, time and size.
 _OLD_FILE: Final = re.compile(rb"([^\x00]++)\x00(%(leb)b)%(leb)b%(leb)b" % {b"leb": _LEB})
+_MADE_BY_LINKER: Final = "<artificial>"
 _MOST_READS: Final = 4
 _SMALL_BYTES: Final = 1 << 16
 
@@ -59,7 +60,9 @@ class SourceFiles:
         return self._paths[key]
 
     def primary(self, unit: Unit) -> str:
-        """Give the path of the source that a unit was compiled from; empty for one that several units share.
+        """Give the path of the source that a unit was compiled from.
+
+        It is empty for a unit that others share, and for one that the linker made (LTO): its entries refer to others.
 
         Raises:
             InputError: Where the unit is damaged.
@@ -67,7 +70,9 @@ class SourceFiles:
         known = self._primary.get(unit)
         if known is None:
             name = unit.text(unit.root, DW_AT_NAME)
-            known = self._primary[unit] = _joined(compilation_folder(unit), name) if name else ""
+            known = self._primary[unit] = (
+                _joined(compilation_folder(unit), name) if name and name != _MADE_BY_LINKER else ""
+            )
         return known
 
     def _path(self, unit: Unit, number: int) -> str | None:
