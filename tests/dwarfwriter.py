@@ -159,7 +159,7 @@ class _Writer:
             self.labels[die.label] = len(self.info), start
         self.info += uleb(self.code(unit, die))
         for _, form, value in die.attributes:
-            self.value(unit, form, value)
+            self.value(form, value)
         for child in die.children:
             self.die(unit, child, start)
         if die.children:
@@ -178,7 +178,7 @@ class _Writer:
             self.abbreviations += b"\0\0"
         return self.codes[key]
 
-    def value(self, unit: Unit, form: int, value: Value) -> None:
+    def value(self, form: int, value: Value) -> None:
         match value:
             case Ref(label):
                 size_bytes = _SIZES.get(form) or len(self.offset(0))
@@ -195,14 +195,17 @@ class _Writer:
                 self.info += value.encode("utf-8", "surrogateescape") + b"\0"
             case str():
                 self.info += self.offset(self.string(value))
-            case int() if form in {UDATA, STRX, ADDRX, REF_UDATA}:
-                self.info += uleb(value)
-            case int() if form == SDATA:
-                self.info += sleb(value)
-            case int() if form == ADDR:
-                self.info += self.number(value, self.bits // 8)
             case int():
-                self.info += self.number(value, _SIZES[form]) if form in _SIZES else self.offset(value)
+                self.info += self.integer(form, value)
+
+    def integer(self, form: int, value: int) -> bytes:
+        if form in {UDATA, STRX, ADDRX, REF_UDATA}:
+            return uleb(value)
+        if form == SDATA:
+            return sleb(value)
+        if form == ADDR:
+            return self.number(value, self.bits // 8)
+        return self.number(value, _SIZES[form]) if form in _SIZES else self.offset(value)
 
     def block(self, form: int, contents: bytes) -> None:
         length_bytes = _BLOCKS[form]

@@ -43,6 +43,7 @@ from tests.dwarfwriter import (
     TAG_VARIABLE,
     UDATA,
     Addr,
+    Attribute,
     Die,
     Ref,
     Tls,
@@ -80,7 +81,7 @@ def unit(version: int) -> Unit:
             [Die(TAG_VARIABLE, [(AT_ABSTRACT_ORIGIN, REF4, Ref("m")), (AT_LOCATION, form, Addr(PLACES[4]))])],
         ),
     ]
-    root = [
+    root: list[Attribute] = [
         (AT_NAME, STRP, "a.c"),
         (AT_COMP_DIR, STRING, "/src"),
         (AT_STMT_LIST, SEC_OFFSET if version > 3 else DATA4, 0),
@@ -103,7 +104,7 @@ DEBUG = ".debug_info", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_add
 
 def places(data: bytes) -> list[int]:
     """Give the places of all bytes of the debug sections, and of their headers in the table of sections."""
-    found = []
+    found: list[int] = []
     for number in range(1, peek(data, "e_shnum")):
         start, size = peek(data, "sh_offset", number), peek(data, "sh_size", number)
         if not peek(data, "sh_flags", number):
@@ -116,6 +117,11 @@ def places(data: bytes) -> list[int]:
 SPOTS = {key: places(data) for key, data in FILES.items()}
 
 
+def check(error: InputError) -> None:
+    assert error.file == "a file"
+    assert error.cause
+
+
 def facts(data: bytes) -> Declarations | None:
     """Give what is declared, or None where the file is refused; any other exception is a failed test."""
     start = time.process_time()
@@ -123,8 +129,7 @@ def facts(data: bytes) -> Declarations | None:
         image = read_image(data, "a file")
         found = read_declarations(image, PLACES, PLACES, with_functions=True)
     except InputError as error:
-        assert error.file == "a file"
-        assert error.cause
+        check(error)
         return None
     finally:
         assert time.process_time() - start < MOST_SECONDS

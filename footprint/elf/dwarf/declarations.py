@@ -28,8 +28,9 @@ from footprint.elf.dwarf.codes import (
     DW_TAG_SUBPROGRAM,
 )
 from footprint.elf.dwarf.lines import SourceFiles, compilation_folder
-from footprint.elf.dwarf.locations import AddressTable, Wanted
-from footprint.elf.dwarf.search import Found, Prover, candidates
+from footprint.elf.dwarf.locations import AddressTable, Location, Wanted
+from footprint.elf.dwarf.proof import Found
+from footprint.elf.dwarf.search import AddressProver, candidates
 from footprint.elf.dwarf.types import Types
 from footprint.elf.dwarf.units import DebugInfo, Entry, Unit
 from footprint.elf.dwarf.walk import ways_to
@@ -148,7 +149,7 @@ class _Reader:
         self._wanted = wanted
         self._split = split
         self._with_functions = with_functions
-        self._prover = Prover(wanted)
+        self._prover = AddressProver(wanted)
         self._files = SourceFiles()
         self._types = Types()
         self._by_place: dict[tuple[int, bool], dict[Declaration, None]] = {}
@@ -175,14 +176,14 @@ class _Reader:
         for group in candidates(debug, units, self._wanted, addresses):
             self._candidate_count += len(group.places)
             seen: set[tuple[int, int | None]] = set()
-            new: list[Found] = []
+            new: list[Found[Location]] = []
             try:
                 for found in self._prover.proved(group):
                     unit, entry = group.unit, found.entry
                     # A variable of a function is declared once for each place where the function was inlined.
                     origin = unit.number(entry, DW_AT_ABSTRACT_ORIGIN)
-                    if origin is None or (found.location.value, origin) not in seen:
-                        seen.add((found.location.value, origin))
+                    if origin is None or (found.what.value, origin) not in seen:
+                        seen.add((found.what.value, origin))
                         new.append(found)
             except InputError as error:
                 self._damaged(error)
@@ -194,10 +195,10 @@ class _Reader:
         for note in debug.sections.notes:
             self._note(note.slug, note.detail)
 
-    def _declare(self, unit: Unit, new: list[Found]) -> None:
+    def _declare(self, unit: Unit, new: list[Found[Location]]) -> None:
         functions = dict(self._functions(unit, new)) if self._with_functions else {}
         for found in new:
-            place = found.location.value, found.location.is_tls
+            place = found.what.value, found.what.is_tls
             declarations = self._by_place.setdefault(place, {})
             self._found_left -= 1
             if len(declarations) >= _MOST_DECLARATIONS or self._found_left < 0:
@@ -259,7 +260,7 @@ class _Reader:
             self._damaged(error)
             return None
 
-    def _functions(self, unit: Unit, found: list[Found]) -> Iterator[tuple[int, tuple[str, bool]]]:
+    def _functions(self, unit: Unit, found: list[Found[Location]]) -> Iterator[tuple[int, tuple[str, bool]]]:
         """Tell which of some entries are in functions, and in which."""
         try:
             for way in ways_to(unit, sorted(one.entry.offset for one in found)):

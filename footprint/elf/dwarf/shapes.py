@@ -1,11 +1,11 @@
-"""What may stand between the beginning of a variable and its location, and the way back over it."""
+"""What may stand between the beginning of a variable and one of its attributes, and the way back over it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from footprint.elf.dwarf.abbreviations import Abbreviation
-from footprint.elf.dwarf.codes import DW_AT_LOCATION, DW_TAG_VARIABLE
-from footprint.elf.dwarf.forms import BLOCK_LENGTH_BYTES, DW_FORM_STRING, LEB_FORMS
+from footprint.elf.dwarf.codes import DW_TAG_VARIABLE
+from footprint.elf.dwarf.forms import DW_FORM_STRING, LEB_FORMS
 from footprint.elf.dwarf.units import Unit
 
 __all__ = ("Shapes", "starts_before")
@@ -17,31 +17,31 @@ _LONGEST_LEB: Final = 10
 
 
 class _Backward(NamedTuple):
-    """The attributes before a location, the last first, with the codes of the abbreviations that have them."""
+    """The attributes before the one in question, the last first, with the codes of the abbreviations that have them."""
 
     steps: tuple[int | str, ...]
     codes: dict[bytes, Abbreviation]
 
 
 class Shapes:
-    """What may stand between the beginning of a variable and its location, by the abbreviations of a unit.
+    """What may stand between the beginning of a variable and a place in an attribute, by the abbreviations of a unit.
 
     Attributes:
-        fixed: By distance, the first byte of the codes that stand so far before the expression, and those codes.
+        fixed: By distance, the first byte of the codes that stand so far before the place, and those codes.
         varying: Where names or numbers of variable size stand between, how to come back over them.
         is_complete: Whether there are no others.
     """
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Unit, attribute: int, forms: Mapping[int, int]) -> None:
         self.fixed: list[tuple[int, dict[int, list[bytes]]]] = []
         self.varying: list[_Backward] = []
         self.is_complete = True
         fixed: dict[int, dict[int, list[bytes]]] = {}
         varying: dict[tuple[int | str, ...], dict[bytes, Abbreviation]] = {}
         for abbreviation in unit.abbreviations.values():
-            if abbreviation.tag != DW_TAG_VARIABLE or DW_AT_LOCATION not in abbreviation.raw:
+            if abbreviation.tag != DW_TAG_VARIABLE or attribute not in abbreviation.raw:
                 continue
-            steps = self._steps(unit, abbreviation)
+            steps = self._steps(unit, abbreviation, attribute, forms)
             if steps is None:
                 continue
             sizes = [step for step in steps if isinstance(step, int)]
@@ -54,13 +54,14 @@ class Shapes:
         self.varying = [_Backward(steps, codes) for steps, codes in varying.items()]
         self.cost = len(self.fixed) + 8 * len(self.varying)
 
-    def _steps(self, unit: Unit, abbreviation: Abbreviation) -> tuple[int | str, ...] | None:
-        """Give the sizes of what stands before the expression, the nearest first; None where it has none."""
+    def _steps(
+        self, unit: Unit, abbreviation: Abbreviation, wanted: int, forms: Mapping[int, int]
+    ) -> tuple[int | str, ...] | None:
+        """Give the sizes of what stands before the place, the nearest first; None where there can be none."""
         steps: list[int | str] = []
         for attribute, form, _, size_bytes in unit.layout(abbreviation).steps:
-            if attribute == DW_AT_LOCATION:
-                # An expression of interest is short: LEB128 tells its length in one byte.
-                return (BLOCK_LENGTH_BYTES[form] or 1, *reversed(steps)) if form in BLOCK_LENGTH_BYTES else None
+            if attribute == wanted:
+                return (forms[form], *reversed(steps)) if form in forms else None
             if size_bytes is not None:
                 steps.append(size_bytes)
             elif form in LEB_FORMS:
@@ -74,7 +75,7 @@ class Shapes:
 
 
 def starts_before(unit: Unit, shapes: Shapes, place: int) -> list[int] | None:
-    """Give where a variable with its expression at a place may begin; None where it cannot be told so."""
+    """Give where a variable with the place in its attribute may begin; None where it cannot be told so."""
     data, first = unit.section.data, unit.first
     starts = []
     for distance, codes in shapes.fixed:
