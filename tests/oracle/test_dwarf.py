@@ -1,6 +1,7 @@
 """Declarations found by their addresses are those that a full walk with pyelftools finds, whatever the compiler did."""
 
 import posixpath
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from elftools.dwarf.typeunit import TypeUnit
 from elftools.elf.elffile import ELFFile
 
 from footprint.elf import Image, read_image
-from footprint.elf.dwarf import Declaration, Declarations, read_declarations
+from footprint.elf.dwarf import Declaration, Declarations, declarations_by_name, read_declarations
 from footprint.elf.symbols import STT_FUNC, STT_TLS, Symbol, read_variables
 from footprint.files import open_input
 
@@ -348,6 +349,33 @@ def test_all_is_found_that_a_full_walk_finds(
     path = build(compiler, language, *options)
     found = check(path, fewest=8 if "-flto" in options else 12)
     assert found.notes == ()
+
+
+@pytest.mark.parametrize("version", ["-gdwarf-4", "-gdwarf-5"])
+def test_constants_to_which_gcc_gives_no_address_are_found_by_name(build: Callable[..., Path], version: str) -> None:
+    path = build("gcc", "cpp", version, "-O2")
+    assert by_symbol(path)["_ZN2nsL6ratiosE"] == set()
+    found = declarations_by_name(image(path), ["ratios", "header_table"])
+    assert [*found] == ["ratios"]
+    folder = path.parent
+    assert {(one.unit, one.file, one.line, one.type_name, one.size_bytes) for one in found["ratios"]} == {
+        (f"{folder}/{unit}.cpp", f"{folder}/inc/header.hpp", 12, "const double[2]", 16) for unit in ("one", "two")
+    }
+
+
+def test_gdb_names_the_same_files_and_lines(build: Callable[..., Path]) -> None:
+    path = build("gcc", "c", "-gdwarf-5", "-O0")
+    command = [tool("gdb"), "-nx", "-batch", "-ex", "set width 0", "-ex", "info variables -n", str(path)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    expected, file = set(), ""
+    for line in text.splitlines():
+        if line.startswith("File "):
+            file = posixpath.normpath(posixpath.join(path.parent, line[5:-1]))
+        elif match := re.match(r"(\d+):.*?(\w+)(?:[\[;)].*)?;$", line):
+            expected.add((file, int(match[1]), match[2]))
+    ours = {(one.defined_in, one.defined_at_line, one.source_name) for here in by_symbol(path).values() for one in here}
+    assert {(file, line) for file, line, _ in ours} == {(file, line) for file, line, _ in expected}
+    assert {name for *_, name in ours} >= {"header_counter", "defined_below", "pairs", "by_pointer", "LONG"}
 
 
 # --- what changes how it is written, and not what is said -------------------------------------------------------------

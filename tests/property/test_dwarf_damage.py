@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from footprint.elf import read_image
-from footprint.elf.dwarf import Declarations, read_declarations
+from footprint.elf.dwarf import Declarations, declarations_by_name, read_declarations
 from footprint.errors import InputError
 from tests.dwarfwriter import (
     AT_ABSTRACT_ORIGIN,
@@ -127,6 +127,7 @@ def facts(data: bytes) -> Declarations | None:
     start = time.process_time()
     try:
         image = read_image(data, "a file")
+        declarations_by_name(image, ["a", "m", "bc"])
         found = read_declarations(image, PLACES, PLACES, with_functions=True)
     except InputError as error:
         check(error)

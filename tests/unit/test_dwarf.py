@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from footprint.elf import read_image
-from footprint.elf.dwarf import Declaration, Declarations, read_declarations
+from footprint.elf.dwarf import Declaration, Declarations, declarations_by_name, read_declarations
 from footprint.errors import InputError
 from tests.dwarfwriter import (
     AT_ABSTRACT_ORIGIN,
@@ -426,6 +426,25 @@ def test_a_compressed_section_gives_no_more_than_it_claims() -> None:
 
 def test_an_unknown_compression_is_said() -> None:
     assert slugs(read(compressed(KIND, compression=9))) == ["debug-info-unsupported"]
+
+
+# --- by name ----------------------------------------------------------------------------------------------------------
+
+
+@in_all_classes_and_orders
+@pytest.mark.parametrize("form", [STRP, STRING])
+def test_a_constant_without_an_address_is_found_by_its_name(kind: dict[str, Any], form: int) -> None:
+    def constant(name: str, *more: Attribute) -> Die:
+        place: list[Attribute] = [(AT_DECL_FILE, DATA1, 2), (AT_DECL_LINE, DATA1, 6), (AT_TYPE, REF4, Ref("int"))]
+        return Die(TAG_VARIABLE, [(AT_NAME, form, name), *place, *more])
+
+    value: Attribute = AT_CONST_VALUE, BLOCK1, bytes(4)
+    is_declared: Attribute = AT_DECLARATION, FLAG_PRESENT, 1
+    entries = constant("ratios", is_declared, value), constant("elsewhere", is_declared), variable("located")
+    image = read_image(elf(unit(*entries, constant("no_ratios", value)), kind=kind), "program")
+    found = declarations_by_name(image, ["ratios", "elsewhere", "located", "", "absent"])
+    assert [*found] == ["ratios"]
+    assert [(one.file, one.line, one.is_in_header) for one in found["ratios"]] == [("/src/inc/a.h", 6, True)]
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class Shapes:
         fixed: dict[int, dict[int, list[bytes]]] = {}
         varying: dict[tuple[int | str, ...], dict[bytes, Abbreviation]] = {}
         for abbreviation in unit.abbreviations.values():
-            if abbreviation.tag != DW_TAG_VARIABLE or attribute not in abbreviation.raw:
+            if abbreviation.tag != DW_TAG_VARIABLE or attribute not in unit.layout(abbreviation).places:
                 continue
             steps = self._steps(unit, abbreviation, attribute, forms)
             if steps is None:
