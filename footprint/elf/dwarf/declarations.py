@@ -5,86 +5,38 @@ followed where it is given. What is absent is said.
 """
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
-from footprint.elf.dwarf.lines import SourceFiles, compilation_folder, primary_source
-from footprint.elf.dwarf.locations import AddressTable, Wanted
-from footprint.elf.dwarf.search import Found, Prover, candidates
-from footprint.elf.dwarf.types import Types
-from footprint.elf.dwarf.units import DW_AT_GNU_DWO_ID, DebugInfo, Entry, Unit
+from footprint.elf.dwarf.codes import (
+    DW_AT_ABSTRACT_ORIGIN,
+    DW_AT_DWO_NAME,
+    DW_AT_GNU_DWO_ID,
+    DW_AT_GNU_DWO_NAME,
+    DW_AT_INLINE,
+    DW_AT_NAME,
+    DW_TAG_INLINED_SUBROUTINE,
+    DW_TAG_SUBPROGRAM,
+)
+from footprint.elf.dwarf.describe import Declaration, Describer, first, linkage_name, way
+from footprint.elf.dwarf.lines import compilation_folder
+from footprint.elf.dwarf.locations import AddressTable, Location, Wanted
+from footprint.elf.dwarf.proof import Found
+from footprint.elf.dwarf.search import AddressProver, candidates
+from footprint.elf.dwarf.units import DebugInfo, Unit
 from footprint.elf.dwarf.walk import ways_to
-from footprint.elf.image import Image
+from footprint.elf.image import PT_TLS, Image
 from footprint.errors import InputError, Note
 
-__all__ = ("Declaration", "Declarations", "read_declarations")
+__all__ = ("Declarations", "read_declarations")
 
-T = TypeVar("T")
 
-DW_AT_NAME: Final = 0x03
-DW_AT_INLINE: Final = 0x20
-DW_AT_ABSTRACT_ORIGIN: Final = 0x31
-DW_AT_ARTIFICIAL: Final = 0x34
-DW_AT_DECL_FILE: Final = 0x3A
-DW_AT_DECL_LINE: Final = 0x3B
-DW_AT_EXTERNAL: Final = 0x3F
-DW_AT_SPECIFICATION: Final = 0x47
-DW_AT_TYPE: Final = 0x49
-DW_AT_LINKAGE_NAME: Final = 0x6E
-DW_AT_DWO_NAME: Final = 0x76
-DW_AT_MIPS_LINKAGE_NAME: Final = 0x2007
-DW_AT_GNU_DWO_NAME: Final = 0x2130
-
-DW_TAG_INLINED_SUBROUTINE: Final = 0x1D
-DW_TAG_SUBPROGRAM: Final = 0x2E
 _FUNCTIONS: Final = frozenset({DW_TAG_SUBPROGRAM, DW_TAG_INLINED_SUBROUTINE})
 _DECLARED_INLINE: Final = frozenset({2, 3})
 
-# An entry refers to its abstract origin, which refers to its specification; a longer way is a loop.
-_LONGEST_WAY: Final = 8
 # Variables of a header are declared by each unit that has them, and folded constants by many of one; a flood is damage.
 _MOST_DECLARATIONS: Final = 1 << 12
 _MOST_FOUND: Final = 1 << 18
-
-
-class Declaration(NamedTuple):
-    """What the debug information of one unit says of a variable.
-
-    Attributes:
-        name: The linker name where the compiler gives one (C++), else the name in the source.
-        source_name: The name in the source.
-        file: Where it is declared first, such as in its class: the path that the compiler saw, made absolute by the
-            folder it ran in; bytes that are not UTF-8 as surrogates.
-        line: The line there.
-        defined_in: Where it is defined: the same, unless the compiler says otherwise.
-        defined_at_line: The line there.
-        unit: The source that the unit was compiled from; empty where several units share the declaration.
-        type_name: How the type is written, without scopes.
-        size_bytes: Of the type.
-        is_external: Whether other units may refer to it.
-        is_artificial: Whether the compiler made it.
-        function: For a variable in a function, if it was asked for, the linker name of that function.
-        is_in_inline_function: Whether that function is declared inline.
-    """
-
-    name: str | None
-    source_name: str | None
-    file: str | None
-    line: int | None
-    defined_in: str | None
-    defined_at_line: int | None
-    unit: str
-    type_name: str | None
-    size_bytes: int | None
-    is_external: bool
-    is_artificial: bool
-    function: str | None = None
-    is_in_inline_function: bool = False
-
-    @property
-    def is_in_header(self) -> bool:
-        """Tell whether it is defined in a file that the unit includes, and not in the unit's own source."""
-        return self.defined_in is not None and self.defined_in != self.unit
 
 
 class Declarations(NamedTuple):
@@ -110,6 +62,7 @@ def read_declarations(
     *,
     alternate: Image | None = None,
     split: Callable[[str], Image | None] = lambda _: None,
+    package: Image | None = None,
     with_functions: bool = False,
 ) -> Declarations:
     """Find where variables are declared, by searching for their addresses.
@@ -120,13 +73,16 @@ def read_declarations(
         tls_offsets: Where thread-local variables are in the block of a thread.
         alternate: The file that `.gnu_debugaltlink` names (dwz).
         split: Gives the file of a split unit (`.dwo`) by its path, or None.
+        package: A file of split units of many sources (`.dwp`), which is looked into before those.
         with_functions: Whether to tell in which function a variable is, which takes a walk through its unit.
 
     Raises:
         InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
     """
-    reader = _Reader(image, Wanted(frozenset(vaddrs), frozenset(tls_offsets)), split, with_functions=with_functions)
-    return reader.read(None if alternate is None else DebugInfo(alternate))
+    tls = image.segment(PT_TLS)
+    wanted = Wanted(frozenset(vaddrs), frozenset(tls_offsets), 0 if tls is None else tls.vaddr)
+    reader = _Reader(image, wanted, split, with_functions=with_functions)
+    return reader.read(alternate, package)
 
 
 class _Reader:
@@ -139,43 +95,60 @@ class _Reader:
         self._wanted = wanted
         self._split = split
         self._with_functions = with_functions
-        self._prover = Prover(wanted)
-        self._files = SourceFiles()
-        self._types = Types()
+        self._prover = AddressProver(wanted)
+        self._describer = Describer()
         self._by_place: dict[tuple[int, bool], dict[Declaration, None]] = {}
         self._found_left = _MOST_FOUND
         self._candidate_count = 0
         self._notes: dict[str, Note] = {}
 
-    def read(self, alternate: DebugInfo | None) -> Declarations:
+    def read(self, alternate: Image | None, package: Image | None) -> Declarations:
         if self._image.is_relocatable:
-            self._note("debug-info-unsupported", "the addresses of an object file are not known before it is linked")
+            self._note(
+                Note(
+                    "debug-info-unsupported",
+                    self._image.file,
+                    "the addresses of an object file are not known before it is linked",
+                )
+            )
             return self._answer()
-        debug = DebugInfo(self._image, alternate=alternate)
+        debug = DebugInfo(self._image, alternate=None if alternate is None else DebugInfo(alternate))
         if ".debug_info" not in debug.sections:
-            self._note("debug-info-absent", "it has no .debug_info: it was compiled without -g, or stripped")
+            self._note(
+                Note(
+                    "debug-info-absent",
+                    self._image.file,
+                    "it has no .debug_info: it was compiled without -g, or stripped",
+                )
+            )
             return self._answer()
         addresses = AddressTable(debug, self._wanted)
-        self._search(debug, addresses)
-        absent = [name for unit in debug.units if (name := self._split_unit(unit, addresses)) is not None]
-        if absent:
-            self._note("debug-info-split", f"{len(absent)} files of split units are absent, such as {absent[0]}")
+        self._search(debug, debug.units, addresses)
+        self._search_split(debug.units, addresses, package)
+        if self._describer.damage is not None:
+            self._damaged(self._describer.damage)
         if debug.lacks_alternate:
-            self._note("debug-info-alternate", "what it shares with others stands in a file of dwz that is absent")
+            self._note(
+                Note(
+                    "debug-info-alternate",
+                    self._image.file,
+                    "what it shares with others stands in a file of dwz that is absent",
+                )
+            )
         return self._answer()
 
-    def _search(self, debug: DebugInfo, addresses: AddressTable) -> None:
-        for group in candidates(debug, self._wanted, addresses):
+    def _search(self, debug: DebugInfo, units: Sequence[Unit], addresses: AddressTable) -> None:
+        for group in candidates(debug, units, self._wanted, addresses):
             self._candidate_count += len(group.places)
             seen: set[tuple[int, int | None]] = set()
-            new: list[Found] = []
+            new: list[Found[Location]] = []
             try:
                 for found in self._prover.proved(group):
                     unit, entry = group.unit, found.entry
                     # A variable of a function is declared once for each place where the function was inlined.
                     origin = unit.number(entry, DW_AT_ABSTRACT_ORIGIN)
-                    if origin is None or (found.location.value, origin) not in seen:
-                        seen.add((found.location.value, origin))
+                    if origin is None or (found.what.value, origin) not in seen:
+                        seen.add((found.what.value, origin))
                         new.append(found)
             except InputError as error:
                 self._damaged(error)
@@ -183,21 +156,27 @@ class _Reader:
         if debug.damage is not None:
             self._damaged(debug.damage)
         for version in sorted(debug.unknown_versions):
-            self._note("debug-info-unsupported", f"units of version {version} were passed over")
+            self._note(Note("debug-info-unsupported", self._image.file, f"units of version {version} were passed over"))
         for note in debug.sections.notes:
-            self._note(note.slug, note.detail)
+            self._note(note)
 
-    def _declare(self, unit: Unit, new: list[Found]) -> None:
+    def _declare(self, unit: Unit, new: list[Found[Location]]) -> None:
         functions = dict(self._functions(unit, new)) if self._with_functions else {}
         for found in new:
-            place = found.location.value, found.location.is_tls
+            place = found.what.value, found.what.is_tls
             declarations = self._by_place.setdefault(place, {})
             self._found_left -= 1
             if len(declarations) >= _MOST_DECLARATIONS or self._found_left < 0:
-                self._note("debug-info-damaged", "it declares variables more often than any compiler does")
+                self._note(
+                    Note(
+                        "debug-info-damaged",
+                        self._image.file,
+                        "it declares variables more often than any compiler does",
+                    )
+                )
                 return
             try:
-                declaration = self._declaration(found.entry)
+                declaration = self._describer.declaration(found.entry)
             except InputError as error:
                 self._damaged(error)
                 continue
@@ -206,74 +185,63 @@ class _Reader:
                 declaration = declaration._replace(function=name, is_in_inline_function=is_inline)
             declarations[declaration] = None
 
-    def _declaration(self, entry: Entry) -> Declaration:
-        """Join what an entry says with what those say that it refers to."""
-        way = list(_way(entry))
-        files = [self._file(one) for one in way]
-        lines = [one.unit.number(one, DW_AT_DECL_LINE) for one in way]
-        source_name = _first(one.unit.text(one, DW_AT_NAME) for one in way)
-        typed = next((one for one in way if DW_AT_TYPE in one.places), entry)
-        type_name, size_bytes = self._types.of(typed)
-        return Declaration(
-            _linkage_name(way) or source_name,
-            source_name,
-            _first(reversed(files)),
-            _first(reversed(lines)),
-            _first(files),
-            _first(lines),
-            primary_source(entry.unit),
-            type_name,
-            size_bytes,
-            any(one.unit.number(one, DW_AT_EXTERNAL) for one in way),
-            any(one.unit.number(one, DW_AT_ARTIFICIAL) for one in way),
-        )
-
-    def _file(self, entry: Entry) -> str | None:
-        number = entry.unit.number(entry, DW_AT_DECL_FILE)
-        return None if number is None else self._files.path(entry.unit, number)
-
-    def _functions(self, unit: Unit, found: list[Found]) -> Iterator[tuple[int, tuple[str, bool]]]:
+    def _functions(self, unit: Unit, found: list[Found[Location]]) -> Iterator[tuple[int, tuple[str, bool]]]:
         """Tell which of some entries are in functions, and in which."""
         try:
-            for way in ways_to(unit, sorted(one.entry.offset for one in found)):
-                for offset in reversed(way.parents):
+            for found_way in ways_to(unit, sorted(one.entry.offset for one in found)):
+                for offset in reversed(found_way.parents):
                     parent = unit.entry(offset)
                     if parent.tag in _FUNCTIONS:
-                        functions = list(_way(parent))
-                        name = _linkage_name(functions) or _first(one.unit.text(one, DW_AT_NAME) for one in functions)
-                        inline = _first(one.unit.number(one, DW_AT_INLINE) for one in functions)
+                        functions = list(way(parent))
+                        name = first(map(linkage_name, functions))
+                        name = name or first(one.unit.text(one, DW_AT_NAME) for one in functions)
+                        inline = first(one.unit.number(one, DW_AT_INLINE) for one in functions)
                         if name is not None:
-                            yield way.offset, (name, inline in _DECLARED_INLINE)
+                            yield found_way.offset, (name, inline in _DECLARED_INLINE)
                         break
         except InputError as error:
             self._damaged(error)
 
-    def _split_unit(self, skeleton: Unit, addresses: AddressTable) -> str | None:
-        """Search the split unit of a skeleton; gives its path where it is absent, None where it is there or none."""
-        try:
-            root = skeleton.root
-            name = skeleton.text(root, DW_AT_DWO_NAME) or skeleton.text(root, DW_AT_GNU_DWO_NAME)
-            if name is None or not addresses.indexes(skeleton):
-                return None
-            path = posixpath.normpath(posixpath.join(compilation_folder(skeleton), name))
-            image = self._split(path)
-            if image is None:
-                return path
-            debug = DebugInfo(image, suffix=".dwo")
-            unit = next((one for one in debug.units if _identity(one) == _identity(skeleton)), None)
-            if unit is None:
-                return path
-            unit.skeleton = skeleton
-            self._search(debug, addresses)
-        except InputError as error:
-            self._damaged(error)
-        return None
+    def _search_split(self, units: Iterable[Unit], addresses: AddressTable, package: Image | None) -> None:
+        """Search the split units of all skeletons that own a wanted address."""
+        skeletons: list[tuple[str, int | None, Unit]] = []
+        for unit in units:
+            try:
+                name = unit.text(unit.root, DW_AT_DWO_NAME) or unit.text(unit.root, DW_AT_GNU_DWO_NAME)
+                if name is not None and addresses.indexes(unit):
+                    path = posixpath.normpath(posixpath.join(compilation_folder(unit), name))
+                    skeletons.append((path, _identity(unit), unit))
+            except InputError as error:
+                self._damaged(error)
+        if not skeletons:
+            return
+        packed = None if package is None else DebugInfo(package, suffix=".dwo")
+        by_identity = {} if packed is None else {_identity(unit): unit for unit in packed.units}
+        absent = []
+        for path, identity, skeleton in skeletons:
+            found = by_identity.get(identity)
+            if found is None and (image := self._split(path)) is not None:
+                apart = DebugInfo(image, suffix=".dwo")
+                found = next((unit for unit in apart.units if _identity(unit) == identity), None)
+            if found is None:
+                absent.append(path)
+            else:
+                found.skeleton = skeleton
+                self._search(found.debug, [found], addresses)
+        if absent:
+            self._note(
+                Note(
+                    "debug-info-split",
+                    self._image.file,
+                    f"{len(absent)} files of split units are absent, such as {absent[0]}",
+                )
+            )
 
-    def _note(self, slug: str, detail: str) -> None:
-        self._notes.setdefault(slug, Note(slug, self._image.file, detail))
+    def _note(self, note: Note) -> None:
+        self._notes.setdefault(note.slug, note)
 
     def _damaged(self, error: InputError) -> None:
-        self._notes.setdefault("debug-info-damaged", Note("debug-info-damaged", error.file, error.detail))
+        self._note(Note("debug-info-damaged", error.file, error.detail))
 
     def _answer(self) -> Declarations:
         found: tuple[dict[int, tuple[Declaration, ...]], dict[int, tuple[Declaration, ...]]] = {}, {}
@@ -284,26 +252,8 @@ class _Reader:
 
 
 def _identity(unit: Unit) -> int | None:
-    """Give what a skeleton and its split unit have in common."""
-    return unit.number(unit.root, DW_AT_GNU_DWO_ID) if unit.identity is None else unit.identity
-
-
-def _way(entry: Entry) -> Iterator[Entry]:
-    """Give an entry, and what it refers to as its abstract origin or specification, one after the other."""
-    target: Entry | None = entry
-    for _ in range(_LONGEST_WAY):
-        if target is None:
-            return
-        yield target
-        attribute = DW_AT_SPECIFICATION if DW_AT_SPECIFICATION in target.places else DW_AT_ABSTRACT_ORIGIN
-        target = target.unit.reference(target, attribute)
-
-
-def _linkage_name(way: Iterable[Entry]) -> str | None:
-    names = (one.unit.text(one, tag) for one in way for tag in (DW_AT_LINKAGE_NAME, DW_AT_MIPS_LINKAGE_NAME))
-    return _first(names)
-
-
-def _first(values: Iterable[T | None]) -> T | None:
-    """Give the first that is there."""
-    return next((value for value in values if value is not None), None)
+    """Give what a skeleton and its split unit have in common, and no other; None where it is damaged."""
+    try:
+        return unit.number(unit.root, DW_AT_GNU_DWO_ID) if unit.identity is None else unit.identity
+    except InputError:
+        return None

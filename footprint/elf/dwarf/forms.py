@@ -36,32 +36,17 @@ DW_FORM_GNU_STR_INDEX: Final = 0x1F02
 DW_FORM_GNU_REF_ALT: Final = 0x1F20
 DW_FORM_GNU_STRP_ALT: Final = 0x1F21
 
-# The sizes that no unit changes: data1 to data16, flags, ref1 to ref8, strx1 to strx4, addrx1 to addrx4.
-_FIXED_BYTES: Final = {
-    0x05: 2,
-    0x06: 4,
-    0x07: 8,
-    0x0B: 1,
-    0x0C: 1,
-    0x19: 0,
-    0x1E: 16,
-    0x11: 1,
-    0x12: 2,
-    0x13: 4,
-    0x14: 8,
-    0x1C: 4,
-    0x20: 8,
-    0x21: 0,
-    0x24: 8,
-    0x25: 1,
-    0x26: 2,
-    0x27: 3,
-    0x28: 4,
-    0x29: 1,
-    0x2A: 2,
-    0x2B: 3,
-    0x2C: 4,
+# By size those whose size no unit changes: flags, data1 to data16, ref1 to ref8, strx1 to strx4, addrx1 to addrx4.
+_FORMS_BY_BYTES: Final = {
+    0: (0x19, 0x21),
+    1: (0x0B, 0x0C, 0x11, 0x25, 0x29),
+    2: (0x05, 0x12, 0x26, 0x2A),
+    3: (0x27, 0x2B),
+    4: (0x06, 0x13, 0x1C, 0x28, 0x2C),
+    8: (0x07, 0x14, 0x20, 0x24),
+    16: (0x1E,),
 }
+_FIXED_BYTES: Final = {form: size_bytes for size_bytes, forms in _FORMS_BY_BYTES.items() for form in forms}
 _OFFSET_FORMS: Final = (0x0E, 0x17, 0x1D, 0x1F, DW_FORM_GNU_REF_ALT, DW_FORM_GNU_STRP_ALT)
 # udata, sdata, ref_udata, strx, addrx, loclistx, rnglistx, GNU_addr_index and GNU_str_index.
 LEB_FORMS: Final = frozenset({0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23, 0x1F01, 0x1F02})

@@ -7,15 +7,18 @@ import posixpath
 import re
 from typing import Final, NamedTuple
 
+from footprint.elf.dwarf.codes import (
+    DW_AT_COMP_DIR,
+    DW_AT_NAME,
+    DW_AT_STMT_LIST,
+)
 from footprint.elf.dwarf.forms import Format
+from footprint.elf.dwarf.package import DW_SECT_LINE
 from footprint.elf.dwarf.sections import DebugSection
 from footprint.elf.dwarf.units import Unit
 
-__all__ = ("SourceFiles", "primary_source")
+__all__ = ("SourceFiles", "compilation_folder")
 
-DW_AT_NAME: Final = 0x03
-DW_AT_STMT_LIST: Final = 0x10
-DW_AT_COMP_DIR: Final = 0x1B
 DW_LNCT_PATH: Final = 1
 DW_LNCT_DIRECTORY_INDEX: Final = 2
 
@@ -23,6 +26,7 @@ _LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
 _OLD_DIRECTORY: Final = re.compile(rb"([^\x00]++)\x00")
 # A name; its directory, time and size.
 _OLD_FILE: Final = re.compile(rb"([^\x00]++)\x00(%(leb)b)%(leb)b%(leb)b" % {b"leb": _LEB})
+_MADE_BY_LINKER: Final = "<artificial>"
 _MOST_READS: Final = 4
 _SMALL_BYTES: Final = 1 << 16
 
@@ -40,7 +44,8 @@ class SourceFiles:
 
     def __init__(self) -> None:
         self._tables: dict[tuple[DebugSection, int], _Names] = {}
-        self._paths: dict[tuple[DebugSection, int, str, int], str | None] = {}
+        self._paths: dict[tuple[Unit, int], str | None] = {}
+        self._primary: dict[Unit, str] = {}
         self._left_bytes: dict[DebugSection, int] = {}
 
     def path(self, unit: Unit, number: int) -> str | None:
@@ -49,7 +54,31 @@ class SourceFiles:
         Raises:
             InputError: Where the line table is damaged.
         """
+        key = unit, number
+        if key not in self._paths:
+            self._paths[key] = self._path(unit, number)
+        return self._paths[key]
+
+    def primary(self, unit: Unit) -> str:
+        """Give the path of the source that a unit was compiled from.
+
+        It is empty for a unit that others share, and for one that the linker made (LTO): its entries refer to others.
+
+        Raises:
+            InputError: Where the unit is damaged.
+        """
+        known = self._primary.get(unit)
+        if known is None:
+            name = unit.text(unit.root, DW_AT_NAME)
+            known = self._primary[unit] = (
+                _joined(compilation_folder(unit), name) if name and name != _MADE_BY_LINKER else ""
+            )
+        return known
+
+    def _path(self, unit: Unit, number: int) -> str | None:
         at = unit.number(unit.root, DW_AT_STMT_LIST)
+        if at is not None:
+            at += unit.shifts.get(DW_SECT_LINE, 0)
         if at is None and unit.skeleton is not None:
             # A split unit numbers its files as the line table of the linked file does.
             unit = unit.skeleton
@@ -57,14 +86,17 @@ class SourceFiles:
         if at is None:
             return None
         section = unit.debug.sections.get(".debug_line")
-        folder = compilation_folder(unit)
-        key = section, at, folder, number
-        if key not in self._paths:
-            names = self._tables.get((section, at))
-            if names is None:
-                names = self._tables[section, at] = self._read(unit, section, at)
-            self._paths[key] = _path(names, number, folder)
-        return self._paths[key]
+        names = self._tables.get((section, at))
+        if names is None:
+            names = self._tables[section, at] = self._read(unit, section, at)
+        number -= names.first_file
+        if not 0 <= number < len(names.files):
+            return None
+        name, directory = names.files[number]
+        # Before version 5 the folder of the compilation had number 0, and stood in no table.
+        directory -= names.first_file
+        inside = names.directories[directory] if 0 <= directory < len(names.directories) else ""
+        return _joined(compilation_folder(unit), inside, name)
 
     def _read(self, unit: Unit, section: DebugSection, start: int) -> _Names:
         number = section.unsigned
@@ -101,28 +133,6 @@ def compilation_folder(unit: Unit) -> str:
     return folder or ""
 
 
-def primary_source(unit: Unit) -> str:
-    """Give the path of the source that a unit was compiled from; empty for one that several units share.
-
-    Raises:
-        InputError: Where the unit is damaged.
-    """
-    name = unit.text(unit.root, DW_AT_NAME)
-    return _joined(compilation_folder(unit), name) if name else ""
-
-
-def _path(names: _Names, number: int, folder: str) -> str | None:
-    number -= names.first_file
-    if not 0 <= number < len(names.files):
-        return None
-    name, directory = names.files[number]
-    if names.first_file:
-        # Before version 5 the folder of the compilation had number 0, and stood in no table.
-        directory -= 1
-    inside = names.directories[directory] if 0 <= directory < len(names.directories) else ""
-    return _joined(folder, inside, name)
-
-
 def _joined(*parts: str) -> str:
     return posixpath.normpath(posixpath.join(*parts))
 
@@ -157,7 +167,7 @@ def _entries(unit: Unit, section: DebugSection, form: Format, at: int, end: int)
         for kind, code in described:
             start, at = at, form.end(section, code, at)
             if kind == DW_LNCT_PATH:
-                name = unit.text_of(section, code, start) or ""
+                name = unit.text_of(section, form, code, start) or ""
             elif kind == DW_LNCT_DIRECTORY_INDEX:
                 size_bytes = form.size_bytes(code)
                 directory = section.uleb(start)[0] if size_bytes is None else section.unsigned(start, size_bytes)

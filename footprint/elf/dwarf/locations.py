@@ -4,17 +4,20 @@ Source: DWARF 5, sections 2.6 (Location Descriptions) and 7.27 (Address Table); 
 """
 
 from array import array
+from itertools import pairwise
 from typing import Final, NamedTuple
 
+from footprint.elf.dwarf.codes import (
+    DW_AT_ADDR_BASE,
+    DW_AT_GNU_ADDR_BASE,
+    DW_AT_LOCATION,
+)
 from footprint.elf.dwarf.forms import BLOCK_LENGTH_BYTES
 from footprint.elf.dwarf.units import DebugInfo, Entry, Unit
 from footprint.errors import InputError
 
 __all__ = ("AddressTable", "Location", "Wanted", "expression")
 
-DW_AT_LOCATION: Final = 0x02
-DW_AT_ADDR_BASE: Final = 0x73
-DW_AT_GNU_ADDR_BASE: Final = 0x2133
 
 DW_OP_ADDR: Final = 0x03
 DW_OP_CONST4U: Final = 0x0C
@@ -33,10 +36,11 @@ _CODES: Final = {2: "H", 4: "I", 8: "Q"}
 
 
 class Wanted(NamedTuple):
-    """The places whose declarations are asked for."""
+    """The places whose declarations are asked for, and where the block of thread-local variables has its template."""
 
     vaddrs: frozenset[int]
     tls_offsets: frozenset[int]
+    tls_vaddr: int
 
 
 class Location(NamedTuple):
@@ -51,14 +55,16 @@ class AddressTable:
 
     def __init__(self, debug: DebugInfo, wanted: Wanted) -> None:
         self._section = debug.sections.get(".debug_addr")
-        self._values = wanted.vaddrs | wanted.tls_offsets
+        # gcc 12 has the vaddr in the template there, where it should have the offset.
+        misplaced = {wanted.tls_vaddr + offset for offset in wanted.tls_offsets}
+        self._values = wanted.vaddrs | wanted.tls_offsets | misplaced
         self._bases: dict[Unit, int] = {}
         for unit in debug.units if self._section.size_bytes else ():
             base = address_base(unit)
             if base is not None:
                 self._bases[unit] = base
         starts = sorted({*self._bases.values(), self._section.size_bytes})
-        self._ends = dict(zip(starts, starts[1:], strict=False))
+        self._ends = dict(pairwise(starts))
         self._found: dict[int, dict[int, int]] = {}
 
     def indexes(self, unit: Unit) -> dict[int, int]:
@@ -109,8 +115,8 @@ def expression(entry: Entry) -> tuple[int, int] | None:
     return entry.unit.format.block(entry.unit.section, place[0], entry.at + place[1])
 
 
-def location(unit: Unit, start: int, size_bytes: int, indexes: dict[int, int]) -> Location | None:
-    """Give the place that an expression stands for; None where it is another kind of expression.
+def location(unit: Unit, start: int, size_bytes: int, indexes: dict[int, int], wanted: Wanted) -> Location | None:
+    """Give the wanted place that an expression stands for; None where it stands for anything else.
 
     Of a variable that an optimiser took apart, it is the place of its first piece.
 
@@ -140,4 +146,8 @@ def location(unit: Unit, start: int, size_bytes: int, indexes: dict[int, int]) -
         at += 1
     if value is None or at > end or (at < end and section.data[at] != DW_OP_PIECE):
         return None
-    return Location(value, is_tls)
+    if not is_tls:
+        return Location(value, is_tls=False) if value in wanted.vaddrs else None
+    if value not in wanted.tls_offsets and operation in INDEX_OPERATIONS:
+        value -= wanted.tls_vaddr
+    return Location(value, is_tls=True) if value in wanted.tls_offsets else None

@@ -1,26 +1,20 @@
-"""Variables found by their addresses: the bytes of the address are searched for, and what stands around them proved.
+"""Variables found by their addresses: the bytes of the address are searched for, and what is found is proved.
 
 A variable of static storage carries its address in the debug information as bytes, behind DW_OP_addr. All addresses of
 interest have most of these bytes in common, so that one regular expression finds every candidate at the speed of
 memory, where a walk would decode every type and every call on the way.
 
-A candidate is proved, not believed: some abbreviation of a variable must stand before it at the distance that its own
-attributes take, and what the entry refers to must be there. Where two entries could have been meant, the way from the
-top of the unit decides.
+A candidate is proved, not believed (`footprint.elf.dwarf.proof`).
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from footprint.elf.dwarf.forms import (
-    BLOCK_LENGTH_BYTES,
-    DW_FORM_STRING,
-    LEB_FORMS,
-)
+from footprint.elf.dwarf.codes import DW_AT_LOCATION
+from footprint.elf.dwarf.forms import BLOCK_LENGTH_BYTES
 from footprint.elf.dwarf.locations import (
-    DW_AT_LOCATION,
     DW_OP_ADDR,
     DW_OP_CONST4U,
     DW_OP_CONST8U,
@@ -32,67 +26,31 @@ from footprint.elf.dwarf.locations import (
     expression,
     location,
 )
+from footprint.elf.dwarf.proof import Candidates, Prover
 from footprint.elf.dwarf.sections import DebugSection
-from footprint.elf.dwarf.units import Abbreviation, DebugInfo, Entry, Unit
-from footprint.elf.dwarf.walk import ways_to
+from footprint.elf.dwarf.units import DebugInfo, Entry, Unit
+from footprint.elf.dwarf.words import words_behind
 from footprint.errors import InputError
 
-__all__ = ("Candidates", "Found", "Prover", "candidates")
+__all__ = ("AddressProver", "candidates")
 
-DW_TAG_VARIABLE: Final = 0x34
-DW_TAG_MEMBER: Final = 0x0D
-DW_TAG_FORMAL_PARAMETER: Final = 0x05
-DW_TAG_CONSTANT: Final = 0x27
-_NAMED_TAGS: Final = frozenset({DW_TAG_VARIABLE, DW_TAG_MEMBER, DW_TAG_FORMAL_PARAMETER, DW_TAG_CONSTANT})
-# array, class, enumeration, pointer, reference, string, structure, subroutine, typedef, union, pointer to member, set,
-# subrange, base, const, file, packed, thrown, volatile, restrict, interface, unspecified, shared, type unit's, rvalue
-# reference, template alias, coarray, generic subrange, dynamic, atomic, immutable.
-_TYPE_TAGS: Final = frozenset(
-    {
-        *(0x01, 0x02, 0x04, 0x0F, 0x10, 0x12, 0x13, 0x15, 0x16, 0x17, 0x1F, 0x20, 0x21, 0x24, 0x26, 0x29, 0x2C, 0x2D),
-        *(0x31, 0x35, 0x37, 0x38, 0x3B, 0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x4B, 0x4109),
-    }
-)
-DW_AT_NAME: Final = 0x03
-DW_AT_ABSTRACT_ORIGIN: Final = 0x31
-DW_AT_SPECIFICATION: Final = 0x47
-DW_AT_TYPE: Final = 0x49
-
-# A byte that takes this many values in the wanted addresses is not worth a class of its own.
-_MANY_VALUES: Final = 64
 _INDEXED: Final = re.compile(rb"[\x02-\x1f][%s]" % re.escape(INDEX_OPERATIONS))
-_LONGEST_NAME: Final = 4096
-_LONGEST_LEB: Final = 10
-_NAME_BYTES: Final = bytes(range(0x20, 0x100))
-# About how many bytes a walk passes in the time that one shape takes to be tried.
-_WALKED_BYTES_PER_TRY: Final = 5
 
 
-class Found(NamedTuple):
-    """An entry that was proved to be a variable at a wanted place."""
-
-    entry: Entry
-    location: Location
-
-
-class Candidates(NamedTuple):
-    """The places of one unit where the location of a wanted variable may stand, ascending."""
-
-    unit: Unit
-    places: Sequence[int]
-    indexes: dict[int, int]
-
-
-def candidates(debug: DebugInfo, wanted: Wanted, addresses: AddressTable) -> Iterator[Candidates]:
-    """Find where wanted addresses, offsets or their indexes stand in .debug_info, unit by unit."""
+def candidates(
+    debug: DebugInfo, units: Sequence[Unit], wanted: Wanted, addresses: AddressTable
+) -> Iterator[Candidates]:
+    """Find where wanted addresses, offsets or their indexes stand in units of .debug_info, which ascend."""
     section = debug.sections.get(".debug_info")
     places: list[int] = []
-    for address_bytes in {unit.format.address_bytes for unit in debug.units}:
-        places += _direct(section, DW_OP_ADDR, address_bytes, wanted.vaddrs)
-    places += _direct(section, DW_OP_CONST8U, 8, wanted.tls_offsets, TLS_OPERATIONS)
-    places += _direct(section, DW_OP_CONST4U, 4, wanted.tls_offsets, TLS_OPERATIONS)
-    places.sort()
-    for unit in debug.units:
+    if not any(unit.skeleton for unit in units):
+        # A split unit holds no address: the linker would have to come back for it.
+        for address_bytes in {unit.format.address_bytes for unit in units}:
+            places += _direct(section, DW_OP_ADDR, address_bytes, wanted.vaddrs)
+        places += _direct(section, DW_OP_CONST8U, 8, wanted.tls_offsets, TLS_OPERATIONS)
+        places += _direct(section, DW_OP_CONST4U, 4, wanted.tls_offsets, TLS_OPERATIONS)
+        places.sort()
+    for unit in units:
         indexes = addresses.indexes(unit)
         first = bisect_left(places, unit.first)
         here = places[first : bisect_left(places, unit.end, first)]
@@ -107,23 +65,8 @@ def _direct(
 ) -> Iterator[int]:
     """Find an operation with one of some values as its operand."""
     words = {value.to_bytes(size_bytes, section.order) for value in values if value < 1 << 8 * size_bytes}
-    if not words:
-        return
-    operand = b"".join(_byte_class(column) for column in zip(*words, strict=True))
-    ending = b"[%s]" % re.escape(behind) if behind else b""
-    pattern = re.compile(b"%s(?=%s%s)" % (re.escape(bytes([operation])), operand, ending), re.DOTALL)
-    data = section.data
-    for match in pattern.finditer(data):
-        at = match.end()
-        if bytes(data[at : at + size_bytes]) in words:
-            yield at - 1
-
-
-def _byte_class(column: Iterable[int]) -> bytes:
-    values = set(column)
-    if len(values) >= _MANY_VALUES:
-        return b"."
-    return b"[%s]" % b"".join(re.escape(bytes([value])) for value in sorted(values))
+    for place in words_behind(section, bytes([operation]), words, behind):
+        yield place - 1
 
 
 def _indexed(unit: Unit, indexes: dict[int, int]) -> Iterator[int]:
@@ -137,209 +80,16 @@ def _indexed(unit: Unit, indexes: dict[int, int]) -> Iterator[int]:
             yield match.end() - 1
 
 
-class _Backward(NamedTuple):
-    """The attributes before a location, the last first, with the codes of the abbreviations that have them."""
-
-    steps: tuple[int | str, ...]
-    codes: dict[bytes, Abbreviation]
-
-
-class Shapes:
-    """What may stand between the beginning of a variable and its location, by the abbreviations of a unit.
-
-    Attributes:
-        fixed: By distance, the first byte of the codes that stand so far before the expression, and those codes.
-        varying: Where names or numbers of variable size stand between, how to come back over them.
-        is_complete: Whether there are no others.
-    """
-
-    def __init__(self, unit: Unit) -> None:
-        self.fixed: list[tuple[int, dict[int, list[bytes]]]] = []
-        self.varying: list[_Backward] = []
-        self.is_complete = True
-        fixed: dict[int, dict[int, list[bytes]]] = {}
-        varying: dict[tuple[int | str, ...], dict[bytes, Abbreviation]] = {}
-        for abbreviation in unit.abbreviations.values():
-            if abbreviation.tag != DW_TAG_VARIABLE or DW_AT_LOCATION not in abbreviation.raw:
-                continue
-            steps = self._steps(unit, abbreviation)
-            if steps is None:
-                continue
-            sizes = [step for step in steps if isinstance(step, int)]
-            if len(sizes) == len(steps):
-                distance = len(abbreviation.code) + sum(sizes)
-                fixed.setdefault(distance, {}).setdefault(abbreviation.code[0], []).append(abbreviation.code)
-            else:
-                varying.setdefault(steps, {})[abbreviation.code] = abbreviation
-        self.fixed = list(fixed.items())
-        self.varying = [_Backward(steps, codes) for steps, codes in varying.items()]
-        self.cost = len(self.fixed) + 8 * len(self.varying)
-
-    def _steps(self, unit: Unit, abbreviation: Abbreviation) -> tuple[int | str, ...] | None:
-        """Give the sizes of what stands before the expression, the nearest first; None where it has none."""
-        steps: list[int | str] = []
-        for attribute, form, _, size_bytes in unit.layout(abbreviation).steps:
-            if attribute == DW_AT_LOCATION:
-                # An expression of interest is short: LEB128 tells its length in one byte.
-                return (BLOCK_LENGTH_BYTES[form] or 1, *reversed(steps)) if form in BLOCK_LENGTH_BYTES else None
-            if size_bytes is not None:
-                steps.append(size_bytes)
-            elif form in LEB_FORMS:
-                steps.append("number")
-            elif form == DW_FORM_STRING:
-                steps.append("text")
-            else:
-                self.is_complete = False
-                return None
-        return None
-
-
-class Prover:
-    """Proves candidates, and remembers what many of them have in common."""
+class AddressProver(Prover[Location]):
+    """Proves that the location of a variable is a wanted one."""
 
     def __init__(self, wanted: Wanted) -> None:
+        # An expression of interest is short: LEB128 tells its length in one byte.
+        super().__init__(DW_AT_LOCATION, {form: size_bytes or 1 for form, size_bytes in BLOCK_LENGTH_BYTES.items()})
         self._wanted = wanted
-        self._shapes: dict[object, Shapes] = {}
-        self._types: dict[tuple[Unit, int], bool] = {}
 
-    def proved(self, group: Candidates) -> Iterator[Found]:
-        """Give the variables among the candidates of a unit.
-
-        Raises:
-            InputError: Where the unit's abbreviations, or an entry on the way to a doubtful candidate, are damaged.
-        """
-        unit = group.unit
-        shapes = self._shapes.get(unit.table)
-        if shapes is None:
-            shapes = self._shapes[unit.table] = Shapes(unit)
-        doubtful: Sequence[int] = []
-        if len(group.places) * shapes.cost * _WALKED_BYTES_PER_TRY > unit.end - unit.start + (1 << 16):
-            doubtful = group.places
-        else:
-            doubtful = []
-            for place in group.places:
-                found, is_sure = self._prove(group, shapes, place)
-                if not is_sure:
-                    doubtful.append(place)
-                elif found:
-                    yield found
-        if doubtful:
-            for way in ways_to(unit, doubtful):
-                entry = unit.entry(way.offset)
-                there = self._location(entry, way.place, group.indexes)
-                if there is not None:
-                    yield Found(entry, there)
-
-    def _prove(self, group: Candidates, shapes: Shapes, place: int) -> tuple[Found | None, bool]:
-        """Give the variable of a candidate, if it is one, and whether that is sure."""
-        unit = group.unit
-        starts = _starts(unit, shapes, place)
-        if starts is None:
-            return None, False
-        found = None
-        is_sure = shapes.is_complete
-        for start in starts:
-            try:
-                entry = unit.entry(start)
-                there = self._location(entry, place, group.indexes)
-                if there is None or not _is_followed_well(entry):
-                    continue
-                evidence = self._evidence(entry)
-            except InputError:
-                continue
-            if evidence is False:
-                continue
-            is_sure = is_sure and evidence is True and found is None
-            found = Found(entry, there)
-        return found, is_sure
-
-    def _location(self, entry: Entry, place: int, indexes: dict[int, int]) -> Location | None:
-        """Give the wanted location of an entry, if its expression starts at a place."""
-        if entry.tag != DW_TAG_VARIABLE:
-            return None
+    def _wanted_in(self, entry: Entry, place: int, group: Candidates) -> Location | None:
         block = expression(entry)
         if block is None or block[0] != place:
             return None
-        there = location(entry.unit, *block, indexes)
-        if there is None:
-            return None
-        values = self._wanted.tls_offsets if there.is_tls else self._wanted.vaddrs
-        return there if there.value in values else None
-
-    def _evidence(self, entry: Entry) -> bool | None:
-        """Tell whether what an entry refers to is there, or None where that cannot be told."""
-        unit = entry.unit
-        if DW_AT_NAME in entry.places:
-            unit.text(entry, DW_AT_NAME)
-        for attribute in (DW_AT_SPECIFICATION, DW_AT_ABSTRACT_ORIGIN):
-            if attribute in entry.places:
-                named = unit.reference(entry, attribute)
-                return None if named is None else named.tag in _NAMED_TAGS
-        target = unit.number(entry, DW_AT_TYPE)
-        if target is None:
-            return None
-        key = unit, target
-        known = self._types.get(key)
-        if known is None:
-            type_entry = unit.reference(entry, DW_AT_TYPE)
-            if type_entry is None:
-                return None
-            known = self._types[key] = type_entry.tag in _TYPE_TAGS
-        return known
-
-
-def _is_followed_well(entry: Entry) -> bool:
-    """Tell whether an entry, or the end of a list of them, can follow an entry."""
-    unit = entry.unit
-    if entry.end == unit.end:
-        return True
-    code, _ = unit.section.uleb(entry.end)
-    return code == 0 or code in unit.abbreviations
-
-
-def _starts(unit: Unit, shapes: Shapes, place: int) -> list[int] | None:
-    """Give where a variable with its expression at a place may begin; None where it cannot be told so."""
-    data, first = unit.section.data, unit.first
-    starts = []
-    for distance, codes in shapes.fixed:
-        start = place - distance
-        if start >= first and (found := codes.get(data[start])):
-            starts += [start for code in found if len(code) == 1 or bytes(data[start : start + len(code)]) == code]
-    for steps, varying in shapes.varying:
-        ends = _before(unit, place, steps)
-        if ends is None:
-            return None
-        lengths = {len(code) for code in varying}
-        for end in ends:
-            starts += [end - length for length in lengths if bytes(data[end - length : end]) in varying]
-    return starts
-
-
-def _before(unit: Unit, place: int, steps: Iterable[int | str]) -> Iterable[int] | None:
-    """Come back over attributes: give where the code before them may end; None where it cannot be told so."""
-    data, first = unit.section.data, unit.first
-    ends: Iterable[int] = [place]
-    for step in steps:
-        if isinstance(step, int):
-            ends = [end - step for end in ends if end - step > first]
-        elif step == "number":
-            starts = set()
-            for end in ends:
-                if data[end - 1] < 0x80:
-                    start = end - 1
-                    starts.add(start)
-                    while start - 1 > first and end - start < _LONGEST_LEB and data[start - 1] >= 0x80:
-                        start -= 1
-                        starts.add(start)
-            ends = starts
-        else:
-            starts = set()
-            for end in ends:
-                if data[end - 1] == 0:
-                    window = bytes(data[max(first + 1, end - 1 - _LONGEST_NAME) : end - 1])
-                    length = len(window) - len(window.rstrip(_NAME_BYTES))
-                    if length >= _LONGEST_NAME or len(starts) > _LONGEST_NAME:
-                        return None
-                    starts.update(range(end - 1 - length, end))
-            ends = starts
-    return ends
+        return location(entry.unit, *block, group.indexes, self._wanted)

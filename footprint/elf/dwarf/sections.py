@@ -28,6 +28,8 @@ _MOST_BYTES: Final = 2 << 30
 _MOST_RATIO: Final = 1032
 _SMALL_BYTES: Final = 1 << 16
 
+_UNSPLIT: Final = frozenset({".debug_cu_index", ".debug_tu_index"})
+
 _CHUNK: Final = 64
 _LONGEST_TEXT: Final = 1 << 16
 _LONGEST_LEB: Final = 10
@@ -137,7 +139,10 @@ class DebugSections:
         self._image = image
         self._suffix = suffix
         self._found: dict[str, DebugSection] = {}
-        self._by_name = {section.name: section for section in reversed(image.sections) if section.has_file_bytes}
+        self._by_name: dict[str, list[Section]] = {}
+        for section in image.sections:
+            if section.has_file_bytes:
+                self._by_name.setdefault(section.name, []).append(section)
         self.notes: list[Note] = []
 
     def __contains__(self, name: str) -> bool:
@@ -151,19 +156,33 @@ class DebugSections:
         """
         known = self._found.get(name)
         if known is None:
-            section = next((self._by_name[each] for each in self._names(name) if each in self._by_name), None)
+            sections = next((self._by_name[each] for each in self._names(name) if each in self._by_name), [])
+            data: Buffer = b""
             try:
-                data = b"" if section is None else _contents(self._image, section)
+                if len(sections) == 1:
+                    data = _contents(self._image, sections[0])
+                elif sections:
+                    data = self._joined(sections)
             except UnsupportedError as error:
-                data = b""
                 self.notes.append(Note("debug-info-unsupported", self._image.file, error.detail))
-            shown = name if section is None else section.name
+            shown = sections[0].name if sections else name
             known = DebugSection(self._image.file, shown, data, "little" if self._image.is_little else "big")
             self._found[name] = known
         return known
 
-    def _names(self, name: str) -> tuple[str, str]:
-        return name + self._suffix, name.replace(".debug", ".zdebug") + self._suffix
+    def _joined(self, sections: list[Section]) -> bytes:
+        """Join sections of one name: before it is packed, each type unit of a split unit has its own."""
+        data = bytearray()
+        for section in sections:
+            data += _contents(self._image, section)
+            # Headers may claim the same bytes over and over.
+            if len(data) > min(_MOST_BYTES, len(self._image.data) * _MOST_RATIO):
+                raise InputError(self._image.file, f"sections {section.name} overlap beyond reason", section.offset)
+        return bytes(data)
+
+    def _names(self, name: str) -> tuple[str, ...]:
+        # The indexes of a package have no suffix.
+        return name + self._suffix, name.replace(".debug", ".zdebug") + self._suffix, *_UNSPLIT.intersection({name})
 
 
 def _contents(image: Image, section: Section) -> Buffer:

@@ -5,32 +5,32 @@ Source: DWARF 5, chapter 5 (Type Entries) and section 7.12 (Source Languages).
 
 from typing import Final, NamedTuple
 
+from footprint.elf.dwarf.codes import (
+    DW_AT_BYTE_SIZE,
+    DW_AT_BYTE_STRIDE,
+    DW_AT_COUNT,
+    DW_AT_LANGUAGE,
+    DW_AT_LOWER_BOUND,
+    DW_AT_NAME,
+    DW_AT_SIGNATURE,
+    DW_AT_TYPE,
+    DW_AT_UPPER_BOUND,
+    DW_TAG_ARRAY,
+    DW_TAG_FORMAL_PARAMETER,
+    DW_TAG_POINTER,
+    DW_TAG_REFERENCE,
+    DW_TAG_RVALUE_REFERENCE,
+    DW_TAG_SUBRANGE,
+    DW_TAG_SUBROUTINE,
+    DW_TAG_TYPEDEF,
+)
 from footprint.elf.dwarf.forms import DW_FORM_SDATA
 from footprint.elf.dwarf.units import Entry, Unit
 from footprint.errors import InputError
 
 __all__ = ("Types", "VariableType")
 
-DW_AT_NAME: Final = 0x03
-DW_AT_BYTE_SIZE: Final = 0x0B
-DW_AT_LANGUAGE: Final = 0x13
-DW_AT_LOWER_BOUND: Final = 0x22
-DW_AT_UPPER_BOUND: Final = 0x2F
-DW_AT_COUNT: Final = 0x37
-DW_AT_DECLARATION: Final = 0x3C
-DW_AT_TYPE: Final = 0x49
-DW_AT_BYTE_STRIDE: Final = 0x51
-DW_AT_SIGNATURE: Final = 0x69
 
-DW_TAG_ARRAY: Final = 0x01
-DW_TAG_FORMAL_PARAMETER: Final = 0x05
-DW_TAG_POINTER: Final = 0x0F
-DW_TAG_REFERENCE: Final = 0x10
-DW_TAG_SUBROUTINE: Final = 0x15
-DW_TAG_TYPEDEF: Final = 0x16
-DW_TAG_POINTER_TO_MEMBER: Final = 0x1F
-DW_TAG_SUBRANGE: Final = 0x21
-DW_TAG_RVALUE_REFERENCE: Final = 0x42
 _KEYWORDS: Final = {0x02: "class", 0x04: "enum", 0x13: "struct", 0x17: "union"}
 _QUALIFIERS: Final = {0x26: "const", 0x35: "volatile", 0x37: "restrict", 0x47: "_Atomic"}
 _POINTERS: Final = {DW_TAG_POINTER: "*", DW_TAG_REFERENCE: "&", DW_TAG_RVALUE_REFERENCE: "&&"}
@@ -53,24 +53,27 @@ class VariableType(NamedTuple):
     size_bytes: int | None
 
 
+_NO_TYPE: Final = VariableType(None, None)
+
+
 class Types:
     """Reads types; each is read once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Unit, int], VariableType] = {}
+        self._known: dict[tuple[Unit, int, int], VariableType] = {}
 
     def of(self, entry: Entry) -> VariableType:
         """Give the type that an entry refers to; one that is damaged has neither name nor size."""
+        unit = entry.unit
         try:
-            target = entry.unit.reference(entry, DW_AT_TYPE)
-            if target is None:
-                return VariableType(None, None)
-            key = target.unit, target.offset
+            key = unit, entry.places[DW_AT_TYPE][0], unit.number(entry, DW_AT_TYPE) or 0
             known = self._known.get(key)
             if known is None:
-                known = self._known[key] = VariableType(_name(target), _size(target))
+                target = unit.reference(entry, DW_AT_TYPE)
+                known = _NO_TYPE if target is None else VariableType(_name(target), _size(target))
+                self._known[key] = known
         except InputError:
-            return VariableType(None, None)
+            return _NO_TYPE
         return known
 
 
@@ -181,30 +184,44 @@ def _size(entry: Entry) -> int | None:
     for _ in range(_LONGEST_WAY):
         if target is None:
             return None
-        unit = target.unit
-        size_bytes = unit.number(target, DW_AT_BYTE_SIZE)
-        if size_bytes is None and target.tag in _POINTERS:
-            size_bytes = unit.format.address_bytes
+        size_bytes = _own_size(target)
         if size_bytes is not None:
             return _bounded(factor * size_bytes)
+        attribute = DW_AT_TYPE
         if target.tag == DW_TAG_ARRAY:
-            counts = _counts(target)
-            stride = unit.number(target, DW_AT_BYTE_STRIDE)
-            for count in counts:
-                if count is None:
-                    return None
-                factor *= count
-            if not counts or abs(factor) > _ANY_ADDRESS:
+            count = _element_count(target)
+            if count is None:
                 return None
-            if stride is not None:
-                return _bounded(factor * stride)
+            factor *= count
         elif DW_AT_SIGNATURE in target.places:
-            target = unit.reference(target, DW_AT_SIGNATURE)
-            continue
+            attribute = DW_AT_SIGNATURE
         elif target.tag not in _NAMES_WITHOUT_SIZE:
             return None
-        target = unit.reference(target, DW_AT_TYPE)
+        target = target.unit.reference(target, attribute)
     return None
+
+
+def _own_size(entry: Entry) -> int | None:
+    """Give the size that a type states, or has by its kind."""
+    size_bytes = entry.unit.number(entry, DW_AT_BYTE_SIZE)
+    if size_bytes is None and entry.tag in _POINTERS:
+        return entry.unit.format.address_bytes
+    stride = entry.unit.number(entry, DW_AT_BYTE_STRIDE)
+    if size_bytes is None and entry.tag == DW_TAG_ARRAY and stride is not None:
+        count = _element_count(entry)
+        return None if count is None else count * stride
+    return size_bytes
+
+
+def _element_count(entry: Entry) -> int | None:
+    """Count the elements of an array; None where a dimension has no bound, or they are more than memory can hold."""
+    counts = _counts(entry)
+    product = 1
+    for count in counts:
+        if count is None:
+            return None
+        product *= count
+    return product if counts and 0 <= product <= _ANY_ADDRESS else None
 
 
 def _bounded(size_bytes: int) -> int | None:

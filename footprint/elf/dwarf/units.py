@@ -1,14 +1,17 @@
-"""The units of debug information, their abbreviations, and single entries read wherever they stand.
+"""The units of debug information, and single entries read wherever they stand.
 
 Source: DWARF 5, sections 7.5 (Format of Debugging Information) and 7.26 (String Offsets Table), and those of versions
 2 to 4 where they differ.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from footprint.elf.dwarf.abbreviations import Abbreviation, AbbreviationTables
+from footprint.elf.dwarf.codes import (
+    DW_AT_STR_OFFSETS_BASE,
+)
 from footprint.elf.dwarf.forms import (
     DW_FORM_FLAG_PRESENT,
     DW_FORM_GNU_REF_ALT,
@@ -29,11 +32,12 @@ from footprint.elf.dwarf.forms import (
     Format,
     Layout,
 )
+from footprint.elf.dwarf.package import DW_SECT_ABBREV, DW_SECT_STR_OFFSETS, Shifts, read_shifts
 from footprint.elf.dwarf.sections import DebugSection, DebugSections
 from footprint.elf.image import Image
 from footprint.errors import InputError
 
-__all__ = ("Abbreviation", "DebugInfo", "Entry", "Unit")
+__all__ = ("DebugInfo", "Entry", "Unit")
 
 DW_UT_TYPE: Final = 2
 DW_UT_SKELETON: Final = 4
@@ -43,33 +47,10 @@ _TYPE_UNITS: Final = frozenset({DW_UT_TYPE, DW_UT_SPLIT_TYPE})
 _ADDRESS_BYTES: Final = frozenset({2, 4, 8})
 _UNITS_WITH_ID: Final = frozenset({DW_UT_SKELETON, DW_UT_SPLIT_COMPILE})
 
-DW_AT_NAME: Final = 0x03
-DW_AT_STR_OFFSETS_BASE: Final = 0x72
-DW_AT_GNU_DWO_ID: Final = 0x2131
 
 _LOCAL_REFERENCES: Final = frozenset({0x11, 0x12, 0x13, 0x14, DW_FORM_REF_UDATA})
 _ALTERNATE_REFERENCES: Final = frozenset({DW_FORM_GNU_REF_ALT, DW_FORM_REF_SUP4, DW_FORM_REF_SUP8})
 _ALTERNATE_TEXTS: Final = frozenset({DW_FORM_GNU_STRP_ALT, DW_FORM_STRP_SUP})
-
-_LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
-# Code, tag and children of an abbreviation, then its attributes as one: most are never looked into.
-_ABBREVIATION: Final = re.compile(
-    rb"(?!\x00)(%(leb)b)(%(leb)b)(.)((?:(?!\x00\x00)%(leb)b(?:\x21%(leb)b|(?!\x21)%(leb)b))*+)\x00\x00"
-    % {b"leb": _LEB},
-    re.DOTALL,
-)
-# Tables may share their bytes, but not without measure.
-_MOST_READS: Final = 4
-_SMALL_BYTES: Final = 1 << 16
-
-
-class Abbreviation(NamedTuple):
-    """What stands behind a code: a tag, whether children follow, and the attributes as they stand in the table."""
-
-    code: bytes
-    tag: int
-    has_children: bool
-    raw: bytes
 
 
 class Entry(NamedTuple):
@@ -107,6 +88,7 @@ class Unit:
         identity: The signature of a type unit, or what a skeleton and its split unit have in common; else None.
         type_at: Where the type of a type unit stands, in the section; else None.
         skeleton: For a split unit, the unit of the linked file that stands for it.
+        shifts: For a unit of a package, where its parts of other sections begin.
     """
 
     def __init__(
@@ -118,6 +100,7 @@ class Unit:
         kind: int,
         abbreviations_at: int,
         identity: tuple[int | None, int | None],
+        shifts: Shifts,
     ) -> None:
         self.debug = debug
         self.section = section
@@ -126,7 +109,8 @@ class Unit:
         self.kind = kind
         self.identity, self.type_at = identity
         self.skeleton: Unit | None = None
-        self._abbreviations_at = abbreviations_at
+        self.shifts = shifts
+        self._abbreviations_at = abbreviations_at + shifts.get(DW_SECT_ABBREV, 0)
         self._abbreviations: dict[int, Abbreviation] | None = None
         self._root: Entry | None = None
         self._str_offsets_base: int | None = None
@@ -139,14 +123,13 @@ class Unit:
             InputError: Where there are none, or tables overlap beyond reason.
         """
         if self._abbreviations is None:
-            self._abbreviations = self.debug.abbreviations(self._abbreviations_at)
+            self._abbreviations = self.debug.abbreviations.table(self._abbreviations_at)
         return self._abbreviations
 
     @property
-    def table(self) -> tuple[int, int, int, int]:
+    def table(self) -> tuple[Format, int]:
         """Give what units have in common whose entries are laid out alike."""
-        form = self.format
-        return self._abbreviations_at, form.version, form.offset_bytes, form.address_bytes
+        return self.format, self._abbreviations_at
 
     @property
     def root(self) -> Entry:
@@ -175,7 +158,9 @@ class Unit:
         """
         if not self.first <= offset < self.end:
             raise self.section.damage("an entry lies outside of its unit", offset)
-        code, at = self.section.uleb(offset)
+        code, at = self.section.data[offset], offset + 1
+        if code >= 0x80:
+            code, at = self.section.uleb(offset)
         abbreviation = self.abbreviations.get(code)
         if abbreviation is None:
             raise self.section.damage(f"no abbreviation {code}", offset)
@@ -222,16 +207,20 @@ class Unit:
             InputError: Where it is damaged.
         """
         place = entry.places.get(attribute)
-        return None if place is None else self.text_of(self.section, place[0], entry.at + place[1])
+        return None if place is None else self.text_of(self.section, self.format, place[0], entry.at + place[1])
 
-    def text_of(self, section: DebugSection, form: int, at: int) -> str | None:
-        """Give the text that a form at some place stands for, such as in a line table."""
+    def text_of(self, section: DebugSection, written: Format, form: int, at: int) -> str | None:
+        """Give the text that a form at some place stands for, such as in a line table, whose format may be another.
+
+        Raises:
+            InputError: Where it is damaged.
+        """
         if form == DW_FORM_STRING:
             return section.text(at)[0]
         if form in LEB_FORMS:
             value = section.uleb(at)[0]
         else:
-            size_bytes = self.format.size_bytes(form)
+            size_bytes = written.size_bytes(form)
             if size_bytes is None:
                 return None
             value = section.unsigned(at, size_bytes)
@@ -259,7 +248,7 @@ class Unit:
             base = self.number(self.root, DW_AT_STR_OFFSETS_BASE)
             if base is None:
                 base = 0 if self.format.version < 5 else 2 * self.format.offset_bytes
-            self._str_offsets_base = base + self.debug.package_base(self, ".debug_str_offsets")
+            self._str_offsets_base = base + self.shifts.get(DW_SECT_STR_OFFSETS, 0)
         return self._str_offsets_base
 
     def reference(self, entry: Entry, attribute: int) -> Entry | None:
@@ -291,6 +280,7 @@ class DebugInfo:
 
     Attributes:
         sections: Its debug sections.
+        abbreviations: The tables of abbreviations of its units.
         units: The units of .debug_info, in its order.
         unknown_versions: Versions of units that were passed over.
         alternate: What dwz took out of several files, where it was given.
@@ -305,8 +295,8 @@ class DebugInfo:
         self.damage: InputError | None = None
         self.unknown_versions: set[int] = set()
         self._formats: dict[tuple[int, int, int], Format] = {}
-        self._tables: dict[int, dict[int, Abbreviation]] = {}
-        self._table_bytes_left: int | None = None
+        self.abbreviations = AbbreviationTables(self.sections.get(".debug_abbrev"))
+        self._shifts = read_shifts(self.sections)
         self.units = list(self._units(self.sections.get(".debug_info"), is_types=False))
         self._starts = [unit.start for unit in self.units]
         self._type_units: dict[int | None, Unit] | None = None
@@ -338,42 +328,6 @@ class DebugInfo:
         """Give the file of dwz, and remember that it was needed."""
         self.lacks_alternate = self.lacks_alternate or self.alternate is None
         return self.alternate
-
-    def package_base(self, unit: Unit, section: str) -> int:
-        """Give where the part of a section that belongs to a unit begins: 0 but in a package of split units."""
-        del self, unit, section
-        return 0
-
-    def abbreviations(self, offset: int) -> dict[int, Abbreviation]:
-        """Read the table of abbreviations at an offset.
-
-        Raises:
-            InputError: Where it is empty, or tables overlap beyond reason.
-        """
-        known = self._tables.get(offset)
-        if known is not None:
-            return known
-        section = self.sections.get(".debug_abbrev")
-        if self._table_bytes_left is None:
-            self._table_bytes_left = _SMALL_BYTES + section.size_bytes * _MOST_READS
-        found: dict[int, Abbreviation] = {}
-        at = offset
-        while at < section.size_bytes and self._table_bytes_left >= 0:
-            match = _ABBREVIATION.match(section.data, at)
-            if match is None:
-                break
-            code, tag, children, raw = match.groups()
-            number = code[0] if len(code) == 1 else section.uleb(at)[0]
-            tag_number = tag[0] if len(tag) == 1 else section.uleb(at + len(code))[0]
-            found.setdefault(number, Abbreviation(code, tag_number, children != b"\0", raw))
-            self._table_bytes_left -= match.end() - at
-            at = match.end()
-        if self._table_bytes_left < 0:
-            raise section.damage("tables overlap beyond reason", offset)
-        if not found:
-            raise section.damage("no abbreviations", offset)
-        self._tables[offset] = found
-        return found
 
     def _units(self, section: DebugSection, *, is_types: bool) -> Iterator[Unit]:
         """Read the headers of all units; what follows a damaged one is left out."""
@@ -428,4 +382,5 @@ class DebugInfo:
         if address_bytes not in _ADDRESS_BYTES:
             raise section.damage(f"a unit with addresses of {address_bytes} bytes", start)
         bounds = start, min(at, end), end
-        return Unit(self, section, bounds, form, kind, abbreviations_at, (identity, type_at)), end
+        shifts = self._shifts.get((is_types, start), {})
+        return Unit(self, section, bounds, form, kind, abbreviations_at, (identity, type_at), shifts), end

@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from footprint.elf.dwarf.codes import (
+    DW_AT_SIBLING,
+)
 from footprint.elf.dwarf.forms import Step
 from footprint.elf.dwarf.units import Unit
 
 __all__ = ("Way", "ways_to")
 
-DW_AT_SIBLING: Final = 0x01
 DW_FORM_REF4: Final = 0x13
 
 
@@ -35,40 +37,37 @@ def ways_to(unit: Unit, places: Sequence[int]) -> Iterator[Way]:
     Raises:
         InputError: Where an entry on the way is damaged.
     """
-    section, data, end_of = unit.section, unit.section.data, unit.format.end
+    section, data = unit.section, unit.section.data
     strides: dict[int, _Stride] = {}
     parents: list[int] = []
-    at, wanted = unit.first, 0
-    while wanted < len(places) and at < unit.end:
-        start = at
-        code = data[at]
-        at += 1
+    end, wanted = unit.first, 0
+    while wanted < len(places) and end < unit.end:
+        start, code, at = end, data[end], end + 1
         if code == 0:
-            if parents:
-                parents.pop()
+            end = at
+            del parents[-1:]
             continue
         if code >= 0x80:
             code, at = section.uleb(start)
-        stride = strides.get(code)
-        if stride is None:
-            stride = strides[code] = _stride(unit, code, start)
-        values_at = at
-        if stride.size_bytes is None:
-            for _, form, _, size_bytes in stride.steps:
-                at = end_of(section, form, at) if size_bytes is None else at + size_bytes
-        else:
-            at += stride.size_bytes
-        while wanted < len(places) and places[wanted] < at:
+        stride = strides.get(code) or strides.setdefault(code, _stride(unit, code, start))
+        end = at + stride.size_bytes if stride.size_bytes is not None else _end(unit, stride, at)
+        while wanted < len(places) and places[wanted] < end:
             if places[wanted] >= start:
                 yield Way(places[wanted], start, tuple(parents))
             wanted += 1
         if stride.has_children:
-            if stride.sibling_at is not None and wanted < len(places):
-                sibling = unit.start + section.unsigned(values_at + stride.sibling_at, 4)
-                if at < sibling <= places[wanted]:
-                    at = sibling
-                    continue
-            parents.append(start)
+            next_place = places[wanted] if wanted < len(places) else 0
+            sibling = 0 if stride.sibling_at is None else unit.start + section.unsigned(at + stride.sibling_at, 4)
+            if end < sibling <= next_place:
+                end = sibling
+            else:
+                parents.append(start)
+
+
+def _end(unit: Unit, stride: _Stride, at: int) -> int:
+    for _, form, _, size_bytes in stride.steps:
+        at = unit.format.end(unit.section, form, at) if size_bytes is None else at + size_bytes
+    return at
 
 
 def _stride(unit: Unit, code: int, at: int) -> _Stride:

@@ -1,0 +1,91 @@
+"""Variables without an address, found by their names: constants whose values the compiler knows wherever they are used.
+
+gcc gives an array that is constant no location, although it stands in the file. Its name does stand in the debug
+information, as an offset into .debug_str or as a text, and is searched for and proved as addresses are.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from footprint.elf.dwarf.codes import DW_AT_CONST_VALUE, DW_AT_DECLARATION, DW_AT_LOCATION, DW_AT_NAME
+from footprint.elf.dwarf.describe import Declaration, Describer
+from footprint.elf.dwarf.forms import DW_FORM_STRING, DW_FORM_STRP
+from footprint.elf.dwarf.proof import Candidates, Prover
+from footprint.elf.dwarf.sections import DebugSection
+from footprint.elf.dwarf.units import DebugInfo, Entry
+from footprint.elf.dwarf.words import words_behind
+from footprint.elf.image import Image
+from footprint.errors import InputError
+
+__all__ = ("declarations_by_name",)
+
+_MOST_DECLARATIONS: Final = 1 << 12
+
+
+def declarations_by_name(image: Image, names: Iterable[str]) -> dict[str, tuple[Declaration, ...]]:
+    """Find where variables of some names are declared that have no address in the debug information.
+
+    Args:
+        image: The file with the debug information.
+        names: As the source has them, without scopes: the debug information of such variables has no linker names.
+
+    Raises:
+        InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
+    """
+    wanted = {name.encode("utf-8", "surrogateescape"): name for name in names if name and "\0" not in name}
+    found: dict[str, dict[Declaration, None]] = {}
+    debug, describer, prover = DebugInfo(image), Describer(), _NameProver(frozenset(wanted.values()))
+    for group in _candidates(debug, wanted):
+        try:
+            for entry, name in prover.proved(group):
+                here = found.setdefault(name, {})
+                if len(here) < _MOST_DECLARATIONS:
+                    here[describer.declaration(entry)] = None
+        except InputError:
+            # What is damaged declares nothing; the search for addresses says so.
+            continue
+    return {name: tuple(declarations) for name, declarations in found.items() if declarations}
+
+
+class _NameProver(Prover[str]):
+    """Proves that a variable without an address has a wanted name."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__(DW_AT_NAME, {DW_FORM_STRP: 0, DW_FORM_STRING: 0})
+        self._names = names
+
+    def _wanted_in(self, entry: Entry, place: int, group: Candidates) -> str | None:
+        del group
+        is_there = DW_AT_NAME in entry.places and entry.at + entry.places[DW_AT_NAME][1] == place
+        if not is_there or DW_AT_LOCATION in entry.places:
+            return None
+        if DW_AT_DECLARATION in entry.places and DW_AT_CONST_VALUE not in entry.places:
+            return None  # it is defined elsewhere
+        name = entry.unit.text(entry, DW_AT_NAME)
+        return name if name in self._names else None
+
+
+def _candidates(debug: DebugInfo, wanted: dict[bytes, str]) -> Iterator[Candidates]:
+    """Find where the names, or their offsets in .debug_str, stand."""
+    section = debug.sections.get(".debug_info")
+    texts = debug.sections.get(".debug_str")
+    offsets = {place for name in wanted for place in _texts(texts, name)}
+    places = {place for name in wanted for place in _texts(section, name)}
+    for offset_bytes in {unit.format.offset_bytes for unit in debug.units}:
+        words = {offset.to_bytes(offset_bytes, section.order) for offset in offsets}
+        places.update(words_behind(section, b"", words))
+    ordered = sorted(places)
+    at = 0
+    for unit in debug.units:
+        first = at
+        while at < len(ordered) and ordered[at] < unit.end:
+            at += 1
+        if first < at:
+            yield Candidates(unit, ordered[first:at], {})
+
+
+def _texts(section: DebugSection, name: bytes) -> Iterator[int]:
+    """Find a text, also where it is the end of another: linkers let texts share their ends."""
+    for match in re.finditer(re.escape(name) + b"\0", section.data):
+        yield match.start()

@@ -1,0 +1,122 @@
+"""What may stand between the beginning of a variable and one of its attributes, and the way back over it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from footprint.elf.dwarf.abbreviations import Abbreviation
+from footprint.elf.dwarf.codes import DW_TAG_VARIABLE
+from footprint.elf.dwarf.forms import DW_FORM_STRING, LEB_FORMS
+from footprint.elf.dwarf.units import Unit
+
+__all__ = ("Shapes", "starts_before")
+
+# Names hold no control characters, which codes of abbreviations mostly are.
+_NAME_BYTES: Final = bytes(range(0x20, 0x100))
+_LONGEST_NAME: Final = 4096
+_LONGEST_LEB: Final = 10
+
+
+class _Backward(NamedTuple):
+    """The attributes before the one in question, the last first, with the codes of the abbreviations that have them."""
+
+    steps: tuple[int | str, ...]
+    codes: dict[bytes, Abbreviation]
+
+
+class Shapes:
+    """What may stand between the beginning of a variable and a place in an attribute, by the abbreviations of a unit.
+
+    Attributes:
+        fixed: By distance, the first byte of the codes that stand so far before the place, and those codes.
+        varying: Where names or numbers of variable size stand between, how to come back over them.
+        is_complete: Whether there are no others.
+    """
+
+    def __init__(self, unit: Unit, attribute: int, forms: Mapping[int, int]) -> None:
+        self.fixed: list[tuple[int, dict[int, list[bytes]]]] = []
+        self.varying: list[_Backward] = []
+        self.is_complete = True
+        fixed: dict[int, dict[int, list[bytes]]] = {}
+        varying: dict[tuple[int | str, ...], dict[bytes, Abbreviation]] = {}
+        for abbreviation in unit.abbreviations.values():
+            if abbreviation.tag != DW_TAG_VARIABLE or attribute not in unit.layout(abbreviation).places:
+                continue
+            steps = self._steps(unit, abbreviation, attribute, forms)
+            if steps is None:
+                continue
+            sizes = [step for step in steps if isinstance(step, int)]
+            if len(sizes) == len(steps):
+                distance = len(abbreviation.code) + sum(sizes)
+                fixed.setdefault(distance, {}).setdefault(abbreviation.code[0], []).append(abbreviation.code)
+            else:
+                varying.setdefault(steps, {})[abbreviation.code] = abbreviation
+        self.fixed = list(fixed.items())
+        self.varying = [_Backward(steps, codes) for steps, codes in varying.items()]
+        self.cost = len(self.fixed) + 8 * len(self.varying)
+
+    def _steps(
+        self, unit: Unit, abbreviation: Abbreviation, wanted: int, forms: Mapping[int, int]
+    ) -> tuple[int | str, ...] | None:
+        """Give the sizes of what stands before the place, the nearest first; None where there can be none."""
+        steps: list[int | str] = []
+        for attribute, form, _, size_bytes in unit.layout(abbreviation).steps:
+            if attribute == wanted:
+                return (forms[form], *reversed(steps)) if form in forms else None
+            if size_bytes is not None:
+                steps.append(size_bytes)
+            elif form in LEB_FORMS:
+                steps.append("number")
+            elif form == DW_FORM_STRING:
+                steps.append("text")
+            else:
+                self.is_complete = False
+                return None
+        return None
+
+
+def starts_before(unit: Unit, shapes: Shapes, place: int) -> list[int] | None:
+    """Give where a variable with the place in its attribute may begin; None where it cannot be told so."""
+    data, first = unit.section.data, unit.first
+    starts = []
+    for distance, codes in shapes.fixed:
+        start = place - distance
+        if start >= first and (found := codes.get(data[start])):
+            starts += [start for code in found if len(code) == 1 or bytes(data[start : start + len(code)]) == code]
+    for steps, varying in shapes.varying:
+        ends = _before(unit, place, steps)
+        if ends is None:
+            return None
+        lengths = {len(code) for code in varying}
+        for end in ends:
+            starts += [end - length for length in lengths if bytes(data[end - length : end]) in varying]
+    return starts
+
+
+def _before(unit: Unit, place: int, steps: Iterable[int | str]) -> Iterable[int] | None:
+    """Come back over attributes: give where the code before them may end; None where it cannot be told so."""
+    data, first = unit.section.data, unit.first
+    ends: Iterable[int] = [place]
+    for step in steps:
+        if isinstance(step, int):
+            ends = [end - step for end in ends if end - step > first]
+        elif step == "number":
+            starts = set()
+            for end in ends:
+                if data[end - 1] < 0x80:
+                    start = end - 1
+                    starts.add(start)
+                    while start - 1 > first and end - start < _LONGEST_LEB and data[start - 1] >= 0x80:
+                        start -= 1
+                        starts.add(start)
+            ends = starts
+        else:
+            starts = set()
+            for end in ends:
+                if data[end - 1] == 0:
+                    window = bytes(data[max(first + 1, end - 1 - _LONGEST_NAME) : end - 1])
+                    length = len(window) - len(window.rstrip(_NAME_BYTES))
+                    if length >= _LONGEST_NAME or len(starts) > _LONGEST_NAME:
+                        return None
+                    starts.update(range(end - 1 - length, end))
+            ends = starts
+    return ends

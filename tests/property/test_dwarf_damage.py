@@ -1,0 +1,179 @@
+"""Hostile debug information gives declarations, a note or one clear error, quickly, and never another exception."""
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from footprint.elf import read_image
+from footprint.elf.dwarf import Declarations, declarations_by_name, read_declarations
+from footprint.errors import InputError
+from tests.dwarfwriter import (
+    AT_ABSTRACT_ORIGIN,
+    AT_ADDR_BASE,
+    AT_BYTE_SIZE,
+    AT_COMP_DIR,
+    AT_COUNT,
+    AT_DECL_FILE,
+    AT_DECL_LINE,
+    AT_LOCATION,
+    AT_NAME,
+    AT_SPECIFICATION,
+    AT_STMT_LIST,
+    AT_TYPE,
+    BLOCK1,
+    DATA1,
+    DATA4,
+    EXPRLOC,
+    IMPLICIT_CONST,
+    REF4,
+    SEC_OFFSET,
+    STRING,
+    STRP,
+    TAG_ARRAY,
+    TAG_BASE_TYPE,
+    TAG_COMPILE_UNIT,
+    TAG_CONST,
+    TAG_MEMBER,
+    TAG_STRUCTURE,
+    TAG_SUBPROGRAM,
+    TAG_SUBRANGE,
+    TAG_VARIABLE,
+    UDATA,
+    Addr,
+    Attribute,
+    Die,
+    Ref,
+    Tls,
+    Unit,
+    sections,
+)
+from tests.elfkinds import KINDS
+from tests.elfwriter import RW, ElfFile, Section, peek, write
+
+PLACES = [0x4000 + 16 * number for number in range(6)]
+MOST_SECONDS = 2.0
+
+
+def unit(version: int) -> Unit:
+    form = EXPRLOC if version >= 4 else BLOCK1
+    line = (AT_DECL_LINE, IMPLICIT_CONST, 3) if version >= 5 else (AT_DECL_LINE, UDATA, 300)
+    of_int = AT_TYPE, REF4, Ref("int")
+    entries = [
+        Die(TAG_BASE_TYPE, [(AT_NAME, STRING, "int"), (AT_BYTE_SIZE, DATA1, 4)], label="int"),
+        Die(TAG_CONST, [of_int], label="const"),
+        Die(TAG_ARRAY, [(AT_TYPE, REF4, Ref("const"))], [Die(TAG_SUBRANGE, [(AT_COUNT, DATA1, 9)])], "array"),
+        Die(TAG_STRUCTURE, [(AT_NAME, STRING, "S")], [Die(TAG_MEMBER, [(AT_NAME, STRP, "m"), of_int], label="m")]),
+        Die(
+            TAG_VARIABLE,
+            [(AT_NAME, STRP, "a"), line, (AT_DECL_FILE, DATA1, 1), of_int, (AT_LOCATION, form, Addr(PLACES[0]))],
+        ),
+        Die(
+            TAG_VARIABLE, [(AT_NAME, STRING, "bc"), (AT_TYPE, REF4, Ref("array")), (AT_LOCATION, form, Addr(PLACES[1]))]
+        ),
+        Die(TAG_VARIABLE, [(AT_SPECIFICATION, REF4, Ref("m")), line, (AT_LOCATION, form, Addr(PLACES[2]))]),
+        Die(TAG_VARIABLE, [(AT_NAME, STRP, "t"), of_int, (AT_LOCATION, form, Tls(PLACES[3]))]),
+        Die(
+            TAG_SUBPROGRAM,
+            [(AT_NAME, STRING, "f")],
+            [Die(TAG_VARIABLE, [(AT_ABSTRACT_ORIGIN, REF4, Ref("m")), (AT_LOCATION, form, Addr(PLACES[4]))])],
+        ),
+    ]
+    root: list[Attribute] = [
+        (AT_NAME, STRP, "a.c"),
+        (AT_COMP_DIR, STRING, "/src"),
+        (AT_STMT_LIST, SEC_OFFSET if version > 3 else DATA4, 0),
+    ]
+    if version >= 5:
+        root.append((AT_ADDR_BASE, SEC_OFFSET, 8))
+        entries.append(Die(TAG_VARIABLE, [(AT_NAME, STRP, "x"), of_int, (AT_LOCATION, form, b"\xa1\x01")]))
+    addresses = [1, PLACES[5]] if version >= 5 else []
+    return Unit(Die(TAG_COMPILE_UNIT, root, entries), version, files=[("a.c", 0), ("a.c", 0)], addresses=addresses)
+
+
+def file(kind: dict[str, Any], version: int) -> bytes:
+    debug = sections([unit(version)], order=kind["order"], bits=kind["bits"])
+    return write(ElfFile(sections=[*debug, Section(".data", flags=RW, data=bytes(8))], **kind))
+
+
+FILES = {(name, version): file(kind, version) for name, kind in KINDS.items() for version in (2, 4, 5)}
+DEBUG = ".debug_info", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_addr"
+
+
+def places(data: bytes) -> list[int]:
+    """Give the places of all bytes of the debug sections, and of their headers in the table of sections."""
+    found: list[int] = []
+    for number in range(1, peek(data, "e_shnum")):
+        start, size = peek(data, "sh_offset", number), peek(data, "sh_size", number)
+        if not peek(data, "sh_flags", number):
+            found += range(start, start + size)
+        header = peek(data, "e_shoff") + number * peek(data, "e_shentsize")
+        found += range(header, header + peek(data, "e_shentsize"))
+    return found
+
+
+SPOTS = {key: places(data) for key, data in FILES.items()}
+
+
+def check(error: InputError) -> None:
+    assert error.file == "a file"
+    assert error.cause
+
+
+def facts(data: bytes) -> Declarations | None:
+    """Give what is declared, or None where the file is refused; any other exception is a failed test."""
+    start = time.process_time()
+    try:
+        image = read_image(data, "a file")
+        declarations_by_name(image, ["a", "m", "bc"])
+        found = read_declarations(image, PLACES, PLACES, with_functions=True)
+    except InputError as error:
+        check(error)
+        return None
+    finally:
+        assert time.process_time() - start < MOST_SECONDS
+    for declarations in (*found.by_vaddr.values(), *found.by_tls_offset.values()):
+        assert len(set(declarations)) == len(declarations) > 0
+        assert all(one.type_name is None or len(one.type_name) <= 256 for one in declarations)
+    return found
+
+
+@pytest.mark.parametrize("key", FILES, ids=lambda key: f"{key[0]}-{key[1]}")
+def test_a_sound_file_declares_all(key: tuple[str, int]) -> None:
+    found = facts(FILES[key])
+    assert found is not None
+    assert found.notes == ()
+    assert [*found.by_vaddr] == [place for place in PLACES[: 6 if key[1] == 5 else 5] if place != PLACES[3]]
+    assert [*found.by_tls_offset] == [PLACES[3]]
+
+
+@settings(max_examples=600)
+@given(st.data())
+def test_changed_bytes_give_an_answer_or_one_error(data: st.DataObject) -> None:
+    key = data.draw(st.sampled_from([*FILES]))
+    changed = bytearray(FILES[key])
+    spots = SPOTS[key]
+    for place, byte in data.draw(
+        st.lists(st.tuples(st.integers(0, len(spots) - 1), st.integers(0, 255)), min_size=1, max_size=6)
+    ):
+        changed[spots[place]] = byte
+    facts(bytes(changed))
+
+
+@pytest.mark.parametrize("key", [("64-bit-little-endian", 5), ("32-bit-big-endian", 4)])
+@pytest.mark.parametrize("byte", [0x00, 0x7F, 0x80, 0xFF])
+def test_each_byte_may_become_another(key: tuple[str, int], byte: int) -> None:
+    sound = FILES[key]
+    for place in SPOTS[key]:
+        facts(sound[:place] + bytes([byte]) + sound[place + 1 :])
+
+
+@pytest.mark.parametrize("section", DEBUG)
+def test_a_cut_section_gives_an_answer_or_one_error(section: str) -> None:
+    units = [unit(5)]
+    whole = next(one for one in sections(units) if one.name == section)
+    for size in range(len(whole.data)):
+        cut = [Section(one.name, data=one.data[:size]) if one.name == section else one for one in sections(units)]
+        facts(write(ElfFile(sections=cut)))
