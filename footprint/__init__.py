@@ -19,6 +19,7 @@ from footprint.errors import AccessError, FootprintError, InputError, Note, Unsu
 
 if TYPE_CHECKING:
     from footprint.verbs.capture import capture  # at run time __getattr__ does all this
+    from footprint.verbs.debug_files import DebugSearch
     from footprint.verbs.doctor import doctor
     from footprint.verbs.groups import audit_group
     from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # `audit` is a package here only
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 
 __all__ = (
     "AccessError",
+    "DebugSearch",
     "FootprintError",
     "InputError",
     "Note",
@@ -50,6 +52,7 @@ __all__ = (
 )
 
 _HOMES = {
+    "DebugSearch": "footprint.verbs.debug_files",
     "audit": "footprint.verbs.processes",
     "audit_group": "footprint.verbs.groups",
     "capture": "footprint.verbs.capture",

@@ -8,6 +8,7 @@ from footprint.report.document import Document
 
 if TYPE_CHECKING:
     from footprint.audit.group import Group
+    from footprint.verbs.debug_files import DebugSearch
 
 __all__ = ("Answer", "about_folders", "about_group", "about_one")
 
@@ -20,7 +21,9 @@ class Answer(NamedTuple):
     report: Callable[..., Document]
 
 
-def about_one(targets: Sequence[str], *, count: int, pid: int | None, root: str | None) -> Answer:
+def about_one(
+    targets: Sequence[str], *, count: int, pid: int | None, root: str | None, debug: "DebugSearch | None"
+) -> Answer:
     """Audit one process or text.
 
     Raises:
@@ -32,10 +35,10 @@ def about_one(targets: Sequence[str], *, count: int, pid: int | None, root: str 
     if targets and count == 1 and pid is None and (several := processes.captured(targets[0])):
         from footprint.verbs import groups
 
-        return _about(groups.group_of(several, root=root))
+        return _about(groups.group_of(several, root=root, debug=debug))
     if not targets:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
-    found = processes.audit(targets[0], count=count, pid=pid, root=root)
+    found = processes.audit(targets[0], count=count, pid=pid, root=root, debug=debug)
 
     def json(version: str) -> str:
         from footprint.report.json.audit import audit_json
@@ -64,7 +67,14 @@ def about_folders(folders: Sequence[str], *, count: int, root: str | None) -> An
 
 
 def about_group(
-    targets: Sequence[str], tree: int | None, name: str | None, *, count: int, pid: int | None, root: str | None
+    targets: Sequence[str],
+    tree: int | None,
+    name: str | None,
+    *,
+    count: int,
+    pid: int | None,
+    root: str | None,
+    debug: "DebugSearch | None",
 ) -> Answer:
     """Audit several live processes as one.
 
@@ -80,7 +90,7 @@ def about_group(
         raise UsageError("-n goes with one process: a group is what it is")
     if pid is not None or root is not None:
         raise UsageError("--pid and --root go with a capture or a text, not with live processes")
-    return _about(groups.audit_group([int(target) for target in targets], tree=tree, name=name))
+    return _about(groups.audit_group([int(target) for target in targets], tree=tree, name=name, debug=debug))
 
 
 def _about(group: "Group") -> Answer:

@@ -20,6 +20,9 @@ def audit(
     top: options.Top = 20,
     pid: options.Pid = None,
     root: options.Root = None,
+    debug_dir: options.DebugDirs = None,
+    debuginfod: options.Debuginfod = False,
+    no_debug_files: options.NoDebugFiles = False,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -42,14 +45,16 @@ def audit(
     """
     from footprint.cli.answers import about_folders, about_group, about_one
     from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.verbs.debug_files import debug_search
 
+    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     is_json = json or format_ is options.Format.JSON
     if all_:
         answer = about_folders(targets or [], count=count, root=root)
     elif tree is not None or name is not None or len(targets or ()) > 1:
-        answer = about_group(targets or [], tree, name, count=count, pid=pid, root=root)
+        answer = about_group(targets or [], tree, name, count=count, pid=pid, root=root, debug=debug)
     else:
-        answer = about_one(targets or [], count=count, pid=pid, root=root)
+        answer = about_one(targets or [], count=count, pid=pid, root=root, debug=debug)
     if is_json:
         emit(answer.json(__version__), output)
     else:

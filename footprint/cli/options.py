@@ -10,12 +10,15 @@ __all__ = (
     "Color",
     "ColorOption",
     "Count",
+    "DebugDirs",
+    "Debuginfod",
     "Format",
     "FormatOption",
     "Json",
     "Memory",
     "Model",
     "ModelOption",
+    "NoDebugFiles",
     "OptionalCount",
     "Output",
     "PageSize",
@@ -85,6 +88,16 @@ Root = Annotated[
 ]
 PageSize = Annotated[
     str | None, typer.Option("--page-size", help="Predict for pages of this size, such as 16KiB.", metavar="SIZE")
+]
+DebugDirs = Annotated[
+    list[str] | None,
+    typer.Option("--debug-dir", help="Where else than in /usr/lib/debug debug files are; repeatable.", metavar="DIR"),
+]
+Debuginfod = Annotated[
+    bool, typer.Option("--debuginfod", help="Ask the servers of DEBUGINFOD_URLS for debug files that are not here.")
+]
+NoDebugFiles = Annotated[
+    bool, typer.Option("--no-debug-files", help="Show the names that stand in the files themselves, and no others.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="What to write.")]

@@ -13,6 +13,9 @@ __all__ = ("symbols",)
 def symbols(
     files: Annotated[list[str], typer.Argument(help="Programs, libraries, objects (.o) or archives (.a).")],
     top: options.Top = 20,
+    debug_dir: options.DebugDirs = None,
+    debuginfod: options.Debuginfod = False,
+    no_debug_files: options.NoDebugFiles = False,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -31,8 +34,10 @@ def symbols(
     """
     from footprint.cli.output import emit, emit_document, exit_code
     from footprint.verbs import symbols
+    from footprint.verbs.debug_files import debug_search
 
-    found = symbols.symbols(*files)
+    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+    found = symbols.symbols(*files, debug=debug)
     if json or format_ is options.Format.JSON:
         from footprint.report.json.symbols import symbols_json
 

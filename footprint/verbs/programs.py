@@ -20,9 +20,10 @@ from footprint.loader.bindings import Binder
 from footprint.loader.opened import with_opened
 from footprint.process import Snapshot, read_process
 from footprint.verbs.calibration import load_constants
+from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.verbs.libc_calibration import load_libc_start
 from footprint.verbs.object_files import ObjectFiles
-from footprint.verbs.processes import audit_of, process_number
+from footprint.verbs.processes import audit_of, process_number, with_files_told
 
 __all__ = ("Programs", "audit_program", "composition_findings", "libraries", "missing_notes")
 
@@ -67,7 +68,7 @@ class Programs:
         """
         link_map = link(self._system, path, self._environment)
         held_bytes: dict[str, int] = {}
-        for row in audit_of(snapshot, path, Question()).ledger:
+        for row in audit_of(snapshot, path, Question(), debug=None).ledger:
             held_bytes[row.owner] = held_bytes.get(row.owner, 0) + (row.bytes or 0)
         owners: dict[Library, str] = {}
         for mapping in reversed(snapshot.memory.mappings):
@@ -164,7 +165,9 @@ def composition_findings(composition: Composition) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda one: -one.saving_bytes))
 
 
-def audit_program(target: str, question: Question, *, root: str | None = None) -> Audit:
+def audit_program(
+    target: str, question: Question, *, root: str | None = None, debug: DebugSearch | None = STANDARD_PLACES
+) -> Audit:
     """Audit a program by its files: what a process of it surely writes at its start, and what it could do without.
 
     Raises:
@@ -173,7 +176,7 @@ def audit_program(target: str, question: Question, *, root: str | None = None) -
         UsageError: For a model that needs a live process.
     """
     composition = Programs(root).composition(target)
-    files = ObjectFiles()
+    files = ObjectFiles(DebugFiles(debug, root))
     system = os.uname()
     host = {"kernel": system.release, "machine": system.machine}
     found = predicted_audit(
@@ -188,7 +191,7 @@ def audit_program(target: str, question: Question, *, root: str | None = None) -
     )
     findings = (*found.findings, *relocated_tables(found.ledger, composition.page_bytes))
     ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
-    return replace(found, notes=(*found.notes, *files.notes), findings=ordered)
+    return with_files_told(replace(found, findings=ordered), files)
 
 
 def _of_process(pid: int, environment: Environment | None) -> Composition:

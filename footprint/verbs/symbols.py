@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from footprint.elf import Contents, read_contents, read_image, read_members, starts_like_archive, starts_like_elf
 from footprint.errors import FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
+from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 
 __all__ = ("FileSymbols", "symbols")
 
@@ -23,18 +24,23 @@ class FileSymbols:
     notes: tuple[Note, ...]
 
 
-def symbols(*paths: str) -> FileSymbols:
+def symbols(*paths: str, debug: DebugSearch | None = STANDARD_PLACES) -> FileSymbols:
     """Give what the writable and thread-local sections of ELF files hold, objects and archives included.
 
     Of several files or members, those that cannot be read become notes.
 
+    Args:
+        paths: The files.
+        debug: Where to look for the symbols of stripped ones; None for nowhere.
+
     Raises:
         AccessError: Where the only file cannot be opened.
         InputError: Where the only file is no ELF file, or is damaged.
-        UsageError: Where no file is given.
+        UsageError: Where no file is given, or no server for debug files is known that are to be asked for.
     """
     if not paths:
         raise UsageError("name at least one ELF file")
+    debug_files = DebugFiles(debug)
     files: list[Contents] = []
     notes: list[Note] = []
     seen: dict[tuple[int, int], str] = {}
@@ -44,7 +50,7 @@ def symbols(*paths: str) -> FileSymbols:
             notes.append(Note("file-repeated", path, f"it is {first} by another name, counted once"))
             continue
         try:
-            _read_symbols(path, files, notes)
+            _read_symbols(path, debug_files, files, notes)
         except FootprintError as error:
             if len(paths) == 1:
                 raise
@@ -67,12 +73,19 @@ def _identity(path: str) -> tuple[int, int]:
     return facts.st_dev, facts.st_ino
 
 
-def _read_symbols(path: str, files: list[Contents], notes: list[Note]) -> None:
+def _absolute_paths(path: str) -> dict[str, None]:
+    """Give a path as it was given and as it is, where links lead to it: its debug file may stand beside either."""
+    return dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
+
+
+def _read_symbols(path: str, debug_files: DebugFiles, files: list[Contents], notes: list[Note]) -> None:
     data = open_input(path)
     if _is_linker_script(bytes(data[:4096])):
         raise InputError(path, "a linker script, which names the files to read instead")
     if not starts_like_archive(data):
-        files.append(read_contents(read_image(data, path)))
+        found, odd = debug_files.contents_of(read_image(data, path), *_absolute_paths(path))
+        files.append(found)
+        notes += odd
         return
     for member in read_members(data, path):
         name = f"{path}({member.name})"
