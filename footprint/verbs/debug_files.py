@@ -22,9 +22,9 @@ from footprint.process.mapped_files import open_regular
 from footprint.verbs.debuginfod import Servers, cache_folder, cached_path
 from footprint.verbs.saved_files import path_inside
 
-__all__ = ("STANDARD_PLACES", "DebugFiles", "DebugSearch", "debug_search")
+__all__ = ("STANDARD_FOLDER", "STANDARD_PLACES", "DebugFiles", "DebugSearch", "debug_search")
 
-_STANDARD_FOLDER: Final = "/usr/lib/debug"
+STANDARD_FOLDER: Final = "/usr/lib/debug"
 _CHUNK_BYTES: Final = 1 << 20
 _MOST_CHECKED_BYTES: Final = 4 << 30
 
@@ -82,8 +82,8 @@ class DebugFiles:
         search = search or STANDARD_PLACES
         self._folders = [os.path.abspath(folder) for folder in search.folders]
         # Asked once: where there is none, each object is spared as many questions as it has candidates there.
-        if os.path.isdir(_STANDARD_FOLDER):
-            self._folders.append(_STANDARD_FOLDER)
+        if os.path.isdir(STANDARD_FOLDER):
+            self._folders.append(STANDARD_FOLDER)
         self._root = root
         cache = cache_folder()
         self._cache = cache if os.path.isdir(cache) else None
@@ -145,7 +145,7 @@ class DebugFiles:
             yield cached_path(self._cache, identity)
         if self._root is not None:
             for path in paths:
-                for place in candidates(image, path, (_STANDARD_FOLDER,)):
+                for place in candidates(image, path, (STANDARD_FOLDER,)):
                     yield path_inside(self._root, place)
 
 

@@ -23,6 +23,7 @@ from footprint.process.descriptors import NO_DESCRIPTORS, read_descriptors
 from footprint.process.snapshot import looks_like_capture
 from footprint.verbs.calibration import load_constants
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.verbs.demanglers import learn_foreign_names
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.saved_files import BY_PATH, check_root, open_saved_file, unverified_note
 
@@ -110,6 +111,7 @@ def audit_of(
 
 def with_files_told(found: Audit, files: ObjectFiles, known: int = 0) -> Audit:
     """Say in an audit what was odd about files, but for the first notes, and where their symbols stood."""
+    learn_foreign_names([row.symbol for row in found.ledger if row.symbol is not None])
     notes, debug_files = files.notes[known:], files.debug_files_of(row.owner for row in found.ledger)
     if not notes and not debug_files:
         return found

@@ -7,6 +7,7 @@ from footprint.elf import Contents, read_contents, read_image, read_members, sta
 from footprint.errors import FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.verbs.demanglers import learn_foreign_names
 
 __all__ = ("FileSymbols", "symbols")
 
@@ -57,6 +58,9 @@ def symbols(*paths: str, debug: DebugSearch | None = STANDARD_PLACES) -> FileSym
             notes.append(Note("file-unreadable", path, error.detail))
     if not files and notes:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
+    learn_foreign_names(
+        variable.name for contents in files for section in contents.sections for variable in section.variables
+    )
     return FileSymbols(tuple(files), tuple(notes))
 
 

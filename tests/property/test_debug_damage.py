@@ -33,7 +33,7 @@ def debug_folder(data: bytes) -> Iterator[None]:
         os.makedirs(os.path.dirname(path))
         with open(path, "wb") as file:
             file.write(data)
-        patched.setattr(verb, "_STANDARD_FOLDER", folder)
+        patched.setattr(verb, "STANDARD_FOLDER", folder)
         patched.setenv("DEBUGINFOD_CACHE_PATH", os.path.join(folder, "none"))
         yield
 

@@ -35,7 +35,7 @@ def standard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give a folder that stands for /usr/lib/debug, and a home where no client of debuginfod was at work."""
     folder = tmp_path / "usr-lib-debug"
     folder.mkdir()
-    monkeypatch.setattr(verb, "_STANDARD_FOLDER", str(folder))
+    monkeypatch.setattr(verb, "STANDARD_FOLDER", str(folder))
     for name in ("DEBUGINFOD_CACHE_PATH", "DEBUGINFOD_URLS", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -111,7 +111,7 @@ def test_a_folder_of_the_user_comes_before_the_standard_one(tmp_path: Path, stan
 def test_a_root_is_looked_into_and_its_links_stay_in_it(tmp_path: Path, library: Path) -> None:
     root = tmp_path / "root"
     put(root / "elsewhere" / BUILD_ID_PATH, debug())
-    place = Path(f"{root}{verb._STANDARD_FOLDER}")
+    place = Path(f"{root}{verb.STANDARD_FOLDER}")
     place.parent.mkdir(parents=True)
     place.symlink_to("/elsewhere")
     assert found(stripped(), library, DebugFiles(root=str(root))) == f"{root}/elsewhere/{BUILD_ID_PATH}"
@@ -155,7 +155,7 @@ def test_nothing_is_looked_for_where_the_file_has_its_symbols(standard: Path, li
 
 
 def test_a_missing_standard_folder_is_asked_for_once(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verb, "_STANDARD_FOLDER", "/no/such/folder")
+    monkeypatch.setattr(verb, "STANDARD_FOLDER", "/no/such/folder")
     monkeypatch.delattr(verb, "open_regular")
     files = DebugFiles()
     for _ in range(3):
