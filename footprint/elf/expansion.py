@@ -71,22 +71,22 @@ _LETTER_BYTES: Final = 4
 
 # What follows the letter of each path and type, as names of the methods that read it.
 _PARTS: Final = {
-    "C": ("identifier",),
-    "M": ("disambiguator", "item", "item"),
-    "X": ("disambiguator", "item", "item", "item"),
-    "Y": ("item", "item"),
-    "N": ("letter", "item", "identifier"),
-    "I": ("item", "arguments"),
-    "A": ("item", "constant"),
-    "S": ("item",),
-    "P": ("item",),
-    "O": ("item",),
-    "R": ("lifetime", "item"),
-    "Q": ("lifetime", "item"),
-    "T": ("items",),
-    "F": ("binder", "unsafe", "abi", "items", "item"),
-    "D": ("binder", "traits", "lifetime"),
-    "B": ("reference",),
+    "C": ("_identifier",),
+    "M": ("_disambiguator", "_item", "_item"),
+    "X": ("_disambiguator", "_item", "_item", "_item"),
+    "Y": ("_item", "_item"),
+    "N": ("_letter", "_item", "_identifier"),
+    "I": ("_item", "_arguments"),
+    "A": ("_item", "_constant"),
+    "S": ("_item",),
+    "P": ("_item",),
+    "O": ("_item",),
+    "R": ("_lifetime", "_item"),
+    "Q": ("_lifetime", "_item"),
+    "T": ("_items",),
+    "F": ("_binder", "_unsafe", "_abi", "_items", "_item"),
+    "D": ("_binder", "_traits", "_lifetime"),
+    "B": ("_reference",),
 }
 
 
@@ -102,9 +102,6 @@ class _RustLength:
         self._at = 0
         # By where they begin, items and what they refer to: where they end, and how long they are; None while read.
         self._known: dict[tuple[str, int], tuple[int, int] | None] = {}
-        self._readers: dict[str, Callable[[], int]] = {
-            part: getattr(self, "_" + part) for parts in _PARTS.values() for part in parts
-        }
 
     def is_tame(self) -> bool:
         # A name of few references and without lifetimes need not be read: at worst, each doubles the whole.
@@ -164,7 +161,8 @@ class _RustLength:
             return _PART_BYTES
         if letter not in _PARTS:
             raise _UnreadableError
-        return _PART_BYTES + sum([self._readers[part]() for part in _PARTS[letter]])
+        parts_bytes: int = sum([getattr(self, part)() for part in _PARTS[letter]])
+        return _PART_BYTES + parts_bytes
 
     def _reference(self, read: Callable[[], int] | None = None) -> int:
         here = self._at

@@ -85,11 +85,8 @@ class DebugFiles:
         if os.path.isdir(STANDARD_FOLDER):
             self._folders.append(STANDARD_FOLDER)
         self._root = root
-        cache = cache_folder()
-        self._cache = cache if os.path.isdir(cache) else None
+        self._cache = cache_folder()
         self._servers = Servers() if search.uses_servers else None
-        if self._servers is not None:
-            self._cache = cache
 
     def contents_of(self, image: Image, *paths: str) -> tuple[Contents, list[Note]]:
         """Read what the writable sections of a file hold, and what was odd about its debug files.
@@ -124,7 +121,7 @@ class DebugFiles:
             debug = _fitting(path, wanted, notes)
             if debug is not None:
                 yield DebugImage(debug)
-        if self._servers is not None and self._cache is not None and wanted.build_id is not None:
+        if self._servers is not None and wanted.build_id is not None:
             path = cached_path(self._cache, wanted.build_id)
             notes += self._servers.fetch(wanted.build_id, path)
             debug = _fitting(path, wanted, notes)
@@ -139,9 +136,8 @@ class DebugFiles:
             yield DebugImage(debug, is_whole=False)
 
     def _places(self, image: Image, identity: str | None, paths: Sequence[str]) -> Iterator[str]:
-        for path in paths:
-            yield from candidates(image, path, self._folders)
-        if self._cache is not None and identity is not None:
+        yield from dict.fromkeys(one for path in paths for one in candidates(image, path, self._folders))
+        if identity is not None:
             yield cached_path(self._cache, identity)
         if self._root is not None:
             for path in paths:

@@ -154,12 +154,19 @@ def test_nothing_is_looked_for_where_the_file_has_its_symbols(standard: Path, li
     assert (named(contents), contents.debug_file, notes) == (NAMED_IN_ALL, None, [])
 
 
-def test_a_missing_standard_folder_is_asked_for_once(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verb, "STANDARD_FOLDER", "/no/such/folder")
-    monkeypatch.delattr(verb, "open_regular")
-    files = DebugFiles()
-    for _ in range(3):
-        assert found(stripped(), library, files) is None
+def test_a_missing_standard_folder_is_asked_for_once(
+    tmp_path: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verb, "STANDARD_FOLDER", str(tmp_path / "none"))
+    asked: list[str] = []
+
+    def nothing(path: str, _inode: int | None) -> str:
+        asked.append(path)
+        return "nothing is here"
+
+    monkeypatch.setattr(verb, "open_regular", nothing)
+    assert found(stripped(), library, DebugFiles()) is None
+    assert [Path(path).parent.name for path in asked] == [IDENTITY]
 
 
 # --- what does not fit ------------------------------------------------------------------------------------------------
@@ -293,10 +300,12 @@ def test_symbols_finds_the_debug_file_beside_the_file_and_beside_what_links_lead
     assert (contents.debug_file, named(contents)) == (None, NAMED_WHEN_STRIPPED)
 
 
-def test_symbols_notes_what_does_not_fit(library: Path) -> None:
-    put(library, stripped(link_to(LINK, 0x1234), build_id=b""))
-    put(library.parent / LINK, PLAIN_DEBUG)
-    assert [note.slug for note in footprint.symbols(str(library)).notes] == ["debug-file-differs"]
+def test_symbols_notes_once_what_does_not_fit(standard: Path, library: Path) -> None:
+    put(library, stripped())
+    put(standard / BUILD_ID_PATH, debug(build_id=b"\x01\x23"))
+    link = library.parent.parent / "libdemo.so"
+    link.symlink_to(library)
+    assert [note.slug for note in footprint.symbols(str(link)).notes] == ["debug-file-differs"]
 
 
 def test_options_that_contradict_each_other_are_wrong_use(tmp_path: Path) -> None:
