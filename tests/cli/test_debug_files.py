@@ -41,8 +41,9 @@ def test_symbols_of_several_files_says_it_of_each(library: str, capfd: pytest.Ca
     folder = Path(library).parent
     (folder / "other.so").write_bytes(stripped(mini(debug())))
     text = said(capfd, "symbols", library, str(folder / "other.so"), "--debug-dir", str(folder / "debug"))
-    # Lines are cut at the width of the page.
-    assert f"Thenamesin{library},whichisstripped,arefrom" in "".join(text.split())
+    # The lines are as wide as a page, and no path is cut.
+    words = f"The names in {library}, which is stripped, are from {folder}/debug/{BUILD_ID_PATH}."
+    assert words in " ".join(text.split())
 
 
 def test_symbols_says_that_names_are_from_mini_debug_info(library: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -74,14 +74,14 @@ def test_what_was_split_cannot_be_split_further(name: str) -> None:
     assert split_suffixes(normalised(name)) == (normalised(name), ())
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(name=cpp | rust | names)
 def test_what_is_shown_is_bounded(name: str) -> None:
     assert len(shown_name(name)) <= 8192 + 32 * len(name)
     assert foreign_names([name]).keys() <= {"D", "Swift"}
 
 
-@settings(max_examples=2000)
+@settings(max_examples=500)
 @given(name=cpp | rust)
 def test_what_is_tame_stays_short(name: str) -> None:
     if is_tame(name):
