@@ -1,9 +1,6 @@
 """The tools that read names of D and Swift: run where such names are to be shown and the tool is there, never else."""
 
 import resource
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterable, Sequence
 from typing import IO, Final
 
@@ -21,7 +18,12 @@ _MOST_MEMORY_BYTES: Final = 1 << 30
 
 def learn_foreign_names(names: Iterable[str]) -> None:
     """Let those of some names that only a tool can read be shown as it reads them; without the tool, as they are."""
-    for language, found in foreign_names(names).items():
+    found_names = foreign_names(names)
+    if not found_names:
+        return
+    import shutil  # noqa: PLC0415 # few programs are written in these languages
+
+    for language, found in found_names.items():
         program = shutil.which(TOOLS[language][0])
         if program is not None:
             learn_names(_read_by([program, *TOOLS[language][1:]], _first_of(found)))
@@ -40,6 +42,9 @@ def _first_of(names: Sequence[str]) -> list[str]:
 
 def _read_by(command: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     """Give what a tool makes of names, one a line; nothing where it fails, or takes too much of anything."""
+    import subprocess  # noqa: PLC0415 # few programs are written in these languages
+    import tempfile  # noqa: PLC0415 # the same
+
     with tempfile.TemporaryFile() as shown:
         try:
             tool = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=shown, stderr=subprocess.DEVNULL)  # noqa: S603 # found on PATH
