@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from footprint.verbs.run import run
     from footprint.verbs.survey import survey
     from footprint.verbs.symbols import symbols
+    from footprint.verbs.whatif import whatif
 
 __version__ = "0.1.0"
 
@@ -49,6 +50,7 @@ __all__ = (
     "run",
     "survey",
     "symbols",
+    "whatif",
 )
 
 _HOMES = {
@@ -63,6 +65,7 @@ _HOMES = {
     "run": "footprint.verbs.run",
     "survey": "footprint.verbs.survey",
     "symbols": "footprint.verbs.symbols",
+    "whatif": "footprint.verbs.whatif",
 }
 
 if not TYPE_CHECKING:

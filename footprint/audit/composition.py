@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from footprint.audit.predicted import Predicted
 from footprint.elf.constructors import own_constructors
@@ -11,9 +12,12 @@ from footprint.errors import FootprintError, Note
 from footprint.evidence import Evidence
 from footprint.loader import Linked, LinkMap
 from footprint.loader.bindings import Bindings
-from footprint.loader.dependencies import Retained, needs, reached, retained, roots
+from footprint.loader.dependencies import Retained, needs, reached, retained, roots, substitutes
 
 __all__ = ("Composition", "compose")
+
+_OPENERS: Final = frozenset({"dlopen", "dlmopen", "g_module_open", "lt_dlopen", "lt_dlopenext"})
+_SEEKERS: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +46,22 @@ class Composition:
 
     @cached_property
     def needed(self) -> tuple[tuple[int, ...], ...]:
-        """The objects that each needs."""
+        """The objects that each brings in."""
         return (*needs(self.link_map), *((),) * (len(self.objects) - len(self.link_map.objects)))
+
+    @cached_property
+    def substitutes(self) -> tuple[frozenset[int], ...]:
+        """The objects that stand in for the symbols of each, and are not needed by name as well."""
+        return (*substitutes(self.link_map), *(frozenset(),) * (len(self.objects) - len(self.link_map.objects)))
+
+    @cached_property
+    def needing(self) -> dict[int, list[int]]:
+        """The objects that need each."""
+        found: dict[int, list[int]] = {}
+        for user, providers in enumerate(self.needed):
+            for provider in providers:
+                found.setdefault(provider, []).append(user)
+        return found
 
     @cached_property
     def roots(self) -> tuple[int, ...]:
@@ -60,6 +78,28 @@ class Composition:
     def evidence(self) -> Evidence:
         """Tell how the costs are known."""
         return Evidence.PREDICTED if self.private_bytes is None else Evidence.MEASURED
+
+    @cached_property
+    def openers(self) -> tuple[int, ...]:
+        """The objects that may open others by names that no table shows."""
+        return self._asking(_OPENERS)
+
+    @cached_property
+    def seekers(self) -> tuple[int, ...]:
+        """The objects that may look up symbols by names that no table shows."""
+        return self._asking(_SEEKERS)
+
+    def _asking(self, names: frozenset[str]) -> tuple[int, ...]:
+        return tuple([number for number, one in enumerate(self.bindings.symbols) if one.asked.keys() & names])
+
+    @cached_property
+    def version_checks(self) -> dict[str, tuple[int, ...]]:
+        """The objects that check at start that an object of a name has versions."""
+        found: dict[str, dict[int, None]] = {}
+        for user, symbols in enumerate(self.bindings.symbols):
+            for version in symbols.versions.needed:
+                found.setdefault(version.file, {})[user] = None
+        return {file: tuple(users) for file, users in found.items()}
 
     def cost_bytes(self, objects: frozenset[int] | Sequence[int]) -> int:
         """Give the private memory of some objects: what was measured, else what is surely written at start."""

@@ -6,7 +6,7 @@ audit of a process. So a prediction and a measurement have the same rows and can
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit
 from footprint.audit.composition import Composition
@@ -20,25 +20,35 @@ from footprint.audit.predicted import Area, Predicted, StartMemory, start_memory
 from footprint.audit.projection import Model, Point, Projection, Question
 from footprint.audit.totals import Total, Totals, total_up
 from footprint.elf import ET_EXEC, Image
-from footprint.elf.image import PF_W, PF_X
-from footprint.errors import Note, UsageError
-from footprint.evidence import Evidence
-from footprint.loader import Linked
+from footprint.elf.image import PF_W, PF_X, PT_TLS
+from footprint.errors import InputError, Note, UsageError
+from footprint.evidence import Evidence, weakest
+from footprint.loader import Libc
 from footprint.process import Mapping, MemoryMap, PageRange, Status
 
-__all__ = ("predicted_audit",)
+__all__ = ("predicted_audit", "thread_block_bytes")
 
-# Where Linux puts things without randomisation: a program, and the top of the libraries below the stack.
-_PROGRAM_64: Final = 0x555555554000
-_TOP_64: Final = 0x7FFFF7FFF000
-_PROGRAM_32: Final = 0x56555000
-_TOP_32: Final = 0xF7FFF000
+
+class _Space(NamedTuple):
+    """Where Linux puts a program, the end of its libraries, and the end of its stack: amid the places it draws from."""
+
+    program_addr: int
+    top_addr: int
+    stack_addr: int
+
+
+# The libraries end amid what one table spans, and far from the stack: most processes have as many tables then.
+_SPACES: Final = {
+    True: _Space(0x555555554000, 0x7F7FF7F00000, 0x7FFFFFFF0000),
+    False: _Space(0x56550000, 0xF7F00000, 0xFFFF0000),
+}
+_LOWEST_ADDR: Final = 0x10000
 _STACK_BYTES: Final = 132 * 1024
-# [vvar], [vvar_vclock] and [vdso] are the kernel's, and mappings like others.
-_KERNEL_MAPPINGS: Final = 3
+# [vvar], [vvar_vclock] and [vdso] are the kernel's, and mappings like others; what the loader has is two.
+_MORE_MAPPINGS: Final = 4
 _DEVICE: Final = "00:00"
 _TABLE_ENTRY_BYTES: Final = 8
-_TABLE_LEVELS: Final = 3  # the top one is counted with the process
+_ADDRESS_BITS: Final = 48
 
 
 def predicted_audit(
@@ -65,26 +75,26 @@ def predicted_audit(
         notes: What was odd.
 
     Raises:
+        InputError: Where no process could have its segments.
         UsageError: For a model other than started copies.
     """
     if question.model is not Model.EXEC:
         raise UsageError(f"the {question.model.value} model needs a live process, not a file")
     page_bytes = composition.page_bytes
-    places = list(_places(composition))
-    tls_bytes = sum(predicted.tls_bytes for _, predicted, _, _ in places)
-    start = start_memory(len(places), tls_bytes, page_bytes)
-    mappings, pages, images = _mappings(places, start, page_bytes, is_64=places[0][2].is_64)
+    places, left_out = _places(composition)
+    start = start_memory(len(places), thread_block_bytes(composition), page_bytes)
+    mappings, pages, images = _mappings(places, start, page_bytes)
     memory = MemoryMap("prediction", tuple(mappings))
     held = [_held(mapping, pages) for mapping in mappings]
     parts = lay_out(memory, images, page_bytes)
     kernel = _kernel(mappings, pages, page_bytes, constants)
-    assumed = _assumed_row(composition)
+    assumed = _assumed_row(places)
     rows = list(ledger_rows(parts, held, pages, files, page_bytes, kernel))
     if assumed is not None:
         rows.append(assumed)
         rows.sort(key=lambda row: -(row.bytes or 0))
         held.append(Held(assumed.bytes, None, 0, 0, Evidence.ESTIMATED))
-    totals = _with_bounds(total_up(memory, held, kernel), composition)
+    totals = _with_bounds(total_up(memory, held, kernel), places)
     projection = project_process(
         totals,
         rows,
@@ -100,52 +110,87 @@ def predicted_audit(
         command="",
         source="prediction",
         is_live=False,
-        mapping_count=len(mappings) + _KERNEL_MAPPINGS,
+        mapping_count=len(mappings) + _MORE_MAPPINGS,
         page_bytes=page_bytes,
         host=host,
         totals=totals,
         ledger=tuple(rows),
         projection=_from_floor_to_ceiling(projection, totals),
-        notes=(*notes, *constants.notes),
+        notes=(*notes, *left_out, *constants.notes),
         findings=findings,
     )
 
 
-_Place = tuple[Linked, Predicted, Image, int]
+def thread_block_bytes(composition: Composition) -> int:
+    """Give what the first thread writes for thread-local variables: glibc all of them, musl those that are not zero."""
+    found = zip(composition.objects, composition.predicted, strict=True)
+    if composition.link_map.libc is not Libc.MUSL:
+        return sum([one.tls_bytes for _, one in found if one])
+    segments = [linked.library.image.segment(PT_TLS) for linked, one in found if one]
+    return sum([one.file_bytes for one in segments if one])
 
 
-def _places(composition: Composition) -> Iterator[_Place]:
-    """Give each object that can be read with the bias at which it would be loaded."""
+class _Place(NamedTuple):
+    """An object, and the bias at which it would be loaded."""
+
+    path: str
+    predicted: Predicted
+    image: Image
+    bias_addr: int
+
+
+def _places(composition: Composition) -> tuple[list[_Place], list[Note]]:
+    """Give each object that can be read a place, from the top down; what finds none is left out, and noted.
+
+    Raises:
+        InputError: Where it is the program that finds none.
+    """
     page_bytes = composition.page_bytes
-    program = composition.objects[0].library.image
-    top_addr = _TOP_64 if program.is_64 else _TOP_32
+    program = composition.objects[0]
+    space = _SPACES[program.library.image.is_64]
+    top_addr = space.top_addr // page_bytes * page_bytes
+    places: list[_Place] = []
+    notes: list[Note] = []
+    taken = range(0)
     for number, (linked, predicted) in enumerate(zip(composition.objects, composition.predicted, strict=True)):
-        if predicted is None or not predicted.areas:
+        areas = predicted.areas if predicted else ()
+        first, past = (areas[0].pages.start * page_bytes, areas[-1].pages.stop * page_bytes) if areas else (0, 0)
+        if number == 0:
+            is_fixed = linked.library.image.type == ET_EXEC
+            bias_addr = 0 if is_fixed else space.program_addr // page_bytes * page_bytes - first
+            taken = range(bias_addr + first, bias_addr + past)
+            if predicted is None or not taken or taken.stop > top_addr:
+                raise InputError(linked.path, "no process could have the segments that it says")
+        elif predicted is None or not areas:
             continue
-        image = linked.library.image
-        first = predicted.areas[0].pages.start * page_bytes
-        past = predicted.areas[-1].pages.stop * page_bytes
-        if image.type == ET_EXEC:
-            bias_addr = 0
-        elif number == 0:
-            bias_addr = (_PROGRAM_64 if program.is_64 else _PROGRAM_32) // page_bytes * page_bytes - first
         else:
-            bias_addr = (top_addr - past) // page_bytes * page_bytes
+            if top_addr - (past - first) < taken.stop and taken.start < top_addr:
+                top_addr = taken.start
+            bias_addr = top_addr - past
+            if bias_addr + first < _LOWEST_ADDR:
+                detail = "there is no room for its segments beside those of the others, what it costs is not known"
+                notes.append(Note("file-unreadable", linked.path, detail))
+                continue
             top_addr = bias_addr + first
-        yield linked, predicted, image, bias_addr
+        places.append(_Place(linked.path, predicted, linked.library.image, bias_addr))
+    return places, notes
 
 
 def _mappings(
-    places: Sequence[_Place], start: StartMemory, page_bytes: int, *, is_64: bool
+    places: Sequence[_Place], start: StartMemory, page_bytes: int
 ) -> tuple[list[Mapping], dict[int, tuple[PageRange, ...]], dict[FileKey, Image]]:
-    """Give the mappings of the process, which of their pages are private, and the files in them."""
+    """Give the mappings of the process, which of their pages are private, and the files in them.
+
+    Raises:
+        InputError: Where its threads could not have the variables that its objects say.
+    """
     mappings: list[Mapping] = []
     pages: dict[int, tuple[PageRange, ...]] = {}
     images: dict[FileKey, Image] = {}
-    for inode, (linked, predicted, image, bias_addr) in enumerate(places, 1):
-        images[FileKey(_DEVICE, inode, linked.path)] = image
+    for inode, (path, predicted, image, bias_addr) in enumerate(places, 1):
+        images[FileKey(_DEVICE, inode, path)] = image
         for area in predicted.areas:
-            mapping = _mapping(area, linked.path, inode, bias_addr, page_bytes)
+            mapping = _mapping(area, path, inode, bias_addr, page_bytes)
             mappings.append(mapping)
             pages[mapping.start_addr] = tuple(
                 [
@@ -153,16 +198,19 @@ def _mappings(
                     for run in _common(predicted.floor, area.pages)
                 ]
             )
-    top_addr = _TOP_64 if is_64 else _TOP_32
-    # Behind all objects, where nothing else is.
-    for name, size_bytes, private_bytes in (
-        ("[loader and thread block]", start.loader_bytes, start.loader_bytes),
-        ("[stack]", max(_STACK_BYTES, start.stack_bytes), start.stack_bytes),
+    space = _SPACES[places[0].image.is_64]
+    loader_addr = space.top_addr // page_bytes * page_bytes
+    stack_bytes = -(-max(_STACK_BYTES, start.stack_bytes) // page_bytes) * page_bytes
+    stack_addr = space.stack_addr // page_bytes * page_bytes - stack_bytes
+    if loader_addr + start.loader_bytes > stack_addr:
+        raise InputError(places[0].path, "no process could have the thread-local variables that its objects say")
+    for name, start_addr, size_bytes, private_bytes in (
+        ("[loader and thread block]", loader_addr, start.loader_bytes, start.loader_bytes),
+        ("[stack]", stack_addr, stack_bytes, start.stack_bytes),
     ):
-        end_addr = top_addr + -(-size_bytes // page_bytes) * page_bytes
-        mappings.append(Mapping(top_addr, end_addr, "rw-p", 0, _DEVICE, 0, name))
-        pages[top_addr] = (PageRange(end_addr - private_bytes, end_addr),)
-        top_addr = end_addr
+        end_addr = start_addr + size_bytes
+        mappings.append(Mapping(start_addr, end_addr, "rw-p", 0, _DEVICE, 0, name))
+        pages[start_addr] = (PageRange(end_addr - private_bytes, end_addr),)
     mappings.sort(key=lambda one: one.start_addr)
     return mappings, pages, images
 
@@ -196,7 +244,7 @@ def _kernel(
 ) -> tuple[KernelCost, ...]:
     """Estimate what the kernel would spend."""
     status = Status("", "", 1, _page_table_bytes(mappings, pages, page_bytes), has_memory=True)
-    costs = kernel_costs(status, len(mappings) + _KERNEL_MAPPINGS, constants, mappings)
+    costs = kernel_costs(status, len(mappings) + _MORE_MAPPINGS, constants, mappings)
     written_count = sum(1 for mapping in mappings if pages[mapping.start_addr])
     # Which mappings are written is told by counters that a prediction does not have.
     written_bytes = written_count * constants.written_bytes
@@ -211,22 +259,28 @@ def _kernel(
 
 
 def _page_table_bytes(mappings: Sequence[Mapping], pages: dict[int, tuple[PageRange, ...]], page_bytes: int) -> int:
-    """Count the tables for the pages that are written, and for the beginning of what is only read."""
-    touched = {addr for mapping in mappings for addr in (mapping.start_addr, mapping.end_addr - 1)}
-    touched |= {addr for ranges in pages.values() for one in ranges for addr in (one.start_addr, one.end_addr - 1)}
+    """Count the tables for the pages that are written, and for the beginning and end of what is only read."""
+    touched = [range(addr, addr + 1) for one in mappings for addr in (one.start_addr, one.end_addr - 1)]
+    touched += [range(one.start_addr, one.end_addr) for ranges in pages.values() for one in ranges]
     count, span_bytes = 0, page_bytes
-    for _ in range(_TABLE_LEVELS):
-        span_bytes *= page_bytes // _TABLE_ENTRY_BYTES
-        count += len({addr // span_bytes for addr in touched})
+    entry_count = page_bytes // _TABLE_ENTRY_BYTES
+    # The top one is counted with the process.
+    while span_bytes * entry_count < 1 << _ADDRESS_BITS:
+        span_bytes *= entry_count
+        numbers = sorted([(one.start // span_bytes, (one.stop - 1) // span_bytes) for one in touched])
+        reached = -1
+        for first, last in numbers:
+            count += max(0, last - max(first - 1, reached))
+            reached = max(reached, last)
     return count * page_bytes
 
 
-def _assumed_row(composition: Composition) -> Row | None:
+def _assumed_row(places: Sequence[_Place]) -> Row | None:
     """Give what the C library writes in pages that are not known."""
-    for linked, predicted in zip(composition.objects, composition.predicted, strict=True):
-        if predicted is not None and predicted.assumed_pages:
+    for path, predicted, _, _ in places:
+        if predicted.assumed_pages:
             return Row(
-                owner=linked.path,
+                owner=path,
                 kind=Kind.DATA,
                 section=None,
                 symbol=None,
@@ -244,16 +298,17 @@ def _assumed_row(composition: Composition) -> Row | None:
     return None
 
 
-def _with_bounds(totals: Totals, composition: Composition) -> Totals:
+def _with_bounds(totals: Totals, places: Sequence[_Place]) -> Totals:
     """Put in how much is surely written, and how much can ever be."""
-    floor_bytes = sum(one.floor_bytes for one in composition.predicted if one)
-    ceiling_bytes = sum(one.ceiling_bytes for one in composition.predicted if one)
+    floor_bytes = sum(one.predicted.floor_bytes for one in places)
+    ceiling_bytes = sum(one.predicted.ceiling_bytes for one in places)
+    evidence = weakest(one.predicted.evidence for one in places)
     unknown = Total(None, Evidence.PREDICTED)
     return replace(
         totals,
         shared_once=unknown,
         shared_with_relatives=unknown,
-        floor=Total(floor_bytes, Evidence.PREDICTED),
+        floor=Total(floor_bytes, evidence),
         ceiling=Total(ceiling_bytes, Evidence.PREDICTED),
     )
 

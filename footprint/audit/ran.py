@@ -1,6 +1,6 @@
 """What running a program gave: the audit of one start, and how far the starts differ."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from footprint.audit.audit import Audit
@@ -8,7 +8,7 @@ from footprint.errors import Note
 from footprint.process import Snapshot
 from footprint.process.launch.moment import When
 
-__all__ = ("Ran", "Spread", "Start", "median_start")
+__all__ = ("Ran", "Spread", "Start", "cost_per_process", "median_start", "private_memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,26 @@ class Ran:
         return self.start.audit
 
 
-def median_start(command: tuple[str, ...], when: str, starts: Iterable[Start]) -> Ran:
-    """Choose the start in the middle by cost per process, else by private memory, and say how far they differ."""
-    ordered = sorted(starts, key=_cost)
+def cost_per_process(start: Start) -> tuple[int, ...]:
+    """Order starts by cost per process, else by private memory."""
+    totals = start.audit.totals
+    return ((totals.private.bytes if totals.per_process.bytes is None else totals.per_process.bytes) or 0,)
+
+
+def private_memory(start: Start) -> tuple[int, ...]:
+    """Order starts by private memory, and where that is equal by cost per process."""
+    totals = start.audit.totals
+    return totals.private.bytes or 0, totals.per_process.bytes or 0
+
+
+def median_start(
+    command: tuple[str, ...],
+    when: str,
+    starts: Iterable[Start],
+    order: Callable[[Start], tuple[int, ...]] = cost_per_process,
+) -> Ran:
+    """Choose the start in the middle of an order, and say how far they differ."""
+    ordered = sorted(starts, key=order)
     chosen = ordered[(len(ordered) - 1) // 2]
     endings = {(start.exit_code, start.signal) for start in ordered}
     notes = [*chosen.notes, *chosen.audit.notes]
@@ -96,11 +113,6 @@ def median_start(command: tuple[str, ...], when: str, starts: Iterable[Start]) -
         per_process=_spread(start.audit.totals.per_process.bytes for start in ordered),
         notes=tuple(notes),
     )
-
-
-def _cost(start: Start) -> int:
-    totals = start.audit.totals
-    return (totals.private.bytes if totals.per_process.bytes is None else totals.per_process.bytes) or 0
 
 
 def _spread(figures: Iterable[int | None]) -> Spread | None:

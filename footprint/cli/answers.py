@@ -22,7 +22,13 @@ class Answer(NamedTuple):
 
 
 def about_one(
-    targets: Sequence[str], *, count: int, pid: int | None, root: str | None, debug: "DebugSearch | None"
+    targets: Sequence[str],
+    *,
+    count: int,
+    pid: int | None,
+    root: str | None,
+    page_bytes: int | None,
+    debug: "DebugSearch | None",
 ) -> Answer:
     """Audit one process or text.
 
@@ -38,7 +44,7 @@ def about_one(
         return _about(groups.group_of(several, root=root, debug=debug))
     if not targets:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
-    found = processes.audit(targets[0], count=count, pid=pid, root=root, debug=debug)
+    found = processes.audit(targets[0], count=count, pid=pid, root=root, page_bytes=page_bytes, debug=debug)
 
     def json(version: str) -> str:
         from footprint.report.json.audit import audit_json
@@ -48,7 +54,7 @@ def about_one(
     return Answer(found.notes, json, lambda **choices: audit_report(found, **choices))
 
 
-def about_folders(folders: Sequence[str], *, count: int, root: str | None) -> Answer:
+def about_folders(folders: Sequence[str], *, count: int, root: str | None, page_bytes: int | None) -> Answer:
     """Rank the programs of some folders.
 
     Raises:
@@ -58,7 +64,7 @@ def about_folders(folders: Sequence[str], *, count: int, root: str | None) -> An
     from footprint.report.views.survey import survey_report
     from footprint.verbs.survey import survey
 
-    found = survey(*folders, count=count, root=root)
+    found = survey(*folders, count=count, root=root, page_bytes=page_bytes)
     return Answer(
         found.notes,
         lambda version: survey_json(found, version),

@@ -27,13 +27,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 # In the order of the help. Only the module of the verb that is asked for is imported, and only its options are built.
-VERBS = ("audit", "run", "symbols", "libraries", "maps", "project", "capture", "doctor")
+VERBS = ("audit", "run", "whatif", "symbols", "libraries", "maps", "project", "capture", "doctor")
 
 
 def _register(verbs: Sequence[str]) -> None:
     for verb in verbs:
-        # What stands after the program of `run` is its own: its options are not looked at.
-        settings = {"allow_interspersed_args": False} if verb == "run" else None
+        # What stands after the program that is run is its own: its options are not looked at.
+        settings = {"allow_interspersed_args": False} if verb in {"run", "whatif"} else None
         function = getattr(importlib.import_module(f"footprint.cli.{verb}"), verb)
         app.command(verb, context_settings=settings)(function)
 

@@ -20,6 +20,7 @@ def audit(
     top: options.Top = 20,
     pid: options.Pid = None,
     root: options.Root = None,
+    page_size: options.PageSize = None,
     debug_dir: options.DebugDirs = None,
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
@@ -45,16 +46,24 @@ def audit(
     """
     from footprint.cli.answers import about_folders, about_group, about_one
     from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.errors import UsageError
+    from footprint.units import parse_bytes
     from footprint.verbs.debug_files import debug_search
 
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     is_json = json or format_ is options.Format.JSON
+    page_bytes = None if page_size is None else parse_bytes(page_size)
+    is_group = tree is not None or name is not None
+    if all_ and (is_group or pid is not None):
+        raise UsageError("--all goes with folders: --tree, --name and --pid choose among processes")
     if all_:
-        answer = about_folders(targets or [], count=count, root=root)
-    elif tree is not None or name is not None or len(targets or ()) > 1:
+        answer = about_folders(targets or [], count=count, root=root, page_bytes=page_bytes)
+    elif is_group or len(targets or ()) > 1:
+        if page_bytes is not None:
+            raise UsageError("--page-size goes with a program, not with processes")
         answer = about_group(targets or [], tree, name, count=count, pid=pid, root=root, debug=debug)
     else:
-        answer = about_one(targets or [], count=count, pid=pid, root=root, debug=debug)
+        answer = about_one(targets or [], count=count, pid=pid, root=root, page_bytes=page_bytes, debug=debug)
     if is_json:
         emit(answer.json(__version__), output)
     else:

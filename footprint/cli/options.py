@@ -25,11 +25,16 @@ __all__ = (
     "Pid",
     "Quiet",
     "Root",
+    "Starts",
     "Strict",
     "Target",
     "Targets",
+    "Timeout",
     "Top",
     "Verbose",
+    "When",
+    "WhenOutput",
+    "Words",
 )
 
 
@@ -83,12 +88,19 @@ ModelOption = Annotated[
 Root = Annotated[
     str | None,
     typer.Option(
-        "--root", help="Where the files of the other machine are: for captures and saved texts.", metavar="DIR"
+        "--root", help="Where the files of the other machine are: of captures, saved texts, programs.", metavar="DIR"
     ),
 ]
 PageSize = Annotated[
     str | None, typer.Option("--page-size", help="Predict for pages of this size, such as 16KiB.", metavar="SIZE")
 ]
+Words = Annotated[list[str], typer.Argument(help="The program and its arguments, after --.", metavar="CMD...")]
+When = Annotated[str, typer.Option("--when", help="exit, settled, or a time such as 2.5s.")]
+WhenOutput = Annotated[
+    str | None, typer.Option("--when-output", help="When a line that it prints matches.", metavar="REGEX")
+]
+Timeout = Annotated[float, typer.Option("--timeout", help="After how long anyway.", metavar="SECONDS")]
+Starts = Annotated[int, typer.Option("--starts", min=1, max=1000, help="Start it K times.", metavar="K")]
 DebugDirs = Annotated[
     list[str] | None,
     typer.Option("--debug-dir", help="Where else than in /usr/lib/debug debug files are; repeatable.", metavar="DIR"),

@@ -11,13 +11,11 @@ __all__ = ("run",)
 
 
 def run(
-    command: Annotated[list[str], typer.Argument(help="The program and its arguments, after --.", metavar="CMD...")],
-    when: Annotated[str, typer.Option("--when", help="exit, settled, or a time such as 2.5s.")] = "exit",
-    when_output: Annotated[
-        str | None, typer.Option("--when-output", help="When a line that it prints matches.", metavar="REGEX")
-    ] = None,
-    timeout: Annotated[float, typer.Option("--timeout", help="After how long anyway.", metavar="SECONDS")] = 60,
-    starts: Annotated[int, typer.Option("--starts", min=1, max=1000, help="Start it K times.", metavar="K")] = 1,
+    command: options.Words,
+    when: options.When = "exit",
+    when_output: options.WhenOutput = None,
+    timeout: options.Timeout = 60,
+    starts: options.Starts = 1,
     follow: Annotated[bool, typer.Option("--follow", help="Its child processes, too.")] = False,
     count: options.Count = 1,
     by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from footprint.audit.finding import Confidence, Finding
+from footprint.audit.layout import Kind
 from footprint.audit.ledger import Row
 from footprint.elf import shown_name
 from footprint.units import format_bytes
@@ -17,6 +18,8 @@ __all__ = ("RULE", "relocated_tables")
 RULE: Final = "relocated-tables"
 
 _REMEDY: Final = "hold offsets or indexes instead of pointers, or build the tables when they are first needed"
+# What is nameless because nobody says its name; what has none by nature, such as padding, only shares these pages.
+_NAMELESS: Final = "[no symbol"
 # Not tables of the program's own: what the linker made for its references.
 _OF_LINKER: Final = (".got", ".plt", ".dynamic", ".init_array", ".fini_array", ".preinit_array")
 
@@ -35,7 +38,8 @@ def relocated_tables(rows: Iterable[Row], page_bytes: int) -> tuple[Finding, ...
         if not relocated_bytes or row.section is None or row.section.startswith(_OF_LINKER):
             continue
         if row.symbol is None:
-            nameless[row.owner] = nameless.get(row.owner, 0) + relocated_bytes
+            if (row.name or "").startswith(_NAMELESS):
+                nameless[row.owner] = nameless.get(row.owner, 0) + relocated_bytes
         elif row.sole_pages:
             saving_bytes = min(row.sole_pages * page_bytes, relocated_bytes // page_bytes * page_bytes)
             if saving_bytes:
@@ -52,8 +56,14 @@ def _of_symbol(row: Row, saving_bytes: int) -> Finding:
     owner = row.owner.rsplit("/", 1)[-1]
     name = shown_name(row.symbol or "")
     message = f"{name} ({row.section} of {owner}, {format_bytes(row.mapped_bytes)}) is written at start"
-    reason = "nothing else named lies in these pages"
-    return Finding(RULE, "symbol", name, message, saving_bytes, Confidence.HIGH, (reason,), _REMEDY)
+    reasons = ["nothing else named lies in these pages"]
+    if row.kind is Kind.RELRO:
+        confidence = Confidence.HIGH
+        reasons.append("it is sealed (RELRO), so nothing else writes them")
+    else:
+        confidence = Confidence.MEDIUM
+        reasons.append("the program can write them, too, and then nothing is saved")
+    return Finding(RULE, "symbol", name, message, saving_bytes, confidence, tuple(reasons), _REMEDY)
 
 
 def _of_object(owner: str, saving_bytes: int) -> Finding:

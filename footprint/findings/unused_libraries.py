@@ -13,20 +13,32 @@ from footprint.audit.finding import Confidence, Finding
 from footprint.elf.dynsym import Reference
 from footprint.elf.image import PF_W, PF_X
 from footprint.errors import FootprintError
+from footprint.loader import Libc
+from footprint.loader.dependencies import reached
 from footprint.units import format_bytes
 
-__all__ = ("RULE", "Need", "unused_libraries", "unused_needs")
+__all__ = (
+    "RULE",
+    "Need",
+    "broken_bindings",
+    "broken_versions",
+    "doubts",
+    "is_always_there",
+    "link_option",
+    "listed",
+    "unused_libraries",
+    "unused_needs",
+)
 
 RULE: Final = "unused-library"
 
 # The C library and the loader are what makes it a process; those others are linked to be there, not to be called.
 _NEVER: Final = re.compile(r"(libc\.so|libc\.musl|ld-linux|ld-musl|ld64\.so|ld\.so|linux-vdso|linux-gate)")
 _RUNTIMES: Final = re.compile(r"lib(asan|tsan|ubsan|lsan|hwasan|clang_rt|gcov|profiler|gperftools|efence|duma)\b")
-# What opens objects, or looks for symbols, by names that no table shows.
-_OPENERS: Final = frozenset({"dlopen", "dlmopen", "g_module_open", "lt_dlopen", "lt_dlopenext"})
-_SEEKERS: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym"})
 # A program that is linked for plugins shows them at least some of its own.
 _LEAST_SHOWN: Final = 32
+# Beyond that they are judged as one group.
+_MOST_PAIRS: Final = 1 << 20
 _CHUNK_BYTES: Final = 1 << 20
 _LONGEST_NAME: Final = 4096
 _MOST_NAMED: Final = 3
@@ -47,7 +59,7 @@ def unused_needs(composition: Composition) -> frozenset[Need]:
             Need(user, provider)
             for user, providers in enumerate(composition.needed)
             for provider in providers
-            if provider not in composition.answerers(user)
+            if provider not in composition.answerers(user) and provider not in composition.substitutes[user]
         ]
     )
 
@@ -56,7 +68,7 @@ def unused_libraries(composition: Composition) -> tuple[Finding, ...]:
     """Find the libraries that nobody uses, the largest saving first; then those that are no saving, and why."""
     unused = unused_needs(composition)
     judged = frozenset(need for need in unused if _is_judged(composition, need.provider))
-    findings = [_finding(composition, group, judged) for group in _groups(composition, judged)]
+    findings = _apart(composition, judged)
     findings += [
         _residue(composition, need) for need in sorted(unused - judged) if _is_loader(composition, need.provider)
     ]
@@ -64,58 +76,90 @@ def unused_libraries(composition: Composition) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda one: (-one.saving_bytes, _SAFE.index(one.confidence), one.subject)))
 
 
+def is_always_there(composition: Composition, number: int) -> bool:
+    """Tell whether an object is the C library or the loader."""
+    return bool(_NEVER.match(composition.name(number)))
+
+
 def _is_judged(composition: Composition, provider: int) -> bool:
-    name = composition.name(provider)
-    return provider != 0 and not _NEVER.match(name) and not _RUNTIMES.match(name)
+    return (
+        provider != 0 and not is_always_there(composition, provider) and not _RUNTIMES.match(composition.name(provider))
+    )
 
 
 def _is_loader(composition: Composition, provider: int) -> bool:
     return provider == composition.link_map.interpreter
 
 
+def _apart(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
+    """Judge the groups, those that free most first: where all who need one leave with another, it is counted there."""
+    users: dict[int, set[int]] = {}
+    for user, provider in unused:
+        users.setdefault(provider, set()).add(user)
+    leaving = {
+        group: _leaving_alone(composition, min(group), unused)
+        if len(group) == 1
+        else _leaving(composition, group, unused)
+        for group in _groups(composition, unused)
+    }
+    findings = []
+    gone: list[frozenset[int]] = []
+    for group in sorted(leaving, key=lambda one: (-len(leaving[one]), sorted(one))):
+        needing = set[int]().union(*(users[head] for head in group))
+        if any(needing <= one for one in gone):
+            continue
+        finding = _finding(composition, group, needing, leaving[group])
+        findings.append(finding)
+        if leaving[group] & group and finding.confidence is not Confidence.BLOCKED:
+            gone.append(leaving[group])
+    return findings
+
+
 def _groups(composition: Composition, unused: frozenset[Need]) -> list[frozenset[int]]:
     """Give the libraries whose needs are dropped together: alone, or where only all of them free something."""
     heads = sorted({need.provider for need in unused})
-    alone = {head: _leaving(composition, {head}, unused) for head in heads}
-    together = _leaving(composition, set(heads), unused)
-    left = together.difference(*alone.values()) if alone else frozenset()
+    alone = [_leaving_alone(composition, head, unused) for head in heads]
+    together = _leaving(composition, frozenset(heads), unused)
+    left = together.difference(*alone)
+    joined = [head for head in heads if head in together] if left else []
+    if len(left) * len(joined) > _MOST_PAIRS:
+        return [frozenset(joined), *(frozenset({head}) for head in heads if head not in together)]
     group_of = {head: {head} for head in heads}
+    below = {head: reached(composition.needed, (head,)) for head in joined}
     for number in sorted(left):
-        joined: set[int] = set()
-        for head in heads:
-            if head in together and number in _below(composition, head):
-                joined |= group_of[head]
-        for head in joined:
-            group_of[head] = joined
-    return sorted({frozenset(group) for group in group_of.values()}, key=sorted)
+        group = set[int]().union(*(group_of[head] for head in joined if number in below[head]))
+        for head in group:
+            group_of[head] = group
+    return list({frozenset(group) for group in group_of.values()})
 
 
-def _below(composition: Composition, head: int) -> frozenset[int]:
-    found, waiting = {head}, [head]
-    while waiting:
-        for provider in composition.needed[waiting.pop()]:
-            if provider not in found:
-                found.add(provider)
-                waiting.append(provider)
-    return frozenset(found)
+def _leaving_alone(composition: Composition, head: int, unused: frozenset[Need]) -> frozenset[int]:
+    """Give the objects that leave when nobody needs one library any more that does not use it.
+
+    These are all that it alone brings in, unless somebody outside of them uses it.
+    """
+    retained = composition.retained[head]
+    is_kept = head in composition.roots or any(
+        (user, head) not in unused and user not in retained for user in composition.needing.get(head, ())
+    )
+    return frozenset() if is_kept else retained
 
 
-def _leaving(composition: Composition, heads: set[int], unused: frozenset[Need]) -> frozenset[int]:
+def _leaving(composition: Composition, heads: frozenset[int], unused: frozenset[Need]) -> frozenset[int]:
     """Give the objects that leave when nobody needs some libraries any more that does not use them."""
     kept = composition.remaining(lambda user, provider: provider in heads and (user, provider) in unused)
     return frozenset(range(len(composition.objects))) - kept
 
 
-def _finding(composition: Composition, heads: frozenset[int], unused: frozenset[Need]) -> Finding:
+def _finding(composition: Composition, heads: frozenset[int], needing: set[int], leaving: frozenset[int]) -> Finding:
     """Judge the libraries of one group."""
-    leaving = _leaving(composition, set(heads), unused)
-    users = sorted({need.user for need in unused if need.provider in heads} - leaving)
+    users = sorted(needing - leaving)
     subject = _names(composition, heads)
     if not leaving & heads:
         return _staying(composition, heads, users)
-    doubts = list(_doubts(composition, leaving))
-    blocks = [reason for confidence, reason in doubts if confidence is Confidence.BLOCKED]
-    confidence = max((doubt for doubt, _ in doubts), key=_SAFE.index, default=Confidence.HIGH)
+    found = list(doubts(composition, leaving))
+    blocks = [reason for confidence, reason in found if confidence is Confidence.BLOCKED]
+    confidence = max((doubt for doubt, _ in found), key=_SAFE.index, default=Confidence.HIGH)
     saving_bytes = composition.cost_bytes(leaving)
     others = sorted(leaving - heads)
     message = (
@@ -124,7 +168,7 @@ def _finding(composition: Composition, heads: frozenset[int], unused: frozenset[
     message += f" of {'it' if len(heads) == 1 else 'them'}"
     if others:
         message += f"; {_names(composition, others)} would leave with {'it' if len(heads) == 1 else 'them'}"
-    reasons = tuple(reason for _, reason in doubts) or ("no object of the process binds to what would leave",)
+    reasons = tuple(reason for _, reason in found) or ("no object of the process binds to what would leave",)
     return Finding(
         RULE,
         "droppable-set"
@@ -160,7 +204,8 @@ def _staying(composition: Composition, heads: frozenset[int], users: list[int]) 
         RULE,
         "linker-residue",
         subject,
-        f"{_names(composition, users)} needs {subject} without using it, but it stays loaded {through}",
+        f"{_names(composition, users)} need{'s' if len(users) == 1 else ''} {subject} without using it, but it stays"
+        f" loaded {through}",
         0,
         Confidence.HIGH,
         ("dropping it saves nothing",),
@@ -176,14 +221,12 @@ def _residue(composition: Composition, need: Need) -> Finding:
     return Finding(RULE, "linker-residue", subject, message, 0, Confidence.HIGH, (reason,), "none is needed")
 
 
-def _doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
+def doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
     """Give what speaks against letting objects go."""
-    blocks = [*_broken_bindings(composition, leaving), *_broken_versions(composition, leaving)]
-    yield from blocks
-    kept = [number for number in range(len(composition.link_map.objects)) if number not in leaving]
-    asked = {number: composition.bindings.symbols[number].asked.keys() for number in kept}
-    seekers = [number for number in kept if asked[number] & _SEEKERS and not _NEVER.match(composition.name(number))]
-    openers = [number for number in kept if asked[number] & _OPENERS and not _NEVER.match(composition.name(number))]
+    blocks = [*broken_bindings(composition, leaving), *broken_versions(composition, leaving)]
+    yield from [(Confidence.BLOCKED, reason) for reason in blocks]
+    seekers = [n for n in composition.seekers if n not in leaving and not is_always_there(composition, n)]
+    openers = [n for n in composition.openers if n not in leaving and not is_always_there(composition, n)]
     # All constants are looked through for that: not where it would change nothing.
     hit = None if blocks else _sought(composition, seekers, leaving)
     if hit:
@@ -202,40 +245,41 @@ def _doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple
 
 def _kept_bindings(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[int, int, list[Reference]]]:
     """Give what kept objects get of those that leave."""
-    for user, providers in enumerate(composition.bindings.providers):
+    pairs = [(user, provider) for provider in leaving for user in composition.bindings.users(provider)]
+    for user, provider in sorted(pairs):
         if user not in leaving:
-            for provider in sorted(leaving & providers.keys()):
-                yield user, provider, list(composition.bindings.references(user, provider))
+            yield user, provider, list(composition.bindings.references(user, provider))
 
 
-def _broken_bindings(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
+def broken_bindings(composition: Composition, leaving: frozenset[int]) -> Iterator[str]:
+    """Give what kept objects get of those that leave, and what comes of it."""
     for user, provider, references in _kept_bindings(composition, leaving):
-        names = _listed([one.name for one in references])
+        names = listed([one.name for one in references])
         pair = f"{composition.name(user)} binds to {composition.name(provider)}"
         if all(composition.bindings.has_other(one, leaving) for one in references):
-            yield (
-                Confidence.BLOCKED,
-                f"{pair} although others define the same ({names}): it may be there to replace them",
-            )
+            yield f"{pair} although others define the same ({names}): it may be there to replace them"
         elif all(one.is_weak for one in references):
-            yield Confidence.BLOCKED, f"{pair} only where it is there ({names}): a part of it would be switched off"
+            yield f"{pair} only where it is there ({names}): a part of it would be switched off"
+        elif provider in composition.needed[user]:
+            yield f"{pair} ({names})"
         else:
-            yield Confidence.BLOCKED, f"{pair} without needing it by name ({names})"
+            yield f"{pair} without needing it by name ({names})"
 
 
-def _broken_versions(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
-    """Give the versions that kept objects check at start, though they bind to nothing that has them."""
+def broken_versions(composition: Composition, leaving: frozenset[int]) -> Iterator[str]:
+    """Give the versions that kept objects check at start, though they bind to nothing that has them; not with musl."""
+    if composition.link_map.libc is Libc.MUSL:
+        return
     names = {composition.name(number) for number in leaving}
-    for user, symbols in enumerate(composition.bindings.symbols):
-        if user in leaving:
-            continue
+    for user in sorted({user for name in names for user in composition.version_checks.get(name, ())} - leaving):
+        symbols = composition.bindings.symbols[user]
         asked: dict[str, list[str]] = {}
         for version in symbols.versions.needed:
             if version.file in names:
                 asked.setdefault(version.file, []).append(version.name)
         for file, versions in asked.items():
-            check = f"{composition.name(user)} checks at start that {file} has {_listed(versions)}"
-            yield Confidence.BLOCKED, f"{check}: relink it, no patch will do"
+            check = f"{composition.name(user)} checks at start that {file} has {listed(versions)}"
+            yield f"{check}: relink it, no patch will do"
 
 
 def _sought(composition: Composition, seekers: list[int], leaving: frozenset[int]) -> str | None:
@@ -248,7 +292,7 @@ def _sought(composition: Composition, seekers: list[int], leaving: frozenset[int
         except FootprintError:
             continue
         if found:
-            shown = _listed(sorted(one.decode("utf-8", "backslashreplace") for one in found))
+            shown = listed(sorted(one.decode("utf-8", "backslashreplace") for one in found))
             return f"{composition.name(number)} looks up symbols by name, and holds {shown}"
     return None
 
@@ -284,20 +328,22 @@ def _strings_between(raw: bytes | memoryview, names: set[bytes]) -> set[bytes]:
 
 def _remedy(composition: Composition, heads: frozenset[int], users: list[int], *, is_blocked: bool) -> str:
     """Say what to do about the needs of a group."""
-    options = " ".join(_link_option(composition.name(head)) for head in sorted(heads))
+    options = " ".join(link_option(composition.name(head)) for head in sorted(heads))
     steps = []
     if 0 in users:
         steps.append(f"drop {options} from the link of {composition.name(0)}, or link it with -Wl,--as-needed")
     if libraries := [user for user in users if user != 0]:
         subject = _names(composition, heads)
         steps.append(
-            f"relink {_names(composition, libraries)}, which needs {subject} for nothing, with -Wl,--as-needed"
+            f"relink {_names(composition, libraries)}, which need{'s' if len(libraries) == 1 else ''} {subject} for"
+            " nothing, with -Wl,--as-needed"
         )
     remedy = "; ".join(steps)
     return f"{remedy}, once what blocks it is settled" if is_blocked else remedy
 
 
-def _link_option(name: str) -> str:
+def link_option(name: str) -> str:
+    """Give the option that links with a library, or its name where it has none."""
     match = re.match(r"lib(.+?)(?:-[\d.]+)?\.so(\.|$)", name)
     return f"-l{match[1]}" if match else name
 
@@ -312,12 +358,12 @@ def _soft(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
             )
             if not references or (user, provider) in unused or not _is_judged(composition, provider):
                 continue
-            names = _listed([one.name for one in references])
+            names = listed([one.name for one in references])
             is_optional = all(one.is_weak for one in references)
             gone = frozenset({provider})
             if not is_optional and not all(composition.bindings.has_other(one, gone) for one in references):
                 continue
-            leaving = _leaving(composition, {provider}, frozenset({Need(user, provider)}))
+            leaving = _leaving_alone(composition, provider, frozenset({Need(user, provider)}))
             if provider not in leaving:
                 continue
             cost = format_bytes(composition.cost_bytes(leaving))
@@ -344,10 +390,10 @@ def _soft(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
 
 
 def _names(composition: Composition, numbers: Iterable[int]) -> str:
-    return _listed([composition.name(number) for number in sorted(numbers)])
+    return listed([composition.name(number) for number in sorted(numbers)])
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
     """Write some names, the first ones of many."""
     if len(names) > _MOST_NAMED + 1:
         return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"

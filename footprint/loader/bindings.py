@@ -22,10 +22,12 @@ __all__ = ("Binder", "Bindings")
 
 # To who asks for no version at all, the first that a file defines is as good as none.
 _FIRST_VERSION: Final = 2
+# Programs have a hundred; from here on it pays to know who offers a name.
+_MANY_OBJECTS: Final = 256
 _NOTHING: Final[frozenset[int]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Bindings:
     """Who of the objects of a process binds to whom. Objects are numbered in load order, the program is 0.
 
@@ -59,7 +61,16 @@ class Bindings:
 
     def users(self, provider: int) -> tuple[int, ...]:
         """Give the other objects that bind to one."""
-        return tuple([user for user, found in enumerate(self.providers) if provider in found and user != provider])
+        return tuple(self._users.get(provider, ()))
+
+    @cached_property
+    def _users(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for user, providers in enumerate(self.providers):
+            for provider in providers:
+                if provider != user:
+                    found.setdefault(provider, []).append(user)
+        return found
 
 
 class Binder:
@@ -83,8 +94,11 @@ class Binder:
         )
         numbers = {one: number for number, one in enumerate(objects)}
         found: list[list[tuple[_Object, frozenset[int]]]] = []
+        offers = _Offers(objects) if len(objects) > _MANY_OBJECTS else None
         for user in objects:
-            scope = objects if user not in own_first else [user, *(one for one in objects if one is not user)]
+            scope = objects if offers is None else offers.to(user)
+            if user in own_first:
+                scope = [user, *(one for one in scope if one is not user)]
             found.append(user.bind(scope))
         if has_versions:
             _unite_unique(objects, found)
@@ -106,6 +120,22 @@ class Binder:
         if known is None:
             known = self._known[key] = _Object(library, has_versions=has_versions, is_kept=True)
         return known
+
+
+class _Offers:
+    """Which objects define each name: of very many objects only those are asked that may have an answer."""
+
+    def __init__(self, objects: Sequence["_Object"]) -> None:
+        self._objects = objects
+        self._by_name: dict[str, list[int]] = {}
+        for number, one in enumerate(objects):
+            for name in one.symbols.found:
+                self._by_name.setdefault(name, []).append(number)
+
+    def to(self, user: "_Object") -> "list[_Object]":
+        """Give the objects that define a name that one asks for, in their order."""
+        numbers = {number for name in user.symbols.asked for number in self._by_name.get(name, ())}
+        return [self._objects[number] for number in sorted(numbers)]
 
 
 class _Object:

@@ -9,20 +9,43 @@ from itertools import islice
 from typing import Final, overload
 
 from footprint.loader.linkmap import Linked, LinkMap
+from footprint.loader.target import Libc
 
-__all__ = ("Retained", "chains", "needs", "reached", "retained", "roots")
+__all__ = ("Retained", "chains", "needs", "reached", "retained", "roots", "substitutes")
 
 _ROOT: Final = -1
 
 
 def needs(link_map: LinkMap) -> tuple[tuple[int, ...], ...]:
-    """Give the objects that each object needs, each once, in the order of its dynamic section."""
-    return tuple([_distinct(linked, number) for number, linked in enumerate(link_map.objects)])
+    """Give the objects that each object brings in: what it needs, in the order of its dynamic section, and substitutes.
+
+    Each is there once.
+    """
+    substituted = substitutes(link_map)
+    return tuple([_distinct(linked, n, substituted[n]) for n, linked in enumerate(link_map.objects)])
 
 
-def _distinct(linked: Linked, own: int) -> tuple[int, ...]:
+def _distinct(linked: Linked, own: int, substituted: frozenset[int]) -> tuple[int, ...]:
     places = [one.place for one in linked.dependencies if one.place is not None]
-    return tuple([place for place in dict.fromkeys(places) if place != own])
+    return tuple([place for place in dict.fromkeys([*places, *sorted(substituted)]) if place != own])
+
+
+def substitutes(link_map: LinkMap) -> tuple[frozenset[int], ...]:
+    """Give the objects that stand in for the symbols of each (DT_FILTER, DT_AUXILIARY) and are not needed as well."""
+    if link_map.libc is Libc.MUSL or not any(one.library.linkage.substitutes for one in link_map.objects):
+        return (frozenset(),) * len(link_map.objects)
+    places: dict[str, int] = {}
+    for place, linked in enumerate(link_map.objects):
+        for name in (linked.library.linkage.soname, linked.path, linked.path.rsplit("/", 1)[-1]):
+            if name:
+                places.setdefault(name, place)
+    return tuple(
+        [
+            frozenset(places[name] for name, _ in linked.library.linkage.substitutes if name in places)
+            - {one.place for one in linked.dependencies}
+            for linked in link_map.objects
+        ]
+    )
 
 
 def roots(link_map: LinkMap) -> tuple[int, ...]:

@@ -29,7 +29,9 @@ def with_opened(link_map: LinkMap, opened: Iterable[tuple[str, Library]]) -> Lin
                 places.setdefault(name, place)
     for place in range(len(before), len(objects)):
         needed = objects[place].library.linkage.needed
-        dependencies = tuple([Dependency(name, places.get(name.rsplit("/", 1)[-1])) for name in needed])
+        dependencies = tuple(
+            [Dependency(name, places.get(name, places.get(name.rsplit("/", 1)[-1]))) for name in needed]
+        )
         objects[place] = replace(objects[place], dependencies=dependencies)
     # What one of them needs came with it.
     for place in range(len(before), len(objects)):

@@ -44,6 +44,7 @@ def audit(
     model: str = "exec",
     pid: int | None = None,
     root: str | None = None,
+    page_bytes: int | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
 ) -> Audit:
     """Audit a process: where its memory goes, and what `count` of it cost.
@@ -55,7 +56,9 @@ def audit(
         memory_bytes: Project to how many fit into this instead.
         model: How they come about: `exec` (started copies), `fork` (workers of one parent), `threads`.
         pid: Which process of a text or capture that holds several.
-        root: A folder in which the files of the other machine are, for captures and texts.
+        root: A folder in which the files of the other machine are, for captures and texts; for a program, what it
+            takes for `/`.
+        page_bytes: The size of a page, for a program and another machine than this.
         debug: Where to look for the symbols of stripped files; None for nowhere.
 
     Raises:
@@ -64,12 +67,14 @@ def audit(
         UsageError: Where the question does not fit the target.
     """
     question = Question(count, memory_bytes, _model(model))
-    if isinstance(target, str) and _is_program(target):
+    if isinstance(target, str) and _is_program(target, root):
         from footprint.verbs.programs import audit_program  # noqa: PLC0415 # the loader, which no process needs
 
         if pid is not None:
             raise UsageError("--pid chooses among the processes of a text or capture; this is a program")
-        return audit_program(target, question, root=root, debug=debug)
+        return audit_program(target, question, root=root, page_bytes=page_bytes, debug=debug)
+    if page_bytes is not None:
+        raise UsageError("--page-size goes with a program, not with a process")
     return audit_of(_snapshot(target, pid), _shown(target), question, root=root, debug=debug)
 
 
@@ -146,13 +151,18 @@ def project(
     return audit(target, count=count or 1, memory_bytes=memory_bytes, model=model, pid=pid, root=root)
 
 
-def _is_program(target: str) -> bool:
-    """Tell whether a target is an ELF file; a pipe is not asked, for what is read of it is gone."""
+def _is_program(target: str, root: str | None) -> bool:
+    """Tell whether a target is an ELF file; a pipe is not asked, for what is read of it is gone.
+
+    A capture or text is a file of this machine; what is none is a program, as seen from a root.
+    """
+    if target == "-" or process_number(target) is not None:
+        return False
     try:
         with open(target, "rb") as file:
             return os.path.isfile(target) and starts_like_elf(file.read(4))
     except (OSError, ValueError):
-        return False
+        return root is not None and "\0" not in target
 
 
 def _model(name: str) -> Model:

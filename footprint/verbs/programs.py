@@ -14,6 +14,7 @@ from footprint.audit.projection import Question
 from footprint.errors import AccessError, Note, UsageError
 from footprint.findings.relocated_tables import relocated_tables
 from footprint.findings.thread_locals import thread_locals
+from footprint.findings.underlinked import underlinked
 from footprint.findings.unused_libraries import unused_libraries
 from footprint.loader import Environment, Library, Linked, LinkMap, System, link
 from footprint.loader.bindings import Binder
@@ -28,6 +29,7 @@ from footprint.verbs.processes import audit_of, process_number, with_files_told
 __all__ = ("Programs", "audit_program", "composition_findings", "libraries", "missing_notes")
 
 _MOST_ENVIRONMENT_BYTES = 1 << 22
+_PAGE_SIZES = frozenset({1 << shift for shift in range(12, 17)})
 
 
 class Programs:
@@ -37,6 +39,9 @@ class Programs:
         root: The directory that they take for `/`; None for this machine's.
         environment: What their caller decides; None for what this process itself was started with, without a root.
         page_bytes: The size of a page; None for that of this machine.
+
+    Raises:
+        UsageError: For a size that pages do not have.
     """
 
     def __init__(
@@ -44,7 +49,9 @@ class Programs:
     ) -> None:
         self._system = System(root or "/")
         self._environment = environment or (Environment() if root else _environment(os.environ, os.getcwd()))
-        self._page_bytes = page_bytes or os.sysconf("SC_PAGESIZE")
+        self._page_bytes = os.sysconf("SC_PAGESIZE") if page_bytes is None else page_bytes
+        if self._page_bytes not in _PAGE_SIZES:
+            raise UsageError(f"no machine has pages of {self._page_bytes} bytes: 4KiB, 8KiB, 16KiB, 32KiB or 64KiB")
         self._binder = Binder()
         self._predicted: dict[Library, Predicted] = {}
         self._libc_starts: dict[Library, LibcStart] = {}
@@ -161,12 +168,17 @@ def libraries(
 
 def composition_findings(composition: Composition) -> tuple[Finding, ...]:
     """Give all that the rules find in what a program is made of, the largest saving first."""
-    findings = (*unused_libraries(composition), *thread_locals(composition))
+    findings = (*unused_libraries(composition), *thread_locals(composition), *underlinked(composition))
     return tuple(sorted(findings, key=lambda one: -one.saving_bytes))
 
 
 def audit_program(
-    target: str, question: Question, *, root: str | None = None, debug: DebugSearch | None = STANDARD_PLACES
+    target: str,
+    question: Question,
+    *,
+    root: str | None = None,
+    page_bytes: int | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
 ) -> Audit:
     """Audit a program by its files: what a process of it surely writes at its start, and what it could do without.
 
@@ -175,7 +187,7 @@ def audit_program(
         InputError: Where it is no linked ELF file.
         UsageError: For a model that needs a live process.
     """
-    composition = Programs(root).composition(target)
+    composition = Programs(root, page_bytes=page_bytes).composition(target)
     files = ObjectFiles(DebugFiles(debug, root))
     system = os.uname()
     host = {"kernel": system.release, "machine": system.machine}
@@ -187,11 +199,18 @@ def audit_program(
         constants=load_constants(system.release, system.machine),
         host=host,
         findings=composition_findings(composition),
-        notes=(*composition.notes, *missing_notes(composition)),
+        notes=(*_library_note(composition, target), *composition.notes, *missing_notes(composition)),
     )
     findings = (*found.findings, *relocated_tables(found.ledger, composition.page_bytes))
     ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
     return with_files_told(replace(found, findings=ordered), files)
+
+
+def _library_note(composition: Composition, target: str) -> list[Note]:
+    if composition.objects[0].library.is_program:
+        return []
+    detail = "it is a library: the figures are those of a process that has it and what it needs, and no program"
+    return [Note("no-program", target, detail)]
 
 
 def _of_process(pid: int, environment: Environment | None) -> Composition:

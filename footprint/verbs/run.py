@@ -12,11 +12,11 @@ from footprint.audit.projection import Question
 from footprint.audit.ran import Ran, Start, median_start
 from footprint.errors import AccessError, InputError, Note, UsageError
 from footprint.process import Snapshot, read_process
-from footprint.process.launch import Moment, When, launch
+from footprint.process.launch import Moment, Streams, When, launch
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.processes import audit_of
 
-__all__ = ("parse_moment", "run")
+__all__ = ("check_command", "parse_moment", "run", "start")
 
 _MOST_SECONDS: Final = 1e7
 _MOST_STARTS: Final = 1000
@@ -52,14 +52,23 @@ def run(
         AccessError: Where it cannot be started, read, or caught at its exit.
         UsageError: Where the words are no command or no moment.
     """
+    words = check_command(command, starts)
+    moment = parse_moment(when, when_output, timeout_seconds)
+    done = (start(words, moment, Question(count), has_family=follow) for _ in range(starts))
+    return median_start(words, when if when_output is None else When.OUTPUT.value, done)
+
+
+def check_command(command: Sequence[str], starts: int) -> tuple[str, ...]:
+    """Give the words of a command that can be started so often.
+
+    Raises:
+        UsageError: Where it is no list of words, or the number is out of reason.
+    """
     if isinstance(command, str):
         raise UsageError("give the command as a list of words: nothing is done by a shell")
     if not 1 <= starts <= _MOST_STARTS:
         raise UsageError(f"a program can be started 1 to {_MOST_STARTS} times, not {starts}")
-    words = tuple(command)
-    moment = parse_moment(when, when_output, timeout_seconds)
-    done = (_start(words, moment, Question(count), has_family=follow) for _ in range(starts))
-    return median_start(words, when if when_output is None else When.OUTPUT.value, done)
+    return tuple(command)
 
 
 def parse_moment(when: str, when_output: str | None, timeout_seconds: float) -> Moment:
@@ -88,7 +97,16 @@ def parse_moment(when: str, when_output: str | None, timeout_seconds: float) -> 
     return Moment(When.TIME, seconds)
 
 
-def _start(words: tuple[str, ...], moment: Moment, question: Question, *, has_family: bool) -> Start:
+def start(
+    words: tuple[str, ...],
+    moment: Moment,
+    question: Question,
+    *,
+    has_family: bool = False,
+    executable: str | None = None,
+    streams: Streams | None = None,
+) -> Start:
+    """Start a program once, take it at a moment, end it, and audit it; the arguments are those of `launch`."""
     name = shlex.join(words)
     notes: list[Note] = []
 
@@ -107,7 +125,7 @@ def _start(words: tuple[str, ...], moment: Moment, question: Question, *, has_fa
                 notes.append(Note("process-not-read", f"pid {task}", f"{error.detail}; it is left out"))
         return found
 
-    taken = launch(words, moment, read, has_family=has_family)
+    taken = launch(words, moment, read, has_family=has_family, executable=executable, streams=streams)
     (_, main), *others = taken.answer
     return Start(
         audit=main,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from footprint.audit.composition import Composition
 from footprint.audit.finding import Confidence
 from footprint.audit.predicted import start_memory
+from footprint.audit.prediction import thread_block_bytes
 from footprint.audit.survey import Survey, SurveyedProgram
 from footprint.elf import starts_like_elf
 from footprint.errors import FootprintError, Note, UsageError
@@ -16,25 +17,27 @@ from footprint.verbs.programs import Programs, missing_notes
 __all__ = ("survey",)
 
 
-def survey(*folders: str, count: int = 1, root: str | None = None) -> Survey:
+def survey(*folders: str, count: int = 1, root: str | None = None, page_bytes: int | None = None) -> Survey:
     """Tell of every program below some folders what a process of it would cost, the costliest first.
 
     Args:
         folders: Where to look, as seen from this machine.
         count: How many processes of each to project to.
         root: The directory that the programs take for `/`, in which the folders are.
+        page_bytes: The size of a page, where that is not this machine's.
 
     Raises:
         UsageError: Where no folder is named, or one is none.
     """
     if not folders:
         raise UsageError("name a folder of programs")
-    programs = Programs(root)
+    programs = Programs(root, page_bytes=page_bytes)
     found: list[SurveyedProgram] = []
     notes: list[Note] = []
-    for path in _executable_paths(folders):
+    for path in _executable_paths(folders, notes):
+        own_path = _within(path, root)
         try:
-            composition = programs.composition(_within(path, root))
+            composition = programs.composition(own_path)
         except FootprintError as error:
             notes.append(Note("file-unreadable", path, error.detail))
             continue
@@ -50,7 +53,7 @@ def _surveyed(path: str, composition: Composition) -> SurveyedProgram:
     dropped = [
         one for one in unused_libraries(composition) if one.saving_bytes and one.confidence is not Confidence.BLOCKED
     ]
-    start = start_memory(len(known), sum(one.tls_bytes for one in known), composition.page_bytes)
+    start = start_memory(len(known), thread_block_bytes(composition), composition.page_bytes)
     return SurveyedProgram(
         path,
         len(composition.objects),
@@ -63,29 +66,38 @@ def _surveyed(path: str, composition: Composition) -> SurveyedProgram:
     )
 
 
-def _executable_paths(folders: Iterable[str]) -> Iterator[str]:
+def _executable_paths(folders: Iterable[str], notes: list[Note]) -> Iterator[str]:
     """Give the executable ELF files below folders, each once; what a link leads to elsewhere is not below."""
+
+    def refused(error: OSError) -> None:
+        detail = error.strerror or str(error)
+        notes.append(Note("file-unreadable", str(error.filename), f"{detail}, it is left out"))
+
     seen: set[tuple[int, int]] = set()
     for folder in folders:
         if not os.path.isdir(folder):
             raise UsageError(f"{folder} is no folder")
-        for place, names, files in os.walk(folder):
+        for place, names, files in os.walk(folder, onerror=refused):
             names.sort()
             for name in sorted(files):
                 path = os.path.join(place, name)
                 try:
-                    facts = os.lstat(path)
-                    if not (stat.S_ISREG(facts.st_mode) and facts.st_mode & 0o111):
-                        continue
-                    if (facts.st_dev, facts.st_ino) in seen:
-                        continue
-                    seen.add((facts.st_dev, facts.st_ino))
-                    with open(path, "rb") as file:
-                        is_elf = starts_like_elf(file.read(4))
-                except OSError:
+                    if _is_new_program(path, seen):
+                        yield path
+                except FileNotFoundError:
                     continue
-                if is_elf:
-                    yield path
+                except OSError as error:
+                    refused(error)
+
+
+def _is_new_program(path: str, seen: set[tuple[int, int]]) -> bool:
+    """Tell whether a file is executable, ELF, and not seen before by another name."""
+    facts = os.lstat(path)
+    if not (stat.S_ISREG(facts.st_mode) and facts.st_mode & 0o111) or (facts.st_dev, facts.st_ino) in seen:
+        return False
+    seen.add((facts.st_dev, facts.st_ino))
+    with open(path, "rb") as file:
+        return starts_like_elf(file.read(4))
 
 
 def _within(path: str, root: str | None) -> str:

@@ -10,9 +10,10 @@ from typing import Generic, TypeVar
 from footprint.errors import AccessError, Note, UsageError
 from footprint.process.launch.moment import Moment, When
 from footprint.process.launch.program import Program
+from footprint.process.launch.streams import Streams
 from footprint.process.launch.world import adopting, interrupted_by_signals
 
-__all__ = ("Moment", "Taken", "When", "launch")
+__all__ = ("Moment", "Streams", "Taken", "When", "interrupted_by_signals", "launch")
 
 T = TypeVar("T")
 
@@ -39,18 +40,27 @@ class Taken(Generic[T]):
 
 
 def launch(
-    command: Sequence[str], moment: Moment, read: Callable[[tuple[int, ...]], T], *, has_family: bool = False
+    command: Sequence[str],
+    moment: Moment,
+    read: Callable[[tuple[int, ...]], T],
+    *,
+    has_family: bool = False,
+    executable: str | None = None,
+    streams: Streams | None = None,
 ) -> Taken[T]:
     """Start a program, read it at a moment while it stands still, and end it.
 
-    It runs in a session of its own and has our standard input; what it prints goes to our standard error. In the end
-    its whole session and all descendants get SIGTERM, after 3 seconds SIGKILL; so they do on any error.
+    It runs in a session of its own and has our standard input; what it prints goes to our standard error, unless it is
+    given streams of its own. In the end its whole session and all descendants get SIGTERM, after 3 seconds SIGKILL; so
+    they do on any error.
 
     Args:
         command: The program and its arguments.
         moment: When to read it. Where it ends before, it is read at its exit, and a note says so.
         read: Called with the numbers under /proc to read: first the program's, then, each stopped, its descendants'.
         has_family: Whether to give the descendants too.
+        executable: The file to run under the name that the first word is; None for the one that this word names.
+        streams: What it reads, and who gets what it prints.
 
     Raises:
         AccessError: Where it cannot be started, or ends without being seen.
@@ -60,7 +70,11 @@ def launch(
         raise UsageError("say which program to run")
     if any("\0" in word for word in command):
         raise UsageError("a word of a command cannot have a null byte")
-    with interrupted_by_signals(), adopting() as adopts, Program(command, moment, adopts=adopts) as program:
+    with (
+        interrupted_by_signals(),
+        adopting() as adopts,
+        Program(command, moment, adopts=adopts, executable=executable, streams=streams) as program,
+    ):
         try:
             program.start()
         except OSError as error:

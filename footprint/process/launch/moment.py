@@ -3,7 +3,6 @@
 import math
 import os
 import re
-import select
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from footprint.process.launch.memory import private_bytes
+from footprint.process.launch.streams import Sink
 
 __all__ = ("Calm", "Lines", "Moment", "When")
 
@@ -77,13 +77,13 @@ class Lines:
         self._fed_at = math.inf
         self._is_found = False
 
-    def feed(self, descriptor: int) -> bool:
+    def feed(self, sink: Sink, descriptor: int) -> bool:
         """Read a piece of output; False at its end."""
         try:
             piece = os.read(descriptor, _MOST_LINE_BYTES)
         except BlockingIOError:
             return True
-        _pass_on(piece)
+        sink(piece)
         self._fed_at = time.monotonic()
         if self._pattern is not None and not self._is_found:
             *lines, rest = (self._rests.get(descriptor, b"") + piece).split(b"\n")
@@ -106,17 +106,3 @@ class Lines:
         if pattern is not None and any(pattern.search(line.removesuffix(b"\r")) for line in lines):
             self._is_found = True
             self._rests.clear()
-
-
-def _pass_on(piece: bytes) -> None:
-    rest = memoryview(piece)
-    while rest:
-        try:
-            rest = rest[os.write(2, rest) :]
-        except BlockingIOError:
-            poll = select.poll()
-            poll.register(2, select.POLLOUT)
-            poll.poll()
-        except OSError:
-            # Nobody reads it: the program runs on all the same.
-            return

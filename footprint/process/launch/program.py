@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Final, Self
 
 from footprint.errors import AccessError, Note
@@ -15,6 +16,7 @@ from footprint.process.launch.child import become, fill_standard_descriptors
 from footprint.process.launch.members import Members
 from footprint.process.launch.memory import peak_and_resident_bytes
 from footprint.process.launch.moment import Calm, Lines, Moment, When
+from footprint.process.launch.streams import Sink, Streams, pass_on
 from footprint.process.launch.traced import HOLD_SECONDS, STOP_SECONDS, Traced
 from footprint.process.launch.world import ENDING, has_children, signal_descriptor
 from footprint.process.stat import Stat, stands_still
@@ -31,13 +33,31 @@ _WALL: Final = 0x40000000
 
 
 class Program:
-    """A program from its start to its end. Left in any way, nothing of it stays behind."""
+    """A program from its start to its end. Left in any way, nothing of it stays behind.
 
-    def __init__(self, command: Sequence[str], moment: Moment, *, adopts: bool) -> None:
+    Args:
+        command: The program and its arguments.
+        moment: When it is to be read.
+        adopts: Whether its orphans become our children.
+        executable: The file to run; None for the one that its first word names.
+        streams: What it reads and who gets what it prints; None where it shares ours.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        moment: Moment,
+        *,
+        adopts: bool,
+        executable: str | None = None,
+        streams: Streams | None = None,
+    ) -> None:
         self.pid = 0
         self.notes: list[Note] = []
         self.ending: tuple[int | None, str | None] = (None, None)
         self._command = command
+        self._executable = command[0] if executable is None else executable
+        self._streams = streams
         self._name = command[0]
         self._moment = moment
         self._adopts = adopts
@@ -46,6 +66,7 @@ class Program:
         self._lines = Lines(moment.pattern)
         self._poll = select.poll()
         self._readers: dict[int, Callable[[int], bool]] = {}
+        self._outputs: set[int] = set()
         self._gate = -1
         self._mask: set[int] | None = None
         self._interrupts: set[int] = set()
@@ -112,9 +133,10 @@ class Program:
             for descriptor in {opening, errors_end, *ends} - {2}:
                 os.close(descriptor)
             self._listen_to(errors, self._on_start)
-            for descriptor in outputs:
+            for descriptor, sink in outputs:
                 os.set_blocking(descriptor, False)
-                self._listen_to(descriptor, self._lines.feed)
+                self._listen_to(descriptor, partial(self._lines.feed, sink))
+                self._outputs.add(descriptor)
         self._listen_to(signal_descriptor(signal.SIGCHLD), _empty)
         self._traced = Traced(self.pid)
         try:
@@ -126,12 +148,13 @@ class Program:
         with suppress(BrokenPipeError):
             os.write(self._gate, b"\n")
 
-    def _output_pipes(self) -> tuple[list[int], tuple[int, int]]:
-        """Give where we read its output, and where it writes standard output and error."""
-        if self._moment.pattern is not None:
-            (output, output_end), (error, error_end) = os.pipe(), os.pipe()
-            return [output, error], (output_end, error_end)
-        return [], (2, 2)
+    def _output_pipes(self) -> tuple[list[tuple[int, Sink]], tuple[int, int]]:
+        """Give where we read its output and who gets it, and where it writes standard output and error."""
+        if self._moment.pattern is None and self._streams is None:
+            return [], (2, 2)
+        to_output, to_errors = (pass_on, pass_on) if self._streams is None else self._streams[1:]
+        (output, output_end), (error, error_end) = os.pipe(), os.pipe()
+        return [(output, to_output), (error, to_errors)], (output_end, error_end)
 
     def _fork(self, opening: int, errors: int, outputs: tuple[int, int], mask: set[int]) -> None:
         with warnings.catch_warnings():
@@ -140,7 +163,8 @@ class Program:
             pid = os.fork()
         if pid == 0:
             os.close(self._gate)
-            become(self._command, opening, errors, outputs, mask)
+            input_path = None if self._streams is None else self._streams.input_path
+            become(self._executable, self._command, opening, errors, (input_path, *outputs), mask)
         self.pid = pid
         self._members = Members(pid, adopts=self._adopts)
 
@@ -168,6 +192,7 @@ class Program:
             if not self._readers[descriptor](descriptor):
                 self._poll.unregister(descriptor)
                 del self._readers[descriptor]
+                self._outputs.discard(descriptor)
                 os.close(descriptor)
         # Beside the main thread no signal tells of news: then they are asked for, often while there are many.
         self._pause_seconds = 0.001 if self._collect() else min(2 * self._pause_seconds, _TURN_SECONDS)
@@ -336,8 +361,7 @@ class Program:
             if self._is_gone and not (self._adopts and has_children()):
                 break
             time.sleep(0.001)
-        outputs = {descriptor for descriptor, reader in self._readers.items() if reader == self._lines.feed}
-        while any(ready in outputs for ready, _ in self._poll.poll(0)) and time.monotonic() < patience_end:
+        while any(ready in self._outputs for ready, _ in self._poll.poll(0)) and time.monotonic() < patience_end:
             self._turn(0)
 
 

@@ -6,7 +6,7 @@ from footprint.report.escape import well_formed
 from footprint.report.json.audit import audit_members
 from footprint.report.json.envelope import Json, note_rows, write
 
-__all__ = ("run_json",)
+__all__ = ("run_json", "spread_json")
 
 
 def run_json(ran: Ran, version: str) -> str:
@@ -22,12 +22,13 @@ def _run(ran: Ran) -> Json:
         "starts": ran.start_count,
         "exit_code": ran.start.exit_code,
         "signal": ran.start.signal,
-        "figures": {"private_bytes": _spread(ran.private), "per_process_bytes": _spread(ran.per_process)},
+        "figures": {"private_bytes": spread_json(ran.private), "per_process_bytes": spread_json(ran.per_process)},
         "children": [_child(child) for child in ran.start.children],
     }
 
 
-def _spread(spread: Spread | None) -> Json | None:
+def spread_json(spread: Spread | None) -> Json | None:
+    """Give a figure over several starts."""
     if spread is None:
         return None
     return {"min": spread.min_bytes, "median": spread.median_bytes, "max": spread.max_bytes}

@@ -64,7 +64,14 @@ def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_na
         _totals(audit),
         *_cost_at_count(audit.projection, has_terms=audit.projection.basis is Basis.STARTED_COPY),
         Heading(_ledger_heading(audit, by)),
-        ledger_table(audit.ledger, by, top, names, is_virtual=audit.totals.private.bytes is None),
+        ledger_table(
+            audit.ledger,
+            by,
+            top,
+            names,
+            is_virtual=audit.totals.private.bytes is None,
+            has_shared=not _is_prediction(audit),
+        ),
         *_symbols(audit, by, top, names),
         *_causes(audit),
         *debug_file_blocks(audit.debug_files, names, is_whole=has_whole_names),
@@ -93,8 +100,12 @@ def _title(verb: str, audit: Audit) -> str:
     return f"footprint {verb}: {pid}{'  ' + command if command else ''}"
 
 
+def _is_prediction(audit: Audit) -> bool:
+    return audit.source == "prediction"
+
+
 def _origin(audit: Audit) -> str:
-    if audit.source == "prediction":
+    if _is_prediction(audit):
         return f"Predicted from its files, nothing was run: {counted(audit.mapping_count, 'mapping')} at its start."
     origin = (
         f"Read from its {audit.source} now" if audit.is_live else f"Read from {audit.target}, a text of {audit.source}"
@@ -132,11 +143,15 @@ def _totals(audit: Audit) -> Facts:
     if totals.shared_with_relatives.bytes:
         add("shared with fork relatives", totals.shared_with_relatives)
     rows.extend(_of_which(totals.of_which))
-    writable_kib = (totals.mapped_writable.bytes or 0) // 1024
-    add("mapped writable", totals.mapped_writable, f", pmap -d: {writable_kib}K writeable/private")
+
+    def says(pmap: str, total: Total, what: str = "") -> str:
+        # Of a process that is not there, pmap says nothing.
+        return "" if _is_prediction(audit) else f", {pmap}: {(total.bytes or 0) // 1024}K{what}"
+
+    add("mapped writable", totals.mapped_writable, says("pmap -d", totals.mapped_writable, " writeable/private"))
     if totals.mapped_shared.bytes or totals.private.bytes is None:
-        add("mapped shared", totals.mapped_shared, f", pmap -d: {(totals.mapped_shared.bytes or 0) // 1024}K shared")
-    add("mapped", totals.mapped, f", pmap: {(totals.mapped.bytes or 0) // 1024}K")
+        add("mapped shared", totals.mapped_shared, says("pmap -d", totals.mapped_shared, " shared"))
+    add("mapped", totals.mapped, says("pmap", totals.mapped))
     return Facts(tuple(rows))
 
 
@@ -207,11 +222,13 @@ def _points(projection: Projection) -> list[Block]:
             (
                 point.name,
                 format_bytes(point.each_bytes),
-                f"{point.evidence.value}: {format_bytes(point.total_bytes)} for all",
+                f"{point.evidence.value}: {format_bytes(point.total_bytes)} for all"
+                if projection.count != 1 or projection.model is Model.FORK
+                else point.evidence.value,
             )
             for point in projection.points
         )
-        life = "A worker in its life" if projection.model is Model.FORK else "From its start to every variable written"
+        life = "A worker in its life" if projection.model is Model.FORK else "From its start to full use, heap apart"
         blocks += [Heading(life), Facts(rows)]
     return blocks
 
@@ -220,6 +237,8 @@ def _verdict(audit: Audit) -> str:
     projection = audit.projection
     basis = _BASIS_TEXT[projection.basis]
     noun = _NOUNS[projection.model]
+    if _is_prediction(audit):
+        basis = f"{basis} at {'its' if projection.count == 1 else 'their'} start"
     one = format_bytes(projection.per_process_bytes)
     if projection.memory_bytes is not None:
         fit = f"{projection.count:,} {noun} fit into {format_bytes(projection.memory_bytes)}"
@@ -340,6 +359,8 @@ def _is_loader(owner: str) -> bool:
 
 def _causes(audit: Audit) -> list[Block]:
     """Say why the private pages of files were written, where the files tell."""
+    if _is_prediction(audit):
+        return _predicted_causes(audit)
     rows = [row for row in audit.ledger if row.relocated_bytes is not None and row.bytes]
     if not rows:
         return []
@@ -356,3 +377,26 @@ def _causes(audit: Audit) -> list[Block]:
         ("other writable pages", format_bytes(written_bytes), "written by the program"),
     )
     return [Heading("Why pages of files are private"), Facts(facts)]
+
+
+_OF_OBJECTS: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO, Kind.TEXT, Kind.TLS})
+
+
+def _predicted_causes(audit: Audit) -> list[Block]:
+    """Say why pages of files would be written; nothing of the program has run yet."""
+    rows = [row for row in audit.ledger if row.kind in _OF_OBJECTS and row.bytes]
+    relocated_bytes = sum([row.relocated_bytes or 0 for row in rows])
+    other_bytes = sum([row.bytes or 0 for row in rows]) - relocated_bytes
+    facts = (
+        (
+            "pages with relocations",
+            format_bytes(relocated_bytes),
+            "each holds addresses that depend on where it is loaded",
+        ),
+        (
+            "other pages",
+            format_bytes(other_bytes),
+            "the loader's notes, the start of .bss, first steps of the C library",
+        ),
+    )
+    return [Heading("Why pages of files will be private"), Facts(facts)]

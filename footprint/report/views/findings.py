@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from footprint.audit.finding import Finding
+from footprint.audit.finding import Confidence, Finding
 from footprint.report.document import Block, Heading, Paragraph, Table
 from footprint.units import format_bytes
 
@@ -30,7 +30,10 @@ def finding_blocks(findings: Sequence[Finding], count: int, *, is_verbose: bool 
         else:
             blocks.extend(Paragraph(_text(one, count)) for one in of_rule)
     if rest := len(findings) - len(shown):
-        blocks.append(Paragraph(f"{rest} more save{'s' if rest == 1 else ''} nothing by {'itself' if rest == 1 else 'themselves'}: -v shows them"))
+        text = (
+            "1 more saves nothing by itself: -v shows it" if rest == 1 else f"{rest} more save nothing: -v shows them"
+        )
+        blocks.append(Paragraph(f"{text}."))
     return blocks
 
 
@@ -46,7 +49,8 @@ def _alike(findings: Sequence[Finding], most: int) -> list[Block]:
 
 
 def _text(finding: Finding, count: int) -> str:
-    saving = f"saves {format_bytes(finding.saving_bytes)} a process" if finding.saving_bytes else "saves nothing"
+    saves = "would save" if finding.confidence is Confidence.BLOCKED else "saves"
+    saving = f"{saves} {format_bytes(finding.saving_bytes)} a process" if finding.saving_bytes else "saves nothing"
     if finding.saving_bytes and count > 1:
         saving += f", {format_bytes(finding.saving_bytes * count)} in {count:,}"
     place = f" ({finding.location.file}:{finding.location.line})" if finding.location else ""

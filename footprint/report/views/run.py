@@ -12,9 +12,9 @@ from footprint.report.views.audit import audit_report
 from footprint.report.views.notes import note_blocks
 from footprint.units import format_bytes
 
-__all__ = ("run_report",)
+__all__ = ("MOMENTS", "run_report")
 
-_MOMENTS: Final = {
+MOMENTS: Final = {
     When.EXIT: "at its exit",
     When.SETTLED: "when its private memory had settled",
     When.TIME: "at the time asked for",
@@ -49,7 +49,7 @@ def _how(ran: Ran) -> str:
     else:
         end = "then ended by footprint" if start.exit_code is None else f"exit code {start.exit_code}"
     which = f"The median of {ran.start_count} starts, taken" if ran.start_count > 1 else "Taken"
-    return f"{which} {_MOMENTS[start.moment]}, {end}."
+    return f"{which} {MOMENTS[start.moment]}, {end}."
 
 
 def _starts(ran: Ran) -> list[Block]:

@@ -1,13 +1,18 @@
 """The report of `footprint audit --all`."""
 
 from footprint.audit.survey import Survey
-from footprint.report.document import Block, Document, Heading, Table, Verdict
+from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
 
 __all__ = ("survey_report",)
 
 _MOST_NOTES = 10
+
+_COLUMNS = (
+    "Private memory of one process, predicted from files. At start: when its own code begins; the part of its objects "
+    "is the floor, and the ceiling if every variable is written. Unused: of libraries that nobody uses."
+)
 
 
 def survey_report(survey: Survey, *, top: int = 20) -> Document:
@@ -29,10 +34,9 @@ def survey_report(survey: Survey, *, top: int = 20) -> Document:
     if rest := len(programs) - len(shown):
         footer.append(("", "", "", "", "", f"[{rest} more: --top 0 shows all]"))
     columns = ("at start", "floor", "ceiling", "objects", "unused", "program")
-    blocks: list[Block] = [
-        Heading(f"{counted(len(programs), 'program')} in {', '.join(survey.folders)}"),
-        Table(columns, rows, frozenset(), tuple(footer)),
-    ]
+    blocks: list[Block] = [Heading(f"{counted(len(programs), 'program')} in {', '.join(survey.folders)}")]
+    if programs:
+        blocks += [Paragraph(_COLUMNS), Table(columns, rows, frozenset(), tuple(footer))]
     wasteful = [one for one in programs if one.unused_bytes]
     if wasteful:
         wasteful.sort(key=lambda one: (-one.unused_bytes, one.path))
@@ -45,7 +49,7 @@ def survey_report(survey: Survey, *, top: int = 20) -> Document:
     notes = survey.notes[:_MOST_NOTES]
     blocks.extend(note_blocks(notes))
     if len(survey.notes) > len(notes):
-        blocks.append(Heading(f"and {len(survey.notes) - len(notes)} more notes: --json has all"))
+        blocks.append(Paragraph(f"[{len(survey.notes) - len(notes)} more: --json has all]"))
     return (*blocks, Verdict(_verdict(survey)))
 
 
@@ -53,9 +57,10 @@ def _verdict(survey: Survey) -> str:
     if not survey.programs:
         return "There is no program."
     unused_bytes = sum(one.unused_bytes for one in survey.programs)
-    each = f"{format_bytes(unused_bytes)} could be spared if one of each ran"
-    if survey.count > 1:
-        each = f"{format_bytes(unused_bytes * survey.count)} could be spared if {survey.count:,} of each ran"
+    spared = ""
+    if unused_bytes:
+        number = "one" if survey.count == 1 else f"{survey.count:,}"
+        spared = f"; {format_bytes(unused_bytes * survey.count)} could be spared if {number} of each ran"
     first = survey.programs[0]
     size = format_bytes(first.floor_bytes + first.start_bytes)
-    return f"{first.path} costs most, {size} at its start (predicted); {each}."
+    return f"{first.path} costs most, {size} at its start (estimated){spared}."

@@ -1,0 +1,67 @@
+"""Rule `underlinked`: objects that use a library without needing it by name.
+
+They work as long as another object brings the library in, and no longer when that one drops it. So whoever drops what
+is needed for nothing must know of them. The C library and the loader are left out: no process is without them.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from footprint.audit.composition import Composition
+from footprint.audit.finding import Confidence, Finding
+from footprint.elf.dynsym import Reference
+from footprint.findings.unused_libraries import is_always_there, link_option, listed
+
+__all__ = ("RULE", "underlinked")
+
+RULE: Final = "underlinked"
+
+
+def underlinked(composition: Composition) -> tuple[Finding, ...]:
+    """Find the objects that would miss a library which they do not need by name, in load order."""
+    findings = []
+    for user, providers in enumerate(composition.bindings.providers):
+        if is_always_there(composition, user):
+            continue
+        for provider in sorted(providers):
+            if (
+                provider in {0, user}
+                or is_always_there(composition, provider)
+                or _is_needed(composition, user, provider)
+            ):
+                continue
+            missed = [
+                one for one in composition.bindings.references(user, provider) if _is_hard(composition, one, provider)
+            ]
+            if missed:
+                findings.append(_finding(composition, user, provider, missed))
+    return tuple(findings)
+
+
+def _is_needed(composition: Composition, user: int, provider: int) -> bool:
+    """Tell whether an object needs another by name, or one that it stands in for."""
+    needed = {user, *composition.needed[user]}
+    return provider in needed or any(provider in composition.substitutes[number] for number in needed)
+
+
+def _is_hard(composition: Composition, reference: Reference, provider: int) -> bool:
+    return not reference.is_weak and not composition.bindings.has_other(reference, frozenset({provider}))
+
+
+def _finding(composition: Composition, user: int, provider: int, missed: Iterable[Reference]) -> Finding:
+    name, library = composition.name(user), composition.name(provider)
+    symbols = listed(list(dict.fromkeys(one.name for one in missed)))
+    bringers = [composition.name(number) for number, needed in enumerate(composition.needed) if provider in needed]
+    where = (
+        f"{listed(bringers)} need{'s' if len(bringers) == 1 else ''} it" if bringers else "it is preloaded or opened"
+    )
+    return Finding(
+        RULE,
+        "missing-need",
+        name,
+        f"{name} uses {symbols} of {library} without needing it by name",
+        0,
+        Confidence.HIGH,
+        (f"it works because {where}",),
+        f"link {name} with {link_option(library)}",
+    )

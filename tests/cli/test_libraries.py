@@ -1,0 +1,437 @@
+"""`footprint libraries` as a user runs it, on a small system whose files are built in view."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import footprint
+from footprint.cli import main
+from footprint.report.json.envelope import SCHEMA_PATH
+from tests.elfwriter import (
+    DT_NEEDED,
+    DT_RUNPATH,
+    DT_SONAME,
+    RO,
+    RW,
+    SHT_NOBITS,
+    SHT_RELA,
+    STT_FUNC,
+    At,
+    Dyn,
+    ElfFile,
+    Rel,
+    Section,
+    Sym,
+    write,
+)
+from tests.sysroot import GLIBC, Sysroot, loader_cache
+
+JUMP_SLOT = 7
+PAGE = 4096
+VALIDATOR = Draft202012Validator(json.loads(SCHEMA_PATH.read_text(encoding="utf-8")))
+
+Captured = pytest.CaptureFixture[str]
+Json = dict[str, Any]
+
+
+def made(soname: str | None, *needed: str, offers: str = "", asks: str = "", data_bytes: int = 16) -> bytes:
+    """Give a program, or a library where it has a name, that offers and asks for functions of one letter."""
+    functions = [Sym(name, At(".data"), 8, STT_FUNC) for name in offers] + [Sym(name, type=STT_FUNC) for name in asks]
+    slots = [Rel(At(".data", 8 * place), JUMP_SLOT, name, 0) for place, name in enumerate(asks)]
+    sections = [
+        Section(".data", flags=RW, data=bytes(max(data_bytes, 8 * len(asks)))),
+        Section(".bss", SHT_NOBITS, RW, size=2 * PAGE),
+        *([Section(".rela.plt", SHT_RELA, RO, slots)] if slots else []),
+        *([Section(".interp", flags=RO, data=GLIBC.encode() + b"\0")] if soname is None else []),
+    ]
+    dynamic = [Dyn(DT_NEEDED, name) for name in needed] + ([Dyn(DT_SONAME, soname)] if soname else [])
+    return write(ElfFile(sections=sections, dynamic=dynamic, dynamic_symbols=functions))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    """Give a system with a program that uses one library of two, which in turn uses a third."""
+    system = Sysroot(tmp_path)
+    system.loader()
+    system.file("/etc/ld.so.cache", loader_cache([]))
+    system.file("/bin/program", made(None, "libused.so", "libidle.so", asks="ab"))
+    system.file("/lib/libused.so", made("libused.so", "libdeep.so", offers="ab", asks="c"))
+    system.file("/lib/libidle.so", made("libidle.so", "libbelow.so", asks="d"))
+    system.file("/lib/libdeep.so", made("libdeep.so", offers="c"))
+    system.file("/lib/libbelow.so", made("libbelow.so", offers="d", data_bytes=3 * PAGE))
+    return str(tmp_path)
+
+
+def answer(captured: Captured, *words: str, code: int = 0) -> str:
+    assert main(["libraries", *words]) == code
+    out, error = captured.readouterr()
+    assert error == ""
+    return out
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+GOLDEN = """\
+/bin/program: 6 objects, glibc
+   floor   mapped  retained  users  symbols  object
+   4 KiB   16 KiB                -        -  program
+   4 KiB   16 KiB     8 KiB      1        2  libused.so
+   4 KiB   16 KiB     8 KiB      -        -  libidle.so  [unused]
+   4 KiB   16 KiB     4 KiB      1        1  libdeep.so
+   4 KiB   28 KiB     4 KiB      1        1  libbelow.so
+   4 KiB    8 KiB                -        -  ld-linux-x86-64.so.2  [the loader]
+  24 KiB  100 KiB                            [total]
+
+Findings
+  unused-library (high): libidle.so is needed by program, and nothing is used of
+    it; libbelow.so would leave with it. It saves 8 KiB a process. Why high: no
+    object of the process binds to what would leave. Remedy: drop -lidle from
+    the link of program, or link it with -Wl,--as-needed.
+
+The 6 objects take 24 KiB private memory a process (predicted); 8 KiB of it
+could be spared.
+"""
+
+
+def test_the_objects_are_told_in_load_order_with_cost_use_and_what_leaves(capfd: Captured, root: str) -> None:
+    # Each object writes the page of its .data and .dynamic; libbelow.so has three pages more, which nobody writes.
+    assert answer(capfd, "--root", root, "--page-size", "4KiB", "/bin/program") == GOLDEN
+
+
+def test_the_tree_tells_who_brings_whom_in(capfd: Captured, root: str) -> None:
+    text = answer(capfd, "--root", root, "--page-size", "4KiB", "--tree", "/bin/program")
+    assert (
+        text.split("\n\n")[0]
+        == """\
+/bin/program: 6 objects, glibc
+  floor  mapped  retained  symbols  object
+  4 KiB  16 KiB                     program
+  4 KiB  16 KiB     8 KiB        2    libused.so
+  4 KiB  16 KiB     4 KiB        1      libdeep.so
+  4 KiB  16 KiB     8 KiB        -    libidle.so
+  4 KiB  28 KiB     4 KiB        1      libbelow.so
+  4 KiB   8 KiB                     ld-linux-x86-64.so.2"""
+    )
+
+
+def test_in_the_tree_what_two_need_has_its_cost_once_and_a_circle_ends(capfd: Captured, tmp_path: Path) -> None:
+    system = Sysroot(tmp_path)
+    system.loader()
+    system.file("/bin/program", made(None, "liba.so", "libb.so", asks="a"))
+    system.file("/lib/liba.so", made("liba.so", "libb.so", offers="a", asks="b"))
+    system.file("/lib/libb.so", made("libb.so", "liba.so", offers="b"))
+    text = answer(capfd, "--root", str(tmp_path), "--page-size", "4KiB", "--tree", "/bin/program")
+    lines = text.split("\n\n", maxsplit=1)[0].splitlines()[2:]
+    assert [line.split()[-3:] for line in lines[3:5]] == [["-", "liba.so", "[above]"], ["-", "libb.so", "[above]"]]
+    assert lines[1].endswith("  1    liba.so")
+    assert lines[2].endswith("  1      libb.so")
+
+
+@pytest.mark.parametrize("name", ["libbelow.so", "/lib/libbelow.so", "libbelow"])
+def test_the_chains_to_a_library_tell_what_is_used_at_their_ends(capfd: Captured, root: str, name: str) -> None:
+    text = answer(capfd, "--root", root, "--page-size", "4KiB", "--why", name, "/bin/program")
+    assert (
+        text
+        == """\
+/bin/program: why libbelow.so is there
+  symbols  chain
+        1  program -> libidle.so -> libbelow.so
+
+libbelow.so costs 4 KiB a process; with it nothing else would leave: 4 KiB in
+all (predicted).
+"""
+    )
+
+
+def test_the_chain_to_an_unused_library_uses_none_of_it(capfd: Captured, root: str) -> None:
+    text = answer(capfd, "--root", root, "--page-size", "4KiB", "--why", "libidle.so", "/bin/program")
+    assert "     none  program -> libidle.so\n" in text
+    assert "with it 1 more would leave: 8 KiB in all\n(predicted).\n" in text
+
+
+def test_the_saving_is_told_of_as_many_processes_as_asked_for(capfd: Captured, root: str) -> None:
+    text = answer(capfd, "--root", root, "--page-size", "4KiB", "-n", "1000", "/bin/program")
+    # 8 KiB * 1000 = 8,192,000 bytes
+    assert "It saves 8 KiB a process, 7.81 MiB in\n    1,000." in text
+    assert text.endswith("(predicted); 7.81 MiB in\n1,000 processes of it could be spared.\n")
+
+
+def test_top_is_how_many_objects_are_listed_and_the_total_is_of_all(capfd: Captured, root: str) -> None:
+    text = answer(capfd, "--root", root, "--page-size", "4KiB", "--top", "2", "/bin/program")
+    assert "libused.so\n                                             [4 more: --top 0 shows all]\n" in text
+    assert "  24 KiB  100 KiB                            [total]\n" in text
+
+
+def test_quiet_is_the_last_paragraph_and_verbose_has_whole_paths(capfd: Captured, root: str) -> None:
+    words = ["--root", root, "--page-size", "4KiB", "/bin/program"]
+    assert answer(capfd, "-q", *words) == GOLDEN.rsplit("\n\n", maxsplit=1)[-1]
+    assert "  /lib/libidle.so  [unused]\n" in answer(capfd, "-v", *words)
+
+
+def test_a_larger_page_is_the_least_that_each_object_writes(capfd: Captured, root: str) -> None:
+    found = asked(capfd, "--root", root, "--page-size", "64KiB", "/bin/program")
+    assert {row["floor_bytes"] for row in found["libraries"]} == {65536}
+    assert {note["slug"] for note in found["notes"]} == {"page-size-assumed"}
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def asked(captured: Captured, *words: str) -> Json:
+    text = answer(captured, *words, "--json")
+    assert text.isascii()
+    found: Json = json.loads(text)
+    assert [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(found)] == []
+    return found
+
+
+def test_the_json_has_every_relation_by_the_numbers_of_the_objects(capfd: Captured, root: str) -> None:
+    found = asked(capfd, "--root", root, "--page-size", "4KiB", "-n", "10", "/bin/program")
+    assert found["target"] == {
+        "name": "/bin/program",
+        "pid": None,
+        "libc": "glibc",
+        "page_bytes": 4096,
+        "evidence": "predicted",
+    }
+    rows = found["libraries"]
+    assert [row["number"] for row in rows] == [0, 1, 2, 3, 4, 5]
+    assert [row["soname"] for row in rows] == [
+        None,
+        "libused.so",
+        "libidle.so",
+        "libdeep.so",
+        "libbelow.so",
+        "ld-linux-x86-64.so.2",
+    ]
+    assert [row["loader"] for row in rows] == [None, 0, 0, 1, 2, None]
+    assert [row["found_by"] for row in rows] == ["program", *["default"] * 4, "interpreter"]
+    assert rows[0]["needed"] == [
+        {"name": "libused.so", "number": 1, "symbol_count": 2},
+        {"name": "libidle.so", "number": 2, "symbol_count": 0},
+    ]
+    assert [row["users"] for row in rows] == [[], [0], [], [1], [2], []]
+    assert [row["retained"] for row in rows] == [[1, 2, 3, 4], [3], [4], [], [], []]
+    assert rows[2]["retained_bytes"] == rows[2]["floor_bytes"] + rows[4]["floor_bytes"] == 2 * PAGE
+    assert {row["private_bytes"] for row in rows} == {None}
+    assert (found["missing"], found["notes"], found["count"]) == ([], [], 10)
+    (finding,) = found["findings"]
+    assert (finding["rule"], finding["kind"], finding["subject"]) == ("unused-library", "whole-process", "libidle.so")
+    assert (finding["saving_bytes"], finding["saving_at_count_bytes"]) == (2 * PAGE, 20 * PAGE)
+    assert finding["leaves"] == ["/lib/libidle.so", "/lib/libbelow.so"]
+
+
+def test_a_library_that_is_missing_is_a_note_and_a_row(capfd: Captured, tmp_path: Path) -> None:
+    system = Sysroot(tmp_path)
+    system.loader()
+    system.file("/etc/ld.so.cache", loader_cache([]))
+    system.file("/bin/program", made(None, "libnone.so"))
+    words = ["--root", str(tmp_path), "/bin/program"]
+    found = asked(capfd, *words)
+    assert found["missing"] == [{"name": "libnone.so", "requester": 0, "cause": "it is not found"}]
+    assert found["libraries"][0]["needed"] == [{"name": "libnone.so", "number": None, "symbol_count": None}]
+    assert "library-missing" in {note["slug"] for note in found["notes"]}
+    assert "library-missing: libnone.so: program needs it: it is not found" in answer(capfd, *words)
+    assert "libnone.so" in answer(capfd, *words, "--strict", code=4)
+
+
+@pytest.mark.parametrize("verb", ["libraries"])
+def test_the_schema_misses_every_member_that_is_left_out_and_refuses_any_other(
+    capfd: Captured, root: str, verb: str
+) -> None:
+    found = asked(capfd, "--root", root, "/bin/program")
+    assert verb in found
+    for table in ("libraries", "findings"):
+        for member in found[table][0]:
+            less = found | {table: [{key: value for key, value in found[table][0].items() if key != member}]}
+            assert not VALIDATOR.is_valid(less), member
+        assert not VALIDATOR.is_valid(found | {table: [found[table][0] | {"other": 1}]})
+    for member in found:
+        assert not VALIDATOR.is_valid({key: value for key, value in found.items() if key != member}), member
+
+
+def test_the_call_gives_what_the_command_shows(capfd: Captured, root: str) -> None:
+    found = footprint.libraries("/bin/program", root=root, page_bytes=PAGE)
+    rows = asked(capfd, "--root", root, "--page-size", "4KiB", "/bin/program")["libraries"]
+    composition = found.composition
+    assert [one.path for one in composition.objects] == [row["path"] for row in rows]
+    assert [one.floor_bytes for one in composition.predicted if one] == [row["floor_bytes"] for row in rows]
+    assert [one.subject for one in found.findings] == ["libidle.so"]
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def refused(captured: Captured, *words: str) -> tuple[int, str]:
+    code = main(["libraries", *words])
+    out, error = captured.readouterr()
+    assert out == ""
+    assert error.startswith("footprint: ")
+    assert error.count("\n") == 1
+    return code, error
+
+
+def test_a_file_that_is_not_there_or_is_no_program_is_one_line(capfd: Captured, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\nexit 1\n")
+    empty = tmp_path / "empty"
+    empty.touch()
+    compiled = tmp_path / "object.o"
+    compiled.write_bytes(write(ElfFile(type=1, sections=[Section(".data", flags=RW, data=bytes(8))])))
+    for path, cause in (
+        (tmp_path / "none", "there is no such file, or it may not be read"),
+        (script, "not an ELF file: it does not start with 7f 45 4c 46"),
+        (empty, ""),
+        (compiled, "it is neither a program nor a shared library"),
+        (tmp_path, "it is a directory"),
+    ):
+        code, error = refused(capfd, str(path))
+        assert code == 3, error
+        assert str(path) in error
+        assert cause in error
+
+
+def test_a_question_that_does_not_fit_is_wrong_use(capfd: Captured, root: str) -> None:
+    code, error = refused(capfd, "--root", root, "--why", "libm.so.6", "/bin/program")
+    assert (code, error) == (2, "footprint: libm.so.6 is none of the 6 objects of /bin/program\n")
+    assert refused(capfd, "--root", root, str(os.getpid()))[0] == 2
+    assert refused(capfd, "--root", root, "--why", "libused.so", "--json", "/bin/program")[0] == 2
+    assert refused(capfd, "--page-size", "4KiB", str(os.getpid()))[0] == 2
+
+
+@pytest.mark.parametrize("size", ["0KiB", "3KiB", "2KiB", "2MiB"])
+def test_a_page_that_no_machine_has_is_wrong_use(capfd: Captured, root: str, size: str) -> None:
+    code, error = refused(capfd, "--root", root, "--page-size", size, "/bin/program")
+    assert code == 2
+    assert "footprint: no machine has pages of " in error
+
+
+# --- hostile names ----------------------------------------------------------------------------------------------------
+
+HOSTILE = "lib\x1b[2J\x1b]0;title\x07\u202egnp.\u2028\x9b31m\x7f\r\udcff\udcfe.so"
+SHOWN = r"lib\x1b[2J\x1b]0;title\x07\u202egnp.\u2028\x9b31m\x7f\x0d\xff\xfe.so"
+
+
+@pytest.fixture
+def hostile_root(tmp_path: Path) -> str:
+    system = Sysroot(tmp_path)
+    system.loader()
+    system.file("/bin/program", made(None, HOSTILE, "libnone\x1b[1m.so"))
+    system.file(f"/lib/{HOSTILE}", made(HOSTILE, offers="a"))
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize("words", [[], ["-v"], ["--tree"], ["--why", HOSTILE], ["-q"], ["--color", "never", "-n", "9"]])
+def test_hostile_names_come_out_escaped(capfd: Captured, hostile_root: str, words: list[str]) -> None:
+    text = answer(capfd, "--root", hostile_root, *words, "/bin/program")
+    assert all(character == "\n" or character.isprintable() for character in text)
+    assert (SHOWN in "".join(text.split("\n"))) == (words != ["-q"])
+
+
+def test_hostile_names_are_text_in_json(capfd: Captured, hostile_root: str) -> None:
+    found = asked(capfd, "--root", hostile_root, "/bin/program")
+    named = HOSTILE.replace("\udcff", r"\xff").replace("\udcfe", r"\xfe")
+    assert found["libraries"][1]["soname"] == named
+    assert found["libraries"][1]["path"] == f"/lib/{named}"
+    assert found["missing"][0]["name"] == "libnone\x1b[1m.so"
+    assert found["findings"][0]["subject"] == named
+
+
+def test_a_hostile_library_that_is_none_of_them_is_escaped_in_the_error(capfd: Captured, root: str) -> None:
+    code, error = refused(capfd, "--root", root, "--why", "\x1b[2J", "/bin/program")
+    assert code == 2
+    assert r"\x1b[2J is none of the 6 objects" in error
+
+
+def test_a_chain_of_300_libraries_that_nobody_uses_is_soon_told(capfd: Captured, tmp_path: Path) -> None:
+    system = Sysroot(tmp_path)
+    system.loader()
+    system.file("/bin/program", made(None, "lib0.so"))
+    for number in range(300):
+        system.file(
+            f"/lib/lib{number}.so", made(f"lib{number}.so", f"lib{number + 1}.so" if number < 299 else "lib0.so")
+        )
+    begin = time.process_time()
+    found = asked(capfd, "--root", str(tmp_path), "/bin/program")
+    assert time.process_time() - begin < 10
+    assert [(one["subject"], len(one["leaves"])) for one in found["findings"]] == [("lib0.so", 300)]
+
+
+# --- a live process ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sleeping() -> Iterator[int]:
+    with subprocess.Popen(["sleep", "600"]) as child:
+        while Path(f"/proc/{child.pid}/exe").resolve().name != "sleep":
+            pass
+        yield child.pid
+        child.kill()
+
+
+@pytest.mark.skipif(not Path("/usr/bin/sleep").exists(), reason="sleep is missing")
+def test_of_a_live_process_what_each_object_holds_is_measured(capfd: Captured, sleeping: int) -> None:
+    while not any("libc" in line for line in Path(f"/proc/{sleeping}/maps").read_text().splitlines()):
+        pass
+    found = asked(capfd, str(sleeping))
+    target, rows = found["target"], found["libraries"]
+    assert (target["pid"], target["evidence"]) == (sleeping, "measured")
+    mapped = {line.split()[-1] for line in Path(f"/proc/{sleeping}/maps").read_text().splitlines() if ".so" in line}
+    assert {os.path.realpath(row["path"]) for row in rows[1:]} == {os.path.realpath(path) for path in mapped}
+    assert all(row["private_bytes"] is not None for row in rows)
+    text = answer(capfd, str(sleeping))
+    assert text.startswith(f"pid {sleeping}: sleep: {len(rows)} objects, glibc\n")
+    assert "private memory a process (measured)" in text
+
+
+def test_a_library_that_a_process_opened_itself_is_among_its_objects(capfd: Captured) -> None:
+    code = "import ctypes; ctypes.CDLL('libresolv.so.2'); print(flush=True); import time; time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        child.stdout.readline()
+        try:
+            rows = asked(capfd, str(child.pid))["libraries"]
+            text = answer(capfd, str(child.pid))
+        finally:
+            child.kill()
+    (opened,) = [row for row in rows if row["path"].endswith("/libresolv.so.2")]
+    assert (opened["found_by"], opened["loader"]) == ("opened", None)
+    (libc,) = [row for row in rows if row["soname"] == "libc.so.6"]
+    assert {"libc.so.6"} <= {one["name"] for one in opened["needed"] if one["number"] == libc["number"]}
+    assert "libresolv.so.2  [opened while running]\n" in text
+
+
+def test_a_process_that_is_not_there_is_one_line(capfd: Captured) -> None:
+    code, error = refused(capfd, "4194303")
+    assert code == 3
+    assert "4194303" in error
+
+
+# --- a library alone, and a runpath -----------------------------------------------------------------------------------
+
+
+def test_a_library_alone_is_taken_for_a_program(capfd: Captured, root: str) -> None:
+    found = asked(capfd, "--root", root, "/lib/libused.so")
+    assert [row["path"] for row in found["libraries"]][:2] == ["/lib/libused.so", "/lib/libdeep.so"]
+    assert found["libraries"][0]["needed"][0]["symbol_count"] == 1
+
+
+def test_the_working_directory_is_where_a_name_without_a_slash_is_looked_for(
+    capfd: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "program").write_bytes(made(None, "libhere.so", asks="a"))
+    image = write(ElfFile(sections=[Section(".data", flags=RW, data=bytes(8))], dynamic=[Dyn(DT_RUNPATH, "$ORIGIN")]))
+    assert image
+    (tmp_path / "libhere.so").write_bytes(made("libhere.so", offers="a"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    found = asked(capfd, "program")
+    assert [row["found_by"] for row in found["libraries"]][:2] == ["program", "environment"]
