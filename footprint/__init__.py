@@ -20,6 +20,7 @@ from footprint.errors import AccessError, FootprintError, InputError, Note, Unsu
 if TYPE_CHECKING:
     from footprint.elf.selection import Selection
     from footprint.verbs.capture import capture  # at run time __getattr__ does all this
+    from footprint.verbs.debug_files import DebugSearch
     from footprint.verbs.doctor import doctor
     from footprint.verbs.duplicates import duplicates
     from footprint.verbs.groups import audit_group
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 
 __all__ = (
     "AccessError",
+    "DebugSearch",
     "FootprintError",
     "InputError",
     "Note",
@@ -56,6 +58,7 @@ __all__ = (
 )
 
 _HOMES = {
+    "DebugSearch": "footprint.verbs.debug_files",
     "Selection": "footprint.elf.selection",
     "audit": "footprint.verbs.processes",
     "audit_group": "footprint.verbs.groups",

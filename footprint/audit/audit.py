@@ -1,7 +1,7 @@
 """The audit of one process: totals, the ledger that explains them, and what N cost."""
 
 from collections.abc import Mapping as Dict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from footprint.audit.finding import Finding
@@ -40,6 +40,7 @@ class Audit:
         projection: The cost at the count that was asked for.
         notes: What the reader of the figures must know.
         findings: What it could do without.
+        debug_files: Of owners that were stripped, the files that the names of their variables are from.
 
     Raises:
         ValueError: Where the rows do not add up to the totals: a defect of footprint, never of the input.
@@ -58,6 +59,7 @@ class Audit:
     projection: Projection
     notes: tuple[Note, ...]
     findings: tuple[Finding, ...] = ()
+    debug_files: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         kernel = Kind.KERNEL

@@ -48,6 +48,11 @@ class Group:
             if total.bytes is not None and sum_bytes != total.bytes:
                 raise ValueError(f"the rows hold {sum_bytes} bytes, the total is {total.bytes}")
 
+    @property
+    def debug_files(self) -> dict[str, str]:
+        """Give the files that the names of stripped owners are from."""
+        return {owner: path for audit in self.audits for owner, path in audit.debug_files.items()}
+
 
 def group_up(members: Sequence[tuple[Snapshot, Audit]], notes: Sequence[Note] = ()) -> Group:
     """Add up processes that were read at about the same time.

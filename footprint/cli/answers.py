@@ -8,6 +8,7 @@ from footprint.report.document import Document
 
 if TYPE_CHECKING:
     from footprint.audit.group import Group
+    from footprint.verbs.debug_files import DebugSearch
 
 __all__ = ("Answer", "about_folders", "about_group", "about_one")
 
@@ -28,6 +29,7 @@ def about_one(
     root: str | None,
     page_bytes: int | None,
     findings: bool = False,
+    debug: "DebugSearch | None",
 ) -> Answer:
     """Audit one process or text.
 
@@ -40,10 +42,18 @@ def about_one(
     if targets and count == 1 and pid is None and (several := processes.captured(targets[0])):
         from footprint.verbs import groups
 
-        return _about(groups.group_of(several, root=root))
+        return _about(groups.group_of(several, root=root, debug=debug))
     if not targets:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
-    found = processes.audit(targets[0], count=count, pid=pid, root=root, page_bytes=page_bytes, has_findings=findings)
+    found = processes.audit(
+        targets[0],
+        count=count,
+        pid=pid,
+        root=root,
+        page_bytes=page_bytes,
+        has_findings=findings,
+        debug=debug,
+    )
 
     def json(version: str) -> str:
         from footprint.report.json.audit import audit_json
@@ -72,7 +82,14 @@ def about_folders(folders: Sequence[str], *, count: int, root: str | None, page_
 
 
 def about_group(
-    targets: Sequence[str], tree: int | None, name: str | None, *, count: int, pid: int | None, root: str | None
+    targets: Sequence[str],
+    tree: int | None,
+    name: str | None,
+    *,
+    count: int,
+    pid: int | None,
+    root: str | None,
+    debug: "DebugSearch | None",
 ) -> Answer:
     """Audit several live processes as one.
 
@@ -88,7 +105,7 @@ def about_group(
         raise UsageError("-n goes with one process: a group is what it is")
     if pid is not None or root is not None:
         raise UsageError("--pid and --root go with a capture or a text, not with live processes")
-    return _about(groups.audit_group([int(target) for target in targets], tree=tree, name=name))
+    return _about(groups.audit_group([int(target) for target in targets], tree=tree, name=name, debug=debug))
 
 
 def _about(group: "Group") -> Answer:

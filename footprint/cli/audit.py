@@ -24,6 +24,9 @@ def audit(
     pid: options.Pid = None,
     root: options.Root = None,
     page_size: options.PageSize = None,
+    debug_dir: options.DebugDirs = None,
+    debuginfod: options.Debuginfod = False,
+    no_debug_files: options.NoDebugFiles = False,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -48,7 +51,9 @@ def audit(
     from footprint.cli.output import emit, emit_document, exit_code
     from footprint.errors import UsageError
     from footprint.units import parse_bytes
+    from footprint.verbs.debug_files import debug_search
 
+    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     is_json = json or format_ is options.Format.JSON
     page_bytes = None if page_size is None else parse_bytes(page_size)
     is_group = tree is not None or name is not None
@@ -61,9 +66,17 @@ def audit(
     elif is_group or len(targets or ()) > 1:
         if page_bytes is not None:
             raise UsageError("--page-size goes with a program, not with processes")
-        answer = about_group(targets or [], tree, name, count=count, pid=pid, root=root)
+        answer = about_group(targets or [], tree, name, count=count, pid=pid, root=root, debug=debug)
     else:
-        answer = about_one(targets or [], count=count, pid=pid, root=root, page_bytes=page_bytes, findings=findings)
+        answer = about_one(
+            targets or [],
+            count=count,
+            pid=pid,
+            root=root,
+            page_bytes=page_bytes,
+            findings=findings,
+            debug=debug,
+        )
     if is_json:
         emit(answer.json(__version__), output)
     else:

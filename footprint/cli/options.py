@@ -10,6 +10,8 @@ __all__ = (
     "Color",
     "ColorOption",
     "Count",
+    "DebugDirs",
+    "Debuginfod",
     "Format",
     "FormatOption",
     "Json",
@@ -17,6 +19,7 @@ __all__ = (
     "Memory",
     "Model",
     "ModelOption",
+    "NoDebugFiles",
     "OptionalCount",
     "Output",
     "PageSize",
@@ -126,6 +129,16 @@ WhenOutput = Annotated[
 ]
 Timeout = Annotated[float, typer.Option("--timeout", help="After how long anyway.", metavar="SECONDS")]
 Starts = Annotated[int, typer.Option("--starts", min=1, max=1000, help="Start it K times.", metavar="K")]
+DebugDirs = Annotated[
+    list[str] | None,
+    typer.Option("--debug-dir", help="Where else than in /usr/lib/debug debug files are; repeatable.", metavar="DIR"),
+]
+Debuginfod = Annotated[
+    bool, typer.Option("--debuginfod", help="Ask the servers of DEBUGINFOD_URLS for debug files that are not here.")
+]
+NoDebugFiles = Annotated[
+    bool, typer.Option("--no-debug-files", help="Show the names that stand in the files themselves, and no others.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="What to write.")]
 Output = Annotated[str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")]

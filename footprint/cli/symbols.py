@@ -28,6 +28,9 @@ def symbols(
     ] = None,
     sort: Annotated[options.Sort, typer.Option("--sort", help="The order of the variables.")] = options.Sort.SIZE,
     top: options.Top = 20,
+    debug_dir: options.DebugDirs = None,
+    debuginfod: options.Debuginfod = False,
+    no_debug_files: options.NoDebugFiles = False,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -49,8 +52,11 @@ def symbols(
     from footprint.cli.output import emit, emit_document, exit_code
     from footprint.cli.selections import selection, tables
     from footprint.verbs import symbols
+    from footprint.verbs.debug_files import debug_search
 
-    found = symbols.symbols(*files, map=map_, selection=selection(kind, is_local, min_size, name))
+    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+    chosen = selection(kind, is_local, min_size, name)
+    found = symbols.symbols(*files, map=map_, selection=chosen, debug=debug)
     if json or format_ is options.Format.JSON:
         from footprint.report.json.symbols import symbols_json
 

@@ -6,10 +6,11 @@ those of what follows them, and their symbols are offsets.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from footprint.elf.debugfiles import DebugImage, matched_sections
 from footprint.elf.image import PT_GNU_RELRO, PT_LOAD, PT_TLS, SHT_NOBITS, SHT_NULL, Buffer, Image, Section, Segment
 from footprint.elf.symbols import (
     STB_GLOBAL,
@@ -153,10 +154,11 @@ class Contents(NamedTuple):
 
     Attributes:
         file: The file's name.
-        symbols_from: `.symtab`, `.dynsym`, or None where the file names nothing.
+        symbols_from: `.symtab`, `.dynsym`, `.gnu_debugdata` (and `.dynsym`), or None where the file names nothing.
         symbol_count: Entries of that table, functions and all.
         sections: The writable and thread-local sections in the order of the file; those of size 0 left out.
         stray_count: Symbols that say they lie in one of them, and do not.
+        debug_file: The file that has the table, where it is another.
     """
 
     file: str
@@ -164,16 +166,34 @@ class Contents(NamedTuple):
     symbol_count: int
     sections: tuple[SectionContents, ...]
     stray_count: int
+    debug_file: str | None = None
 
 
-def read_contents(image: Image) -> Contents:
+class _Symbols(NamedTuple):
+    """The symbols of a file, its debug file's among them.
+
+    `whole` are the sections of which all names are known that the file was linked with.
+    """
+
+    source: str | None
+    entry_count: int
+    symbols: Sequence[Symbol]
+    whole: Container[int]
+    debug_file: str | None = None
+
+
+def read_contents(image: Image, debug: DebugImage | None = None) -> Contents:
     """Read what each writable section of a file holds.
 
+    Args:
+        image: The file.
+        debug: The symbols that were stripped from it. Sections that it does not have, or has elsewhere, keep their own.
+
     Raises:
-        InputError: Where the symbol table or a section that must be looked into is damaged.
+        InputError: Where the symbol table or a section that must be looked into is damaged; its `file` tells in which.
     """
     wanted = {s.index: s for s in image.sections if s.is_in_memory and (s.is_writable or s.is_tls) and s.size_bytes}
-    table = read_variables(image, frozenset(wanted))
+    table = _symbols(image, debug, frozenset(wanted))
     by_section: dict[int, list[Symbol]] = {index: [] for index in wanted}
     commons = []
     for symbol in table.symbols:
@@ -182,7 +202,6 @@ def read_contents(image: Image) -> Contents:
         elif symbol.type != STT_FUNC or wanted[symbol.section_index].name != ".opd":
             # .opd (PowerPC ELFv1) holds descriptors; its symbols have the size of the code they describe.
             by_section[symbol.section_index].append(symbol)
-    stripped = table.source != ".symtab"
     sections, stray_count = [], 0
     relro, tls = image.segment(PT_GNU_RELRO), image.segment(PT_TLS)
     for index, section in wanted.items():
@@ -190,11 +209,39 @@ def read_contents(image: Image) -> Contents:
         variables, labels, strays = _variables(by_section[index], base, section.size_bytes)
         stray_count += strays
         kind = _kind(image, section, relro)
-        sections.append(_contents(image, section, kind, variables, labels, stripped=stripped))
+        sections.append(_contents(image, section, kind, variables, labels, stripped=index not in table.whole))
     sections.extend(_common_contents(commons))
     if all(section.type == SHT_NULL for section in image.sections):
         sections.extend(_segment_contents(image))
-    return Contents(image.file, table.source, table.entry_count, tuple(sections), stray_count)
+    return Contents(
+        image.file, table.source, table.entry_count, tuple(sections), stray_count, debug_file=table.debug_file
+    )
+
+
+def _symbols(image: Image, debug: DebugImage | None, wanted: frozenset[int]) -> _Symbols:
+    own = read_variables(image, wanted)
+    if debug is None:
+        return _Symbols(own.source, own.entry_count, own.symbols, wanted if own.source == ".symtab" else ())
+    matched = {
+        number: section.index
+        for number, section in matched_sections(image, debug.image).items()
+        if section.index in wanted
+    }
+    theirs = read_variables(debug.image, frozenset(matched))
+    found = [
+        # Nearly always the numbers are the same.
+        one if (number := matched[one.section_index]) == one.section_index else one._replace(section_index=number)
+        for one in theirs.symbols
+        if not one.is_common
+    ]
+    # Only .symtab has versions in its names: what it names already would have another alias.
+    named = {(one.section_index, one.value, one.size_bytes) for one in found}
+    found += [one for one in own.symbols if (one.section_index, one.value, one.size_bytes) not in named]
+    if debug.is_whole:
+        return _Symbols(theirs.source, theirs.entry_count, found, frozenset(matched.values()), debug.image.file)
+    if not named:
+        return _Symbols(own.source, own.entry_count, own.symbols, ())
+    return _Symbols(".gnu_debugdata", own.entry_count + theirs.entry_count, found, ())
 
 
 def _base_of_values(image: Image, section: Section, tls: Segment | None) -> tuple[int, int]:

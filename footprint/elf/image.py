@@ -31,6 +31,7 @@ PF_W: Final = 2
 
 SHT_NULL: Final = 0
 SHT_SYMTAB: Final = 2
+SHT_NOTE: Final = 7
 SHT_NOBITS: Final = 8
 SHT_DYNSYM: Final = 11
 SHT_SYMTAB_SHNDX: Final = 18

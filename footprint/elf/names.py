@@ -1,77 +1,148 @@
-"""Linker names for people to read: C++ and Rust demangled, suffixes of compilers kept apart.
+"""Linker names for people to read: demangled, suffixes of compilers kept apart. And names to compare copies by.
 
-Keys are linker names everywhere; what this module makes is only ever shown.
+Keys are linker names everywhere; what this module makes is only ever shown. C++ and Rust have one printer (LLVM's). D
+and Swift are read by tools, which this module does not run: it shows what it was told of their names.
 """
 
 import re
-from typing import Final
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
 
-__all__ = ("shown_name",)
+from footprint.elf.expansion import is_tame
 
-_SUFFIX_PART: Final = re.compile(r"[a-z_]{1,32}|[0-9]{1,20}")
-_CAPITALS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_FEW_LIFETIMES: Final = frozenset({"", *"0123456789abcdef"})
-_PACK: Final = re.compile(r"Dp|sp|f[lrLR]")
+__all__ = ("Language", "SplitName", "foreign_names", "learn_names", "normalised", "shown_name", "split_suffixes")
+
 _LONGEST_NAME: Final = 8192
-# Each back reference can double a name, and a parameter pack multiply it by its length: 199 bytes have been made that
-# expand to 38 MB. A name that could come to more than this is shown as it is.
-_MOST_EXPANDED_BYTES: Final = 1 << 23
 _LONGEST_SHOWN: Final = 8192
+
+
+class Language(StrEnum):
+    """The languages whose names only tools can read."""
+
+    D = "D"
+    SWIFT = "Swift"
+
+
+class SplitName(NamedTuple):
+    """A linker name in its parts, which put together again are the whole.
+
+    Attributes:
+        stem: What the source calls it.
+        suffixes: What compilers and linkers have put behind it, each with the "." or "@" that it begins with.
+    """
+
+    stem: str
+    suffixes: tuple[str, ...]
+
+
+_VERSION: Final = re.compile(r"(?<=.)@.*", re.DOTALL)
+_SUFFIX: Final = re.compile(
+    r"""
+    \.(?: (?: constprop | isra | part | lto_priv | llvm | __uniq | clone ) \.[0-9]+
+        | (?: cold | hot | localalias | warm ) (?: \.[0-9]+ )?
+        | [0-9]+ )
+    \Z""",
+    re.VERBOSE | re.ASCII,
+)
+# A mangled name has no words behind a dot, so any that stand there were put there.
+_ANY_SUFFIX: Final = re.compile(r"\.(?:[a-z_]{1,32}(?:\.[0-9]{1,20})?|[0-9]{1,20})\Z", re.ASCII)
+_LONGEST_SUFFIX: Final = 64
+
+
+def split_suffixes(name: str) -> SplitName:
+    """Split off what was put behind a name: `.constprop.0`, `.llvm.123`, the `.0` of a static, `@@VERSION`.
+
+    What clang calls the static `x` of a C function `f`, `f.x`, is a name and stays whole.
+    """
+    version = _VERSION.search(name)
+    stem = name[: version.start()] if version else name
+    suffixes = [version.group()] if version else []
+    pattern = _ANY_SUFFIX if stem.startswith(("_Z", "_R")) else _SUFFIX
+    while True:
+        found = pattern.search(stem, max(1, len(stem) - _LONGEST_SUFFIX))
+        # Paths of old Rust names hold `..`, which is no suffix.
+        if found is None or stem[found.start() - 1] == ".":
+            return SplitName(stem, tuple(suffixes[::-1]))
+        suffixes.append(found.group())
+        stem = stem[: found.start()]
+
+
+def normalised(name: str) -> str:
+    """Give the name that all copies of one variable have, whatever compilers have put behind it."""
+    return split_suffixes(name).stem
+
+
+# --- to be shown ------------------------------------------------------------------------------------------------------
+
+_RUST_HASH: Final = re.compile(r"17h([0-9a-f]{16})E\Z")
+_RUST_ESCAPE: Final = re.compile(r"\$(?:(SP|BP|RF|LT|GT|LP|RP|C)|u([0-9a-f]{1,6}))\$|\.\.")
+_RUST_ESCAPES: Final = {"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","}
+
+# By what its names are told: bytes that all of them have, and what they are made of.
+_FOREIGN: Final = {
+    Language.D: (("\n_D",), re.compile(r"^_D[0-9][\w.]+$", re.MULTILINE | re.ASCII)),
+    Language.SWIFT: (("$s", "$S", "$e", "\n_T0"), re.compile(r"^(?:_?\$[sSe]|_T0)[\w$.]+$", re.MULTILINE | re.ASCII)),
+}
+_learned: dict[str, str] = {}
 
 
 def shown_name(name: str) -> str:
     """Give what to show for a linker name: demangled where it is mangled, else as it is.
 
-    Only `_Z` and `_R` names are touched: the C variable `i` would become `int`.
+    Only `_Z` and `_R` names are demangled: the C variable `i` would become `int`. Others are what was learned of them.
     """
-    if not name.startswith(("_Z", "_R")) or len(name) > _LONGEST_NAME or not name.isascii():
+    if not name.startswith(("_Z", "_R")):
+        return _learned.get(name, name)
+    if len(name) > _LONGEST_NAME or not name.isascii():
         return name
-    core = _without_suffix(name)
-    if not _is_tame(core):
+    stem = split_suffixes(name).stem
+    if not is_tame(stem):
         return name
     import pycxxfilt  # noqa: PLC0415 # only a name that needs it pays for it
 
     try:
-        demangled = pycxxfilt.demangle(core)
+        demangled = pycxxfilt.demangle(stem)
     except ValueError:
         return name
-    return demangled + name[len(core) :] if demangled and len(demangled) <= _LONGEST_SHOWN else name
+    if not demangled or len(demangled) > _LONGEST_SHOWN:
+        return name
+    return _without_rust_hash(stem, demangled) + name[len(stem) :]
 
 
-def _without_suffix(name: str) -> str:
-    """Cut off what compilers and linkers put behind a name: `.constprop.0`, `.llvm.123`, `@@VERSION`."""
-    core = name.partition("@")[0]
-    while True:
-        head, dot, tail = core.rpartition(".")
-        # Paths of old Rust names hold `..`, which is no suffix.
-        if not dot or not head or head.endswith(".") or not _SUFFIX_PART.fullmatch(tail):
-            return core
-        core = head
+def _without_rust_hash(stem: str, demangled: str) -> str:
+    """Clean the name of a compiler of Rust before 1.95, which is one of C++ with a hash and escapes in it."""
+    found = _RUST_HASH.search(stem)
+    # A hash has most of the digits; a name of C++ that looks like one hardly has.
+    if found is None or len(set(found.group(1))) < 5 or not demangled.endswith(f"::h{found.group(1)}"):
+        return demangled
+    parts = demangled.removesuffix(f"::h{found.group(1)}").split("::")
+    # Before an escape at the start of a part stands a "_", as names of C++ begin with no "$".
+    return "::".join([_RUST_ESCAPE.sub(_unescaped, part[part.startswith("_$") :]) for part in parts])
 
 
-def _is_tame(core: str) -> bool:
-    """Tell whether a name can be demangled within bounds, by what its references could multiply it to at most."""
-    references = parameters = 0
-    # Every reference ends with "_"; whatever digits stand before it, leading zeros too, it is one.
-    for run in core.split("_")[:-1]:
-        if core.startswith("_R"):
-            references += "B" in run
-            # A binder of a function or trait object names as many lifetimes as its number says.
-            if any(run[at + 2 :] not in _FEW_LIFETIMES for at in (run.find("FG"), run.find("DG")) if at >= 0):
-                return False
-        else:
-            tail = run[len(run.rstrip(_CAPITALS)) :]
-            references += "S" in tail or "T" in tail
-            parameters += "T" in tail
-    # A pack is expanded where a template parameter stands in it.
-    packs = min(len(_PACK.findall(core)), parameters, 8)
-    expanded_bytes: int = len(core) ** (packs + 1) << min(references, 64)
-    return expanded_bytes <= _MOST_EXPANDED_BYTES
+def _unescaped(found: re.Match[str]) -> str:
+    word, code = found.groups()
+    if word is not None:
+        return _RUST_ESCAPES[word]
+    if code is None:
+        return "::"
+    letter = chr(int(code, 16)) if int(code, 16) < 0x110000 else ""
+    return letter if letter.isprintable() and letter else found.group()
 
 
-_ADDED: Final = re.compile(r"(?:\.(?:lto_priv|constprop|isra|part|llvm)\.[0-9A-F]+|\.localalias|\.cold|\.[0-9]+)+$")
+def foreign_names(names: Iterable[str]) -> dict[Language, list[str]]:
+    """Give the names among some that a tool must read, by language; those that were learned are left out."""
+    # One search passes over thousands of names in the time that a loop takes for a few.
+    text = "\n".join(["", *names])
+    found = {}
+    for language, (marks, pattern) in _FOREIGN.items():
+        if any(mark in text for mark in marks):
+            found[language] = [name for name in dict.fromkeys(pattern.findall(text)) if name not in _learned]
+    return {language: unknown for language, unknown in found.items() if unknown}
 
 
-def normalised(name: str) -> str:
-    """Give a linker name without what compilers and linkers add to tell copies apart."""
-    return _ADDED.sub("", name)
+def learn_names(shown: Mapping[str, str]) -> None:
+    """Remember what to show for names that a tool has read."""
+    for name, text in shown.items():
+        _learned[name] = text if len(text) <= _LONGEST_SHOWN else name

@@ -1,19 +1,22 @@
 """What the notes of an ELF file say, found as the loader finds them: through PT_NOTE, never by section.
 
+Only in a debug file, which no loader reads, they are found by section: its program headers are those of its file.
+
 Source: System V ABI, chapter 5 (Note Section); gABI draft of 2018 for notes aligned to 8 bytes; UAPI specification
 "ELF dlopen metadata"; x86-64 ABI 1.0 (program properties).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from footprint.elf.image import PT_NOTE, Image, Segment
+from footprint.elf.image import PT_NOTE, SHT_NOTE, Image
 from footprint.errors import InputError
 
-__all__ = ("OptionalLibrary", "Priority", "build_id", "optional_libraries", "x86_isa_needed")
+__all__ = ("OptionalLibrary", "Priority", "build_id", "debug_build_id", "optional_libraries", "x86_isa_needed")
 
 _NT_GNU_BUILD_ID: Final = 3
 _NT_GNU_PROPERTY: Final = 5
@@ -24,6 +27,7 @@ _WORDS: Final = {True: Struct("<I"), False: Struct(">I")}
 _HEADERS: Final = {True: Struct("<III"), False: Struct(">III")}
 # Notes are a few hundred bytes; a larger claim is looked into only so far.
 _MOST_NOTE_BYTES: Final = 1 << 16
+_MOST_SECTIONS: Final = 64
 # SHA-1 has 20 bytes, a UUID 16, and --build-id=0x... as many as one likes.
 _MOST_ID_BYTES: Final = 64
 
@@ -61,10 +65,13 @@ class _Note(NamedTuple):
 
 def build_id(image: Image) -> str | None:
     """Give the build-id as hexadecimal digits; None where there is none, or where the notes are damaged before it."""
-    for note in _all_notes(image):
-        if note.type == _NT_GNU_BUILD_ID and note.owner == _GNU and 0 < len(note.text) <= _MOST_ID_BYTES:
-            return note.text.hex()
-    return None
+    return _build_id(_all_notes(image))
+
+
+def debug_build_id(image: Image) -> str | None:
+    """Give the build-id of a debug file, which is that of the file that it was made of."""
+    sections = islice((one for one in image.sections if one.type == SHT_NOTE), _MOST_SECTIONS)
+    return _build_id(note for one in sections for note in _notes(image, one.offset, one.size_bytes, one.align))
 
 
 def optional_libraries(image: Image) -> tuple[OptionalLibrary, ...]:
@@ -98,6 +105,13 @@ def x86_isa_needed(image: Image) -> int:
     return 0
 
 
+def _build_id(notes: Iterable[_Note]) -> str | None:
+    for note in notes:
+        if note.type == _NT_GNU_BUILD_ID and note.owner == _GNU and 0 < len(note.text) <= _MOST_ID_BYTES:
+            return note.text.hex()
+    return None
+
+
 def _entries_of(text: bytes) -> list[Any]:
     import json  # noqa: PLC0415 # few files have such a note
 
@@ -120,14 +134,14 @@ def _optional_library(entry: object) -> OptionalLibrary:
 def _all_notes(image: Image) -> Iterator[_Note]:
     for segment in image.segments:
         if segment.type == PT_NOTE:
-            yield from _notes(image, segment)
+            yield from _notes(image, segment.offset, segment.file_bytes, segment.align)
 
 
-def _notes(image: Image, segment: Segment) -> Iterator[_Note]:
-    """Give the notes of a segment, up to the first that reaches beyond it or beyond the file."""
-    raw = bytes(image.data[segment.offset : segment.offset + min(segment.file_bytes, _MOST_NOTE_BYTES)])
+def _notes(image: Image, offset: int, size_bytes: int, align: int) -> Iterator[_Note]:
+    """Give the notes of a part of the file, up to the first that reaches beyond it or beyond the file."""
+    raw = bytes(image.data[offset : offset + min(size_bytes, _MOST_NOTE_BYTES)])
     header = _HEADERS[image.is_little]
-    align = 8 if segment.align == 8 else 4
+    align = 8 if align == 8 else 4
     at = 0
     while at + header.size <= len(raw):
         owner_bytes, text_bytes, note_type = header.unpack_from(raw, at)

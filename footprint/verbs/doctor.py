@@ -17,6 +17,8 @@ from footprint.evidence import Evidence
 from footprint.files import open_input
 from footprint.process.pages import has_exclusive_bit
 from footprint.verbs.calibration import calibrate, load_constants
+from footprint.verbs.debug_files import STANDARD_FOLDER
+from footprint.verbs.demanglers import TOOLS
 from footprint.verbs.libc_calibration import calibrate_libc, load_libc_start, own_libc
 
 __all__ = ("Check", "Diagnosis", "State", "calibrate", "calibrate_libc", "doctor", "load_constants")
@@ -40,6 +42,8 @@ def doctor() -> Diagnosis:
         _swap(),
         _calibration(constants),
         *_libc_calibration(),
+        _debug_files(),
+        *_demanglers(),
         *(_peer(name, purpose) for name, purpose in _PEERS),
     )
     return Diagnosis({"kernel": system.release, "machine": system.machine}, checks, constants, constants.notes)
@@ -222,6 +226,29 @@ def _libc_calibration() -> Iterator[Check]:
     else:
         meaning = f"before a program runs, it writes {start.count} pages in itself, {start.origin}"
         yield Check("C library", State.OK, meaning)
+
+
+def _debug_files() -> Check:
+    if os.path.isdir(STANDARD_FOLDER):
+        return Check(
+            "debug files", State.OK, f"names of stripped files are read from {STANDARD_FOLDER}, where they are"
+        )
+    meaning = "of stripped files, only the names of exported variables are told"
+    cure = "install debug packages (-dbg, -dbgsym, -debuginfo), or ask for them with --debuginfod"
+    return Check("debug files", State.LIMITED, meaning, cure)
+
+
+def _demanglers() -> Iterator[Check]:
+    """Tell what reads the names of each language."""
+    import pycxxfilt  # noqa: PLC0415 # only a name that needs it pays for it
+
+    yield Check("names of C++ and Rust", State.OK, f"read by LLVM {pycxxfilt.LLVM_VERSION} (pycxxfilt)")
+    for language, (program, *_) in TOOLS.items():
+        if shutil.which(program):
+            yield Check(f"names of {language}", State.OK, f"read by {program}")
+        else:
+            meaning = f"{program} is not installed: they are shown as the linker has them"
+            yield Check(f"names of {language}", State.MISSING, meaning)
 
 
 def _peer(name: str, purpose: str) -> Check:

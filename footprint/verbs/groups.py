@@ -7,13 +7,20 @@ from footprint.audit.projection import Question
 from footprint.errors import AccessError, FootprintError, Note, UsageError
 from footprint.process import Snapshot, read_process
 from footprint.process.family import descendants, named
+from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.processes import audit_of
 
 __all__ = ("audit_group", "group_of")
 
 
-def audit_group(pids: Sequence[int] = (), *, tree: int | None = None, name: str | None = None) -> Group:
+def audit_group(
+    pids: Sequence[int] = (),
+    *,
+    tree: int | None = None,
+    name: str | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
+) -> Group:
     """Audit several processes: what each holds alone, and once what they share.
 
     All are read before any is worked on, so that the picture is of one moment as far as that goes. Those that end
@@ -23,6 +30,7 @@ def audit_group(pids: Sequence[int] = (), *, tree: int | None = None, name: str 
         pids: The processes.
         tree: A process with all its descendants, besides.
         name: All processes of this name, besides.
+        debug: Where to look for the symbols of stripped files; None for nowhere.
 
     Raises:
         AccessError: Where none of them can be read.
@@ -46,12 +54,18 @@ def audit_group(pids: Sequence[int] = (), *, tree: int | None = None, name: str 
             notes.append(Note("process-not-read", f"pid {pid}", f"{error.detail}; it is left out"))
     if not snapshots:
         raise AccessError(", ".join(causes), "; ".join(dict.fromkeys(causes.values())))
-    return group_of(snapshots, notes=notes)
+    return group_of(snapshots, notes=notes, debug=debug)
 
 
-def group_of(snapshots: Sequence[Snapshot], *, root: str | None = None, notes: Sequence[Note] = ()) -> Group:
+def group_of(
+    snapshots: Sequence[Snapshot],
+    *,
+    root: str | None = None,
+    notes: Sequence[Note] = (),
+    debug: DebugSearch | None = STANDARD_PLACES,
+) -> Group:
     """Audit several processes that were read already, such as those of a capture."""
-    files = ObjectFiles()
+    files = ObjectFiles(DebugFiles(debug, root))
     return group_up(
         [
             (snapshot, audit_of(snapshot, str(snapshot.pid), Question(), root=root, files=files))

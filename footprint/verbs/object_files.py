@@ -1,19 +1,27 @@
 """What the files of loaded objects say beside their headers, read when it is asked for."""
 
+from collections.abc import Iterable
+
 from footprint.audit.layout import FileKey, LoadedObject, has_too_many_segments
 from footprint.audit.pages import PageNumbers
-from footprint.elf import Contents, Image, read_contents
+from footprint.elf import Contents, Image
 from footprint.elf.relocations import relocated_pages
 from footprint.errors import InputError, Note
+from footprint.verbs.debug_files import DebugFiles
 
 __all__ = ("ObjectFiles",)
 
 
 class ObjectFiles:
-    """Reads what the files of objects say, each once, and notes what could not be read."""
+    """Reads what the files of objects say, each once, and notes what could not be read.
 
-    def __init__(self) -> None:
+    Args:
+        debug_files: Reads what they hold; without it, `/usr/lib/debug` and the like are looked into.
+    """
+
+    def __init__(self, debug_files: DebugFiles | None = None) -> None:
         self.notes: list[Note] = []
+        self._debug_files = debug_files or DebugFiles()
         self._contents: dict[FileKey, Contents | None] = {}
         self._relocated: dict[tuple[FileKey, int], tuple[int, ...]] = {}
 
@@ -29,11 +37,19 @@ class ObjectFiles:
         cause = f"{len(image.loads)} segments to load are more than any program has"
         if not has_too_many_segments(image):
             try:
-                return read_contents(image)
+                found, notes = self._debug_files.contents_of(image, loaded.key.name)
             except InputError as error:
                 cause = error.detail
+            else:
+                self.notes += notes
+                return found
         self._note(loaded, f"{cause}, its symbols are not told apart")
         return None
+
+    def debug_files_of(self, owners: Iterable[str]) -> dict[str, str]:
+        """Give the debug files that name what some owners hold, by owner."""
+        files = {key.name: found.debug_file for key, found in self._contents.items() if found and found.debug_file}
+        return {owner: files[owner] for owner in dict.fromkeys(owners) if owner in files}
 
     def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> PageNumbers:
         """Give the numbers of the pages that relocations of an object write."""

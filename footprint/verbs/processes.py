@@ -22,19 +22,21 @@ from footprint.process import Snapshot, looks_like_memory_text, open_mapped_file
 from footprint.process.descriptors import NO_DESCRIPTORS, read_descriptors
 from footprint.process.snapshot import looks_like_capture
 from footprint.verbs.calibration import load_constants
+from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.verbs.demanglers import learn_foreign_names
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.saved_files import BY_PATH, check_root, open_saved_file, unverified_note
 
 if TYPE_CHECKING:
     from footprint.audit.owned import OwnedMap
 
-__all__ = ("audit", "audit_of", "captured", "maps", "process_number", "project", "read_saved")
+__all__ = ("audit", "audit_of", "captured", "maps", "process_number", "project", "read_saved", "with_files_told")
 
 # A report of a hundred files that are not there helps nobody: the first ones are named, the rest counted.
 _MOST_FILE_NOTES = 3
 
 
-def audit(
+def audit(  # noqa: PLR0913 # all but the target have their name
     target: int | str,
     *,
     count: int = 1,
@@ -44,6 +46,7 @@ def audit(
     root: str | None = None,
     page_bytes: int | None = None,
     has_findings: bool = False,
+    debug: DebugSearch | None = STANDARD_PLACES,
 ) -> Audit:
     """Audit a process: where its memory goes, and what `count` of it cost.
 
@@ -59,6 +62,7 @@ def audit(
         page_bytes: The size of a page, for a program and another machine than this.
         has_findings: Of a live process, tell what it could do without as well, which takes some time; a program is
             always told.
+        debug: Where to look for the symbols of stripped files; None for nowhere.
 
     Raises:
         AccessError: Where the process is gone or may not be read, or the file cannot be opened.
@@ -71,7 +75,7 @@ def audit(
 
         if pid is not None:
             raise UsageError("--pid chooses among the processes of a text or capture; this is a program")
-        return audit_program(target, question, root=root, page_bytes=page_bytes)
+        return audit_program(target, question, root=root, page_bytes=page_bytes, debug=debug)
     if page_bytes is not None:
         raise UsageError("--page-size goes with a program, not with a process")
     if has_findings:
@@ -80,12 +84,18 @@ def audit(
         number = process_number(target)
         if number is None or pid is not None:
             raise UsageError("--findings goes with a live process: a text does not tell what its files hold")
-        return audit_process(number, question)
-    return audit_of(_snapshot(target, pid), _shown(target), question, root=root)
+        return audit_process(number, question, debug=debug)
+    return audit_of(_snapshot(target, pid), _shown(target), question, root=root, debug=debug)
 
 
 def audit_of(
-    snapshot: Snapshot, target: str, question: Question, *, root: str | None = None, files: ObjectFiles | None = None
+    snapshot: Snapshot,
+    target: str,
+    question: Question,
+    *,
+    root: str | None = None,
+    files: ObjectFiles | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
 ) -> Audit:
     """Audit a process that was read already; its files are opened now, so a live one must still be there.
 
@@ -95,9 +105,10 @@ def audit_of(
         question: How many of it, in which model.
         root: A folder in which its files are, where it is not live.
         files: What was read of files for other processes before; read anew without it.
+        debug: Where to look for the symbols of stripped files, read anew.
     """
     images, file_notes = _images(snapshot, root)
-    files = files or ObjectFiles()
+    files = files or ObjectFiles(DebugFiles(debug, root or _other_root(snapshot)))
     known = len(files.notes)
     is_here = snapshot.is_live and snapshot.pid is not None
     found = audit_snapshot(
@@ -110,7 +121,25 @@ def audit_of(
         descriptors=read_descriptors(snapshot.pid or 0) if is_here else NO_DESCRIPTORS,
         notes=file_notes,
     )
-    return replace(found, notes=(*found.notes, *files.notes[known:])) if files.notes[known:] else found
+    return with_files_told(found, files, known)
+
+
+def with_files_told(found: Audit, files: ObjectFiles, known: int = 0) -> Audit:
+    """Say in an audit what was odd about files, but for the first notes, and where their symbols stood."""
+    learn_foreign_names([row.symbol for row in found.ledger if row.symbol is not None])
+    notes, debug_files = files.notes[known:], files.debug_files_of(row.owner for row in found.ledger)
+    if not notes and not debug_files:
+        return found
+    return replace(found, notes=(*found.notes, *notes), debug_files=debug_files)
+
+
+def _other_root(snapshot: Snapshot) -> str | None:
+    """Give the folder that a live process takes for `/`, where that is not ours."""
+    folder = f"/proc/{snapshot.pid}/root"
+    try:
+        return folder if snapshot.is_live and not os.path.samefile(folder, "/") else None
+    except OSError:
+        return None
 
 
 def project(

@@ -25,9 +25,10 @@ from footprint.loader.bindings import Binder
 from footprint.loader.opened import with_opened
 from footprint.process import Snapshot, read_process
 from footprint.verbs.calibration import load_constants
+from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.verbs.libc_calibration import load_libc_start
 from footprint.verbs.object_files import ObjectFiles
-from footprint.verbs.processes import audit_of, process_number
+from footprint.verbs.processes import audit_of, process_number, with_files_told
 
 __all__ = ("Programs", "audit_process", "audit_program", "composition_findings", "libraries", "missing_notes")
 
@@ -166,7 +167,7 @@ def libraries(
     else:
         if root is not None or page_bytes is not None:
             raise UsageError("--root and --page-size go with a program, not with a live process")
-        _, composition = _of_process(number, environment, Question())
+        _, composition = _of_process(number, environment, Question(), None)
     return Libraries(
         str(target),
         number,
@@ -183,7 +184,14 @@ def composition_findings(composition: Composition) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda one: -one.saving_bytes))
 
 
-def audit_program(target: str, question: Question, *, root: str | None = None, page_bytes: int | None = None) -> Audit:
+def audit_program(
+    target: str,
+    question: Question,
+    *,
+    root: str | None = None,
+    page_bytes: int | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
+) -> Audit:
     """Audit a program by its files: what a process of it surely writes at its start, and what it could do without.
 
     Raises:
@@ -192,7 +200,7 @@ def audit_program(target: str, question: Question, *, root: str | None = None, p
         UsageError: For a model that needs a live process.
     """
     composition = Programs(root, page_bytes=page_bytes).composition(target)
-    files = ObjectFiles()
+    files = ObjectFiles(DebugFiles(debug, root))
     system = os.uname()
     host = {"kernel": system.release, "machine": system.machine}
     found = predicted_audit(
@@ -207,7 +215,7 @@ def audit_program(target: str, question: Question, *, root: str | None = None, p
     )
     findings = (*found.findings, *relocated_tables(found.ledger, composition.page_bytes))
     ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
-    return replace(found, notes=(*found.notes, *files.notes), findings=ordered)
+    return with_files_told(replace(found, findings=ordered), files)
 
 
 def _library_note(composition: Composition, target: str) -> list[Note]:
@@ -217,7 +225,7 @@ def _library_note(composition: Composition, target: str) -> list[Note]:
     return [Note("no-program", target, detail)]
 
 
-def audit_process(pid: int, question: Question) -> Audit:
+def audit_process(pid: int, question: Question, *, debug: DebugSearch | None = STANDARD_PLACES) -> Audit:
     """Audit a live process and what it could do without, for which the symbols of all its files are read.
 
     Raises:
@@ -225,7 +233,7 @@ def audit_process(pid: int, question: Question) -> Audit:
         InputError: Where its program is no ELF file.
         UsageError: Where the question does not fit.
     """
-    found, composition = _of_process(pid, None, question)
+    found, composition = _of_process(pid, None, question, debug)
     findings = (*composition_findings(composition), *relocated_tables(found.ledger, composition.page_bytes))
     known = [one for one in composition.predicted if one]
     totals = replace(
@@ -238,7 +246,9 @@ def audit_process(pid: int, question: Question) -> Audit:
     return replace(found, totals=totals, findings=ordered, notes=tuple(dict.fromkeys(notes)))
 
 
-def _of_process(pid: int, environment: Environment | None, question: Question) -> tuple[Audit, Composition]:
+def _of_process(
+    pid: int, environment: Environment | None, question: Question, debug: DebugSearch | None
+) -> tuple[Audit, Composition]:
     snapshot = read_process(pid)
     folder = f"/proc/{pid}"
     try:
@@ -252,7 +262,7 @@ def _of_process(pid: int, environment: Environment | None, question: Question) -
         raise AccessError(f"process {pid}", error.strerror or str(error)) from error
     pairs = [text.decode("utf-8", "surrogateescape").partition("=") for text in texts]
     own = environment or _environment({name: value for name, _, value in pairs}, cwd)
-    found = audit_of(snapshot, str(pid), question)
+    found = audit_of(snapshot, str(pid), question, debug=debug)
     return found, Programs(root, own).composition_of(snapshot, path, found.ledger, own_folder)
 
 

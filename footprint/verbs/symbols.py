@@ -9,6 +9,8 @@ from footprint.elf.origins import Origins
 from footprint.elf.selection import EVERYTHING, Selection
 from footprint.errors import FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
+from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.verbs.demanglers import learn_foreign_names
 
 __all__ = ("FileSymbols", "symbols")
 
@@ -34,6 +36,7 @@ def symbols(
     *paths: str,
     map: str | None = None,  # noqa: A002 # as the option is called
     selection: Selection = EVERYTHING,
+    debug: DebugSearch | None = STANDARD_PLACES,
 ) -> FileSymbols:
     """Give what the writable and thread-local sections of ELF files hold, objects and archives included.
 
@@ -43,16 +46,19 @@ def symbols(
         paths: The files.
         map: The linker's map of the one linked file: it tells the object that each variable came from.
         selection: Which variables are asked for.
+        debug: Where to look for the symbols of stripped ones; None for nowhere.
 
     Raises:
         AccessError: Where the only file cannot be opened, or the map.
         InputError: Where the only file is no ELF file, or is damaged, or the map is none.
-        UsageError: Where no file is given, or a map with several.
+        UsageError: Where no file is given, or a map with several, or no server for debug files is known that are to be
+            asked for.
     """
     if not paths:
         raise UsageError("name at least one ELF file")
     if map is not None and len(paths) > 1:
         raise UsageError("a linker map is of one linked file: name that alone")
+    debug_files = DebugFiles(debug)
     files: list[Origins] = []
     notes: list[Note] = []
     seen: dict[tuple[int, int], str] = {}
@@ -62,13 +68,16 @@ def symbols(
             notes.append(Note("file-repeated", path, f"it is {first} by another name, counted once"))
             continue
         try:
-            _read_symbols(path, map, files, notes)
+            _read_symbols(path, map, debug_files, files, notes)
         except FootprintError as error:
             if len(paths) == 1:
                 raise
             notes.append(Note("file-unreadable", path, error.detail))
     if not files and notes:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
+    learn_foreign_names(
+        variable.name for one in files for section in one.contents.sections for variable in section.variables
+    )
     notes += [note for one in files for note in one.notes()]
     chosen = tuple(one.selected(selection) for one in files)
     return FileSymbols(tuple(one.contents for one in chosen), tuple(notes), chosen, selection)
@@ -87,13 +96,21 @@ def _identity(path: str) -> tuple[int, int]:
     return facts.st_dev, facts.st_ino
 
 
-def _read_symbols(path: str, map_path: str | None, files: list[Origins], notes: list[Note]) -> None:
+def _absolute_paths(path: str) -> dict[str, None]:
+    """Give a path as it was given and as it is, where links lead to it: its debug file may stand beside either."""
+    return dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
+
+
+def _read_symbols(
+    path: str, map_path: str | None, debug_files: DebugFiles, files: list[Origins], notes: list[Note]
+) -> None:
     data = open_input(path)
     if _is_linker_script(bytes(data[:4096])):
         raise InputError(path, "a linker script, which names the files to read instead")
     if not starts_like_archive(data):
         image = read_image(data, path)
-        found = read_contents(image)
+        found, odd = debug_files.contents_of(image, *_absolute_paths(path))
+        notes += odd
         linker_map = None if map_path is None else _read_map(map_path, found)
         files.append(Origins(image, found, (path, None), linker_map))
         return

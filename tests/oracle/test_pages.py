@@ -981,6 +981,11 @@ int main(int count, char **words) {
 """
 
 
+def variables(found: Found, *names: str) -> list[dict[str, Any]]:
+    """Give the rows of variables of the program; a library may have some of the same name."""
+    return [row for row in found["rows"] if row["symbol"] in names and ".so" not in row["owner"]]
+
+
 def started(folder: Path, name: str, source: str, *options: str) -> Found:
     path = compiled(folder, name, source, *options, compiler=tool("gcc"))
     return observe("print_program", USERS[-1], "ready", path)
@@ -991,7 +996,7 @@ def test_a_buffer_of_1_mib_of_which_two_pages_are_touched_is_8_kib_private_and_1
     folder: Path, options: list[str]
 ) -> None:
     found = started(folder, "two_pages" + "".join(options), TWO_PAGES_OF_A_MIB, *options)
-    rows = [row for row in found["rows"] if row["symbol"] == "buffer"]
+    rows = variables(found, "buffer")
     assert [(row["bytes"], row["mapped_bytes"], row["pages"], row["sole_pages"]) for row in rows] == [
         (8 * KIB, 1 * MIB, 2, 2)
     ]
@@ -999,7 +1004,7 @@ def test_a_buffer_of_1_mib_of_which_two_pages_are_touched_is_8_kib_private_and_1
 
 def test_two_counters_of_8_bytes_4_kib_apart_cost_two_pages_each_alone_in_its_own(folder: Path) -> None:
     found = started(folder, "two_counters", TWO_COUNTERS)
-    rows = {row["symbol"]: row for row in found["rows"] if row["symbol"] in {"hits", "misses"}}
+    rows = {row["symbol"]: row for row in variables(found, "hits", "misses")}
     sizes = {name: (row["pages"], row["sole_pages"]) for name, row in rows.items()}
     assert sizes == {"hits": (1, 1), "misses": (1, 1)}
     # gcc gives an aligned structure the size of its alignment: 4096 bytes, of which 8 are used.
@@ -1009,7 +1014,7 @@ def test_two_counters_of_8_bytes_4_kib_apart_cost_two_pages_each_alone_in_its_ow
 def test_a_variable_of_which_only_the_head_is_private_is_still_as_large_as_it_is(folder: Path) -> None:
     """The head lies in the page where .data ends, the rest in memory of its own, of which nothing is private."""
     found = started(folder, "head_only", HEAD_ONLY)
-    rows = [row for row in found["rows"] if row["symbol"] == "buffer"]
+    rows = variables(found, "buffer")
     assert len(rows) == 1
     assert 0 < rows[0]["bytes"] < PAGE
     assert rows[0]["mapped_bytes"] == 1 * MIB

@@ -12,6 +12,8 @@ import pycxxfilt
 import pytest
 
 from footprint.elf import shown_name
+from footprint.elf.expansion import is_tame
+from footprint.elf.names import Language, foreign_names, learn_names, normalised, split_suffixes
 
 ROOT = Path(__file__).resolve().parents[2]
 CHILD_MEMORY_BYTES = 256 << 20
@@ -63,6 +65,101 @@ def test_a_rust_name_is_shown_as_the_source_has_it(name: str, shown: str) -> Non
 def test_what_compilers_and_linkers_put_behind_a_name_stays_there(suffix: str) -> None:
     assert shown_name("_ZN3app5cacheE" + suffix) == "app::cache" + suffix
     assert shown_name("_RNvC3app5cache" + suffix) == "app::cache" + suffix
+
+
+def old_rust(*parts: str, crate_hash: str = "05af221e174051e9") -> str:
+    """Write a name as compilers of Rust before 1.95 did: one of C++, its last part a hash."""
+    return f"_ZN{''.join(f'{len(part)}{part}' for part in (*parts, f'h{crate_hash}'))}E"
+
+
+@pytest.mark.parametrize(
+    ("parts", "shown"),
+    [
+        (["app", "COUNT"], "app::COUNT"),
+        (["app", "main", "_$u7b$$u7b$closure$u7d$$u7d$", "TABLE"], "app::main::{{closure}}::TABLE"),
+        (["_$LT$app..T$u20$as$u20$core..X$LT$T$GT$$GT$", "VAL"], "<app::T as core::X<T>>::VAL"),
+        (["x$SP$$BP$$RF$$LP$$C$$RP$"], "x@*&(,)"),
+        (["app", "$u1b$[31m"], "app::$u1b$[31m"),
+        (["app", "$u110000$"], "app::$u110000$"),
+        (["app", "$XY$a$b.c"], "app::$XY$a$b.c"),
+    ],
+)
+def test_a_name_of_older_rust_is_shown_without_hash_and_escapes(parts: list[str], shown: str) -> None:
+    assert shown_name(old_rust(*parts)) == shown
+    assert shown_name(old_rust(*parts) + ".llvm.1234") == shown + ".llvm.1234"
+
+
+def test_what_only_looks_like_a_name_of_older_rust_is_one_of_cpp() -> None:
+    few_digits = old_rust("app", "a$LT$b", crate_hash="0000000000000001")
+    assert shown_name(few_digits) == "app::a$LT$b::h0000000000000001"
+    assert shown_name(old_rust("app", "f") + "v") == "app::f::h05af221e174051e9()"
+
+
+# --- names in their parts ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "stem", "suffixes"),
+    [
+        ("table", "table", ()),
+        ("calls.0", "calls", (".0",)),
+        ("calls.1234.lto_priv.0.lto_priv.5", "calls", (".1234", ".lto_priv.0", ".lto_priv.5")),
+        ("parse.isra.0.constprop.1.part.2.cold", "parse", (".isra.0", ".constprop.1", ".part.2", ".cold")),
+        ("parse.cold.3", "parse", (".cold.3",)),
+        ("main.localalias", "main", (".localalias",)),
+        ("main.localalias.4", "main", (".localalias.4",)),
+        ("pool.llvm.12345678901234567890", "pool", (".llvm.12345678901234567890",)),
+        ("pool.__uniq.98765", "pool", (".__uniq.98765",)),
+        ("environ@@GLIBC_2.2.5", "environ", ("@@GLIBC_2.2.5",)),
+        ("sys_siglist@GLIBC_2.3.3", "sys_siglist", ("@GLIBC_2.3.3",)),
+        ("x.0@@V.1", "x", (".0", "@@V.1")),
+        ("_ZL5cache.lto_priv.0", "_ZL5cache", (".lto_priv.0",)),
+        ("_ZN12_GLOBAL__N_18anon_regE.0", "_ZN12_GLOBAL__N_18anon_regE", (".0",)),
+        ("_ZN3app3runEv.resume", "_ZN3app3runEv", (".resume",)),
+    ],
+)
+def test_what_was_put_behind_a_name_is_split_off(name: str, stem: str, suffixes: tuple[str, ...]) -> None:
+    assert split_suffixes(name) == (stem, suffixes)
+    assert normalised(name) == stem
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", ".", "..", ".0", "@", "@x", "x.", "x..0", ".LC0", "use_a.x", "f.part", "f.isra", "f.lto_priv.x"),
+        *("a.b.c", "x.-1", "x.\u0660", "_ZN3a..3bE", "_ZN2a..17h0123456789abcdefE"),
+    ],
+)
+def test_a_name_without_suffix_stays_whole(name: str) -> None:
+    assert split_suffixes(name) == (name, ())
+
+
+def test_a_static_of_a_function_keeps_the_name_that_clang_gives_it() -> None:
+    assert normalised("use_a.x") != normalised("use_b.x")
+    assert normalised("use_a.x.0.llvm.7") == "use_a.x"
+
+
+def test_a_name_that_begins_with_a_dot_keeps_it() -> None:
+    assert split_suffixes(".str.5") == (".str", (".5",))
+
+
+# --- names that only tools can read -----------------------------------------------------------------------------------
+
+
+def test_names_of_d_and_swift_are_told_from_all_others() -> None:
+    names = ["_D3app5cachei", "$s3app5cacheSivp", "_$s3app5cacheSivp", "_T03app5cacheSiv", "_D3app5cachei"]
+    others = ["_D", "_DYNAMIC", "_Dx", "x_D3app", "$d", "$x", "$d.1", "_T", "_ZN3appE", "_RNvC1a1b", "i", "", "_D3 x"]
+    assert foreign_names([*others, *names, *others]) == {Language.D: names[:1], Language.SWIFT: names[1:4]}
+    assert foreign_names(others) == {}
+
+
+def test_what_was_learned_of_a_name_is_shown_and_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.elf.names._learned", {})
+    assert shown_name("_D3app5cachei") == "_D3app5cachei"
+    learn_names({"_D3app5cachei": "app.cache", "_D3app5tablei": "app.table" * 10_000})
+    assert shown_name("_D3app5cachei") == "app.cache"
+    assert shown_name("_D3app5tablei") == "_D3app5tablei"
+    assert foreign_names(["_D3app5cachei", "_D3app5tablei"]) == {}
 
 
 # --- names that are shown as they are ---------------------------------------------------------------------------------
@@ -225,6 +322,37 @@ def test_a_name_of_nested_references_to_many_lifetimes_is_shown_as_it_is(
     name = nested_rust_references(levels, rust_lifetimes(count, lifetimes))
     assert len(name) < 2500
     assert shown_in_child(name) == [name]
+
+
+@pytest.mark.parametrize("nested", [nested_cpp_references, nested_rust_references])
+def test_the_bound_lets_few_nested_references_pass_and_no_more(nested: Callable[..., str]) -> None:
+    tame = [levels for levels in range(1, 40) if is_tame(nested(levels))]
+    assert tame == [*range(1, len(tame) + 1)]
+    assert 5 <= len(tame) <= 20
+    assert len(demangled(nested(len(tame)))) < 1 << 22
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # Many references to the same few places make a name long, not endless.
+        f"_Z1fN3app6StringE{'S0_' * 40}",
+        f"_RINvC3app1fTNtB2_6String{'Ba_' * 40}EE",
+        "_RNvNCNKNvC1a5STATE0s_023___RUST_STD_INTERNAL_VAL",
+        "_RNvNtCslygSmFDqLDp_15rustc_lint_defs7builtin30EXPLICIT_BUILTIN_CFGS_IN_FLAGS",
+    ],
+)
+def test_a_long_name_of_plain_references_is_tame(name: str) -> None:
+    assert is_tame(name)
+    assert shown_name(name) != name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["_RNvB_1a", "_RNvB0_1a", "_RINvC1a1fB3_E", "_RINvC1a1fTB7_EE", "_RNvNvC1a" + "GGGG" + "B1_1a", "_RIC1aKB3_E"],
+)
+def test_a_rust_name_that_refers_to_itself_or_ahead_is_shown_as_it_is(name: str) -> None:
+    assert shown_name(name) == name
 
 
 @pytest.mark.parametrize("part", ["P", "1AI", "PFv", "N", "Z", "Xng", "1AIXad", "DTcl", "T", "S", "K", "FG"])

@@ -1,5 +1,6 @@
 """`audit --json` and `project --json`."""
 
+from collections.abc import Mapping as Dict
 from dataclasses import fields
 
 from footprint.audit.audit import Audit
@@ -11,7 +12,15 @@ from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows, write
 from footprint.report.json.findings import finding_rows
 
-__all__ = ("audit_json", "audit_members", "process_target", "projection_json", "row_json", "totals_json")
+__all__ = (
+    "audit_json",
+    "audit_members",
+    "debug_file_rows",
+    "process_target",
+    "projection_json",
+    "row_json",
+    "totals_json",
+)
 
 
 def audit_json(audit: Audit, version: str) -> str:
@@ -26,8 +35,14 @@ def audit_members(audit: Audit, version: str) -> Json:
         "ledger": [row_json(row) for row in audit.ledger],
         "projection": _projection(audit.projection),
         "findings": finding_rows(audit.findings, audit.projection.count),
+        "debug_files": debug_file_rows(audit.debug_files),
         "notes": note_rows(audit.notes),
     }
+
+
+def debug_file_rows(debug_files: Dict[str, str]) -> list[Json]:
+    """Give the files that the names of stripped owners are from."""
+    return [{"owner": well_formed(owner), "file": well_formed(path)} for owner, path in debug_files.items()]
 
 
 def projection_json(audit: Audit, version: str) -> str:

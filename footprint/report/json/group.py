@@ -2,7 +2,7 @@
 
 from footprint.audit.group import Group
 from footprint.report.escape import well_formed
-from footprint.report.json.audit import process_target, row_json, totals_json
+from footprint.report.json.audit import debug_file_rows, process_target, row_json, totals_json
 from footprint.report.json.envelope import Json, envelope, note_rows, write
 
 __all__ = ("group_json",)
@@ -26,6 +26,7 @@ def group_json(group: Group, version: str) -> str:
         "group": figures,
         "processes": processes,
         "ledger": [row_json(row) for row in group.ledger],
+        "debug_files": debug_file_rows(group.debug_files),
         "notes": note_rows(group.notes),
     }
     return write(envelope(version, {key: well_formed(value) for key, value in host.items()}, target) | tables)

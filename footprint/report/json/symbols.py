@@ -35,6 +35,7 @@ def symbols_json(files: Sequence[Origins], notes: Sequence[Note], version: str) 
                     "residue": {cause.value: size_bytes for cause, size_bytes in one.residue_bytes.items()},
                     "overlap_bytes": one.overlap.lost_bytes,
                     "symbols_from": contents.symbols_from,
+                    "debug_file": None if contents.debug_file is None else well_formed(contents.debug_file),
                 }
             )
             symbols.extend(

@@ -27,8 +27,14 @@ def _lines(block: Block) -> list[str]:
     if isinstance(block, Verdict):
         return textwrap.wrap(printable(block.text), _WIDTH)
     if isinstance(block, Paragraph):
+        # A path that is broken cannot be copied.
         return textwrap.wrap(
-            printable(block.text), _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+            printable(block.text),
+            _WIDTH,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
         )
     if isinstance(block, Facts):
         return _fact_lines(block)

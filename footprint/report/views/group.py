@@ -5,6 +5,7 @@ from footprint.audit.layout import Kind
 from footprint.audit.totals import Total
 from footprint.report.document import Document, Facts, Heading, Table, Verdict
 from footprint.report.views.audit import ledger_table
+from footprint.report.views.debug_files import debug_file_blocks
 from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
@@ -23,6 +24,7 @@ def group_report(group: Group, *, by: str = "owner", top: int = 20, has_whole_na
         _members(group),
         Heading(f"Where the private memory of all is, by {by}"),
         ledger_table(group.ledger, by, top, names, is_virtual=group.private.bytes is None, has_shared=False),
+        *debug_file_blocks(group.debug_files, names, is_whole=has_whole_names),
         *note_blocks(group.notes),
         Verdict(_verdict(group)),
     )

@@ -1,16 +1,24 @@
 """The report of `footprint symbols`."""
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Final
 
 from footprint.elf import Contents, Kind, SectionContents, shown_name
 from footprint.errors import Note
 from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
+from footprint.report.views.debug_files import debug_file_blocks
+from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
 from footprint.report.views.variables import variables_table
 
 __all__ = ("Tables", "symbols_report")
 
 Tables = Callable[[Sequence[Contents], int, Callable[[str], str]], list[Block]]
+
+_STRIPPED: Final = {
+    ".dynsym": ", stripped: only exported names",
+    ".gnu_debugdata": " and .dynsym, stripped: exported names and a few more",
+}
 
 
 def symbols_report(
@@ -28,6 +36,10 @@ def symbols_report(
     blocks.extend(tables(files, top, show))
     if stray_count := sum(contents.stray_count for contents in files):
         blocks.append(Paragraph(f"{stray_count} symbols say they lie in one of these sections, and do not: left out"))
+    if len(files) > 1:
+        debug_files = {contents.file: contents.debug_file for contents in files if contents.debug_file is not None}
+        names = Names((), is_whole=True)
+        blocks.extend(debug_file_blocks(debug_files, names, is_whole=has_linker_names))
     blocks.extend(note_blocks(notes))
     return (*blocks, Verdict(_symbols_verdict(files)))
 
@@ -71,8 +83,10 @@ def _size_of(contents: Contents, kind: Kind) -> int:
 def _symbols_origin(contents: Contents) -> str:
     if contents.symbols_from is None:
         return "no symbol table"
-    stripped = ", stripped: only exported names" if contents.symbols_from == ".dynsym" else ""
-    return f"{contents.symbol_count:,} symbols in {contents.symbols_from}{stripped}"
+    where = (
+        f" of {contents.debug_file}" if contents.debug_file is not None else _STRIPPED.get(contents.symbols_from, "")
+    )
+    return f"{contents.symbol_count:,} symbols in {contents.symbols_from}{where}"
 
 
 def _sections_table(sections: Sequence[SectionContents]) -> Table:

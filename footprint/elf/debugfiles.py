@@ -1,0 +1,181 @@
+"""Where the symbols of a stripped file may be: what the file itself says of that, and which sections they fit.
+
+A debug file has the sections of its file at the same addresses, without their bytes (NOBITS), and the symbol table that
+was taken out. MiniDebugInfo is a small one inside the file, compressed.
+
+Source: GDB manual, "Debugging Information in Separate Files" and "Debugging information in a special section"; DWARF 5,
+section 7.3.6 (supplementary object files) for what `.gnu_debugaltlink` was made into.
+"""
+
+import posixpath
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from footprint.elf.image import SHT_NULL, SHT_SYMTAB, Buffer, Image, Section, read_image
+from footprint.elf.notes import build_id
+from footprint.errors import InputError, UnsupportedError
+
+__all__ = (
+    "AlternateLink",
+    "DebugImage",
+    "DebugLink",
+    "alternate_link",
+    "candidates",
+    "debug_link",
+    "is_stripped",
+    "matched_sections",
+    "mini_debug_image",
+)
+
+_WORDS: Final = {True: Struct("<I"), False: Struct(">I")}
+_MOST_LINK_BYTES: Final = 1 << 12
+# The symbols of the largest browsers are half as large. What claims to be more is not inflated any further.
+_MOST_MINI_BYTES: Final = 64 << 20
+# What `xz -9` needs, and a little; a hostile stream may ask for 4 GiB.
+_MOST_XZ_MEMORY_BYTES: Final = 80 << 20
+
+
+class DebugLink(NamedTuple):
+    """What `.gnu_debuglink` says of the file that has the symbols.
+
+    Attributes:
+        name: Its name, without a folder.
+        crc: The CRC-32 of all its bytes.
+    """
+
+    name: str
+    crc: int
+
+
+class AlternateLink(NamedTuple):
+    """What `.gnu_debugaltlink` says of the file in which dwz put what several debug files have in common.
+
+    Attributes:
+        path: Its path, absolute or from the folder of the file.
+        build_id: Its build-id as hexadecimal digits.
+    """
+
+    path: str
+    build_id: str
+
+
+class DebugImage(NamedTuple):
+    """Where the symbols of a stripped file were found.
+
+    Attributes:
+        image: The file that has them, named as it is to be shown.
+        is_whole: Whether it names all that the file had; MiniDebugInfo has functions, and little else.
+    """
+
+    image: Image
+    is_whole: bool = True
+
+
+def is_stripped(image: Image) -> bool:
+    """Tell whether a linked file has sections, and no symbol table of its own for them."""
+    kinds = {section.type for section in image.sections if section.size_bytes}
+    return not image.is_relocatable and SHT_SYMTAB not in kinds and bool(kinds - {SHT_NULL})
+
+
+def debug_link(image: Image) -> DebugLink | None:
+    """Give the file name and checksum in `.gnu_debuglink`; None where there is none that can be meant.
+
+    Raises:
+        InputError: Where the section reaches beyond the end of the file.
+    """
+    raw = _named_bytes(image, ".gnu_debuglink")
+    name, end, _ = raw.partition(b"\0")
+    crc_at = -(-(len(name) + 1) // 4) * 4
+    text = name.decode("utf-8", "surrogateescape")
+    # What writes the section cuts the folder off; a name with one leads where nobody wants to look.
+    if not end or crc_at + 4 > len(raw) or "/" in text or text in {"", ".", ".."}:
+        return None
+    return DebugLink(text, _WORDS[image.is_little].unpack_from(raw, crc_at)[0])
+
+
+def alternate_link(image: Image) -> AlternateLink | None:
+    """Give the path and build-id in `.gnu_debugaltlink`; None where there is none.
+
+    Raises:
+        InputError: Where the section reaches beyond the end of the file.
+    """
+    path, _, identity = _named_bytes(image, ".gnu_debugaltlink").partition(b"\0")
+    return AlternateLink(path.decode("utf-8", "surrogateescape"), identity.hex()) if path and identity else None
+
+
+def candidates(image: Image, path: str, debug_dirs: Sequence[str]) -> list[str]:
+    """Give the paths at which the debug file of a file may stand, the surest first; none of them is looked at.
+
+    Args:
+        image: The stripped file.
+        path: Its absolute path.
+        debug_dirs: Where debug files are gathered, such as `/usr/lib/debug`.
+
+    Raises:
+        InputError: Where `.gnu_debuglink` reaches beyond the end of the file.
+    """
+    found: list[str] = []
+    identity = build_id(image)
+    if identity is not None and len(identity) > 2:
+        found += [f"{folder}/.build-id/{identity[:2]}/{identity[2:]}.debug" for folder in debug_dirs]
+    link = debug_link(image)
+    if link is not None:
+        folder = posixpath.dirname(path).rstrip("/")
+        found += [f"{folder}/{link.name}", f"{folder}/.debug/{link.name}"]
+        found += [f"{debug_dir}{folder}/{link.name}" for debug_dir in debug_dirs]
+        found += [f"{debug_dir}/{link.name}" for debug_dir in debug_dirs]
+    # A link of a file to itself would lead back to where nothing was found.
+    return [one for one in dict.fromkeys(found) if one != path]
+
+
+def mini_debug_image(image: Image) -> Image | None:
+    """Give the ELF file that is compressed in `.gnu_debugdata`; None where there is none.
+
+    Raises:
+        InputError: Where it is damaged, or inflates beyond reason.
+        UnsupportedError: Where this Python was built without lzma.
+    """
+    section = _section(image, ".gnu_debugdata")
+    if section is None:
+        return None
+    name = f"{image.file}({section.name})"
+    return read_image(_inflated(image.section_bytes(section), name), name)
+
+
+def _inflated(compressed: Buffer, name: str) -> bytes:
+    try:
+        import lzma  # noqa: PLC0415 # few distributions have MiniDebugInfo, and some builds of Python no lzma
+    except ImportError as error:
+        raise UnsupportedError(name, "this Python has no lzma to read it with") from error
+    inflater = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_XZ_MEMORY_BYTES)
+    try:
+        inflated = inflater.decompress(compressed[:_MOST_MINI_BYTES], max_length=_MOST_MINI_BYTES)
+    except lzma.LZMAError as error:
+        raise InputError(name, f"it cannot be inflated: {error}") from error
+    if not inflater.eof:
+        is_cut = len(inflated) < _MOST_MINI_BYTES
+        raise InputError(name, "it is cut" if is_cut else f"it inflates to more than {_MOST_MINI_BYTES} bytes")
+    return inflated
+
+
+def matched_sections(image: Image, debug: Image) -> dict[int, Section]:
+    """Give the sections of a file by the numbers that they have in its debug file: same name, address and size."""
+    places = {(one.name, one.vaddr, one.size_bytes): one for one in image.sections if one.is_in_memory}
+    return {
+        one.index: section
+        for one in debug.sections
+        if one.is_in_memory and (section := places.get((one.name, one.vaddr, one.size_bytes))) is not None
+    }
+
+
+def _section(image: Image, name: str) -> Section | None:
+    return next((one for one in image.sections if one.name == name and one.has_file_bytes), None)
+
+
+def _named_bytes(image: Image, name: str) -> bytes:
+    """Give the first bytes of a section, which hold a name and little more; nothing where it is not there."""
+    section = _section(image, name)
+    if section is None:
+        return b""
+    return bytes(image.bytes_at(section.offset, min(section.size_bytes, _MOST_LINK_BYTES), f"section {section.index}"))

@@ -1,0 +1,71 @@
+"""The tools that read names of D and Swift: run where such names are to be shown and the tool is there, never else."""
+
+import resource
+from collections.abc import Iterable, Sequence
+from typing import IO, Final
+
+from footprint.elf.names import Language, foreign_names, learn_names
+
+__all__ = ("TOOLS", "learn_foreign_names")
+
+TOOLS: Final = {Language.D: ("c++filt", "-s", "dlang"), Language.SWIFT: ("swift-demangle", "--compact")}
+
+_MOST_SECONDS: Final = 5
+_MOST_NAMES_BYTES: Final = 4 << 20
+_MOST_SHOWN_BYTES: Final = 32 << 20
+_MOST_MEMORY_BYTES: Final = 1 << 30
+
+
+def learn_foreign_names(names: Iterable[str]) -> None:
+    """Let those of some names that only a tool can read be shown as it reads them; without the tool, as they are."""
+    found_names = foreign_names(names)
+    if not found_names:
+        return
+    import shutil  # noqa: PLC0415 # few programs are written in these languages
+
+    for language, found in found_names.items():
+        program = shutil.which(TOOLS[language][0])
+        if program is not None:
+            learn_names(_read_by([program, *TOOLS[language][1:]], _first_of(found)))
+
+
+def _first_of(names: Sequence[str]) -> list[str]:
+    """Give as many of the names as a tool is asked for: a file can be made to have any number."""
+    kept, left_bytes = [], _MOST_NAMES_BYTES
+    for name in names:
+        left_bytes -= len(name) + 1
+        if left_bytes < 0:
+            break
+        kept.append(name)
+    return kept
+
+
+def _read_by(command: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Give what a tool makes of names, one a line; nothing where it fails, or takes too much of anything."""
+    import subprocess  # noqa: PLC0415 # few programs are written in these languages
+    import tempfile  # noqa: PLC0415 # the same
+
+    with tempfile.TemporaryFile() as shown:
+        try:
+            tool = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=shown, stderr=subprocess.DEVNULL)  # noqa: S603 # found on PATH
+        except OSError:
+            return {}
+        with tool:
+            try:
+                _bound(tool.pid)
+                tool.communicate("".join([f"{name}\n" for name in names]).encode(), timeout=_MOST_SECONDS)
+            except (OSError, subprocess.TimeoutExpired):
+                tool.kill()
+        lines = _lines(shown)
+        return dict(zip(names, lines, strict=True)) if tool.returncode == 0 and len(lines) == len(names) else {}
+
+
+def _bound(pid: int) -> None:
+    """Let a tool, which waits for its input still, have only so much memory, and write only so much."""
+    for what, most in ((resource.RLIMIT_AS, _MOST_MEMORY_BYTES), (resource.RLIMIT_FSIZE, _MOST_SHOWN_BYTES)):
+        resource.prlimit(pid, what, (most, most))
+
+
+def _lines(file: IO[bytes]) -> list[str]:
+    file.seek(0)
+    return file.read(_MOST_SHOWN_BYTES).decode("utf-8", "replace").removesuffix("\n").split("\n")

@@ -1,0 +1,93 @@
+"""Tools for names of D and Swift: run for such names only, one of them for all names, and never trusted."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import footprint
+from footprint.elf import shown_name
+from footprint.elf.names import Language
+from footprint.verbs import demanglers
+from footprint.verbs.demanglers import learn_foreign_names
+from tests.elfwriter import RW, At, ElfFile, Section, Sym, write
+
+NAMES = ["_D3app5cachei", "_D3app5tablei"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.elf.names._learned", {})
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the path of a tool of our own, which the names of D are read by."""
+    monkeypatch.setitem(demanglers.TOOLS, Language.D, (str(tmp_path / "tool"), "--flag"))
+    return tmp_path / "tool"
+
+
+def shown_by(tool: Path, script: str, *names: str) -> list[str]:
+    """Give what is shown of names where the tool is this script of the shell."""
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+    learn_foreign_names(names or NAMES)
+    return [shown_name(name) for name in names or NAMES]
+
+
+def test_all_names_go_to_the_tool_at_once(tool: Path) -> None:
+    log = tool.parent / "log"
+    assert shown_by(tool, f'echo "$@" >> {log}; sed s/_D3app5/app./') == ["app.cachei", "app.tablei"]
+    learn_foreign_names(NAMES)
+    assert log.read_text() == "--flag\n"
+
+
+def test_no_tool_is_run_where_no_name_needs_it(tool: Path) -> None:
+    names = ["counter", "_ZN3app5cacheE", "_RNvC1a1b", "_DYNAMIC", "$d"]
+    shown_by(tool, f"touch {tool.parent}/was_run; cat", *names)
+    assert not (tool.parent / "was_run").exists()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo one line",
+        "cat; echo one more",
+        "cat; exit 1",
+        "kill -9 $$",
+        "exit 0",
+        "exec sleep 60",
+        "yes",
+        "exec tail -c +1 /dev/zero",
+        "sed 's/$/\\xff/'; kill -11 $$",
+    ],
+)
+def test_a_tool_that_fails_changes_nothing(tool: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    monkeypatch.setattr(demanglers, "_MOST_SECONDS", 1)
+    monkeypatch.setattr(demanglers, "_MOST_SHOWN_BYTES", 1 << 20)
+    assert shown_by(tool, script) == NAMES
+
+
+def test_what_cannot_be_run_changes_nothing(tool: Path) -> None:
+    tool.write_bytes(b"\x7fELF, but no program")
+    tool.chmod(0o755)
+    learn_foreign_names(NAMES)
+    assert [shown_name(name) for name in NAMES] == NAMES
+
+
+def test_a_tool_gets_only_so_many_names(tool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demanglers, "_MOST_NAMES_BYTES", len(NAMES[0]) + 1)
+    assert shown_by(tool, "sed s/_D3app5/app./") == ["app.cachei", NAMES[1]]
+
+
+def test_symbols_shows_names_of_d_where_a_tool_reads_them(tmp_path: Path) -> None:
+    if shutil.which("c++filt") is None:
+        pytest.skip("c++filt is not installed")
+    file = ElfFile(
+        sections=[Section(".data", flags=RW, data=bytes(64))],
+        symbols=[Sym(NAMES[0], At(".data"), 8), Sym("_D3std5stdio12__ModuleInfoZ", At(".data", 8), 8)],
+    )
+    (tmp_path / "libdemo.so").write_bytes(write(file))
+    (contents,) = footprint.symbols(str(tmp_path / "libdemo.so")).files
+    shown = [shown_name(one.name) for section in contents.sections for one in section.variables]
+    assert shown == ["app.cache", "ModuleInfo for std.stdio"]
