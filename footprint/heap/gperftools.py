@@ -38,6 +38,9 @@ def read_gperftools(pieces: Iterable[bytes], source: str) -> Profile:
     if header is None:
         raise InputError(source, "the first line is none of a heap profile", 0)
     kind = header[5].decode("ascii", "replace")
+    if header[6] and kind == "heap":
+        raise UnsupportedError(source, "samples in the way of before `heap_v2`, which nobody can scale for sure", 0)
+    period_bytes = int(header[6]) if header[6] and kind == "heap_v2" else None
     rows = Rows(source)
     for line in lines:
         if line.rstrip() == MAPPED_LIBRARIES:
@@ -47,7 +50,4 @@ def read_gperftools(pieces: Iterable[bytes], source: str) -> Profile:
             rows.add(addrs, [int(row[place]) for place in range(1, 5)])
         elif line.strip():
             rows.stray_count += 1
-    if header[6] and kind == "heap":
-        raise UnsupportedError(source, "samples in the way of before `heap_v2`, which nobody can scale for sure", 0)
-    period_bytes = int(header[6]) if header[6] and kind == "heap_v2" else None
     return rows.finish("gperftools", kind, [int(header[place]) for place in range(1, 5)], period_bytes, lines)

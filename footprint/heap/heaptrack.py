@@ -16,7 +16,7 @@ __all__ = ("looks_like_heaptrack", "read_heaptrack")
 
 _NEWEST_FORMAT: Final = 3
 # heaptrack records 64 calls of a stack; functions that were inlined come on top of them.
-_MOST_FRAMES: Final = 512
+_MOST_CALLS: Final = 256
 # All stacks together are longer than the text, in which calls are shared: real recordings have one in five bytes.
 _SPARE_FRAMES: Final = 1 << 18
 _FRAMES_PER_BYTE: Final = 1
@@ -54,6 +54,7 @@ class _Reader:
         self._command: str | None = None
         self._is_attached = False
         self._text_bytes = 0
+        self._cut_count = 0
         self._skipped: tuple[int, bytes] = (0, b"")
         # The tables. Records refer to their places: from 1, and 0 is none.
         self._strings: list[str | None] = [None]
@@ -216,8 +217,8 @@ class _Reader:
         if self._skipped[0]:
             count, first = self._skipped
             notes.append(Note("heap-lines-unread", source, f"{count} lines are no records, kept out: {_text(first)!r}"))
-        if stacks.cut_count:
-            detail = f"{stacks.cut_count} stacks are cut: heaptrack records none so long"
+        if cut_count := stacks.cut_count + self._cut_count:
+            detail = f"{cut_count} stacks are cut: heaptrack records none so long"
             notes.append(Note("heap-stacks-cut", source, detail))
         if self._is_attached:
             detail = "heaptrack was attached to the process: what it had before is not in it"
@@ -242,12 +243,13 @@ class _Reader:
         )
 
     def _stack(self, trace: int) -> Iterator[int]:
-        left = _MOST_FRAMES
-        while trace and left:
-            for frame in self._addrs[self._trace_addrs[trace]]:
-                yield frame
-                left -= 1
+        # Calls are counted rather than frames: a damaged address has none.
+        for _ in range(_MOST_CALLS):
+            if not trace:
+                return
+            yield from self._addrs[self._trace_addrs[trace]]
             trace = self._trace_callers[trace]
+        self._cut_count += bool(trace)
 
 
 def _checked(number: int, most: int = MOST_AMOUNT) -> int:

@@ -211,6 +211,9 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "deep calls": lambda size: (
         RECORDS + b"".join(b"i %x 0 1\nt %x %x\na 1 %x\n" % (n, n, n, n) for n in range(1, size // 40))
     ),
+    "calls without a frame": lambda size: (
+        RECORDS + b"i x\n" + b"".join(b"t 2 %x\na 1 %x\n" % (n, n) for n in range(1, size // 24))
+    ),
     "an address of many frames": lambda size: (
         RECORDS
         + b"i 2 0"

@@ -313,6 +313,15 @@ def test_a_damaged_record_is_left_out_and_those_behind_it_keep_their_places(line
     assert profile.tallies[0].tree.total_blocks in {3, 4}
 
 
+def test_a_stack_that_no_recording_has_is_cut_and_told() -> None:
+    calls = b"".join(b"t 1 %x\n" % caller for caller in range(300))
+    profile = read(b"v 1 3\ns 1 f\ni 1 0 1\n" + calls + b"a 8 12c\n+ 0\na 8 1\n+ 1\n")
+    tree = profile.snapshots[0].tree
+    assert tree is not None
+    assert (len(tree), tree.total_bytes) == (257, 16)
+    assert slugs(profile) == ["heap-stacks-cut"]
+
+
 def test_a_later_format_and_a_raw_recording_are_told() -> None:
     with pytest.raises(UnsupportedError, match="format 4"):
         read(HEAPTRACK.replace(b"v 10400 3", b"v 10600 4"))
