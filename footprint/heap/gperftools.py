@@ -1,0 +1,53 @@
+"""The text of tcmalloc's heap profiler and heap sampler (gperftools), and of jemalloc before 4.
+
+Source: the documentation of pprof in gperftools 2.10; heap-profile-table.cc.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from footprint.errors import InputError, UnsupportedError
+from footprint.heap.inflate import lines_of
+from footprint.heap.mapped import MAPPED_LIBRARIES
+from footprint.heap.profile import Profile
+from footprint.heap.rows import Rows
+
+__all__ = ("looks_like_gperftools", "read_gperftools")
+
+_AMOUNT: Final = rb" *([0-9]{1,18})"
+_AMOUNTS: Final = _AMOUNT + rb":" + _AMOUNT + rb" *\[" + _AMOUNT + rb":" + _AMOUNT + rb"\] *@"
+_HEADER: Final = re.compile(rb"heap profile:" + _AMOUNTS + rb" ?([^/\s]*)(?:/([0-9]{1,18}))?\s*")
+_ROW: Final = re.compile(_AMOUNTS + rb"((?: +(?:0x)?[0-9A-Fa-f]{1,16})*)\s*")
+
+
+def looks_like_gperftools(start: bytes) -> bool:
+    """Tell whether a text is such a profile, by its first bytes."""
+    return start.startswith(b"heap profile:")
+
+
+def read_gperftools(pieces: Iterable[bytes], source: str) -> Profile:
+    """Read such a profile from the pieces of its text.
+
+    Raises:
+        InputError: Where its first line is damaged.
+        UnsupportedError: Where it was sampled in a way that has gone out of use.
+    """
+    lines = (line for _, some in lines_of(pieces, source) for line in some)
+    header = _HEADER.fullmatch(next(lines, b""))
+    if header is None:
+        raise InputError(source, "the first line is none of a heap profile", 0)
+    kind = header[5].decode("ascii", "replace")
+    if header[6] and kind == "heap":
+        raise UnsupportedError(source, "samples in the way of before `heap_v2`, which nobody can scale for sure", 0)
+    period_bytes = int(header[6]) if header[6] and kind == "heap_v2" else None
+    rows = Rows(source)
+    for line in lines:
+        if line.rstrip() == MAPPED_LIBRARIES:
+            break
+        if row := _ROW.fullmatch(line):
+            addrs = [int(addr, 16) for addr in row[5].split()]
+            rows.add(addrs, [int(row[place]) for place in range(1, 5)])
+        elif line.strip():
+            rows.stray_count += 1
+    return rows.finish("gperftools", kind, [int(header[place]) for place in range(1, 5)], period_bytes, lines)

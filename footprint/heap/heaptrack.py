@@ -1,0 +1,262 @@
+"""The recordings of heaptrack, as it writes them once they are interpreted: formats 0 to 3.
+
+Source: src/analyze/accumulatedtracedata.cpp and src/interpret/heaptrack_interpret.cpp of heaptrack 1.0 to 1.5.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from footprint.errors import InputError, Note, UnsupportedError
+from footprint.heap.inflate import lines_of
+from footprint.heap.profile import CallTree, Counted, Frame, Profile, Snapshot, Tally
+from footprint.heap.stacks import MOST_AMOUNT, Stacks
+
+__all__ = ("looks_like_heaptrack", "read_heaptrack")
+
+_NEWEST_FORMAT: Final = 3
+# heaptrack records 64 calls of a stack; functions that were inlined come on top of them.
+_MOST_CALLS: Final = 256
+# All stacks together are longer than the text, in which calls are shared: real recordings have one in five bytes.
+_SPARE_FRAMES: Final = 1 << 18
+_FRAMES_PER_BYTE: Final = 1
+
+
+def looks_like_heaptrack(start: bytes) -> bool:
+    """Tell whether a text is a recording, by its first bytes."""
+    words = start.partition(b"\n")[0].split()
+    return 2 <= len(words) <= 3 and words[0] == b"v" and all(_is_hex(word) for word in words[1:])
+
+
+def _is_hex(word: bytes) -> bool:
+    return len(word) <= 8 and not word.strip(b"0123456789abcdef")
+
+
+def read_heaptrack(pieces: Iterable[bytes], source: str) -> Profile:
+    """Read a recording from the pieces of its text.
+
+    Raises:
+        InputError: Where no line is a record.
+        UnsupportedError: Where it is a raw one, or of a later format.
+    """
+    reader = _Reader(source)
+    for _, lines in lines_of(pieces, source):
+        reader.read(lines)
+    return reader.finish()
+
+
+class _Reader:
+    """Keeps the tables of a recording, and what is in use."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._format = 0
+        self._command: str | None = None
+        self._is_attached = False
+        self._text_bytes = 0
+        self._cut_count = 0
+        self._skipped: tuple[int, bytes] = (0, b"")
+        # The tables. Records refer to their places: from 1, and 0 is none.
+        self._strings: list[str | None] = [None]
+        self._frames = [Frame(label="heaptrack")]
+        self._addrs = [range(0)]  # which frames each address has, the innermost first
+        self._trace_addrs = array("q", [0])
+        self._trace_callers = array("q", [0])
+        # Allocations that are alike in size and trace are a class, from 0: how many there are, and ever were.
+        self._classes: list[tuple[int, int]] = []
+        self._live: list[int] = []
+        self._ever: list[int] = []
+        self._class_of: dict[tuple[int, int], int] = {}  # format 0 has no classes, but addresses of blocks
+        self._class_at: dict[int, int] = {}
+        self._live_bytes = self._peak_bytes = 0
+        # What came since the peak: without it, what is in use now is what was in use then.
+        self._since_peak: dict[int, int] = {}
+        self._time = 0
+        self._moments: list[tuple[int, int]] = []
+        self._peak_moment = (0, 0)  # after how many of them, and when
+        self._tables: dict[bytes, Callable[[bytes], None]] = {
+            b"s": self._add_string,
+            b"i": self._add_addr,
+            b"t": self._add_trace,
+            b"a": self._add_class,
+        }
+
+    def read(self, lines: list[bytes]) -> None:
+        for line in lines:
+            self._text_bytes += len(line) + 1
+            kind = line[:2]
+            try:
+                if kind == b"+ ":
+                    self._allocate(line[2:])
+                elif kind == b"- ":
+                    self._free(line[2:])
+                elif line[:1] in self._tables:
+                    self._tables[line[:1]](line[2:])
+                else:
+                    self._read_rare(line)
+            # Python reads numbers of any length; columns and tables do not hold them.
+            except (ValueError, IndexError, OverflowError):
+                self._skip(line)
+
+    def _read_rare(self, line: bytes) -> None:
+        kind, rest = line[:1], line[2:]
+        if kind == b"c":
+            self._time = _checked(int(rest, 16))
+            self._moments.append((self._time, self._live_bytes))
+        elif kind == b"X":
+            self._command = _text(rest)
+        elif kind == b"v":
+            words = rest.split()
+            self._format = int(words[1], 16) if len(words) > 1 else 0
+            if self._format > _NEWEST_FORMAT:
+                cause = f"format {self._format} of heaptrack: those up to {_NEWEST_FORMAT} are known"
+                raise UnsupportedError(self._source, cause, 0)
+        elif kind in {b"x", b"m"}:
+            raise UnsupportedError(self._source, "a raw recording of heaptrack: have it interpreted first")
+        elif kind == b"A":
+            self._is_attached = True
+        elif kind not in {b"", b"#", b"I", b"R", b"S"}:
+            self._skip(line)
+
+    def _skip(self, line: bytes) -> None:
+        count, first = self._skipped
+        self._skipped = (count + 1, first or line[:80])
+
+    # --- tables: a damaged entry keeps its place, for the sake of those behind it ---
+
+    def _add_string(self, rest: bytes) -> None:
+        self._strings.append(_text(rest.partition(b" ")[2] if self._format >= 3 else rest))
+
+    def _add_addr(self, rest: bytes) -> None:
+        start = len(self._frames)
+        try:
+            numbers = [int(word, 16) for word in rest.split()]
+            addr, module = _checked(numbers[0], (1 << 64) - 1), self._strings[numbers[1]]
+            calls = numbers[2:] or [0, 0, 0]
+            for at in range(0, len(calls), 3):
+                function, file, line = (*calls[at : at + 3], 0, 0)[:3]
+                where = (self._strings[file], _checked(line) or None) if file else (None, None)
+                self._frames.append(Frame(addr, self._strings[function], *where, module))
+        finally:
+            self._addrs.append(range(start, len(self._frames)))
+
+    def _add_trace(self, rest: bytes) -> None:
+        addr = caller = 0
+        try:
+            place, above = rest.split()
+            addr, caller = int(place, 16), int(above, 16)
+            # A caller stands before its callee: no trace is endless.
+            if not (0 < addr < len(self._addrs) and 0 <= caller < len(self._trace_callers)):
+                addr = caller = 0
+                raise ValueError(rest)
+        finally:
+            self._trace_addrs.append(addr)
+            self._trace_callers.append(caller)
+
+    def _add_class(self, rest: bytes) -> None:
+        size_bytes = trace = 0
+        try:
+            amount, place = rest.split()
+            size_bytes, trace = _checked(int(amount, 16)), _checked(int(place, 16), len(self._trace_addrs) - 1)
+        finally:
+            self._classes.append((size_bytes, trace))
+            self._live.append(0)
+            self._ever.append(0)
+
+    # --- events ---
+
+    def _allocate(self, rest: bytes) -> None:
+        if self._format:
+            place = int(rest, 16)
+        else:
+            size_bytes, trace, addr = (_checked(int(word, 16), (1 << 64) - 1) for word in rest.split())
+            known = self._class_of.setdefault((size_bytes, trace), len(self._classes))
+            if known == len(self._classes):
+                self._add_class(b"%x %x" % (size_bytes, trace))
+            place = self._class_at[addr] = known
+        if place < 0:
+            raise IndexError(place)
+        self._live[place] += 1
+        self._ever[place] += 1
+        self._live_bytes += self._classes[place][0]
+        if self._live_bytes > self._peak_bytes:
+            self._peak_bytes = self._live_bytes
+            self._peak_moment = (len(self._moments), self._time)
+            self._since_peak.clear()
+        else:
+            self._since_peak[place] = self._since_peak.get(place, 0) + 1
+
+    def _free(self, rest: bytes) -> None:
+        place = int(rest, 16)
+        if not self._format:
+            place = self._class_at.pop(place, -1)
+        if place < 0 or not self._live[place]:
+            raise IndexError(place)
+        self._live[place] -= 1
+        self._live_bytes -= self._classes[place][0]
+        self._since_peak[place] = self._since_peak.get(place, 0) - 1
+
+    # --- the end ---
+
+    def finish(self) -> Profile:
+        source, notes = self._source, []
+        if len(self._trace_addrs) == 1 and not self._classes and self._command is None:
+            raise InputError(source, "no record as heaptrack writes them", 0)
+        frames = tuple(self._frames)
+        stacks = Stacks(_SPARE_FRAMES + _FRAMES_PER_BYTE * self._text_bytes)
+        end_of = {trace: stacks.add(self._stack(trace)) for trace in dict.fromkeys(trace for _, trace in self._classes)}
+        ends = [end_of[trace] for _, trace in self._classes]
+
+        def tree(counts: list[int]) -> CallTree:
+            sizes = [size_bytes * count for (size_bytes, _), count in zip(self._classes, counts, strict=True)]
+            return stacks.tree(frames, ends, sizes, counts, source)
+
+        since = self._since_peak
+        at_peak = tree([count - since.get(place, 0) for place, count in enumerate(self._live)])
+        at_end = tree(self._live)
+        if self._skipped[0]:
+            count, first = self._skipped
+            notes.append(Note("heap-lines-unread", source, f"{count} lines are no records, kept out: {_text(first)!r}"))
+        if cut_count := stacks.cut_count + self._cut_count:
+            detail = f"{cut_count} stacks are cut: heaptrack records none so long"
+            notes.append(Note("heap-stacks-cut", source, detail))
+        if self._is_attached:
+            detail = "heaptrack was attached to the process: what it had before is not in it"
+            notes.append(Note("heap-attached-late", source, detail))
+        moments: list[tuple[int, int, CallTree | None]] = [(*moment, None) for moment in self._moments]
+        before, peak_time = self._peak_moment
+        moments.insert(before, (peak_time, self._peak_bytes, at_peak))
+        moments.append((self._time, self._live_bytes, at_end))
+        return Profile(
+            "heaptrack",
+            Counted.HEAP,
+            self._command,
+            time_unit="ms",
+            frames=frames,
+            snapshots=tuple(
+                Snapshot(number, time, size_bytes, tree=found, is_peak=number == before)
+                for number, (time, size_bytes, found) in enumerate(moments)
+            ),
+            peak_index=before,
+            tallies=(Tally("allocated", tree(self._ever)),),
+            notes=tuple(notes),
+        )
+
+    def _stack(self, trace: int) -> Iterator[int]:
+        # Calls are counted rather than frames: a damaged address has none.
+        for _ in range(_MOST_CALLS):
+            if not trace:
+                return
+            yield from self._addrs[self._trace_addrs[trace]]
+            trace = self._trace_callers[trace]
+        self._cut_count += bool(trace)
+
+
+def _checked(number: int, most: int = MOST_AMOUNT) -> int:
+    if not 0 <= number <= most:
+        raise ValueError(number)
+    return number
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")

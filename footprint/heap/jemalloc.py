@@ -1,0 +1,61 @@
+"""The text of jemalloc's heap profiler since 4: `heap_v2/PERIOD`.
+
+Source: jemalloc(3), `prof.dump`; src/prof_data.c of jemalloc 5.3.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from footprint.errors import InputError
+from footprint.heap.inflate import lines_of
+from footprint.heap.mapped import MAPPED_LIBRARIES
+from footprint.heap.profile import Profile
+from footprint.heap.rows import Rows
+
+__all__ = ("looks_like_jemalloc", "read_jemalloc")
+
+_HEADER: Final = re.compile(rb"heap_v2/([0-9]{1,18})")
+_STACK: Final = re.compile(rb"@((?: 0x[0-9A-Fa-f]{1,16})*) *")
+# One line for all threads, and one for each of them, which may have a name.
+_AMOUNTS: Final = re.compile(
+    rb" *t(\*|[0-9]{1,20}): ([0-9]{1,18}): ([0-9]{1,18}) \[([0-9]{1,18}): ([0-9]{1,18})\](?: .*)?"
+)
+
+
+def looks_like_jemalloc(start: bytes) -> bool:
+    """Tell whether a text is such a profile, by its first bytes."""
+    return start.startswith(b"heap_v2/")
+
+
+def read_jemalloc(pieces: Iterable[bytes], source: str) -> Profile:
+    """Read such a profile from the pieces of its text.
+
+    Raises:
+        InputError: Where its first line is damaged.
+    """
+    lines = (line for _, some in lines_of(pieces, source) for line in some)
+    header = _HEADER.fullmatch(next(lines, b"").rstrip())
+    if header is None:
+        raise InputError(source, "the first line is none of a heap profile", 0)
+    rows = Rows(source)
+    totals: list[int] | None = None
+    addrs: list[int] | None = None
+    is_counted = False
+    for line in lines:
+        if line.rstrip() == MAPPED_LIBRARIES:
+            break
+        if stack := _STACK.fullmatch(line):
+            addrs, is_counted = [int(addr, 16) for addr in stack[1].split()], False
+        elif amounts := _AMOUNTS.fullmatch(line):
+            figures = [int(figure) for figure in amounts.groups()[1:]]
+            if amounts[1] != b"*":
+                continue
+            if addrs is None:
+                totals = figures
+            elif not is_counted:
+                rows.add(addrs, figures)
+                is_counted = True
+        elif line.strip():
+            rows.stray_count += 1
+    return rows.finish("jemalloc", "heap_v2", totals, int(header[1]), lines)

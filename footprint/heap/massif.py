@@ -1,0 +1,286 @@
+"""The files of Valgrind's massif: `massif.out`, and XTree memory files, which have the same grammar.
+
+All that Valgrind has written since 3.3, and what heaptrack exports as such. A tree whose lines are damaged is left out,
+with a note; its snapshot keeps its figures.
+
+Source: massif/ms_main.c and coregrind/m_xtree.c of Valgrind 3.3 to 3.28; heaptrack_print.cpp of heaptrack 1.4.
+"""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import compress, islice, repeat
+from typing import Final, NamedTuple
+
+from footprint.errors import InputError, Note
+from footprint.heap.labels import read_label
+from footprint.heap.profile import CallTree, Counted, Frame, Profile, Snapshot, Tally
+from footprint.heap.xtree import read_columns
+
+__all__ = ("looks_like_massif", "read_massif")
+
+_MARK: Final = b"#-----------\nsnapshot="
+_HEAD: Final = re.compile(
+    rb"#-----------\nsnapshot=([0-9]{1,9})\n#-----------\ntime=([0-9]{1,18}(?:\.[0-9]{1,18})?)\nmem_heap_B=([0-9]{1,18})\n"
+    rb"mem_heap_extra_B=([0-9]{1,18})\nmem_stacks_B=([0-9]{1,18})\nheap_tree=(empty|detailed|peak)\n"
+)
+# Amounts of more digits fit into no column, and are in no process.
+_NODE: Final = re.compile(rb"^( *+)n([0-9]{1,9}+): ([0-9]{1,18}+) (.*+)\n", re.MULTILINE)
+# heaptrack writes the header last. The command is told from what follows by the last line alone: it may hold newlines.
+_HEADER: Final = re.compile(rb"(?:desc:([^\n]*)\n)?cmd:(.*)\ntime_unit: ?([^\n]*)\n", re.DOTALL)
+_MOST_PENDING_BYTES: Final = 16 << 20
+_PAGES: Final = b"(page allocation syscalls)"
+
+
+def looks_like_massif(start: bytes) -> bool:
+    """Tell whether a text is massif's, by its first bytes."""
+    return start.startswith(_MARK) or (start.startswith(b"desc:") and b"\ncmd:" in start)
+
+
+def read_massif(pieces: Iterable[bytes], source: str) -> Profile:
+    """Read massif's file from the pieces of its text.
+
+    Raises:
+        InputError: Where there is no snapshot.
+    """
+    reader = _Reader(source)
+    pending, offset = b"", 0
+    for piece in pieces:
+        text = pending + piece
+        taken = reader.read(text, offset, is_last=False)
+        pending, offset = text[taken:], offset + taken
+        if len(pending) > _MOST_PENDING_BYTES:
+            raise InputError(source, "no snapshot begins where one should", offset)
+    if pending and not pending.endswith(b"\n"):
+        # A label that has lost its end would name another place.
+        end = len(pending) if pending.endswith((b")", b"=empty")) else pending.rfind(b"\n") + 1
+        pending = pending[:end] + b"\n" * (end == len(pending))
+        reader.is_cut = True
+    reader.read(pending, offset, is_last=True)
+    return reader.finish()
+
+
+class _Labels(dict[bytes, int]):
+    """The place of each label among the frames. The snapshots of a long run repeat few labels very often."""
+
+    def __missing__(self, label: bytes) -> int:
+        place = self[label] = len(self)
+        return place
+
+
+class _Head(NamedTuple):
+    number: int
+    time: float
+    live_bytes: int
+    extra_bytes: int
+    stack_bytes: int
+    kind: bytes
+
+
+class _Counts(dict[bytes, int]):
+    """The numbers of children: they are few, and most are 0 or 1."""
+
+    def __missing__(self, digits: bytes) -> int:
+        count = int(digits)
+        if len(self) < 1 << 12:
+            self[digits] = count
+        return count
+
+
+class _Tree:
+    """The columns of one tree, and the last node of each depth."""
+
+    def __init__(self) -> None:
+        self.parents = array("i")
+        self.frame_indexes = array("i")
+        self.node_bytes = array("q")
+        self.child_counts = array("i")
+        self._path: list[int] = []
+
+    def add(self, rows: list[tuple[bytes, bytes, bytes, bytes]], labels: _Labels, counts: _Counts) -> None:
+        """Add lines to it."""
+        indents, children, amounts, names = zip(*rows, strict=True)
+        self.child_counts.extend(map(counts.__getitem__, children))
+        self.node_bytes.extend(map(int, amounts))
+        self.frame_indexes.extend(map(labels.__getitem__, names))
+        depths = list(map(len, indents))
+        path, parents = self._path, self.parents
+        # A line that is too deep gets a parent that is none: the numbers of children show it in the end.
+        path.extend(repeat(-1, max(depths) + 1 - len(path)))
+        append = parents.append
+        for node, depth in enumerate(depths, len(parents)):
+            append(path[depth - 1] if depth else -1)
+            path[depth] = node
+
+    def is_whole(self) -> bool:
+        """Tell whether there is one root, and each line has as many children as it says."""
+        children = Counter(self.parents)
+        found = map(children.get, range(len(self.parents)), repeat(0))
+        return children[-1] == 1 and array("i", found) == self.child_counts
+
+    def first_unbalanced(self) -> int | None:
+        """Give the first node that has children which do not add up to it."""
+        rest = self.node_bytes.tolist()
+        for parent, amount in zip(islice(self.parents, 1, None), islice(self.node_bytes, 1, None), strict=True):
+            rest[parent] -= amount
+        if not any(compress(rest, self.child_counts)):
+            return None
+        return next(node for node, amount in enumerate(rest) if amount and self.child_counts[node])
+
+
+class _Reader:
+    """Reads texts that begin and end anywhere, one after the other, and gives how far it got in each."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._labels = _Labels()
+        self._counts = _Counts()
+        self._found: list[tuple[_Head, _Tree | None]] = []
+        self._tree: _Tree | None = None
+        self._header: tuple[str | None, str, str] | None = None
+        self._broken_trees: list[int] = []
+        self._strays: list[int] = []
+        self._unbalanced: list[tuple[int, int]] = []
+        self.is_cut = False
+
+    def read(self, text: bytes, offset: int, *, is_last: bool) -> int:
+        position = 0
+        while True:
+            if self._tree is not None:
+                position = self._read_nodes(self._tree, text, position)
+                if position == len(text) and not is_last:
+                    return position
+                if text.find(b"\n", position) < 0 and not is_last:
+                    return position  # half a line
+                self._close(self._tree, offset + position, is_end=position == len(text))
+                self._tree = None
+            if head := _HEAD.match(text, position):
+                self._begin(head)
+                position = head.end()
+                continue
+            following = text.find(_MARK, position + 1)
+            if following < 0:
+                if not is_last:
+                    return position
+                following = len(text)
+            if following > position:
+                self._read_other(text[position:following], offset + position, is_last=following == len(text))
+            position = following
+            if position == len(text):
+                return position
+
+    def _begin(self, head: re.Match[bytes]) -> None:
+        number, time, live_bytes, extra_bytes, stack_bytes, kind = head.groups()
+        moment = float(time) if b"." in time else int(time)
+        facts = _Head(int(number), moment, int(live_bytes), int(extra_bytes), int(stack_bytes), kind)
+        self._found.append((facts, None))
+        if kind != b"empty":
+            self._tree = _Tree()
+
+    def _read_nodes(self, tree: _Tree, text: bytes, position: int) -> int:
+        """Add the lines of a tree to it, as far as they are such; give where the first other line begins."""
+        mark = text.find(b"\n#", position)
+        end = mark + 1 if mark >= 0 else text.rfind(b"\n", position) + 1
+        if text.startswith(b"#", position) or end <= position:
+            return position
+        if text.count(b"\n", position, end) != len(rows := _NODE.findall(text, position, end)):
+            end = position
+            while line := _NODE.match(text, end):
+                end = line.end()
+            rows = _NODE.findall(text, position, end)
+        if rows:
+            tree.add(rows, self._labels, self._counts)
+        return end
+
+    def _close(self, tree: _Tree, offset: int, *, is_end: bool) -> None:
+        if not tree.is_whole():
+            if is_end:
+                self.is_cut = True
+            self._broken_trees.append(offset)
+            return
+        head = self._found[-1][0]
+        node = tree.first_unbalanced()
+        if node is None and tree.node_bytes[0] != head.live_bytes:
+            node = 0
+        if node is not None:
+            self._unbalanced.append((head.number, node))
+        self._found[-1] = (head, tree)
+
+    def _read_other(self, text: bytes, offset: int, *, is_last: bool) -> None:
+        """Read what is no snapshot: the header, which may stand at either end, or damage."""
+        if self._header is None and (header := _HEADER.fullmatch(text)):
+            description, command, unit = (None if part is None else _text(part) for part in header.groups())
+            self._header = (description, command or "", unit or "")
+        elif is_last and text.startswith(_MARK[: len(text)]):
+            self.is_cut = True
+        else:
+            self._strays.append(offset)
+
+    def finish(self) -> Profile:
+        source = self._source
+        if not self._found:
+            raise InputError(source, "no snapshot as massif writes it", 0)
+        description, command, unit = self._header or (None, None, None)
+        frames = tuple(read_label(label.decode("utf-8", "surrogateescape")) for label in self._labels)
+        snapshots: tuple[Snapshot, ...] = tuple(self._snapshots(frames))
+        tallies: tuple[Tally, ...] = ()
+        xtree = read_columns(snapshots)
+        if xtree is not None:
+            snapshots, tallies = xtree
+        peaks = [place for place, snapshot in enumerate(snapshots) if snapshot.is_peak]
+        is_export = unit == "s"
+        counts_pages = any(label.startswith(_PAGES) for label in self._labels)
+        notes = list(self._notes())
+        if is_export:
+            detail = "heaptrack exported it: its trees leave bytes out, and tell no peak; read the recording itself"
+            notes.append(Note("heap-export-lossy", source, detail))
+        elif xtree is None and not peaks and any(snapshot.live_bytes for snapshot in snapshots):
+            detail = "no snapshot is marked as the peak: the largest one may be anything below it"
+            notes.append(Note("heap-no-peak", source, detail))
+        if counts_pages:
+            detail = "--pages-as-heap counts address space: what was reserved and never touched is in it"
+            notes.append(Note("virtual-only", source, detail))
+        return Profile(
+            "xtree" if xtree else "heaptrack massif" if is_export else "massif",
+            Counted.PAGES if counts_pages else Counted.HEAP,
+            command,
+            description,
+            unit,
+            frames=frames,
+            snapshots=snapshots,
+            peak_index=peaks[0] if peaks else None,
+            tallies=tallies,
+            notes=tuple(notes),
+        )
+
+    def _notes(self) -> Iterator[Note]:
+        source = self._source
+        if self.is_cut:
+            yield Note("heap-text-truncated", source, "the text ends within a snapshot: the last ones are missing")
+        if self._strays:
+            count, first = len(self._strays), self._strays[0]
+            detail = f"lines in {count} places are no snapshot, kept out: the first at offset {first:#x}"
+            yield Note("heap-lines-unread", source, detail)
+        if self._broken_trees:
+            count, first = len(self._broken_trees), self._broken_trees[0]
+            detail = f"trees of {count} snapshots are damaged, kept out: the first before offset {first:#x}"
+            yield Note("heap-tree-unread", source, detail)
+        if self._unbalanced:
+            number, node = self._unbalanced[0]
+            detail = (
+                f"in the trees of {len(self._unbalanced)} snapshots callers do not add up to what they are callers "
+                f"of: first in snapshot {number} at line {node + 1} of its tree"
+            )
+            yield Note("heap-tree-unbalanced", source, detail)
+
+    def _snapshots(self, frames: tuple[Frame, ...]) -> Iterator[Snapshot]:
+        for head, tree in self._found:
+            built = None
+            if tree is not None:
+                built = CallTree(frames, tree.parents, tree.frame_indexes, tree.node_bytes)
+            yield Snapshot(*head[:5], built, is_peak=head.kind == b"peak")
+
+
+def _text(raw: bytes) -> str:
+    return raw.strip().decode("utf-8", "surrogateescape")

@@ -1,0 +1,70 @@
+"""Putting call stacks together into one tree."""
+
+from array import array
+from collections.abc import Iterable
+from typing import Final
+
+from footprint.errors import InputError
+from footprint.heap.profile import CallTree, Frame
+
+__all__ = ("MOST_AMOUNT", "Stacks")
+
+# What fits into a signed word: more bytes than any address space has.
+MOST_AMOUNT: Final = (1 << 63) - 1
+
+
+class Stacks:
+    """A tree that grows by one stack after the other; frame 0 is the root.
+
+    Args:
+        most_frames: How many frames of stacks are taken in all; once there were more, each stack is cut where it is.
+    """
+
+    def __init__(self, most_frames: int | None = None) -> None:
+        self._parents = array("i", [-1])
+        self._frame_indexes = array("i", [0])
+        self._nodes: dict[int, int] = {}
+        self._frames_left = most_frames
+        self.cut_count = 0
+
+    def add(self, frames: Iterable[int]) -> int:
+        """Add a stack, the innermost frame first; give the node where it ends."""
+        node, nodes = 0, self._nodes
+        left = self._frames_left
+        for frame in frames:
+            if left is not None:
+                if not left:
+                    self.cut_count += 1
+                    break
+                left -= 1
+            step = node << 32 | frame
+            known = nodes.get(step)
+            if known is None:
+                known = nodes[step] = len(nodes) + 1
+                self._parents.append(node)
+                self._frame_indexes.append(frame)
+            node = known
+        self._frames_left = left
+        return node
+
+    def tree(
+        self, frames: tuple[Frame, ...], ends: list[int], sizes: list[int], counts: list[int] | None, source: str
+    ) -> CallTree:
+        """Give the tree with these amounts of the stacks that end at these nodes. All trees share one shape.
+
+        Raises:
+            InputError: Where the amounts add up to more than an address space holds.
+        """
+        node_bytes = self._added_up(ends, sizes, source)
+        node_blocks = None if counts is None else self._added_up(ends, counts, source)
+        return CallTree(frames, self._parents, self._frame_indexes, node_bytes, node_blocks)
+
+    def _added_up(self, ends: list[int], amounts: list[int], source: str) -> "array[int]":
+        totals = [0] * len(self._parents)
+        for node, amount in zip(ends, amounts, strict=True):
+            totals[node] += amount
+        for node in range(len(totals) - 1, 0, -1):
+            totals[self._parents[node]] += totals[node]
+        if totals[0] > MOST_AMOUNT:
+            raise InputError(source, "its amounts add up to more than an address space holds")
+        return array("q", totals)

@@ -1,0 +1,250 @@
+"""Laws of heap profiles: what was written is read again, trees are conserved, and damage is one of our errors."""
+
+import gzip
+import time
+import tracemalloc
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from footprint.errors import InputError
+from footprint.heap import CallTree, Profile, read_profile
+from footprint.heap.inflate import PIECE_BYTES
+from footprint.heap.massif import read_massif
+from footprint.heap.stacks import Stacks
+from tests.massifwriter import ROOT, Line, Moment, lines_of, massif
+
+CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
+TEXTS = {
+    path.name: gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    for path in sorted(CORPUS.iterdir())
+    if path.suffix not in {".c", ".md", ".kcg"}
+}
+MIB = 1 << 20
+
+
+def read(text: bytes) -> Profile | None:
+    """Give the profile, or None where the text is refused; any other exception is a failed test."""
+    try:
+        return read_profile(text, "a text")
+    except InputError:
+        return None
+
+
+def trees(profile: Profile) -> list[CallTree]:
+    of_snapshots = [snapshot.tree for snapshot in profile.snapshots if snapshot.tree is not None]
+    return [*of_snapshots, *(tally.tree for tally in profile.tallies)]
+
+
+def assert_sound(profile: Profile) -> None:
+    """Hold what is true of every profile, however damaged its text."""
+    assert profile.peak_index is None or profile.snapshots[profile.peak_index].is_peak
+    for tree in trees(profile):
+        assert tree.parents[0] == -1
+        assert all(0 <= parent < node for node, parent in enumerate(tree.parents[1:], 1))
+        assert max(tree.frame_indexes) < len(tree.frames)
+        assert len(tree) == len(tree.frame_indexes) == len(tree.node_bytes)
+        assert sum(tree.own_bytes()) == tree.total_bytes
+        if profile.format in {"dhat", "heaptrack", "gperftools", "jemalloc"}:
+            assert min(tree.own_bytes()) >= 0
+            assert tree.node_blocks is None or min(tree.node_blocks) >= 0
+        assert len(tree.inlined_nodes()) == len(tree)
+    for snapshot in profile.snapshots:
+        if snapshot.tree is not None and "massif" not in profile.format:
+            assert snapshot.tree.total_bytes == snapshot.live_bytes
+
+
+# --- there and back ---------------------------------------------------------------------------------------------------
+
+NAMES = st.text(st.characters(exclude_characters="\n()", exclude_categories=["Cs"]), min_size=1, max_size=12).filter(
+    lambda name: name != "???"
+)
+LABELS = st.one_of(
+    st.builds("0x{:X}: {}".format, st.integers(0, (1 << 64) - 1), NAMES),
+    st.builds("0x{:X}: {} ({}:{})".format, st.integers(0, 1 << 48), NAMES, NAMES, st.integers(0, 10**6)),
+    st.builds("0x{:X}: {}(int) (in {})".format, st.integers(0, 1 << 48), NAMES, NAMES),
+    st.builds("in {} places, all below massif's threshold (1.00%)".format, st.integers(2, 900)),
+)
+
+
+@st.composite
+def nodes(draw: st.DrawFn, label: str, depth: int = 0) -> Line:
+    """Draw a tree in which callers add up."""
+    callers = tuple(draw(nodes(draw(LABELS), depth + 1)) for _ in range(draw(st.integers(0, max(0, 3 - depth)))))
+    size_bytes = sum(caller.size_bytes for caller in callers) if callers else draw(st.integers(0, 1 << 40))
+    return Line(size_bytes, label, callers)
+
+
+@st.composite
+def moments(draw: st.DrawFn) -> Moment:
+    amounts = [draw(st.integers(0, 1 << 50)) for _ in range(3)]
+    tree = draw(st.none() | nodes(ROOT))
+    return Moment(amounts[0], tree.size_bytes if tree else amounts[1], amounts[2], amounts[0], tree)
+
+
+COMMANDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).map(str.strip)
+
+
+@settings(deadline=None)
+@given(st.lists(moments(), min_size=1, max_size=5), COMMANDS)
+def test_what_massif_writes_is_read_again(written: list[Moment], command: str) -> None:
+    profile = read_profile(massif(written, command=command), "a text")
+    assert profile.command == command.encode().strip().decode()
+    for moment, snapshot in zip(written, profile.snapshots, strict=True):
+        assert snapshot[1:5] == moment[:4]
+        assert (snapshot.tree and lines_of(snapshot.tree)) == moment.tree
+    assert {note.slug for note in profile.notes} <= {"heap-no-peak"}
+    assert_sound(profile)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(name for name in TEXTS if "massif" in name)), st.data())
+def test_in_which_pieces_a_text_comes_changes_nothing(name: str, data: st.DataObject) -> None:
+    text = TEXTS[name]
+    cuts = sorted({0, len(text), *data.draw(st.lists(st.integers(0, len(text)), max_size=6))})
+    pieces = [text[start:end] for start, end in pairwise(cuts)]
+    assert read_massif(pieces, name) == read_massif([text], name)
+
+
+def test_a_text_of_many_pieces_is_read_as_one() -> None:
+    text = TEXTS["massif-3.19-inline.out.gz"]
+    one = text[text.index(b"#-----------\nsnapshot=60") : text.index(b"#-----------\nsnapshot=61")]
+    many = text[: text.index(b"#")] + one * (3 * PIECE_BYTES // len(one))
+    profile = read_profile(many, "a text")
+    assert {lines_of(tree) for tree in trees(profile)} == {lines_of(trees(profile)[0])}
+    assert len(profile.snapshots) == 3 * PIECE_BYTES // len(one)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_corpus_is_sound_and_conserved(name: str) -> None:
+    profile = read_profile(TEXTS[name], name)
+    assert_sound(profile)
+    if profile.format != "heaptrack massif":
+        for tree in trees(profile):
+            assert min(tree.own_bytes()) >= 0
+
+
+STACKS = st.lists(st.tuples(st.lists(st.integers(1, 4), max_size=5), st.integers(0, 9), st.integers(0, 9)), max_size=12)
+
+
+@given(STACKS, st.randoms(use_true_random=False))
+def test_the_order_of_stacks_changes_no_amount(rows: list[tuple[list[int], int, int]], random: object) -> None:
+    def amounts(some: list[tuple[list[int], int, int]]) -> dict[tuple[int, ...], tuple[int, int]]:
+        stacks = Stacks()
+        ends = [stacks.add(frames) for frames, _, _ in some]
+        tree = stacks.tree((), ends, [row[1] for row in some], [row[2] for row in some], "a text")
+        assert tree.node_blocks is not None
+        found = {}
+        for node in range(len(tree)):
+            at, path = node, []
+            while at > 0:
+                path.append(tree.frame_indexes[at])
+                at = tree.parents[at]
+            found[tuple(path)] = (tree.node_bytes[node], tree.node_blocks[node])
+        return found
+
+    shuffled = list(rows)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert amounts(shuffled) == amounts(rows)
+    assert amounts(rows)[()] == (sum(row[1] for row in rows), sum(row[2] for row in rows))
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from(sorted(TEXTS)), st.data())
+def test_a_damaged_text_is_read_or_refused(name: str, data: st.DataObject) -> None:
+    text = bytearray(TEXTS[name][: 20 * 1024])
+    for _ in range(data.draw(st.integers(0, 4))):
+        at = data.draw(st.integers(0, len(text)))
+        lost_bytes = data.draw(st.sampled_from([0, 1, 1, 4, 100]))
+        text[at : at + lost_bytes] = data.draw(
+            st.binary(max_size=4)
+            | st.sampled_from([b"\n", b" ", b"9" * 30, b"-1", b"\n#", b"ffffffffffffffff", b"\\ud800"])
+        )
+    profile = read(bytes(text))
+    if profile is not None:
+        assert_sound(profile)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from([b"", b"desc: ", b"v 1 3\n", b"heap profile: ", b"heap_v2/", b"{", b"\x1f\x8b"]),
+    st.binary(max_size=99),
+)
+def test_any_bytes_are_read_or_refused(start: bytes, rest: bytes) -> None:
+    profile = read(start + rest)
+    assert profile is None or profile.format == "heaptrack"
+
+
+@settings(deadline=None)
+@given(st.integers(0, len(gzip.compress(TEXTS["massif-3.19-default.out"], mtime=0)) - 1), st.integers(0, 255))
+def test_damaged_compression_is_read_or_refused(at: int, byte: int) -> None:
+    text = bytearray(gzip.compress(TEXTS["massif-3.19-default.out"], mtime=0))
+    text[at] = byte
+    read(bytes(text))
+    read(bytes(text[:at]))
+
+
+# --- what a hostile text may cost -------------------------------------------------------------------------------------
+
+HEAD = massif([Moment(0, 0)])
+SNAPSHOT = massif([Moment(0, 8, tree=Line(8, ROOT))])
+SNAPSHOT = SNAPSHOT[SNAPSHOT.index(b"#") :]
+RECORDS = b"v 1 3\ns 1 f\ni 1 0 1\nt 1 0\n"
+HOSTILE: dict[str, Callable[[int], bytes]] = {
+    "snapshots": lambda size: HEAD + SNAPSHOT * (size // len(SNAPSHOT)),
+    "marks": lambda size: HEAD + b"#-----------\nsnapshot=\n" * (size // 24),
+    "strays": lambda size: HEAD + b"n\n#-\n" * (size // 5),
+    "newlines": lambda size: HEAD + b"\n" * size,
+    "one line": lambda size: HEAD + b"x" * size,
+    "an indent": lambda size: SNAPSHOT + b" " * size + b"n0: 1 x\n",
+    "roots": lambda size: SNAPSHOT + b"n0: 1 x\n" * (size // 8),
+    "a label of parentheses": lambda size: SNAPSHOT + b"n0: 1 0x1: " + b" (a:1" * (size // 5) + b")\n",
+    "many labels": lambda size: SNAPSHOT + b"".join(b"n0: 1 0x%X: f\n" % n for n in range(size // 20)),
+    "a recursion": lambda size: RECORDS + b"".join(b"t 1 %x\na 1 %x\n" % (n, n) for n in range(1, size // 24)),
+    "deep calls": lambda size: (
+        RECORDS + b"".join(b"i %x 0 1\nt %x %x\na 1 %x\n" % (n, n, n, n) for n in range(1, size // 40))
+    ),
+    "calls without a frame": lambda size: (
+        RECORDS + b"i x\n" + b"".join(b"t 2 %x\na 1 %x\n" % (n, n) for n in range(1, size // 24))
+    ),
+    "an address of many frames": lambda size: (
+        RECORDS
+        + b"i 2 0"
+        + b" 1 0 0" * (size // 12)
+        + b"\n"
+        + b"".join(b"t 2 %x\na 1 %x\n" % (n, n) for n in range(1, size // 48))
+    ),
+    "one trace": lambda size: RECORDS + b"a 1 1\n+ 0\n" * (size // 10),
+    "a long stack": lambda size: b"heap profile: 1: 1 [0: 0] @\n 1: 1 [0: 0] @" + b" 0x1" * (size // 4),
+    "braces": lambda size: b'{"dhatFileVersion":' + b"[" * size,
+    "points": lambda size: b'{"dhatFileVersion":2,"pps":[' + b'{"fs":[]},' * (size // 10) + b"{}]}",
+    "fs": lambda size: b'{"dhatFileVersion":2' + b'"fs":]' * (size // 6),
+    "a compressed text": lambda size: gzip.compress(HEAD + b"\n" * (size * 8)),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_text_costs_time_and_memory_near_its_size(kind: str) -> None:
+    def seconds(size: int) -> float:
+        text = HOSTILE[kind](size)
+        start = time.process_time()
+        profile = read(text)
+        taken = time.process_time() - start
+        assert profile is None or profile.peak_index is None or profile.peak is not None
+        return taken
+
+    assert seconds(MIB) < 10
+    text = HOSTILE[kind](MIB // 16)
+    tracemalloc.start()
+    try:
+        read(text)
+        assert tracemalloc.get_traced_memory()[1] < 64 * MIB + 200 * len(text)
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,319 @@
+"""What the texts of massif say, of every version of Valgrind, and of those who imitate it."""
+
+import bz2
+import gzip
+from pathlib import Path
+
+import pytest
+
+from footprint.errors import InputError, UnsupportedError
+from footprint.heap import CallTree, Counted, Frame, Profile, Snapshot, looks_like_profile, read_profile
+from footprint.heap.labels import read_label
+from tests.massifwriter import ROOT, Line, Moment, massif
+
+CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
+
+# Valgrind 3.19 on a program that keeps 300 bytes of one place and 30 of another.
+TEXT = b"""\
+desc: --threshold=20
+cmd: ./program a b
+time_unit: B
+#-----------
+snapshot=0
+#-----------
+time=0
+mem_heap_B=0
+mem_heap_extra_B=0
+mem_stacks_B=0
+heap_tree=empty
+#-----------
+snapshot=1
+#-----------
+time=336
+mem_heap_B=330
+mem_heap_extra_B=6
+mem_stacks_B=16
+heap_tree=peak
+n2: 330 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.
+ n1: 300 0x109161: filled (ten.c:4)
+  n1: 300 0x109161: make (ten.c:5)
+   n0: 300 0x109192: main (ten.c:8)
+ n0: 30 in 2 places, all below massif's threshold (20.00%)
+"""
+
+
+def read(text: bytes) -> Profile:
+    return read_profile(text, "a text")
+
+
+def corpus(name: str) -> Profile:
+    return read_profile((CORPUS / name).read_bytes(), name)
+
+
+def slugs(profile: Profile) -> list[str]:
+    return [note.slug for note in profile.notes]
+
+
+def tree_of(profile: Profile, place: int) -> CallTree:
+    tree = profile.snapshots[place].tree
+    assert tree is not None
+    return tree
+
+
+# --- the whole of a small text ----------------------------------------------------------------------------------------
+
+
+def test_the_header_tells_options_command_and_unit_of_time() -> None:
+    profile = read(TEXT)
+    assert (profile.format, profile.counted) == ("massif", Counted.HEAP)
+    assert (profile.description, profile.command, profile.time_unit) == ("--threshold=20", "./program a b", "B")
+    assert profile.notes == ()
+
+
+def test_a_snapshot_tells_what_is_useful_extra_and_stack() -> None:
+    first, second = read(TEXT).snapshots
+    assert first == Snapshot(0, 0, 0, 0, 0)
+    assert second._replace(tree=None) == Snapshot(1, 336, 330, 6, 16, is_peak=True)
+
+
+def test_a_tree_goes_from_the_allocation_to_main() -> None:
+    tree = tree_of(read(TEXT), 1)
+    assert tree.parents.tolist() == [-1, 0, 1, 2, 0]
+    assert tree.node_bytes.tolist() == [330, 300, 300, 300, 30]
+    assert [tree.frame(node) for node in range(5)] == [
+        Frame(label=ROOT),
+        Frame(0x109161, "filled", "ten.c", 4),
+        Frame(0x109161, "make", "ten.c", 5),
+        Frame(0x109192, "main", "ten.c", 8),
+        Frame(label="in 2 places, all below massif's threshold (20.00%)"),
+    ]
+    assert [frame.function for frame in tree.stack(3)] == ["filled", "make", "main"]
+    assert (tree.total_bytes, tree.total_blocks) == (330, None)
+    assert tree.own_bytes() == [0, 0, 0, 300, 30]
+
+
+def test_what_was_inlined_has_the_address_of_its_caller() -> None:
+    assert tree_of(read(TEXT), 1).inlined_nodes() == bytearray([0, 1, 0, 0, 0])
+
+
+def test_a_function_that_calls_itself_from_one_place_is_not_inlined() -> None:
+    recursion = Line(8, "0x10: f (a.c:1)", (Line(8, "0x10: f (a.c:1)"),))
+    profile = read(massif([Moment(0, 8, tree=Line(8, ROOT, (recursion,)), is_peak=True)]))
+    assert tree_of(profile, 0).inlined_nodes() == bytearray(3)
+
+
+def test_the_snapshots_of_a_profile_share_their_frames() -> None:
+    profile = read(massif([Moment(time, 8, tree=Line(8, ROOT, (Line(8, "0x10: f (a.c:1)"),))) for time in range(9)]))
+    assert profile.frames == (Frame(label=ROOT), Frame(0x10, "f", "a.c", 1))
+    assert all(tree_of(profile, place).frames is profile.frames for place in range(9))
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])
+def test_a_compressed_text_is_the_same_text(compress: object) -> None:
+    assert callable(compress)
+    assert read(compress(TEXT)) == read(TEXT)
+    assert read(compress(TEXT[:200]) + compress(TEXT[200:])) == read(TEXT)
+    assert looks_like_profile(compress(TEXT), "a text")
+
+
+# --- labels -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("label", "frame"),
+    [
+        ("0x401AB9F: ???", Frame(0x401AB9F)),
+        ("0x401AB9F: ??? (in ???)", Frame(0x401AB9F)),
+        ("0x401AB9F: ??? (in /usr/lib/ld.so)", Frame(0x401AB9F, object="/usr/lib/ld.so")),
+        ("0x504DABB: (below main) (libc-start.c:220)", Frame(0x504DABB, "(below main)", "libc-start.c", 220)),
+        ("0x1: f(int) (in /opt/a (old)/b.so)", Frame(1, "f(int)", object="/opt/a (old)/b.so")),
+        ("0x1: f(int) (dir (old)/b.c:7)", Frame(1, "f(int)", "dir (old)/b.c", 7)),
+        ("0x1: main::{lambda(int)#2}::operator()(int) const", Frame(1, "main::{lambda(int)#2}::operator()(int) const")),
+        ("0x1: operator new(unsigned long)", Frame(1, "operator new(unsigned long)")),
+        ("0x1: f(char (&) [3]) (a b.cc:12)", Frame(1, "f(char (&) [3])", "a b.cc", 12)),
+        ("0x1: alloc::alloc (src/alloc.rs:88:14)", Frame(1, "alloc::alloc", "src/alloc.rs", 88)),
+        ("0x1: f+16 (in /a.so)", Frame(1, "f+16", object="/a.so")),
+        ("0xffff8000: lower (in /a.so)", Frame(0xFFFF8000, "lower", object="/a.so")),
+        ("in 1 place, below massif's threshold (01.00%)", Frame(label="in 1 place, below massif's threshold (01.00%)")),
+        ("", Frame(label="")),
+    ],
+)
+def test_a_label_tells_address_function_and_place(label: str, frame: Frame) -> None:
+    assert read_label(label) == frame
+
+
+def test_names_that_are_not_utf_8_are_kept() -> None:
+    profile = read(TEXT.replace(b"filled", b"fil\xffled"))
+    assert profile.frames[1].function == "fil\udcffled"
+
+
+# --- odd but whole ----------------------------------------------------------------------------------------------------
+
+
+def test_a_command_line_may_hold_newlines_and_number_signs() -> None:
+    command = "python3 -c 'import a # b\ntime_unit: x\ndesc: c'"
+    profile = read(massif([Moment(0, 0)], command=command))
+    assert profile.command == command
+    assert profile.time_unit == "i"
+
+
+def test_without_a_peak_the_profile_says_so() -> None:
+    profile = read(massif([Moment(0, 0), Moment(5, 8)]))
+    assert (profile.peak_index, profile.peak) == (None, None)
+    assert slugs(profile) == ["heap-no-peak"]
+
+
+def test_a_tree_may_have_no_bytes() -> None:
+    profile = read(massif([Moment(0, 0, stack_bytes=3264, tree=Line(0, ROOT), is_peak=True)]))
+    assert tree_of(profile, 0).node_bytes.tolist() == [0]
+    assert profile.notes == ()
+
+
+def test_sizes_beyond_four_gigabytes_are_kept() -> None:
+    profile = read(massif([Moment(123667, 5021305210, 5021305211, 5021305212)]))
+    assert profile.snapshots[0][2:5] == (5021305210, 5021305211, 5021305212)
+
+
+def test_address_space_is_called_so() -> None:
+    tree = Line(4096, "(page allocation syscalls) mmap/mremap/brk, --alloc-fns, etc.")
+    profile = read(massif([Moment(0, 4096, tree=tree, is_peak=True)]))
+    assert profile.counted == Counted.PAGES
+    assert slugs(profile) == ["virtual-only"]
+
+
+def test_callers_that_do_not_add_up_are_kept_and_told() -> None:
+    tree = Line(100, ROOT, (Line(60, "0x1: f"), Line(30, "0x2: g")))
+    profile = read(massif([Moment(0, 100, tree=tree, is_peak=True)]))
+    assert tree_of(profile, 0).own_bytes() == [10, 60, 30]
+    (note,) = profile.notes
+    assert note.slug == "heap-tree-unbalanced"
+    assert "snapshot 0 at line 1" in note.detail
+
+
+def test_a_tree_of_other_bytes_than_its_snapshot_is_told() -> None:
+    profile = read(massif([Moment(0, 101, tree=Line(100, ROOT), is_peak=True)]))
+    assert slugs(profile) == ["heap-tree-unbalanced"]
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b" n0: 30", b" n1: 30"),
+        (b"n2: 330", b"n1: 330"),
+        (b"n2: 330", b"n3: 330"),
+        (b"  n1: 300", b"   n1: 300"),
+        (b" n1: 300 0x109161: filled", b"n1: 300 0x109161: filled"),
+        (b"  n1: 300", b"  m1: 300"),
+        (b"  n1: 300", b"  n1: -300"),
+        (b"  n1: 300", b"  n1: 3" + b"0" * 30),
+        (b"  n1: 300", b"\n  n1: 300"),
+    ],
+)
+def test_a_damaged_tree_is_left_out_and_its_snapshot_kept(old: bytes, new: bytes) -> None:
+    profile = read(TEXT.replace(old, new, 1))
+    assert [snapshot.live_bytes for snapshot in profile.snapshots] == [0, 330]
+    assert profile.peak_index == 1
+    assert profile.snapshots[1].tree is None
+    assert "heap-tree-unread" in slugs(profile)
+
+
+def test_a_damaged_snapshot_is_left_out() -> None:
+    third = TEXT[TEXT.index(b"#") :].replace(b"snapshot=1", b"snapshot=3")
+    profile = read(TEXT.replace(b"mem_heap_B=0", b"mem_heap_B=x") + third)
+    assert [snapshot.number for snapshot in profile.snapshots] == [1, 0, 3]
+    assert slugs(profile) == ["heap-lines-unread"]
+
+
+@pytest.mark.parametrize("kept", range(TEXT.index(b"snapshot=1"), len(TEXT) - 1, 7))
+def test_a_cut_text_keeps_what_is_whole_and_says_so(kept: int) -> None:
+    profile = read(TEXT[:kept])
+    assert profile.snapshots[0] == Snapshot(0, 0, 0, 0, 0)
+    assert all(snapshot.tree is None for snapshot in profile.snapshots)
+    assert "heap-text-truncated" in slugs(profile)
+
+
+def test_a_last_line_without_its_end_is_whole_where_it_shows() -> None:
+    profile = read(TEXT[:-1])
+    assert len(tree_of(profile, 1)) == 5
+    assert slugs(profile) == ["heap-text-truncated"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"\n", b"desc: a\ncmd: b\ntime_unit: i\n", b"desc: a\n\nheap_tree=empty\n", b"\x1f\x8b", b"BZh9", b"{}"],
+)
+def test_what_is_no_profile_is_refused(text: bytes) -> None:
+    with pytest.raises(InputError):
+        read(text)
+
+
+def test_damaged_compression_is_refused() -> None:
+    whole = gzip.compress(TEXT * 1000)
+    for text in (whole[:-20], whole[:99] + b"\0\0\0\0" + whole[103:]):
+        with pytest.raises(InputError, match="compressed data is damaged"):
+            read(text)
+
+
+def test_texts_that_were_made_of_profiles_are_named() -> None:
+    with pytest.raises(UnsupportedError, match=r"\*\.ms"):
+        corpus("xtmemory-3.19-allocs.kcg")
+    with pytest.raises(UnsupportedError, match="output of ms_print"):
+        read(b"-" * 80 + b"\nCommand:            ./heap\n")
+
+
+# --- the corpus -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "peak", "live_bytes", "extra_bytes", "stack_bytes"),
+    [
+        ("massif-3.19-cmd-hash.out.gz", 66, 63, 2114524, 12748, 0),
+        ("massif-3.19-default.out", 66, 63, 2114524, 12748, 0),
+        ("massif-3.19-inline.out.gz", 66, 63, 2114524, 12748, 0),
+        ("massif-3.19-pages-as-heap.out", 70, 65, 155848704, 0, 0),
+        ("massif-3.19-stacks.out.gz", 88, 86, 2114220, 12732, 560),
+        ("massif-3.19-time-ms.out", 65, 27, 2114524, 12748, 0),
+    ],
+)
+def test_the_peaks_of_the_corpus(
+    name: str, count: int, peak: int, live_bytes: int, extra_bytes: int, stack_bytes: int
+) -> None:
+    profile = corpus(name)
+    assert (len(profile.snapshots), profile.peak_index) == (count, peak)
+    assert profile.snapshots[peak][2:5] == (live_bytes, extra_bytes, stack_bytes)
+    tree = tree_of(profile, peak)
+    assert tree.total_bytes == live_bytes
+    assert set(slugs(profile)) <= {"virtual-only"}
+
+
+def test_profiles_without_a_heap_have_no_peak_and_no_tree() -> None:
+    empty, no_heap = corpus("massif-3.19-empty-noalloc.out"), corpus("massif-3.19-noheap.out")
+    assert [len(profile.snapshots) for profile in (empty, no_heap)] == [1, 87]
+    assert all(not snapshot.tree for profile in (empty, no_heap) for snapshot in profile.snapshots)
+    assert no_heap.snapshots[-1].stack_bytes == 688
+
+
+def test_the_odd_command_of_the_corpus_is_whole() -> None:
+    assert corpus("massif-3.19-cmd-hash.out.gz").command == "./heap #not a comment two words new\nline desc: fake"
+
+
+def test_an_xtree_is_one_snapshot_and_what_was_counted_over_the_run() -> None:
+    profile = corpus("massif-3.19-xtmemory-full.ms.gz")
+    assert profile.format == "xtree"
+    ((number, time, live_bytes, *_),) = profile.snapshots
+    assert (number, time, live_bytes) == (0, 433, 123456)
+    tree = tree_of(profile, 0)
+    assert (len(tree), tree.total_bytes, tree.total_blocks) == (218, 123456, 1)
+    totals = {tally.name: (tally.tree.total_bytes, tally.tree.total_blocks) for tally in profile.tallies}
+    assert totals == {"allocated": (2315468, 876), "freed": (2192012, 875)}
+    assert profile.notes == ()
+
+
+def test_the_export_of_heaptrack_is_kept_and_its_faults_are_told() -> None:
+    profile = corpus("massif-heaptrack1.4-detail1.out")
+    assert (profile.format, profile.description, profile.time_unit) == ("heaptrack massif", "heaptrack", "s")
+    assert (len(profile.snapshots), profile.snapshots[0].time, profile.snapshots[0].live_bytes) == (52, 0.467, 316639)
+    assert slugs(profile) == ["heap-tree-unbalanced", "heap-export-lossy"]
