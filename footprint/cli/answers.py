@@ -29,6 +29,7 @@ def about_one(
     root: str | None,
     page_bytes: int | None,
     debug: "DebugSearch | None",
+    findings: bool = False,
 ) -> Answer:
     """Audit one process or text.
 
@@ -44,7 +45,9 @@ def about_one(
         return _about(groups.group_of(several, root=root, debug=debug))
     if not targets:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
-    found = processes.audit(targets[0], count=count, pid=pid, root=root, page_bytes=page_bytes, debug=debug)
+    found = processes.audit(
+        targets[0], count=count, pid=pid, root=root, page_bytes=page_bytes, debug=debug, has_findings=findings
+    )
 
     def json(version: str) -> str:
         from footprint.report.json.audit import audit_json

@@ -16,6 +16,9 @@ def audit(
     tree: Annotated[int | None, typer.Option("--tree", help="A PID: with all that descend from it.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="All processes of this name.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Rank every program below the folders that are named.")] = False,
+    findings: Annotated[
+        bool, typer.Option("--findings", help="Of a process: with what it could do without (a program always is).")
+    ] = False,
     by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
     top: options.Top = 20,
     pid: options.Pid = None,
@@ -54,6 +57,8 @@ def audit(
     is_json = json or format_ is options.Format.JSON
     page_bytes = None if page_size is None else parse_bytes(page_size)
     is_group = tree is not None or name is not None
+    if findings and (all_ or is_group or len(targets or ()) != 1):
+        raise UsageError("--findings goes with one process")
     if all_ and (is_group or pid is not None):
         raise UsageError("--all goes with folders: --tree, --name and --pid choose among processes")
     if all_:
@@ -63,7 +68,9 @@ def audit(
             raise UsageError("--page-size goes with a program, not with processes")
         answer = about_group(targets or [], tree, name, count=count, pid=pid, root=root, debug=debug)
     else:
-        answer = about_one(targets or [], count=count, pid=pid, root=root, page_bytes=page_bytes, debug=debug)
+        answer = about_one(
+            targets or [], count=count, pid=pid, root=root, page_bytes=page_bytes, debug=debug, findings=findings
+        )
     if is_json:
         emit(answer.json(__version__), output)
     else:

@@ -5,6 +5,7 @@ A system is taken to stand still while it is looked at: each path, each link and
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable
 from functools import cached_property, lru_cache
@@ -23,6 +24,9 @@ _MOST_LINKS: Final = 40
 _LONGEST_TEXT_BYTES: Final = 16 << 20
 _MOST_CPUINFO_BYTES: Final = 1 << 16
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+
+
+_PROCESS_ROOT: Final = re.compile(r"/proc/\d+/root")
 
 
 class Refusal(NamedTuple):
@@ -117,7 +121,8 @@ class System:
     """
 
     def __init__(self, root: str = "/") -> None:
-        self.root = os.path.realpath(root)
+        # The root of a process in a container is a link that says `/`, whatever it leads to.
+        self.root = root if _PROCESS_ROOT.fullmatch(root) else os.path.realpath(root)
         self.is_host = self.root == "/"
         self._files: dict[str, Library | Refusal | None] = {}
         self._by_inode: dict[tuple[int, int], Library | Refusal] = {}

@@ -36,7 +36,7 @@ __all__ = ("audit", "audit_of", "captured", "maps", "process_number", "project",
 _MOST_FILE_NOTES = 3
 
 
-def audit(
+def audit(  # noqa: PLR0913 # each is an option of the command
     target: int | str,
     *,
     count: int = 1,
@@ -46,6 +46,7 @@ def audit(
     root: str | None = None,
     page_bytes: int | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
+    has_findings: bool = False,
 ) -> Audit:
     """Audit a process: where its memory goes, and what `count` of it cost.
 
@@ -60,6 +61,8 @@ def audit(
             takes for `/`.
         page_bytes: The size of a page, for a program and another machine than this.
         debug: Where to look for the symbols of stripped files; None for nowhere.
+        has_findings: Of a live process, tell what it could do without as well, which takes some time; a program is
+            always told.
 
     Raises:
         AccessError: Where the process is gone or may not be read, or the file cannot be opened.
@@ -75,6 +78,13 @@ def audit(
         return audit_program(target, question, root=root, page_bytes=page_bytes, debug=debug)
     if page_bytes is not None:
         raise UsageError("--page-size goes with a program, not with a process")
+    if has_findings:
+        from footprint.verbs.programs import audit_process  # noqa: PLC0415 # the same
+
+        number = process_number(target)
+        if number is None or pid is not None:
+            raise UsageError("--findings goes with a live process: a text does not tell what its files hold")
+        return audit_process(number, question, debug=debug)
     return audit_of(_snapshot(target, pid), _shown(target), question, root=root, debug=debug)
 
 

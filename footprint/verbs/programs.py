@@ -1,17 +1,21 @@
 """`footprint.libraries`: what a program or process is made of, without running anything."""
 
 import os
+from collections.abc import Iterable
 from collections.abc import Mapping as Dict
 from dataclasses import replace
 
 from footprint.audit.audit import Audit
 from footprint.audit.composition import Composition, compose
 from footprint.audit.finding import Finding
+from footprint.audit.ledger import Row
 from footprint.audit.libraries import Libraries
 from footprint.audit.predicted import LibcStart, Predicted, predict
 from footprint.audit.prediction import predicted_audit
 from footprint.audit.projection import Question
+from footprint.audit.totals import Total
 from footprint.errors import AccessError, Note, UsageError
+from footprint.evidence import Evidence, weakest
 from footprint.findings.relocated_tables import relocated_tables
 from footprint.findings.thread_locals import thread_locals
 from footprint.findings.underlinked import underlinked
@@ -26,7 +30,7 @@ from footprint.verbs.libc_calibration import load_libc_start
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.processes import audit_of, process_number, with_files_told
 
-__all__ = ("Programs", "audit_program", "composition_findings", "libraries", "missing_notes")
+__all__ = ("Programs", "audit_process", "audit_program", "composition_findings", "libraries", "missing_notes")
 
 _MOST_ENVIRONMENT_BYTES = 1 << 22
 _PAGE_SIZES = frozenset({1 << shift for shift in range(12, 17)})
@@ -66,28 +70,36 @@ class Programs:
         link_map = link(self._system, path, self._environment)
         return compose(link_map, self._binder.bind(link_map), self._page_bytes, self._predictor(link_map))
 
-    def composition_of(self, snapshot: Snapshot, path: str) -> Composition:
+    def composition_of(self, snapshot: Snapshot, path: str, ledger: Iterable[Row], folder: str = "/") -> Composition:
         """Tell what a live process is made of, with what it opened while it ran, and what each object holds.
+
+        Args:
+            snapshot: The process.
+            path: Its program.
+            ledger: Where its memory is.
+            folder: What the process takes for `/`, as the kernel calls it for us in the names of its files.
 
         Raises:
             AccessError: Where its program cannot be opened.
             InputError: Where that is no linked ELF file.
         """
-        link_map = link(self._system, path, self._environment)
+        link_map = link(self._system, _below(path, folder), self._environment)
         held_bytes: dict[str, int] = {}
-        for row in audit_of(snapshot, path, Question(), debug=None).ledger:
+        for row in ledger:
             held_bytes[row.owner] = held_bytes.get(row.owner, 0) + (row.bytes or 0)
         owners: dict[Library, str] = {}
         for mapping in reversed(snapshot.memory.mappings):
             if mapping.inode and mapping.name.startswith("/") and mapping.name not in owners.values():
-                file = self._system.file(mapping.name)
+                file = self._system.file(_below(mapping.name, folder))
                 if isinstance(file, Library):
                     owners[file] = mapping.name
         known = {linked.library for linked in link_map.objects}
         if link_map.interpreter_object is not None:
             known.add(link_map.interpreter_object.library)
         executable = {one.name for one in snapshot.memory.mappings if one.permissions[2] == "x"}
-        opened = [(name, file) for file, name in owners.items() if file not in known and name in executable]
+        opened = [
+            (_below(name, folder), file) for file, name in owners.items() if file not in known and name in executable
+        ]
         link_map = with_opened(link_map, opened)
 
         def private_bytes(linked: Linked) -> int:
@@ -155,7 +167,7 @@ def libraries(
     else:
         if root is not None or page_bytes is not None:
             raise UsageError("--root and --page-size go with a program, not with a live process")
-        composition = _of_process(number, environment)
+        _, composition = _of_process(number, environment, Question(), debug=None)
     return Libraries(
         str(target),
         number,
@@ -213,7 +225,30 @@ def _library_note(composition: Composition, target: str) -> list[Note]:
     return [Note("no-program", target, detail)]
 
 
-def _of_process(pid: int, environment: Environment | None) -> Composition:
+def audit_process(pid: int, question: Question, *, debug: DebugSearch | None = STANDARD_PLACES) -> Audit:
+    """Audit a live process and what it could do without, for which the symbols of all its files are read.
+
+    Raises:
+        AccessError: Where the process is gone or may not be read.
+        InputError: Where its program is no ELF file.
+        UsageError: Where the question does not fit.
+    """
+    found, composition = _of_process(pid, None, question, debug)
+    findings = (*composition_findings(composition), *relocated_tables(found.ledger, composition.page_bytes))
+    known = [one for one in composition.predicted if one]
+    totals = replace(
+        found.totals,
+        floor=Total(sum(one.floor_bytes for one in known), weakest(one.evidence for one in known)),
+        ceiling=Total(sum(one.ceiling_bytes for one in known), Evidence.PREDICTED),
+    )
+    ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
+    notes = (*found.notes, *composition.notes, *missing_notes(composition))
+    return replace(found, totals=totals, findings=ordered, notes=tuple(dict.fromkeys(notes)))
+
+
+def _of_process(
+    pid: int, environment: Environment | None, question: Question, debug: DebugSearch | None
+) -> tuple[Audit, Composition]:
     snapshot = read_process(pid)
     folder = f"/proc/{pid}"
     try:
@@ -222,11 +257,19 @@ def _of_process(pid: int, environment: Environment | None) -> Composition:
             texts = file.read(_MOST_ENVIRONMENT_BYTES).split(b"\0")
         cwd = os.readlink(f"{folder}/cwd")
         root = None if os.path.samefile(f"{folder}/root", "/") else f"{folder}/root"
+        own_folder = os.readlink(f"{folder}/root")
     except OSError as error:
         raise AccessError(f"process {pid}", error.strerror or str(error)) from error
     pairs = [text.decode("utf-8", "surrogateescape").partition("=") for text in texts]
     own = environment or _environment({name: value for name, _, value in pairs}, cwd)
-    return Programs(root, own).composition_of(snapshot, path)
+    found = audit_of(snapshot, str(pid), question, debug=debug)
+    return found, Programs(root, own).composition_of(snapshot, path, found.ledger, own_folder)
+
+
+def _below(path: str, folder: str) -> str:
+    """Give a path as a process sees it that takes a folder for `/`."""
+    prefix = folder.rstrip("/")
+    return path[len(prefix) :] if prefix and path.startswith(f"{prefix}/") else path
 
 
 def _environment(variables: Dict[str, str], cwd: str) -> Environment:

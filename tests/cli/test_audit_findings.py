@@ -1,0 +1,94 @@
+"""`footprint audit --findings` and `footprint libraries` of live processes, in this root and in another."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from footprint.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = ROOT / "sample_binaries" / "condor_shadow"
+SCHEMA = json.loads((ROOT / "footprint" / "report" / "json" / "footprint-1.schema.json").read_text(encoding="utf-8"))
+
+Captured = pytest.CaptureFixture[bytes]
+Json = dict[str, Any]
+
+pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the sample is for x86-64")
+
+
+@contextmanager
+def started(*words: str | Path, **variables: str) -> Iterator[int]:
+    """Start a program, and give its PID when it says that it is ready."""
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=os.environ | variables) as process:
+        assert process.stdout is not None
+        assert any(line == b"ready\n" for line in process.stdout), "it ended before it was ready"
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def shadow() -> Iterator[int]:
+    """Start the sample that needs a library and does not use it."""
+    with started(SAMPLE / "base", "--wait") as pid:
+        yield pid
+
+
+def answered(capfdbinary: Captured, *words: str) -> Json:
+    assert main([*words, "--json"]) == 0
+    answer: Json = json.loads(capfdbinary.readouterr().out)
+    Draft202012Validator(SCHEMA).validate(answer)
+    return answer
+
+
+def test_a_live_process_is_told_what_it_could_do_without_when_that_is_asked_for(
+    capfdbinary: Captured, shadow: int
+) -> None:
+    without = answered(capfdbinary, "audit", str(shadow))
+    found = answered(capfdbinary, "audit", str(shadow), "--findings")
+
+    assert without["findings"] == []
+    (unused,) = [one for one in found["findings"] if one["rule"] == "unused-library"]
+    # Both libraries have one page that the loader writes: the one that is unused, and the one that only it needs.
+    assert (unused["subject"], unused["confidence"], unused["saving_bytes"]) == ("libunused.so", "high", 8192)
+    assert [path.rsplit("/", 1)[-1] for path in unused["leaves"]] == ["libunused.so", "libunused_dep.so"]
+    assert without["totals"]["floor_bytes"] is None
+    assert found["totals"]["private_bytes"] == without["totals"]["private_bytes"]
+    assert 0 < found["totals"]["floor_bytes"] <= found["totals"]["private_bytes"]
+    assert found["totals"]["floor_bytes"] < found["totals"]["ceiling_bytes"]
+
+
+@pytest.mark.parametrize("words", [("tests/corpus/smaps-sleep.txt",), ("--all", "."), ("1", "2")])
+def test_only_one_live_process_is_asked_for_findings(capfdbinary: Captured, words: tuple[str, ...]) -> None:
+    assert main(["audit", "--findings", *words]) == 2
+    assert b"--findings goes with" in capfdbinary.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root changes the root of a process")
+def test_the_libraries_of_a_process_in_another_root_are_found_there(capfdbinary: Captured, tmp_path: Path) -> None:
+    interpreter = Path("/lib64/ld-linux-x86-64.so.2")
+    libc = Path("/lib/x86_64-linux-gnu/libc.so.6")
+    if not (interpreter.exists() and libc.exists()):
+        pytest.skip("this system keeps its C library elsewhere")
+    for file, place in ((interpreter, "lib64"), (libc, "lib/x86_64-linux-gnu")):
+        (tmp_path / place).mkdir(parents=True)
+        shutil.copy(file, tmp_path / place)
+    for name in ("base", "libunused.so", "libunused_dep.so"):
+        shutil.copy(SAMPLE / name, tmp_path)
+    # Without /proc there, the loader does not know what `$ORIGIN` is.
+    with started("chroot", tmp_path, "/base", "--wait", LD_LIBRARY_PATH="/") as pid:
+        answer = answered(capfdbinary, "libraries", str(pid))
+
+    paths = [one["path"] for one in answer["libraries"]]
+    # In load order, as the process itself calls them; libunused_dep.so comes with libunused.so, behind the C library.
+    assert paths[:4] == ["/base", "/libunused.so", "/lib/x86_64-linux-gnu/libc.so.6", "/libunused_dep.so"]
+    assert all(one["private_bytes"] for one in answer["libraries"])
