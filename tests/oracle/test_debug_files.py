@@ -141,7 +141,7 @@ def test_a_library_stripped_by_elfutils_says_what_it_said_before(library: Path, 
 @pytest.fixture
 def libc() -> str:
     """Give the path of the C library, where it is stripped and its debug file is installed."""
-    with open("/proc/self/maps", encoding="utf-8") as maps:
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         paths = {line.split(maxsplit=5)[5].strip() for line in maps if "/libc.so" in line or "/libc-" in line}
     for path in paths:
         image = read_image(open_input(path), path)
