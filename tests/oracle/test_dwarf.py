@@ -166,14 +166,17 @@ def declared(of: Image, alternate: Image | None = None) -> Declarations:
     symbols = variables(of)
     vaddrs = [symbol.value for symbol in symbols if symbol.type != STT_TLS]
     tls_offsets = [symbol.value for symbol in symbols if symbol.type == STT_TLS]
-    return read_declarations(of, vaddrs, tls_offsets, split=split, alternate=alternate)
+    return read_declarations(of, vaddrs, tls_offsets, split=split, alternate=alternate, with_functions=True)
 
 
 def by_symbol(path: str | Path, alternate: Image | None = None) -> dict[str, set[Declaration]]:
     of = image(path)
     found = declared(of, alternate)
     tables = found.by_vaddr, found.by_tls_offset
-    return {symbol.name: {*tables[symbol.type == STT_TLS].get(symbol.value, ())} for symbol in variables(of)}
+    named: dict[str, set[Declaration]] = {}
+    for symbol in variables(of):
+        named.setdefault(symbol.name, set()).update(tables[symbol.type == STT_TLS].get(symbol.value, ()))
+    return named
 
 
 # --- the walk ---------------------------------------------------------------------------------------------------------
@@ -371,11 +374,16 @@ def test_gdb_names_the_same_files_and_lines(build: Callable[..., Path]) -> None:
     for line in text.splitlines():
         if line.startswith("File "):
             file = posixpath.normpath(posixpath.join(path.parent, line[5:-1]))
-        elif match := re.match(r"(\d+):.*?(\w+)(?:[\[;)].*)?;$", line):
-            expected.add((file, int(match[1]), match[2]))
-    ours = {(one.defined_in, one.defined_at_line, one.source_name) for here in by_symbol(path).values() for one in here}
-    assert {(file, line) for file, line, _ in ours} == {(file, line) for file, line, _ in expected}
-    assert {name for *_, name in ours} >= {"header_counter", "defined_below", "pairs", "by_pointer", "LONG"}
+        elif match := re.match(r"(\d+):", line):
+            expected.add((file, int(match[1])))
+    ours = [one for here in by_symbol(path).values() for one in here]
+    assert {(one.defined_in, one.defined_at_line) for one in ours if one.function is None} == expected
+    # gdb lists none of these.
+    assert {(one.name, one.function) for one in ours if one.function} == {
+        ("in_twice", "twice"),
+        ("local_names", "use"),
+        ("i2", "other"),
+    }
 
 
 # --- what changes how it is written, and not what is said -------------------------------------------------------------
@@ -393,9 +401,15 @@ def test_how_it_is_written_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("packer", "version"), [("dwp", "-gdwarf-4"), ("llvm-dwp", "-gdwarf-4"), ("llvm-dwp", "-gdwarf-5")]
+    ("compiler", "packer", "version"),
+    [
+        ("gcc", "dwp", "-gdwarf-4"),
+        ("gcc", "llvm-dwp", "-gdwarf-4"),
+        ("clang", "dwp", "-gdwarf-4"),
+        ("clang", "llvm-dwp", "-gdwarf-4"),
+        ("clang", "llvm-dwp", "-gdwarf-5"),  # the others that are at hand hang on DWARF 5
+    ],
 )
-@pytest.mark.parametrize("compiler", COMPILERS)
 def test_split_units_in_a_package_are_found_there(
     build: Callable[..., Path], compiler: str, packer: str, version: str, tmp_path: Path
 ) -> None:

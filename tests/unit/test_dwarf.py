@@ -440,9 +440,10 @@ def test_a_constant_without_an_address_is_found_by_its_name(kind: dict[str, Any]
 
     value: Attribute = AT_CONST_VALUE, BLOCK1, bytes(4)
     is_declared: Attribute = AT_DECLARATION, FLAG_PRESENT, 1
-    entries = constant("ratios", is_declared, value), constant("elsewhere", is_declared), variable("located")
+    vanished = constant("vanished", (AT_CONST_VALUE, DATA1, 3))
+    entries = constant("ratios", is_declared, value), constant("elsewhere", is_declared), variable("located"), vanished
     image = read_image(elf(unit(*entries, constant("no_ratios", value)), kind=kind), "program")
-    found = declarations_by_name(image, ["ratios", "elsewhere", "located", "", "absent"])
+    found = declarations_by_name(image, ["ratios", "elsewhere", "located", "vanished", "", "absent"])
     assert [*found] == ["ratios"]
     assert [(one.file, one.line, one.is_in_header) for one in found["ratios"]] == [("/src/inc/a.h", 6, True)]
 

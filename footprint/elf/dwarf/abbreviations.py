@@ -58,6 +58,9 @@ class AbbreviationTables:
             found.setdefault(number, Abbreviation(code, tag_number, children != b"\0", raw))
             self._left_bytes -= match.end() - at
             at = match.end()
+        if at < section.size_bytes and section.data[at] != 0:
+            # What has no end was looked through up to the end of the section.
+            self._left_bytes -= section.size_bytes - at
         if self._left_bytes < 0:
             raise section.damage("tables overlap beyond reason", offset)
         if not found:

@@ -4,13 +4,12 @@ gcc gives an array that is constant no location, although it stands in the file.
 information, as an offset into .debug_str or as a text, and is searched for and proved as addresses are.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from footprint.elf.dwarf.codes import DW_AT_CONST_VALUE, DW_AT_DECLARATION, DW_AT_LOCATION, DW_AT_NAME
+from footprint.elf.dwarf.codes import DW_AT_CONST_VALUE, DW_AT_LOCATION, DW_AT_NAME
 from footprint.elf.dwarf.describe import Declaration, Describer
-from footprint.elf.dwarf.forms import DW_FORM_STRING, DW_FORM_STRP
+from footprint.elf.dwarf.forms import BLOCK_LENGTH_BYTES, DW_FORM_STRING, DW_FORM_STRP
 from footprint.elf.dwarf.proof import Candidates, Prover
 from footprint.elf.dwarf.sections import DebugSection
 from footprint.elf.dwarf.units import DebugInfo, Entry
@@ -58,20 +57,24 @@ class _NameProver(Prover[str]):
     def _wanted_in(self, entry: Entry, place: int, group: Candidates) -> str | None:
         del group
         is_there = DW_AT_NAME in entry.places and entry.at + entry.places[DW_AT_NAME][1] == place
-        if not is_there or DW_AT_LOCATION in entry.places:
+        # A number is the value of a variable that was optimised away; contents are those of an array that stands there.
+        if not is_there or DW_AT_LOCATION in entry.places or not _has_contents(entry):
             return None
-        if DW_AT_DECLARATION in entry.places and DW_AT_CONST_VALUE not in entry.places:
-            return None  # it is defined elsewhere
         name = entry.unit.text(entry, DW_AT_NAME)
         return name if name in self._names else None
+
+
+def _has_contents(entry: Entry) -> bool:
+    value = entry.places.get(DW_AT_CONST_VALUE)
+    return value is not None and value[0] in BLOCK_LENGTH_BYTES
 
 
 def _candidates(debug: DebugInfo, wanted: dict[bytes, str]) -> Iterator[Candidates]:
     """Find where the names, or their offsets in .debug_str, stand."""
     section = debug.sections.get(".debug_info")
     texts = debug.sections.get(".debug_str")
-    offsets = {place for name in wanted for place in _texts(texts, name)}
-    places = {place for name in wanted for place in _texts(section, name)}
+    offsets = set(_texts(texts, wanted))
+    places = set(_texts(section, wanted))
     for offset_bytes in {unit.format.offset_bytes for unit in debug.units}:
         words = {offset.to_bytes(offset_bytes, section.order) for offset in offsets}
         places.update(words_behind(section, b"", words))
@@ -85,7 +88,11 @@ def _candidates(debug: DebugInfo, wanted: dict[bytes, str]) -> Iterator[Candidat
             yield Candidates(unit, ordered[first:at], {})
 
 
-def _texts(section: DebugSection, name: bytes) -> Iterator[int]:
-    """Find a text, also where it is the end of another: linkers let texts share their ends."""
-    for match in re.finditer(re.escape(name) + b"\0", section.data):
-        yield match.start()
+def _texts(section: DebugSection, names: Iterable[bytes]) -> Iterator[int]:
+    """Find texts, also where one is the end of another: linkers let texts share their ends."""
+    data = bytes(section.data)
+    for name in names:
+        at = data.find(name + b"\0")
+        while at >= 0:
+            yield at
+            at = data.find(name + b"\0", at + 1)

@@ -21,9 +21,9 @@ from footprint.elf.dwarf.codes import (
 from footprint.elf.dwarf.describe import Declaration, Describer, first, linkage_name, way
 from footprint.elf.dwarf.lines import compilation_folder
 from footprint.elf.dwarf.locations import AddressTable, Location, Wanted
-from footprint.elf.dwarf.proof import Found
+from footprint.elf.dwarf.proof import Candidates, Found
 from footprint.elf.dwarf.search import AddressProver, candidates
-from footprint.elf.dwarf.units import DebugInfo, Unit
+from footprint.elf.dwarf.units import DebugInfo, Entry, Unit
 from footprint.elf.dwarf.walk import ways_to
 from footprint.elf.image import PT_TLS, Image
 from footprint.errors import InputError, Note
@@ -34,9 +34,10 @@ __all__ = ("Declarations", "read_declarations")
 _FUNCTIONS: Final = frozenset({DW_TAG_SUBPROGRAM, DW_TAG_INLINED_SUBROUTINE})
 _DECLARED_INLINE: Final = frozenset({2, 3})
 
-# Variables of a header are declared by each unit that has them, and folded constants by many of one; a flood is damage.
-_MOST_DECLARATIONS: Final = 1 << 12
-_MOST_FOUND: Final = 1 << 18
+# Each unit declares the variables of its headers anew. Large programs have one variable in a kilobyte of debug
+# information; far more of them is damage.
+_FEW_VARIABLES: Final = 1 << 16
+_BYTES_PER_VARIABLE: Final = 128
 
 
 class Declarations(NamedTuple):
@@ -98,29 +99,19 @@ class _Reader:
         self._prover = AddressProver(wanted)
         self._describer = Describer()
         self._by_place: dict[tuple[int, bool], dict[Declaration, None]] = {}
-        self._found_left = _MOST_FOUND
+        self._found_left = _FEW_VARIABLES
         self._candidate_count = 0
         self._notes: dict[str, Note] = {}
 
     def read(self, alternate: Image | None, package: Image | None) -> Declarations:
         if self._image.is_relocatable:
-            self._note(
-                Note(
-                    "debug-info-unsupported",
-                    self._image.file,
-                    "the addresses of an object file are not known before it is linked",
-                )
-            )
+            detail = "the addresses of an object file are not known before it is linked"
+            self._note(Note("debug-info-unsupported", self._image.file, detail))
             return self._answer()
         debug = DebugInfo(self._image, alternate=None if alternate is None else DebugInfo(alternate))
         if ".debug_info" not in debug.sections:
-            self._note(
-                Note(
-                    "debug-info-absent",
-                    self._image.file,
-                    "it has no .debug_info: it was compiled without -g, or stripped",
-                )
-            )
+            detail = "it has no .debug_info: it was compiled without -g, or stripped"
+            self._note(Note("debug-info-absent", self._image.file, detail))
             return self._answer()
         addresses = AddressTable(debug, self._wanted)
         self._search(debug, debug.units, addresses)
@@ -128,31 +119,19 @@ class _Reader:
         if self._describer.damage is not None:
             self._damaged(self._describer.damage)
         if debug.lacks_alternate:
-            self._note(
-                Note(
-                    "debug-info-alternate",
-                    self._image.file,
-                    "what it shares with others stands in a file of dwz that is absent",
-                )
-            )
+            detail = "what it shares with others stands in a file of dwz that is absent"
+            self._note(Note("debug-info-alternate", self._image.file, detail))
         return self._answer()
 
     def _search(self, debug: DebugInfo, units: Sequence[Unit], addresses: AddressTable) -> None:
+        self._found_left += debug.sections.get(".debug_info").size_bytes // _BYTES_PER_VARIABLE
         for group in candidates(debug, units, self._wanted, addresses):
             self._candidate_count += len(group.places)
-            seen: set[tuple[int, int | None]] = set()
-            new: list[Found[Location]] = []
-            try:
-                for found in self._prover.proved(group):
-                    unit, entry = group.unit, found.entry
-                    # A variable of a function is declared once for each place where the function was inlined.
-                    origin = unit.number(entry, DW_AT_ABSTRACT_ORIGIN)
-                    if origin is None or (found.what.value, origin) not in seen:
-                        seen.add((found.what.value, origin))
-                        new.append(found)
-            except InputError as error:
-                self._damaged(error)
-            self._declare(group.unit, new)
+            self._declare(group.unit, self._new(group))
+            if self._found_left <= 0:
+                detail = "it declares variables more often than any compiler does; those after them are left out"
+                self._note(Note("debug-info-damaged", self._image.file, detail))
+                break
         if debug.damage is not None:
             self._damaged(debug.damage)
         for version in sorted(debug.unknown_versions):
@@ -160,21 +139,29 @@ class _Reader:
         for note in debug.sections.notes:
             self._note(note)
 
+    def _new(self, group: Candidates) -> list[Found[Location]]:
+        """Give the variables of a unit, each inlined copy of a function's variable left out but the first."""
+        new: list[Found[Location]] = []
+        seen: set[tuple[int, int]] = set()
+        try:
+            for found in self._prover.proved(group):
+                origin = group.unit.number(found.entry, DW_AT_ABSTRACT_ORIGIN)
+                if origin is not None:
+                    if (found.what.value, origin) in seen:
+                        continue
+                    seen.add((found.what.value, origin))
+                new.append(found)
+                self._found_left -= 1
+                if self._found_left <= 0:
+                    break
+        except InputError as error:
+            self._damaged(error)
+        return new
+
     def _declare(self, unit: Unit, new: list[Found[Location]]) -> None:
         functions = dict(self._functions(unit, new)) if self._with_functions else {}
         for found in new:
             place = found.what.value, found.what.is_tls
-            declarations = self._by_place.setdefault(place, {})
-            self._found_left -= 1
-            if len(declarations) >= _MOST_DECLARATIONS or self._found_left < 0:
-                self._note(
-                    Note(
-                        "debug-info-damaged",
-                        self._image.file,
-                        "it declares variables more often than any compiler does",
-                    )
-                )
-                return
             try:
                 declaration = self._describer.declaration(found.entry)
             except InputError as error:
@@ -183,21 +170,18 @@ class _Reader:
             if (function := functions.get(found.entry.offset)) is not None:
                 name, is_inline = function
                 declaration = declaration._replace(function=name, is_in_inline_function=is_inline)
-            declarations[declaration] = None
+            self._by_place.setdefault(place, {})[declaration] = None
 
     def _functions(self, unit: Unit, found: list[Found[Location]]) -> Iterator[tuple[int, tuple[str, bool]]]:
         """Tell which of some entries are in functions, and in which."""
+        known: dict[int, tuple[str, bool] | None] = {}
         try:
-            for found_way in ways_to(unit, sorted(one.entry.offset for one in found)):
-                for offset in reversed(found_way.parents):
-                    parent = unit.entry(offset)
-                    if parent.tag in _FUNCTIONS:
-                        functions = list(way(parent))
-                        name = first(map(linkage_name, functions))
-                        name = name or first(one.unit.text(one, DW_AT_NAME) for one in functions)
-                        inline = first(one.unit.number(one, DW_AT_INLINE) for one in functions)
-                        if name is not None:
-                            yield found_way.offset, (name, inline in _DECLARED_INLINE)
+            for offset, parents in ((one.offset, one.parents) for one in ways_to(unit, _places(found))):
+                for parent in reversed(parents):
+                    if parent not in known:
+                        known[parent] = _function(unit.entry(parent))
+                    if (function := known[parent]) is not None:
+                        yield offset, function
                         break
         except InputError as error:
             self._damaged(error)
@@ -229,13 +213,8 @@ class _Reader:
                 found.skeleton = skeleton
                 self._search(found.debug, [found], addresses)
         if absent:
-            self._note(
-                Note(
-                    "debug-info-split",
-                    self._image.file,
-                    f"{len(absent)} files of split units are absent, such as {absent[0]}",
-                )
-            )
+            detail = f"{len(absent)} files of split units are absent, such as {absent[0]}"
+            self._note(Note("debug-info-split", self._image.file, detail))
 
     def _note(self, note: Note) -> None:
         self._notes.setdefault(note.slug, note)
@@ -257,3 +236,17 @@ def _identity(unit: Unit) -> int | None:
         return unit.number(unit.root, DW_AT_GNU_DWO_ID) if unit.identity is None else unit.identity
     except InputError:
         return None
+
+
+def _places(found: Iterable[Found[Location]]) -> list[int]:
+    return sorted(one.entry.offset for one in found)
+
+
+def _function(entry: Entry) -> tuple[str, bool] | None:
+    """Give the name of a function, and whether it is declared inline; None for what is none, or has no name."""
+    if entry.tag not in _FUNCTIONS:
+        return None
+    entries = list(way(entry))
+    name = first(map(linkage_name, entries)) or first(one.unit.text(one, DW_AT_NAME) for one in entries)
+    inline = first(one.unit.number(one, DW_AT_INLINE) for one in entries)
+    return None if name is None else (name, inline in _DECLARED_INLINE)

@@ -59,8 +59,8 @@ BLOCK_LENGTH_BYTES: Final = {
     DW_FORM_EXPRLOC: 0,
 }
 STRX_FORMS: Final = frozenset({DW_FORM_STRX, DW_FORM_GNU_STR_INDEX, 0x25, 0x26, 0x27, 0x28})
-# Compilers give an entry some twenty attributes; beyond this it is damage.
-_MOST_ATTRIBUTES: Final = 256
+# Compilers give an entry some twenty attributes, of two bytes each; a list beyond this is damage.
+_LONGEST_LIST: Final = 1024
 
 
 class Step(NamedTuple):
@@ -114,6 +114,8 @@ class Format:
         return known
 
     def _made(self, section: DebugSection, raw: bytes) -> Layout:
+        if len(raw) > _LONGEST_LIST:
+            raise section.damage(f"an abbreviation of {len(raw)} bytes", 0)
         numbers = DebugSection(section.file, section.name, raw, section.order)
         steps: list[Step] = []
         places: dict[int, tuple[int, int]] = {}
@@ -129,8 +131,6 @@ class Format:
             # A second one of an attribute is damage; the first counts.
             places.setdefault(attribute, (form, constant if form == DW_FORM_IMPLICIT_CONST else total))
             total += size_bytes or 0
-        if len(steps) > _MOST_ATTRIBUTES:
-            raise section.damage(f"an abbreviation of {len(steps)} attributes", 0)
         return Layout(tuple(steps), total if is_fixed else None, places)
 
     def end(self, section: DebugSection, form: int, at: int) -> int:

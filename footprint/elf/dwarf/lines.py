@@ -27,6 +27,7 @@ _OLD_DIRECTORY: Final = re.compile(rb"([^\x00]++)\x00")
 # A name; its directory, time and size.
 _OLD_FILE: Final = re.compile(rb"([^\x00]++)\x00(%(leb)b)%(leb)b%(leb)b" % {b"leb": _LEB})
 _MADE_BY_LINKER: Final = "<artificial>"
+_MOST_COLUMNS: Final = 16
 _MOST_READS: Final = 4
 _SMALL_BYTES: Final = 1 << 16
 
@@ -154,6 +155,8 @@ def _old_names(section: DebugSection, at: int, end: int) -> _Names:
 def _entries(unit: Unit, section: DebugSection, form: Format, at: int, end: int) -> tuple[list[tuple[str, int]], int]:
     """Read a table of version 5: how its entries are written, then the entries."""
     columns, at = section.unsigned(at, 1), at + 1
+    if columns > _MOST_COLUMNS:
+        raise section.damage(f"a table of files with {columns} columns", at)
     described = []
     for _ in range(columns):
         kind, at = section.uleb(at)

@@ -12,8 +12,10 @@ __all__ = ("Shapes", "starts_before")
 
 # Names hold no control characters, which codes of abbreviations mostly are.
 _NAME_BYTES: Final = bytes(range(0x20, 0x100))
-_LONGEST_NAME: Final = 4096
+_LONGEST_NAME: Final = 256
 _LONGEST_LEB: Final = 10
+# Beyond this the way from the top of the unit is the shorter one.
+_MOST_STARTS: Final = 8
 
 
 class _Backward(NamedTuple):
@@ -89,7 +91,7 @@ def starts_before(unit: Unit, shapes: Shapes, place: int) -> list[int] | None:
         lengths = {len(code) for code in varying}
         for end in ends:
             starts += [end - length for length in lengths if bytes(data[end - length : end]) in varying]
-    return starts
+    return starts if len(starts) <= _MOST_STARTS else None
 
 
 def _before(unit: Unit, place: int, steps: Iterable[int | str]) -> Iterable[int] | None:

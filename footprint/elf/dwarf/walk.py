@@ -13,9 +13,12 @@ __all__ = ("Way", "ways_to")
 
 DW_FORM_REF4: Final = 0x13
 
+# Functions are not nested deeper than their blocks.
+_MOST_PARENTS: Final = 64
+
 
 class Way(NamedTuple):
-    """The way to a place: the entry it is in, and those that this one is below, the outermost first."""
+    """The way to a place: the entry it is in, and the nearest of those that this one is below, the outermost first."""
 
     place: int
     offset: int
@@ -53,7 +56,7 @@ def ways_to(unit: Unit, places: Sequence[int]) -> Iterator[Way]:
         end = at + stride.size_bytes if stride.size_bytes is not None else _end(unit, stride, at)
         while wanted < len(places) and places[wanted] < end:
             if places[wanted] >= start:
-                yield Way(places[wanted], start, tuple(parents))
+                yield Way(places[wanted], start, tuple(parents[-_MOST_PARENTS:]))
             wanted += 1
         if stride.has_children:
             next_place = places[wanted] if wanted < len(places) else 0
