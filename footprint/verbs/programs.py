@@ -11,7 +11,7 @@ from footprint.audit.libraries import Libraries
 from footprint.audit.predicted import LibcStart, Predicted, predict
 from footprint.audit.prediction import predicted_audit
 from footprint.audit.projection import Question
-from footprint.errors import AccessError, Note, UsageError
+from footprint.errors import AccessError, FootprintError, Note, UsageError
 from footprint.findings.relocated_tables import relocated_tables
 from footprint.findings.thread_locals import thread_locals
 from footprint.findings.unused_libraries import unused_libraries
@@ -20,6 +20,7 @@ from footprint.loader.bindings import Binder
 from footprint.loader.opened import with_opened
 from footprint.process import Snapshot, read_process
 from footprint.verbs.calibration import load_constants
+from footprint.verbs.duplicates import findings_in
 from footprint.verbs.libc_calibration import load_libc_start
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.processes import audit_of, process_number
@@ -186,9 +187,19 @@ def audit_program(target: str, question: Question, *, root: str | None = None) -
         findings=composition_findings(composition),
         notes=(*composition.notes, *missing_notes(composition)),
     )
-    findings = (*found.findings, *relocated_tables(found.ledger, composition.page_bytes))
+    findings = (*found.findings, *relocated_tables(found.ledger, composition.page_bytes), *_own_findings(composition))
     ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
     return replace(found, notes=(*found.notes, *files.notes), findings=ordered)
+
+
+def _own_findings(composition: Composition) -> tuple[Finding, ...]:
+    """Give what the program's own file holds several times, or large and unused; nothing where it is damaged."""
+    program = composition.link_map.objects[0]
+    try:
+        return findings_in(program.library.image)
+    except FootprintError:
+        # Only this part of the answer needs its symbols.
+        return ()
 
 
 def _of_process(pid: int, environment: Environment | None) -> Composition:
