@@ -290,11 +290,12 @@ def test_node_holds_zlib_twice(node: Duplicates) -> None:
     assert {"crc_braid_table", "crc_table", "static_ltree"} <= set(zlib.names)
 
 
-@pytest.mark.parametrize("name", ["_module", "local_it", "lookup_table", "__func__"])
+@pytest.mark.parametrize("name", ["_ZL7_module", "local_it", "lookup_table"])
 def test_what_only_has_one_name_in_node_is_no_copy(node: Duplicates, name: str) -> None:
-    """Hundreds of things have these names: a macro makes them, each for another type or module."""
-    counts = [len(one.copies) for one in of_node(node, name)]
-    assert sum(counts) <= len(nm_sizes(name)) // 10
+    """Many things have these names: a macro makes each of them for another module or type."""
+    if len(nm_sizes(name)) < 2:
+        pytest.skip(f"this node has no {name}")
+    assert of_node(node, name) == []
 
 
 def nm_sizes(name: str) -> Sequence[tuple[str, int]]:
