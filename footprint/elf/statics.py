@@ -21,6 +21,9 @@ STT_OBJECT: Final = 1
 STT_GNU_IFUNC: Final = 10
 STB_LOCAL: Final = 0
 
+# What stands for the source file behind link-time optimisation, of GCC and of LLVM: all of them at once.
+_OF_MANY: Final = frozenset({"", "<artificial>", "ld-temp.o"})
+
 
 class Static(NamedTuple):
     """A variable or constant.
@@ -167,10 +170,10 @@ def read_statics(image: Image) -> Statics:
     for index in entries.of_types({STT_OBJECT, STT_TLS, STT_FILE}):
         info, _, section_index = entries.fields(entries.kinds[index])
         if info & 15 == STT_FILE:
-            # One without a name ends the grouping: what follows came of link-time optimisation.
             name = entries.name_at(entries.offsets[index])
-            unit = len(units) if name else None
-            units.extend([name] if name else [])
+            is_told = name not in _OF_MANY
+            unit = len(units) if is_told else None
+            units.extend([name] if is_told else [])
             continue
         size_bytes = entries.sizes[index]
         place = (section_index, entries.values[index])

@@ -188,13 +188,14 @@ def _of_group(
         reason = "its constructor runs for each of them at start"
         yield _copies(name, group, statics, Origin.STREAM_INIT, Confidence.HIGH, (reason,), None)
         return
-    left = list(group)
+    left: list[Static] = []
     by_line: dict[Declared, list[Static]] = {}
     for static in group:
-        if (at := declared.get((static.is_tls, static.vaddr))) is not None:
+        if (at := declared.get((static.is_tls, static.vaddr))) is None:
+            left.append(static)
+        else:
             by_line.setdefault(at, []).append(static)
     for at, same in by_line.items():
-        left = [static for static in left if static not in same]
         if len(same) > 1:
             origin = Origin.HEADER if at.is_in_header else Origin.SOURCE
             where = "one line of a header declares them all" if at.is_in_header else "one line of a source file does"

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from footprint.elf import read_image
+from footprint.audit.finding import Confidence, Finding
+from footprint.elf import Image, read_image
 from footprint.elf.dwarf import read_declarations
 from footprint.elf.statics import Statics, read_statics
 from footprint.errors import FootprintError, InputError, Note, UsageError
@@ -20,7 +21,7 @@ from footprint.findings.linked_twice import Duplicates, linked_twice, linked_twi
 from footprint.process import read_process
 from footprint.verbs.processes import process_number
 
-__all__ = ("duplicates",)
+__all__ = ("duplicates", "findings_in")
 
 
 def duplicates(*targets: int | str) -> Duplicates:
@@ -61,6 +62,25 @@ def duplicates(*targets: int | str) -> Duplicates:
     for one, declared in zip(files, lines, strict=True):
         findings += large_statics(one, declared)
     return Duplicates(tuple(map(str, targets)), pid, tuple(found), twice, tuple(findings), tuple(notes))
+
+
+def findings_in(image: Image) -> tuple[Finding, ...]:
+    """Find what one file holds several times, and its large variables that nothing needs; without those doubted.
+
+    Raises:
+        InputError: Where its symbols or relocations are damaged.
+    """
+    if image.is_relocatable:
+        return ()
+    statics = read_statics(image)
+    declared = _declared(statics, [])
+    copies = find_copies(statics, declared)
+    findings = (
+        *duplicate_findings(copies, image.file),
+        *linked_twice_findings(linked_twice([statics], [copies])),
+        *large_statics(statics, declared),
+    )
+    return tuple([one for one in findings if one.confidence is not Confidence.LOW])
 
 
 def _files_of(pid: int) -> list[str]:

@@ -213,9 +213,19 @@ def audit_program(
         findings=composition_findings(composition),
         notes=(*_library_note(composition, target), *composition.notes, *missing_notes(composition)),
     )
-    findings = (*found.findings, *relocated_tables(found.ledger, composition.page_bytes))
+    findings = (*found.findings, *relocated_tables(found.ledger, composition.page_bytes), *_own_findings(composition))
     ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
     return with_files_told(replace(found, findings=ordered), files)
+
+
+def _own_findings(composition: Composition) -> tuple[Finding, ...]:
+    """Give what the program's own file holds several times, or large and unused; nothing where it is damaged."""
+    program = composition.link_map.objects[0]
+    try:
+        return findings_in(program.library.image)
+    except FootprintError:
+        # Only this part of the answer needs its symbols.
+        return ()
 
 
 def _library_note(composition: Composition, target: str) -> list[Note]:

@@ -91,6 +91,7 @@ VERBS = [
     (["maps", SLEEP], "footprint maps: ", {"mappings", "footer"}),
     (["project", SLEEP, "-n", "10"], "footprint project: ", {"totals", "projection"}),
     (["symbols", BASE], f"{BASE}: ", {"sections", "symbols"}),
+    (["duplicates", BASE], f"{BASE}: ", {"files", "duplicates", "linked_twice", "findings"}),
 ]
 IDS = [words[0] for words, _, _ in VERBS]
 

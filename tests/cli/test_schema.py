@@ -191,6 +191,17 @@ def test_symbols_of_all_samples_at_once_is_the_sum_of_each(ask: Ask) -> None:
     assert len(together["symbols"]) == sum(len(one["symbols"]) for one in apart)
 
 
+@pytest.mark.parametrize("name", [name for name in BINARIES if name.endswith(".so") or "." not in name])
+def test_duplicates_of_a_sample_is_valid_and_its_waste_adds_up(ask: Ask, tmp_path: Path, name: str) -> None:
+    found = ask("duplicates", binary_at(tmp_path, name), "-n", "10")
+    (file,) = found["files"]
+    assert file["waste_bytes"] == sum(row["waste_bytes"] for row in found["duplicates"])
+    for row in found["duplicates"]:
+        assert row["waste_bytes"] == (row["copy_count"] - 1) * row["size_bytes"]
+        assert len(set(row["vaddrs"])) == row["copy_count"]
+    assert all(one["saving_at_count_bytes"] == 10 * one["saving_bytes"] for one in found["findings"])
+
+
 # --- the schema itself ------------------------------------------------------------------------------------------------
 
 
@@ -231,10 +242,10 @@ def test_the_schema_refuses_what_no_audit_may_say(ask: Ask, place: list[str | in
     assert not VALIDATOR.is_valid(found)
 
 
-@pytest.mark.parametrize("verb", ["audit", "maps", "project", "symbols"])
+@pytest.mark.parametrize("verb", ["audit", "maps", "project", "symbols", "duplicates"])
 def test_the_schema_misses_every_member_that_is_left_out(ask: Ask, verb: str) -> None:
     words = {"project": ["-n", "2"]}.get(verb, [])
-    target = SAMPLES / "condor_shadow" / "base" if verb == "symbols" else CORPUS / "smaps-sleep.txt"
+    target = SAMPLES / "condor_shadow" / "base" if verb in {"symbols", "duplicates"} else CORPUS / "smaps-sleep.txt"
     found = ask(verb, str(target), *words)
     members: list[tuple[str, str | None]] = [(key, None) for key in found]
     members += [

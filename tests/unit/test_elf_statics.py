@@ -62,14 +62,15 @@ def test_a_variable_has_name_place_size_and_source_file_in_all_classes_and_order
     assert (found.units, found.is_stripped) == (("a.c",), False)
 
 
-def test_locals_belong_to_the_source_file_before_them_and_one_without_a_name_ends_that() -> None:
+@pytest.mark.parametrize("name", ["", "<artificial>", "ld-temp.o"])
+def test_locals_belong_to_the_source_file_before_them_and_link_time_optimisation_ends_that(name: str) -> None:
     found = statics(
         local("before", At(".data")),
         source("a.c"),
         local("x", At(".data", 8)),
         source("b.c"),
         local("y", At(".data", 16)),
-        source(""),
+        source(name),
         local("z.lto_priv.0", At(".data", 24)),
     )
     assert units(found) == {"before": None, "x": "a.c", "y": "b.c", "z.lto_priv.0": None}

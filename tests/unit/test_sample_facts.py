@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import footprint
+from footprint.audit.finding import Confidence, Location
 from footprint.elf import (
     PT_GNU_RELRO,
     Cause,
@@ -21,6 +22,7 @@ from footprint.elf import (
     starts_like_archive,
     starts_like_elf,
 )
+from footprint.findings.duplicate_statics import Cost, Origin
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_binaries"
 FILES = sorted(
@@ -411,3 +413,37 @@ def test_the_libraries_that_nobody_uses_hold_what_the_table_says(
     assert held == expected
     assert all(found[name].size_bytes == found[name].named_bytes for name in held)
     assert all(found[name].section.vaddr % 4096 == 0 for name in (".data", ".bss"))
+
+
+# --- what a header defines --------------------------------------------------------------------------------------------
+
+
+def test_107_copies_of_a_header_s_variable_are_found_by_their_name_and_source_files() -> None:
+    (found,) = footprint.duplicates(str(SAMPLES / "condor_shadow" / "base")).files
+    (one,) = found.copies
+    assert (one.name, len(one.copies), one.size_bytes, one.waste_bytes) == ("_ZN7classadL12NULL_XACTIONE", 107, 4, 424)
+    assert one.units == tuple(f"unit_{number:03}.cpp" for number in range(1, 108))
+    assert (one.section, one.cost, one.confidence) == (".bss", Cost.WHEN_TOUCHED, Confidence.MEDIUM)
+
+
+def test_the_debug_information_proves_them_by_the_line_that_declares_them() -> None:
+    (found,) = footprint.duplicates(str(SAMPLES / "condor_shadow" / "base_debug")).files
+    (one,) = found.copies
+    assert (len(one.copies), one.waste_bytes, one.origin) == (107, 424, Origin.HEADER)
+    assert (one.confidence, one.location) == (Confidence.PROOF, Location("classad.h", 3))
+
+
+@pytest.mark.parametrize(("name", "lines"), [("base", [None, None]), ("base_debug", [21, 17])])
+def test_one_of_the_two_answers_is_used_by_dead_code_only(name: str, lines: list[int | None]) -> None:
+    findings = footprint.duplicates(str(SAMPLES / "condor_shadow" / name)).findings
+    dead, used = [one for one in findings if one.rule == "large-static"]
+    assert (dead.subject, dead.kind, used.subject, used.kind) == ("answer.0", "dead-code", "answer.1", "buffer")
+    assert "only for answer_that_nobody_asks_for, which nothing calls" in dead.message
+    assert used.message.endswith(", for answer_of_the_schedd")
+    assert [one.location and one.location.line for one in (dead, used)] == lines
+
+
+@pytest.mark.parametrize("stage", ["sans_null_xaction", "sans_crypt"])
+def test_without_the_header_nothing_is_there_more_than_once(stage: str) -> None:
+    found = footprint.duplicates(str(SAMPLES / "condor_shadow" / stage))
+    assert (found.files[0].copies, found.linked_twice, found.findings) == ((), (), ())

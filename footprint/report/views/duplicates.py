@@ -1,8 +1,8 @@
 """The report of `footprint duplicates`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from footprint.audit.finding import Finding
+from footprint.audit.finding import Confidence, Finding
 from footprint.elf import shown_name
 from footprint.findings.duplicate_statics import Copies, Cost, Origin
 from footprint.findings.linked_twice import Duplicates
@@ -13,18 +13,24 @@ from footprint.units import counted, format_bytes
 
 __all__ = ("duplicates_report",)
 
-_MOST_UNITS = 3
 _MOST_LARGE = 10
+_LONGEST_NAME = 60
+# The words of the table; the section beside them tells the rest.
+_WHEN = {
+    Cost.AT_START: "at start",
+    Cost.WHEN_TOUCHED: "when touched",
+    Cost.PER_THREAD: "per thread",
+    Cost.SHARED: "shared",
+}
 
 
 def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_linker_names: bool = False) -> Document:
     """Say what files hold several times; `top` rows a table, 0 for all."""
-    show = (lambda name: name) if has_linker_names else shown_name
     placed = [(file.file, one) for file in found.files for one in file.copies]
     real = [(file, one) for file, one in placed if one.origin is not Origin.STREAM_INIT]
     real.sort(key=lambda item: (-item[1].waste_bytes, item[1].name, item[0]))
     blocks: list[Block] = [Heading(_title(found))]
-    blocks.extend(_copies_table(real, top, show, has_file=len(found.files) > 1))
+    blocks.extend(_copies_table(real, top, is_whole=has_linker_names, has_file=len(found.files) > 1))
     blocks.extend(_stream_inits(placed))
     twice = [one for one in found.findings if one.rule == "linked-twice"]
     if twice:
@@ -46,9 +52,7 @@ def _title(found: Duplicates) -> str:
     return f"{name}: {variables} from {units}"
 
 
-def _copies_table(
-    placed: Sequence[tuple[str, Copies]], top: int, show: Callable[[str], str], *, has_file: bool
-) -> list[Block]:
+def _copies_table(placed: Sequence[tuple[str, Copies]], top: int, *, is_whole: bool, has_file: bool) -> list[Block]:
     if not placed:
         return [Paragraph("nothing is there more than once, as far as its symbols tell")]
     shown = placed[:top] if top else placed
@@ -57,10 +61,10 @@ def _copies_table(
             format_bytes(one.waste_bytes),
             str(len(one.copies)),
             format_bytes(one.size_bytes),
-            one.cost.value,
+            _WHEN[one.cost],
             one.confidence.value,
             one.section,
-            f"{show(one.name)}{f'  ({file})' if has_file else ''}  {_where(one)}",
+            "  ".join(filter(None, _which(one, file if has_file else None, is_whole=is_whole))),
         )
         for file, one in shown
     )
@@ -71,14 +75,22 @@ def _copies_table(
     return [Table(columns, rows, frozenset({3, 4, 5}), footer)]
 
 
-def _where(one: Copies) -> str:
-    """Say where it is declared, or from which source files the copies are."""
+def _which(one: Copies, file: str | None, *, is_whole: bool) -> tuple[str, str, str]:
+    """Give the name, where it is declared or else which source files have it, and the file.
+
+    Of a long name the end is shown, which tells more than the namespaces before it.
+    """
+    name = one.name if is_whole else shown_name(one.name)
+    if len(name) > _LONGEST_NAME and not is_whole:
+        name = f"...{name[3 - _LONGEST_NAME :]}"
     if one.location is not None:
-        return f"{one.location.file}:{one.location.line}"
-    if not one.units:
-        return ""
-    more = f" and {len(one.units) - _MOST_UNITS} more" if len(one.units) > _MOST_UNITS else ""
-    return f"in {', '.join(one.units[:_MOST_UNITS])}{more}"
+        source = one.location.file if is_whole else one.location.file.rsplit("/", 1)[-1]
+        where = source if one.location.line is None else f"{source}:{one.location.line}"
+    elif is_whole or len(one.units) < 2:
+        where = ", ".join(one.units)
+    else:
+        where = f"{one.units[0]} and {len(one.units) - 1} more"
+    return name, where, f"({file})" if file else ""
 
 
 def _large(findings: Sequence[Finding], top: int) -> list[Block]:
@@ -106,11 +118,16 @@ def _stream_inits(placed: Sequence[tuple[str, Copies]]) -> list[Block]:
 
 def _verdict(placed: Sequence[tuple[str, Copies]], count: int) -> str:
     waste: dict[Cost, int] = {}
+    doubtful_bytes = 0
     for _, one in placed:
-        waste[one.cost] = waste.get(one.cost, 0) + one.waste_bytes
+        if one.confidence is Confidence.LOW:
+            doubtful_bytes += one.waste_bytes
+        else:
+            waste[one.cost] = waste.get(one.cost, 0) + one.waste_bytes
+    doubtful = f"{format_bytes(doubtful_bytes)} more would be copies only by name" if doubtful_bytes else ""
     if not waste:
-        return "There is nothing to save by having one of each."
+        return f"There is nothing to save by having one of each{f'; {doubtful}' if doubtful else ''}."
     parts = ", ".join(f"{format_bytes(waste[cost])} {cost.value}" for cost in Cost if cost in waste)
     own_bytes = sum(size for cost, size in waste.items() if cost is not Cost.SHARED)
     many = f"; up to {format_bytes(own_bytes * count)} in {count:,} processes" if count > 1 and own_bytes else ""
-    return f"One of each instead of all copies saves {parts}{many}."
+    return f"One of each instead of all copies saves {parts}{many}{f'; {doubtful}' if doubtful else ''}."

@@ -1,0 +1,197 @@
+"""`footprint duplicates` as a user runs it: what it prints at which width, its options, and what it refuses."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from footprint.cli import main
+from tests.elfwriter import RO, RW, SHN_ABS, STB_LOCAL, STT_FILE, At, ElfFile, Section, Sym, write
+
+ROOT = Path(__file__).resolve().parents[2]
+CONDOR = "sample_binaries/condor_shadow"
+GOLDEN = Path(__file__).resolve().parent / "golden"
+SCHEMA = json.loads((ROOT / "footprint" / "report" / "json" / "footprint-1.schema.json").read_text(encoding="utf-8"))
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def ask(captured: Captured, *words: str, code: int = 0) -> str:
+    assert main(["duplicates", *words]) == code
+    out, error = captured.readouterr()
+    assert code or not error
+    return out or error
+
+
+def ask_json(captured: Captured, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(ask(captured, *words, "--json"))
+    assert [error.message for error in Draft202012Validator(SCHEMA).iter_errors(found)] == []
+    return found
+
+
+def source(name: str) -> Sym:
+    return Sym(name, type=STT_FILE, binding=STB_LOCAL, section=SHN_ABS)
+
+
+def several(folder: Path, name: str, symbol: str, *sources: str, section: str = ".data") -> str:
+    """Write a file that has a variable of 32 bytes for each source file."""
+    symbols = []
+    for at, one in enumerate(sources):
+        symbols += [source(one), Sym(symbol, At(section, 32 * at), 32, binding=STB_LOCAL)]
+    data = bytes(range(1, 33)) * max(1, len(sources))
+    sections = [Section(section, flags=RO if section == ".rodata" else RW, data=data)]
+    path = folder / name
+    path.write_bytes(write(ElfFile(sections=sections, symbols=symbols)))
+    return str(path)
+
+
+# --- what it prints ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("duplicates-base", [f"{CONDOR}/base"]),
+        ("duplicates-base_debug", [f"{CONDOR}/base_debug", "-n", "10000"]),
+        ("duplicates-sans_crypt", [f"{CONDOR}/sans_crypt"]),
+    ],
+)
+def test_the_text_is_the_one_that_was_agreed_on(capsys: Captured, name: str, words: list[str]) -> None:
+    assert ask(capsys, *words) == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_a_pipe_gets_the_same_text_at_every_width(columns: str, capsys: Captured) -> None:
+    words = [sys.executable, "-m", "footprint", "duplicates", f"{CONDOR}/base"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": columns}
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == ask(capsys, f"{CONDOR}/base")
+
+
+def test_a_long_name_is_cut_at_its_beginning_and_whole_with_v(capsys: Captured, tmp_path: Path) -> None:
+    name = f"_ZN{90}{'a' * 90}L5tableE"
+    path = several(tmp_path, "program", name, "a.cc", "b.cc", "c.cc")
+    rows = ask(capsys, path).splitlines()
+    assert rows[2].endswith(f"  ...{'a' * 50}::table  a.cc and 2 more")
+    assert max(map(len, rows[1:3])) <= 140
+    assert ask(capsys, path, "-v").splitlines()[2].endswith(f"  {name}  a.cc, b.cc, c.cc")
+
+
+def test_top_cuts_the_table_and_says_what_is_left_out(capsys: Captured, tmp_path: Path) -> None:
+    symbols = []
+    for unit in ("a.c", "b.c"):
+        symbols.append(source(unit))
+        symbols += [
+            Sym(f"table_{at}", At(".data", 32 * (2 * at + (unit == "b.c"))), 32, binding=STB_LOCAL) for at in range(3)
+        ]
+    path = tmp_path / "program"
+    data = Section(".data", flags=RW, data=bytes(range(1, 33)) * 6)
+    path.write_bytes(write(ElfFile(sections=[data], symbols=symbols)))
+    rows = ask(capsys, str(path), "--top", "1").splitlines()
+    assert rows[2].endswith("  table_0  a.c and 1 more")
+    assert rows[3].split() == ["64", "B", "[2", "more:", "--top", "0", "shows", "all]"]
+    assert "more:" not in ask(capsys, str(path), "--top", "0")
+
+
+def test_a_count_multiplies_what_is_private(capsys: Captured, tmp_path: Path) -> None:
+    assert "; up to 62.5 KiB in 2,000 processes." in ask(
+        capsys, several(tmp_path, "program", "_ZN2nsL5tableE", "a.cc", "b.cc"), "-n", "2000"
+    ).replace("\n", " ")
+    shared = several(tmp_path, "shared", "_ZN2nsL5tableE", "a.cc", "b.cc", section=".rodata")
+    assert "processes" not in ask(capsys, shared, "-n", "2000")
+
+
+def test_what_is_a_copy_only_by_name_is_not_summed_up(capsys: Captured, tmp_path: Path) -> None:
+    path = tmp_path / "program"
+    symbols = [Sym("table", At(".data", 32 * at), 32, binding=STB_LOCAL) for at in range(2)]
+    data = Section(".data", flags=RW, data=bytes(range(1, 33)) * 2)
+    path.write_bytes(write(ElfFile(sections=[data], symbols=symbols)))
+    text = " ".join(ask(capsys, str(path)).split())
+    assert text.endswith("There is nothing to save by having one of each; 32 B more would be copies only by name.")
+
+
+def test_only_the_last_line_is_left_with_q(capsys: Captured) -> None:
+    assert (
+        ask(capsys, f"{CONDOR}/base", "-q") == "One of each instead of all copies saves 424 B private when touched.\n"
+    )
+
+
+# --- several files, and processes -------------------------------------------------------------------------------------
+
+
+def test_of_several_files_each_row_names_its_own_and_what_they_share_is_told(capsys: Captured, tmp_path: Path) -> None:
+    first = several(tmp_path, "first", "s_box", "crypt.c", *["other.c"] * 8)
+    second = several(tmp_path, "second", "s_box", "crypt.c", "hash.c")
+    found = ask_json(capsys, first, second)
+    assert [file["file"] for file in found["files"]] == [first, second]
+    assert {row["file"] for row in found["duplicates"]} == {first, second}
+    assert f"({first})" in ask(capsys, first, second)
+
+
+def test_a_file_that_is_named_twice_is_read_once(capsys: Captured) -> None:
+    found = ask_json(capsys, f"{CONDOR}/base", f"{CONDOR}/base")
+    assert (len(found["files"]), found["linked_twice"]) == (1, [])
+
+
+def test_one_file_of_several_that_cannot_be_read_is_a_note(capsys: Captured, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("no ELF file")
+    found = ask_json(capsys, f"{CONDOR}/sans_crypt", str(text))
+    assert [(note["slug"], note["subject"]) for note in found["notes"] if note["subject"] == str(text)] == [
+        ("file-unreadable", str(text))
+    ]
+    assert ask(capsys, str(text), str(tmp_path / "absent"), code=3).startswith("footprint: ")
+
+
+def test_of_a_process_all_files_are_read_that_it_runs(capsys: Captured) -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+        try:
+            found = ask_json(capsys, str(child.pid))
+        finally:
+            child.kill()
+    assert found["target"]["pid"] == child.pid
+    assert any("libc" in file["file"] for file in found["files"])
+
+
+# --- what it refuses, and what it warns of ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "cause"),
+    [
+        ("README.md", 3, "not an ELF file"),
+        ("sample_binaries/common_symbols/common_symbols.o", 3, "it is not linked yet"),
+        ("absent", 3, "No such file"),
+    ],
+)
+def test_what_is_no_linked_file_is_refused_in_one_line(capsys: Captured, path: str, code: int, cause: str) -> None:
+    error = ask(capsys, path, code=code)
+    assert error.startswith(f"footprint: {path}")
+    assert cause in error
+    assert error.count("\n") == 1
+
+
+def test_of_a_stripped_file_the_notes_say_what_cannot_be_told(capsys: Captured) -> None:
+    path = "sample_binaries/stripped_shared_object/variables.so"
+    text = " ".join(ask(capsys, path).split())
+    assert f"no-source-files: {path}: it is stripped: only what it exports can be told" in text
+    assert "nothing is there more than once, as far as its symbols tell" in text
+    assert main(["duplicates", path, "--strict"]) == 4
+
+
+def test_hostile_names_come_out_escaped(capsys: Captured, tmp_path: Path) -> None:
+    path = several(tmp_path, "program", "x\x1b[31m\u202e", "a\x1b.c", "b\udcff.c")
+    text = ask(capsys, path, "-v")
+    assert text.replace("\n", "").isprintable()
+    assert "x\\x1b[31m" in text
+    assert ask_json(capsys, path)["duplicates"][0]["symbol"] == "x\x1b[31m\u202e"
