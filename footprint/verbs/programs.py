@@ -14,7 +14,7 @@ from footprint.audit.predicted import LibcStart, Predicted, predict
 from footprint.audit.prediction import predicted_audit
 from footprint.audit.projection import Question
 from footprint.audit.totals import Total
-from footprint.errors import AccessError, Note, UsageError
+from footprint.errors import AccessError, FootprintError, Note, UsageError
 from footprint.evidence import Evidence, weakest
 from footprint.findings.relocated_tables import relocated_tables
 from footprint.findings.thread_locals import thread_locals
@@ -26,6 +26,7 @@ from footprint.loader.opened import with_opened
 from footprint.process import Snapshot, read_process
 from footprint.verbs.calibration import load_constants
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.verbs.duplicates import findings_in
 from footprint.verbs.libc_calibration import load_libc_start
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.processes import audit_of, process_number, with_files_told
