@@ -135,7 +135,16 @@ def test_of_several_files_each_row_names_its_own_and_what_they_share_is_told(cap
     found = ask_json(capsys, first, second)
     assert [file["file"] for file in found["files"]] == [first, second]
     assert {row["file"] for row in found["duplicates"]} == {first, second}
-    assert f"({first})" in ask(capsys, first, second)
+    assert ask(capsys, first, second).splitlines()[2].endswith("  s_box  crypt.c and 1 more  (first)")
+    assert f"  ({first})\n" in ask(capsys, first, second, "-v")
+
+
+def test_what_the_notes_say_of_many_files_is_said_once(capsys: Captured, tmp_path: Path) -> None:
+    files = [several(tmp_path, f"library_{at}.so", f"x_{at}", "a.c", "b.c") for at in range(3)]
+    text = " ".join(ask(capsys, *files).split())
+    assert text.count("debug-info-absent") == 1
+    assert f"debug-info-absent: 3 files, such as {files[0]}: it has no .debug_info" in text
+    assert len(ask_json(capsys, *files)["notes"]) == 3
 
 
 def test_a_file_that_is_named_twice_is_read_once(capsys: Captured) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from footprint.audit.finding import Confidence, Finding
 from footprint.elf import shown_name
+from footprint.errors import Note
 from footprint.findings.duplicate_statics import Copies, Cost, Origin
 from footprint.findings.linked_twice import Duplicates
 from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
@@ -14,6 +15,7 @@ from footprint.units import counted, format_bytes
 __all__ = ("duplicates_report",)
 
 _MOST_LARGE = 10
+_MOST_NOTES_ALIKE = 2
 _LONGEST_NAME = 60
 # The words of the table; the section beside them tells the rest.
 _WHEN = {
@@ -39,7 +41,7 @@ def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_l
     blocks.extend(_large([one for one in found.findings if one.rule == "large-static"], top))
     copies = [one for one in found.findings if one.rule == "duplicate-static"]
     blocks.extend(finding_blocks([one for one in copies if one.saving_bytes][: top or None], count))
-    blocks.extend(note_blocks(found.notes))
+    blocks.extend(note_blocks(_together(found.notes)))
     return (*blocks, Verdict(_verdict(real, count)))
 
 
@@ -90,6 +92,8 @@ def _which(one: Copies, file: str | None, *, is_whole: bool) -> tuple[str, str, 
         where = ", ".join(one.units)
     else:
         where = f"{one.units[0]} and {len(one.units) - 1} more"
+    if file and not is_whole:
+        file = file.rsplit("/", 1)[-1]
     return name, where, f"({file})" if file else ""
 
 
@@ -114,6 +118,20 @@ def _stream_inits(placed: Sequence[tuple[str, Copies]]) -> list[Block]:
         f"<iostream> is included in {counted(count, 'source file')}: each runs its initialiser at start (a byte each)"
     )
     return [Paragraph(text)]
+
+
+def _together(notes: Sequence[Note]) -> list[Note]:
+    """Say once what many files have in common: most libraries of a process are stripped."""
+    subjects: dict[tuple[str, str], list[str]] = {}
+    for note in notes:
+        subjects.setdefault((note.slug, note.detail), []).append(note.subject)
+    told = []
+    for (slug, detail), files in subjects.items():
+        if len(files) > _MOST_NOTES_ALIKE:
+            told.append(Note(slug, f"{len(files)} files, such as {files[0]}", detail))
+        else:
+            told.extend(Note(slug, file, detail) for file in files)
+    return told
 
 
 def _verdict(placed: Sequence[tuple[str, Copies]], count: int) -> str:
