@@ -3,8 +3,8 @@
 from collections.abc import Mapping as Dict
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
-from footprint.audit.finding import Finding
 from footprint.audit.kernel import BUILT_IN, KernelConstants, kernel_costs
 from footprint.audit.layout import FileKey, Kind, file_key, lay_out
 from footprint.audit.ledger import Files, Row, ledger_rows
@@ -18,6 +18,9 @@ from footprint.evidence import Evidence
 from footprint.process import Snapshot
 from footprint.process.descriptors import NO_DESCRIPTORS, Descriptors
 from footprint.units import format_bytes
+
+if TYPE_CHECKING:
+    from footprint.audit.finding import Finding
 
 __all__ = ("Audit", "audit_snapshot", "mapped_files")
 
@@ -58,7 +61,7 @@ class Audit:
     ledger: tuple[Row, ...]
     projection: Projection
     notes: tuple[Note, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: "tuple[Finding, ...]" = ()
     debug_files: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

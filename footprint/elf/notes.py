@@ -7,7 +7,6 @@ Source: System V ABI, chapter 5 (Note Section); gABI draft of 2018 for notes ali
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from struct import Struct
@@ -40,8 +39,7 @@ class Priority(StrEnum):
     SUGGESTED = "suggested"
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalLibrary:
+class OptionalLibrary(NamedTuple):
     """A library that an object says it may open while it runs (`.note.dlopen`).
 
     Attributes:

@@ -11,7 +11,6 @@ from footprint.audit.projection import Basis, Model, Projection
 from footprint.audit.totals import OfWhich, Total
 from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.report.views.debug_files import debug_file_blocks
-from footprint.report.views.findings import finding_blocks
 from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
@@ -75,10 +74,18 @@ def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_na
         *_symbols(audit, by, top, names),
         *_causes(audit),
         *debug_file_blocks(audit.debug_files, names, is_whole=has_whole_names),
-        *finding_blocks(audit.findings, audit.projection.count, is_verbose=has_whole_names),
+        *_findings(audit, is_verbose=has_whole_names),
         *note_blocks(audit.notes, audit.target),
         Verdict(_verdict(audit)),
     )
+
+
+def _findings(audit: Audit, *, is_verbose: bool) -> list[Block]:
+    if not audit.findings:
+        return []
+    from footprint.report.views.findings import finding_blocks  # noqa: PLC0415 # few audits of processes have them
+
+    return finding_blocks(audit.findings, audit.projection.count, is_verbose=is_verbose)
 
 
 def projection_report(audit: Audit) -> Document:
