@@ -52,6 +52,7 @@ _GUARDS: Final = ("_ZGV", "__tls_guard")
 _NESTING: Final = re.compile(r"(?:Z|N[rVK]*|T[VTIS]|St)*")
 _NAMELESS: Final = "_GLOBAL__N_"
 _NAMED_PART: Final = re.compile(r"(?P<mark>L?)(?P<length>[1-9]\d{0,3})")
+_UNNAMED: Final = "12_GLOBAL__N_1"
 
 
 class Cost(StrEnum):
@@ -318,11 +319,13 @@ def _finding(one: Copies, file: str) -> Finding:
 def _remedy(one: Copies) -> str:
     if one.origin is Origin.SOURCE:
         return "link the source file, or the library that it is part of, only once"
-    if one.origin is Origin.GUARD:
+    if one.origin is Origin.GUARD or one.name.startswith("_ZZ"):
         return "make the function that holds it inline, and all share one"
     is_cxx = one.name.startswith("_Z")
     is_constant = one.cost in {Cost.SHARED, Cost.AT_START}
     if is_cxx:
-        return "declare it `inline constexpr` (C++17)" if is_constant else "declare it `inline` (C++17)"
+        # What is inline in an unnamed namespace is still each source file's own.
+        first = "take it out of the unnamed namespace, and " if _UNNAMED in one.name else ""
+        return f"{first}declare it `inline constexpr` (C++17)" if is_constant else f"{first}declare it `inline` (C++17)"
     what = "extern const" if is_constant else "extern"
     return f"declare it `{what}` in the header, and define it in one source file"

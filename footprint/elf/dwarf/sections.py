@@ -22,10 +22,9 @@ _CHDR: Final = {
     (False, False): Struct(">II4x"),
 }
 _OLD_HEADER: Final = Struct(">4sQ")
-# A header claims how long its section becomes. Deflate gives at most 1,032 bytes for one; zstd gives more, but debug
-# information does not.
+# A header claims how long its section becomes. Debug information gives 3 to 20 bytes for one.
 _MOST_BYTES: Final = 2 << 30
-_MOST_RATIO: Final = 1032
+_MOST_RATIO: Final = 64
 _SMALL_BYTES: Final = 1 << 16
 
 _UNSPLIT: Final = frozenset({".debug_cu_index", ".debug_tu_index"})

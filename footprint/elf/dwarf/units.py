@@ -4,6 +4,7 @@ Source: DWARF 5, sections 7.5 (Format of Debugging Information) and 7.26 (String
 2 to 4 where they differ.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -51,6 +52,8 @@ _UNITS_WITH_ID: Final = frozenset({DW_UT_SKELETON, DW_UT_SPLIT_COMPILE})
 _LOCAL_REFERENCES: Final = frozenset({0x11, 0x12, 0x13, 0x14, DW_FORM_REF_UDATA})
 _ALTERNATE_REFERENCES: Final = frozenset({DW_FORM_GNU_REF_ALT, DW_FORM_REF_SUP4, DW_FORM_REF_SUP8})
 _ALTERNATE_TEXTS: Final = frozenset({DW_FORM_GNU_STRP_ALT, DW_FORM_STRP_SUP})
+
+_NOT_ZERO: Final = re.compile(rb"[^\0]")
 
 
 class Entry(NamedTuple):
@@ -333,6 +336,11 @@ class DebugInfo:
         """Read the headers of all units; what follows a damaged one is left out."""
         at = 0
         while at < section.size_bytes:
+            # Linkers may pad with zeros, and a damaged file may be made of nothing else.
+            filled = _NOT_ZERO.search(section.data, at)
+            if filled is None:
+                return
+            at += (filled.start() - at) // 4 * 4
             try:
                 start, unit, at = at, *self._unit(section, at, is_types=is_types)
             except InputError as error:

@@ -42,7 +42,7 @@ def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_l
     copies = [one for one in found.findings if one.rule == "duplicate-static"]
     blocks.extend(finding_blocks([one for one in copies if one.saving_bytes][: top or None], count))
     blocks.extend(note_blocks(_together(found.notes)))
-    return (*blocks, Verdict(_verdict(real, count)))
+    return (*blocks, Verdict(_verdict(real, count, sum(one.waste_bytes for one in found.linked_twice))))
 
 
 def _title(found: Duplicates) -> str:
@@ -134,7 +134,7 @@ def _together(notes: Sequence[Note]) -> list[Note]:
     return told
 
 
-def _verdict(placed: Sequence[tuple[str, Copies]], count: int) -> str:
+def _verdict(placed: Sequence[tuple[str, Copies]], count: int, twice_bytes: int) -> str:
     waste: dict[Cost, int] = {}
     doubtful_bytes = 0
     for _, one in placed:
@@ -143,6 +143,8 @@ def _verdict(placed: Sequence[tuple[str, Copies]], count: int) -> str:
         else:
             waste[one.cost] = waste.get(one.cost, 0) + one.waste_bytes
     doubtful = f"{format_bytes(doubtful_bytes)} more would be copies only by name" if doubtful_bytes else ""
+    if not waste and twice_bytes:
+        return f"What is linked in several times takes {format_bytes(twice_bytes)} more than it would once."
     if not waste:
         return f"There is nothing to save by having one of each{f'; {doubtful}' if doubtful else ''}."
     parts = ", ".join(f"{format_bytes(waste[cost])} {cost.value}" for cost in Cost if cost in waste)
