@@ -122,9 +122,12 @@ def predicted_audit(
 
 
 def thread_block_bytes(composition: Composition) -> int:
-    """Give what the first thread writes for thread-local variables: glibc all of them, musl those that are not zero."""
+    """Give what the first thread writes for thread-local variables: glibc's loader all of them.
+
+    musl and the start-up code of static programs leave those that are zero as they find them.
+    """
     found = zip(composition.objects, composition.predicted, strict=True)
-    if composition.link_map.libc is not Libc.MUSL:
+    if composition.link_map.libc is Libc.GLIBC:
         return sum([one.tls_bytes for _, one in found if one])
     segments = [linked.library.image.segment(PT_TLS) for linked, one in found if one]
     return sum([one.file_bytes for one in segments if one])

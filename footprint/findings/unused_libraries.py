@@ -225,6 +225,8 @@ def doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[
     """Give what speaks against letting objects go."""
     blocks = [*broken_bindings(composition, leaving), *broken_versions(composition, leaving)]
     yield from [(Confidence.BLOCKED, reason) for reason in blocks]
+    if composition.link_map.missing:
+        yield Confidence.MEDIUM, "libraries are missing, which may bind to it"
     seekers = [n for n in composition.seekers if n not in leaving and not is_always_there(composition, n)]
     openers = [n for n in composition.openers if n not in leaving and not is_always_there(composition, n)]
     # All constants are looked through for that: not where it would change nothing.

@@ -11,7 +11,7 @@ from footprint.loader.dependencies import chains
 from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.report.views.findings import finding_blocks
 from footprint.report.views.notes import note_blocks
-from footprint.units import format_bytes
+from footprint.units import counted, format_bytes
 
 __all__ = ("chains_report", "libraries_report")
 
@@ -197,7 +197,14 @@ def _verdict(found: Libraries) -> str:
     cost = f"{format_bytes(composition.cost_bytes(everything))} private memory a process ({composition.evidence.value})"
     count = len(composition.objects)
     whole = f"The {count} objects take {cost}" if count > 1 else f"It takes {cost}"
-    free = [one.saving_bytes for one in found.findings if one.confidence is not Confidence.BLOCKED]
+    if missing := composition.link_map.missing:
+        are = "is" if len(missing) == 1 else "are"
+        return f"{whole}; {counted(len(missing), 'needed library')} {are} missing, so that is not all."
+    free = [
+        one.saving_bytes
+        for one in found.findings
+        if one.rule == "unused-library" and one.confidence is not Confidence.BLOCKED
+    ]
     if not sum(free):
         return f"{whole}; no library can be dropped as it is."
     saved = format_bytes(sum(free) * found.count)
