@@ -51,7 +51,9 @@ def _from_fields(stored: object) -> LibcStart:
 def own_libc() -> str | None:
     """Give the path of the glibc that programs here use, as far as we ourselves do; None where that is another."""
     with suppress(OSError), open("/proc/self/maps", "rb") as file:
-        return next((one.name for one in parse_maps(file.read(), "maps").mappings if _NAME.fullmatch(one.name)), None)
+        # One that is only read, to be audited, is not ours.
+        code = [one.name for one in parse_maps(file.read(), "maps").mappings if one.permissions[2] == "x"]
+        return next((name for name in code if _NAME.fullmatch(name)), None)
     return None
 
 

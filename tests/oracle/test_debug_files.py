@@ -142,7 +142,9 @@ def test_a_library_stripped_by_elfutils_says_what_it_said_before(library: Path, 
 def libc() -> str:
     """Give the path of the C library, where it is stripped and its debug file is installed."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
-        paths = {line.split(maxsplit=5)[5].strip() for line in maps if "/libc.so" in line or "/libc-" in line}
+        # Others may be mapped, to be read: its code tells which one this process uses.
+        code = [line for line in maps if " r-xp " in line and ("/libc.so" in line or "/libc-" in line)]
+    paths = {line.split(maxsplit=5)[5].strip() for line in code}
     for path in paths:
         image = read_image(open_input(path), path)
         if any(os.path.exists(each) for each in candidates(image, path, ["/usr/lib/debug"])):
