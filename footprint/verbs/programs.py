@@ -10,7 +10,7 @@ from footprint.audit.composition import Composition, compose
 from footprint.audit.finding import Finding
 from footprint.audit.ledger import Row
 from footprint.audit.libraries import Libraries
-from footprint.audit.predicted import LibcStart, Predicted, predict
+from footprint.audit.predicted import Predicted, predict
 from footprint.audit.prediction import predicted_audit
 from footprint.audit.projection import Question
 from footprint.audit.totals import Total
@@ -26,7 +26,6 @@ from footprint.loader.opened import with_opened
 from footprint.process import Snapshot, read_process
 from footprint.verbs.calibration import load_constants
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
-from footprint.verbs.duplicates import findings_in
 from footprint.verbs.libc_calibration import load_libc_start
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.processes import audit_of, process_number, with_files_told
@@ -59,7 +58,6 @@ class Programs:
             raise UsageError(f"no machine has pages of {self._page_bytes} bytes: 4KiB, 8KiB, 16KiB, 32KiB or 64KiB")
         self._binder = Binder()
         self._predicted: dict[Library, Predicted] = {}
-        self._libc_starts: dict[Library, LibcStart] = {}
 
     def composition(self, path: str) -> Composition:
         """Tell what a program is made of.
@@ -110,7 +108,7 @@ class Programs:
         return compose(link_map, bindings, self._page_bytes, self._predictor(link_map), private_bytes)
 
     def _predictor(self, link_map: LinkMap) -> "_Predictor":
-        return _Predictor(link_map, self._page_bytes, self._predicted, self._libc_starts)
+        return _Predictor(link_map, self._page_bytes, self._predicted)
 
 
 class _Predictor:
@@ -121,12 +119,10 @@ class _Predictor:
         link_map: LinkMap,
         page_bytes: int,
         known: dict[Library, Predicted],
-        libc_starts: dict[Library, LibcStart],
     ) -> None:
         self._libc = link_map.libc
         self._page_bytes = page_bytes
         self._known = known
-        self._libc_starts = libc_starts
 
     def __call__(self, linked: Linked, is_program: bool) -> Predicted:  # noqa: FBT001 # told by who calls
         library = linked.library
@@ -221,6 +217,8 @@ def audit_program(
 
 def _own_findings(composition: Composition) -> tuple[Finding, ...]:
     """Give what the program's own file holds several times, or large and unused; nothing where it is damaged."""
+    from footprint.verbs.duplicates import findings_in  # noqa: PLC0415 # debug information, which only this part reads
+
     program = composition.link_map.objects[0]
     try:
         return findings_in(program.library.image)
