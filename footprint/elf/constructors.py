@@ -11,7 +11,7 @@ from typing import Final
 
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, numbers, read_dynamic
 from footprint.elf.image import Image
-from footprint.elf.relocations import addends_between
+from footprint.elf.relocations import addends_at
 from footprint.errors import InputError
 
 __all__ = ("own_constructors",)
@@ -85,7 +85,7 @@ def _entries(image: Image, dynamic: Dynamic, word_bytes: int) -> list[int]:
         return []
     entries = numbers(image, bytes_at_vaddr(image, first, size_bytes, "the table of constructors")).tolist()
     if 0 in entries[:_MOST_ENTRIES]:
-        for vaddr, addend in addends_between(image, first, first + size_bytes):
+        for vaddr, addend in addends_at(image, range(first, first + size_bytes)).items():
             entries[(vaddr - first) // word_bytes] = addend
     return entries
 

@@ -3,15 +3,17 @@
 Source: System V ABI, chapter 5 (Dynamic Section).
 """
 
+import sys
 from array import array
 from typing import Final, NamedTuple
 
 from footprint.elf.image import PT_DYNAMIC, Buffer, Image
 from footprint.errors import InputError
 
-__all__ = ("Dynamic", "bytes_at_vaddr", "bytes_from_vaddr", "numbers", "read_dynamic")
+__all__ = ("Dynamic", "bytes_at_vaddr", "bytes_from_vaddr", "numbers", "read_dynamic", "words")
 
 DT_NULL: Final = 0
+_TYPECODES: Final = {2: "H", 4: "I", 8: "Q"}
 
 
 class Dynamic(NamedTuple):
@@ -34,9 +36,9 @@ def read_dynamic(image: Image) -> Dynamic:
     if segment is None:
         return Dynamic(())
     raw = image.bytes_at(segment.offset, segment.file_bytes, "the dynamic section")
-    words = numbers(image, raw)
+    table = numbers(image, raw)
     entries = []
-    for tag, value in zip(words[0::2], words[1::2], strict=False):
+    for tag, value in zip(table[0::2], table[1::2], strict=False):
         if tag == DT_NULL:
             break
         entries.append((tag, value))
@@ -45,11 +47,16 @@ def read_dynamic(image: Image) -> Dynamic:
 
 def numbers(image: Image, raw: Buffer) -> "array[int]":
     """Read a table of words of the file's class and byte order; a torn last one is left out."""
-    words = array("Q" if image.is_64 else "I")
-    words.frombytes(raw[: len(raw) // words.itemsize * words.itemsize])
-    if image.is_little != (array("H", [1]).tobytes()[0] == 1):
-        words.byteswap()
-    return words
+    return words(image, raw, 8 if image.is_64 else 4)
+
+
+def words(image: Image, raw: Buffer, word_bytes: int) -> "array[int]":
+    """Read a table of words of 2, 4 or 8 bytes in the file's byte order; a torn last one is left out."""
+    found = array(_TYPECODES[word_bytes])
+    found.frombytes(raw[: len(raw) // word_bytes * word_bytes])
+    if image.is_little != (sys.byteorder == "little"):
+        found.byteswap()
+    return found
 
 
 def bytes_at_vaddr(image: Image, vaddr: int, size_bytes: int, what: str) -> Buffer:

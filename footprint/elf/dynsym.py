@@ -6,13 +6,12 @@ cannot find is none, and a reference that no relocation makes is none either.
 Source: System V ABI, chapter 5 (Hash Table); glibc 2.36, elf/dl-lookup.c, for what is found.
 """
 
-from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, bytes_from_vaddr, read_dynamic
+from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, bytes_from_vaddr, read_dynamic, words
 from footprint.elf.image import SHT_DYNSYM, Buffer, Image, StringTable
 from footprint.elf.machines import relocation_types
 from footprint.elf.relocations import EM_MIPS, relocations, symbol_and_type
@@ -269,10 +268,10 @@ def _facts(image: Image, kind: int) -> _Facts:
 
 def _columns(image: Image, table: Buffer) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
     """Give st_name and st_value of all symbols, and the word that st_info, st_other and st_shndx of each fill."""
-    words = _words(image, table, 4)
+    halves = words(image, table, 4)
     if image.is_64:
-        return words[0::6], _words(image, table, 8)[1::3], words[1::6]
-    return words[0::4], words[1::4], words[3::4]
+        return halves[0::6], words(image, table, 8)[1::3], halves[1::6]
+    return halves[0::4], halves[1::4], halves[3::4]
 
 
 class _Names:
@@ -320,7 +319,7 @@ def _findable(image: Image, dynamic: Dynamic) -> tuple[int, int]:
         return 0, 0
     # Two architectures made its words as wide as addresses.
     word_bytes = 8 if image.is_64 and image.machine in {EM_S390, EM_ALPHA} else 4
-    head = _words(image, bytes_at_vaddr(image, vaddr, 2 * word_bytes, "the hash table"), word_bytes)
+    head = words(image, bytes_at_vaddr(image, vaddr, 2 * word_bytes, "the hash table"), word_bytes)
     return 0, head[1]
 
 
@@ -333,29 +332,21 @@ def _gnu_hash(image: Image, vaddr: int) -> tuple[int, int]:
     raw = bytes_from_vaddr(image, vaddr, what)
     if len(raw) < 16:
         raise InputError(image.file, f"{what} is cut")
-    bucket_count, first, bloom_count, _ = _words(image, raw[:16], 4)
+    bucket_count, first, bloom_count, _ = words(image, raw[:16], 4)
     start = 16 + bloom_count * (8 if image.is_64 else 4)
     chains = start + bucket_count * 4
     if chains > len(raw):
         raise InputError(image.file, f"{what} is cut: it claims {bucket_count} buckets behind {bloom_count} words")
-    highest = max(_words(image, raw[start:chains], 4), default=0)
+    highest = max(words(image, raw[start:chains], 4), default=0)
     if highest < first:
         return first, first
     end = len(raw) - len(raw) % 4
     for at in range(chains + (highest - first) * 4, end, _CHAIN_BYTES):
-        for word in _words(image, raw[at : min(at + _CHAIN_BYTES, end)], 4):
+        for word in words(image, raw[at : min(at + _CHAIN_BYTES, end)], 4):
             highest += 1
             if word & 1:
                 return first, highest
     raise InputError(image.file, f"{what} has a chain without end")
-
-
-def _words(image: Image, raw: Buffer, word_bytes: int) -> "array[int]":
-    words = array("Q" if word_bytes == 8 else "I")
-    words.frombytes(raw)
-    if image.is_little != (array("H", [1]).tobytes()[0] == 1):
-        words.byteswap()
-    return words
 
 
 def _dynsym_count(image: Image, vaddr: int) -> int:

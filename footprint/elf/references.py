@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from operator import add
 from typing import Final, NamedTuple
 
-from footprint.elf.dynamic import numbers, read_dynamic
+from footprint.elf.dynamic import numbers, read_dynamic, words
 from footprint.elf.image import ET_EXEC, PF_X, Image
 from footprint.elf.relocations import addend_column
 
@@ -83,9 +83,7 @@ def references_to(image: Image, places: Sequence[Place]) -> list[list[int]]:
         else:
             finder.look_at_words(numbers(image, raw))
             if image.type == ET_EXEC:
-                halves = array("I")
-                halves.frombytes(raw[: len(raw) // 4 * 4])
-                finder.look_at_words(halves)
+                finder.look_at_words(words(image, raw, 4))
     finder.look_at_words(addend_column(image))
     dynamic = read_dynamic(image)
     entry = int.from_bytes(image.data[_ENTRY_OFFSET : _ENTRY_OFFSET + 8], "little")

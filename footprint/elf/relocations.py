@@ -7,8 +7,7 @@ Source: System V ABI, chapter 4 (Relocation) and the RELR proposal of 2022 (gABI
 """
 
 from array import array
-from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Container, Iterator
 from itertools import repeat
 from operator import floordiv
 from typing import Final, NamedTuple
@@ -21,7 +20,6 @@ __all__ = (
     "Relocations",
     "addend_column",
     "addends_at",
-    "addends_between",
     "relocated_pages",
     "relocated_vaddrs",
     "relocations",
@@ -110,25 +108,8 @@ def symbol_and_type(image: Image, info: int) -> tuple[int, int]:
     return info >> 32, info & 0xFFFFFFFF
 
 
-def addends_between(image: Image, first_vaddr: int, past_vaddr: int) -> Iterator[tuple[int, int]]:
-    """Give what the entries of DT_RELA say for the addresses of a range, as (vaddr, addend); of others it is in place.
-
-    Raises:
-        InputError: Where the table is damaged or lies outside of the file, or where there are too many.
-    """
-    raw = _table(image, read_dynamic(image), DT_RELA, DT_RELASZ, "a table of relocations")
-    entry_bytes = 3 * _word_bytes(image)
-    places = range(first_vaddr, past_vaddr)
-    at = 0
-    for found in _entries(image, raw, 3):
-        for index, vaddr in enumerate(found.vaddrs, at):
-            if vaddr in places:
-                yield vaddr, numbers(image, raw[index * entry_bytes : (index + 1) * entry_bytes])[2]
-        at += len(found.vaddrs)
-
-
-def addends_at(image: Image, vaddrs: AbstractSet[int]) -> dict[int, int]:
-    """Give what the entries of DT_RELA say for some addresses; of others it is in place.
+def addends_at(image: Image, vaddrs: Container[int]) -> dict[int, int]:
+    """Give what the entries of DT_RELA say for some addresses, such as a range; of others it is in place.
 
     Raises:
         InputError: Where the table is damaged or lies outside of the file, or where there are too many.

@@ -5,12 +5,11 @@ Unlike `footprint.elf.symbols` this keeps copies apart that have one name, and r
 Source: System V ABI, chapter 4 (Symbol Table): local symbols follow the STT_FILE symbol of their source file.
 """
 
-from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from footprint.elf.dynamic import words
 from footprint.elf.image import SHT_DYNSYM, SHT_SYMTAB, Buffer, Image, StringTable
 from footprint.elf.symbols import STT_FILE, STT_FUNC, STT_TLS
 from footprint.errors import InputError
@@ -123,13 +122,13 @@ class _Entries:
     """A symbol table by columns: st_name, st_value, st_size, and the word that the small fields fill."""
 
     def __init__(self, image: Image, table: Buffer, names: StringTable) -> None:
-        words = _words(image, table, 4)
+        halves = words(image, table, 4)
         if image.is_64:
-            wide = _words(image, table, 8)
-            self.offsets, self.kinds = words[0::6], words[1::6]
+            wide = words(image, table, 8)
+            self.offsets, self.kinds = halves[0::6], halves[1::6]
             self.values, self.sizes = wide[1::3], wide[2::3]
         else:
-            self.offsets, self.values, self.sizes, self.kinds = (words[column::4] for column in range(4))
+            self.offsets, self.values, self.sizes, self.kinds = (halves[column::4] for column in range(4))
         self._is_little = image.is_little
         self.name_at = names.at
 
@@ -193,11 +192,3 @@ def read_statics(image: Image) -> Statics:
                 )
             )
     return Statics(image, tuple(found), tuple(units), entries, is_stripped=table.type == SHT_DYNSYM)
-
-
-def _words(image: Image, raw: Buffer, word_bytes: int) -> Sequence[int]:
-    words = array("Q" if word_bytes == 8 else "I")
-    words.frombytes(raw)
-    if image.is_little != (array("H", [1]).tobytes()[0] == 1):
-        words.byteswap()
-    return words

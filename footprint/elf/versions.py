@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
 
-from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, bytes_from_vaddr
+from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, bytes_from_vaddr, words
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
 
@@ -106,11 +106,7 @@ def _by_symbol(image: Image, dynamic: Dynamic, symbol_count: int) -> "array[int]
     vaddr = dynamic.get(DT_VERSYM)
     if not vaddr:
         return None
-    entries = array("H")
-    entries.frombytes(bytes_at_vaddr(image, vaddr, symbol_count * 2, "the table of symbol versions"))
-    if image.is_little != (array("H", [1]).tobytes()[0] == 1):
-        entries.byteswap()
-    return entries
+    return words(image, bytes_at_vaddr(image, vaddr, symbol_count * 2, "the table of symbol versions"), 2)
 
 
 def _definitions(image: Image, dynamic: Dynamic, name_at: Callable[[int], str]) -> Iterator[tuple[int, int, str]]:
