@@ -1,11 +1,12 @@
 """Bytes to text and back; the only place that knows KiB from kB."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from footprint.errors import UsageError
 
-__all__ = ("counted", "format_bytes", "parse_bytes")
+__all__ = ("counted", "first_of", "format_bytes", "parse_bytes")
 
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _FACTORS: Final[dict[str, int]] = {"": 1, "b": 1} | {
@@ -46,6 +47,12 @@ def counted(count: int, noun: str) -> str:
     return (
         f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"
     )
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """Write the first ones of some names, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def parse_bytes(text: str) -> int:

@@ -16,7 +16,7 @@ from footprint.elf.references import Place, can_be_told, references_to
 from footprint.elf.statics import Function, Static, Statics
 from footprint.errors import FootprintError
 from footprint.findings.duplicate_statics import Lines
-from footprint.units import format_bytes
+from footprint.units import first_of, format_bytes
 
 __all__ = ("RULE", "large_ones", "large_statics")
 
@@ -162,6 +162,4 @@ def _finding(
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = [shown_name(name) for name in names[:_MOST_NAMED]]
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(shown) + more
+    return first_of([*map(shown_name, names[:_MOST_NAMED]), *names[_MOST_NAMED:]], _MOST_NAMED)

@@ -16,7 +16,7 @@ from footprint.elf.names import normalised
 from footprint.elf.statics import Static, Statics
 from footprint.errors import Note
 from footprint.findings.duplicate_statics import ARTEFACT, LEAST_TELLING_BYTES, Copies, FileCopies, Origin
-from footprint.units import counted, format_bytes
+from footprint.units import counted, first_of, format_bytes
 
 __all__ = ("RULE", "Duplicates", "LinkedTwice", "linked_twice", "linked_twice_findings")
 
@@ -173,8 +173,8 @@ def linked_twice_findings(found: Iterable[LinkedTwice]) -> tuple[Finding, ...]:
 
 
 def _finding(one: LinkedTwice) -> Finding:
-    what = one.library or (_listed(one.units) if one.units else _listed(tuple(map(_short, one.names))))
-    where = _listed(tuple(file.rsplit("/", 1)[-1] for file in one.files))
+    what = one.library or first_of(one.units or tuple(map(_short, one.names)), _MOST_NAMED)
+    where = first_of([file.rsplit("/", 1)[-1] for file in one.files], _MOST_NAMED)
     number = counted(one.copy_count, "copy")
     tables = counted(len(one.names), "variable")
     message = f"{number} of {what}, in {where}: {tables} of {format_bytes(one.size_bytes)} each time"
@@ -188,9 +188,3 @@ def _finding(one: LinkedTwice) -> Finding:
 def _short(name: str) -> str:
     shown = shown_name(name)
     return shown if len(shown) <= _LONGEST_NAME else f"{shown[: _LONGEST_NAME - 3]}..."
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    if len(names) > _MOST_NAMED:
-        return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"
-    return ", ".join(names)

@@ -3,7 +3,6 @@
 Source: ptrace(2), getauxval(3), proc_pid_mem(5).
 """
 
-import ctypes
 import os
 import signal
 import time
@@ -13,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
 from footprint.errors import AccessError
+from footprint.process.ptrace import ptrace
 
 __all__ = ("AT_BASE", "AT_ENTRY", "HeldProgram", "held_at_start")
 
@@ -27,8 +27,6 @@ _EXITKILL: Final = 1 << 20
 _NO_INSTRUCTION: Final = b"\xff" * 8
 _FAULTS: Final = frozenset({signal.SIGILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGTRAP})
 _PATIENCE_SECONDS: Final = 10.0
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_LIBC.ptrace.restype = ctypes.c_long
 
 
 class HeldProgram:
@@ -56,7 +54,7 @@ class HeldProgram:
             code = memory.read(len(_NO_INSTRUCTION))
             memory.seek(addr)
             memory.write(_NO_INSTRUCTION)
-            _ptrace(_CONT, self.pid)
+            ptrace(_CONT, self.pid)
             if _next_stop(self.pid, self._name) not in _FAULTS:
                 raise AccessError(self._name, "a signal stopped it before it came to its own code")
             memory.seek(addr)
@@ -77,7 +75,7 @@ def held_at_start(program: str) -> Iterator[HeldProgram]:
         try:
             if _next_stop(pid, program) != signal.SIGTRAP:
                 raise AccessError(program, "it cannot be held at its start")
-            _ptrace(_SETOPTIONS, pid, _EXITKILL)
+            ptrace(_SETOPTIONS, pid, _EXITKILL)
             held = HeldProgram(pid, program)
         except OSError as error:
             raise AccessError(program, f"it cannot be held at its start: {error.strerror}") from error
@@ -94,21 +92,10 @@ def _become(program: str) -> NoReturn:
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in range(3):
             os.dup2(nothing, descriptor)
-        _ptrace(_TRACEME, 0)
+        ptrace(_TRACEME, 0)
         os.execv(program, [program])  # noqa: S606 # this is what it is for
     finally:
         os._exit(127)
-
-
-def _ptrace(request: int, task: int, data: int = 0) -> None:
-    """Make a request of ptrace(2).
-
-    Raises:
-        OSError: Where the kernel refuses.
-    """
-    if _LIBC.ptrace(ctypes.c_long(request), ctypes.c_long(task), None, ctypes.c_void_p(data)) == -1:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
 
 
 def _next_stop(pid: int, name: str) -> int:

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from footprint.process.launch.world import LIBC, os_error
+from footprint.process.ptrace import ptrace
 from footprint.process.stat import Stat, read_stat
 
 __all__ = ("HOLD_SECONDS", "STOP_SECONDS", "Traced")
@@ -29,19 +29,9 @@ _OPTIONS: Final = 1 << _EVENT_CLONE | 1 << _EVENT_EXEC | 1 << _EVENT_EXIT | 1 <<
 _STOPPING: Final = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 
 
-def _ptrace(request: int, task: int, data: int = 0) -> None:
-    """Make a request of ptrace(2).
-
-    Raises:
-        OSError: Where the kernel refuses.
-    """
-    if LIBC.ptrace(ctypes.c_long(request), ctypes.c_long(task), None, ctypes.c_void_p(data)) == -1:
-        raise os_error()
-
-
 def _event_message(task: int) -> int:
     message = ctypes.c_ulong()
-    _ptrace(_GETEVENTMSG, task, ctypes.addressof(message))
+    ptrace(_GETEVENTMSG, task, ctypes.addressof(message))
     return message.value
 
 
@@ -91,7 +81,7 @@ class Traced:
         Raises:
             OSError: Where that is not allowed.
         """
-        _ptrace(_SEIZE, self._pid, _OPTIONS)
+        ptrace(_SEIZE, self._pid, _OPTIONS)
         self._running = {self._pid}
 
     def on_stop(self, task: int, status: int) -> None:
@@ -102,7 +92,7 @@ class Traced:
         with suppress(ProcessLookupError):
             if task not in self._running and not self._is_own(task):
                 # A process that was cloned with another signal than SIGCHLD came along.
-                _ptrace(_DETACH, task, 0 if event else number)
+                ptrace(_DETACH, task, 0 if event else number)
             elif event == _EVENT_EXIT:
                 self._on_exit(task)
             else:
@@ -112,14 +102,14 @@ class Traced:
     def _on_event(self, task: int, event: int, number: int) -> None:
         if event == _EVENT_STOP and number in _STOPPING:
             self._stopped.add(task)
-            _ptrace(_LISTEN, task)
+            ptrace(_LISTEN, task)
             return
         if event == _EVENT_EXEC:
             # The thread that called it is the only one left, and has the number of the first one.
             self._running, self._stopped, self._exiting = {self._pid}, set(), set()
         elif event == _EVENT_CLONE and self._is_own(thread := _event_message(task)):
             self._running.add(thread)
-        _ptrace(_CONT, task, 0 if event else number)
+        ptrace(_CONT, task, 0 if event else number)
 
     def _is_own(self, task: int) -> bool:
         return os.path.exists(f"/proc/{self._pid}/task/{task}")
@@ -150,7 +140,7 @@ class Traced:
     def _resume(self, task: int) -> None:
         self._exiting.discard(task)
         with suppress(ProcessLookupError):
-            _ptrace(_CONT, task)
+            ptrace(_CONT, task)
 
     def relent(self) -> None:
         """Let threads go that a live one waits for: it execs, or dumps core, and does not come to its exit before."""

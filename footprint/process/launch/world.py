@@ -11,7 +11,6 @@ from typing import Final, NoReturn
 __all__ = ("ENDING", "LIBC", "adopting", "has_children", "interrupted_by_signals", "os_error", "signal_descriptor")
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-LIBC.ptrace.restype = ctypes.c_long
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_GET_CHILD_SUBREAPER: Final = 37
