@@ -61,7 +61,7 @@ class Overlap(NamedTuple):
 NO_OVERLAP: Final = Overlap()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Partition(Generic[T]):
     """A span cut into pieces that cover it exactly, in ascending order.
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ("Audit", "audit_snapshot", "mapped_files")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Audit:
     """Where the memory of one process goes. Plain data: it can be saved, and shown elsewhere.
 

@@ -7,7 +7,6 @@ sockets and pipes hold in their buffers is in none of them.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from footprint.errors import Note
@@ -26,8 +25,7 @@ __all__ = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KernelConstants:
+class KernelConstants(NamedTuple):
     """What the kernel spends on each thing, in bytes.
 
     Attributes:
@@ -119,14 +117,14 @@ def built_in_constants(
     constants = BUILT_IN
     release = _release(kernel)
     if machine in _SMALL_STACKS or (machine == "x86_64" and release < (3, 15)):
-        constants = replace(constants, stack_bytes=8 * 1024)
+        constants = constants._replace(stack_bytes=8 * 1024)
     process_bytes = constants.process_bytes
     if cpu_count is not None and release >= (6, 2):
         process_bytes += _CPU_BYTES * (cpu_count - _BUILT_IN_CPUS)
     # Until Linux 6.16 the page was there whether it was used or not.
     if machine == "x86_64" and (is_isolated or (4, 15) <= release < (6, 16)):
         process_bytes += 4096
-    return replace(constants, process_bytes=process_bytes)
+    return constants._replace(process_bytes=process_bytes)
 
 
 def _release(kernel: str) -> tuple[int, ...]:

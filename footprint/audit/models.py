@@ -1,7 +1,6 @@
 """What each of N pays and what all pay once, in each of the three models of `footprint.audit.projection`."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from footprint.audit.kernel import KernelCost
@@ -92,7 +91,7 @@ def _fork_terms(
     # Pages that KSM merged belong to nobody's family.
     relatives_bytes = max(0, (totals.shared_with_relatives.bytes or 0) - totals.of_which.ksm_bytes)
     kernel_bytes = sum(cost.size_bytes for cost in kernel)
-    single = costs(replace(status, thread_count=1), mapping_count)
+    single = costs(status._replace(thread_count=1), mapping_count)
     forked_bytes = sum(cost.size_bytes for cost in single)
     rewritten_bytes = private_bytes + relatives_bytes + forked_bytes
     is_worker = relatives_bytes > 0
@@ -127,7 +126,7 @@ def _thread_terms(
     stacks_bytes = sum(row.bytes or 0 for row in rows if row.owner == "[thread stacks]")
     arenas_bytes = sum(row.bytes or 0 for row in rows if row.owner == "[malloc arenas]")
     before = sum(cost.size_bytes for cost in costs(status, mapping_count))
-    one_more = replace(status, thread_count=threads + 1)
+    one_more = status._replace(thread_count=threads + 1)
     after = sum(cost.size_bytes for cost in costs(one_more, mapping_count + _MAPPINGS_A_THREAD))
     process_bytes = (totals.private.bytes or 0) + before
     terms = []

@@ -5,7 +5,6 @@ audit of a process. So a prediction and a measurement have the same rows and can
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit
@@ -307,8 +306,7 @@ def _with_bounds(totals: Totals, places: Sequence[_Place]) -> Totals:
     ceiling_bytes = sum(one.predicted.ceiling_bytes for one in places)
     evidence = weakest(one.predicted.evidence for one in places)
     unknown = Total(None, Evidence.PREDICTED)
-    return replace(
-        totals,
+    return totals._replace(
         shared_once=unknown,
         shared_with_relatives=unknown,
         floor=Total(floor_bytes, evidence),

@@ -1,7 +1,6 @@
 """The figures of a whole process, each with how it is known."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from footprint.audit.kernel import KernelCost
@@ -19,8 +18,7 @@ class Total(NamedTuple):
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class OfWhich:
+class OfWhich(NamedTuple):
     """What kinds of memory the figures contain that behave in their own way; 0 where there is none, or none is told.
 
     Attributes:
@@ -46,8 +44,7 @@ class OfWhich:
     own_shared_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """The figures of a whole process.
 
     Attributes:

@@ -8,8 +8,9 @@ Source: fs/proc/task_mmu.c of Linux 2.6.14 to 6.18; Documentation/filesystems/pr
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping as AbstractMapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.errors import InputError, Note
@@ -83,8 +84,7 @@ class Mapping(NamedTuple):
         return self.permissions[1] == "w" and self.permissions[3] == "p"
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryMap:
+class MemoryMap(NamedTuple):
     """All mappings of one process at one moment, from one text.
 
     Attributes:
@@ -101,7 +101,7 @@ class MemoryMap:
     mappings: tuple[Mapping, ...]
     pid: int | None = None
     command: str | None = None
-    footer: dict[str, int] = field(default_factory=dict)
+    footer: AbstractMapping[str, int] = MappingProxyType({})
     has_full_names: bool = True
     notes: tuple[Note, ...] = ()
 
@@ -119,10 +119,8 @@ _HEADER: Final = (
     rb"([0-9a-f]{8,16})-([0-9a-f]{8,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) "
     rb"([0-9a-f]{1,8}:[0-9a-f]{1,8}) ([0-9]{1,20})((?: [^\n]*)?)\n"
 )
-_HEADER_LINE: Final = re.compile(_HEADER)
 # Android's kernels name anonymous memory in a line of its own.
 _NAME: Final = rb"(?:Name:[ \t]+([^\n]*)\n)?"
-_NEXT_HEADER: Final = re.compile(rb"\n(?=" + _HEADER + rb")")
 _HEADER_LINES: Final = re.compile(_HEADER + _NAME)
 _KEY_LINE: Final = re.compile(rb"([A-Za-z_][A-Za-z0-9_()]{0,63}):[ \t]+([0-9]{1,20}(?: kB)?)[ \t]*\n")
 _FLAGS_LINE: Final = re.compile(rb"VmFlags:([^\n]*)\n")
@@ -143,7 +141,7 @@ _MOST_BLOCK_BYTES: Final = 4 << 20  # a header and its counters take less than 1
 
 def looks_like_maps(text: bytes) -> bool:
     """Tell whether a text is maps or smaps, by the first header line within its first lines."""
-    return any(_HEADER_LINE.match(line + b"\n") for line in text[:4096].split(b"\n")[:5])
+    return any(_HEADER_LINES.match(line + b"\n") for line in text[:4096].split(b"\n")[:5])
 
 
 def parse_maps(text: bytes | Iterable[bytes], source: str) -> MemoryMap:
@@ -211,13 +209,14 @@ def _whole_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
 def _last_header(chunk: bytes) -> int:
     """Find where the last header line that is surely one begins, or 0."""
     # Half a block is below 1 KiB; names may be long, and a missed header only makes the part larger.
-    for start in (max(0, len(chunk) - 16384), 0):
-        last = 0
-        for found in _NEXT_HEADER.finditer(chunk, start):
-            last = found.end()
-        if last:
-            return last
-    return 0
+    start = max(0, len(chunk) - 16384)
+    at = chunk.rfind(b"\n", start)
+    while at >= 0:
+        if _HEADER_LINES.match(chunk, at + 1):
+            return at + 1
+        at = chunk.rfind(b"\n", start, at)
+    # Compiled where it is needed, which takes as long as reading a dozen blocks.
+    return max((found.end() for found in re.finditer(rb"\n(?=" + _HEADER + rb")", chunk)), default=0)
 
 
 class _Shape:
@@ -264,7 +263,7 @@ class _Reader:
         self._notes: list[Note] = []
         self._stray_lines: list[bytes] = []
         self._unknown_count = 0
-        self._shapes: list[_Shape] = [_Shape((), has_flags=False)]
+        self._shapes: list[_Shape] = []
         self._amounts = _Amounts()
         self._texts = _Texts()
         self._heads: dict[bytes, tuple[str, int | None, str | None, int | None, str]] = {}
@@ -279,24 +278,22 @@ class _Reader:
             self._is_cut = True
             start = text.rfind(b"\n") + 1
             torn = text[start:] + b"\n"
-            if torn.endswith(b" kB\n") or _FLAGS_LINE.match(torn) or _HEADER_LINE.match(torn):
+            if torn.endswith(b" kB\n") or _FLAGS_LINE.match(torn) or _HEADER_LINES.match(torn):
                 text, torn = text + b"\n", b""
             else:
                 text = text[:start]
         position = 0
-        shape = self._shapes[-1]
+        shape = self._shapes[-1] if self._shapes else None
         while position < len(text):
             position, new = self._read_known(text, position)
             if position == len(text):
                 break
-            block = shape.match(text, position)
-            if block is None:
-                other = next((s for s in self._shapes if s.match(text, position)), None)
-                if other is None:
+            block = shape.match(text, position) if shape else None
+            if shape is None or block is None:
+                shape = next((s for s in self._shapes if s.match(text, position)), None)
+                if shape is None:
                     position = self._read_slowly(text, position)
-                    shape = self._shapes[-1]
-                else:
-                    shape = other
+                    shape = self._shapes[-1] if self._shapes else None
                 continue
             fields = block.groups()
             counters = self._shared(shape, tuple(map(self._amounts.__getitem__, fields[8 : 8 + len(shape.keys)])))
@@ -355,7 +352,7 @@ class _Reader:
         amounts: dict[bytes, int] = {}
         flags = None
         unknown: list[bytes] = []
-        while position < len(text) and not _HEADER_LINE.match(text, position):
+        while position < len(text) and not _HEADER_LINES.match(text, position):
             key_line = _KEY_LINE.match(text, position)
             flags_line = _FLAGS_LINE.match(text, position)
             end = text.index(b"\n", position) + 1

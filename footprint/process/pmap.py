@@ -10,6 +10,7 @@ Source: pmap.c of procps 2004 to 4.0.6, of toybox 0.4 to 0.8 and of busybox 1.17
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as AbstractMapping
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -121,7 +122,7 @@ def parse_pmap(text: bytes, source: str) -> tuple[MemoryMap, ...]:
     """
     blocks = _blocks(_known_lines(text, source))
     maps: list[MemoryMap] = []
-    totals_before: dict[str, int] = {}
+    totals_before: AbstractMapping[str, int] = {}
     for block in blocks:
         maps += _processes(block, source, totals_before)
         totals_before = maps[-1].footer or totals_before
@@ -221,7 +222,7 @@ def _is_told_empty(block: _Block) -> bool:
     return block.head is not None and block.header is None and block.cut_line is None
 
 
-def _processes(block: _Block, source: str, totals_before: dict[str, int]) -> list[MemoryMap]:
+def _processes(block: _Block, source: str, totals_before: AbstractMapping[str, int]) -> list[MemoryMap]:
     """Read one block: one process, or more where their heads were filtered away."""
     head = block.head.match if block.head else None
     pid = int(head["pid"]) if head else None
@@ -395,7 +396,7 @@ def _is_lossy(name: str, kind: str) -> bool:
 
 
 def _totals_notes(
-    mappings: Sequence[Mapping], told: dict[str, int], kind: str, before: dict[str, int], subject: str
+    mappings: Sequence[Mapping], told: dict[str, int], kind: str, before: AbstractMapping[str, int], subject: str
 ) -> Iterator[Note]:
     """Compare the rows with the totals, and say why they differ. The rows are right in every case."""
     found = _sums(mappings, told)

@@ -3,8 +3,9 @@
 import os
 import platform
 from collections.abc import Callable, Iterator
+from collections.abc import Mapping as AbstractMapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from footprint.errors import AccessError, InputError, Note, UnsupportedError
@@ -46,8 +47,7 @@ class FileFacts(NamedTuple):
     build_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """What is known of a process at one moment.
 
     Attributes:
@@ -80,7 +80,7 @@ class Snapshot:
     page_bytes: int
     host: dict[str, str]
     notes: tuple[Note, ...]
-    files: dict[FileIdentity, FileFacts] = field(default_factory=dict)
+    files: AbstractMapping[FileIdentity, FileFacts] = MappingProxyType({})
 
 
 def looks_like_capture(data: bytes | memoryview) -> bool:
@@ -134,8 +134,7 @@ def _told_apart(memory: MemoryMap, source: str) -> MemoryMap:
         return memory
     sums = memory.mappings[0]
     note = Note("rollup-only", source, "these are the sums of a process: what is mapped, and by whom, they do not tell")
-    return replace(
-        memory,
+    return memory._replace(
         dialect="smaps_rollup",
         mappings=(sums._replace(end_addr=sums.start_addr),),
         notes=(*memory.notes, note),

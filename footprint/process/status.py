@@ -3,13 +3,12 @@
 Source: fs/proc/array.c and task_mmu.c of Linux 2.6.14 to 6.18; proc_pid_status(5).
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ("Status", "parse_status")
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(NamedTuple):
     """The part of a status text that an audit needs; None where the text does not have it.
 
     Attributes:

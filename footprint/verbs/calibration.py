@@ -4,7 +4,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from footprint.audit.kernel import KernelConstants, built_in_constants, count_objects
@@ -35,7 +34,7 @@ def load_constants(kernel: str, machine: str) -> KernelConstants:
         return built_in if stored is None else _from_fields(built_in, stored)
     except (OSError, ValueError) as error:
         detail = f"{error}: the built-in constants are used; `footprint doctor --calibrate` writes it anew"
-        return replace(built_in, notes=(Note("calibration-unreadable", path, detail),))
+        return built_in._replace(notes=(Note("calibration-unreadable", path, detail),))
 
 
 def _built_in(kernel: str, machine: str) -> KernelConstants:
@@ -64,7 +63,7 @@ def _from_fields(built_in: KernelConstants, stored: object) -> KernelConstants:
         if type(size) is not int or not 0 < size < MOST_BYTES:
             raise ValueError(f"its {field} is no size")
         sizes[field] = size
-    return replace(built_in, **sizes, evidence=Evidence.DERIVED, origin="calibrated on this kernel")
+    return built_in._replace(**sizes, evidence=Evidence.DERIVED, origin="calibrated on this kernel")
 
 
 # --- the measurement --------------------------------------------------------------------------------------------------

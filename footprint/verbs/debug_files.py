@@ -29,7 +29,7 @@ _CHUNK_BYTES: Final = 1 << 20
 _MOST_CHECKED_BYTES: Final = 4 << 30
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DebugSearch:
     """Where to look for the symbols of stripped files.
 

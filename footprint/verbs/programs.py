@@ -245,8 +245,7 @@ def audit_process(pid: int, question: Question, *, debug: DebugSearch | None = S
     found, composition = _of_process(pid, None, question, debug)
     findings = (*composition_findings(composition), *relocated_tables(found.ledger, composition.page_bytes))
     known = [one for one in composition.predicted if one]
-    totals = replace(
-        found.totals,
+    totals = found.totals._replace(
         floor=Total(sum(one.floor_bytes for one in known), weakest(one.evidence for one in known)),
         ceiling=Total(sum(one.ceiling_bytes for one in known), Evidence.PREDICTED),
     )

@@ -157,7 +157,7 @@ def test_a_snapshot_that_is_read_back_is_the_one_that_was_read(sleeper: int, tmp
         (saved,) = read(tmp_path / "file.capture")
         if read_process(sleeper) == live:
             break
-    for name in Snapshot.__slots__:
+    for name in Snapshot._fields:
         if name not in {"source", "is_live", "files"}:
             assert getattr(saved, name) == getattr(live, name), name
     assert not saved.is_live

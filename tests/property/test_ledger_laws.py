@@ -1,7 +1,6 @@
 """Laws of the ledger: whatever a text says, and whatever its files hold, the rows add up and come in one order."""
 
 from collections.abc import Mapping as Dict
-from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -175,7 +174,7 @@ def audit_of(
     memory: MemoryMap, images: Dict[FileKey, Image], pages: dict[int, tuple[PageRange, ...]] | None = None
 ) -> Audit:
     text, *_ = read_texts(b"00001000-00002000 rw-p 00000000 00:00 0 \n", "text")
-    snapshot = replace(text, memory=memory, pages=pages, page_bytes=PAGE, notes=())
+    snapshot = text._replace(memory=memory, pages=pages, page_bytes=PAGE, notes=())
     return audit_snapshot(snapshot, images, Files(), target="text")
 
 

@@ -237,7 +237,7 @@ def test_what_is_written_is_read_again() -> None:
     found = read(data)
     assert (found.host["machine"], found.page_bytes) == (os.uname().machine, os.sysconf("SC_PAGE_SIZE"))
     if found.page_bytes == DEMO.page_bytes:
-        assert found == Snapshot(**{name: getattr(DEMO, name) for name in DEMO.__slots__} | {"host": found.host})
+        assert found == Snapshot(**{name: getattr(DEMO, name) for name in DEMO._fields} | {"host": found.host})
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert {name: archive.read(name) for name in MEMBERS} == MEMBERS
 
@@ -246,7 +246,7 @@ def test_what_is_written_is_read_again() -> None:
 def test_the_texts_of_real_processes_are_kept_to_the_byte(name: str) -> None:
     texts = {kind: (CORPUS / f"{kind}-{name}.txt").read_bytes() for kind in ("status", "smaps", "smaps_rollup")}
     memory = parse_maps(texts["smaps"], "pid 4711")
-    facts = {field: getattr(DEMO, field) for field in DEMO.__slots__} | {
+    facts = {field: getattr(DEMO, field) for field in DEMO._fields} | {
         "memory": memory,
         "rollup": parse_rollup(texts["smaps_rollup"], name),
         "status": parse_status(texts["status"]),

@@ -238,7 +238,7 @@ def test_the_file_is_below_the_home_folder_unless_xdg_names_an_absolute_one(
 def test_a_damaged_file_is_a_note_and_the_built_in_constants(state: Path, text: str) -> None:
     keep(state, text)
     found = load_constants(KERNEL, MACHINE)
-    assert replace(found, notes=()) == built_in_constants(KERNEL, MACHINE)
+    assert found._replace(notes=()) == built_in_constants(KERNEL, MACHINE)
     assert [(note.slug, note.subject) for note in found.notes] == [("calibration-unreadable", str(state))]
 
 

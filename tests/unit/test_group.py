@@ -69,7 +69,7 @@ def member(pid: int, *blocks: bytes, pss_anon: int | None = None, page_tables: i
     text, *_ = read_texts(b"".join(blocks), "smaps")
     rollup = None if pss_anon is None else Counters({"Pss_Anon": 0}, (pss_anon * KIB,))
     status = Status("server", "S", threads, page_tables * KIB, has_memory=True)
-    snapshot = replace(text, pid=pid, source=f"pid {pid}", rollup=rollup, status=status)
+    snapshot = text._replace(pid=pid, source=f"pid {pid}", rollup=rollup, status=status)
     return snapshot, audit_snapshot(snapshot, {}, NoFiles(), target=str(pid))
 
 

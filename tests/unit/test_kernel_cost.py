@@ -1,7 +1,6 @@
 """What a process costs beside its own pages. The expected figures name the constants once more, in full."""
 
 import os
-from dataclasses import replace
 
 import pytest
 
@@ -133,7 +132,7 @@ def test_descriptors_are_told_by_their_links() -> None:
 
 
 def test_open_descriptors_are_a_part_of_their_own_and_always_estimated() -> None:
-    calibrated = replace(BUILT_IN, evidence=Evidence.DERIVED)
+    calibrated = BUILT_IN._replace(evidence=Evidence.DERIVED)
     *_, cost = kernel_costs(status_of(1, 0), 0, calibrated, descriptors=count_descriptors(LINKS))
     # 2 * 210 + 2 * 4,450 + 410 + 2 * 1,240 + 3,630 = 15,840.
     assert cost == KernelCost("[open descriptors]", 15_840, Evidence.ESTIMATED)
@@ -163,7 +162,7 @@ def test_of_a_process_that_is_gone_nothing_is_open() -> None:
 
 def test_only_the_page_tables_are_measured_and_the_rest_is_known_as_its_constants_are() -> None:
     assert [cost.evidence for cost in kernel_costs(status_of(2, 0), 1)] == ["measured", "estimated", "estimated"]
-    calibrated = replace(BUILT_IN, evidence=Evidence.DERIVED)
+    calibrated = BUILT_IN._replace(evidence=Evidence.DERIVED)
     assert [cost.evidence for cost in kernel_costs(status_of(2, 0), 1, calibrated)] == [
         "measured",
         "derived",
@@ -172,7 +171,7 @@ def test_only_the_page_tables_are_measured_and_the_rest_is_known_as_its_constant
 
 
 def test_costs_follow_the_constants() -> None:
-    constants = replace(BUILT_IN, stack_bytes=8_192, process_bytes=10_000, thread_bytes=1_000)
+    constants = BUILT_IN._replace(stack_bytes=8_192, process_bytes=10_000, thread_bytes=1_000)
     _, stacks, objects = kernel_costs(status_of(3, 0), 0, constants)
     assert (stacks.size_bytes, objects.size_bytes) == (3 * 8_192, 13_000)
 

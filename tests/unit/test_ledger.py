@@ -127,7 +127,7 @@ def audited(
     """Audit literal mappings together with the library; with no file, none could be read."""
     text, *_ = read_texts(b"00001000-00002000 rw-p 00000000 00:00 0 \n", "text")
     memory = MemoryMap(dialect, tuple(mappings), command=command)
-    snapshot = replace(text, memory=memory, rollup=rollup, status=status, page_bytes=PAGE, notes=())
+    snapshot = text._replace(memory=memory, rollup=rollup, status=status, page_bytes=PAGE, notes=())
     images: dict[FileKey, Image] = {KEY: read_image(write(file), "library.so")} if file else {}
     contents = read_contents(images[KEY]) if images and are_contents_readable else None
     return audit_snapshot(snapshot, images, Files(contents), target="text")
@@ -222,7 +222,7 @@ def test_a_file_without_section_headers_is_split_as_far_as_its_segments_tell() -
     headless = read_image(stripped[:40] + bytes(8) + stripped[48:60] + bytes(4) + stripped[64:], "library.so")
     assert headless.sections == ()
     text, *_ = read_texts(b"00001000-00002000 rw-p 00000000 00:00 0 \n", "text")
-    snapshot = replace(text, memory=MemoryMap("smaps", tuple(library())), notes=())
+    snapshot = text._replace(memory=MemoryMap("smaps", tuple(library())), notes=())
     audit = audit_snapshot(snapshot, {KEY: headless}, Files(read_contents(headless)), target="text")
     # The file's bytes of the writable segment: 0x2c00 to 0x3600; behind them 0x3600 to 0x5040.
     named = [row.bytes or 0 for row in audit.ledger if row.name == "[no section headers]"]

@@ -1,7 +1,6 @@
 """What each of N pays and all pay once, in the three models: literal totals in, terms by hand out."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -87,7 +86,7 @@ def how_known(projection: Projection) -> dict[str, Evidence]:
 
 
 def with_special(totals: Totals = TOTALS, **figures: int) -> Totals:
-    return replace(totals, of_which=replace(NOTHING_SPECIAL, **figures))
+    return totals._replace(of_which=NOTHING_SPECIAL._replace(**figures))
 
 
 def row(owner: str, size_bytes: int) -> Row:
@@ -144,7 +143,7 @@ def test_a_text_without_status_is_projected_by_private_memory_alone_and_says_so(
 
 
 def test_where_only_virtual_sizes_are_known_the_mapped_writable_memory_is_the_bound() -> None:
-    totals = replace(TOTALS, private=Total(None, VIRTUAL), shared_once=Total(None, DERIVED))
+    totals = TOTALS._replace(private=Total(None, VIRTUAL), shared_once=Total(None, DERIVED))
     projection = projected(totals, status=None, count=10)
     assert each(projection) == {"mapped writable memory": 60 * MIB}
     assert once(projection) == {}
@@ -154,7 +153,7 @@ def test_where_only_virtual_sizes_are_known_the_mapped_writable_memory_is_the_bo
 
 
 def test_what_forked_relatives_share_now_each_started_copy_has_for_itself() -> None:
-    projection = projected(replace(TOTALS, shared_with_relatives=Total(4 * MIB, MEASURED)))
+    projection = projected(TOTALS._replace(shared_with_relatives=Total(4 * MIB, MEASURED)))
     assert each(projection)["memory shared with fork relatives"] == 4 * MIB
     assert projection.per_process_bytes == 14 * MIB + 100 * KIB
     assert how_known(projection)["memory shared with fork relatives"] is ESTIMATED
@@ -162,13 +161,13 @@ def test_what_forked_relatives_share_now_each_started_copy_has_for_itself() -> N
 
 def test_what_ksm_merged_it_merges_for_the_copies_again() -> None:
     # Of 4 MiB that others hold too, 3 MiB are merged pages: only 1 MiB is shared since a fork.
-    totals = replace(with_special(ksm_bytes=3 * MIB), shared_with_relatives=Total(4 * MIB, MEASURED))
+    totals = with_special(ksm_bytes=3 * MIB)._replace(shared_with_relatives=Total(4 * MIB, MEASURED))
     assert each(projected(totals))["memory shared with fork relatives"] == 1 * MIB
 
 
 @pytest.mark.parametrize("ksm_bytes", [4 * MIB, 9 * MIB])
 def test_where_all_that_is_shared_is_merged_there_is_no_such_term(ksm_bytes: int) -> None:
-    totals = replace(with_special(ksm_bytes=ksm_bytes), shared_with_relatives=Total(4 * MIB, MEASURED))
+    totals = with_special(ksm_bytes=ksm_bytes)._replace(shared_with_relatives=Total(4 * MIB, MEASURED))
     assert "memory shared with fork relatives" not in each(projected(totals))
     assert projected(totals).per_process_bytes == 10 * MIB + 100 * KIB
 
@@ -191,7 +190,7 @@ def test_shared_memory_of_its_own_each_copy_makes_anew_so_it_is_not_paid_once() 
 
 def test_a_copy_that_pays_for_more_than_this_process_holds_alone_says_so() -> None:
     for totals in (
-        replace(TOTALS, shared_with_relatives=Total(4 * MIB, MEASURED)),
+        TOTALS._replace(shared_with_relatives=Total(4 * MIB, MEASURED)),
         with_special(hugetlb_private_bytes=4 * MIB),
         with_special(own_shared_bytes=3 * MIB),
     ):
@@ -206,7 +205,7 @@ def test_swapped_freed_locked_and_transparent_huge_memory_is_part_of_private_and
 def test_a_projection_is_as_weak_as_its_weakest_term() -> None:
     assert projected(status=None).evidence is DERIVED  # measured private memory, derived shared memory
     assert projected().evidence is ESTIMATED  # the kernel's objects are priced by constants
-    weak = replace(TOTALS, private=Total(10 * MIB, VIRTUAL))
+    weak = TOTALS._replace(private=Total(10 * MIB, VIRTUAL))
     assert projected(weak).evidence is VIRTUAL
 
 
@@ -229,7 +228,7 @@ def test_the_workers_of_a_parent_that_has_none_yet_are_bounded_by_rewriting_all_
     The parent: 10 MiB, 60 KiB of page tables, 48 KiB of stacks, 24 KiB of objects. A worker that has just been forked:
     60 + 16 + 24 KiB.
     """
-    status = replace(STATUS, thread_count=3)
+    status = STATUS._replace(thread_count=3)
     projection = projected(model=Model.FORK, count=50, status=status)
     assert each(projection) == {
         "everything rewritten": 10 * MIB,
@@ -249,7 +248,7 @@ def test_the_workers_of_a_parent_that_has_none_yet_are_bounded_by_rewriting_all_
 
 def test_a_worker_pays_what_it_has_rewritten_and_all_pay_once_what_they_share() -> None:
     """A worker that holds 10 MiB for itself and shares 90 MiB with its relatives."""
-    totals = replace(TOTALS, shared_with_relatives=Total(90 * MIB, MEASURED))
+    totals = TOTALS._replace(shared_with_relatives=Total(90 * MIB, MEASURED))
     projection = projected(totals, model=Model.FORK, count=4)
     assert each(projection) == {
         "private memory of a worker": 10 * MIB,
@@ -276,8 +275,8 @@ def test_a_worker_pays_what_it_has_rewritten_and_all_pay_once_what_they_share() 
 
 
 def test_a_worker_of_several_threads_pays_for_them_now_and_not_when_it_was_forked() -> None:
-    totals = replace(TOTALS, shared_with_relatives=Total(90 * MIB, MEASURED))
-    projection = projected(totals, model=Model.FORK, status=replace(STATUS, thread_count=5))
+    totals = TOTALS._replace(shared_with_relatives=Total(90 * MIB, MEASURED))
+    projection = projected(totals, model=Model.FORK, status=STATUS._replace(thread_count=5))
     figures = {point.name: point.each_bytes for point in projection.points}
     assert figures["just forked"] == 100 * KIB
     assert figures["now"] == 10 * MIB + 100 * KIB + 4 * 16 * KIB
@@ -286,7 +285,7 @@ def test_a_worker_of_several_threads_pays_for_them_now_and_not_when_it_was_forke
 
 def test_a_parent_whose_pages_were_only_merged_by_ksm_is_no_worker() -> None:
     # 4 MiB that others hold too, all of them merged pages: nothing here is shared since a fork.
-    totals = replace(with_special(ksm_bytes=4 * MIB), shared_with_relatives=Total(4 * MIB, MEASURED))
+    totals = with_special(ksm_bytes=4 * MIB)._replace(shared_with_relatives=Total(4 * MIB, MEASURED))
     projection = projected(totals, model=Model.FORK)
     assert "the parent" in once(projection)
     assert [point.name for point in projection.points] == ["just forked", "everything rewritten"]
@@ -294,7 +293,7 @@ def test_a_parent_whose_pages_were_only_merged_by_ksm_is_no_worker() -> None:
 
 def test_the_moments_of_a_worker_never_fall() -> None:
     for relatives_bytes in (0, 1, 90 * MIB):
-        totals = replace(TOTALS, shared_with_relatives=Total(relatives_bytes, MEASURED))
+        totals = TOTALS._replace(shared_with_relatives=Total(relatives_bytes, MEASURED))
         figures = [point.each_bytes for point in projected(totals, model=Model.FORK).points]
         assert figures == sorted(figures)
 
@@ -314,7 +313,7 @@ def test_a_thread_pays_what_those_that_are_there_have_touched_on_average() -> No
     """
     rows = [row("[thread stacks]", 60 * KIB), row("[thread stacks]", 40 * KIB), row("[malloc arenas]", 2 * MIB)]
     rows += [row("[heap]", 5 * MIB), row("[stack]", 100 * KIB)]
-    status = replace(STATUS, thread_count=5)
+    status = STATUS._replace(thread_count=5)
     projection = projected(model=Model.THREADS, status=status, ledger=rows, count=100)
     assert each(projection) == {
         "stack and thread-local memory touched": 25 * KIB,
@@ -340,7 +339,7 @@ def test_without_a_thread_to_measure_a_small_stack_is_assumed_and_said_to_be() -
 
 
 def test_threads_whose_stacks_were_not_found_are_assumed_to_be_small_too() -> None:
-    projection = projected(model=Model.THREADS, status=replace(STATUS, thread_count=9), ledger=[row("[heap]", MIB)])
+    projection = projected(model=Model.THREADS, status=STATUS._replace(thread_count=9), ledger=[row("[heap]", MIB)])
     assert each(projection)["stack and thread-local memory (assumed)"] == 12 * KIB
 
 
@@ -362,7 +361,7 @@ def test_a_text_cannot_be_asked_for_forks_or_threads(model: Model) -> None:
 @pytest.mark.parametrize("model", [Model.FORK, Model.THREADS])
 def test_without_private_memory_there_is_nothing_to_fork_or_thread(model: Model) -> None:
     with pytest.raises(UsageError, match=f"the {model.value} model needs a live process"):
-        projected(replace(TOTALS, private=Total(None, VIRTUAL)), model=model)
+        projected(TOTALS._replace(private=Total(None, VIRTUAL)), model=model)
 
 
 @pytest.mark.parametrize("model", list(Model))

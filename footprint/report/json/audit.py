@@ -1,7 +1,6 @@
 """`audit --json` and `project --json`."""
 
 from collections.abc import Mapping as Dict
-from dataclasses import fields
 
 from footprint.audit.audit import Audit
 from footprint.audit.ledger import Row
@@ -85,10 +84,9 @@ def totals_json(audit: Audit) -> Json:
         "floor_bytes": totals.floor,
         "ceiling_bytes": totals.ceiling,
     }
-    of_which = {field.name: getattr(totals.of_which, field.name) for field in fields(totals.of_which)}
     figures: Json = {name: total.bytes for name, total in named.items()}
     evidence = {name: total.evidence.value for name, total in named.items() if total.bytes is not None}
-    return figures | {"evidence": evidence, "of_which": of_which}
+    return figures | {"evidence": evidence, "of_which": totals.of_which._asdict()}
 
 
 def row_json(row: Row) -> Json:

@@ -1,7 +1,5 @@
 """`doctor --json`."""
 
-from dataclasses import asdict
-
 from footprint.audit.diagnosis import Diagnosis
 from footprint.audit.kernel import KernelConstants
 from footprint.report.escape import well_formed
@@ -28,6 +26,6 @@ def doctor_json(diagnosis: Diagnosis, version: str) -> str:
 
 
 def _constants(constants: KernelConstants) -> Json:
-    members = asdict(constants)
+    members = constants._asdict()
     del members["notes"]
     return members | {"evidence": constants.evidence.value}
