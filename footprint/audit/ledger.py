@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterable, Sequence
 from collections.abc import Mapping as Dict
+from itertools import compress
 from typing import Final, NamedTuple, Protocol
 
 from footprint.audit.kernel import KernelCost
@@ -12,7 +13,7 @@ from footprint.elf import Contents, Image
 from footprint.evidence import Evidence, weakest
 from footprint.process import PageRange, ranges_bytes
 
-__all__ = ("Files", "Row", "ledger_rows", "merged_rows")
+__all__ = ("Files", "Row", "RowSums", "ledger_rows", "merged_rows", "sum_rows")
 
 
 class Files(Protocol):
@@ -62,6 +63,27 @@ class Row(NamedTuple):
     is_writable: bool
     evidence: Evidence
     attribution: Attribution
+
+
+class RowSums(NamedTuple):
+    """What some rows hold together; what is unknown counts as nothing."""
+
+    private_bytes: int
+    mapped_bytes: int
+    writable_bytes: int
+    shared_bytes: int
+
+
+def sum_rows(rows: Iterable[Row]) -> RowSums:
+    """Add up what some rows hold."""
+    given = tuple(rows)
+    if not given:
+        return RowSums(0, 0, 0, 0)
+    # By columns: a loop over the rows takes five times as long.
+    *_, private, mapped, shared, _, _, _, is_writable, _, _ = zip(*given, strict=True)
+    return RowSums(
+        sum(filter(None, private)), sum(mapped), sum(compress(mapped, is_writable)), sum(filter(None, shared))
+    )
 
 
 def ledger_rows(
@@ -184,25 +206,32 @@ def _times(one: int | None, count: int) -> int | None:
     return None if one is None else one * count
 
 
+_AccountKey = tuple[tuple[object, ...], bool]
+
+
 class _Accounts:
     """Adds up rows of one owner, kind, section and name."""
 
     def __init__(self) -> None:
-        self._first: dict[tuple[object, ...], Row] = {}
+        self._first: dict[_AccountKey, Row] = {}
         # Most accounts have one row: a list is made only for those that have several.
-        self._several: dict[tuple[object, ...], list[Row]] = {}
+        self._several: dict[_AccountKey, list[Row]] = {}
 
     def add(self, rows: Iterable[Row]) -> None:
+        first_rows, several = self._first, self._several
         for row in rows:
-            key = (row.owner, row.kind, row.section, row.symbol, row.name, row.is_writable)
-            first = self._first.setdefault(key, row)
+            # Owner, kind, section, symbol and name at once: one by one they would take longer than all else here.
+            key = (row[:5], row.is_writable)
+            first = first_rows.setdefault(key, row)
             if first is not row:
-                self._several.setdefault(key, [first]).append(row)
+                several.setdefault(key, [first]).append(row)
 
     def rows(self) -> tuple[Row, ...]:
         def order(row: Row) -> tuple[object, ...]:
-            own = row.mapped_bytes if row.bytes is None else row.bytes
-            return (-own, -row.mapped_bytes, row.owner, row.kind, row.section or "", row.symbol or "", row.name or "")
+            owner, kind, section, symbol, name = row[:5]
+            private_bytes, mapped_bytes = row[5:7]
+            own_bytes = mapped_bytes if private_bytes is None else private_bytes
+            return (-own_bytes, -mapped_bytes, owner, kind, section or "", symbol or "", name or "")
 
         whole = self._first | {key: _together(rows) for key, rows in self._several.items()}
         return tuple(sorted(whole.values(), key=order))

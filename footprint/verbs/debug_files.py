@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from footprint.elf import Buffer, Contents, Image, Section, read_contents, read_image, starts_like_elf
@@ -29,25 +28,16 @@ _CHUNK_BYTES: Final = 1 << 20
 _MOST_CHECKED_BYTES: Final = 4 << 30
 
 
-@dataclass(frozen=True)
-class DebugSearch:
+class DebugSearch(NamedTuple):
     """Where to look for the symbols of stripped files.
 
     Attributes:
         folders: Folders with debug files, besides `/usr/lib/debug`, those beside the file, and debuginfod's cache.
         uses_servers: Whether to ask the servers of DEBUGINFOD_URLS for what is not there.
-
-    Raises:
-        UsageError: Where one of the folders is none.
     """
 
     folders: tuple[str, ...] = ()
     uses_servers: bool = False
-
-    def __post_init__(self) -> None:
-        for folder in self.folders:
-            if not os.path.isdir(folder):
-                raise UsageError(f"{folder} is no folder")
 
 
 STANDARD_PLACES: Final = DebugSearch()
@@ -60,10 +50,17 @@ def debug_search(folders: Sequence[str], *, uses_servers: bool, is_off: bool) ->
         UsageError: Where they contradict each other, or a folder is none.
     """
     if not is_off:
-        return DebugSearch(tuple(folders), uses_servers)
+        return _check(DebugSearch(tuple(folders), uses_servers))
     if folders or uses_servers:
         raise UsageError("--no-debug-files goes with neither --debug-dir nor --debuginfod")
     return None
+
+
+def _check(search: DebugSearch) -> DebugSearch:
+    for folder in search.folders:
+        if not os.path.isdir(folder):
+            raise UsageError(f"{folder} is no folder")
+    return search
 
 
 class DebugFiles:
@@ -74,12 +71,13 @@ class DebugFiles:
         root: A folder that the files take for `/`, where that is not this machine's: it is looked into as well.
 
     Raises:
-        UsageError: Where servers are to be asked, and none is known.
+        UsageError: Where a folder is none, or servers are to be asked and none is known.
     """
 
     def __init__(self, search: DebugSearch | None = STANDARD_PLACES, root: str | None = None) -> None:
         self._is_on = search is not None
         search = search or STANDARD_PLACES
+        _check(search)
         self._folders = [os.path.abspath(folder) for folder in search.folders]
         # Asked once: where there is none, each object is spared as many questions as it has candidates there.
         if os.path.isdir(STANDARD_FOLDER):
