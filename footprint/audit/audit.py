@@ -44,6 +44,7 @@ class Audit:
         notes: What the reader of the figures must know.
         findings: What it could do without.
         debug_files: Of owners that were stripped, the files that the names of their variables are from.
+        saved_in: The file that it was read back from; None where it was made now.
 
     Raises:
         ValueError: Where the rows do not add up to the totals: a defect of footprint, never of the input.
@@ -63,6 +64,7 @@ class Audit:
     notes: tuple[Note, ...]
     findings: "tuple[Finding, ...]" = ()
     debug_files: dict[str, str] = field(default_factory=dict)
+    saved_in: str | None = None
 
     def __post_init__(self) -> None:
         kernel, totals = Kind.KERNEL, self.totals

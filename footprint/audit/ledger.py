@@ -93,6 +93,8 @@ def ledger_rows(
     files: Files,
     page_bytes: int,
     kernel: Iterable[KernelCost],
+    *,
+    has_untouched: bool = False,
 ) -> tuple[Row, ...]:
     """Give the rows of a process, the largest first; those of one owner, section and symbol are added up.
 
@@ -103,6 +105,7 @@ def ledger_rows(
         files: What the files of objects say; asked only for objects that need it.
         page_bytes: The size of a page.
         kernel: What the kernel spends on the process; rows of their own kind.
+        has_untouched: Whether variables that lie in no private page have rows of their own.
     """
     accounts = _Accounts()
     touched = _touched(parts, held)
@@ -126,7 +129,9 @@ def ledger_rows(
             ranges = pages.get(mapping.start_addr) if pages else None
             if pages and ranges is None and one.private_bytes == 0:
                 ranges = ()
-            accounts.add(_mapping_rows(parts[index:past], one, ranges, files, page_bytes, touched))
+            accounts.add(
+                _mapping_rows(parts[index:past], one, ranges, files, page_bytes, touched, has_untouched=has_untouched)
+            )
         index = past
     accounts.add(same.row(page_bytes) for same in alike.values())
     accounts.add(
@@ -282,6 +287,8 @@ def _mapping_rows(
     files: Files,
     page_bytes: int,
     touched: Container[LoadedObject],
+    *,
+    has_untouched: bool,
 ) -> Iterable[Row]:
     """Give the rows of one mapping, which is one part or several."""
     mapping = parts[0].mapping
@@ -307,7 +314,7 @@ def _mapping_rows(
             and (contents := files.contents_of(loaded)) is not None
         ):
             relocated_pages = files.relocated_pages_of(loaded, page_bytes)
-            found = slices(part, loaded, contents, own, page_bytes, relocated_pages)
+            found = slices(part, loaded, contents, own, page_bytes, relocated_pages, has_untouched=has_untouched)
             yield from _slice_rows(part, found, shared_bytes, weakest((evidence, Evidence.DERIVED)))
         elif part.kind is Kind.TEXT:
             yield _row(part, None, None, share_bytes, shared_bytes, page_bytes, evidence)

@@ -84,11 +84,13 @@ def slices(
     ranges: Sequence[PageRange],
     page_bytes: int,
     relocated_pages: Container[int],
+    *,
+    has_untouched: bool = False,
 ) -> list[Slice]:
     """Split a part of an object among its sections and symbols.
 
     The private bytes of the slices add up to the ranges, their mapped bytes to the part. What lies in no private page
-    is one slice a section.
+    is one slice a section, or for variables one each.
 
     Args:
         part: The addresses.
@@ -97,6 +99,7 @@ def slices(
         ranges: The private pages among the addresses, ascending.
         page_bytes: The size of a page.
         relocated_pages: Numbers of the pages (addr divided by the page size) that relocations write.
+        has_untouched: Whether variables that lie in no private page are told one by one.
 
     Raises:
         TypeError: Where those are neither a set nor `PageNumbers`.
@@ -112,7 +115,7 @@ def slices(
     untouched: dict[tuple[str | None, Kind | None], int] = {}
     for symbol, name, section, kind, size_bytes, private_bytes, private, is_cut in cut:
         mapped_bytes = size_bytes
-        if mapped_bytes != private_bytes and (symbol is None or not (private_bytes or is_cut)):
+        if mapped_bytes != private_bytes and (symbol is None or not (private_bytes or is_cut or has_untouched)):
             # A variable keeps its whole size beside its private bytes, and where it goes on in a neighbouring mapping,
             # as it may be private there. Of all others the rest is of one kind.
             place = (section, kind)

@@ -112,10 +112,15 @@ def _is_prediction(audit: Audit) -> bool:
 
 
 def _origin(audit: Audit) -> str:
+    saved = "" if audit.saved_in is None else f"Saved in {audit.saved_in}. "
     if _is_prediction(audit):
-        return f"Predicted from its files, nothing was run: {counted(audit.mapping_count, 'mapping')} at its start."
-    origin = (
-        f"Read from its {audit.source} now" if audit.is_live else f"Read from {audit.target}, a text of {audit.source}"
+        mappings = counted(audit.mapping_count, "mapping")
+        return f"{saved}Predicted from its files, nothing was run: {mappings} at its start."
+    when = "now" if audit.saved_in is None else "then"
+    origin = saved + (
+        f"Read from its {audit.source} {when}"
+        if audit.is_live
+        else f"Read from {audit.target}, a text of {audit.source}"
     )
     kernel = f", Linux {audit.host['kernel']} {audit.host['machine']}" if audit.host else ""
     return f"{origin}{kernel}: {counted(audit.mapping_count, 'mapping')}."
