@@ -18,9 +18,9 @@ def diff_json(found: Comparison, version: str) -> str:
         envelope(version, found.new.host, target)
         | {
             "count": found.count,
-            "totals": [_total(one, found.count) for one in found.totals],
+            "figures": [_total(one, found.count) for one in found.totals],
             "owners": [_owner(one) for one in found.owners],
-            "changes": [_change(one) for one in found.changes],
+            "diff": [_change(one) for one in found.changes],
             "same_count": found.same_count,
             "new_findings": finding_rows(found.new_findings, found.count),
             "fixed_findings": finding_rows(found.fixed_findings, found.count),
