@@ -199,9 +199,11 @@ def compare(
         new_spreads: The same of the new one.
     """
     owners = _owner_names(old, new)
-    pairs = _matched(old.ledger, new.ledger, owners)
+    same = _same_rows(old.ledger, new.ledger)
+    before, now = ([row for row in audit.ledger if row not in same] for audit in (old, new))
+    pairs = _matched(before, now, owners)
     is_predicted = old.source == new.source == "prediction"
-    changes = [one for before, now in pairs if (one := _change(before, now, owners, is_predicted=is_predicted))]
+    changes = [one for pair in pairs if (one := _change(*pair, owners, is_predicted=is_predicted))]
     changes.sort(key=_order)
     return Comparison(
         old,
@@ -210,7 +212,7 @@ def compare(
         tuple(_total_changes(old, new, old_spreads, new_spreads)),
         tuple(_owner_changes(old, new, owners)),
         tuple(changes),
-        len(pairs) - len(changes),
+        len(same) + len(pairs) - len(changes),
         tuple(_only_in(new.findings, old.findings)),
         tuple(_only_in(old.findings, new.findings)),
     )
@@ -358,6 +360,13 @@ def comparable_name(symbol: str) -> str:
     return name
 
 
+def _same_rows(before: Sequence[Row], now: Sequence[Row]) -> set[Row]:
+    """Give the rows that are the same from end to end, as nearly all are: they are not looked at one by one."""
+    sides = set(before), set(now)
+    # A row that stands twice is paired like all others.
+    return sides[0] & sides[1] if (len(sides[0]), len(sides[1])) == (len(before), len(now)) else set()
+
+
 class _Matcher:
     """Pairs rows before with rows now, a likeness after the other; what was paired is not looked at again."""
 
@@ -498,7 +507,9 @@ def _status(before: Row | None, now: Row | None, owners: dict[str, str]) -> Stat
         return Status.REMOVED
     if (owners.get(before.owner, before.owner), before.section) != (now.owner, now.section):
         return Status.MOVED
-    is_renamed = before.symbol and now.symbol and comparable_name(before.symbol) != comparable_name(now.symbol)
+    if before.symbol == now.symbol or before.symbol is None or now.symbol is None:
+        return Status.CHANGED
+    is_renamed = comparable_name(before.symbol) != comparable_name(now.symbol)
     return Status.RENAMED if is_renamed else Status.CHANGED
 
 

@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as Dict
 from dataclasses import replace
+from functools import partial
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from footprint.audit.audit import Audit
@@ -210,12 +212,13 @@ _OPTIONAL: Final = frozenset({"section", "symbol", "name", "bytes", "shared_byte
 
 def _rows(rows: Sequence[_Json], file: str) -> Iterable[Row]:
     """Read the ledger column by column: a row at a time takes three times as long."""
-    columns: dict[str, list[Any]] = {}
-    for name in Row._fields:
-        try:
-            columns[name] = [row[name] for row in rows]
-        except KeyError:
-            raise InputError(file, f"it is damaged: a row of `ledger` has no `{name}`") from None
+    try:
+        each = list(map(itemgetter(*Row._fields), rows))
+    except KeyError as error:
+        raise InputError(file, f"it is damaged: a row of `ledger` has no `{error.args[0]}`") from None
+    if not each:
+        return ()
+    columns: dict[str, Sequence[Any]] = dict(zip(Row._fields, zip(*each, strict=True), strict=True))
     for names, kind in ((_TEXTS, str), (_SIZES, int), (("is_writable",), bool)):
         for name in names:
             found = set(map(type, columns[name])) - ({type(None)} if name in _OPTIONAL else set())
@@ -228,11 +231,12 @@ def _rows(rows: Sequence[_Json], file: str) -> Iterable[Row]:
     for name, words in (("kind", Kind), ("evidence", Evidence), ("attribution", Attribution)):
         known_words = {word.value: word for word in words}
         try:
-            columns[name] = [known_words[one] for one in columns[name]]
+            columns[name] = list(map(known_words.__getitem__, columns[name]))
         except KeyError as error:
             cause = f"`{name}` of a row of `ledger` is {error}, which this footprint does not know"
             raise InputError(file, cause) from None
-    return map(Row._make, zip(*columns.values(), strict=True))
+    # Makes a named tuple in half the time that its own constructor takes.
+    return map(partial(tuple.__new__, Row), zip(*columns.values(), strict=True))
 
 
 def _totals(told: _Json, at: _Reader) -> Totals:

@@ -202,7 +202,8 @@ def saved_audit(target: int | str, question: Question = ONE) -> "SavedAudit | No
     if not looks_like_audit(head):
         raise InputError(target, "it is JSON, but none that footprint has written")
     found = read_audit(open_input(target), target)
-    learn_told_names({row.symbol: row.name for row in found.audit.ledger if row.symbol and row.name})
+    told = {row.symbol: row.name for row in found.audit.ledger if row.symbol and row.name and row.symbol != row.name}
+    learn_told_names(told)
     return found if question == ONE else found._replace(audit=reprojected(found.audit, question))
 
 
