@@ -21,6 +21,7 @@ from footprint.units import format_bytes
 
 if TYPE_CHECKING:
     from footprint.audit.finding import Finding
+    from footprint.audit.objects import ObjectCost
 
 __all__ = ("Audit", "audit_snapshot", "mapped_files")
 
@@ -44,6 +45,8 @@ class Audit:
         notes: What the reader of the figures must know.
         findings: What it could do without.
         debug_files: Of owners that were stripped, the files that the names of their variables are from.
+        objects: Its objects with what leaves with each, in load order; empty where the files were not looked into for
+            that: they are of programs, and of processes that are audited with findings.
         saved_in: The file that it was read back from; None where it was made now.
 
     Raises:
@@ -64,6 +67,7 @@ class Audit:
     notes: tuple[Note, ...]
     findings: "tuple[Finding, ...]" = ()
     debug_files: dict[str, str] = field(default_factory=dict)
+    objects: "tuple[ObjectCost, ...]" = ()
     saved_in: str | None = None
 
     def __post_init__(self) -> None:

@@ -98,7 +98,7 @@ class OwnerChange(NamedTuple):
         new_bytes: The same now.
         old_mapped_bytes: Virtual size before.
         new_mapped_bytes: The same now.
-        left_with: The library it left with, where an earlier finding tells that it was there only for that one.
+        left_with: The path of the object it left with, where it was there only for that one.
     """
 
     owner: str
@@ -279,9 +279,7 @@ def _is_file(owner: str) -> bool:
 
 def _owner_changes(old: Audit, new: Audit, names: dict[str, str]) -> list[OwnerChange]:
     before, now = _sums_by_owner(old.ledger), _sums_by_owner(new.ledger)
-    left_with = {
-        path: finding.subject for finding in old.findings for path in finding.leaves if path != finding.subject
-    }
+    held_by = {one.path: one.held_by for one in old.objects}
     found = []
     for owner, (old_bytes, old_mapped_bytes, was_object) in before.items():
         new_name = names.get(owner)
@@ -297,7 +295,7 @@ def _owner_changes(old: Audit, new: Audit, names: dict[str, str]) -> list[OwnerC
                     new_bytes if old_bytes is not None else None,
                     old_mapped_bytes,
                     new_mapped_bytes,
-                    left_with.get(owner) if new_name is None else None,
+                    _left_with(owner, held_by, names) if new_name is None else None,
                 )
             )
     for owner in now.keys() - set(names.values()):
@@ -315,6 +313,19 @@ def _owner_changes(old: Audit, new: Audit, names: dict[str, str]) -> list[OwnerC
             )
         )
     found.sort(key=lambda one: (-abs(one.delta_bytes), -abs(one.new_mapped_bytes - one.old_mapped_bytes), one.owner))
+    return found
+
+
+def _left_with(owner: str, held_by: dict[str, str | None], names: dict[str, str]) -> str | None:
+    """Give the object whose going took an owner along: the last of its holders that is gone too."""
+    found = None
+    holder = held_by.get(owner)
+    # A saved audit may say that objects hold each other.
+    seen = {owner}
+    while holder is not None and holder not in names and holder not in seen:
+        seen.add(holder)
+        found = holder
+        holder = held_by.get(holder)
     return found
 
 

@@ -15,6 +15,7 @@ from footprint.audit.audit import Audit
 from footprint.audit.finding import Confidence, Finding, Location
 from footprint.audit.layout import Attribution, Kind
 from footprint.audit.ledger import Row
+from footprint.audit.objects import ObjectCost
 from footprint.audit.projection import Basis, Model, Point, Projection, Question, Term, project
 from footprint.audit.ran import Spread
 from footprint.audit.totals import OfWhich, Total, Totals
@@ -88,6 +89,7 @@ def read_audit(data: bytes | memoryview, file: str) -> SavedAudit:
             ),
             findings=tuple(_finding(one, at) for one in at.rows(whole, "findings")),
             debug_files={at.text(one, "owner"): at.text(one, "file") for one in at.rows(whole, "debug_files", ())},
+            objects=tuple(_object(one, at) for one in at.rows(whole, "objects", ())),
             saved_in=file,
         )
     except ValueError as error:
@@ -300,6 +302,17 @@ def _finding(told: _Json, at: _Reader) -> Finding:
         remedy=at.text(told, "remedy"),
         leaves=at.texts(told, "leaves"),
         location=None if place is None else Location(at.text(place, "file"), at.optional(at.number, place, "line")),
+    )
+
+
+def _object(told: _Json, at: _Reader) -> ObjectCost:
+    return ObjectCost(
+        at.text(told, "path"),
+        at.text(told, "name"),
+        at.number(told, "own_bytes"),
+        at.number(told, "retained_bytes"),
+        at.optional(at.text, told, "held_by"),
+        at.number(told, "tls_bytes"),
     )
 
 

@@ -15,6 +15,7 @@ from footprint.audit.compare import Change, Comparison, Spreads, Status, compara
 from footprint.audit.finding import Confidence, Finding
 from footprint.audit.layout import Attribution, Kind
 from footprint.audit.ledger import Row, sum_rows
+from footprint.audit.objects import ObjectCost
 from footprint.audit.ran import Spread
 from footprint.audit.totals import Total, Totals
 from footprint.errors import UsageError
@@ -201,16 +202,24 @@ def test_libraries_of_one_stem_are_not_confused() -> None:
 
 
 def test_a_library_that_left_with_another_says_so() -> None:
-    unused = Finding(
-        "unused-library", "direct", "libcrypt.so", "", 8, Confidence.HIGH, (), "", ("/l/libcrypt.so", "/l/libfree.so")
-    )
-    rows = [variable("a", 64, 64, owner="/l/libcrypt.so"), variable("b", 64, 64, owner="/l/libfree.so")]
-    found = compare(audit(*rows, findings=[unused]), audit())
+    paths = ("/bin/server", "/l/libcrypt.so", "/l/libfree.so", "/l/libfree_too.so")
+    holders = (None, None, "/l/libcrypt.so", "/l/libfree.so")
+    rows = [variable("x", 64, 64, owner=path) for path in paths]
+    objects = tuple(ObjectCost(path, "", 0, 0, holder, 0) for path, holder in zip(paths, holders, strict=True))
+    found = compare(replace(audit(*rows), objects=objects), audit(rows[0]))
     assert [(one.owner, one.left_with) for one in found.owners] == [
-        ("/l/libcrypt.so", "libcrypt.so"),
-        ("/l/libfree.so", "libcrypt.so"),
+        ("/l/libcrypt.so", None),
+        ("/l/libfree.so", "/l/libcrypt.so"),
+        ("/l/libfree_too.so", "/l/libcrypt.so"),
     ]
-    assert found.fixed_findings == (unused,)
+
+
+def test_objects_that_claim_to_hold_each_other_are_no_trouble() -> None:
+    paths = ("/l/a.so", "/l/b.so")
+    objects = tuple(ObjectCost(path, "", 0, 0, holder, 0) for path, holder in zip(paths, paths[::-1], strict=True))
+    rows = [variable("x", 64, 64, owner=path) for path in paths]
+    found = compare(replace(audit(*rows), objects=objects), audit())
+    assert [one.left_with for one in found.owners] == ["/l/b.so", "/l/a.so"]
 
 
 def test_a_name_that_counts_something_is_the_same_row_with_another_count() -> None:
@@ -279,8 +288,8 @@ def test_each_stage_of_the_founding_audit_shows_what_went() -> None:
     assert [one.rule for one in headers.fixed_findings] == ["duplicate-static"]
     # The library, and the one that only it brought in; 160 + 24 KiB of writable memory, as in 2010.
     gone = [one for one in library.owners if one.is_gone]
-    assert {(Path(one.owner).name, one.left_with) for one in gone} == {
-        ("libunused.so", "libunused.so"),
+    assert {(Path(one.owner).name, one.left_with and Path(one.left_with).name) for one in gone} == {
+        ("libunused.so", None),
         ("libunused_dep.so", "libunused.so"),
     }
     writable, private = library.total("mapped_writable"), library.total("private")

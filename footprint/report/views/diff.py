@@ -27,7 +27,14 @@ _LABELS: Final = {
 def diff_report(found: Comparison, *, top: int = 20, has_whole_names: bool = False) -> Document:
     """Say what changed; `top` rows a table, 0 for all."""
     owners = [*(one.owner for one in found.owners), *(one.owner for one in found.changes)]
-    names = Names([*owners, *(one.old_owner for one in found.owners if one.old_owner)], is_whole=has_whole_names)
+    names = Names(
+        [
+            *owners,
+            *(one.old_owner for one in found.owners if one.old_owner),
+            *(one.left_with for one in found.owners if one.left_with),
+        ],
+        is_whole=has_whole_names,
+    )
     return (
         Heading(
             f"footprint diff: {found.old.saved_in or found.old.target} -> {found.new.saved_in or found.new.target}"
@@ -104,7 +111,7 @@ def _owner(one: OwnerChange, names: Names) -> tuple[str, ...]:
     if one.is_new:
         label += "  (new)"
     elif one.is_gone:
-        label += f"  (gone with {one.left_with})" if one.left_with else "  (gone)"
+        label += f"  (gone with {names.owner(one.left_with)})" if one.left_with else "  (gone)"
     elif one.old_owner is not None and names.owner(one.old_owner) != names.owner(one.owner):
         label += f"  (was {names.owner(one.old_owner)})"
     before, now = (
