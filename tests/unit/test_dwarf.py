@@ -103,8 +103,10 @@ def unit(
     return Unit(entry, version, 1, directories, names, addresses, first_code)
 
 
-def variable(name: str, *more: Attribute, location: Value = HERE, form: int = EXPRLOC, type_: str = "int") -> Die:
-    start: list[Attribute] = [(AT_NAME, STRP, name), (AT_DECL_FILE, DATA1, 1), (AT_DECL_LINE, DATA2, 7)]
+def variable(
+    name: str, *more: Attribute, location: Value = HERE, form: int = EXPRLOC, type_: str = "int", file: int = 1
+) -> Die:
+    start: list[Attribute] = [(AT_NAME, STRP, name), (AT_DECL_FILE, DATA1, file), (AT_DECL_LINE, DATA2, 7)]
     return Die(TAG_VARIABLE, [*start, *more, (AT_TYPE, REF4, Ref(type_)), (AT_LOCATION, form, location)])
 
 
@@ -127,6 +129,16 @@ def the_only(found: Declarations) -> Declaration:
 
 
 # --- each way of writing it -------------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_a_map_of_prefixes_made_relative_is_not_put_before_itself() -> None:
+    # gcc -ffile-prefix-map=/build=. leaves the folder of the compilation as ./lib, and so directory 0.
+    root: list[Attribute] = [(AT_NAME, STRP, "a.c"), (AT_COMP_DIR, STRING, "./lib"), (AT_STMT_LIST, SEC_OFFSET, 0)]
+    below = [INT, variable("x"), variable("y", location=Addr(VADDR + 4), file=2)]
+    one = Unit(Die(TAG_COMPILE_UNIT, root, below), 5, 1, ["./lib", "../inc"], [("a.c", 0), ("a.c", 0), ("a.h", 1)])
+    found = read(elf(one), [VADDR, VADDR + 4]).by_vaddr
+    told = [(each.file, each.unit, each.is_in_header) for (each,) in found.values()]
+    assert told == [("lib/a.c", "lib/a.c", False), ("inc/a.h", "lib/a.c", True)]
 
 
 @in_all_classes_and_orders
