@@ -467,7 +467,11 @@ def test_entries_that_refer_to_each_other_end() -> None:
     loop = Die(TAG_VARIABLE, [(AT_SPECIFICATION, REF4, Ref("b"))], label="a")
     back = Die(TAG_VARIABLE, [(AT_SPECIFICATION, REF4, Ref("a"))], label="b")
     start = Die(TAG_VARIABLE, [(AT_SPECIFICATION, REF4, Ref("a")), (AT_LOCATION, EXPRLOC, Addr(VADDR))])
-    assert the_only(read(elf(unit(loop, back, start)))).name is None
+    found = read(elf(unit(loop, back, start)))
+    ((one,),) = found.by_vaddr.values()
+    assert one.name is None
+    assert [note.slug for note in found.notes] == ["debug-info-damaged"]
+    assert "references lead in a circle" in found.notes[0].detail
 
 
 def seconds(data: bytes) -> tuple[float, Declarations]:
