@@ -52,9 +52,11 @@ from tests.elfwriter import (
     RO,
     RW,
     SHF_COMPRESSED,
+    SHN_ABS,
     SHT_NOBITS,
     SHT_NOTE,
     STB_LOCAL,
+    STT_FILE,
     At,
     ElfFile,
     Note,
@@ -360,3 +362,72 @@ def test_names_of_sources_and_types_are_escaped(capfd: Captured, tmp_path: Path)
     shown = text(capfd, program(tmp_path, swapped(debug, ".debug_str", hostile)))
     assert "\x1b" not in shown
     assert "]0;me" in shown
+
+
+# --- duplicates -------------------------------------------------------------------------------------------------------
+
+
+def copied(folder: Path, debug_id: bytes) -> tuple[str, str]:
+    """Give a stripped program with two copies of a table of a header, and a folder with a debug file of some build-id.
+
+    The contents of the copies differ, so that nothing but the line speaks for them.
+    """
+    data = [Section(".data", flags=RW, data=bytes(range(64)))]
+    note = [Section(".note.gnu.build-id", SHT_NOTE, RO, [Note(3, "GNU", b"\xaa" * 8)])]
+    path, place = folder / "program", folder / "debug" / ".build-id" / "aa" / f"{'aa' * 7}.debug"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(write(ElfFile(sections=[*note, *data])))
+    vaddr = peek(path.read_bytes(), "sh_addr", ".data")
+    debug = sections([unit(variable("table", vaddr, 7, "int", 2)), unit(variable("table", vaddr + 32, 7, "int", 2))])
+    other = Section(".note.gnu.build-id", SHT_NOTE, RO, [Note(3, "GNU", debug_id)])
+    sources = [Sym(name, type=STT_FILE, binding=STB_LOCAL, section=SHN_ABS) for name in ("a.c", "b.c")]
+    copies = [Sym("table", At(".data", 32 * number), 4, binding=STB_LOCAL) for number in range(2)]
+    symbols = [sources[0], copies[0], sources[1], copies[1]]
+    image = write(ElfFile(sections=[other, *data, *debug], symbols=symbols))
+    place.write_bytes(patch(image, "sh_type", SHT_NOBITS, ".data"))
+    return str(path), str(folder / "debug")
+
+
+def copies_of(captured: Captured, *words: str) -> dict[str, Any]:
+    assert main(["duplicates", *words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(captured.readouterr().out)
+    Draft202012Validator(json.loads(SCHEMA_PATH.read_text())).validate(found)
+    return found
+
+
+def test_copies_in_a_stripped_file_are_found_and_proved_by_its_debug_file(capfd: Captured, tmp_path: Path) -> None:
+    path, folder = copied(tmp_path, b"\xaa" * 8)
+    found = copies_of(capfd, path, "--debug-dir", folder)
+    (one,) = found["duplicates"]
+    assert (one["confidence"], one["copy_count"], one["units"]) == ("proof", 2, ["a.c", "b.c"])
+    assert one["location"] == {"file": f"{FOLDER}/inc/deeper/header.h", "line": 7}
+    assert found["files"][0]["debug_file"].startswith(folder)
+    assert found["notes"] == []
+    assert main(["duplicates", path, "--debug-dir", folder]) == 0
+    assert "which is stripped, are from" in " ".join(capfd.readouterr().out.split())
+
+
+def test_a_debug_file_that_does_not_fit_gives_a_note_and_no_copies(capfd: Captured, tmp_path: Path) -> None:
+    path, folder = copied(tmp_path, b"\xbb" * 8)
+    found = copies_of(capfd, path, "--debug-dir", folder)
+    assert found["duplicates"] == []
+    assert notes_of(found) == ["debug-file-differs", "no-source-files"]
+    assert (found["files"][0]["debug_file"], found["files"][0]["variable_count"]) == (None, 0)
+    assert notes_of(copies_of(capfd, path, "--no-debug-files")) == ["no-source-files"]
+
+
+def test_duplicates_refuses_options_of_debug_files_that_contradict_each_other(capfd: Captured, tmp_path: Path) -> None:
+    assert main(["duplicates", str(tmp_path), "--no-debug-files", "--debug-dir", str(tmp_path)]) == 2
+    assert "--no-debug-files goes with neither" in capfd.readouterr().err
+
+
+def test_hostile_debug_information_leaves_the_copies_to_their_contents(capfd: Captured, tmp_path: Path) -> None:
+    sources = [Sym(name, type=STT_FILE, binding=STB_LOCAL, section=SHN_ABS) for name in ("a.c", "b.c")]
+    copies = [Sym("_ZN2nsL5tableE", At(".data", 32 * number), 32, binding=STB_LOCAL) for number in range(2)]
+    data = Section(".data", flags=RW, data=bytes(range(32)) * 2)
+    path = tmp_path / "program"
+    symbols = [sources[0], copies[0], sources[1], copies[1]]
+    path.write_bytes(write(ElfFile(sections=[data, *inflating()], symbols=symbols)))
+    found = copies_of(capfd, str(path))
+    assert [one["confidence"] for one in found["duplicates"]] == ["high"]
+    assert notes_of(found) == [SLUG]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from footprint.elf import read_image
-from footprint.elf.dwarf import Declaration, Declarations, declarations_by_name, read_declarations
+from footprint.elf.dwarf import Declaration, Declarations, compiled_sources, declarations_by_name, read_declarations
 from footprint.errors import InputError
 from tests.dwarfwriter import (
     AT_ABSTRACT_ORIGIN,
@@ -458,6 +458,34 @@ def test_a_constant_without_an_address_is_found_by_its_name(kind: dict[str, Any]
     found = declarations_by_name(image, ["ratios", "elsewhere", "located", "vanished", "", "absent"])
     assert [*found] == ["ratios"]
     assert [(one.file, one.line, one.is_in_header) for one in found["ratios"]] == [("/src/inc/a.h", 6, True)]
+
+
+def test_names_are_found_where_texts_share_their_ends_and_where_they_are_short() -> None:
+    def constant(name: str) -> Die:
+        place: list[Attribute] = [(AT_DECL_FILE, DATA1, 1), (AT_DECL_LINE, DATA1, 6), (AT_TYPE, REF4, Ref("int"))]
+        return Die(TAG_VARIABLE, [(AT_NAME, STRP, name), *place, (AT_CONST_VALUE, BLOCK1, bytes(4))])
+
+    names = ["x", "xy", "xyz", "wxyz", "a_wxyz"]
+    debug = sections([unit(*map(constant, names))])
+    (info,) = (one.data for one in debug if one.name == ".debug_info")
+    (texts,) = (one.data for one in debug if one.name == ".debug_str")
+    assert isinstance(info, bytes)
+    assert isinstance(texts, bytes)
+    # The linker lets the text of `wxyz` be the end of `a_wxyz`.
+    old, new = texts.index(b"\0wxyz\0") + 1, texts.index(b"a_wxyz\0") + 2
+    shared = info.replace(old.to_bytes(4, "little"), new.to_bytes(4, "little"))
+    others = [one for one in debug if one.name != ".debug_info"]
+    data = write(
+        ElfFile(sections=[Section(".data", flags=RW, data=bytes(8)), *others, Section(".debug_info", data=shared)])
+    )
+    image = read_image(data, "program")
+    assert {*declarations_by_name(image, names)} == {*names}
+    assert {*declarations_by_name(image, ["wxyz", "z", "yz"])} == {"wxyz"}
+
+
+def test_the_sources_that_were_compiled_are_told_in_their_order() -> None:
+    image = read_image(elf(unit(), unit()), "program")
+    assert compiled_sources(image) == ("/src/a.c", "/src/a.c")
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------
