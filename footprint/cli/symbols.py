@@ -69,8 +69,15 @@ def symbols(
         from footprint.report.views.symbols import symbols_report
 
         kinds, listed = found.selection.kinds, tables(found, by, sort, is_whole=verbose)
+        namers = "Symbols and debug information" if any(one.named for one in found.sources or ()) else "Symbols"
         document = symbols_report(
-            found.files, found.notes, top=top, has_linker_names=verbose, kinds=kinds, tables=listed
+            found.files,
+            found.notes,
+            top=top,
+            has_linker_names=verbose,
+            kinds=kinds,
+            tables=listed,
+            namers=namers,
         )
         emit_document(document, output, color, is_quiet=quiet)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

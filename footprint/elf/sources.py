@@ -1,6 +1,8 @@
 """The lines that declare the variables of a file, and variables that its debug information names and no symbol does."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from footprint.elf.contents import Cause, Contents, Residue, SectionContents, Variable
@@ -25,6 +27,7 @@ __all__ = (
 _NAMELESS: Final = frozenset({Cause.PADDING, Cause.NO_SYMBOL, Cause.STRIPPED})
 # Each of their bytes is searched for: in a file without the symbols of its statics they are far more.
 _MOST_NAMELESS_BYTES: Final = 1 << 18
+_MOST_COMPARED: Final = 64
 
 
 class Place(NamedTuple):
@@ -68,13 +71,19 @@ class Sources:
         self.named = named
         self._places = places
         self._by_place = by_place or {}
+        self._said: dict[Place, _Said] = {}
 
     def of(self, section: SectionContents, variable: Variable) -> Declaration | None:
         """Give what is said of a variable; nothing where what has its place has another name."""
         if self._places is None:
             return None
-        found = self._by_place.get(self._places.at(section, variable.offset), ())
-        return said_of((variable.name, *variable.aliases), found) if found else None
+        place = self._places.at(section, variable.offset)
+        if place not in self._by_place:
+            return None
+        said = self._said.get(place)
+        if said is None:
+            said = self._said[place] = _Said(self._by_place[place])
+        return said.of((variable.name, *variable.aliases))
 
     def is_named_here(self, section: SectionContents, variable: Variable) -> bool:
         """Tell whether only the debug information names a variable."""
@@ -105,7 +114,8 @@ def nameless_places(image: Image, contents: Contents, within: frozenset[int]) ->
         if len(found) + end - start > _MOST_NAMELESS_BYTES:
             too_many += end - start
         else:
-            found.update(places.at(one, offset) for offset in range(start, end))
+            first, is_tls = places.at(one, start)
+            found.update(Place(value, is_tls) for value in range(first, first + end - start))
     return found, too_many
 
 
@@ -114,25 +124,25 @@ def symbols_of(
 ) -> list[Symbol]:
     """Give symbols for what declarations name where no symbol does, as far as their sizes fit there."""
     places = Places(image)
+    known: tuple[list[int], list[int]] = [], []
+    for value, is_tls in sorted(by_place):
+        known[is_tls].append(value)
     found: list[Symbol] = []
     for one, start, end in _nameless(contents, within):
-        at = start
-        for offset in range(start, end) if by_place else ():
-            place = places.at(one, offset)
-            said = _largest(by_place.get(place, ()), end - offset) if offset >= at else None
+        at, is_tls = places.at(one, start)
+        past, values = at + end - start, known[is_tls]
+        for value in values[bisect_left(values, at) : bisect_left(values, past)]:
+            said = _largest(by_place[Place(value, is_tls)], past - value) if value >= at else None
             if said is not None and said.name is not None and said.size_bytes:
-                kind = STT_TLS if place.is_tls else STT_OBJECT
-                binding = STB_GLOBAL if said.is_external else STB_LOCAL
-                found.append(Symbol(said.name, place.value, said.size_bytes, kind, binding, one.section.index))
-                at = offset + said.size_bytes
+                kind, binding = STT_TLS if is_tls else STT_OBJECT, STB_GLOBAL if said.is_external else STB_LOCAL
+                found.append(Symbol(said.name, value, said.size_bytes, kind, binding, one.section.index))
+                at = value + said.size_bytes
     return found
 
 
-def said_of(linker_names: Iterable[str], found: Iterable[Declaration]) -> Declaration | None:
+def said_of(linker_name: str, found: Sequence[Declaration]) -> Declaration | None:
     """Give what is said of a variable, of all that is said of its place, where linkers may have put several."""
-    names = {normalised(name) for name in linker_names}
-    fitting = [one for one in found if _is_named(one, names)]
-    return next((one for one in fitting if one.defined_at_line is not None), fitting[0] if fitting else None)
+    return _Said(found).of((linker_name,)) if found else None
 
 
 def by_place(found: Declarations) -> dict[Place, tuple[Declaration, ...]]:
@@ -153,13 +163,35 @@ def _largest(declarations: Iterable[Declaration], most_bytes: int) -> Declaratio
     return max(fitting, key=lambda one: one.size_bytes or 0, default=None)
 
 
-def _is_named(one: Declaration, names: Collection[str]) -> bool:
-    if one.name in names or one.source_name in names:
-        return True
-    if not one.source_name:
-        return False
-    # clang calls the static `x` of a C function `f`, `f.x`.
-    own = f".{one.source_name}"
+class _Said:
+    """What is said of one place, by name; of several that are alike the first."""
+
+    def __init__(self, found: Sequence[Declaration]) -> None:
+        self._by_name: dict[str, Declaration] = {}
+        # Each unit declares anew what a header has; a line is wanted, and the first that is told is as good as any.
+        for one in sorted(found, key=lambda one: not one.defined_at_line):
+            for name in (one.name, one.source_name):
+                if name:
+                    self._by_name.setdefault(name, one)
+
+    def of(self, linker_names: Iterable[str]) -> Declaration | None:
+        """Give what is said of a variable that has some names."""
+        names = list(dict.fromkeys(map(normalised, linker_names)))
+        for name in names:
+            if (said := self._by_name.get(name)) is not None:
+                return said
+        # Far more of them are no compiler's, and each would be compared with each.
+        for name in names[:_MOST_COMPARED]:
+            for own, said in islice(self._by_name.items(), _MOST_COMPARED):
+                if _is_part(name, own):
+                    return said
+        return None
+
+
+def _is_part(name: str, own: str) -> bool:
+    """Tell whether a linker name ends in a name of the source, scopes before it."""
     # A static of a C++ function has no linker name there, but its own in its symbol's.
-    part = f"{len(one.source_name.encode('utf-8', 'surrogateescape'))}{one.source_name}"
-    return any(part in name if name.startswith(("_Z", "_R")) else name.endswith(own) for name in names)
+    if name.startswith(("_Z", "_R")):
+        return f"{len(own.encode('utf-8', 'surrogateescape'))}{own}" in name
+    # clang calls the static `x` of a C function `f`, `f.x`.
+    return name.endswith(f".{own}")

@@ -189,6 +189,15 @@ class DebugFiles:
             told = "no build-id" if identity is None else f"the build-id {identity}"
             detail = f"{path} has {told}, {link.build_id} is asked for: it is not used"
             notes.append(Note("debug-file-differs", debug.file, detail))
+        if self._servers is not None:
+            path = cached_path(self._cache, link.build_id)
+            notes += self._servers.fetch(link.build_id, path)
+            found = _regular_image(path, debug, notes)
+            if found is not None and debug_build_id(found) == link.build_id:
+                return found, notes
+            # Else it would be taken for an answer the next time.
+            with suppress(OSError):
+                os.unlink(path)
         return None, notes
 
     def package_of(self, debug: Image, *paths: str) -> tuple[Image | None, list[Note]]:

@@ -122,7 +122,7 @@ def _declared(statics: Statics, debug_files: DebugFiles, notes: list[Note]) -> L
     found = information.declarations(Place(vaddr, is_tls) for is_tls, vaddr in within)
     lines: dict[tuple[bool, int], Declared] = {}
     for (is_tls, vaddr), static in within.items():
-        said = said_of([static.name], found.get(Place(vaddr, is_tls), ()))
+        said = said_of(static.name, found.get(Place(vaddr, is_tls), ()))
         if said is not None and said.defined_in is not None:
             declared = Declared(said.defined_in, said.defined_at_line, said.is_in_header, said.function)
             lines[is_tls, vaddr] = declared

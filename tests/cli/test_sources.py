@@ -216,7 +216,9 @@ def test_what_no_symbol_names_is_named_by_debug_information(capfd: Captured, tmp
     )
     (bss,) = (row for row in found["sections"] if row["section"] == ".bss")
     assert (bss["named_bytes"], sum(bss["residue"].values())) == (4, 60)
-    assert "calls in count: int  (no symbol)\n" in text(capfd, str(tmp_path / "program"))
+    shown = text(capfd, str(tmp_path / "program"))
+    assert "calls in count: int  (no symbol)\n" in shown
+    assert "\nSymbols and debug information name 44 of " in shown
 
 
 def test_what_debug_information_names_does_not_reach_into_a_variable(capfd: Captured, tmp_path: Path) -> None:
