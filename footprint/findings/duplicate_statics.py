@@ -205,7 +205,7 @@ def _of_group(
         else:
             by_line.setdefault(at, []).append(static)
     for at, same in by_line.items():
-        yield from _by_line(name, same, at, statics)
+        yield from _by_line(name, same, at, statics, initials)
     by_contents: dict[Initial, list[Static]] = {}
     for static in left:
         initial = initials.of(static)
@@ -216,8 +216,13 @@ def _of_group(
             yield from _by_contents(name, same, initial, statics)
 
 
-def _by_line(name: str, same: Sequence[Static], at: Declared, statics: Statics) -> Iterable[Copies]:
+def _by_line(name: str, same: Sequence[Static], at: Declared, statics: Statics, initials: Initials) -> Iterable[Copies]:
     """Tell copies that one line declares."""
+    # What a macro makes of one line can be several things; what they point to need not have one name everywhere.
+    by_bytes: dict[bytes | None, list[Static]] = {}
+    for static in same:
+        initial = initials.of(static)
+        by_bytes.setdefault(None if initial is None else initial.raw, []).append(static)
     origin = Origin.HEADER if at.is_in_header else Origin.SOURCE
     confidence = Confidence.PROOF
     where = "one line of a header declares them all" if at.is_in_header else "one line of a source file does"
@@ -225,7 +230,7 @@ def _by_line(name: str, same: Sequence[Static], at: Declared, statics: Statics) 
         # glibc makes `gethostbyname` and others of one getXXbyYY.c, each with a buffer of its own.
         confidence, where = Confidence.LOW, "one line declares them all, but of a source file that others include"
     location = Location(at.file, at.line)
-    for copies in _one_of_each_unit(same):
+    for copies in (one for alike in by_bytes.values() for one in _one_of_each_unit(alike)):
         if len(copies) > 1:
             found = _copies(name, copies, statics, origin, confidence, (where,), location)
             yield found._replace(function=at.function)

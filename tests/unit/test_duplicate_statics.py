@@ -370,6 +370,17 @@ def test_what_one_line_declares_twice_in_one_source_file_is_not_one_thing() -> N
     assert [[copy.vaddr % 256 // 32 for copy in one.copies] for one in found] in ([[0, 2], [1, 3]], [[1, 3], [0, 2]])
 
 
+def test_what_one_line_declares_with_other_contents_is_another_thing() -> None:
+    # `static const char name[] = STRING(NAME);` in a header that is included with another NAME each time.
+    data = b"".join(text.ljust(32) for text in (b"first", b"other", b"first"))
+    sections = [Section(".rodata", flags=RO, data=data), *SECTIONS[1:]]
+    statics = read(in_files("name", "name", "name", section=".rodata"), sections)
+    lines = {(one.is_tls, one.vaddr): Declared("/src/x.h", 7, is_in_header=True) for one in statics.statics}
+    (found,) = find_copies(statics, lines)
+    assert found.copies == (statics.statics[0], statics.statics[2])
+    assert found.confidence is Confidence.PROOF
+
+
 def test_a_source_file_that_others_include_is_a_template_and_no_proof() -> None:
     symbols = in_files("buffer", "buffer")
     found = only(symbols, declared_at(symbols, ("/src/getXXbyYY.c", 7), ("/src/getXXbyYY.c", 7)))
