@@ -306,6 +306,26 @@ def test_of_a_section_that_the_debug_file_has_elsewhere_no_line_is_told(capfd: C
     assert [*lines(found)] == ["table"]
 
 
+def test_a_file_of_dwz_of_another_build_gives_a_note_and_the_rest_is_told(capfd: Captured, tmp_path: Path) -> None:
+    link = Section(".gnu_debugaltlink", data=b"common\0" + b"\xcc" * 8)
+    note = Section(".note.gnu.build-id", SHT_NOTE, RO, [Note(3, "GNU", b"\xdd" * 8)])
+    (tmp_path / "common").write_bytes(write(ElfFile(sections=[note, *DATA])))
+    found = asked(capfd, program(tmp_path, [*told(), link]))
+    assert lines(found)["table"] == (f"{FOLDER}/main.c", 3, "int[10]", None)
+    (noted,) = found["notes"]
+    assert noted["slug"] == "debug-file-differs"
+    assert f"{tmp_path}/common has the build-id {'dd' * 8}, {'cc' * 8} is asked for" in noted["detail"]
+    assert asked(capfd, program(tmp_path, [*told(), link]), "--no-debug-files")["notes"] == []
+
+
+def test_a_damaged_package_of_split_units_is_noted_and_the_rest_is_told(capfd: Captured, tmp_path: Path) -> None:
+    path = program(tmp_path, told())
+    Path(f"{path}.dwp").write_bytes(Path(path).read_bytes()[:70])
+    found = asked(capfd, path)
+    assert notes_of(found) == ["debug-file-unreadable"]
+    assert lines(found)["table"][:2] == (f"{FOLDER}/main.c", 3)
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
@@ -372,9 +392,9 @@ def test_names_of_sources_and_types_are_escaped(capfd: Captured, tmp_path: Path)
 def copied(folder: Path, debug_id: bytes) -> tuple[str, str]:
     """Give a stripped program with two copies of a table of a header, and a folder with a debug file of some build-id.
 
-    The contents of the copies differ, so that nothing but the line speaks for them.
+    They are zeros, so that nothing but the line speaks for it that they are copies.
     """
-    data = [Section(".data", flags=RW, data=bytes(range(64)))]
+    data = [Section(".data", flags=RW, data=bytes(64))]
     note = [Section(".note.gnu.build-id", SHT_NOTE, RO, [Note(3, "GNU", b"\xaa" * 8)])]
     path, place = folder / "program", folder / "debug" / ".build-id" / "aa" / f"{'aa' * 7}.debug"
     place.parent.mkdir(parents=True, exist_ok=True)

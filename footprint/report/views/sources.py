@@ -67,7 +67,8 @@ def sources_paragraph(origins: Sequence[Origins], sources: Sequence[Sources]) ->
                     found_bytes += end - start if told[owner] else 0
     if not count:
         return []
-    share = f" ({found_bytes / size_bytes:.1%})" if size_bytes else ""
+    # Rounded down: 100 % is all of it.
+    share = f" ({1000 * found_bytes // size_bytes / 10}%)" if size_bytes else ""
     text = f"Debug information tells the lines of {found_count:,} of {counted(count, 'variable')}, "
     return [Paragraph(f"{text}{found_bytes:,} of {size_bytes:,} bytes{share}.")]
 
