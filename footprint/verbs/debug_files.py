@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from footprint.elf import Buffer, Contents, Image, Section, read_contents, read_image, starts_like_elf
 from footprint.elf.debugfiles import (
@@ -23,7 +23,7 @@ from footprint.process.mapped_files import open_regular
 from footprint.verbs.debuginfod import Servers, cache_folder, cached_path
 from footprint.verbs.saved_files import path_inside
 
-__all__ = ("STANDARD_FOLDER", "STANDARD_PLACES", "DebugFiles", "DebugSearch", "Found", "absolute_paths", "debug_search")
+__all__ = ("STANDARD_FOLDER", "STANDARD_PLACES", "DebugFiles", "DebugSearch", "absolute_paths", "debug_search")
 
 T = TypeVar("T")
 
@@ -67,20 +67,6 @@ def _check(search: DebugSearch) -> DebugSearch:
     return search
 
 
-class Found(NamedTuple, Generic[T]):
-    """What was read of a file.
-
-    Attributes:
-        value: What was asked for.
-        debug: The symbols that it was read with; None where the file has its own, or none are found.
-        notes: What was odd about debug files.
-    """
-
-    value: T
-    debug: DebugImage | None
-    notes: list[Note]
-
-
 class DebugFiles:
     """Reads what files hold, by the symbols of their debug files where they have been stripped.
 
@@ -117,8 +103,13 @@ class DebugFiles:
         contents, _, notes = self.read(image, read_contents, *paths)
         return contents, notes
 
-    def read(self, image: Image, reader: Callable[[Image, DebugImage | None], T], *paths: str) -> Found[T]:
+    def read(
+        self, image: Image, reader: Callable[[Image, DebugImage | None], T], *paths: str
+    ) -> tuple[T, DebugImage | None, list[Note]]:
         """Read something of a file, with the symbols of the first of its debug files that can be read.
+
+        Give what was read, the symbols that it was read with (None where the file has its own, or none are found), and
+        what was odd about debug files.
 
         Args:
             image: The file.
@@ -129,7 +120,7 @@ class DebugFiles:
             InputError: Where the file itself is damaged.
         """
         if not self._is_on or not is_stripped(image):
-            return Found(reader(image, None), None, [])
+            return reader(image, None), None, []
         notes: list[Note] = []
         try:
             for debug in self._debug_images(image, paths, notes):
@@ -139,10 +130,10 @@ class DebugFiles:
                     notes.append(_unreadable(image, error))
                     continue
                 # What else stands where it was looked for first is of no interest any more.
-                return Found(found, debug, _moved_note(image, debug) if debug.is_whole else notes)
+                return found, debug, _moved_note(image, debug) if debug.is_whole else notes
         except InputError as error:
             notes.append(_unreadable(image, error))
-        return Found(reader(image, None), None, notes)
+        return reader(image, None), None, notes
 
     def debug_info_of(self, image: Image, debug: DebugImage | None, *paths: str) -> tuple[Image | None, list[Note]]:
         """Give the file that has the debug information of a file: itself or its debug file; None where there is none.

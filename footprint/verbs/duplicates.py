@@ -20,7 +20,7 @@ from footprint.findings.duplicate_statics import (
 from footprint.findings.large_statics import large_ones, large_statics
 from footprint.findings.linked_twice import Duplicates, linked_twice, linked_twice_findings
 from footprint.process import read_process
-from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, Found, absolute_paths
+from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
 from footprint.verbs.debug_information import DebugInformation
 from footprint.verbs.processes import process_number
 
@@ -48,7 +48,7 @@ def duplicates(*targets: int | str, debug: DebugSearch | None = STANDARD_PLACES)
     notes: list[Note] = []
     for path in dict.fromkeys(paths):
         try:
-            statics, _, odd = _read(path, debug_files)
+            statics, odd = _read(path, debug_files)
             files.append(statics)
             notes += odd
         except FootprintError as error:
@@ -103,11 +103,12 @@ def _files_of(pid: int) -> list[str]:
     return [f"/proc/{pid}/root{name}" for name in dict.fromkeys(names)]
 
 
-def _read(path: str, debug_files: DebugFiles) -> Found[Statics]:
+def _read(path: str, debug_files: DebugFiles) -> tuple[Statics, list[Note]]:
     image = read_image(open_input(path), path)
     if image.is_relocatable:
         raise InputError(path, "it is not linked yet: only in a linked file there are copies to count")
-    return debug_files.read(image, read_statics, *absolute_paths(path))
+    statics, _, odd = debug_files.read(image, read_statics, *absolute_paths(path))
+    return statics, odd
 
 
 def _declared(statics: Statics, debug_files: DebugFiles, notes: list[Note]) -> Lines:
