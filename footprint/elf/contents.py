@@ -182,12 +182,13 @@ class _Symbols(NamedTuple):
     debug_file: str | None = None
 
 
-def read_contents(image: Image, debug: DebugImage | None = None) -> Contents:
+def read_contents(image: Image, debug: DebugImage | None = None, more: Iterable[Symbol] = ()) -> Contents:
     """Read what each writable section of a file holds.
 
     Args:
         image: The file.
         debug: The symbols that were stripped from it. Sections that it does not have, or has elsewhere, keep their own.
+        more: Symbols that no table has, such as those of what only debug information names.
 
     Raises:
         InputError: Where the symbol table or a section that must be looked into is damaged; its `file` tells in which.
@@ -196,7 +197,7 @@ def read_contents(image: Image, debug: DebugImage | None = None) -> Contents:
     table = _symbols(image, debug, frozenset(wanted))
     by_section: dict[int, list[Symbol]] = {index: [] for index in wanted}
     commons = []
-    for symbol in table.symbols:
+    for symbol in (*table.symbols, *more) if more else table.symbols:
         if symbol.is_common:
             commons.append(symbol)
         elif symbol.type != STT_FUNC or wanted[symbol.section_index].name != ".opd":

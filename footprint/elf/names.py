@@ -12,7 +12,16 @@ from typing import Final, NamedTuple
 
 from footprint.elf.expansion import is_tame
 
-__all__ = ("Language", "SplitName", "foreign_names", "learn_names", "normalised", "shown_name", "split_suffixes")
+__all__ = (
+    "Language",
+    "SplitName",
+    "foreign_names",
+    "lacks_function",
+    "learn_names",
+    "normalised",
+    "shown_name",
+    "split_suffixes",
+)
 
 _LONGEST_NAME: Final = 8192
 _LONGEST_SHOWN: Final = 8192
@@ -75,6 +84,11 @@ def split_suffixes(name: str) -> SplitName:
 def normalised(name: str) -> str:
     """Give the name that all copies of one variable have, whatever compilers have put behind it."""
     return split_suffixes(name).stem
+
+
+def lacks_function(name: str, function: str) -> bool:
+    """Tell whether the name of a static does not say in which function it is, as it does in C++, and clang's `f.x`."""
+    return not name.startswith(("_Z", "_R", f"{function}."))
 
 
 # --- to be shown ------------------------------------------------------------------------------------------------------
