@@ -18,7 +18,8 @@ def symbols(
     ] = None,
     by: Annotated[options.SymbolsBy, typer.Option("--by", help="What to add up by.")] = options.SymbolsBy.SYMBOL,
     kind: Annotated[list[options.Kind] | None, typer.Option("--kind", help="Only such memory; repeatable.")] = None,
-    is_local: Annotated[bool | None, typer.Option("--local/--global", help="Only variables that are so.")] = None,
+    is_local: Annotated[bool, typer.Option("--local", help="Only variables that one source file knows.")] = False,
+    is_global: Annotated[bool, typer.Option("--global", help="Only the others.")] = False,
     min_size: Annotated[
         str | None,
         typer.Option("--min-size", help="Only variables of this size or more, such as 4KiB.", metavar="SIZE"),
@@ -26,7 +27,7 @@ def symbols(
     name: Annotated[
         str | None, typer.Option("--name", help="Only variables whose name matches, mangled or not.", metavar="REGEX")
     ] = None,
-    sort: Annotated[options.Sort, typer.Option("--sort", help="The order of the variables.")] = options.Sort.SIZE,
+    sort: Annotated[options.Sort | None, typer.Option("--sort", help="The order of the variables; size.")] = None,
     top: options.Top = 20,
     debug_dir: options.DebugDirs = None,
     debuginfod: options.Debuginfod = False,
@@ -50,12 +51,13 @@ def symbols(
     footprint symbols --kind bss --min-size 1MiB libfoo.so
     """
     from footprint.cli.output import emit, emit_document, exit_code
-    from footprint.cli.selections import selection, tables
+    from footprint.cli.selections import selection, sort_order, tables
     from footprint.verbs import symbols
     from footprint.verbs.debug_files import debug_search
 
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    chosen = selection(kind, is_local, min_size, name)
+    chosen = selection(kind, min_size, name, is_local=is_local, is_global=is_global)
+    order = sort_order(by, sort)
     found = symbols.symbols(*files, map=map_, selection=chosen, debug=debug)
     if json or format_ is options.Format.JSON:
         from footprint.report.json.symbols import symbols_json
@@ -64,9 +66,14 @@ def symbols(
     else:
         from footprint.report.views.symbols import symbols_report
 
-        kinds, listed = found.selection.kinds, tables(found, by, sort)
         document = symbols_report(
-            found.files, found.notes, top=top, has_linker_names=verbose, kinds=kinds, tables=listed
+            found.files,
+            found.notes,
+            top=top,
+            has_linker_names=verbose,
+            kinds=found.selection.kinds,
+            tables=tables(found, by, order),
+            is_selected=found.selection.is_of_variables,
         )
         emit_document(document, output, color, is_quiet=quiet)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

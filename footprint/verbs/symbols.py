@@ -1,7 +1,9 @@
 """`footprint.symbols`: what the writable memory of ELF files holds."""
 
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Final
 
 from footprint.elf import Contents, read_contents, read_image, read_members, starts_like_archive, starts_like_elf
 from footprint.elf.linker_map import LinkerMap, read_linker_map
@@ -11,8 +13,13 @@ from footprint.errors import FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.verbs.demanglers import learn_foreign_names
+from footprint.verbs.given_files import each_once
+from footprint.verbs.time_limit import time_limit
 
 __all__ = ("FileSymbols", "symbols")
+
+# All names of node take a tenth of a second, by patterns of the usual kind.
+MOST_MATCHING_SECONDS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ def symbols(
         AccessError: Where the only file cannot be opened, or the map.
         InputError: Where the only file is no ELF file, or is damaged, or the map is none.
         UsageError: Where no file is given, or a map with several, or no server for debug files is known that are to be
-            asked for.
+            asked for, or where the pattern takes too long.
     """
     if not paths:
         raise UsageError("name at least one ELF file")
@@ -61,12 +68,7 @@ def symbols(
     debug_files = DebugFiles(debug)
     files: list[Origins] = []
     notes: list[Note] = []
-    seen: dict[tuple[int, int], str] = {}
-    for path in paths:
-        first = seen.setdefault(_identity(path), path)
-        if first != path:
-            notes.append(Note("file-repeated", path, f"it is {first} by another name, counted once"))
-            continue
+    for path in each_once(paths, notes):
         try:
             _read_symbols(path, map, debug_files, files, notes)
         except FootprintError as error:
@@ -79,21 +81,14 @@ def symbols(
         variable.name for one in files for section in one.contents.sections for variable in section.variables
     )
     notes += [note for one in files for note in one.notes()]
-    chosen = tuple(one.selected(selection) for one in files)
+    slow = f"--name: the pattern takes more than {MOST_MATCHING_SECONDS} seconds on these names: write a simpler one"
+    with time_limit(MOST_MATCHING_SECONDS, slow) if selection.pattern else nullcontext():
+        chosen = tuple(one.selected(selection) for one in files)
     return FileSymbols(tuple(one.contents for one in chosen), tuple(notes), chosen, selection)
 
 
 def _is_linker_script(head: bytes) -> bool:
     return head.startswith(b"/*") and any(word in head for word in (b"GROUP", b"INPUT", b"OUTPUT_FORMAT"))
-
-
-def _identity(path: str) -> tuple[int, int]:
-    """Give what tells files apart; one that cannot be asked is itself."""
-    try:
-        facts = os.stat(path)
-    except (OSError, ValueError):
-        return (-1, hash(path))
-    return facts.st_dev, facts.st_ino
 
 
 def _absolute_paths(path: str) -> dict[str, None]:
