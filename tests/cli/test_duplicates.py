@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +36,30 @@ def ask(captured: Captured, *words: str, code: int = 0) -> str:
     return out or error
 
 
+def asked_of(captured: Captured, *words: str) -> str:
+    assert main([*words, "--json"]) == 0
+    return captured.readouterr().out
+
+
 def ask_json(captured: Captured, *words: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(ask(captured, *words, "--json"))
     assert [error.message for error in Draft202012Validator(SCHEMA).iter_errors(found)] == []
     return found
+
+
+@contextmanager
+def running() -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process, and wait until its libraries are loaded."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            child.stdin.write(b".")
+            child.stdin.flush()
+            child.stdout.read(1)
+            yield child
+        finally:
+            child.kill()
 
 
 def source(name: str) -> Sym:
@@ -82,8 +105,9 @@ def test_a_long_name_is_cut_at_its_beginning_and_whole_with_v(capsys: Captured, 
     name = f"_ZN{90}{'a' * 90}L5tableE"
     path = several(tmp_path, "program", name, "a.cc", "b.cc", "c.cc")
     rows = ask(capsys, path).splitlines()
-    assert rows[2].endswith(f"  ...{'a' * 50}::table  a.cc and 2 more")
-    assert max(map(len, rows[1:3])) <= 140
+    assert re.fullmatch(r"   64 B .*  \.\.\.a{10,}::table", rows[2])
+    assert rows[3].strip() == "a.cc and 2 more"
+    assert max(map(len, rows[1:4])) == 80
     assert ask(capsys, path, "-v").splitlines()[2].endswith(f"  {name}  a.cc, b.cc, c.cc")
 
 
@@ -135,7 +159,8 @@ def test_of_several_files_each_row_names_its_own_and_what_they_share_is_told(cap
     found = ask_json(capsys, first, second)
     assert [file["file"] for file in found["files"]] == [first, second]
     assert {row["file"] for row in found["duplicates"]} == {first, second}
-    assert ask(capsys, first, second).splitlines()[2].endswith("  s_box  crypt.c and 1 more  (first)")
+    row = ask(capsys, first, second).splitlines()[2:4]
+    assert (row[0].split()[-5:], row[1].strip()) == (["s_box", "crypt.c", "and", "1", "more"], "(first)")
     assert f"  ({first})\n" in ask(capsys, first, second, "-v")
 
 
@@ -150,6 +175,20 @@ def test_what_the_notes_say_of_many_files_is_said_once(capsys: Captured, tmp_pat
 def test_a_file_that_is_named_twice_is_read_once(capsys: Captured) -> None:
     found = ask_json(capsys, f"{CONDOR}/base", f"{CONDOR}/base")
     assert (len(found["files"]), found["linked_twice"]) == (1, [])
+    assert [(one["slug"], one["detail"]) for one in found["notes"] if one["slug"] == "file-repeated"] == [
+        ("file-repeated", "it is named several times, counted once")
+    ]
+
+
+def test_two_links_to_a_file_are_one_file(capsys: Captured, tmp_path: Path) -> None:
+    path = several(tmp_path, "program", "s_box", "a.c", "b.c")
+    os.link(path, tmp_path / "hard")
+    os.symlink("program", tmp_path / "soft")
+    found = ask_json(capsys, path, str(tmp_path / "hard"), str(tmp_path / "soft"))
+    assert [file["file"] for file in found["files"]] == [path]
+    repeated = [(one["subject"], one["detail"]) for one in found["notes"] if one["slug"] == "file-repeated"]
+    told = f"it is {path} by another name, counted once"
+    assert repeated == [(str(tmp_path / "hard"), told), (str(tmp_path / "soft"), told)]
 
 
 def test_one_file_of_several_that_cannot_be_read_is_a_note(capsys: Captured, tmp_path: Path) -> None:
@@ -163,13 +202,36 @@ def test_one_file_of_several_that_cannot_be_read_is_a_note(capsys: Captured, tmp
 
 
 def test_of_a_process_all_files_are_read_that_it_runs(capsys: Captured) -> None:
-    with subprocess.Popen(["sleep", "60"]) as child:
-        try:
-            found = ask_json(capsys, str(child.pid))
-        finally:
-            child.kill()
+    with running() as child:
+        found = ask_json(capsys, str(child.pid))
     assert found["target"]["pid"] == child.pid
     assert any("libc" in file["file"] for file in found["files"])
+
+
+def test_of_a_process_it_is_told_how_much_is_private_now(capsys: Captured) -> None:
+    with subprocess.Popen([f"{CONDOR}/base", "--wait"], stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None
+            assert any(line == b"ready\n" for line in child.stdout)
+            found = ask_json(capsys, str(child.pid))
+            text = ask(capsys, str(child.pid))
+            ledger = json.loads(asked_of(capsys, "audit", str(child.pid)))["ledger"]
+            findings = json.loads(asked_of(capsys, "audit", "--findings", str(child.pid)))["findings"]
+        finally:
+            child.kill()
+    # As the ledger has it, which knows the symbols one by one.
+    private_bytes = {row["symbol"]: row["bytes"] for row in ledger if row["symbol"]}
+    (copies,) = found["duplicates"]
+    assert copies["private_bytes"] == private_bytes["_ZN7classadL12NULL_XACTIONE"]
+    large = {one["subject"]: one["private_bytes"] for one in found["findings"] if one["rule"] == "large-static"}
+    assert {"answer.0", "answer.1", "unused_state"} <= large.keys()
+    assert all(private_bytes.get(name, 0) == size for name, size in large.items())
+    assert large["unused_state"] == 0
+    assert "none of it is private now" in " ".join(text.split())
+    assert ["waste", "copies", "size", "private", "cost", "confidence", "name"] in map(str.split, text.splitlines())
+    told = {one["subject"]: one["private_bytes"] for one in findings if one["rule"] == "large-static"}
+    assert told == large
+    assert copies["private_bytes"] in [one["private_bytes"] for one in findings if one["rule"] == "duplicate-static"]
 
 
 # --- what it refuses, and what it warns of ----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from footprint.elf import shown_name
 from footprint.errors import Note
 from footprint.findings.duplicate_statics import Copies, Cost, Origin
 from footprint.findings.linked_twice import Duplicates
-from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
+from footprint.report.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
 from footprint.report.views.findings import finding_blocks
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
@@ -38,7 +38,7 @@ def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_l
     if twice:
         blocks.append(Heading("Linked in several times"))
         blocks.extend(Paragraph(f"{one.message}. Remedy: {one.remedy}.") for one in (twice[:top] if top else twice))
-    blocks.extend(_large([one for one in found.findings if one.rule == "large-static"], top))
+    blocks.extend(_large([one for one in found.findings if one.rule == "large-static"], top, is_whole=has_linker_names))
     copies = [one for one in found.findings if one.rule == "duplicate-static"]
     blocks.extend(finding_blocks([one for one in copies if one.saving_bytes][: top or None], count))
     blocks.extend(note_blocks(_together(found.notes)))
@@ -58,23 +58,37 @@ def _copies_table(placed: Sequence[tuple[str, Copies]], top: int, *, is_whole: b
     if not placed:
         return [Paragraph("nothing is there more than once, as far as its symbols tell")]
     shown = placed[:top] if top else placed
+    has_private = any(one.private_bytes is not None for _, one in placed)
     rows = tuple(
         (
             format_bytes(one.waste_bytes),
             str(len(one.copies)),
             format_bytes(one.size_bytes),
+            *([_private(one)] if has_private else []),
             _WHEN[one.cost],
             one.confidence.value,
-            one.section,
+            *([one.section] if is_whole else []),
             "  ".join(filter(None, _which(one, file if has_file else None, is_whole=is_whole))),
         )
         for file, one in shown
     )
     rest = placed[len(shown) :]
     rest_bytes = sum(one.waste_bytes for _, one in rest)
-    footer = ((format_bytes(rest_bytes), *[""] * 5, f"[{len(rest)} more: --top 0 shows all]"),) if rest else ()
-    columns = ("waste", "copies", "size", "cost", "confidence", "section", "name")
-    return [Table(columns, rows, frozenset({3, 4, 5}), footer)]
+    columns = [
+        *("waste", "copies", "size"),
+        *(["private"] if has_private else []),
+        *("cost", "confidence"),
+        *(["section"] if is_whole else []),
+        "name",
+    ]
+    blanks = [""] * (len(columns) - 2)
+    footer = ((format_bytes(rest_bytes), *blanks, f"[{len(rest)} more: --top 0 shows all]"),) if rest else ()
+    words = frozenset(range(columns.index("cost"), len(columns) - 1))
+    return [Table(tuple(columns), rows, words, footer, Fold.NEVER if is_whole else Fold.NAMES)]
+
+
+def _private(one: Copies) -> str:
+    return "-" if one.private_bytes is None else format_bytes(one.private_bytes)
 
 
 def _which(one: Copies, file: str | None, *, is_whole: bool) -> tuple[str, str, str]:
@@ -97,7 +111,7 @@ def _which(one: Copies, file: str | None, *, is_whole: bool) -> tuple[str, str, 
     return name, where, f"({file})" if file else ""
 
 
-def _large(findings: Sequence[Finding], top: int) -> list[Block]:
+def _large(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list[Block]:
     """List large variables: those that nothing uses first, then those that the file need not hold."""
     if not findings:
         return []
@@ -107,7 +121,8 @@ def _large(findings: Sequence[Finding], top: int) -> list[Block]:
     rows = tuple((one.kind, one.message) for one in shown)
     rest = len(ordered) - len(shown)
     footer = (("", f"[{rest} more: --top 0 shows all]"),) if rest else ()
-    return [Heading("Variables of a page and more"), Table(("kind", "variable"), rows, frozenset({0}), footer)]
+    table = Table(("kind", "variable"), rows, frozenset({0}), footer, Fold.NEVER if is_whole else Fold.TEXT)
+    return [Heading("Variables of a page and more"), table]
 
 
 def _stream_inits(placed: Sequence[tuple[str, Copies]]) -> list[Block]:
