@@ -12,10 +12,11 @@ from footprint.audit.finding import Confidence, Finding, Location
 from footprint.elf import shown_name
 from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.initial import Initials
+from footprint.elf.reads import only_reads
 from footprint.elf.references import Place, Reference, can_be_told, references_to
 from footprint.elf.statics import Function, Static, Statics
 from footprint.errors import FootprintError
-from footprint.findings.duplicate_statics import Lines, PrivateOf
+from footprint.findings.duplicate_statics import Cost, Lines, PrivateOf, cost_of
 from footprint.units import first_of, format_bytes
 
 __all__ = ("RULE", "large_ones", "large_statics")
@@ -26,6 +27,7 @@ _OF_BUFFER: Final = "it costs the pages of it that are touched"
 _ASK_PROCESS: Final = f"{_OF_BUFFER}; `audit PID` tells how many those are"
 _MOST_NAMED: Final = 3
 _MOST_LOOKED_FOR: Final = 512
+_MOST_INSTRUCTIONS: Final = 4096
 # An index that begins at 1, or a table of tables whose both do, begins so far before a variable.
 _MOST_BEFORE_BYTES: Final = 1024
 
@@ -75,21 +77,25 @@ def large_ones(statics: Statics, least_bytes: int = 4096) -> list[Static]:
 class _Users:
     """Who refers to each variable, where that can be told: functions, and whether a table or the loader does."""
 
-    def __init__(self, alive: dict[int, tuple[str, ...]], dead: dict[int, tuple[str, ...]], told: set[int]) -> None:
+    def __init__(
+        self, alive: dict[int, tuple[str, ...]], dead: dict[int, tuple[str, ...]], told: set[int], read: set[int]
+    ) -> None:
         self.alive = alive
         self.dead = dead
         self.told = told
+        self.read = read
 
 
 def _users(statics: Statics, large: Sequence[Static]) -> _Users:
     """Find the functions that refer to variables, and which of these nothing refers to."""
-    nobody = _Users({}, {}, set())
+    nobody = _Users({}, {}, set(), set())
     if not large:
         return nobody
     ordered = sorted(large, key=lambda one: one.vaddr)
     starts = sorted(one.vaddr for one in statics.statics if not one.is_tls)
     try:
-        found = references_to(statics.image, [_place(one, starts) for one in ordered])
+        places = [_place(one, starts) for one in ordered]
+        found = references_to(statics.image, places)
         exported = _exported(statics)
         by_function = {
             one.vaddr: _functions(statics, references) for one, references in zip(ordered, found, strict=True)
@@ -97,6 +103,11 @@ def _users(statics: Statics, large: Sequence[Static]) -> _Users:
         for vaddr in exported & by_function.keys():
             # Another object may use it.
             by_function[vaddr][None] = False
+        read = {
+            place.start_vaddr
+            for place, references in zip(places, found, strict=True)
+            if place.start_vaddr not in exported and _is_only_read(statics, place, references)
+        }
         functions = sorted({one for users in by_function.values() for one in users if one}, key=lambda one: one.vaddr)
         code = [Place(one.vaddr, one.vaddr + one.size_bytes, is_code=True) for one in functions]
         called = {
@@ -114,7 +125,15 @@ def _users(statics: Statics, large: Sequence[Static]) -> _Users:
         named = {one: one.name if one and is_sure else "" for one, is_sure in users.items()}
         alive[vaddr] = tuple(sorted(name for one, name in named.items() if not one or one.vaddr in called))
         dead[vaddr] = tuple(sorted(name for one, name in named.items() if one and one.vaddr not in called))
-    return _Users(alive, dead, set(by_function))
+    return _Users(alive, dead, set(by_function), read)
+
+
+def _is_only_read(statics: Statics, place: Place, references: Sequence[Reference]) -> bool:
+    """Tell whether each instruction that may lead to a variable surely only reads it, and nothing else leads there."""
+    if not 0 < len(references) <= _MOST_INSTRUCTIONS:
+        return False
+    low, high = place.start_vaddr - place.before_bytes, place.end_vaddr + place.behind_bytes
+    return all(one.vaddr and only_reads(statics.image, one.vaddr, low, high) for one in references)
 
 
 def _functions(statics: Statics, references: Iterable[Reference]) -> dict[Function | None, bool]:
@@ -186,6 +205,11 @@ def _finding(
         reason = "all its bytes are zeros, and they are read from the file"
         remedy = "leave out its initialiser: in .bss it costs nothing until it is touched"
         return Finding(RULE, "zero-filled", name, message, 0, Confidence.HIGH, (reason,), remedy, (), location)
+    is_written_at_start = initials.is_relocated(static) or cost_of(statics.image, section) is not Cost.WHEN_TOUCHED
+    if static.vaddr in users.read and section.has_file_bytes and not is_written_at_start:
+        reason = "each instruction that leads to it only reads it, and no table or relocation does"
+        remedy = "declare it `const`: in .rodata it is never private"
+        return Finding(RULE, "could-be-const", name, message, 0, Confidence.MEDIUM, (reason,), remedy, (), location)
     remedy = "make it as small as what is used of it, or allocate it when it is needed"
     return Finding(RULE, "buffer", name, message, 0, Confidence.LOW, (_ASK_PROCESS,), remedy, (), location)
 

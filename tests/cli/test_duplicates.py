@@ -260,6 +260,12 @@ def test_of_a_stripped_file_the_notes_say_what_cannot_be_told(capsys: Captured) 
     assert main(["duplicates", path, "--strict"]) == 4
 
 
+def test_of_a_file_without_variables_it_is_said_that_nothing_can_be_told(capsys: Captured) -> None:
+    text = " ".join(ask(capsys, "sample_binaries/no_section_headers/no_section_headers.so").split())
+    assert "no symbol names a variable: it cannot be told what is there twice" in text
+    assert text.endswith("No variable has a name: there is nothing to compare.")
+
+
 def test_hostile_names_come_out_escaped(capsys: Captured, tmp_path: Path) -> None:
     path = several(tmp_path, "program", "x\x1b[31m\u202e", "a\x1b.c", "b\udcff.c")
     text = ask(capsys, path, "-v")

@@ -32,7 +32,9 @@ def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_l
     real = [(file, one) for file, one in placed if one.origin is not Origin.STREAM_INIT]
     real.sort(key=lambda item: (-item[1].waste_bytes, item[1].name, item[0]))
     blocks: list[Block] = [Heading(_title(found))]
-    blocks.extend(_copies_table(real, top, is_whole=has_linker_names, has_file=len(found.files) > 1))
+    has_variables = any(one.variable_count for one in found.files)
+    has_file = len(found.files) > 1
+    blocks.extend(_copies_table(real, top, is_whole=has_linker_names, has_file=has_file, has_variables=has_variables))
     blocks.extend(_stream_inits(placed))
     twice = [one for one in found.findings if one.rule == "linked-twice"]
     if twice:
@@ -42,7 +44,8 @@ def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_l
     copies = [one for one in found.findings if one.rule == "duplicate-static"]
     blocks.extend(finding_blocks([one for one in copies if one.saving_bytes][: top or None], count))
     blocks.extend(note_blocks(_together(found.notes)))
-    return (*blocks, Verdict(_verdict(real, count, sum(one.waste_bytes for one in found.linked_twice))))
+    verdict = _verdict(real, count, sum(one.waste_bytes for one in found.linked_twice))
+    return (*blocks, Verdict(verdict if has_variables else "No variable has a name: there is nothing to compare."))
 
 
 def _title(found: Duplicates) -> str:
@@ -54,9 +57,14 @@ def _title(found: Duplicates) -> str:
     return f"{name}: {variables} from {units}"
 
 
-def _copies_table(placed: Sequence[tuple[str, Copies]], top: int, *, is_whole: bool, has_file: bool) -> list[Block]:
+def _copies_table(
+    placed: Sequence[tuple[str, Copies]], top: int, *, is_whole: bool, has_file: bool, has_variables: bool
+) -> list[Block]:
     if not placed:
-        return [Paragraph("nothing is there more than once, as far as its symbols tell")]
+        told = "nothing is there more than once, as far as its symbols tell"
+        return [
+            Paragraph(told if has_variables else "no symbol names a variable: it cannot be told what is there twice")
+        ]
     shown = placed[:top] if top else placed
     has_private = any(one.private_bytes is not None for _, one in placed)
     rows = tuple(
@@ -115,7 +123,7 @@ def _large(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list[Blo
     """List large variables: those that nothing uses first, then those that the file need not hold."""
     if not findings:
         return []
-    kinds = ("dead-code", "zero-filled", "buffer")
+    kinds = ("dead-code", "zero-filled", "could-be-const", "buffer")
     ordered = sorted(findings, key=lambda one: kinds.index(one.kind))
     shown = ordered[: min(top, _MOST_LARGE)] if top else ordered
     rows = tuple((one.kind, one.message) for one in shown)
