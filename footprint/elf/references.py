@@ -45,6 +45,11 @@ _OF_MEMORY: Final = frozenset(
         *(0xD0, 0xD1, 0xD2, 0xD3, _TEST_BYTE, _TEST_WORD, 0xFE, 0xFF, *range(0xD8, 0xE0)),
     }
 )
+_WITH_MODRM: Final = _BYTE_IMMEDIATE | _WORD_IMMEDIATE | _OF_MEMORY
+# As a ModRM byte, none of these would be the last of its instruction.
+_NEVER_LAST: Final = frozenset({0x63, 0x69, 0x6B, *range(0x80, 0x90)}) & _WITH_MODRM
+_REX: Final = 4
+_PREFIXES: Final = frozenset({0x66, 0xF0, 0xF2, 0xF3})
 _BEHIND_0F_WITH_IMMEDIATE: Final = frozenset({0x0F, 0x70, 0xA4, 0xAC, 0xBA, 0xC2, 0xC4, 0xC6})
 _OPERAND_SIZE: Final = 0x66
 _VEX_2: Final = 0xC5
@@ -153,9 +158,10 @@ class _Finder:
                 if low <= target < high:
                     before = raw[shift + 4 * index - 1] if shift + index else 0
                     if before in _RIP_RELATIVE:
-                        self._note(target, behind[index] - 4, _immediate_sizes(raw, shift + 4 * index - 1))
+                        sizes, is_known = _immediate_sizes(raw, shift + 4 * index - 1)
+                        self._note(target, behind[index] - 4, sizes, is_known=is_known)
                     elif before in _CALL_OR_JUMP or _is_jump_if(raw, shift + 4 * index):
-                        self._note(target, behind[index] - 4, (0,), is_jump=True)
+                        self._note(target, behind[index] - 4, (0,), is_known=False)
             if is_fixed:
                 for index, target in enumerate(displacements):
                     if low <= target < high:
@@ -172,7 +178,7 @@ class _Finder:
                     if raw[start] in _SHORT_JUMPS and start + 2 + distance == at:
                         self._found[number].append(Reference(vaddr + start, is_sure=False))
 
-    def _note(self, target: int, at: int, immediate_sizes: Sequence[int], *, is_jump: bool = False) -> None:
+    def _note(self, target: int, at: int, immediate_sizes: Sequence[int], *, is_known: bool = True) -> None:
         """Take what leads to an address, or some bytes behind it: one number where the opcode tells, else several."""
         slack_bytes = max(immediate_sizes)
         first = max(0, bisect_right(self._starts, target) - 1)
@@ -186,8 +192,7 @@ class _Finder:
                 is_within = (
                     place.start_vaddr <= target + min(immediate_sizes) and target + slack_bytes < place.end_vaddr
                 )
-                # Nothing jumps into a variable: it is something else that looks so.
-                self._found[number].append(Reference(at, is_within and is_jump <= place.is_code))
+                self._found[number].append(Reference(at, is_within and is_known))
 
 
 def _is_jump_if(raw: bytes | memoryview, at: int) -> bool:
@@ -195,10 +200,11 @@ def _is_jump_if(raw: bytes | memoryview, at: int) -> bool:
     return at > 1 and raw[at - 2] == 0x0F and raw[at - 1] in _JUMP_IF
 
 
-def _immediate_sizes(raw: bytes | memoryview, at: int) -> Sequence[int]:
+def _immediate_sizes(raw: bytes | memoryview, at: int) -> tuple[Sequence[int], bool]:
     """Tell how many bytes may follow the displacement behind a ModRM byte, by the opcode before that.
 
-    Where bytes before the opcode may belong to it or not, both are told; where the opcode is unknown, all are.
+    Where bytes before the opcode may belong to it or not, both are told; where the opcode is unknown, all are. Also
+    tells whether it is known to be one: `89 f0 25 00 f0 00 00` moves, and then masks (25) with what stands behind.
     """
     # The nearest first: the opcode, and what may be its prefixes.
     opcode, *before = bytes(raw[max(0, at - 5) : at])[::-1] + bytes(max(0, 5 - at))
@@ -217,4 +223,7 @@ def _immediate_sizes(raw: bytes | memoryview, at: int) -> Sequence[int]:
         sizes |= {0, 1}
     if before[2] == _XOP:
         sizes |= {0, 1, 4}
-    return tuple(sizes) or (0, 1, 2, 4)
+    prefix_count = 1 if before[0] >> 4 == _REX or before[0] in _PREFIXES else 0
+    is_known = before[0] == 0x0F or opcode in _NEVER_LAST
+    is_known |= opcode in _WITH_MODRM and before[prefix_count] not in _WITH_MODRM
+    return tuple(sizes) or (0, 1, 2, 4), bool(sizes) and is_known

@@ -104,14 +104,28 @@ def test_what_leads_to_the_byte_before_is_no_reference_whatever_stands_behind(op
         ("c4 e3 79 02 05", "01"),  # vpblendd xmm0, xmm0, [rip + buffer], 1
         ("62 f1 7d 08 70 05", "01"),  # vpshufd xmm0{k0}, [rip + buffer], 1
         ("66 c7 05", "01 00"),  # mov word [rip + buffer], 1: or of 32 bit, behind something that ends with 66
-        ("0c 05", ""),  # no opcode that has a ModRM byte
     ],
 )
 def test_where_the_opcode_does_not_tell_it_may_lead_there(opcode: str, behind: str) -> None:
     first, last = (references(program(leading_to(BSS + at, opcode, behind)))[0] for at in (0, 0xFFF))
     assert [len(first), len(last)] == [1, 1]
     assert not (first[0].is_sure and last[0].is_sure)
-    assert references(program(leading_to(BSS + 8, opcode, behind)))[0][0].is_sure
+
+
+@pytest.mark.parametrize(
+    "opcode",
+    [
+        "89 f0 25",  # mov eax, esi; and eax, ...
+        "8b 03 25",  # mov eax, [rbx]; and eax, ...
+        "89 c7 05",  # mov edi, eax; add eax, ...
+        "31 c0 05",  # xor eax, eax; add eax, ...
+        "48 89 c6 05",  # mov rsi, rax; add eax, ...
+        "0c 05",  # no opcode that has a ModRM byte
+    ],
+)
+def test_a_number_that_is_added_or_masked_with_is_no_sure_reference(opcode: str) -> None:
+    ((one,),) = references(program(b"\x90" * 5 + leading_to(BSS + 64, opcode)))
+    assert not one.is_sure
 
 
 def test_from_beside_it_nothing_is_sure() -> None:
