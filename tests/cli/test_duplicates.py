@@ -164,6 +164,23 @@ def test_of_several_files_each_row_names_its_own_and_what_they_share_is_told(cap
     assert f"  ({first})\n" in ask(capsys, first, second, "-v")
 
 
+def test_what_is_linked_in_twice_is_told_by_cost(capsys: Captured, tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("program", "library.so")]
+    symbols = [
+        source("crypt.c"),
+        *(Sym(name, At(".data", at), 256, 1, STB_LOCAL) for at, name in ((0, "a"), (256, "b"))),
+    ]
+    data = Section(".data", flags=RW, data=bytes(range(1, 129)) * 4)
+    for path in paths:
+        Path(path).write_bytes(write(ElfFile(sections=[data], symbols=symbols)))
+    text = " ".join(ask(capsys, *paths, paths[0]).split())
+    assert text.startswith(f"{paths[0]}, {paths[1]}: 4 variables from 2 source files")
+    assert "2 copies of crypt.c, in program, library.so: 2 variables of 512 B each time; all but one take 512 B" in text
+    assert text.endswith("What is linked in several times takes more than it would once: 512 B private when touched.")
+    (row,) = ask_json(capsys, *paths)["linked_twice"]
+    assert (row["waste_bytes"], row["waste_by_cost"]) == (512, {"private when touched": 512})
+
+
 def test_what_the_notes_say_of_many_files_is_said_once(capsys: Captured, tmp_path: Path) -> None:
     files = [several(tmp_path, f"library_{at}.so", f"x_{at}", "a.c", "b.c") for at in range(3)]
     text = " ".join(ask(capsys, *files).split())

@@ -1,12 +1,12 @@
 """The report of `footprint duplicates`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from footprint.audit.finding import Confidence, Finding
 from footprint.elf import shown_name
 from footprint.errors import Note
 from footprint.findings.duplicate_statics import Copies, Cost, Origin
-from footprint.findings.linked_twice import Duplicates
+from footprint.findings.linked_twice import Duplicates, LinkedTwice
 from footprint.report.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
 from footprint.report.views.findings import finding_blocks
 from footprint.report.views.notes import note_blocks
@@ -44,14 +44,15 @@ def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_l
     copies = [one for one in found.findings if one.rule == "duplicate-static"]
     blocks.extend(finding_blocks([one for one in copies if one.saving_bytes][: top or None], count))
     blocks.extend(note_blocks(_together(found.notes)))
-    verdict = _verdict(real, count, sum(one.waste_bytes for one in found.linked_twice))
+    verdict = _verdict(real, count, found.linked_twice)
     return (*blocks, Verdict(verdict if has_variables else "No variable has a name: there is nothing to compare."))
 
 
 def _title(found: Duplicates) -> str:
-    name = f"process {found.pid}" if found.pid is not None else ", ".join(found.targets[:3])
-    if len(found.targets) > 3:
-        name += f" and {len(found.targets) - 3} more"
+    targets = tuple(dict.fromkeys(found.targets))
+    name = f"process {found.pid}" if found.pid is not None else ", ".join(targets[:3])
+    if len(targets) > 3:
+        name += f" and {len(targets) - 3} more"
     variables = counted(sum(one.variable_count for one in found.files), "variable")
     units = counted(sum(one.unit_count for one in found.files), "source file")
     return f"{name}: {variables} from {units}"
@@ -157,7 +158,7 @@ def _together(notes: Sequence[Note]) -> list[Note]:
     return told
 
 
-def _verdict(placed: Sequence[tuple[str, Copies]], count: int, twice_bytes: int) -> str:
+def _verdict(placed: Sequence[tuple[str, Copies]], count: int, linked_twice: Sequence[LinkedTwice]) -> str:
     waste: dict[Cost, int] = {}
     doubtful_bytes = 0
     for _, one in placed:
@@ -166,11 +167,16 @@ def _verdict(placed: Sequence[tuple[str, Copies]], count: int, twice_bytes: int)
         else:
             waste[one.cost] = waste.get(one.cost, 0) + one.waste_bytes
     doubtful = f"{format_bytes(doubtful_bytes)} more would be copies only by name" if doubtful_bytes else ""
-    if not waste and twice_bytes:
-        return f"What is linked in several times takes {format_bytes(twice_bytes)} more than it would once."
+    if not waste and linked_twice:
+        twice = {cost: sum(one.waste.get(cost, 0) for one in linked_twice) for cost in Cost}
+        return f"What is linked in several times takes more than it would once: {_by_cost(twice)}."
     if not waste:
         return f"There is nothing to save by having one of each{f'; {doubtful}' if doubtful else ''}."
-    parts = ", ".join(f"{format_bytes(waste[cost])} {cost.value}" for cost in Cost if cost in waste)
+    parts = _by_cost(waste)
     own_bytes = sum(size for cost, size in waste.items() if cost is not Cost.SHARED)
     many = f"; up to {format_bytes(own_bytes * count)} in {count:,} processes" if count > 1 and own_bytes else ""
     return f"One of each instead of all copies saves {parts}{many}{f'; {doubtful}' if doubtful else ''}."
+
+
+def _by_cost(sizes: Mapping[Cost, int]) -> str:
+    return ", ".join(f"{format_bytes(sizes[cost])} {cost.value}" for cost in Cost if sizes.get(cost))
