@@ -19,23 +19,26 @@ MOST_TEXT_BYTES = 2 << 30
 # A file that is truncated while it is mapped (a linker or `cp` at work) kills who reads the map: what is not large is
 # read instead, which takes no longer. The files of live processes stay mapped: their truncation kills these as well.
 _MOST_READ_BYTES = 8 << 20
+# Who writes to a named pipe may begin a little later than we do.
+_LONGEST_WAIT_SECONDS = 2
+_WAIT_SECONDS = 0.05
 
 
 def open_input(path: str) -> bytes | memoryview:
     """Open a file as bytes: what it holds, or a view of a memory map of a large one; `-` is standard input.
 
-    A device is never read: it may block, or do something when it is.
+    A device is never read: it may block, or do something when it is. Of a named pipe a writer is waited for, not long.
 
     Raises:
         AccessError: Where it cannot be opened.
-        InputError: Where it is no file, or longer than any text that footprint reads.
+        InputError: Where it is no file, or a pipe that nobody writes to, or longer than any text that footprint reads.
     """
     if path == "-":
         if sys.stdin is None:
             raise AccessError("standard input", "it is closed")
         return read_all(sys.stdin.fileno(), "standard input")
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise AccessError(path, cause) from error
@@ -47,10 +50,34 @@ def open_input(path: str) -> bytes | memoryview:
                 return memoryview(read_all(descriptor, path))
             return map_descriptor(descriptor, path)
         if stat.S_ISFIFO(mode):
-            return read_all(descriptor, path)
+            return _begin_pipe(descriptor, path) + read_all(descriptor, path)
         raise InputError(path, "it is a directory" if stat.S_ISDIR(mode) else "it is neither a file nor a pipe")
     finally:
         os.close(descriptor)
+
+
+def _begin_pipe(descriptor: int, path: str) -> bytes:
+    """Wait a moment for who writes to a named pipe, and give what is there; a pipe without a name has a writer, or had.
+
+    Raises:
+        InputError: Where nobody comes.
+    """
+    import select  # noqa: PLC0415 # few inputs are pipes
+    import time  # noqa: PLC0415 # the same
+
+    begun = b""
+    if not os.readlink(f"/proc/self/fd/{descriptor}").startswith("pipe:"):
+        until = time.monotonic() + _LONGEST_WAIT_SECONDS
+        while not begun and not select.select([descriptor], [], [], _WAIT_SECONDS)[0]:
+            try:
+                begun = os.read(descriptor, 1)
+            except BlockingIOError:
+                # Somebody has it open, and has not written yet.
+                break
+            if not begun and time.monotonic() > until:
+                raise InputError(path, "it is a named pipe that nobody writes to")
+    os.set_blocking(descriptor, True)
+    return begun
 
 
 def map_descriptor(descriptor: int, name: str) -> bytes | memoryview:

@@ -39,6 +39,8 @@ class Finding:
         remedy: What to do.
         leaves: The objects that leave the process with it.
         location: Where in the sources it is, where known.
+        is_per_thread: Whether each thread is spared the saving: a process at least once.
+        private_bytes: Of a live process, how much of what it is about is private now; None where that is not known.
     """
 
     rule: str
@@ -51,3 +53,5 @@ class Finding:
     remedy: str
     leaves: tuple[str, ...] = ()
     location: Location | None = None
+    is_per_thread: bool = False
+    private_bytes: int | None = None

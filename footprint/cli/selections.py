@@ -6,26 +6,42 @@ from functools import partial
 from footprint import elf
 from footprint.cli.options import Kind, Sort, SymbolsBy
 from footprint.elf.selection import Selection, name_pattern
+from footprint.errors import UsageError
 from footprint.report.views.symbols import Tables
 from footprint.report.views.variables import file_table, origin_column, section_table, variables_table
 from footprint.units import parse_bytes
 from footprint.verbs.symbols import FileSymbols
 
-__all__ = ("selection", "tables")
+__all__ = ("selection", "sort_order", "tables")
 
 
-def selection(kinds: Sequence[Kind] | None, is_local: bool | None, min_size: str | None, name: str | None) -> Selection:
+def selection(
+    kinds: Sequence[Kind] | None, min_size: str | None, name: str | None, *, is_local: bool, is_global: bool
+) -> Selection:
     """Give what the options ask for.
 
     Raises:
-        UsageError: Where a size or a regular expression is none.
+        UsageError: Where a size or a regular expression is none, or where nothing can be as it is asked for.
     """
+    if is_local and is_global:
+        raise UsageError("--local leaves out what --global asks for: give one of them, or neither for all")
     return Selection(
         frozenset(map(elf.Kind, kinds or elf.Kind)),
-        is_local,
+        is_local if is_local or is_global else None,
         0 if min_size is None else parse_bytes(min_size),
         None if name is None else name_pattern(name),
     )
+
+
+def sort_order(by: SymbolsBy, sort: Sort | None) -> Sort:
+    """Give the order of the variables.
+
+    Raises:
+        UsageError: Where one is asked for, but no variables are listed.
+    """
+    if sort is not None and by is not SymbolsBy.SYMBOL:
+        raise UsageError(f"--sort orders variables: the sums of --by {by.value} are always by size")
+    return sort or Sort.SIZE
 
 
 def tables(found: FileSymbols, by: SymbolsBy, sort: Sort, *, is_whole: bool = False) -> Tables:

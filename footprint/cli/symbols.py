@@ -18,7 +18,8 @@ def symbols(
     ] = None,
     by: Annotated[options.SymbolsBy, typer.Option("--by", help="What to add up by.")] = options.SymbolsBy.SYMBOL,
     kind: Annotated[list[options.Kind] | None, typer.Option("--kind", help="Only such memory; repeatable.")] = None,
-    is_local: Annotated[bool | None, typer.Option("--local/--global", help="Only variables that are so.")] = None,
+    is_local: Annotated[bool, typer.Option("--local", help="Only variables that one source file knows.")] = False,
+    is_global: Annotated[bool, typer.Option("--global", help="Only the others.")] = False,
     min_size: Annotated[
         str | None,
         typer.Option("--min-size", help="Only variables of this size or more, such as 4KiB.", metavar="SIZE"),
@@ -29,7 +30,7 @@ def symbols(
     source: Annotated[
         bool, typer.Option("--source", help="Tell where each is declared, and its type, as debug information has it.")
     ] = False,
-    sort: Annotated[options.Sort, typer.Option("--sort", help="The order of the variables.")] = options.Sort.SIZE,
+    sort: Annotated[options.Sort | None, typer.Option("--sort", help="The order of the variables; size.")] = None,
     top: options.Top = 20,
     debug_dir: options.DebugDirs = None,
     debuginfod: options.Debuginfod = False,
@@ -54,12 +55,13 @@ def symbols(
     footprint symbols --source /lib/x86_64-linux-gnu/libc.so.6
     """
     from footprint.cli.output import emit, emit_document, exit_code
-    from footprint.cli.selections import selection, tables
+    from footprint.cli.selections import selection, sort_order, tables
     from footprint.verbs import symbols
     from footprint.verbs.debug_files import debug_search
 
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    chosen = selection(kind, is_local, min_size, name)
+    chosen = selection(kind, min_size, name, is_local=is_local, is_global=is_global)
+    order = sort_order(by, sort)
     found = symbols.symbols(*files, map=map_, selection=chosen, debug=debug, source=source)
     if json or format_ is options.Format.JSON:
         from footprint.report.json.symbols import symbols_json
@@ -68,15 +70,15 @@ def symbols(
     else:
         from footprint.report.views.symbols import symbols_report
 
-        kinds, listed = found.selection.kinds, tables(found, by, sort, is_whole=verbose)
         namers = "Symbols and debug information" if any(one.named for one in found.sources or ()) else "Symbols"
         document = symbols_report(
             found.files,
             found.notes,
             top=top,
             has_linker_names=verbose,
-            kinds=kinds,
-            tables=listed,
+            kinds=found.selection.kinds,
+            tables=tables(found, by, order, is_whole=verbose),
+            is_selected=found.selection.is_of_variables,
             namers=namers,
         )
         emit_document(document, output, color, is_quiet=quiet)

@@ -72,6 +72,11 @@ class Initials:
             self._addends = addends_at(self._image, wanted)
             self._asked = self._symbols_asked(wanted)
 
+    def is_relocated(self, static: Static) -> bool:
+        """Tell whether the loader writes a word of a variable at start."""
+        first, past = self._relocations(static)
+        return first < past
+
     def _symbols_asked(self, wanted: AbstractSet[int]) -> dict[int, str]:
         """Give the names of the symbols that relocations at some addresses ask other objects for, or their own."""
         symbols: dict[int, int] = {}

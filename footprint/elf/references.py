@@ -2,9 +2,11 @@
 
 Code is not disassembled: wherever four bytes would lead to the address as the displacement of an instruction, or are
 the address itself in a program at a fixed place, that counts as a reference. So some are found that are none, but none
-of plain code is missed: that nothing refers to something is told on the safe side.
+of plain code is missed: that nothing refers to something is told on the safe side. Sure are only those where the opcode
+before them tells where the instruction ends, and that end leads into what is asked about.
 
-Source: Intel SDM volume 2, chapter 2 (RIP-relative addressing; the displacement may be followed by an immediate).
+Source: Intel SDM volume 2, chapter 2 (RIP-relative addressing; the displacement may be followed by an immediate) and
+appendix A (opcode maps).
 """
 
 from array import array
@@ -17,7 +19,7 @@ from footprint.elf.dynamic import numbers, read_dynamic, words
 from footprint.elf.image import ET_EXEC, PF_X, Image
 from footprint.elf.relocations import addend_column
 
-__all__ = ("EM_X86_64", "Place", "can_be_told", "references_to")
+__all__ = ("EM_X86_64", "Place", "Reference", "can_be_told", "references_to")
 
 EM_X86_64: Final = 62
 
@@ -27,8 +29,33 @@ _MOST_CODE_BYTES: Final = 16 << 20
 _ALIKE_BY_CHANCE: Final = 32
 _MOST_BY_CHANCE: Final = 0.05
 _RIP_RELATIVE: Final = frozenset(range(0x05, 0x40, 8))
-_CALL_OR_JUMP: Final = frozenset({0xE8, 0xE9, *range(0x80, 0x90)})
+_CALL_OR_JUMP: Final = frozenset({0xE8, 0xE9})
+# Behind 0F.
+_JUMP_IF: Final = frozenset(range(0x80, 0x90))
 _LONGEST_IMMEDIATE_BYTES: Final = 4
+# Whether an immediate stands behind the displacement, by the opcode; of `test` and `not` the middle of ModRM tells.
+_BYTE_IMMEDIATE: Final = frozenset({0x6B, 0x80, 0x83, 0xC0, 0xC1, 0xC6})
+_WORD_IMMEDIATE: Final = frozenset({0x69, 0x81, 0xC7})
+_TEST_BYTE: Final = 0xF6
+_TEST_WORD: Final = 0xF7
+_OF_MEMORY: Final = frozenset(
+    {
+        *(row + column for row in range(0, 0x40, 8) for column in range(4)),
+        *(0x63, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8A, 0x8B, 0x8D, 0x8F),
+        *(0xD0, 0xD1, 0xD2, 0xD3, _TEST_BYTE, _TEST_WORD, 0xFE, 0xFF, *range(0xD8, 0xE0)),
+    }
+)
+_WITH_MODRM: Final = _BYTE_IMMEDIATE | _WORD_IMMEDIATE | _OF_MEMORY
+# As a ModRM byte, none of these would be the last of its instruction.
+_NEVER_LAST: Final = frozenset({0x63, 0x69, 0x6B, *range(0x80, 0x90)}) & _WITH_MODRM
+_REX: Final = 4
+_PREFIXES: Final = frozenset({0x66, 0xF0, 0xF2, 0xF3})
+_BEHIND_0F_WITH_IMMEDIATE: Final = frozenset({0x0F, 0x70, 0xA4, 0xAC, 0xBA, 0xC2, 0xC4, 0xC6})
+_OPERAND_SIZE: Final = 0x66
+_VEX_2: Final = 0xC5
+_VEX_3: Final = 0xC4
+_EVEX: Final = 0x62
+_XOP: Final = 0x8F
 _SHORT_JUMPS: Final = frozenset({0xEB, 0xE0, 0xE1, 0xE2, 0xE3, *range(0x70, 0x80)})
 _DT_INIT: Final = 12
 _DT_FINI: Final = 13
@@ -41,13 +68,26 @@ class Place(NamedTuple):
     """Something that may be referred to; the addresses are half-open. Of code only its first address counts.
 
     Of a variable `before_bytes` say how far before it an address may still mean it: `table[i - 1]` is reached from the
-    element before the first.
+    element before the first; and `behind_bytes` how far behind it, as the end of a loop does.
     """
 
     start_vaddr: int
     end_vaddr: int
     is_code: bool
     before_bytes: int = 0
+    behind_bytes: int = 0
+
+
+class Reference(NamedTuple):
+    """What refers to a place.
+
+    Attributes:
+        vaddr: Where it stands; 0 for what the loader or a table refers to.
+        is_sure: Whether it leads there and nowhere else, if it is code at all.
+    """
+
+    vaddr: int
+    is_sure: bool
 
 
 def can_be_told(image: Image, size_bytes: int = 1) -> bool:
@@ -59,8 +99,8 @@ def can_be_told(image: Image, size_bytes: int = 1) -> bool:
     return code_bytes <= _MOST_CODE_BYTES and by_chance <= _MOST_BY_CHANCE
 
 
-def references_to(image: Image, places: Sequence[Place]) -> list[list[int]]:
-    """Give for each place the vaddrs of what refers to it; 0 for what the loader or a table refers to.
+def references_to(image: Image, places: Sequence[Place]) -> list[list[Reference]]:
+    """Give for each place what refers to it.
 
     Args:
         image: A file of which `can_be_told` is true.
@@ -69,7 +109,7 @@ def references_to(image: Image, places: Sequence[Place]) -> list[list[int]]:
     Raises:
         InputError: Where a table or segment lies outside of the file.
     """
-    found: list[list[int]] = [[] for _ in places]
+    found: list[list[Reference]] = [[] for _ in places]
     if not places:
         return found
     finder = _Finder(places, found)
@@ -92,19 +132,19 @@ def references_to(image: Image, places: Sequence[Place]) -> list[list[int]]:
 
 
 class _Finder:
-    def __init__(self, places: Sequence[Place], found: list[list[int]]) -> None:
+    def __init__(self, places: Sequence[Place], found: list[list[Reference]]) -> None:
         self._places = places
         self._found = found
         self._starts = [one.start_vaddr for one in places]
         self._before_bytes = max(one.before_bytes for one in places)
         self._low = places[0].start_vaddr - _LONGEST_IMMEDIATE_BYTES - self._before_bytes
-        self._high = max(one.end_vaddr for one in places)
+        self._high = max(one.end_vaddr + one.behind_bytes for one in places)
 
     def look_at_words(self, words: Iterable[int]) -> None:
         """Take every word that is an address of a place for a reference."""
         low, high = self._places[0].start_vaddr, self._high
         for word in {word for word in words if low <= word < high}:
-            self._note(word, 0, 0)
+            self._note(word, 0, (0,))
 
     def look_at_code(self, raw: bytes | memoryview, vaddr: int, *, is_fixed: bool) -> None:
         """Take every four bytes that lead to a place for a reference."""
@@ -118,13 +158,14 @@ class _Finder:
                 if low <= target < high:
                     before = raw[shift + 4 * index - 1] if shift + index else 0
                     if before in _RIP_RELATIVE:
-                        self._note(target, behind[index] - 4, _LONGEST_IMMEDIATE_BYTES)
-                    elif before in _CALL_OR_JUMP:
-                        self._note(target, behind[index] - 4, 0)
+                        sizes, is_known = _immediate_sizes(raw, shift + 4 * index - 1)
+                        self._note(target, behind[index] - 4, sizes, is_known=is_known)
+                    elif before in _CALL_OR_JUMP or _is_jump_if(raw, shift + 4 * index):
+                        self._note(target, behind[index] - 4, (0,), is_known=False)
             if is_fixed:
                 for index, target in enumerate(displacements):
                     if low <= target < high:
-                        self._note(target, behind[index] - 4, 0)
+                        self._note(target, behind[index] - 4, (0,))
         self._short_jumps(raw, vaddr)
 
     def _short_jumps(self, raw: bytes | memoryview, vaddr: int) -> None:
@@ -135,16 +176,54 @@ class _Finder:
                 for start in range(max(0, at - 129), min(len(raw) - 1, at + 127)):
                     distance = raw[start + 1] - 256 if raw[start + 1] > 127 else raw[start + 1]
                     if raw[start] in _SHORT_JUMPS and start + 2 + distance == at:
-                        self._found[number].append(vaddr + start)
+                        self._found[number].append(Reference(vaddr + start, is_sure=False))
 
-    def _note(self, target: int, at: int, slack_bytes: int) -> None:
+    def _note(self, target: int, at: int, immediate_sizes: Sequence[int], *, is_known: bool = True) -> None:
+        """Take what leads to an address, or some bytes behind it: one number where the opcode tells, else several."""
+        slack_bytes = max(immediate_sizes)
         first = max(0, bisect_right(self._starts, target) - 1)
         past = bisect_left(self._starts, target + slack_bytes + self._before_bytes + 1)
         for number in range(first, past):
             place = self._places[number]
-            if place.is_code:
-                is_hit = target == place.start_vaddr
-            else:
-                is_hit = place.start_vaddr - slack_bytes - place.before_bytes <= target < place.end_vaddr
-            if is_hit:
-                self._found[number].append(at)
+            low = place.start_vaddr - place.before_bytes
+            high = place.start_vaddr + 1 if place.is_code else place.end_vaddr + place.behind_bytes
+            hits = [low <= target + size < high for size in immediate_sizes]
+            if any(hits):
+                is_within = (
+                    place.start_vaddr <= target + min(immediate_sizes) and target + slack_bytes < place.end_vaddr
+                )
+                self._found[number].append(Reference(at, is_within and is_known))
+
+
+def _is_jump_if(raw: bytes | memoryview, at: int) -> bool:
+    """Tell whether a displacement stands behind the opcode of a conditional jump."""
+    return at > 1 and raw[at - 2] == 0x0F and raw[at - 1] in _JUMP_IF
+
+
+def _immediate_sizes(raw: bytes | memoryview, at: int) -> tuple[Sequence[int], bool]:
+    """Tell how many bytes may follow the displacement behind a ModRM byte, by the opcode before that.
+
+    Where bytes before the opcode may belong to it or not, both are told; where the opcode is unknown, all are. Also
+    tells whether it is known to be one: `89 f0 25 00 f0 00 00` moves, and then masks (25) with what stands behind.
+    """
+    # The nearest first: the opcode, and what may be its prefixes.
+    opcode, *before = bytes(raw[max(0, at - 5) : at])[::-1] + bytes(max(0, 5 - at))
+    sizes = set[int]()
+    if opcode in _BYTE_IMMEDIATE or (opcode == _TEST_BYTE and raw[at] >> 3 & 7 < 2):
+        sizes.add(1)
+    elif opcode in _WORD_IMMEDIATE or (opcode == _TEST_WORD and raw[at] >> 3 & 7 < 2):
+        sizes |= {2, 4} if _OPERAND_SIZE in before[:3] else {4}
+    elif opcode in _OF_MEMORY:
+        sizes.add(0)
+    if before[0] == 0x0F:
+        sizes.add(1 if opcode in _BEHIND_0F_WITH_IMMEDIATE else 0)
+    if before[:2] == [0x3A, 0x0F]:
+        sizes.add(1)
+    if before[1] == _VEX_2 or before[2] == _VEX_3 or before[3] == _EVEX:
+        sizes |= {0, 1}
+    if before[2] == _XOP:
+        sizes |= {0, 1, 4}
+    prefix_count = 1 if before[0] >> 4 == _REX or before[0] in _PREFIXES else 0
+    is_known = before[0] == 0x0F or opcode in _NEVER_LAST
+    is_known |= opcode in _WITH_MODRM and before[prefix_count] not in _WITH_MODRM
+    return tuple(sizes) or (0, 1, 2, 4), bool(sizes) and is_known

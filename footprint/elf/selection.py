@@ -11,7 +11,8 @@ from footprint.errors import UsageError
 __all__ = ("EVERYTHING", "Selection", "name_pattern")
 
 _LONGEST_PATTERN: Final = 4096
-# A pattern of the user's can take time that grows with the square of a name, or worse; names are the file's.
+# A pattern of the user's can take time that grows with the square of a name, or worse; names are the file's. Who calls
+# limits the time.
 _LONGEST_LOOKED_AT: Final = 4096
 
 

@@ -6,7 +6,7 @@ same things.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Final, NamedTuple
 
@@ -28,9 +28,12 @@ __all__ = (
     "FileCopies",
     "Lines",
     "Origin",
+    "PrivateOf",
     "candidates",
+    "cost_of",
     "duplicate_findings",
     "find_copies",
+    "with_private_bytes",
 )
 
 RULE: Final = "duplicate-static"
@@ -96,6 +99,7 @@ class Copies(NamedTuple):
         reasons: Why.
         location: Where they are declared, where known.
         function: The linker name of the function whose statics they are, where the debug information tells.
+        private_bytes: Of a live process, how much of all of them is private now; None where that is not known.
     """
 
     name: str
@@ -109,6 +113,7 @@ class Copies(NamedTuple):
     reasons: tuple[str, ...]
     location: Location | None
     function: str | None = None
+    private_bytes: int | None = None
 
     @property
     def waste_bytes(self) -> int:
@@ -148,6 +153,20 @@ def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[Copi
     for (name, _, _, _), group in several.items():
         found.extend(_of_group(name, group, statics, initials, declared or {}))
     return tuple(sorted(found, key=lambda one: (-one.waste_bytes, -len(one.copies), one.name)))
+
+
+PrivateOf = Callable[[Iterable[tuple[int, int]]], int | None]
+"""Of a file of a live process, what counts how much of some ranges of vaddrs is private; None where that is unknown."""
+
+
+def with_private_bytes(copies: Iterable[Copies], private_of: PrivateOf) -> tuple[Copies, ...]:
+    """Tell of copies in a live process how much of them is private; of thread-locals each thread has its own."""
+    return tuple(
+        one
+        if one.cost is Cost.PER_THREAD
+        else one._replace(private_bytes=private_of([(each.vaddr, each.vaddr + each.size_bytes) for each in one.copies]))
+        for one in copies
+    )
 
 
 class Declared(NamedTuple):
@@ -195,7 +214,7 @@ def _of_group(
     """Tell which of the statics of one name, size and section are copies of one another."""
     if name == _STREAM_INIT:
         reason = "its constructor runs for each of them at start"
-        yield _copies(name, group, statics, Origin.STREAM_INIT, Confidence.HIGH, (reason,), None)
+        yield _copies(name, group, statics, initials, Origin.STREAM_INIT, Confidence.HIGH, (reason,), None)
         return
     left: list[Static] = []
     by_line: dict[Declared, list[Static]] = {}
@@ -213,7 +232,7 @@ def _of_group(
             by_contents.setdefault(initial, []).append(static)
     for initial, same in by_contents.items():
         if len(same) > 1:
-            yield from _by_contents(name, same, initial, statics)
+            yield from _by_contents(name, same, initial, statics, initials)
 
 
 def _by_line(name: str, same: Sequence[Static], at: Declared, statics: Statics, initials: Initials) -> Iterable[Copies]:
@@ -232,7 +251,7 @@ def _by_line(name: str, same: Sequence[Static], at: Declared, statics: Statics, 
     location = Location(at.file, at.line)
     for copies in (one for alike in by_bytes.values() for one in _one_of_each_unit(alike)):
         if len(copies) > 1:
-            found = _copies(name, copies, statics, origin, confidence, (where,), location)
+            found = _copies(name, copies, statics, initials, origin, confidence, (where,), location)
             yield found._replace(function=at.function)
 
 
@@ -251,11 +270,13 @@ def _one_of_each_unit(same: Sequence[Static]) -> Iterable[list[Static]]:
     return layers
 
 
-def _by_contents(name: str, same: Sequence[Static], initial: Initial, statics: Statics) -> Iterable[Copies]:
+def _by_contents(
+    name: str, same: Sequence[Static], initial: Initial, statics: Statics, initials: Initials
+) -> Iterable[Copies]:
     """Grade copies of which only the name and the contents are known."""
     if name.startswith(_GUARDS):
         reason = "they guard copies of what is made at its first use"
-        yield _copies(name, same, statics, Origin.GUARD, Confidence.MEDIUM, (reason,), None)
+        yield _copies(name, same, statics, initials, Origin.GUARD, Confidence.MEDIUM, (reason,), None)
         return
     files = {static.unit for static in same if static.unit is not None}
     is_told = all(static.unit is not None for static in same)
@@ -270,7 +291,7 @@ def _by_contents(name: str, same: Sequence[Static], initial: Initial, statics: S
         confidence = Confidence.MEDIUM if scope is Scope.NAMESPACE else Confidence.LOW
         reasons = ("they begin as zeros, so only the name speaks for it",)
     elif scope is not Scope.UNKNOWN and same[0].size_bytes >= LEAST_TELLING_BYTES:
-        confidence, reasons = Confidence.HIGH, ("the same name in the same namespace, with the same contents",)
+        confidence, reasons = Confidence.HIGH, (_same_scope(scope),)
     elif len(files) > 1 or scope is not Scope.UNKNOWN:
         confidence, reasons = Confidence.MEDIUM, ("the same name and contents, of several source files",)
     else:
@@ -278,7 +299,7 @@ def _by_contents(name: str, same: Sequence[Static], initial: Initial, statics: S
     # One source file linked in twice shows as two of its name; a header as several names.
     is_same_source = len(files) > 1 and len({statics.units[unit] for unit in files}) == 1
     origin = Origin.SOURCE if is_same_source else Origin.HEADER
-    yield _copies(name, same, statics, origin, confidence, reasons, None)
+    yield _copies(name, same, statics, initials, origin, confidence, reasons, None)
 
 
 class Scope(Enum):
@@ -312,10 +333,16 @@ def _scope(name: str) -> Scope:
     return Scope.NAMESPACE if any(not scope.startswith(_NAMELESS) for scope in scopes) else Scope.GLOBAL
 
 
+def _same_scope(scope: Scope) -> str:
+    where = "in the same namespace" if scope is Scope.NAMESPACE else "that only its own source file knows"
+    return f"the same name {where}, with the same contents"
+
+
 def _copies(
     name: str,
     same: Sequence[Static],
     statics: Statics,
+    initials: Initials,
     origin: Origin,
     confidence: Confidence,
     reasons: tuple[str, ...],
@@ -323,15 +350,19 @@ def _copies(
 ) -> Copies:
     section = statics.image.sections[same[0].section_index]
     units = tuple(dict.fromkeys(statics.units[one.unit] for one in same if one.unit is not None))
-    cost = _cost(statics.image, section)
+    is_relocated = any(initials.is_relocated(one) for one in same)
+    cost = cost_of(statics.image, section, is_relocated=is_relocated)
     return Copies(
         name, same[0].size_bytes, section.name, cost, origin, tuple(same), units, confidence, reasons, location
     )
 
 
-def _cost(image: Image, section: Section) -> Cost:
+def cost_of(image: Image, section: Section, *, is_relocated: bool = False) -> Cost:
+    """Tell when a variable becomes private memory, by its section and by whether relocations write it."""
     if section.is_tls:
         return Cost.PER_THREAD
+    if is_relocated:
+        return Cost.AT_START
     if not section.is_writable:
         return Cost.SHARED
     relro = image.segment(PT_GNU_RELRO)
@@ -350,9 +381,23 @@ def _finding(one: Copies, file: str) -> Finding:
     inside = f" in {shown_name(one.function)}" if one.function and lacks_function(one.name, one.function) else ""
     message = f"{counted(len(one.copies), 'copy')} of {name}{inside}, {format_bytes(one.size_bytes)} each, "
     message += f"in {one.section} of {owner}: {format_bytes(one.waste_bytes)} more than one takes, {one.cost.value}"
+    if one.private_bytes is not None and (one.private_bytes or one.cost is not Cost.SHARED):
+        part = f"{format_bytes(one.private_bytes)} of all" if one.private_bytes else "none"
+        message += f"; {part} of them is private now"
     saving_bytes = one.waste_bytes if one.cost in {Cost.AT_START, Cost.PER_THREAD} else 0
     return Finding(
-        RULE, one.origin.value, name, message, saving_bytes, one.confidence, one.reasons, _remedy(one), (), one.location
+        RULE,
+        one.origin.value.replace(" ", "-"),
+        name,
+        message,
+        saving_bytes,
+        one.confidence,
+        one.reasons,
+        _remedy(one),
+        (),
+        one.location,
+        is_per_thread=one.cost is Cost.PER_THREAD,
+        private_bytes=one.private_bytes,
     )
 
 
@@ -362,7 +407,8 @@ def _remedy(one: Copies) -> str:
     if one.origin is Origin.GUARD or one.name.startswith("_ZZ") or one.function is not None:
         return "make the function that holds it inline, and all share one"
     is_cxx = one.name.startswith("_Z")
-    is_constant = one.cost in {Cost.SHARED, Cost.AT_START}
+    # In .data pointers are written at start as well, but the program may write there.
+    is_constant = one.cost is Cost.SHARED or (one.cost is Cost.AT_START and one.section != ".data")
     if is_cxx:
         # What is inline in an unnamed namespace is still each source file's own.
         first = "take it out of the unnamed namespace, and " if _UNNAMED in one.name else ""

@@ -4,46 +4,63 @@ A buffer in .bss costs nothing until it is touched, and then a page at a time: w
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from footprint.audit.finding import Confidence, Finding, Location
 from footprint.elf import shown_name
 from footprint.elf.dynsym import read_dynamic_symbols
-from footprint.elf.image import Section
 from footprint.elf.initial import Initials
-from footprint.elf.references import Place, can_be_told, references_to
+from footprint.elf.reads import only_reads
+from footprint.elf.references import Place, Reference, can_be_told, references_to
 from footprint.elf.statics import Function, Static, Statics
 from footprint.errors import FootprintError
-from footprint.findings.duplicate_statics import Lines
+from footprint.findings.duplicate_statics import Cost, Lines, PrivateOf, cost_of
 from footprint.units import first_of, format_bytes
 
 __all__ = ("RULE", "large_ones", "large_statics")
 
 RULE: Final = "large-static"
 
+_OF_BUFFER: Final = "it costs the pages of it that are touched"
+_ASK_PROCESS: Final = f"{_OF_BUFFER}; `audit PID` tells how many those are"
 _MOST_NAMED: Final = 3
 _MOST_LOOKED_FOR: Final = 512
+_MOST_INSTRUCTIONS: Final = 4096
 # An index that begins at 1, or a table of tables whose both do, begins so far before a variable.
 _MOST_BEFORE_BYTES: Final = 1024
 
 
-def large_statics(statics: Statics, declared: Lines | None = None, *, least_bytes: int = 4096) -> tuple[Finding, ...]:
+def large_statics(
+    statics: Statics, declared: Lines | None = None, *, least_bytes: int = 4096, private_of: PrivateOf | None = None
+) -> tuple[Finding, ...]:
     """Find the writable variables of a page and more, the largest first.
 
     Args:
         statics: The variables of a file.
         declared: Where the debug information says that each is declared; None without.
         least_bytes: The size from which on a variable is large.
+        private_of: Of a file of a live process, what counts its private bytes.
     """
-    sections = statics.image.sections
     large = large_ones(statics, least_bytes)
     users = _users(statics, [one for one in large if can_be_told(statics.image, one.size_bytes)][:_MOST_LOOKED_FOR])
     initials = Initials(statics)
     initials.prepare(large)
-    return tuple(
-        [_finding(one, sections[one.section_index], statics, users, initials, declared or {}) for one in large]
-    )
+    found = [_finding(one, statics, users, initials, declared or {}) for one in large]
+    if private_of is None:
+        return tuple(found)
+    return tuple([_with_private_bytes(finding, one, private_of) for finding, one in zip(found, large, strict=True)])
+
+
+def _with_private_bytes(finding: Finding, static: Static, private_of: PrivateOf) -> Finding:
+    private_bytes = private_of([(static.vaddr, static.vaddr + static.size_bytes)])
+    if private_bytes is None:
+        return finding
+    part = format_bytes(private_bytes) if private_bytes else "none"
+    reasons = tuple(_OF_BUFFER if one == _ASK_PROCESS else one for one in finding.reasons)
+    message = f"{finding.message}; {part} of it is private now"
+    return replace(finding, message=message, reasons=reasons, private_bytes=private_bytes)
 
 
 def large_ones(statics: Statics, least_bytes: int = 4096) -> list[Static]:
@@ -60,44 +77,72 @@ def large_ones(statics: Statics, least_bytes: int = 4096) -> list[Static]:
 class _Users:
     """Who refers to each variable, where that can be told: functions, and whether a table or the loader does."""
 
-    def __init__(self, alive: dict[int, tuple[str, ...]], dead: dict[int, tuple[str, ...]], told: set[int]) -> None:
+    def __init__(
+        self, alive: dict[int, tuple[str, ...]], dead: dict[int, tuple[str, ...]], told: set[int], read: set[int]
+    ) -> None:
         self.alive = alive
         self.dead = dead
         self.told = told
+        self.read = read
 
 
 def _users(statics: Statics, large: Sequence[Static]) -> _Users:
     """Find the functions that refer to variables, and which of these nothing refers to."""
-    nobody = _Users({}, {}, set())
+    nobody = _Users({}, {}, set(), set())
     if not large:
         return nobody
     ordered = sorted(large, key=lambda one: one.vaddr)
     starts = sorted(one.vaddr for one in statics.statics if not one.is_tls)
     try:
-        found = references_to(statics.image, [_place(one, starts) for one in ordered])
+        places = [_place(one, starts) for one in ordered]
+        found = references_to(statics.image, places)
         exported = _exported(statics)
-        by_function: dict[int, set[Function | None]] = {
-            one.vaddr: {statics.function_at(at) if at else None for at in vaddrs}
-            for one, vaddrs in zip(ordered, found, strict=True)
+        by_function = {
+            one.vaddr: _functions(statics, references) for one, references in zip(ordered, found, strict=True)
         }
         for vaddr in exported & by_function.keys():
             # Another object may use it.
-            by_function[vaddr].add(None)
+            by_function[vaddr][None] = False
+        read = {
+            place.start_vaddr
+            for place, references in zip(places, found, strict=True)
+            if place.start_vaddr not in exported and _is_only_read(statics, place, references)
+        }
         functions = sorted({one for users in by_function.values() for one in users if one}, key=lambda one: one.vaddr)
         code = [Place(one.vaddr, one.vaddr + one.size_bytes, is_code=True) for one in functions]
         called = {
             one.vaddr
-            for one, vaddrs in zip(functions, references_to(statics.image, code), strict=True)
+            for one, references in zip(functions, references_to(statics.image, code), strict=True)
             # What refers to itself only is never begun.
-            if one.vaddr in exported or any(not one.vaddr <= at < one.vaddr + one.size_bytes for at in vaddrs)
+            if one.vaddr in exported
+            or any(not one.vaddr <= each.vaddr < one.vaddr + one.size_bytes for each in references)
         }
     except FootprintError:
         return nobody
     alive, dead = {}, {}
     for vaddr, users in by_function.items():
-        alive[vaddr] = tuple(sorted("" if one is None else one.name for one in users if not one or one.vaddr in called))
-        dead[vaddr] = tuple(sorted(one.name for one in users if one and one.vaddr not in called))
-    return _Users(alive, dead, set(by_function))
+        # One that only may be meant keeps the variable alive, but is not named for it.
+        named = {one: one.name if one and is_sure else "" for one, is_sure in users.items()}
+        alive[vaddr] = tuple(sorted(name for one, name in named.items() if not one or one.vaddr in called))
+        dead[vaddr] = tuple(sorted(name for one, name in named.items() if one and one.vaddr not in called))
+    return _Users(alive, dead, set(by_function), read)
+
+
+def _is_only_read(statics: Statics, place: Place, references: Sequence[Reference]) -> bool:
+    """Tell whether each instruction that may lead to a variable surely only reads it, and nothing else leads there."""
+    if not 0 < len(references) <= _MOST_INSTRUCTIONS:
+        return False
+    low, high = place.start_vaddr - place.before_bytes, place.end_vaddr + place.behind_bytes
+    return all(one.vaddr and only_reads(statics.image, one.vaddr, low, high) for one in references)
+
+
+def _functions(statics: Statics, references: Iterable[Reference]) -> dict[Function | None, bool]:
+    """Give the functions in which references stand, and whether one of these is sure; None for code without a name."""
+    found: dict[Function | None, bool] = {}
+    for one in references:
+        function = statics.function_at(one.vaddr) if one.vaddr else None
+        found[function] = found.get(function, False) or one.is_sure
+    return found
 
 
 def _place(static: Static, starts: Sequence[int]) -> Place:
@@ -106,7 +151,9 @@ def _place(static: Static, starts: Sequence[int]) -> Place:
     before_bytes = min(_MOST_BEFORE_BYTES, static.vaddr - starts[number - 1] - 1) if number else _MOST_BEFORE_BYTES
     past_vaddr = static.vaddr + static.size_bytes
     is_followed = number + 1 < len(starts) and starts[number + 1] == past_vaddr
-    return Place(static.vaddr, past_vaddr + (not is_followed), is_code=False, before_bytes=max(0, before_bytes))
+    return Place(
+        static.vaddr, past_vaddr, is_code=False, before_bytes=max(0, before_bytes), behind_bytes=not is_followed
+    )
 
 
 def _exported(statics: Statics) -> set[int]:
@@ -117,13 +164,13 @@ def _exported(statics: Statics) -> set[int]:
 
 def _finding(
     static: Static,
-    section: Section,
     statics: Statics,
     users: _Users,
     initials: Initials,
     declared: Lines,
 ) -> Finding:
     name = shown_name(static.name)
+    section = statics.image.sections[static.section_index]
     owner = statics.image.file.rsplit("/", 1)[-1]
     message = f"{name} takes {format_bytes(static.size_bytes)} of {section.name} of {owner}"
     at = declared.get((False, static.vaddr))
@@ -131,7 +178,9 @@ def _finding(
     alive, dead = users.alive.get(static.vaddr, ()), users.dead.get(static.vaddr, ())
     if static.vaddr in users.told and not alive:
         if dead:
-            message += f", only for {_listed(dead)}, which nothing calls"
+            certain = [name for name in dead if name]
+            whom = f"{_listed(certain)}, which nothing calls" if certain else "functions that nothing calls"
+            message += f", only for {whom}"
             reason = "no code or table outside of these functions refers to it"
         else:
             message += ", and nothing refers to it"
@@ -156,9 +205,13 @@ def _finding(
         reason = "all its bytes are zeros, and they are read from the file"
         remedy = "leave out its initialiser: in .bss it costs nothing until it is touched"
         return Finding(RULE, "zero-filled", name, message, 0, Confidence.HIGH, (reason,), remedy, (), location)
-    reason = "it costs the pages of it that are touched; `audit PID` tells how many those are"
+    is_written_at_start = initials.is_relocated(static) or cost_of(statics.image, section) is not Cost.WHEN_TOUCHED
+    if static.vaddr in users.read and section.has_file_bytes and not is_written_at_start:
+        reason = "each instruction that leads to it only reads it, and no table or relocation does"
+        remedy = "declare it `const`: in .rodata it is never private"
+        return Finding(RULE, "could-be-const", name, message, 0, Confidence.MEDIUM, (reason,), remedy, (), location)
     remedy = "make it as small as what is used of it, or allocate it when it is needed"
-    return Finding(RULE, "buffer", name, message, 0, Confidence.LOW, (reason,), remedy, (), location)
+    return Finding(RULE, "buffer", name, message, 0, Confidence.LOW, (_ASK_PROCESS,), remedy, (), location)
 
 
 def _listed(names: Sequence[str]) -> str:

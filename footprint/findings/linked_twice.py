@@ -5,7 +5,8 @@ same contents. What appears together is one finding.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -15,7 +16,15 @@ from footprint.elf.initial import Initial, Initials
 from footprint.elf.names import normalised
 from footprint.elf.statics import Static, Statics
 from footprint.errors import Note
-from footprint.findings.duplicate_statics import ARTEFACT, LEAST_TELLING_BYTES, Copies, FileCopies, Origin
+from footprint.findings.duplicate_statics import (
+    ARTEFACT,
+    LEAST_TELLING_BYTES,
+    Copies,
+    Cost,
+    FileCopies,
+    Origin,
+    cost_of,
+)
 from footprint.units import counted, first_of, format_bytes
 
 __all__ = ("RULE", "Duplicates", "LinkedTwice", "linked_twice", "linked_twice_findings")
@@ -53,6 +62,7 @@ class LinkedTwice(NamedTuple):
         names: The variables, the largest first.
         size_bytes: What one copy of all of them takes.
         copy_count: How many copies of them there are.
+        waste: What all copies but one take, by when it costs private memory.
     """
 
     files: tuple[str, ...]
@@ -61,6 +71,7 @@ class LinkedTwice(NamedTuple):
     names: tuple[str, ...]
     size_bytes: int
     copy_count: int
+    waste: Mapping[Cost, int]
 
     @property
     def waste_bytes(self) -> int:
@@ -100,15 +111,33 @@ def linked_twice(files: Sequence[Statics], copies: Sequence[Sequence[Copies]]) -
     return tuple(sorted(found, key=lambda one: (-one.waste_bytes, one.files, one.names)))
 
 
+class _One(NamedTuple):
+    """A variable that is there several times, with what each copy costs."""
+
+    name: str
+    size_bytes: int
+    unit: str | None
+    costs: tuple[Cost, ...]
+
+
 def _within(statics: Statics, copies: Iterable[Copies]) -> Iterable[LinkedTwice]:
     """Put the copies of one file together that came of source files that were linked in several times."""
+    of_source = [one for one in copies if one.origin is Origin.SOURCE]
+    sure = [one for one in of_source if one.confidence is not Confidence.LOW]
+    # Zeros say nothing by themselves; but where these very source files are there twice, so are they.
+    proven = {numbers for one in sure if None not in (numbers := _unit_numbers(one))}
+    doubted = [one for one in of_source if one.confidence is Confidence.LOW and _unit_numbers(one) in proven]
     by_count: dict[int, list[Copies]] = {}
-    for one in copies:
-        if one.origin is Origin.SOURCE and one.confidence is not Confidence.LOW:
-            by_count.setdefault(len(one.copies), []).append(one)
+    for one in (*sure, *doubted):
+        by_count.setdefault(len(one.copies), []).append(one)
     for count, group in by_count.items():
         units = tuple(dict.fromkeys(unit for one in group for unit in one.units))
-        yield _found((statics.image.file,), units, [(one.size_bytes, one.name) for one in group], count)
+        variables = [_One(one.name, one.size_bytes, None, (one.cost,) * count) for one in group]
+        yield _found((statics.image.file,), units, variables, count)
+
+
+def _unit_numbers(copies: Copies) -> frozenset[int | None]:
+    return frozenset([one.unit for one in copies.copies])
 
 
 _Held = list[tuple[int, Static]]
@@ -116,17 +145,36 @@ _Held = list[tuple[int, Static]]
 
 def _across(files: Sequence[Statics]) -> Iterable[LinkedTwice]:
     """Find the variables that several files hold with the same contents; those of the same files are one finding."""
-    together: dict[tuple[int, ...], list[tuple[int, str, str | None]]] = {}
-    for held in _same(files, _of_one_name(files)):
-        number, static = held[0]
-        unit = None if static.unit is None else files[number].units[static.unit]
-        numbers = tuple(sorted({number for number, _ in held}))
-        together.setdefault(numbers, []).append((static.size_bytes, normalised(static.name), unit))
+    together: dict[tuple[int, ...], list[_One]] = {}
+    blank: dict[tuple[int, ...], list[_One]] = {}
+    several = _of_one_name(files)
+    initials = {number: Initials(files[number]) for number in {number for held in several for number, _ in held}}
+    for number, one in initials.items():
+        one.prepare([static for held in several for at, static in held if at == number])
+    for held, is_blank in _same(initials, several):
+        by_number = dict(reversed(held))
+        numbers = tuple(sorted(by_number))
+        own_units = {_unit(files, *one) for one in held}
+        # Of zeros only the names speak: from source files of several names they are several things.
+        unit = None if is_blank and len(own_units) > 1 else _unit(files, *held[0])
+        costs = tuple(_cost(files[number], by_number[number], initials[number]) for number in numbers)
+        static = held[0][1]
+        shared = _One(normalised(static.name), static.size_bytes, unit, costs)
+        (blank if is_blank else together).setdefault(numbers, []).append(shared)
     for numbers, group in together.items():
-        if sum(size for size, _, _ in group) >= _LEAST_TOGETHER_BYTES:
-            units = tuple(dict.fromkeys(unit for _, _, unit in group if unit))
-            names = [(size, name) for size, name, _ in group]
-            yield _found(tuple(files[number].image.file for number in numbers), units, names, len(numbers))
+        if sum(one.size_bytes for one in group) >= _LEAST_TOGETHER_BYTES:
+            units = tuple(dict.fromkeys(one.unit for one in group if one.unit))
+            zeros = [one for one in blank.get(numbers, ()) if one.unit in units]
+            yield _found(tuple(files[number].image.file for number in numbers), units, [*group, *zeros], len(numbers))
+
+
+def _unit(files: Sequence[Statics], number: int, static: Static) -> str | None:
+    return None if static.unit is None else files[number].units[static.unit]
+
+
+def _cost(statics: Statics, static: Static, initials: Initials) -> Cost:
+    section = statics.image.sections[static.section_index]
+    return cost_of(statics.image, section, is_relocated=initials.is_relocated(static))
 
 
 def _of_one_name(files: Sequence[Statics]) -> list[_Held]:
@@ -143,28 +191,35 @@ def _of_one_name(files: Sequence[Statics]) -> list[_Held]:
     return [held for held in holders.values() if len({number for number, _ in held}) > 1]
 
 
-def _same(files: Sequence[Statics], several: Sequence[_Held]) -> Iterable[_Held]:
-    """Give those of them that begin with the same contents."""
-    initials = {number: Initials(files[number]) for number in {number for held in several for number, _ in held}}
-    for number, one in initials.items():
-        one.prepare([static for held in several for at, static in held if at == number])
+def _same(initials: Mapping[int, Initials], several: Sequence[_Held]) -> Iterable[tuple[_Held, bool]]:
+    """Give those of them that begin with the same contents, and whether these are only zeros."""
     for held in several:
-        by_contents: dict[Initial, _Held] = {}
+        by_contents: dict[Initial | None, _Held] = {}
         for number, static in held:
             initial = initials[number].of(static)
-            if initial is not None and not initial.is_blank:
-                by_contents.setdefault(initial, []).append((number, static))
-        for same in by_contents.values():
+            if initial is not None:
+                # Zeros are zeros, whether the file holds them or not.
+                by_contents.setdefault(None if initial.is_blank else initial, []).append((number, static))
+        for initial, same in by_contents.items():
             if len({number for number, _ in same}) > 1:
-                yield same
+                yield same, initial is None
 
 
-def _found(files: tuple[str, ...], units: tuple[str, ...], sized: list[tuple[int, str]], count: int) -> LinkedTwice:
-    sized.sort(key=lambda one: (-one[0], one[1]))
-    names = tuple(name for _, name in sized)
+# The copy that stays is the dearest: so much is saved at least.
+_DEAREST_FIRST: Final = (Cost.AT_START, Cost.PER_THREAD, Cost.WHEN_TOUCHED, Cost.SHARED)
+
+
+def _found(files: tuple[str, ...], units: tuple[str, ...], variables: list[_One], count: int) -> LinkedTwice:
+    variables.sort(key=lambda one: (-one.size_bytes, one.name))
+    names = tuple(one.name for one in variables)
     marks = {*units, *names}
     library = next((name for name, known in _KNOWN if len(marks & known) > 1), None)
-    return LinkedTwice(files, library, units, names, sum(size for size, _ in sized), count)
+    waste: Counter[Cost] = Counter()
+    for one in variables:
+        for cost in sorted(one.costs, key=_DEAREST_FIRST.index)[1:]:
+            waste[cost] += one.size_bytes
+    ordered = {cost: waste[cost] for cost in _DEAREST_FIRST if waste[cost]}
+    return LinkedTwice(files, library, units, names, sum(one.size_bytes for one in variables), count, ordered)
 
 
 def linked_twice_findings(found: Iterable[LinkedTwice]) -> tuple[Finding, ...]:
@@ -178,11 +233,25 @@ def _finding(one: LinkedTwice) -> Finding:
     number = counted(one.copy_count, "copy")
     tables = counted(len(one.names), "variable")
     message = f"{number} of {what}, in {where}: {tables} of {format_bytes(one.size_bytes)} each time"
+    wastes = ", ".join(f"{format_bytes(size)} {cost.value}" for cost, size in one.waste.items())
+    message += f"; all but one take {wastes}"
+    # What a thread has, a process has at least once.
+    saving_bytes = one.waste.get(Cost.AT_START, 0) + one.waste.get(Cost.PER_THREAD, 0)
     confidence = Confidence.HIGH if one.library or len(one.names) > 1 else Confidence.MEDIUM
     reason = "variables of the same names and contents that stand together"
     remedy = "link it once, as a shared library that all of them need" if len(one.files) > 1 else "link it only once"
     kind = "across-files" if len(one.files) > 1 else "within-file"
-    return Finding(RULE, kind, what, message, 0, confidence, (reason,), remedy)
+    return Finding(
+        RULE,
+        kind,
+        what,
+        message,
+        saving_bytes,
+        confidence,
+        (reason,),
+        remedy,
+        is_per_thread=one.waste.keys() == {Cost.PER_THREAD},
+    )
 
 
 def _short(name: str) -> str:

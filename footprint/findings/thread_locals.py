@@ -53,6 +53,7 @@ def _finding(composition: Composition, number: int, size_bytes: int) -> Finding:
         Confidence.HIGH if is_unused else Confidence.MEDIUM,
         reasons,
         remedy,
+        is_per_thread=True,
     )
 
 

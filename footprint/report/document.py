@@ -1,8 +1,9 @@
 """What a report says, before anyone decides how it looks: headings, figures, tables, paragraphs."""
 
+from enum import Enum
 from typing import NamedTuple
 
-__all__ = ("Block", "Document", "Facts", "Heading", "Paragraph", "Table", "Verdict")
+__all__ = ("Block", "Document", "Facts", "Fold", "Heading", "Paragraph", "Table", "Verdict")
 
 
 class Heading(NamedTuple):
@@ -29,6 +30,14 @@ class Facts(NamedTuple):
     rows: tuple[tuple[str, str, str], ...]
 
 
+class Fold(Enum):
+    """What plain text does with the last column of a table where it would go past the width of running text."""
+
+    NEVER = "it stays in one line"
+    NAMES = "its parts, two spaces apart, get lines of their own; of a name that is longer still its end is shown"
+    TEXT = "it is wrapped as running text is"
+
+
 class Table(NamedTuple):
     """Rows under column headings. The last column is text of any length; the others are figures or short words.
 
@@ -37,12 +46,14 @@ class Table(NamedTuple):
         rows: Cells, as many as columns.
         text_columns: Which columns before the last are words, and so stand at the left.
         footer: What the rows leave out, or their total; same columns.
+        fold: What happens to a last column that is too long for plain text.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     text_columns: frozenset[int] = frozenset()
     footer: tuple[tuple[str, ...], ...] = ()
+    fold: Fold = Fold.NEVER
 
 
 Block = Heading | Paragraph | Verdict | Facts | Table

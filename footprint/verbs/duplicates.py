@@ -1,6 +1,8 @@
 """`footprint.duplicates`: data that files hold several times over."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 
 from footprint.audit.finding import Confidence, Finding
 from footprint.elf import Image, read_image
@@ -16,15 +18,18 @@ from footprint.findings.duplicate_statics import (
     candidates,
     duplicate_findings,
     find_copies,
+    with_private_bytes,
 )
 from footprint.findings.large_statics import large_ones, large_statics
-from footprint.findings.linked_twice import Duplicates, linked_twice, linked_twice_findings
-from footprint.process import read_process
+from footprint.findings.linked_twice import Duplicates, LinkedTwice, linked_twice, linked_twice_findings
+from footprint.process import Snapshot, read_process
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
 from footprint.verbs.debug_information import DebugInformation
+from footprint.verbs.given_files import each_once
+from footprint.verbs.process_files import ProcessFiles
 from footprint.verbs.processes import process_number
 
-__all__ = ("duplicates", "findings_in")
+__all__ = ("duplicates", "findings_in", "findings_of")
 
 
 def duplicates(*targets: int | str, debug: DebugSearch | None = STANDARD_PLACES) -> Duplicates:
@@ -42,42 +47,57 @@ def duplicates(*targets: int | str, debug: DebugSearch | None = STANDARD_PLACES)
     if not targets:
         raise UsageError("name at least one ELF file, or a PID")
     pid = process_number(targets[0]) if len(targets) == 1 else None
-    paths = [str(target) for target in targets] if pid is None else _files_of(pid)
+    process = None if pid is None else ProcessFiles(read_process(pid))
+    paths = map(str, targets) if process is None else process.paths
     debug_files = DebugFiles(debug)
     files: list[Statics] = []
     notes: list[Note] = []
-    for path in dict.fromkeys(paths):
+    for path in each_once(paths, notes):
         try:
             statics, odd = _read(path, debug_files)
             files.append(statics)
             notes += odd
         except FootprintError as error:
-            if len(targets) == 1 and pid is None:
+            if len(targets) == 1 and process is None:
                 raise
             notes.append(Note("file-unreadable", path, error.detail))
     if not files and notes:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
-    lines = [_declared(one, debug_files, notes) for one in files]
-    found = [
-        FileCopies(
-            one.image.file,
-            len(one.statics),
-            len(one.units),
-            find_copies(one, declared),
-            None if one.debug is None else one.debug.image.file,
-        )
-        for one, declared in zip(files, lines, strict=True)
-    ]
+    found, twice, findings = _found_in(files, process, debug_files, notes)
     notes.extend(_symbol_notes(files))
-    twice = linked_twice(files, [one.copies for one in found])
-    findings = [finding for one in found for finding in duplicate_findings(one.copies, one.file)]
-    findings += linked_twice_findings(twice)
-    for one, declared in zip(files, lines, strict=True):
-        findings += large_statics(one, declared)
-    return Duplicates(tuple(map(str, targets)), pid, tuple(found), twice, tuple(findings), tuple(notes))
+    return Duplicates(tuple(map(str, targets)), pid, found, twice, findings, tuple(notes))
 
 
-def findings_in(image: Image) -> tuple[Finding, ...]:
+_Found = tuple[tuple[FileCopies, ...], tuple[LinkedTwice, ...], tuple[Finding, ...]]
+
+
+def _found_in(
+    files: Sequence[Statics], process: ProcessFiles | None, debug_files: DebugFiles, notes: list[Note]
+) -> _Found:
+    """Give the copies in each file, those among them, and what comes of it."""
+    private = None if process is None else process.private_bytes([one.image for one in files])
+    read, found, large = list[Statics](), list[FileCopies](), list[Finding]()
+    for one in files:
+        declared = _declared(one, debug_files, notes)
+        private_of = None if private is None else partial(private.of, one.image)
+        try:
+            copies = find_copies(one, declared)
+            large.extend(large_statics(one, declared, private_of=private_of))
+        except FootprintError as error:
+            if len(files) == 1:
+                raise
+            notes.append(Note("file-unreadable", one.image.file, error.detail))
+            continue
+        copies = copies if private_of is None else with_private_bytes(copies, private_of)
+        read.append(one)
+        debug_file = None if one.debug is None else one.debug.image.file
+        found.append(FileCopies(one.image.file, len(one.statics), len(one.units), copies, debug_file))
+    twice = linked_twice(read, [one.copies for one in found])
+    own = [finding for one in found for finding in duplicate_findings(one.copies, one.file)]
+    return tuple(found), twice, (*own, *linked_twice_findings(twice), *large)
+
+
+def findings_in(image: Image, debug: DebugSearch | None = STANDARD_PLACES) -> tuple[Finding, ...]:
     """Find what one file holds several times, and its large variables that nothing needs; without those doubted.
 
     Raises:
@@ -85,29 +105,39 @@ def findings_in(image: Image) -> tuple[Finding, ...]:
     """
     if image.is_relocatable:
         return ()
-    statics = read_statics(image)
-    declared = _declared(statics, DebugFiles(None), [])
-    copies = find_copies(statics, declared)
-    findings = (
-        *duplicate_findings(copies, image.file),
-        *linked_twice_findings(linked_twice([statics], [copies])),
-        *large_statics(statics, declared),
-    )
+    debug_files = DebugFiles(debug)
+    _, _, findings = _found_in([_statics(image, debug_files)[0]], None, debug_files, [])
     return tuple([one for one in findings if one.confidence is not Confidence.LOW])
 
 
-def _files_of(pid: int) -> list[str]:
-    """Give the ELF files that a process runs, as they are reached from here."""
-    mappings = read_process(pid).memory.mappings
-    names = [one.name for one in mappings if one.inode and one.permissions[2] == "x" and one.name.startswith("/")]
-    return [f"/proc/{pid}/root{name}" for name in dict.fromkeys(names)]
+def findings_of(snapshot: Snapshot, debug: DebugSearch | None = STANDARD_PLACES) -> tuple[Finding, ...]:
+    """Find what the files of a live process hold several times, and its large variables; without those doubted.
+
+    Of large variables all are told: how much of them is private, this process shows.
+    """
+    process, debug_files = ProcessFiles(snapshot), DebugFiles(debug)
+    files: list[Statics] = []
+    for path in each_once(process.paths, []):
+        # The audit itself tells which files cannot be read.
+        with suppress(FootprintError):
+            files.append(_read(path, debug_files)[0])
+    try:
+        _, _, findings = _found_in(files, process, debug_files, [])
+    except FootprintError:
+        # Only this part of the answer needs their symbols.
+        return ()
+    return tuple([one for one in findings if one.confidence is not Confidence.LOW or one.private_bytes is not None])
 
 
 def _read(path: str, debug_files: DebugFiles) -> tuple[Statics, list[Note]]:
     image = read_image(open_input(path), path)
     if image.is_relocatable:
         raise InputError(path, "it is not linked yet: only in a linked file there are copies to count")
-    statics, _, odd = debug_files.read(image, read_statics, *absolute_paths(path))
+    return _statics(image, debug_files)
+
+
+def _statics(image: Image, debug_files: DebugFiles) -> tuple[Statics, list[Note]]:
+    statics, _, odd = debug_files.read(image, read_statics, *absolute_paths(image.file))
     return statics, odd
 
 

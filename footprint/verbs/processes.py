@@ -215,8 +215,12 @@ def _is_program(target: str, root: str | None) -> bool:
     if target == "-" or process_number(target) is not None:
         return False
     try:
+        # Asked before it is opened, which waits where it is a pipe that nobody writes to.
+        if not os.path.isfile(target):
+            is_other = os.path.exists(target) and not os.path.isdir(target)
+            return root is not None and "\0" not in target and not is_other
         with open(target, "rb") as file:
-            return os.path.isfile(target) and starts_like_elf(file.read(4))
+            return starts_like_elf(file.read(4))
     except (OSError, ValueError):
         return root is not None and "\0" not in target
 

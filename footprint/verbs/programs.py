@@ -165,7 +165,7 @@ def libraries(
     else:
         if root is not None or page_bytes is not None:
             raise UsageError("--root and --page-size go with a program, not with a live process")
-        _, composition = _of_process(number, environment, Question(), None)
+        _, composition, _ = _of_process(number, environment, Question(), None)
     return Libraries(
         str(target),
         number,
@@ -211,18 +211,19 @@ def audit_program(
         findings=composition_findings(composition),
         notes=(*_library_note(composition, target), *composition.notes, *missing_notes(composition)),
     )
-    findings = (*found.findings, *relocated_tables(found.ledger, composition.page_bytes), *_own_findings(composition))
+    tables = relocated_tables(found.ledger, composition.page_bytes)
+    findings = (*found.findings, *tables, *_own_findings(composition, debug))
     ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
     return with_files_told(replace(found, findings=ordered, objects=object_costs(composition)), files)
 
 
-def _own_findings(composition: Composition) -> tuple[Finding, ...]:
+def _own_findings(composition: Composition, debug: DebugSearch | None) -> tuple[Finding, ...]:
     """Give what the program's own file holds several times, or large and unused; nothing where it is damaged."""
     from footprint.verbs.duplicates import findings_in  # noqa: PLC0415 # debug information, which only this part reads
 
     program = composition.link_map.objects[0]
     try:
-        return findings_in(program.library.image)
+        return findings_in(program.library.image, debug)
     except FootprintError:
         # Only this part of the answer needs its symbols.
         return ()
@@ -243,8 +244,11 @@ def audit_process(pid: int, question: Question, *, debug: DebugSearch | None = S
         InputError: Where its program is no ELF file.
         UsageError: Where the question does not fit.
     """
-    found, composition = _of_process(pid, None, question, debug)
-    findings = (*composition_findings(composition), *relocated_tables(found.ledger, composition.page_bytes))
+    from footprint.verbs.duplicates import findings_of  # noqa: PLC0415 # debug information, which only this part reads
+
+    found, composition, snapshot = _of_process(pid, None, question, debug)
+    tables = relocated_tables(found.ledger, composition.page_bytes)
+    findings = (*composition_findings(composition), *tables, *findings_of(snapshot, debug))
     known = [one for one in composition.predicted if one]
     totals = found.totals._replace(
         floor=Total(sum(one.floor_bytes for one in known), weakest(one.evidence for one in known)),
@@ -263,7 +267,7 @@ def audit_process(pid: int, question: Question, *, debug: DebugSearch | None = S
 
 def _of_process(
     pid: int, environment: Environment | None, question: Question, debug: DebugSearch | None
-) -> tuple[Audit, Composition]:
+) -> tuple[Audit, Composition, Snapshot]:
     snapshot = read_process(pid)
     folder = f"/proc/{pid}"
     try:
@@ -278,7 +282,7 @@ def _of_process(
     pairs = [text.decode("utf-8", "surrogateescape").partition("=") for text in texts]
     own = environment or _environment({name: value for name, _, value in pairs}, cwd)
     found = audit_of(snapshot, str(pid), question, debug=debug)
-    return found, Programs(root, own).composition_of(snapshot, path, found.ledger, own_folder)
+    return found, Programs(root, own).composition_of(snapshot, path, found.ledger, own_folder), snapshot
 
 
 def _below(path: str, folder: str) -> str:

@@ -1,8 +1,9 @@
 """`footprint.symbols`: what the writable memory of ELF files holds."""
 
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from footprint.elf import (
     Buffer,
@@ -20,11 +21,16 @@ from footprint.errors import FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
 from footprint.verbs.demanglers import learn_foreign_names
+from footprint.verbs.given_files import each_once
+from footprint.verbs.time_limit import time_limit
 
 if TYPE_CHECKING:
     from footprint.elf.sources import Sources
 
 __all__ = ("FileSymbols", "symbols")
+
+# All names of node take a tenth of a second, by patterns of the usual kind.
+MOST_MATCHING_SECONDS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ def symbols(
         AccessError: Where the only file cannot be opened, or the map.
         InputError: Where the only file is no ELF file, or is damaged, or the map is none.
         UsageError: Where no file is given, or a map with several, or no server for debug files is known that are to be
-            asked for.
+            asked for, or where the pattern takes too long.
     """
     if not paths:
         raise UsageError("name at least one ELF file")
@@ -76,12 +82,7 @@ def symbols(
         raise UsageError("a linker map is of one linked file: name that alone")
     reader = _Reader(DebugFiles(debug), map, has_sources=source)
     files, notes = reader.files, reader.notes
-    seen: dict[tuple[int, int], str] = {}
-    for path in paths:
-        first = seen.setdefault(_identity(path), path)
-        if first != path:
-            notes.append(Note("file-repeated", path, f"it is {first} by another name, counted once"))
-            continue
+    for path in each_once(paths, notes):
         try:
             reader.read(path)
         except FootprintError as error:
@@ -94,22 +95,15 @@ def symbols(
         variable.name for one in files for section in one.contents.sections for variable in section.variables
     )
     notes += [note for one in files for note in one.notes()]
-    chosen = tuple(one.selected(selection) for one in files)
+    slow = f"--name: the pattern takes more than {MOST_MATCHING_SECONDS} seconds on these names: write a simpler one"
+    with time_limit(MOST_MATCHING_SECONDS, slow) if selection.pattern else nullcontext():
+        chosen = tuple(one.selected(selection) for one in files)
     sources = tuple(reader.sources) if source else None
     return FileSymbols(tuple(one.contents for one in chosen), tuple(notes), chosen, selection, sources)
 
 
 def _is_linker_script(head: bytes) -> bool:
     return head.startswith(b"/*") and any(word in head for word in (b"GROUP", b"INPUT", b"OUTPUT_FORMAT"))
-
-
-def _identity(path: str) -> tuple[int, int]:
-    """Give what tells files apart; one that cannot be asked is itself."""
-    try:
-        facts = os.stat(path)
-    except (OSError, ValueError):
-        return (-1, hash(path))
-    return facts.st_dev, facts.st_ino
 
 
 class _Reader:

@@ -119,6 +119,8 @@ def _program(words: tuple[str, ...]) -> str:
     if found is None:
         raise AccessError(words[0], "there is no such program")
     path = os.path.abspath(found)
+    if not os.path.isfile(path):
+        raise AccessError(path, "it is no file")
     try:
         with open(path, "rb") as file:
             head, mode = file.read(2), os.fstat(file.fileno()).st_mode

@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +36,30 @@ def ask(captured: Captured, *words: str, code: int = 0) -> str:
     return out or error
 
 
+def asked_of(captured: Captured, *words: str) -> str:
+    assert main([*words, "--json"]) == 0
+    return captured.readouterr().out
+
+
 def ask_json(captured: Captured, *words: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(ask(captured, *words, "--json"))
     assert [error.message for error in Draft202012Validator(SCHEMA).iter_errors(found)] == []
     return found
+
+
+@contextmanager
+def running() -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process, and wait until its libraries are loaded."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            child.stdin.write(b".")
+            child.stdin.flush()
+            child.stdout.read(1)
+            yield child
+        finally:
+            child.kill()
 
 
 def source(name: str) -> Sym:
@@ -82,8 +105,9 @@ def test_a_long_name_is_cut_at_its_beginning_and_whole_with_v(capsys: Captured, 
     name = f"_ZN{90}{'a' * 90}L5tableE"
     path = several(tmp_path, "program", name, "a.cc", "b.cc", "c.cc")
     rows = ask(capsys, path).splitlines()
-    assert rows[2].endswith(f"  ...{'a' * 50}::table  a.cc and 2 more")
-    assert max(map(len, rows[1:3])) <= 140
+    assert re.fullmatch(r"   64 B .*  \.\.\.a{10,}::table", rows[2])
+    assert rows[3].strip() == "a.cc and 2 more"
+    assert max(map(len, rows[1:4])) == 80
     assert ask(capsys, path, "-v").splitlines()[2].endswith(f"  {name}  a.cc, b.cc, c.cc")
 
 
@@ -135,8 +159,26 @@ def test_of_several_files_each_row_names_its_own_and_what_they_share_is_told(cap
     found = ask_json(capsys, first, second)
     assert [file["file"] for file in found["files"]] == [first, second]
     assert {row["file"] for row in found["duplicates"]} == {first, second}
-    assert ask(capsys, first, second).splitlines()[2].endswith("  s_box  crypt.c and 1 more  (first)")
+    row = ask(capsys, first, second).splitlines()[2:4]
+    assert (row[0].split()[-5:], row[1].strip()) == (["s_box", "crypt.c", "and", "1", "more"], "(first)")
     assert f"  ({first})\n" in ask(capsys, first, second, "-v")
+
+
+def test_what_is_linked_in_twice_is_told_by_cost(capsys: Captured, tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("program", "library.so")]
+    symbols = [
+        source("crypt.c"),
+        *(Sym(name, At(".data", at), 256, 1, STB_LOCAL) for at, name in ((0, "a"), (256, "b"))),
+    ]
+    data = Section(".data", flags=RW, data=bytes(range(1, 129)) * 4)
+    for path in paths:
+        Path(path).write_bytes(write(ElfFile(sections=[data], symbols=symbols)))
+    text = " ".join(ask(capsys, *paths, paths[0]).split())
+    assert text.startswith(f"{paths[0]}, {paths[1]}: 4 variables from 2 source files")
+    assert "2 copies of crypt.c, in program, library.so: 2 variables of 512 B each time; all but one take 512 B" in text
+    assert text.endswith("What is linked in several times takes more than it would once: 512 B private when touched.")
+    (row,) = ask_json(capsys, *paths)["linked_twice"]
+    assert (row["waste_bytes"], row["waste_by_cost"]) == (512, {"private when touched": 512})
 
 
 def test_what_the_notes_say_of_many_files_is_said_once(capsys: Captured, tmp_path: Path) -> None:
@@ -150,6 +192,20 @@ def test_what_the_notes_say_of_many_files_is_said_once(capsys: Captured, tmp_pat
 def test_a_file_that_is_named_twice_is_read_once(capsys: Captured) -> None:
     found = ask_json(capsys, f"{CONDOR}/base", f"{CONDOR}/base")
     assert (len(found["files"]), found["linked_twice"]) == (1, [])
+    assert [(one["slug"], one["detail"]) for one in found["notes"] if one["slug"] == "file-repeated"] == [
+        ("file-repeated", "it is named several times, counted once")
+    ]
+
+
+def test_two_links_to_a_file_are_one_file(capsys: Captured, tmp_path: Path) -> None:
+    path = several(tmp_path, "program", "s_box", "a.c", "b.c")
+    os.link(path, tmp_path / "hard")
+    os.symlink("program", tmp_path / "soft")
+    found = ask_json(capsys, path, str(tmp_path / "hard"), str(tmp_path / "soft"))
+    assert [file["file"] for file in found["files"]] == [path]
+    repeated = [(one["subject"], one["detail"]) for one in found["notes"] if one["slug"] == "file-repeated"]
+    told = f"it is {path} by another name, counted once"
+    assert repeated == [(str(tmp_path / "hard"), told), (str(tmp_path / "soft"), told)]
 
 
 def test_one_file_of_several_that_cannot_be_read_is_a_note(capsys: Captured, tmp_path: Path) -> None:
@@ -163,13 +219,38 @@ def test_one_file_of_several_that_cannot_be_read_is_a_note(capsys: Captured, tmp
 
 
 def test_of_a_process_all_files_are_read_that_it_runs(capsys: Captured) -> None:
-    with subprocess.Popen(["sleep", "60"]) as child:
-        try:
-            found = ask_json(capsys, str(child.pid))
-        finally:
-            child.kill()
+    with running() as child:
+        found = ask_json(capsys, str(child.pid))
     assert found["target"]["pid"] == child.pid
     assert any("libc" in file["file"] for file in found["files"])
+
+
+def test_of_a_process_it_is_told_how_much_is_private_now(capsys: Captured) -> None:
+    with subprocess.Popen([f"{CONDOR}/base", "--wait"], stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None
+            assert any(line == b"ready\n" for line in child.stdout)
+            # Where libc's debug file is installed, libc has copies of its own.
+            target = ("--no-debug-files", str(child.pid))
+            found = ask_json(capsys, *target)
+            text = ask(capsys, *target)
+            ledger = json.loads(asked_of(capsys, "audit", *target))["ledger"]
+            findings = json.loads(asked_of(capsys, "audit", "--findings", *target))["findings"]
+        finally:
+            child.kill()
+    # As the ledger has it, which knows the symbols one by one.
+    private_bytes = {row["symbol"]: row["bytes"] for row in ledger if row["symbol"]}
+    (copies,) = found["duplicates"]
+    assert copies["private_bytes"] == private_bytes["_ZN7classadL12NULL_XACTIONE"]
+    large = {one["subject"]: one["private_bytes"] for one in found["findings"] if one["rule"] == "large-static"}
+    assert {"answer.0", "answer.1", "unused_state"} <= large.keys()
+    assert all(private_bytes.get(name, 0) == size for name, size in large.items())
+    assert large["unused_state"] == 0
+    assert "none of it is private now" in " ".join(text.split())
+    assert ["waste", "copies", "size", "private", "cost", "confidence", "name"] in map(str.split, text.splitlines())
+    told = {one["subject"]: one["private_bytes"] for one in findings if one["rule"] == "large-static"}
+    assert told == large
+    assert copies["private_bytes"] in [one["private_bytes"] for one in findings if one["rule"] == "duplicate-static"]
 
 
 # --- what it refuses, and what it warns of ----------------------------------------------------------------------------
@@ -196,6 +277,12 @@ def test_of_a_stripped_file_the_notes_say_what_cannot_be_told(capsys: Captured) 
     assert f"no-source-files: {path}: it is stripped: only what it exports can be told" in text
     assert "nothing is there more than once, as far as its symbols tell" in text
     assert main(["duplicates", path, "--strict"]) == 4
+
+
+def test_of_a_file_without_variables_it_is_said_that_nothing_can_be_told(capsys: Captured) -> None:
+    text = " ".join(ask(capsys, "sample_binaries/no_section_headers/no_section_headers.so").split())
+    assert "no symbol names a variable: it cannot be told what is there twice" in text
+    assert text.endswith("No variable has a name: there is nothing to compare.")
 
 
 def test_hostile_names_come_out_escaped(capsys: Captured, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from jsonschema import Draft202012Validator
 from footprint.cli import main, options
 from footprint.elf import Kind
 from footprint.report.json.envelope import SCHEMA_PATH
+from footprint.verbs import symbols as verb
+from tests.elfwriter import RW, At, ElfFile, Section, Sym, write
 
 ROOT = Path(__file__).resolve().parents[2]
 MAPS = ROOT / "tests" / "corpus" / "linker_maps"
@@ -180,3 +182,70 @@ def test_hostile_names_of_objects_come_out_escaped(capfdbinary: Captured, tmp_pa
         assert "\x1b" not in text
         assert "\\xff.o" in text
     assert "\\xff.o" in str(asked(capfdbinary, LLD, "--map", str(map_))["symbols"])
+
+
+# --- wrong use, and nothing found -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (["--by", "file", "--sort", "name"], "--sort orders variables: the sums of --by file are always by size"),
+        (["--by", "section", "--sort", "size"], "--sort orders variables"),
+        (["--local", "--global"], "--local leaves out what --global asks for"),
+    ],
+)
+def test_options_that_cannot_both_be_meant_are_refused(capfdbinary: Captured, words: list[str], cause: str) -> None:
+    code, out, error = call(capfdbinary, LLD, *words)
+    assert (code, out) == (2, "")
+    assert cause in error
+
+
+@pytest.mark.parametrize("words", [["--name", "absent"], ["--min-size", "1GiB"], ["--kind", "bss", "--name", "tls"]])
+@pytest.mark.parametrize("files", [[LLD], [LLD, BFD]], ids=["one", "two"])
+def test_filters_that_leave_nothing_say_so(capfdbinary: Captured, files: list[str], words: list[str]) -> None:
+    text = answer(capfdbinary, *files, *words)
+    assert "no variable fits what was asked for: the filters leave none" in text
+    assert "\nVariables\n" not in text
+
+
+def test_a_kind_that_no_file_has_is_said(capfdbinary: Captured) -> None:
+    assert "nothing of the kind tls" in answer(capfdbinary, BASE, "--kind", "tls")
+    base_debug = f"{BASE}_debug"
+    assert "2 files, 0 of them with memory of the kind tls" in answer(capfdbinary, BASE, base_debug, "--kind", "tls")
+
+
+def test_a_file_that_is_named_twice_is_counted_once(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, BASE, BASE)
+    assert text.count(".bss") == answer(capfdbinary, BASE).count(".bss")
+    assert "it is named several times, counted once" in " ".join(text.split())
+
+
+def test_a_pattern_that_takes_for_ever_is_given_up(
+    capfdbinary: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verb, "MOST_MATCHING_SECONDS", 0.2)
+    path = tmp_path / "program"
+    data = Section(".data", flags=RW, data=bytes(8))
+    path.write_bytes(write(ElfFile(sections=[data], symbols=[Sym("a" * 50, At(".data"), 8)])))
+    # Each letter more doubles the ways to split the name.
+    code, out, error = call(capfdbinary, str(path), "--name", "(a+)+$b|(a|a)*!")
+    assert (code, out) == (2, "")
+    assert "--name: the pattern takes more than 0.2 seconds on these names" in error
+    assert "a" * 50 in answer(capfdbinary, str(path), "--name", "^a+$")
+
+
+def test_a_table_of_long_names_stays_within_80_columns_and_is_whole_with_v(
+    capfdbinary: Captured, tmp_path: Path
+) -> None:
+    path = tmp_path / "program"
+    name = "_ZN4name" + "5space" * 12 + "5tableE"
+    data = Section(".data", flags=RW, data=bytes(16))
+    aliased = [Sym("a" * 50, At(".data"), 8), Sym("a" * 50 + "_alias", At(".data"), 8)]
+    path.write_bytes(write(ElfFile(sections=[data], symbols=[*aliased, Sym(name, At(".data", 8), 8)])))
+    text = answer(capfdbinary, str(path))
+    table = text.partition("\nVariables\n")[2].partition("\n\n")[0].splitlines()
+    assert max(map(len, table)) == 80
+    assert any(line.endswith("::space::table") and "  ..." in line for line in table)
+    assert any(line.endswith("a_alias)") for line in table)
+    assert name in answer(capfdbinary, str(path), "-v")

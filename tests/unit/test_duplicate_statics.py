@@ -1,6 +1,7 @@
 """Which variables of a file are copies of one thing, how sure that is, what they cost, and what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,12 +21,18 @@ from footprint.findings.duplicate_statics import (
     _scope,
     duplicate_findings,
     find_copies,
+    with_private_bytes,
 )
+from footprint.report.document import Paragraph
+from footprint.report.views.findings import finding_blocks
 from tests.elfwriter import (
+    DT_INIT,
+    ET_DYN,
     RO,
     RW,
     SHN_ABS,
     SHT_NOBITS,
+    SHT_RELA,
     STB_GLOBAL,
     STB_LOCAL,
     STB_WEAK,
@@ -35,7 +42,9 @@ from tests.elfwriter import (
     STV_HIDDEN,
     TLS,
     At,
+    Dyn,
     ElfFile,
+    Rel,
     Section,
     Sym,
     write,
@@ -53,6 +62,7 @@ SECTIONS = [
     Section(".bss", SHT_NOBITS, RW, size=256),
 ]
 EMPTY: Lines = {}
+R_X86_64_RELATIVE = 8
 
 
 def source(name: str) -> Sym:
@@ -457,3 +467,56 @@ def test_thread_locals_are_looked_up_by_their_offsets() -> None:
     lines = declared_at(symbols, ("/x.h", 3), ("/x.h", 3))
     assert set(lines) == {(True, 256), (True, 288)}
     assert only(symbols, lines).confidence is Confidence.PROOF
+
+
+def test_what_relocations_write_is_private_at_start_wherever_it_stands() -> None:
+    # Each copy in .data begins with a word that the loader relocates (R_X86_64_RELATIVE).
+    symbols = in_files("table", "table", "other", "other")
+    relocations = [Rel(At(".data", 32 * number), R_X86_64_RELATIVE, addend=0) for number in range(2)]
+    file = ElfFile(sections=[*SECTIONS, Section(".rela.dyn", SHT_RELA, RO, relocations)], symbols=symbols, type=ET_DYN)
+    file = replace(file, dynamic=[Dyn(DT_INIT)])
+    found = find_copies(read_statics(read_image(write(file), "/opt/bin/program")))
+    assert {one.name: one.cost for one in found} == {"table": Cost.AT_START, "other": Cost.WHEN_TOUCHED}
+    findings = duplicate_findings(found, "program")
+    assert {one.subject: one.saving_bytes for one in findings} == {"table": 32, "other": 0}
+    assert {one.remedy for one in findings} == {"declare it `extern` in the header, and define it in one source file"}
+
+
+def test_a_kind_of_copies_is_a_word_that_the_schema_knows() -> None:
+    found = only(in_files("_ZL5table", "_ZL5table", files=["a.c"]))
+    assert [one.kind for one in duplicate_findings([found], "program")] == ["same-source"]
+
+
+def test_what_each_thread_is_spared_is_said_a_thread() -> None:
+    (finding,) = duplicate_findings([only(in_files(*["_ZN2nsL5tableE"] * 3, section=".tbss"))], "program")
+    assert finding.is_per_thread
+    text = " ".join(one.text for one in finding_blocks([finding], 10) if isinstance(one, Paragraph))
+    assert "It saves 64 B a thread, 640 B in 10 processes of one thread." in text
+
+
+def test_private_bytes_are_those_of_all_copies_and_of_thread_locals_none() -> None:
+    asked: list[list[tuple[int, int]]] = []
+
+    def private_of(spans: Iterable[tuple[int, int]]) -> int:
+        asked.append(list(spans))
+        return 48
+
+    found = copies([*in_files("_ZL5table", "_ZL5table"), *in_files("_ZL5local", "_ZL5local", section=".tbss")])
+    local, table = sorted(with_private_bytes(found, private_of), key=lambda one: one.name)
+    assert (table.private_bytes, local.private_bytes) == (48, None)
+    assert asked == [[(one.vaddr, one.vaddr + 32) for one in table.copies]]
+    (finding,) = duplicate_findings([table], "program")
+    assert finding.private_bytes == 48
+    assert finding.message.endswith("private when touched; 48 B of all of them is private now")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("_ZN2nsL5tableE", "the same name in the same namespace, with the same contents"),
+        ("_ZN12_GLOBAL__N_15tableE", "the same name that only its own source file knows, with the same contents"),
+        ("_ZL5table", "the same name that only its own source file knows, with the same contents"),
+    ],
+)
+def test_only_a_namespace_with_a_name_is_the_same(name: str, reason: str) -> None:
+    assert only(in_files(name, name)).reasons == (reason,)

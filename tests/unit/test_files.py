@@ -3,6 +3,7 @@
 import mmap
 import os
 import stat
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,6 +41,33 @@ def test_an_empty_file_and_one_of_proc_that_claims_to_be_are_read(tmp_path: Path
     path.touch()
     assert len(open_input(str(path))) == 0
     assert b"[stack]" in bytes(open_input("/proc/self/maps"))
+
+
+def test_a_named_pipe_that_nobody_writes_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_LONGEST_WAIT_SECONDS", 0)
+    path = str(tmp_path / "pipe")
+    os.mkfifo(path)
+    with pytest.raises(InputError, match="nobody writes to"):
+        open_input(path)
+
+
+@pytest.mark.parametrize("before_seconds", [0, 0.2], ids=["at-once", "later"])
+def test_of_a_named_pipe_all_is_read_whenever_its_writer_comes(tmp_path: Path, before_seconds: float) -> None:
+    path = str(tmp_path / "pipe")
+    os.mkfifo(path)
+    # It opens the pipe, writes nothing for a while, then in two pieces.
+    text = f"sleep {before_seconds}; exec >{path}; sleep 0.2; printf first; sleep 0.1; printf ' second'"
+    with subprocess.Popen(["sh", "-c", text]):
+        assert bytes(open_input(path)) == b"first second"
+
+
+def test_a_pipe_without_a_name_waits_for_its_writer() -> None:
+    reading, writing = os.pipe()
+    with subprocess.Popen(["sh", "-c", "sleep 0.2; printf text"], stdout=writing):
+        os.close(writing)
+        assert bytes(open_input(f"/dev/fd/{reading}")) == b"text"
+    assert bytes(open_input(f"/dev/fd/{reading}")) == b""
+    os.close(reading)
 
 
 @pytest.mark.skipif(not os.access(NOTES, os.R_OK), reason="no sysfs")

@@ -1,6 +1,6 @@
 """Large variables: those that only dead code uses, those that the file holds as zeros, and buffers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from footprint.elf.statics import Statics, read_statics
 from footprint.findings.duplicate_statics import Declared
 from footprint.findings.large_statics import large_ones, large_statics
 from tests.elfwriter import (
+    DT_INIT,
     EM_AARCH64,
     ET_DYN,
     ET_EXEC,
@@ -18,12 +19,15 @@ from tests.elfwriter import (
     RW,
     RX,
     SHT_NOBITS,
+    SHT_RELA,
     STB_LOCAL,
     STT_FUNC,
     STT_TLS,
     TLS,
     At,
+    Dyn,
     ElfFile,
+    Rel,
     Section,
     Sym,
     write,
@@ -198,3 +202,78 @@ def test_the_line_that_declares_it_is_told(machine: int) -> None:
     statics = read(code({}), [buffer()], machine=machine)
     (one,) = large_statics(statics, {(False, BSS): Declared("/src/a.c", 7, is_in_header=False)})
     assert one.location == Location("/src/a.c", 7)
+
+
+# --- what could be constant -------------------------------------------------------------------------------------------
+
+
+def table(name: str = "table", at: int = 1) -> Sym:
+    """Give a variable of .data that is not only zeros."""
+    return buffer(name, at, 2 * PAGE, ".data")
+
+
+def mov(at: int, target: int) -> bytes:
+    """Give `mov eax, [rip + target]` for a place in .text."""
+    return b"\x8b\x05" + (target - TEXT - at - 6).to_bytes(4, "little", signed=True)
+
+
+def test_a_variable_that_is_only_read_could_be_constant() -> None:
+    symbols = [function("answer", 0), function("main", 32), table()]
+    one = found(code({0: mov(0, DATA + 8), 32: call(32, 0)}), *symbols)["table"]
+    assert (one.kind, one.confidence, one.saving_bytes) == ("could-be-const", Confidence.MEDIUM, 0)
+    assert one.message == "table takes 8 KiB of .data of program, for answer"
+    assert one.remedy == "declare it `const`: in .rodata it is never private"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ({0: mov(0, DATA + 8), 16: b"\x89\x05" + mov(16, DATA + 8)[2:]}, {}),  # mov [rip + table], eax
+        ({0: mov(0, DATA + 8), 16: lea(16, DATA + 8)}, {}),
+        ({0: mov(0, DATA + 8)}, {"machine": EM_AARCH64}),
+        ({0: mov(0, DATA + 8)}, {"dynamic_symbols": [Sym("table", At(".data", 1), 2 * PAGE)]}),
+        ({0: mov(0, DATA + 8)}, {"relro": [".data"]}),
+    ],
+    ids=["written", "its-address-goes-elsewhere", "another-machine", "exported", "sealed"],
+)
+def test_a_variable_that_may_be_written_is_a_buffer(text: dict[int, bytes], what: dict[str, Any]) -> None:
+    symbols = [function("answer", 0, 32), function("main", 32), table()]
+    assert found(code({**text, 32: call(32, 0)}), *symbols, **what)["table"].kind == "buffer"
+
+
+def test_what_is_relocated_is_written_at_start_and_gains_nothing_by_const() -> None:
+    relocation = Section(".rela.dyn", SHT_RELA, RO, [Rel(DATA + 16, 8, addend=TEXT)])
+    sections = [
+        Section(".text", flags=RX, data=code({0: mov(0, DATA + 8)}), addr=TEXT),
+        relocation,
+        Section(".data", flags=RW, data=bytes(2 * PAGE) + b"\1", addr=DATA),
+        Section(".bss", SHT_NOBITS, RW, size=PAGE, addr=BSS),
+    ]
+    symbols = [function("answer", 0), table(at=0)]
+    assert found(b"", *symbols, sections=sections)["table"].kind != "buffer"
+    assert found(b"", *symbols, sections=sections, dynamic=[Dyn(DT_INIT)])["table"].kind == "buffer"
+
+
+def test_a_private_part_is_said_and_of_other_files_nothing() -> None:
+    statics = read(code({}), [buffer(), buffer("other", PAGE)])
+
+    def private_of(spans: Iterable[tuple[int, int]]) -> int | None:
+        ((start, end),) = spans
+        assert end == start + PAGE
+        return 512 if start == BSS else 0
+
+    first, other = large_statics(statics, private_of=private_of)
+    assert (first.private_bytes, other.private_bytes) == (512, 0)
+    assert first.message.endswith("; 512 B of it is private now")
+    assert other.message.endswith("; none of it is private now")
+    assert {one.private_bytes for one in large_statics(statics, private_of=lambda _: None)} == {None}
+
+
+def test_only_a_sure_user_is_named() -> None:
+    # lea rax, [rip + 8 before the second buffer], which is in the first; and cmp dword [rip + its last byte], 0.
+    last = b"\x81\x3d" + (BSS + PAGE - 1 - TEXT - 16 - 10).to_bytes(4, "little", signed=True) + bytes(4)
+    text = code({0: lea(0, BSS + PAGE - 8), 16: last, 32: call(32, 0), 37: call(37, 16)})
+    symbols = [function("first", 0), function("second", 16), function("main", 32), buffer(), buffer("behind", PAGE)]
+    messages = {name: one.message for name, one in found(text, *symbols).items()}
+    assert messages["buffer"].endswith(", for first, second")
+    assert messages["behind"] == "behind takes 4 KiB of .bss of program"

@@ -7,12 +7,29 @@ import pytest
 from footprint.audit.finding import Confidence
 from footprint.elf import read_image
 from footprint.elf.statics import Statics, read_statics
-from footprint.findings.duplicate_statics import find_copies
+from footprint.findings.duplicate_statics import Cost, find_copies
 from footprint.findings.linked_twice import LinkedTwice, linked_twice, linked_twice_findings
-from tests.elfwriter import RO, SHN_ABS, STB_GLOBAL, STB_LOCAL, STT_FILE, At, ElfFile, Section, Sym, write
+from tests.elfwriter import (
+    RO,
+    RW,
+    SHN_ABS,
+    SHT_NOBITS,
+    STB_GLOBAL,
+    STB_LOCAL,
+    STT_FILE,
+    STT_TLS,
+    TLS,
+    At,
+    ElfFile,
+    Section,
+    Sym,
+    write,
+)
 
 # 128 bytes of a table that are the same at 0 and at 128, and two others behind them.
 TABLE = bytes(range(1, 129))
+BOXES = {"s_box": 0, "p_box": 256}
+BSS = Section(".bss", SHT_NOBITS, RW, size=256)
 RODATA = Section(".rodata", flags=RO, data=TABLE + TABLE + TABLE[::-1] + TABLE)
 
 
@@ -25,7 +42,7 @@ def table(name: str, at: int = 0, size: int = 128, binding: int = STB_LOCAL) -> 
 
 
 def file(name: str, *symbols: Sym) -> Statics:
-    return read_statics(read_image(write(ElfFile(sections=[RODATA], symbols=symbols)), name))
+    return read_statics(read_image(write(ElfFile(sections=[RODATA, BSS], symbols=symbols)), name))
 
 
 def found(*files: Statics) -> Sequence[LinkedTwice]:
@@ -42,7 +59,7 @@ def library(name: str) -> Statics:
 
 def test_a_source_file_whose_variables_are_there_twice_is_linked_in_twice() -> None:
     (one,) = found(file("a", source("crypt.c"), table("s_box"), source("crypt.c"), table("s_box", 128)))
-    assert one == LinkedTwice(("a",), None, ("crypt.c",), ("s_box",), 128, 2)
+    assert one == LinkedTwice(("a",), None, ("crypt.c",), ("s_box",), 128, 2, {Cost.SHARED: 128})
     assert one.waste_bytes == 128
 
 
@@ -59,7 +76,10 @@ def test_a_known_library_is_called_by_its_name() -> None:
     assert (one.library, one.names, one.size_bytes) == ("zlib", ("base_dist", "crc_table"), 128)
     (finding,) = linked_twice_findings([one])
     assert (finding.kind, finding.confidence) == ("within-file", Confidence.HIGH)
-    assert finding.message == "2 copies of zlib, in node: 2 variables of 128 B each time"
+    assert (
+        finding.message
+        == "2 copies of zlib, in node: 2 variables of 128 B each time; all but one take 128 B shared only"
+    )
     assert finding.remedy == "link it only once"
 
 
@@ -68,16 +88,68 @@ def test_one_mark_of_a_library_is_no_library() -> None:
     assert one.library is None
 
 
+def test_its_zeros_count_as_well_where_they_come_of_the_same_source_files() -> None:
+    # Two of crypt.c, each with a table and a buffer of 64 bytes; and two of other.c, with nothing but a buffer.
+    symbols = []
+    for at in range(2):
+        symbols += [source("crypt.c"), table("s_box", 128 * at), Sym("buffer", At(".bss", 64 * at), 64, 1, STB_LOCAL)]
+        symbols += [source("other.c"), Sym("other", At(".bss", 128 + 64 * at), 64, 1, STB_LOCAL)]
+    (one,) = found(file("a", *symbols))
+    assert one == LinkedTwice(
+        ("a",), None, ("crypt.c",), ("s_box", "buffer"), 192, 2, {Cost.WHEN_TOUCHED: 64, Cost.SHARED: 128}
+    )
+
+
 # --- across files -----------------------------------------------------------------------------------------------------
 
 
 def test_variables_that_two_files_hold_are_one_thing_linked_into_both() -> None:
     (one,) = found(library("/bin/app"), library("/lib/libb.so"))
-    assert one == LinkedTwice(("/bin/app", "/lib/libb.so"), None, ("crypt.c",), ("p_box", "s_box"), 256, 2)
+    waste = {Cost.SHARED: 256}
+    assert one == LinkedTwice(("/bin/app", "/lib/libb.so"), None, ("crypt.c",), ("p_box", "s_box"), 256, 2, waste)
     (finding,) = linked_twice_findings([one])
     assert (finding.kind, finding.subject, finding.confidence) == ("across-files", "crypt.c", Confidence.HIGH)
-    assert finding.message == "2 copies of crypt.c, in app, libb.so: 2 variables of 256 B each time"
+    told = "2 copies of crypt.c, in app, libb.so: 2 variables of 256 B each time; all but one take 256 B shared only"
+    assert (finding.message, finding.saving_bytes) == (told, 0)
     assert finding.remedy == "link it once, as a shared library that all of them need"
+
+
+def test_zeros_of_the_same_source_file_count_across_files_and_others_do_not() -> None:
+    def with_zeros(name: str, unit: str) -> Statics:
+        buffers = [
+            Sym("buffer", At(".bss"), 64, binding=STB_LOCAL),
+            source(unit),
+            Sym("x", At(".bss", 64), 64, 1, STB_LOCAL),
+        ]
+        return file(name, source("crypt.c"), table("s_box", 0), table("p_box", 256), *buffers)
+
+    (one,) = found(with_zeros("a", "x.c"), with_zeros("b", "y.c"))
+    assert (one.names, one.size_bytes) == (("p_box", "s_box", "buffer"), 320)
+    assert one.waste == {Cost.WHEN_TOUCHED: 64, Cost.SHARED: 256}
+
+
+def test_the_copy_that_costs_most_is_the_one_that_stays() -> None:
+    sections = [Section(".data.rel.ro", flags=RW, data=TABLE + TABLE + TABLE[::-1] + TABLE)]
+    symbols = [source("crypt.c"), *(Sym(name, At(".data.rel.ro", at), 128, 1, STB_LOCAL) for name, at in BOXES.items())]
+    relocated = [
+        read_statics(read_image(write(ElfFile(sections=sections, symbols=symbols)), name)) for name in ("b", "c")
+    ]
+    (one,) = found(library("a"), *relocated)
+    # Of three copies one is shared; of the two that the loader writes, one stays.
+    assert one.waste == {Cost.AT_START: 256, Cost.SHARED: 256}
+    (finding,) = linked_twice_findings([one])
+    assert finding.saving_bytes == 256
+    assert finding.message.endswith("; all but one take 256 B private at start, 256 B shared only")
+
+
+def test_what_threads_have_twice_is_saved_a_thread() -> None:
+    sections = [Section(".tdata", flags=TLS, data=TABLE + TABLE + TABLE[::-1] + TABLE)]
+    symbols = [source("crypt.c"), *(Sym(name, At(".tdata", at), 128, STT_TLS, STB_LOCAL) for name, at in BOXES.items())]
+    files = [read_statics(read_image(write(ElfFile(sections=sections, symbols=symbols)), name)) for name in ("b", "c")]
+    (one,) = found(*files)
+    assert one.waste == {Cost.PER_THREAD: 256}
+    (finding,) = linked_twice_findings([one])
+    assert (finding.saving_bytes, finding.is_per_thread) == (256, True)
 
 
 def test_what_stands_in_the_same_files_is_one_finding_and_in_others_another() -> None:

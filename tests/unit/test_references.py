@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from footprint.elf import read_image
-from footprint.elf.references import Place, can_be_told, references_to
+from footprint.elf.references import Place, Reference, can_be_told, references_to
 from tests.elfwriter import (
     DT_FINI,
     DT_INIT,
@@ -39,8 +39,12 @@ def program(code: bytes = b"", *sections: Section, data: bytes = bytes(64), **wh
     return write(ElfFile(**{"type": ET_DYN, "sections": [*sections, *own], **what}))
 
 
-def found(image: bytes, *places: Place) -> list[list[int]]:
+def references(image: bytes, *places: Place) -> list[list[Reference]]:
     return references_to(read_image(image, "program"), places or [BUFFER])
+
+
+def found(image: bytes, *places: Place) -> list[list[int]]:
+    return [[one.vaddr for one in each] for each in references(image, *places)]
 
 
 def leading_to(target: int, opcode: str, behind: str = "") -> bytes:
@@ -67,6 +71,67 @@ def leading_to(target: int, opcode: str, behind: str = "") -> bytes:
 def test_an_instruction_that_leads_there_is_a_reference_whatever_stands_behind(opcode: str, behind: str) -> None:
     code = leading_to(BSS, opcode, behind)
     assert found(program(code)) == [[TEXT + len(bytes.fromhex(opcode))]]
+
+
+@pytest.mark.parametrize(
+    ("opcode", "behind"),
+    [
+        ("48 8d 05", ""),  # lea rax, [rip + neighbour]
+        ("89 05", ""),  # mov [rip + neighbour], eax
+        ("0f b6 05", ""),  # movzx eax, byte [rip + neighbour]
+        ("ff 05", ""),  # inc dword [rip + neighbour]
+        ("f6 1d", ""),  # neg byte [rip + neighbour]
+        ("80 3d", "00"),  # cmp byte [rip + neighbour], 0
+        ("83 0d", "01"),  # or dword [rip + neighbour], 1
+        ("f6 05", "01"),  # test byte [rip + neighbour], 1
+        ("0f ba 2d", "03"),  # bts dword [rip + neighbour], 3
+        ("81 3d", "00 01 00 00"),  # cmp dword [rip + neighbour], 256
+        ("48 c7 05", "00 00 00 00"),  # mov qword [rip + neighbour], 0
+        ("69 05", "00 01 00 00"),  # imul eax, [rip + neighbour], 256
+    ],
+)
+def test_what_leads_to_the_byte_before_is_no_reference_whatever_stands_behind(opcode: str, behind: str) -> None:
+    assert found(program(b"\x90" * 5 + leading_to(BSS - 1 - 5, opcode, behind))) == [[]]
+    (one,) = references(program(b"\x90" * 5 + leading_to(BSS - 5, opcode, behind)))[0]
+    assert one.is_sure
+
+
+@pytest.mark.parametrize(
+    ("opcode", "behind"),
+    [
+        ("66 0f 3a 22 05", "01"),  # pinsrd xmm0, [rip + buffer], 1: or `and`, behind 0f 3a
+        ("c5 f9 70 05", "01"),  # vpshufd xmm0, [rip + buffer], 1
+        ("c4 e3 79 02 05", "01"),  # vpblendd xmm0, xmm0, [rip + buffer], 1
+        ("62 f1 7d 08 70 05", "01"),  # vpshufd xmm0{k0}, [rip + buffer], 1
+        ("66 c7 05", "01 00"),  # mov word [rip + buffer], 1: or of 32 bit, behind something that ends with 66
+    ],
+)
+def test_where_the_opcode_does_not_tell_it_may_lead_there(opcode: str, behind: str) -> None:
+    first, last = (references(program(leading_to(BSS + at, opcode, behind)))[0] for at in (0, 0xFFF))
+    assert [len(first), len(last)] == [1, 1]
+    assert not (first[0].is_sure and last[0].is_sure)
+
+
+@pytest.mark.parametrize(
+    "opcode",
+    [
+        "89 f0 25",  # mov eax, esi; and eax, ...
+        "8b 03 25",  # mov eax, [rbx]; and eax, ...
+        "89 c7 05",  # mov edi, eax; add eax, ...
+        "31 c0 05",  # xor eax, eax; add eax, ...
+        "48 89 c6 05",  # mov rsi, rax; add eax, ...
+        "0c 05",  # no opcode that has a ModRM byte
+    ],
+)
+def test_a_number_that_is_added_or_masked_with_is_no_sure_reference(opcode: str) -> None:
+    ((one,),) = references(program(b"\x90" * 5 + leading_to(BSS + 64, opcode)))
+    assert not one.is_sure
+
+
+def test_from_beside_it_nothing_is_sure() -> None:
+    place = BUFFER._replace(before_bytes=8, behind_bytes=1)
+    for target, is_sure in ((BSS - 8, False), (BSS, True), (BSS + 0xFFF, True), (BSS + 0x1000, False)):
+        assert references(program(leading_to(target, "48 8d 05")), place) == [[Reference(TEXT + 3, is_sure)]]
 
 
 def test_the_last_byte_is_referred_to_and_the_one_behind_it_is_not() -> None:
@@ -110,6 +175,17 @@ FUNCTION = Place(TEXT + 0x20, TEXT + 0x30, is_code=True)
 def test_a_call_or_a_jump_refers_to_the_beginning_of_a_function(opcode: str) -> None:
     code = leading_to(FUNCTION.start_vaddr, opcode)
     assert found(program(code), FUNCTION) == [[TEXT + len(bytes.fromhex(opcode))]]
+
+
+@pytest.mark.parametrize("opcode", ["e8", "e9", "0f 84"])
+def test_what_looks_like_a_jump_into_a_variable_is_not_sure(opcode: str) -> None:
+    ((one,),) = references(program(leading_to(BSS, opcode)))
+    assert not one.is_sure
+
+
+def test_a_scaled_index_before_a_displacement_is_no_jump() -> None:
+    # lea rdx, [rax * 4 + 0x...]: its SIB byte is 85
+    assert found(program(leading_to(BSS, "48 8d 14 85"))) == [[]]
 
 
 def test_a_jump_into_the_middle_is_no_call() -> None:

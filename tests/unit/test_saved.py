@@ -43,6 +43,17 @@ def test_a_saved_audit_is_written_again_byte_for_byte(target: Path) -> None:
     assert (found.tool_version, found.start_count, found.private) == ("1.2.3", 1, None)
 
 
+def test_a_finding_keeps_what_is_private_and_who_is_spared_and_older_ones_that_do_not_say_are_read(
+    stage: bytes,
+) -> None:
+    whole = json.loads(stage)
+    whole["findings"][0] |= {"saving_per": "thread", "private_bytes": 12}
+    del whole["findings"][1]["saving_per"], whole["findings"][1]["private_bytes"]
+    first, second, *_ = read_audit(json.dumps(whole).encode(), "audit.json").audit.findings
+    assert (first.is_per_thread, first.private_bytes) == (True, 12)
+    assert (second.is_per_thread, second.private_bytes) == (False, None)
+
+
 def test_a_saved_run_keeps_how_far_its_starts_spread(stage: bytes) -> None:
     whole = json.loads(stage)
     figures = {"private_bytes": {"min": 1, "median": 2, "max": 4}, "per_process_bytes": None}

@@ -22,6 +22,7 @@ def duplicates_json(found: Duplicates, version: str, count: int) -> str:
             "size_bytes": one.size_bytes,
             "copy_count": one.copy_count,
             "waste_bytes": one.waste_bytes,
+            "waste_by_cost": {cost.value: size_bytes for cost, size_bytes in one.waste.items()},
         }
         for one in found.linked_twice
     ]
@@ -56,6 +57,7 @@ def _row(one: Copies, file: str) -> Json:
         "size_bytes": one.size_bytes,
         "copy_count": len(one.copies),
         "waste_bytes": one.waste_bytes,
+        "private_bytes": one.private_bytes,
         "cost": one.cost.value,
         "origin": one.origin.value,
         "confidence": one.confidence.value,

@@ -19,6 +19,8 @@ def finding_rows(findings: Iterable[Finding], count: int) -> list[Json]:
             "message": well_formed(one.message),
             "saving_bytes": one.saving_bytes,
             "saving_at_count_bytes": one.saving_bytes * count,
+            "saving_per": "thread" if one.is_per_thread else "process",
+            "private_bytes": one.private_bytes,
             "confidence": one.confidence.value,
             "reasons": [well_formed(reason) for reason in one.reasons],
             "remedy": well_formed(one.remedy),

@@ -3,16 +3,18 @@
 import textwrap
 from typing import Final
 
-from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.report.document import Block, Document, Facts, Fold, Heading, Paragraph, Table, Verdict
 from footprint.report.escape import printable
 
 __all__ = ("draw", "plain")
 
 _WIDTH: Final = 80
+# Below that a name tells nothing any more: its line goes past the width instead.
+_LEAST_ROOM: Final = 20
 
 
 def plain(document: Document) -> str:
-    """Write a report as plain text. Running text is wrapped at 80 columns; tables are never cut."""
+    """Write a report as plain text. Running text is wrapped at 80 columns; tables only where they say so."""
     lines: list[str] = []
     for block in document:
         if lines and isinstance(block, Heading | Verdict):
@@ -56,7 +58,37 @@ def _table_lines(table: Table) -> list[str]:
         width = max(len(row[column]) for row in rows)
         cells.append(f"%-{width}s" if column in table.text_columns else f"%{width}s")
     line = "  ".join(["", *cells, "%s"])
-    return [line % row for row in rows]
+    if table.fold is Fold.NEVER:
+        return [line % row for row in rows]
+    margin = len(line % rows[0]) - len(rows[0][last])
+    room = max(_LEAST_ROOM, _WIDTH - margin)
+    lines = []
+    for row in rows:
+        first, *rest = _folded(row[last], table.fold, room)
+        lines.append(line % (*row[:last], first))
+        lines.extend(" " * margin + one for one in rest)
+    return lines
+
+
+def _folded(text: str, fold: Fold, room: int) -> list[str]:
+    """Cut the text of a last column into lines that fit, one at least."""
+    if len(text) <= room:
+        return [text]
+    if fold is Fold.TEXT:
+        wrapped = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+        return [_end_of(one, room) for one in wrapped] or [""]
+    lines: list[str] = []
+    for part in text.split("  "):
+        if lines and len(lines[-1]) + 2 + len(part) <= room:
+            lines[-1] += f"  {part}"
+        else:
+            lines.append(_end_of(part, room))
+    return lines
+
+
+def _end_of(name: str, room: int) -> str:
+    """Give the end of a name that is too long, which tells more than the namespaces or folders before it."""
+    return name if len(name) <= room else f"...{name[3 - room :]}"
 
 
 def _printable_row(row: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,14 +1,14 @@
 """The report of `footprint duplicates`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from footprint.audit.finding import Confidence, Finding
 from footprint.elf import shown_name
 from footprint.elf.names import lacks_function
 from footprint.errors import Note
 from footprint.findings.duplicate_statics import Copies, Cost, Origin
-from footprint.findings.linked_twice import Duplicates
-from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
+from footprint.findings.linked_twice import Duplicates, LinkedTwice
+from footprint.report.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
 from footprint.report.views.debug_files import debug_file_blocks
 from footprint.report.views.findings import finding_blocks
 from footprint.report.views.names import Names
@@ -35,51 +35,74 @@ def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_l
     real = [(file, one) for file, one in placed if one.origin is not Origin.STREAM_INIT]
     real.sort(key=lambda item: (-item[1].waste_bytes, item[1].name, item[0]))
     blocks: list[Block] = [Heading(_title(found))]
-    blocks.extend(_copies_table(real, top, is_whole=has_linker_names, has_file=len(found.files) > 1))
+    has_variables = any(one.variable_count for one in found.files)
+    has_file = len(found.files) > 1
+    blocks.extend(_copies_table(real, top, is_whole=has_linker_names, has_file=has_file, has_variables=has_variables))
     blocks.extend(_stream_inits(placed))
     twice = [one for one in found.findings if one.rule == "linked-twice"]
     if twice:
         blocks.append(Heading("Linked in several times"))
         blocks.extend(Paragraph(f"{one.message}. Remedy: {one.remedy}.") for one in (twice[:top] if top else twice))
-    blocks.extend(_large([one for one in found.findings if one.rule == "large-static"], top))
+    blocks.extend(_large([one for one in found.findings if one.rule == "large-static"], top, is_whole=has_linker_names))
     copies = [one for one in found.findings if one.rule == "duplicate-static"]
     blocks.extend(finding_blocks([one for one in copies if one.saving_bytes][: top or None], count))
     debug_files = {one.file: one.debug_file for one in found.files if one.debug_file is not None}
     blocks.extend(debug_file_blocks(debug_files, Names((), is_whole=True), is_whole=has_linker_names))
     blocks.extend(note_blocks(_together(found.notes)))
-    return (*blocks, Verdict(_verdict(real, count, sum(one.waste_bytes for one in found.linked_twice))))
+    verdict = _verdict(real, count, found.linked_twice)
+    return (*blocks, Verdict(verdict if has_variables else "No variable has a name: there is nothing to compare."))
 
 
 def _title(found: Duplicates) -> str:
-    name = f"process {found.pid}" if found.pid is not None else ", ".join(found.targets[:3])
-    if len(found.targets) > 3:
-        name += f" and {len(found.targets) - 3} more"
+    targets = tuple(dict.fromkeys(found.targets))
+    name = f"process {found.pid}" if found.pid is not None else ", ".join(targets[:3])
+    if len(targets) > 3:
+        name += f" and {len(targets) - 3} more"
     variables = counted(sum(one.variable_count for one in found.files), "variable")
     units = counted(sum(one.unit_count for one in found.files), "source file")
     return f"{name}: {variables} from {units}"
 
 
-def _copies_table(placed: Sequence[tuple[str, Copies]], top: int, *, is_whole: bool, has_file: bool) -> list[Block]:
+def _copies_table(
+    placed: Sequence[tuple[str, Copies]], top: int, *, is_whole: bool, has_file: bool, has_variables: bool
+) -> list[Block]:
     if not placed:
-        return [Paragraph("nothing is there more than once, as far as its symbols tell")]
+        told = "nothing is there more than once, as far as its symbols tell"
+        return [
+            Paragraph(told if has_variables else "no symbol names a variable: it cannot be told what is there twice")
+        ]
     shown = placed[:top] if top else placed
+    has_private = any(one.private_bytes is not None for _, one in placed)
     rows = tuple(
         (
             format_bytes(one.waste_bytes),
             str(len(one.copies)),
             format_bytes(one.size_bytes),
+            *([_private(one)] if has_private else []),
             _WHEN[one.cost],
             one.confidence.value,
-            one.section,
+            *([one.section] if is_whole else []),
             "  ".join(filter(None, _which(one, file if has_file else None, is_whole=is_whole))),
         )
         for file, one in shown
     )
     rest = placed[len(shown) :]
     rest_bytes = sum(one.waste_bytes for _, one in rest)
-    footer = ((format_bytes(rest_bytes), *[""] * 5, f"[{len(rest)} more: --top 0 shows all]"),) if rest else ()
-    columns = ("waste", "copies", "size", "cost", "confidence", "section", "name")
-    return [Table(columns, rows, frozenset({3, 4, 5}), footer)]
+    columns = [
+        *("waste", "copies", "size"),
+        *(["private"] if has_private else []),
+        *("cost", "confidence"),
+        *(["section"] if is_whole else []),
+        "name",
+    ]
+    blanks = [""] * (len(columns) - 2)
+    footer = ((format_bytes(rest_bytes), *blanks, f"[{len(rest)} more: --top 0 shows all]"),) if rest else ()
+    words = frozenset(range(columns.index("cost"), len(columns) - 1))
+    return [Table(tuple(columns), rows, words, footer, Fold.NEVER if is_whole else Fold.NAMES)]
+
+
+def _private(one: Copies) -> str:
+    return "-" if one.private_bytes is None else format_bytes(one.private_bytes)
 
 
 def _which(one: Copies, file: str | None, *, is_whole: bool) -> tuple[str, str, str]:
@@ -104,17 +127,18 @@ def _which(one: Copies, file: str | None, *, is_whole: bool) -> tuple[str, str, 
     return name, where, f"({file})" if file else ""
 
 
-def _large(findings: Sequence[Finding], top: int) -> list[Block]:
+def _large(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list[Block]:
     """List large variables: those that nothing uses first, then those that the file need not hold."""
     if not findings:
         return []
-    kinds = ("dead-code", "zero-filled", "buffer")
+    kinds = ("dead-code", "zero-filled", "could-be-const", "buffer")
     ordered = sorted(findings, key=lambda one: kinds.index(one.kind))
     shown = ordered[: min(top, _MOST_LARGE)] if top else ordered
     rows = tuple((one.kind, one.message) for one in shown)
     rest = len(ordered) - len(shown)
     footer = (("", f"[{rest} more: --top 0 shows all]"),) if rest else ()
-    return [Heading("Variables of a page and more"), Table(("kind", "variable"), rows, frozenset({0}), footer)]
+    table = Table(("kind", "variable"), rows, frozenset({0}), footer, Fold.NEVER if is_whole else Fold.TEXT)
+    return [Heading("Variables of a page and more"), table]
 
 
 def _stream_inits(placed: Sequence[tuple[str, Copies]]) -> list[Block]:
@@ -141,7 +165,7 @@ def _together(notes: Sequence[Note]) -> list[Note]:
     return told
 
 
-def _verdict(placed: Sequence[tuple[str, Copies]], count: int, twice_bytes: int) -> str:
+def _verdict(placed: Sequence[tuple[str, Copies]], count: int, linked_twice: Sequence[LinkedTwice]) -> str:
     waste: dict[Cost, int] = {}
     doubtful_bytes = 0
     for _, one in placed:
@@ -150,11 +174,16 @@ def _verdict(placed: Sequence[tuple[str, Copies]], count: int, twice_bytes: int)
         else:
             waste[one.cost] = waste.get(one.cost, 0) + one.waste_bytes
     doubtful = f"{format_bytes(doubtful_bytes)} more would be copies only by name" if doubtful_bytes else ""
-    if not waste and twice_bytes:
-        return f"What is linked in several times takes {format_bytes(twice_bytes)} more than it would once."
+    if not waste and linked_twice:
+        twice = {cost: sum(one.waste.get(cost, 0) for one in linked_twice) for cost in Cost}
+        return f"What is linked in several times takes more than it would once: {_by_cost(twice)}."
     if not waste:
         return f"There is nothing to save by having one of each{f'; {doubtful}' if doubtful else ''}."
-    parts = ", ".join(f"{format_bytes(waste[cost])} {cost.value}" for cost in Cost if cost in waste)
+    parts = _by_cost(waste)
     own_bytes = sum(size for cost, size in waste.items() if cost is not Cost.SHARED)
     many = f"; up to {format_bytes(own_bytes * count)} in {count:,} processes" if count > 1 and own_bytes else ""
     return f"One of each instead of all copies saves {parts}{many}{f'; {doubtful}' if doubtful else ''}."
+
+
+def _by_cost(sizes: Mapping[Cost, int]) -> str:
+    return ", ".join(f"{format_bytes(sizes[cost])} {cost.value}" for cost in Cost if sizes.get(cost))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from footprint.audit.finding import Confidence, Finding
-from footprint.report.document import Block, Heading, Paragraph, Table
+from footprint.report.document import Block, Fold, Heading, Paragraph, Table
 from footprint.units import format_bytes
 
 __all__ = ("finding_blocks",)
@@ -45,14 +45,20 @@ def _alike(findings: Sequence[Finding], most: int) -> list[Block]:
     footer = ((format_bytes(rest_bytes), "", f"[{len(rest)} more: -v shows all]"),) if rest else ()
     remedy = findings[0].remedy
     rule = findings[0].rule
-    return [Table(("saves", "confidence", rule), rows, frozenset({1}), footer), Paragraph(f"Remedy: {remedy}.")]
+    saves = "a thread" if all(one.is_per_thread for one in findings) else "saves"
+    return [
+        Table((saves, "confidence", rule), rows, frozenset({1}), footer, Fold.TEXT),
+        Paragraph(f"Remedy: {remedy}."),
+    ]
 
 
 def _text(finding: Finding, count: int) -> str:
     saves = "would save" if finding.confidence is Confidence.BLOCKED else "saves"
-    saving = f"{saves} {format_bytes(finding.saving_bytes)} a process" if finding.saving_bytes else "saves nothing"
+    unit = "thread" if finding.is_per_thread else "process"
+    saving = f"{saves} {format_bytes(finding.saving_bytes)} a {unit}" if finding.saving_bytes else "saves nothing"
     if finding.saving_bytes and count > 1:
-        saving += f", {format_bytes(finding.saving_bytes * count)} in {count:,}"
+        threads = " processes of one thread" if finding.is_per_thread else ""
+        saving += f", {format_bytes(finding.saving_bytes * count)} in {count:,}{threads}"
     place = f" ({finding.location.file}:{finding.location.line})" if finding.location else ""
     head = f"{finding.rule} ({finding.confidence.value}): {finding.message}{place}."
     why = "; ".join(finding.reasons)

@@ -5,7 +5,7 @@ from typing import Final
 
 from footprint.elf import Contents, Kind, SectionContents, shown_name
 from footprint.errors import Note
-from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
+from footprint.report.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
 from footprint.report.views.debug_files import debug_file_blocks
 from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
@@ -29,6 +29,7 @@ def symbols_report(
     has_linker_names: bool = False,
     kinds: Collection[Kind] = tuple(Kind),
     tables: Tables = variables_table,
+    is_selected: bool = False,
     namers: str = "Symbols",
 ) -> Document:
     """Say what the writable memory of files holds.
@@ -40,11 +41,14 @@ def symbols_report(
         has_linker_names: Whether to show names as the linker has them.
         kinds: The kinds of memory that were asked for.
         tables: In which order variables are listed, or by what else they are added up.
+        is_selected: Whether some variables were asked for and others not.
         namers: What the names are from.
     """
     show = (lambda name: name) if has_linker_names else shown_name
-    blocks = _one_file(files[0], kinds) if len(files) == 1 else _many_files(files, top)
-    blocks.extend(tables(files, top, show))
+    blocks = _one_file(files[0], kinds) if len(files) == 1 else _many_files(files, top, kinds)
+    blocks.extend(one if has_linker_names else _folded(one) for one in tables(files, top, show))
+    if is_selected and not any(one.variables for contents in files for one in contents.sections):
+        blocks.append(Paragraph("no variable fits what was asked for: the filters leave none"))
     if stray_count := sum(contents.stray_count for contents in files):
         blocks.append(Paragraph(f"{stray_count} symbols say they lie in one of these sections, and do not: left out"))
     if len(files) > 1:
@@ -55,13 +59,20 @@ def symbols_report(
     return (*blocks, Verdict(_symbols_verdict(files, namers)))
 
 
+def _folded(block: Block) -> Block:
+    """Let names of variables give way to the width of a page; the paths of files stay whole, to be copied."""
+    if isinstance(block, Table) and block.columns[-1] == "variable":
+        return block._replace(fold=Fold.NAMES)
+    return block
+
+
 def _one_file(contents: Contents, kinds: Collection[Kind]) -> list[Block]:
     missing = "no writable section" if len(kinds) == len(Kind) else f"nothing of the kind {', '.join(sorted(kinds))}"
     heading = Heading(f"{contents.file}: {_symbols_origin(contents) if contents.sections else missing}")
     return [heading, _sections_table(contents.sections)] if contents.sections else [heading]
 
 
-def _many_files(files: Sequence[Contents], top: int) -> list[Block]:
+def _many_files(files: Sequence[Contents], top: int, kinds: Collection[Kind]) -> list[Block]:
     """Give a line a file, the largest first; what the sections of each are, its own report tells."""
     sized = [(sum(one.size_bytes for one in contents.sections), contents) for contents in files]
     holding = sorted(
@@ -83,8 +94,10 @@ def _many_files(files: Sequence[Contents], top: int) -> list[Block]:
     if rest:
         blanks = ("",) * len(Kind)
         footer.append((f"{sum(size for size, _ in rest):,}", "", *blanks, f"[{len(rest)} more: --top 0 shows all]"))
-    heading = Heading(f"{len(files)} files, {len(holding)} of them with writable memory")
-    return [heading, Table(("bytes", "named", *Kind, "file"), tuple(rows), frozenset(), tuple(footer))]
+    what = "writable memory" if len(kinds) == len(Kind) else f"memory of the kind {', '.join(sorted(kinds))}"
+    heading = Heading(f"{len(files)} files, {len(holding)} of them with {what}")
+    table = Table(("bytes", "named", *Kind, "file"), tuple(rows), frozenset(), tuple(footer))
+    return [heading, table] if rows else [heading]
 
 
 def _size_of(contents: Contents, kind: Kind) -> int:
@@ -108,7 +121,10 @@ def _sections_table(sections: Sequence[SectionContents]) -> Table:
         share = f"{named_bytes / one.size_bytes:.1%}"
         rows.append((f"{one.size_bytes:,}", f"{named_bytes:,}", share, one.kind.value, one.section.name, residue))
     return Table(
-        ("bytes", "named", "share", "kind", "section", "without a name, and why"), tuple(rows), frozenset({3, 4})
+        ("bytes", "named", "share", "kind", "section", "without a name, and why"),
+        tuple(rows),
+        frozenset({3, 4}),
+        fold=Fold.TEXT,
     )
 
 
