@@ -214,7 +214,7 @@ def _placed(frames: Sequence[Frame], binaries: Sequence[Binary], name: str, note
             _Placed(bias_addr + load.vaddr, bias_addr + load.vaddr + load.memory_bytes, bias_addr, binary)
             for load in code
         ]
-    if not found:
+    if wanted and not found:
         files = first_of([binary.path for binary in binaries], 1)
         detail = f"no function that it names is where {files} would have it: they are of another build, or process"
         notes.append(Note("heap-binary-misfit", name, detail))

@@ -119,9 +119,9 @@ def _facts(usage: HeapUsage, snapshot: Snapshot) -> Facts:
     when = "" if snapshot.time is None else f", {format_time(snapshot.time, usage.profile.time_unit or '')}"
     label = f"{moment_name(usage)}{when}"
     rows = [(label, format_bytes(usage.total_bytes), f"{evidence.value}: {_EXPLAINED[evidence].partition(':')[0]}")]
-    rows.append(("  live: asked for, and not freed", format_bytes(snapshot.live_bytes), ""))
+    rows.append(("  live", format_bytes(snapshot.live_bytes), ""))
     if snapshot.extra_bytes is not None:
-        rows.append(("  the allocator's own, and rounding", format_bytes(snapshot.extra_bytes), ""))
+        rows.append(("  allocator overhead", format_bytes(snapshot.extra_bytes), ""))
     if snapshot.stack_bytes:
         rows.append(("  stacks", format_bytes(snapshot.stack_bytes), ""))
     return Facts(tuple(rows))
@@ -146,7 +146,7 @@ def _snapshots(usage: HeapUsage, top: int) -> Table:
         time = "-" if one.time is None else f"{one.time:,}"
         rows.append((str(one.number), time, *amounts, " ".join(marks)))
     left = len(snapshots) - len(places)
-    footer = (("", "", "", "", "", "", f"[{left} more: --top 0 shows all]"),) if left else ()
+    footer = (("", "", "", "", "", "", f"[{left} more]"),) if left else ()
     time_heading = f"time ({profile.time_unit})" if profile.time_unit else "time"
     return Table(("n", time_heading, "total", "live", "overhead", "stacks", ""), tuple(rows), frozenset(), footer)
 
