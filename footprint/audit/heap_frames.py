@@ -18,13 +18,12 @@ from footprint.elf.functions import Functions
 from footprint.elf.names import split_suffixes
 from footprint.errors import InputError, Note
 from footprint.heap.allocators import Allocators
-from footprint.heap.attribution import BELOW_THRESHOLD, Call
+from footprint.heap.attribution import BELOW_THRESHOLD, NO_SYMBOL, Call
 from footprint.heap.profile import Frame, Module, Profile
 from footprint.units import first_of
 
 __all__ = ("NO_SYMBOL", "ONLY_LINES", "Binary", "NamedFrames", "name_frames")
 
-NO_SYMBOL: Final = "[no symbol]"
 _NO_OBJECT: Final = "[no object: none at this address]"
 ONLY_LINES: Final = "[no object: only source lines are known]"
 _NOT_TOLD: Final = "[no object: the profile does not tell]"

@@ -11,8 +11,19 @@ from typing import Final, NamedTuple
 from footprint.heap.profile import CallTree, Frame
 from footprint.heap.stacks import Stacks
 
-__all__ = ("BELOW_THRESHOLD", "NO_STACK", "Attribution", "Call", "Share", "attribute", "callees", "callers")
+__all__ = (
+    "BELOW_THRESHOLD",
+    "NO_STACK",
+    "NO_SYMBOL",
+    "Attribution",
+    "Call",
+    "Share",
+    "attribute",
+    "callees",
+    "callers",
+)
 
+NO_SYMBOL: Final = "[no symbol]"
 BELOW_THRESHOLD: Final = "[below the profile's threshold]"
 NO_STACK: Final = "[no call stack]"
 
@@ -102,7 +113,8 @@ def attribute(tree: CallTree, calls: Sequence[Call]) -> Attribution:
 def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:
     """Give a tree of functions, from those that asked outwards: below a node stand its callers.
 
-    Calls of one function from several places of it are one node, and so is what was inlined into it.
+    Calls of one function from several places of it are one node, and so is what was inlined into it, and a row of calls
+    in one object that have no names.
     """
     askers = _askers(tree, calls)
     inlined = tree.inlined_nodes()
@@ -110,12 +122,16 @@ def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:
     frames = _Frames(calls, tree)
     stacks = Stacks()
     places = [0] * len(tree)
+    last = [0]  # the frame of each node of the new tree
     ends = [0] * len(tree)
     for node in range(1, len(tree)):
         above = places[tree.parents[node]]
         # A stack that ends here has no one further out to be charged.
         is_passed = inlined[node] or askers[node] < 0
-        step = stacks.below(above, frames.of(node)) if not is_passed or own.has(node) else above
+        frame = frames.of(node) if not is_passed or own.has(node) else 0
+        step = stacks.below(above, frame) if frame and not frames.is_more(frame, last[above]) else above
+        if step == len(last):
+            last.append(frame)
         places[node] = above if is_passed else step
         ends[node] = step
     return own.grown(stacks, frames, ends)
@@ -132,10 +148,13 @@ def callees(tree: CallTree, calls: Sequence[Call]) -> CallTree:
     for end in range(1, len(tree)):
         if not own.has(end):
             continue
-        stack, node = [], end
+        stack: list[int] = []
+        node = end
         while node > 0:
             if node == end or not (inlined[node] or askers[node] < 0):
-                stack.append(frames.of(node))
+                frame = frames.of(node)
+                if not stack or not frames.is_more(frame, stack[-1]):
+                    stack.append(frame)
             node = tree.parents[node]
         ends[end] = stacks.add(stack)
     return own.grown(stacks, frames, ends)
@@ -205,3 +224,7 @@ class _Frames:
             place = self._places[owner, function] = len(self.all)
             self.all.append(Frame(function=function, object=owner))
         return place
+
+    def is_more(self, frame: int, other: int) -> bool:
+        """Tell whether a frame is the other once more, and neither has a name: nobody can tell such calls apart."""
+        return frame == other and self.all[frame].function == NO_SYMBOL
