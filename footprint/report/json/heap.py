@@ -1,6 +1,7 @@
 """`heap --json`."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from footprint.audit.heap_usage import HeapUsage
 from footprint.elf import shown_name
@@ -11,6 +12,9 @@ from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows, write
 
 __all__ = ("heap_json",)
+
+# The nodes of a tree repeat their names, and a name may be as long as a profile is.
+_LONGEST_NAME: Final = 8192
 
 
 def heap_json(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str) -> str:
@@ -88,7 +92,7 @@ def _calls(tree: CallTree, file: str) -> Iterator[Json]:
             "file": file,
             "node": node,
             "parent": tree.parents[node],
-            **_place(frame.object or "", frame.function or ""),
+            **_place((frame.object or "")[:_LONGEST_NAME], (frame.function or "")[:_LONGEST_NAME]),
             "bytes": tree.node_bytes[node],
             "block_count": None if tree.node_blocks is None else tree.node_blocks[node],
         }

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from footprint.report.document import Graph, Point
+from footprint.report.escape import printable
 from footprint.units import format_bytes
 
 __all__ = ("format_time", "graph_lines")
@@ -25,7 +26,7 @@ def format_time(time: float, unit: str) -> str:
         return format_bytes(round(time))
     if unit == "ms" and time >= 1000:
         time, unit = time / 1000, "s"
-    if unit not in {"s", "ms"}:
+    if unit and unit not in {"s", "ms"}:
         for factor, prefix in _SI:
             if time >= factor:
                 return f"{time / factor:.2f} {prefix}{unit}"
@@ -42,6 +43,7 @@ def graph_lines(graph: Graph, width: int, *, has_blocks: bool) -> list[str]:
         width: How many columns there are, with the labels.
         has_blocks: Whether to use block characters; else ASCII, in which the marks stand in the bars.
     """
+    unit = printable(graph.time_unit)
     most_bytes = max(point.size_bytes for point in graph.points)
     labels = {row: format_bytes(most_bytes * row // _ROWS) for row in range(0, _ROWS + 1, _LABEL_EVERY)}
     margin = max(map(len, labels.values()))
@@ -56,7 +58,7 @@ def graph_lines(graph: Graph, width: int, *, has_blocks: bool) -> list[str]:
     blank = " " * (margin + 4)
     if has_blocks and any(column.mark.strip() for column in columns):
         lines.append(blank + "".join(column.mark for column in columns))
-    first, last = (format_time(graph.points[end].time, graph.time_unit) for end in (0, -1))
+    first, last = (format_time(graph.points[end].time, unit) for end in (0, -1))
     lines.append(f"{blank}{first}{last:>{max(len(columns) - len(first), len(last) + 1)}}")
     lines.append(f"{blank}{graph.legend}")
     return [line.rstrip() for line in lines]

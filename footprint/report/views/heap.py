@@ -20,6 +20,10 @@ OVERHEAD: Final = "[allocator overhead]"
 STACKS: Final = "[stacks]"
 _LEAST_POINTS: Final = 3
 _LONGEST_COMMAND: Final = 60
+_LONGEST_UNIT: Final = 16
+# Rows are many, and a name may be as long as a profile is.
+_LONGEST_OWNER: Final = 200
+_LONGEST_FUNCTION: Final = 2000
 _EXPLAINED: Final = {
     Evidence.VIRTUAL: "address space only: what was reserved and never touched is in it, so it is no memory in use",
     Evidence.ESTIMATED: "scaled up from samples, or from trees with gaps",
@@ -111,16 +115,16 @@ def _graph(profile: Profile) -> list[Block]:
         return []
     legend = ["# the peak"] if any(point.mark == "#" for point in points) else []
     legend += ["@ with a call tree"] if any(point.mark == "@" for point in points) else []
-    return [Graph(points, profile.time_unit or "", ", ".join(legend))]
+    return [Graph(points, _unit(profile), ", ".join(legend))]
 
 
 def _facts(usage: HeapUsage, snapshot: Snapshot) -> Facts:
     evidence = usage.evidence
-    when = "" if snapshot.time is None else f", {format_time(snapshot.time, usage.profile.time_unit or '')}"
+    when = "" if snapshot.time is None else f", {format_time(snapshot.time, _unit(usage.profile))}"
     label = f"{moment_name(usage)}{when}"
     rows = [(label, format_bytes(usage.total_bytes), f"{evidence.value}: {_EXPLAINED[evidence].partition(':')[0]}")]
     rows.append(("  live", format_bytes(snapshot.live_bytes), ""))
-    if snapshot.extra_bytes is not None:
+    if snapshot.extra_bytes:
         rows.append(("  allocator overhead", format_bytes(snapshot.extra_bytes), ""))
     if snapshot.stack_bytes:
         rows.append(("  stacks", format_bytes(snapshot.stack_bytes), ""))
@@ -147,7 +151,7 @@ def _snapshots(usage: HeapUsage, top: int) -> Table:
         rows.append((str(one.number), time, *amounts, " ".join(marks)))
     left = len(snapshots) - len(places)
     footer = (("", "", "", "", "", "", f"[{left} more]"),) if left else ()
-    time_heading = f"time ({profile.time_unit})" if profile.time_unit else "time"
+    time_heading = f"time ({_unit(profile)})" if profile.time_unit else "time"
     return Table(("n", time_heading, "total", "live", "overhead", "stacks", ""), tuple(rows), frozenset(), footer)
 
 
@@ -167,6 +171,15 @@ def _picked(usage: HeapUsage, top: int) -> list[int]:
     return sorted(known)
 
 
+def _unit(profile: Profile) -> str:
+    return (profile.time_unit or "")[:_LONGEST_UNIT]
+
+
+def _cut(text: str, most: int) -> str:
+    """Leave out the middle of a text that is too long."""
+    return text if len(text) <= most else f"{text[: most // 2]}...{text[len(text) - most // 2 :]}"
+
+
 def _share(part: int, usage: HeapUsage) -> str:
     return f"{part / usage.total_bytes:.2%}" if usage.total_bytes else "-"
 
@@ -184,7 +197,7 @@ def _owners(usage: HeapUsage, attribution: Attribution, names: Names, top: int) 
         for size, label in ((usage.snapshot.extra_bytes, OVERHEAD), (usage.snapshot.stack_bytes, STACKS)):
             if size:
                 footer.append((f"{size:,}", _share(size, usage), *blank, label))
-    rows = tuple((*_amounts(one, usage), names.owner(one.owner)) for one in shown)
+    rows = tuple((*_amounts(one, usage), _owner(one.owner, names)) for one in shown)
     return Table((*_headings(attribution), "object"), rows, frozenset(), tuple(footer))
 
 
@@ -224,7 +237,7 @@ def _by(usage: HeapUsage, by: str, names: Names, threshold_percent: float, top: 
 def _functions(usage: HeapUsage, attribution: Attribution, names: Names, top: int) -> Table:
     shown = attribution.shares[:top] if top else attribution.shares
     rows = tuple(
-        (*_amounts(one, usage), names.owner(one.owner), _function(one.owner, one.function, names)) for one in shown
+        (*_amounts(one, usage), _owner(one.owner, names), _function(one.owner, one.function, names)) for one in shown
     )
     footer: tuple[tuple[str, ...], ...] = ()
     if rest := attribution.shares[len(shown) :]:
@@ -235,8 +248,12 @@ def _functions(usage: HeapUsage, attribution: Attribution, names: Names, top: in
     return Table((*headings, "object", "function"), rows, frozenset({len(headings)}), footer)
 
 
+def _owner(owner: str, names: Names) -> str:
+    return _cut(names.owner(owner), _LONGEST_OWNER)
+
+
 def _function(owner: str, function: str, names: Names) -> str:
-    return "" if function == owner else names.symbol(function)
+    return "" if function == owner else _cut(names.symbol(function), _LONGEST_FUNCTION)
 
 
 # --- trees ------------------------------------------------------------------------------------------------------------
@@ -257,12 +274,12 @@ class _Labels:
     def of(self, node: int) -> str:
         frame = self._tree.frame(node)
         if self._raw is not None:
-            return _raw_label(frame)
-        function = self._names.symbol(frame.function or "")
+            return _cut(_raw_label(frame), _LONGEST_FUNCTION)
+        function = _cut(self._names.symbol(frame.function or ""), _LONGEST_FUNCTION)
         parent = self._tree.parents[node]
         if frame.object == frame.function or (parent > 0 and self._tree.frame(parent).object == frame.object):
             return function
-        return f"{function}  ({self._names.owner(frame.object or '')})"
+        return f"{function}  ({_owner(frame.object or '', self._names)})"
 
 
 def _raw_label(frame: Frame) -> str:
@@ -338,7 +355,7 @@ def _several(usages: Sequence[HeapUsage], by: str, names: Names, top: int) -> li
     ]
     blocks += [
         Heading("By object"),
-        _beside_each_other(owners, top, lambda owner, _: (names.owner(owner),), ("object",)),
+        _beside_each_other(owners, top, lambda owner, _: (_owner(owner, names),), ("object",)),
     ]
     if by == "function":
         functions = [
@@ -350,7 +367,7 @@ def _several(usages: Sequence[HeapUsage], by: str, names: Names, top: int) -> li
         ]
 
         def shown(owner: str, function: str) -> tuple[str, ...]:
-            return names.owner(owner), _function(owner, function, names)
+            return _owner(owner, names), _function(owner, function, names)
 
         blocks += [Heading("By function"), _beside_each_other(functions, top, shown, ("object", "function"))]
     return blocks
@@ -406,7 +423,7 @@ def _verdict(usage: HeapUsage, names: Names) -> str:
     known = attribution.attributed_bytes / attribution.total_bytes
     if first.owner.startswith("["):
         return f"{amount}; which object asked for it is known of {known:.1%}."
-    most = f"{names.owner(first.owner)} asked for {first.size_bytes / attribution.total_bytes:.1%} of it"
+    most = f"{_owner(first.owner, names)} asked for {first.size_bytes / attribution.total_bytes:.1%} of it"
     return f"{amount}: {most}; the object is known of {known:.1%}."
 
 
