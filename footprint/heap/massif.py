@@ -29,6 +29,7 @@ _HEAD: Final = re.compile(
 _NODE: Final = re.compile(rb"^( *+)n([0-9]{1,9}+): ([0-9]{1,18}+) (.*+)\n", re.MULTILINE)
 # heaptrack writes the header last. The command is told from what follows by the last line alone: it may hold newlines.
 _HEADER: Final = re.compile(rb"(?:desc:([^\n]*)\n)?cmd:(.*)\ntime_unit: ?([^\n]*)\n", re.DOTALL)
+_NEXT: Final = b"\n#-----------\n"
 _HEADER_STARTS: Final = (b"\ndesc:", b"\ncmd:")
 _MOST_PENDING_BYTES: Final = 16 << 20
 _PAGES: Final = b"(page allocation syscalls)"
@@ -214,7 +215,8 @@ class _Reader:
             position = root.end()
         if text.startswith((b"#", b"desc:", b"cmd:"), position):
             return position
-        mark = text.find(b"\n#", position)
+        # A long text to look for is found in larger steps.
+        mark = text.find(_NEXT, position)
         if mark < 0:
             mark = min((at for start in _HEADER_STARTS if (at := text.find(start, position)) >= 0), default=-1)
         return mark + 1 if mark >= 0 else max(position, text.rfind(b"\n", position) + 1)

@@ -1,6 +1,7 @@
 """Laws of attribution: nothing is lost or counted twice, whatever the stacks, and damage is one of our errors."""
 
 import gzip
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from footprint.errors import FootprintError
 from footprint.heap import CallTree, Profile, read_profile
 from footprint.heap.allocators import Allocators
 from footprint.heap.attribution import callees, callers
+from footprint.heap.massif import read_massif
 from footprint.report.json.heap import heap_json
 from footprint.report.text import draw, plain
 from footprint.report.views.heap import heap_report
@@ -129,6 +131,21 @@ def test_a_profile_with_other_bytes_in_it_is_shown_or_refused(name: str, data: s
     except FootprintError:
         return
     shown(profile, "a text")
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(name for name in TEXTS if "massif" in name and "xtm" not in name)), st.data())
+def test_in_which_pieces_a_text_comes_changes_nothing_of_what_is_wanted(name: str, data: st.DataObject) -> None:
+    text = TEXTS[name]
+    cuts = sorted({0, len(text), *data.draw(st.lists(st.integers(0, len(text)), max_size=6))})
+    pieces = [text[start:end] for start, end in pairwise(cuts)]
+    wanted = data.draw(st.sets(st.integers(0, 70), max_size=2))
+    whole = read_massif([text], name)
+    found = read_massif(pieces, name, wanted)
+    assert found == read_massif([text], name, wanted)
+    assert (found.command, found.time_unit, found.tree_places) == (whole.command, whole.time_unit, whole.tree_places)
+    assert [one[:5] for one in found.snapshots] == [one[:5] for one in whole.snapshots]
+    assert {place for place, one in enumerate(found.snapshots) if one.tree} == wanted & set(whole.tree_places)
 
 
 def test_the_library_call_says_the_same_of_each_moment_as_the_whole_profile() -> None:
