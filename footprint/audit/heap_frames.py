@@ -98,6 +98,8 @@ def _call(frame: Frame, modules: "_Modules", placed: "Sequence[_Placed]", alloca
             owner, function = _placed_at(frame, placed)
         elif frame.file is not None:
             owner = ONLY_LINES
+    elif function is None and frame.addr is not None and placed:
+        function = _name_in(owner, frame.addr, placed)
     if function is None:
         is_allocator = owner is not None and allocators.has_object(owner)
     else:
@@ -195,14 +197,25 @@ def _placed_at(frame: Frame, placed: Sequence[_Placed]) -> tuple[str, str | None
     return ONLY_LINES if frame.file is not None else _NOT_TOLD, frame.function
 
 
+def _name_in(path: str | None, addr: int, placed: Sequence[_Placed]) -> str | None:
+    """Give the function at an address of an object: its debug file may know more than who wrote the profile."""
+    for one in placed:
+        if one.binary.path == path and one.start_addr <= addr < one.end_addr:
+            return _name_at(one.binary, addr - one.bias_addr)
+    return None
+
+
 def _placed(frames: Sequence[Frame], binaries: Sequence[Binary], name: str, notes: list[Note]) -> list[_Placed]:
     """Tell where files were loaded, by the addresses of their functions."""
-    wanted: dict[str, set[int]] = {}
+    named: dict[str | None, dict[str, set[int]]] = {}
     for frame in frames:
-        if frame.addr is not None and frame.function is not None and frame.object is None:
+        if frame.addr is not None and frame.function is not None:
+            wanted = named.setdefault(frame.object, {})
             wanted.setdefault(_plain(frame.function), set()).add(frame.addr)
     found = []
     for binary in binaries:
+        # An object of which the profile tells the path has all of its frames there.
+        wanted = named.get(binary.path) or named.get(None, {})
         bias_addr = _bias(binary, wanted, is_demangled=False)
         if bias_addr is None:
             bias_addr = _bias(binary, wanted, is_demangled=True)
@@ -213,7 +226,7 @@ def _placed(frames: Sequence[Frame], binaries: Sequence[Binary], name: str, note
             _Placed(bias_addr + load.vaddr, bias_addr + load.vaddr + load.memory_bytes, bias_addr, binary)
             for load in code
         ]
-    if wanted and not found:
+    if None in named and not found:
         files = first_of([binary.path for binary in binaries], 1)
         detail = f"no function that it names is where {files} would have it: they are of another build, or process"
         notes.append(Note("heap-binary-misfit", name, detail))

@@ -32,6 +32,8 @@ _HEADER: Final = re.compile(rb"(?:desc:([^\n]*)\n)?cmd:(.*)\ntime_unit: ?([^\n]*
 _NEXT: Final = b"\n#-----------\n"
 _HEADER_STARTS: Final = (b"\ndesc:", b"\ncmd:")
 _MOST_PENDING_BYTES: Final = 16 << 20
+# More than the lines of any file that was seen, in one tree.
+_MOST_NODES: Final = 1 << 22
 _PAGES: Final = b"(page allocation syscalls)"
 
 
@@ -203,6 +205,9 @@ class _Reader:
             rows = _NODE.findall(text, position, end)
         if rows:
             tree.add(rows, self._labels, self._counts)
+        if len(tree.parents) > _MOST_NODES:
+            number = self._found[-1][0].number
+            raise InputError(self._source, f"the tree of snapshot {number} has more lines than any program has calls")
         return end
 
     def _pass_nodes(self, tree: _Tree, text: bytes, position: int) -> int:

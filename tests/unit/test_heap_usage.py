@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 import footprint
+from footprint.audit.heap_frames import NO_SYMBOL, Binary, name_frames
 from footprint.audit.heap_usage import HeapUsage, place_at
+from footprint.elf import read_image
+from footprint.elf.functions import read_functions
 from footprint.errors import AccessError, InputError, UsageError
 from footprint.evidence import Evidence
 from footprint.heap import Profile, read_profile
+from footprint.heap.allocators import Allocators
 from tests.massifwriter import ROOT, Line, Moment, massif
 
 ROOT_FOLDER = Path(__file__).resolve().parents[2]
@@ -237,3 +241,20 @@ def test_counts_of_blocks_in_an_xtree_are_not_taken_for_bytes() -> None:
     usage = only(str(CORPUS / "massif-3.19-xtmemory-full.ms.gz"))
     assert usage.attribution is not None
     assert [(share.size_bytes, share.block_count) for share in usage.attribution.shares] == [(123_456, 1)]
+
+
+# --- files that are placed by their functions -------------------------------------------------------------------------
+
+
+def test_places_without_a_name_are_named_by_the_file_where_its_functions_are_placed() -> None:
+    # In libtable.so xmalloc is local: Valgrind would not know it, were its symbols in a debug file.
+    text = (SAMPLE / "massif.out").read_text().replace("xmalloc (in", "??? (in")
+    path = str(SAMPLE / "libtable.so")
+    text = text.replace(LIBRARY, path)
+    profile = read_profile(text.encode(), "a text", lambda known: [known.peak_index or 0])
+    image = read_image(Path(path).read_bytes(), path)
+    binary = Binary(path, image, read_functions(image))
+    without, with_file = (name_frames(profile, "a text", Allocators(), some).calls for some in ((), (binary,)))
+    assert (path, NO_SYMBOL) in {call[:2] for call in without}
+    assert (path, "xmalloc") in {call[:2] for call in with_file}
+    assert (path, NO_SYMBOL) not in {call[:2] for call in with_file}
