@@ -217,7 +217,7 @@ def _placed(frames: Sequence[Frame], binaries: Sequence[Binary], name: str, note
         # An object of which the profile tells the path has all of its frames there.
         wanted = named.get(binary.path) or named.get(None, {})
         bias_addr = _bias(binary, wanted, is_demangled=False)
-        if bias_addr is None:
+        if bias_addr is None and any("::" in name or "(" in name for name in wanted):
             bias_addr = _bias(binary, wanted, is_demangled=True)
         if bias_addr is None:
             continue

@@ -65,6 +65,7 @@ _PREFIXES: Final = (
 # The parts of containers of libstdc++ that only fetch their memory. What calls them is what grows.
 _INSIDE: Final = ("::_M_allocate", "::_M_create_storage(", "::_M_create(", "::_M_get_node(", "::_S_allocate")
 _OBJECTS: Final = ("libjemalloc", "libtcmalloc", "libmimalloc", "vgpreload_", "libheaptrack_preload")
+_STRINGS: Final = ("std::__cxx11::basic_string<", "std::basic_string<")
 _LIBRARY: Final = ("std::", "void std::", "char* std::")
 
 
@@ -102,4 +103,8 @@ class Allocators:
             return True
         if function.startswith(self._prefixes):
             return True
-        return function.startswith(_LIBRARY) and any(part in function for part in _INSIDE)
+        if not function.startswith(_LIBRARY):
+            return False
+        # The library has the strings of everybody: whoever makes one longer is the one who asks.
+        is_of_string = function[function.index("std::") :].startswith(_STRINGS) and ">::_M_" in function
+        return is_of_string or any(part in function for part in _INSIDE)

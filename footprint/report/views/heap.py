@@ -23,7 +23,8 @@ _LONGEST_COMMAND: Final = 60
 _LONGEST_UNIT: Final = 16
 # Rows are many, and a name may be as long as a profile is.
 _LONGEST_OWNER: Final = 200
-_LONGEST_FUNCTION: Final = 2000
+_LONGEST_FUNCTION: Final = 120
+_LONGEST_WHOLE: Final = 2000
 _EXPLAINED: Final = {
     Evidence.VIRTUAL: "address space only: what was reserved and never touched is in it, so it is no memory in use",
     Evidence.ESTIMATED: "scaled up from samples, or from trees with gaps",
@@ -253,7 +254,11 @@ def _owner(owner: str, names: Names) -> str:
 
 
 def _function(owner: str, function: str, names: Names) -> str:
-    return "" if function == owner else _cut(names.symbol(function), _LONGEST_FUNCTION)
+    return "" if function == owner else _cut_function(names.symbol(function), names)
+
+
+def _cut_function(text: str, names: Names) -> str:
+    return _cut(text, _LONGEST_WHOLE if names.is_whole else _LONGEST_FUNCTION)
 
 
 # --- trees ------------------------------------------------------------------------------------------------------------
@@ -274,8 +279,8 @@ class _Labels:
     def of(self, node: int) -> str:
         frame = self._tree.frame(node)
         if self._raw is not None:
-            return _cut(_raw_label(frame), _LONGEST_FUNCTION)
-        function = _cut(self._names.symbol(frame.function or ""), _LONGEST_FUNCTION)
+            return _cut_function(_raw_label(frame), self._names)
+        function = _cut_function(self._names.symbol(frame.function or ""), self._names)
         parent = self._tree.parents[node]
         if frame.object == frame.function or (parent > 0 and self._tree.frame(parent).object == frame.object):
             return function
