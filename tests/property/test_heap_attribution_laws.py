@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import footprint
-from footprint.audit.heap_frames import name_frames
+from footprint.audit.heap_frames import Binary, name_frames
 from footprint.audit.heap_usage import heap_usage
-from footprint.errors import FootprintError
+from footprint.elf import read_image
+from footprint.elf.functions import read_functions
+from footprint.errors import FootprintError, InputError
 from footprint.heap import CallTree, Profile, read_profile
 from footprint.heap.allocators import Allocators
 from footprint.heap.attribution import callees, callers
@@ -157,3 +159,24 @@ def test_the_library_call_says_the_same_of_each_moment_as_the_whole_profile() ->
         assert tree is not None
         assert usage.attribution is not None
         assert usage.attribution.total_bytes == tree.total_bytes
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data())
+def test_a_damaged_binary_names_functions_or_is_refused(data: st.DataObject) -> None:
+    folder = FOLDER / "sample_binaries" / "heap_by_function"
+    binary = bytearray((folder / data.draw(st.sampled_from(["heap", "libtable.so"]))).read_bytes())
+    for _ in range(data.draw(st.integers(1, 8))):
+        place = data.draw(st.integers(0, len(binary) - 1))
+        junk = data.draw(st.binary(min_size=1, max_size=8))
+        binary[place : place + len(junk)] = junk
+    try:
+        image = read_image(bytes(binary[: data.draw(st.integers(0, len(binary)))]), "a file")
+        functions = read_functions(image)
+    except InputError:
+        return
+    profile = read_profile(TEXTS["massif.out"], "a text")
+    known = [Binary("/a/file", image, functions)]
+    usage = heap_usage("a text", profile, 13, name_frames(profile, "a text", Allocators(), known))
+    assert usage.attribution is not None
+    assert sum(share.size_bytes for share in usage.attribution.shares) == 180_000

@@ -25,10 +25,10 @@ _LONGEST_UNIT: Final = 16
 _LONGEST_OWNER: Final = 200
 _LONGEST_FUNCTION: Final = 120
 _LONGEST_WHOLE: Final = 2000
-_EXPLAINED: Final = {
-    Evidence.VIRTUAL: "address space only: what was reserved and never touched is in it, so it is no memory in use",
-    Evidence.ESTIMATED: "scaled up from samples, or from trees with gaps",
-    Evidence.MEASURED: "counted by the profiler",
+_KNOWN: Final = {
+    Evidence.VIRTUAL: "virtual: address space only",
+    Evidence.ESTIMATED: "estimated from samples",
+    Evidence.MEASURED: "measured by the profiler",
 }
 
 
@@ -70,7 +70,8 @@ def _one(usage: HeapUsage, names: Names, top: int) -> list[Block]:
     profile = usage.profile
     blocks: list[Block] = [Heading(_title(usage))]
     if usage.evidence is Evidence.VIRTUAL:
-        blocks.append(Paragraph(f"virtual: {_EXPLAINED[Evidence.VIRTUAL]}"))
+        text = "address space only: what was reserved and never touched is in it, so it is no memory in use"
+        blocks.append(Paragraph(f"virtual: {text}"))
     blocks += _graph(profile)
     if usage.snapshot is not None:
         blocks.append(_facts(usage, usage.snapshot))
@@ -120,10 +121,8 @@ def _graph(profile: Profile) -> list[Block]:
 
 
 def _facts(usage: HeapUsage, snapshot: Snapshot) -> Facts:
-    evidence = usage.evidence
-    when = "" if snapshot.time is None else f", {format_time(snapshot.time, _unit(usage.profile))}"
-    label = f"{moment_name(usage)}{when}"
-    rows = [(label, format_bytes(usage.total_bytes), f"{evidence.value}: {_EXPLAINED[evidence].partition(':')[0]}")]
+    when = "" if snapshot.time is None else f", at {format_time(snapshot.time, _unit(usage.profile))}"
+    rows = [(moment_name(usage), format_bytes(usage.total_bytes), f"{_KNOWN[usage.evidence]}{when}")]
     rows.append(("  live", format_bytes(snapshot.live_bytes), ""))
     if snapshot.extra_bytes:
         rows.append(("  allocator overhead", format_bytes(snapshot.extra_bytes), ""))
