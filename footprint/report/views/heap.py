@@ -27,7 +27,7 @@ _LONGEST_FUNCTION: Final = 120
 _LONGEST_WHOLE: Final = 2000
 _KNOWN: Final = {
     Evidence.VIRTUAL: "virtual: address space only",
-    Evidence.ESTIMATED: "estimated from samples",
+    Evidence.ESTIMATED: "estimated by the profiler",
     Evidence.MEASURED: "measured by the profiler",
 }
 
