@@ -1,7 +1,7 @@
 """How long a large file of massif takes, beside ms_print: `python benchmarks/heap.py --megabytes 100`.
 
-The file is made for it, of detailed snapshots only, with 20,000 places in the program. Prints a table, and judges
-nothing.
+The file is made for it, of detailed snapshots only, with 20,000 places in the program; or `--file` names one. Prints a
+table, and judges nothing.
 """
 
 import argparse
@@ -47,16 +47,19 @@ def main() -> int:
     """Make the file, and measure."""
     parser = argparse.ArgumentParser(description="Time the reader of massif beside ms_print.")
     parser.add_argument("--megabytes", type=int, default=100, metavar="N", help="how long the file is (100)")
+    parser.add_argument("--file", metavar="FILE", help="a file of massif, instead of one that is made")
     parser.add_argument("--rounds", type=int, default=_ROUNDS, metavar="N", help=f"of each, in turns ({_ROUNDS})")
     options = parser.parse_args()
     if options.megabytes < 1 or options.rounds < 1:
         parser.error("there is nothing to measure below 1")
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "massif.out")
-        _make(path, options.megabytes * 10**6)
+        path = options.file or os.path.join(folder, "massif.out")
+        if not options.file:
+            _make(path, options.megabytes * 10**6)
         size_bytes = os.path.getsize(path)
-        ours, others = [], []
+        commands, ours, others = [], [], []
         for _ in range(options.rounds):
+            commands.append(_command(path))
             done = subprocess.run([sys.executable, "-c", _CALL, path], capture_output=True, check=True)
             seconds, nodes, held_bytes = json.loads(done.stdout)
             ours.append(seconds)
@@ -65,12 +68,26 @@ def main() -> int:
                 subprocess.run(["ms_print", path], stdout=subprocess.DEVNULL, check=True)
                 others.append(perf_counter() - start)
     print(f"massif, {size_bytes / 1e6:.0f} MB, {nodes:,} nodes; best of {options.rounds}")
+    seconds, peak_bytes = min(commands)
+    print(f"  footprint heap{seconds:6.2f} s  {size_bytes / seconds / 1e6:6.1f} MB/s  {peak_bytes >> 20} MiB at most")
     print(f"  read_profile  {min(ours):6.2f} s  {size_bytes / min(ours) / 1e6:6.1f} MB/s  {held_bytes >> 20} MiB held")
     if others:
         print(f"  ms_print      {min(others):6.2f} s  {size_bytes / min(others) / 1e6:6.1f} MB/s")
     else:
         print("  ms_print is not installed")
     return 0
+
+
+def _command(path: str) -> tuple[float, int]:
+    """Give the time and the peak memory of the whole command."""
+    start = perf_counter()
+    words = [sys.executable, "-m", "footprint", "heap", path]
+    child = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise subprocess.CalledProcessError(child.returncode, words)
+    return perf_counter() - start, usage.ru_maxrss * 1024
 
 
 def _make(path: str, size_bytes: int) -> None:

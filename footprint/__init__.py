@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from footprint.verbs.doctor import doctor
     from footprint.verbs.duplicates import duplicates
     from footprint.verbs.groups import audit_group
+    from footprint.verbs.heap import heap_profile
     from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # `audit` is a package here only
     from footprint.verbs.programs import libraries
     from footprint.verbs.run import run
@@ -50,6 +51,7 @@ __all__ = (
     "diff",
     "doctor",
     "duplicates",
+    "heap_profile",
     "libraries",
     "maps",
     "project",
@@ -68,6 +70,7 @@ _HOMES = {
     "diff": "footprint.verbs.diff",
     "doctor": "footprint.verbs.doctor",
     "duplicates": "footprint.verbs.duplicates",
+    "heap_profile": "footprint.verbs.heap",
     "libraries": "footprint.verbs.programs",
     "maps": "footprint.verbs.processes",
     "project": "footprint.verbs.processes",

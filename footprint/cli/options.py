@@ -14,6 +14,7 @@ __all__ = (
     "Debuginfod",
     "Format",
     "FormatOption",
+    "HeapBy",
     "Json",
     "Kind",
     "Memory",
@@ -79,6 +80,15 @@ class SymbolsBy(StrEnum):
     SYMBOL = "symbol"
     FILE = "file"
     SECTION = "section"
+
+
+class HeapBy(StrEnum):
+    """What a heap profile is added up by."""
+
+    OWNER = "owner"
+    FUNCTION = "function"
+    TREE = "tree"
+    CALLERS = "callers"
 
 
 class Kind(StrEnum):

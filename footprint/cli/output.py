@@ -34,9 +34,17 @@ def emit_document(document: Document, output: str, color: Color, *, is_quiet: bo
     has_colour = _has_colour(color, os.environ, is_terminal=is_terminal)
     # A table drawn into a very narrow terminal loses its last column: plain text is wrapped by the terminal instead.
     if not is_quiet and (is_terminal or has_colour) and (width := _columns()) >= _NARROWEST:
-        emit(draw(document, width, has_colour=has_colour), output)
+        emit(draw(document, width, has_colour=has_colour, has_blocks=_has_blocks(output)), output)
     else:
         emit(plain(document).lstrip("\n"), output)
+
+
+def _has_blocks(output: str) -> bool:
+    """Tell whether what is written may hold blocks: the kernel's own console, and old encodings, do not show them."""
+    if output != "-" or sys.stdout is None:
+        return True
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    return encoding == "utf8" and os.environ.get("TERM") not in {"linux", "dumb"}
 
 
 def _columns() -> int:

@@ -203,6 +203,11 @@ class Image:
         """Give where in a symbol table entry the low byte of st_shndx stands."""
         return (6 if self.is_64 else 14) + (not self.is_little)
 
+    @property
+    def symbol_type_offset(self) -> int:
+        """Give where in a symbol table entry st_info stands."""
+        return 4 if self.is_64 else 12
+
     def symbols_at(self, table: Buffer, indexes: Iterable[int]) -> list[tuple[int, int, int, int, int, int]]:
         """Give some symbols, each as (st_name, st_info, st_other, st_shndx, st_value, st_size)."""
         read, entry_bytes = self._layout.symbol.unpack_from, self._layout.symbol.size

@@ -1,6 +1,6 @@
 """Which program wrote a profile, told by its first bytes."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import Final
 
@@ -41,18 +41,29 @@ def looks_like_profile(data: Buffer, name: str) -> bool:
     return any(looks_like(start) for looks_like, _ in _READERS)
 
 
-def read_profile(data: Buffer, name: str) -> Profile:
+def read_profile(data: Buffer, name: str, choose: Callable[[Profile], Collection[int]] | None = None) -> Profile:
     """Read a profile of allocations: massif, XTree, DHAT, heaptrack, gperftools or jemalloc, told by its content.
 
     Args:
         data: The file, which may be compressed with gzip, bzip2 or zstd.
         name: Its name in messages.
+        choose: Is given the profile of massif without its trees, and gives the places of the snapshots of which they
+            are built. A file of 1,000 trees is read in a tenth of the time where one of them is wanted. The other
+            formats have few trees: all of them are built.
 
     Raises:
         InputError: Where it is none of these, or damaged so that nothing is left to say.
         UnsupportedError: Where it is one in a form that is not read.
     """
     start, pieces = _opened(data, name)
+    if choose is not None and looks_like_massif(start):
+        without_trees = read_massif(pieces, name, wanted=())
+        # The trees of an XTree are columns of one table.
+        if without_trees.format == "xtree":
+            return read_massif(pieces_of(data, name), name)
+        # Where a text was cut, the last tree shows it.
+        wanted = {*choose(without_trees), *without_trees.detailed_places[-1:]}
+        return read_massif(pieces_of(data, name), name, wanted)
     for looks_like, read in _READERS:
         if looks_like(start):
             return read(pieces, name)

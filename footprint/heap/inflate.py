@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import mmap
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -17,6 +18,7 @@ __all__ = ("PIECE_BYTES", "lines_of", "pieces_of")
 PIECE_BYTES: Final = 1 << 18
 _MOST_INFLATED_BYTES: Final = 2 << 30
 _MOST_LINE_BYTES: Final = 16 << 20
+_KEPT_BYTES: Final = 4 << 20
 _GZIP, _BZIP2, _ZSTD = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd"
 
 
@@ -51,7 +53,16 @@ def pieces_of(data: Buffer, source: str) -> Iterator[bytes]:
         return _inflated(cast("IO[bytes]", bz2.BZ2File(cast("IO[bytes]", _View(view)))), source)
     if start.startswith(_ZSTD):
         return _inflated(_zstd_file(view, source), source)
-    return (bytes(view[at : at + PIECE_BYTES]) for at in range(0, len(view), PIECE_BYTES))
+    return _plain(view)
+
+
+def _plain(view: memoryview) -> Iterator[bytes]:
+    """Cut a text into pieces. Of a mapped file, what was read is let go: it may be larger than memory is."""
+    mapped = view.obj if isinstance(view.obj, mmap.mmap) and len(view.obj) == len(view) else None
+    for at in range(0, len(view), PIECE_BYTES):
+        yield bytes(view[at : at + PIECE_BYTES])
+        if mapped is not None and at % _KEPT_BYTES == 0:
+            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _zstd_file(view: memoryview, source: str) -> IO[bytes]:

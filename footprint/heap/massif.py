@@ -9,7 +9,7 @@ Source: massif/ms_main.c and coregrind/m_xtree.c of Valgrind 3.3 to 3.28; heaptr
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import compress, islice, repeat
 from typing import Final, NamedTuple
 
@@ -29,7 +29,11 @@ _HEAD: Final = re.compile(
 _NODE: Final = re.compile(rb"^( *+)n([0-9]{1,9}+): ([0-9]{1,18}+) (.*+)\n", re.MULTILINE)
 # heaptrack writes the header last. The command is told from what follows by the last line alone: it may hold newlines.
 _HEADER: Final = re.compile(rb"(?:desc:([^\n]*)\n)?cmd:(.*)\ntime_unit: ?([^\n]*)\n", re.DOTALL)
+_NEXT: Final = b"\n#-----------\n"
+_HEADER_STARTS: Final = (b"\ndesc:", b"\ncmd:")
 _MOST_PENDING_BYTES: Final = 16 << 20
+# More than the lines of any file that was seen, in one tree.
+_MOST_NODES: Final = 1 << 22
 _PAGES: Final = b"(page allocation syscalls)"
 
 
@@ -38,13 +42,19 @@ def looks_like_massif(start: bytes) -> bool:
     return start.startswith(_MARK) or (start.startswith(b"desc:") and b"\ncmd:" in start)
 
 
-def read_massif(pieces: Iterable[bytes], source: str) -> Profile:
+def read_massif(pieces: Iterable[bytes], source: str, wanted: Collection[int] | None = None) -> Profile:
     """Read massif's file from the pieces of its text.
+
+    Args:
+        pieces: The text.
+        source: Its name in messages.
+        wanted: The places of the snapshots whose trees are built; None for all. Other trees are passed over, at the
+            speed at which memory is searched, and what is odd in them is not seen.
 
     Raises:
         InputError: Where there is no snapshot.
     """
-    reader = _Reader(source)
+    reader = _Reader(source, wanted)
     pending, offset = b"", 0
     for piece in pieces:
         text = pending + piece
@@ -89,9 +99,10 @@ class _Counts(dict[bytes, int]):
 
 
 class _Tree:
-    """The columns of one tree, and the last node of each depth."""
+    """The columns of one tree, and the last node of each depth; of a tree that is not wanted only the root."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_wanted: bool) -> None:
+        self.is_wanted = is_wanted
         self.parents = array("i")
         self.frame_indexes = array("i")
         self.node_bytes = array("q")
@@ -132,8 +143,9 @@ class _Tree:
 class _Reader:
     """Reads texts that begin and end anywhere, one after the other, and gives how far it got in each."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, wanted: Collection[int] | None) -> None:
         self._source = source
+        self._wanted = wanted
         self._labels = _Labels()
         self._counts = _Counts()
         self._found: list[tuple[_Head, _Tree | None]] = []
@@ -176,10 +188,12 @@ class _Reader:
         facts = _Head(int(number), moment, int(live_bytes), int(extra_bytes), int(stack_bytes), kind)
         self._found.append((facts, None))
         if kind != b"empty":
-            self._tree = _Tree()
+            self._tree = _Tree(is_wanted=self._wanted is None or len(self._found) - 1 in self._wanted)
 
     def _read_nodes(self, tree: _Tree, text: bytes, position: int) -> int:
         """Add the lines of a tree to it, as far as they are such; give where the first other line begins."""
+        if not tree.is_wanted:
+            return self._pass_nodes(tree, text, position)
         mark = text.find(b"\n#", position)
         end = mark + 1 if mark >= 0 else text.rfind(b"\n", position) + 1
         if text.startswith(b"#", position) or end <= position:
@@ -191,16 +205,35 @@ class _Reader:
             rows = _NODE.findall(text, position, end)
         if rows:
             tree.add(rows, self._labels, self._counts)
+        if len(tree.parents) > _MOST_NODES:
+            number = self._found[-1][0].number
+            raise InputError(self._source, f"the tree of snapshot {number} has more lines than any program has calls")
         return end
 
+    def _pass_nodes(self, tree: _Tree, text: bytes, position: int) -> int:
+        """Add the root of a tree to it, and pass over the other lines; give where those of something else begin."""
+        if not tree.parents:
+            root = _NODE.match(text, position)
+            if root is None or root[1]:
+                return position
+            tree.add([(root[1], root[2], root[3], root[4])], self._labels, self._counts)
+            position = root.end()
+        if text.startswith((b"#", b"desc:", b"cmd:"), position):
+            return position
+        # A long text to look for is found in larger steps.
+        mark = text.find(_NEXT, position)
+        if mark < 0:
+            mark = min((at for start in _HEADER_STARTS if (at := text.find(start, position)) >= 0), default=-1)
+        return mark + 1 if mark >= 0 else max(position, text.rfind(b"\n", position) + 1)
+
     def _close(self, tree: _Tree, offset: int, *, is_end: bool) -> None:
-        if not tree.is_whole():
+        if not (tree.is_whole() if tree.is_wanted else tree.parents):
             if is_end:
                 self.is_cut = True
             self._broken_trees.append(offset)
             return
         head = self._found[-1][0]
-        node = tree.first_unbalanced()
+        node = tree.first_unbalanced() if tree.is_wanted else None
         if node is None and tree.node_bytes[0] != head.live_bytes:
             node = 0
         if node is not None:
@@ -226,8 +259,14 @@ class _Reader:
         snapshots: tuple[Snapshot, ...] = tuple(self._snapshots(frames))
         tallies: tuple[Tally, ...] = ()
         xtree = read_columns(snapshots)
+        detailed = tuple(place for place, snapshot in enumerate(snapshots) if snapshot.tree is not None)
         if xtree is not None:
             snapshots, tallies = xtree
+            detailed = ()
+        elif self._wanted is not None:
+            snapshots = tuple(
+                one if place in self._wanted else one._replace(tree=None) for place, one in enumerate(snapshots)
+            )
         peaks = [place for place, snapshot in enumerate(snapshots) if snapshot.is_peak]
         is_export = unit == "s"
         counts_pages = any(label.startswith(_PAGES) for label in self._labels)
@@ -252,6 +291,7 @@ class _Reader:
             peak_index=peaks[0] if peaks else None,
             tallies=tallies,
             notes=tuple(notes),
+            detailed_places=detailed,
         )
 
     def _notes(self) -> Iterator[Note]:

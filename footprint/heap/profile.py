@@ -190,6 +190,7 @@ class Profile:
         modules: The mappings of the process, where the profile lists them.
         sample_period_bytes: Where one block in so many bytes was looked at: the amounts are scaled, hence estimates.
         notes: What was odd.
+        detailed_places: The places of the snapshots that have a tree in the profile, where not all of those were built.
     """
 
     format: str
@@ -205,6 +206,13 @@ class Profile:
     modules: tuple[Module, ...] = ()
     sample_period_bytes: int | None = None
     notes: tuple[Note, ...] = ()
+    detailed_places: tuple[int, ...] = ()
+
+    @property
+    def tree_places(self) -> tuple[int, ...]:
+        """Give the places of the snapshots that have a tree, built or not."""
+        built = (place for place, snapshot in enumerate(self.snapshots) if snapshot.tree is not None)
+        return self.detailed_places or tuple(built)
 
     @property
     def peak(self) -> Snapshot | None:

@@ -1,6 +1,7 @@
 """What profiles of tcmalloc and jemalloc have in common: rows of amounts by addresses, and a map behind them."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from footprint.errors import Note
 from footprint.heap.mapped import read_modules
@@ -9,6 +10,8 @@ from footprint.heap.sampled import scaled
 from footprint.heap.stacks import Stacks
 
 __all__ = ("Rows",)
+
+_FIGURES: Final = ("blocks in use", "bytes in use", "blocks ever allocated", "bytes ever allocated")
 
 
 class Rows:
@@ -51,7 +54,11 @@ class Rows:
         # A profile without cumulative figures has zeros in their place.
         sums = [sum(column) for column in zip(*self._figures, strict=True)] or [0] * 4
         if totals is not None and totals != sums:
-            detail = f"its rows hold {sums[1]:,} bytes in use, and its first line says {totals[1]:,}: rows are missing"
+            place = next(place for place in (1, 0, 3, 2) if totals[place] != sums[place])
+            detail = (
+                f"its rows hold {sums[place]:,} {_FIGURES[place]}, and its first line says {totals[place]:,}: "
+                f"rows are missing"
+            )
             notes.append(Note("heap-rows-missing", source, detail))
         if period_bytes is not None and period_bytes > 1:
             detail = f"one byte in {period_bytes:,} was a reason to look at its block: all amounts are estimates"

@@ -47,6 +47,16 @@ class Stacks:
         self._frames_left = left
         return node
 
+    def below(self, node: int, frame: int) -> int:
+        """Give the node of a frame below another node, which is made where it is not there."""
+        step = node << 32 | frame
+        known = self._nodes.get(step)
+        if known is None:
+            known = self._nodes[step] = len(self._nodes) + 1
+            self._parents.append(node)
+            self._frame_indexes.append(frame)
+        return known
+
     def tree(
         self, frames: tuple[Frame, ...], ends: list[int], sizes: list[int], counts: list[int] | None, source: str
     ) -> CallTree:

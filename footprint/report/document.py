@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ("Block", "Document", "Facts", "Fold", "Heading", "Paragraph", "Table", "Verdict")
+__all__ = ("Block", "Document", "Facts", "Fold", "Graph", "Heading", "Paragraph", "Point", "Table", "Verdict")
 
 
 class Heading(NamedTuple):
@@ -56,5 +56,33 @@ class Table(NamedTuple):
     fold: Fold = Fold.NEVER
 
 
-Block = Heading | Paragraph | Verdict | Facts | Table
+class Point(NamedTuple):
+    """The memory at one moment.
+
+    Attributes:
+        time: When.
+        size_bytes: How much there was from then on.
+        mark: `#` at the peak, `@` where more is known of it, else a space.
+    """
+
+    time: float
+    size_bytes: int
+    mark: str = " "
+
+
+class Graph(NamedTuple):
+    """Memory over time.
+
+    Attributes:
+        points: In the order of time, at least one.
+        time_unit: The unit of time: `i` (instructions), `ms`, `s`, `B` (bytes allocated), or another.
+        legend: What the marks mean.
+    """
+
+    points: tuple[Point, ...]
+    time_unit: str
+    legend: str
+
+
+Block = Heading | Paragraph | Verdict | Facts | Table | Graph
 Document = tuple[Block, ...]

@@ -17,6 +17,7 @@ from footprint.elf.debugfiles import (
     matched_sections,
     mini_debug_image,
 )
+from footprint.elf.image import SHT_SYMTAB
 from footprint.elf.notes import build_id, debug_build_id
 from footprint.errors import InputError, Note, UsageError
 from footprint.process.mapped_files import open_regular
@@ -217,6 +218,20 @@ class DebugFiles:
             if found is not None:
                 return found, notes
         return None, notes
+
+    def symbols_of(self, image: Image, *paths: str) -> Image:
+        """Give the file that names the functions of a file: itself, or its debug file where it has been stripped.
+
+        Args:
+            image: The file.
+            paths: Its absolute paths; several where links lead to it.
+        """
+        if self._is_on and is_stripped(image):
+            with suppress(InputError):
+                for debug in self._debug_images(image, paths, []):
+                    if any(one.type == SHT_SYMTAB and one.has_file_bytes for one in debug.image.sections):
+                        return debug.image
+        return image
 
     def _debug_images(self, image: Image, paths: Sequence[str], notes: list[Note]) -> Iterator[DebugImage]:
         """Give where the symbols of a file are, the fullest first; note what claims to be such a place, and is none."""

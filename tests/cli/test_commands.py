@@ -32,6 +32,7 @@ NODE = str(CORPUS / "smaps-node.txt")
 TWO_PROCESSES = str(CORPUS / "pmap-4.0.2-x-multi-pid.txt")
 KERNEL_THREAD = str(CORPUS / "pmap-4.0.2-d-kthread.txt")
 BASE = str(SAMPLES / "condor_shadow" / "base")
+MASSIF = str(SAMPLES / "heap_by_function" / "massif.out")
 PATIENCE_SECONDS = 120
 KIB = 1024
 
@@ -92,6 +93,7 @@ VERBS = [
     (["project", SLEEP, "-n", "10"], "footprint project: ", {"totals", "projection"}),
     (["symbols", BASE], f"{BASE}: ", {"sections", "symbols"}),
     (["duplicates", BASE], f"{BASE}: ", {"files", "duplicates", "linked_twice", "findings"}),
+    (["heap", MASSIF], f"{MASSIF}: ", {"profiles", "snapshots", "owners", "heap", "calls"}),
 ]
 IDS = [words[0] for words, _, _ in VERBS]
 

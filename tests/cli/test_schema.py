@@ -25,6 +25,12 @@ SCHEMA = json.loads((ROOT / "footprint" / "report" / "json" / "footprint-1.schem
 VALIDATOR = Draft202012Validator(SCHEMA)
 
 TEXTS = sorted(path.name for kind in ("maps", "smaps", "pmap") for path in CORPUS.glob(f"{kind}-*"))
+PROFILES = sorted(
+    str(path.relative_to(ROOT))
+    for folder in (CORPUS / "heap", SAMPLES / "heap_by_function")
+    for path in folder.iterdir()
+    if path.name.startswith(("massif", "dhat", "heap")) and path.suffix in {".out", ".gz", ".json", ".txt", ".ms"}
+)
 # The texts of processes without memory.
 EMPTY = [name for name in TEXTS if re.search(r"-(kthread|zombie)\.", name)]
 FILLED = [name for name in TEXTS if name not in EMPTY]
@@ -200,6 +206,26 @@ def test_duplicates_of_a_sample_is_valid_and_its_waste_adds_up(ask: Ask, tmp_pat
         assert row["waste_bytes"] == (row["copy_count"] - 1) * row["size_bytes"]
         assert len(set(row["vaddrs"])) == row["copy_count"]
     assert all(one["saving_at_count_bytes"] == 10 * one["saving_bytes"] for one in found["findings"])
+
+
+@pytest.mark.parametrize("by", ["function", "tree", "callers"])
+@pytest.mark.parametrize("name", PROFILES)
+def test_heap_of_a_profile_is_valid_and_its_tables_add_up(ask: Ask, name: str, by: str) -> None:
+    found = ask("heap", str(ROOT / name), "--by", by)
+    (profile,) = found["profiles"]
+    assert (profile["tree_bytes"] is None) == (found["owners"] == found["heap"] == []) or profile["tree_bytes"] == 0
+    for table in ("owners", "heap"):
+        assert sum(row["bytes"] for row in found[table]) == (profile["tree_bytes"] or 0)
+    known = sum(row["bytes"] for row in found["owners"] if not row["owner"].startswith("["))
+    assert known == (profile["attributed_bytes"] or 0)
+    if profile["snapshot"] is not None:
+        (one,) = [row for row in found["snapshots"] if row["number"] == profile["snapshot"]]
+        assert one["live_bytes"] == profile["live_bytes"]
+    nodes = {row["node"]: row for row in found["calls"]}
+    for row in found["calls"]:
+        assert row["parent"] == 0 or row["parent"] < row["node"]
+        assert row["parent"] == 0 or row["bytes"] <= nodes[row["parent"]]["bytes"] or "heaptrack" in profile["format"]
+    assert bool(nodes) <= (by != "function")
 
 
 # --- the schema itself ------------------------------------------------------------------------------------------------

@@ -250,6 +250,12 @@ def test_what_is_no_profile_is_refused(text: bytes) -> None:
         read(text)
 
 
+def test_a_tree_of_more_lines_than_any_program_has_calls_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.heap.massif._MOST_NODES", 4)
+    with pytest.raises(InputError, match="the tree of snapshot 1 has more lines"):
+        read(TEXT)
+
+
 def test_damaged_compression_is_refused() -> None:
     whole = gzip.compress(TEXT * 1000)
     for text in (whole[:-20], whole[:99] + b"\0\0\0\0" + whole[103:]):

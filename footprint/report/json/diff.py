@@ -19,7 +19,7 @@ def diff_json(found: Comparison, version: str) -> str:
         | {
             "count": found.count,
             "figures": [_total(one, found.count) for one in found.totals],
-            "owners": [_owner(one) for one in found.owners],
+            "owner_changes": [_owner(one) for one in found.owners],
             "diff": [_change(one) for one in found.changes],
             "same_count": found.same_count,
             "new_findings": finding_rows(found.new_findings, found.count),

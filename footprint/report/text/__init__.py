@@ -3,7 +3,7 @@
 import textwrap
 from typing import Final
 
-from footprint.report.document import Block, Document, Facts, Fold, Heading, Paragraph, Table, Verdict
+from footprint.report.document import Block, Document, Facts, Fold, Graph, Heading, Paragraph, Table, Verdict
 from footprint.report.escape import printable
 
 __all__ = ("draw", "plain")
@@ -40,6 +40,10 @@ def _lines(block: Block) -> list[str]:
         )
     if isinstance(block, Facts):
         return _fact_lines(block)
+    if isinstance(block, Graph):
+        from footprint.report.text.graph import graph_lines  # noqa: PLC0415 # one verb of many has graphs
+
+        return graph_lines(block, _WIDTH, has_blocks=False)
     return _table_lines(block)
 
 
@@ -97,8 +101,15 @@ def _printable_row(row: tuple[str, ...]) -> tuple[str, ...]:
     return row if whole.isascii() and whole.isprintable() else tuple(map(printable, row))
 
 
-def draw(document: Document, width: int, *, has_colour: bool) -> str:
-    """Write a report for a terminal of a width: long names are folded in their column."""
+def draw(document: Document, width: int, *, has_colour: bool, has_blocks: bool = True) -> str:
+    """Write a report for a terminal of a width: long names are folded in their column.
+
+    Args:
+        document: The report.
+        width: The columns of the terminal.
+        has_colour: Whether it has colours.
+        has_blocks: Whether it shows more than ASCII: graphs are drawn with blocks then.
+    """
     from footprint.report.text.terminal import draw as draw_with_rich  # noqa: PLC0415 # a pipe does not pay for rich
 
-    return draw_with_rich(document, width, has_colour=has_colour)
+    return draw_with_rich(document, width, has_colour=has_colour, has_blocks=has_blocks)

@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.report.document import Document, Facts, Graph, Heading, Paragraph, Table, Verdict
 from footprint.report.escape import printable
 
 __all__ = ("draw",)
@@ -22,7 +22,7 @@ _EVIDENCE_STYLES = {
 }
 
 
-def draw(document: Document, width: int, *, has_colour: bool) -> str:
+def draw(document: Document, width: int, *, has_colour: bool, has_blocks: bool) -> str:
     """Write a report for a terminal of a width."""
     text = io.StringIO()
     console = Console(
@@ -37,11 +37,21 @@ def draw(document: Document, width: int, *, has_colour: bool) -> str:
         legacy_windows=False,
     )
     for block in document:
-        _print(console, block)
+        if isinstance(block, Graph):
+            _print_graph(console, block, width, has_blocks=has_blocks)
+        else:
+            _print(console, block)
     return "\n".join(line.rstrip() for line in text.getvalue().split("\n"))
 
 
-def _print(console: Console, block: Block) -> None:
+def _print_graph(console: Console, graph: Graph, width: int, *, has_blocks: bool) -> None:
+    from footprint.report.text.graph import graph_lines  # noqa: PLC0415 # one verb of many has graphs
+
+    for line in graph_lines(graph, width, has_blocks=has_blocks):
+        console.print(Text(line, style="cyan"), overflow="ignore", no_wrap=True)
+
+
+def _print(console: Console, block: Heading | Verdict | Paragraph | Facts | Table) -> None:
     if isinstance(block, Heading):
         console.print(Text("\n" + printable(block.text), style="bold"))
     elif isinstance(block, Verdict):

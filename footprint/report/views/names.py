@@ -16,7 +16,7 @@ class Names:
     """
 
     def __init__(self, owners: Iterable[str], *, is_whole: bool) -> None:
-        self._is_whole = is_whole
+        self.is_whole = is_whole
         last_parts: dict[str, set[str]] = {}
         for owner in () if is_whole else owners:
             if owner.startswith("/"):
@@ -29,4 +29,4 @@ class Names:
 
     def symbol(self, name: str) -> str:
         """Give what to show for a linker name, or for a remainder in brackets."""
-        return name if self._is_whole else shown_name(name)
+        return name if self.is_whole else shown_name(name)

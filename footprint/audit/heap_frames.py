@@ -1,0 +1,276 @@
+"""The object and the function of each frame of a heap profile.
+
+A profile tells the object, or lists the mappings of its process, or has nothing but addresses and the names of
+functions (massif's, where there is debug information). In the last case the objects are found by their symbols: an
+object was loaded where its functions are at the addresses that the profile has for them, and what lies between them is
+of it too.
+"""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+from footprint.elf import ET_EXEC, Image, shown_name
+from footprint.elf.functions import Functions
+from footprint.elf.names import split_suffixes
+from footprint.errors import InputError, Note
+from footprint.heap.allocators import Allocators
+from footprint.heap.attribution import BELOW_THRESHOLD, NO_SYMBOL, Call
+from footprint.heap.profile import Frame, Module, Profile
+from footprint.units import first_of
+
+__all__ = ("NO_SYMBOL", "ONLY_LINES", "Binary", "NamedFrames", "name_frames")
+
+_NO_OBJECT: Final = "[no object: none at this address]"
+ONLY_LINES: Final = "[no object: only source lines are known]"
+_NOT_TOLD: Final = "[no object: the profile does not tell]"
+_SEVERAL: Final = "[no object: several could be at this address]"
+_ANONYMOUS: Final = "[anonymous]"
+_LUMP: Final = re.compile(r"in [0-9]+ places?,")
+_PAGE_BYTES: Final = 4096
+_PF_X: Final = 1
+# A function longer than this was measured wrongly; and so many votes decide any election.
+_MOST_PAGES: Final = 256
+_MOST_VOTES: Final = 1 << 18
+
+
+class Binary(NamedTuple):
+    """One file with code.
+
+    Attributes:
+        path: Its path, by which its bytes are charged.
+        image: The file.
+        functions: Its functions, from its debug file where it has one.
+    """
+
+    path: str
+    image: Image
+    functions: Functions
+
+
+class NamedFrames(NamedTuple):
+    """What is known of the frames of a profile.
+
+    Attributes:
+        calls: One entry for each of its frames.
+        notes: What was odd.
+    """
+
+    calls: tuple[Call, ...]
+    notes: tuple[Note, ...]
+
+
+def name_frames(
+    profile: Profile,
+    name: str,
+    allocators: Allocators,
+    binaries: Sequence[Binary] = (),
+    opened: Callable[[str], Binary | None] = lambda _path: None,
+) -> NamedFrames:
+    """Tell the object and function of each frame.
+
+    Args:
+        profile: The profile.
+        name: Its name in messages.
+        allocators: The functions that only hand memory on.
+        binaries: The files of the process, for frames of which the profile does not tell the object.
+        opened: Gives the file at a path that the profile lists as mapped; None where it cannot be read.
+    """
+    notes: list[Note] = []
+    modules = _Modules(profile.modules, opened, name, notes)
+    placed = _placed(profile.frames, binaries, name, notes) if binaries and not profile.modules else ()
+    calls = tuple([_call(frame, modules, placed, allocators) for frame in profile.frames])
+    return NamedFrames(calls, tuple(notes))
+
+
+def _call(frame: Frame, modules: "_Modules", placed: "Sequence[_Placed]", allocators: Allocators) -> Call:
+    if frame.label is not None:
+        return Call(BELOW_THRESHOLD, BELOW_THRESHOLD) if _LUMP.match(frame.label) else Call(_NOT_TOLD, frame.label)
+    owner, function = frame.object, frame.function
+    if owner is None and frame.addr is not None:
+        if modules.is_known:
+            # A stack has the addresses to which calls return, and the call may be the last instruction of a function.
+            owner, function = modules.at(frame.addr - 1)
+        elif placed:
+            owner, function = _placed_at(frame, placed)
+        elif frame.file is not None:
+            owner = ONLY_LINES
+    elif function is None and frame.addr is not None and placed:
+        function = _name_in(owner, frame.addr, placed)
+    if function is None:
+        is_allocator = owner is not None and allocators.has_object(owner)
+    else:
+        is_allocator = allocators.has(split_suffixes(shown_name(function)).stem)
+    return Call(owner or _NOT_TOLD, function or NO_SYMBOL, is_allocator)
+
+
+# --- profiles that list mappings --------------------------------------------------------------------------------------
+
+
+class _Modules:
+    """The mappings of the process, and the functions in them."""
+
+    def __init__(
+        self, modules: Iterable[Module], opened: Callable[[str], Binary | None], name: str, notes: list[Note]
+    ) -> None:
+        self._modules = sorted(modules)
+        self._starts = [module.start_addr for module in self._modules]
+        self._opened, self._name, self._notes = opened, name, notes
+        self._binaries: dict[str, Binary | None] = {}
+
+    @property
+    def is_known(self) -> bool:
+        """Tell whether there are any."""
+        return bool(self._modules)
+
+    def at(self, addr: int) -> tuple[str, str | None]:
+        """Give the object at an address, and the function where its file tells."""
+        last = bisect_right(self._starts, addr) - 1
+        if last < 0 or addr >= self._modules[last].end_addr:
+            return _NO_OBJECT, None
+        module = self._modules[last]
+        if not module.path.startswith("/"):
+            return module.path or _ANONYMOUS, None
+        binary = self._binary(module)
+        if binary is None:
+            return module.path, None
+        offset = addr - module.start_addr + module.offset
+        for load in binary.image.loads:
+            if load.offset <= offset < load.offset + load.file_bytes:
+                return module.path, _name_at(binary, offset - load.offset + load.vaddr)
+        return module.path, None
+
+    def _binary(self, module: Module) -> Binary | None:
+        """Give the file of a mapping, if it is still the one that was mapped."""
+        if module.path not in self._binaries:
+            found = self._opened(module.path)
+            if found is not None and not _fits(found.image, module):
+                detail = f"{module.path} is another file than the one that was mapped: its functions are not named"
+                self._notes.append(Note("heap-binary-misfit", self._name, detail))
+                found = None
+            self._binaries[module.path] = found
+        return self._binaries[module.path]
+
+
+def _fits(image: Image, module: Module) -> bool:
+    """Tell whether the loader maps code of a file as a mapping is."""
+    size_bytes = module.end_addr - module.start_addr
+    for load in image.loads:
+        start = load.offset // _PAGE_BYTES * _PAGE_BYTES
+        end = -(-(load.offset + load.file_bytes) // _PAGE_BYTES) * _PAGE_BYTES
+        # A part of a segment may have been mapped anew, as code is into huge pages.
+        if load.flags & _PF_X and start <= module.offset and module.offset + size_bytes <= end:
+            return True
+    return False
+
+
+def _name_at(binary: Binary, vaddr: int) -> str | None:
+    try:
+        function = binary.functions.at(vaddr)
+    except InputError:
+        return None
+    return None if function is None else function.name
+
+
+# --- profiles with addresses and names --------------------------------------------------------------------------------
+
+
+class _Placed(NamedTuple):
+    """A file, and where its code was loaded; the range is half-open."""
+
+    start_addr: int
+    end_addr: int
+    bias_addr: int
+    binary: Binary
+
+
+def _placed_at(frame: Frame, placed: Sequence[_Placed]) -> tuple[str, str | None]:
+    addr = frame.addr or 0
+    here = [one for one in placed if one.start_addr <= addr < one.end_addr]
+    if len(here) == 1:
+        return here[0].binary.path, frame.function or _name_at(here[0].binary, addr - here[0].bias_addr)
+    if here:
+        return _SEVERAL, frame.function
+    return ONLY_LINES if frame.file is not None else _NOT_TOLD, frame.function
+
+
+def _name_in(path: str | None, addr: int, placed: Sequence[_Placed]) -> str | None:
+    """Give the function at an address of an object: its debug file may know more than who wrote the profile."""
+    for one in placed:
+        if one.binary.path == path and one.start_addr <= addr < one.end_addr:
+            return _name_at(one.binary, addr - one.bias_addr)
+    return None
+
+
+def _placed(frames: Sequence[Frame], binaries: Sequence[Binary], name: str, notes: list[Note]) -> list[_Placed]:
+    """Tell where files were loaded, by the addresses of their functions."""
+    named: dict[str | None, dict[str, set[int]]] = {}
+    for frame in frames:
+        if frame.addr is not None and frame.function is not None:
+            wanted = named.setdefault(frame.object, {})
+            wanted.setdefault(_plain(frame.function), set()).add(frame.addr)
+    found = []
+    for binary in binaries:
+        # An object of which the profile tells the path has all of its frames there.
+        wanted = named.get(binary.path) or named.get(None, {})
+        bias_addr = _bias(binary, wanted, is_demangled=False)
+        if bias_addr is None and any("::" in name or "(" in name for name in wanted):
+            bias_addr = _bias(binary, wanted, is_demangled=True)
+        if bias_addr is None:
+            continue
+        code = [load for load in binary.image.loads if load.flags & _PF_X]
+        found += [
+            _Placed(bias_addr + load.vaddr, bias_addr + load.vaddr + load.memory_bytes, bias_addr, binary)
+            for load in code
+        ]
+    if None in named and not found:
+        files = first_of([binary.path for binary in binaries], 1)
+        detail = f"no function that it names is where {files} would have it: they are of another build, or process"
+        notes.append(Note("heap-binary-misfit", name, detail))
+    return found
+
+
+def _bias(binary: Binary, wanted: dict[str, set[int]], *, is_demangled: bool) -> int | None:
+    """Give by how much a file was moved: what most of its functions say, if no other answer comes near.
+
+    A file is moved by whole pages, so most functions leave one answer or none.
+    """
+    votes = Counter(islice(_votes(binary, wanted, is_demangled=is_demangled), _MOST_VOTES))
+    if binary.image.type == ET_EXEC:
+        return 0 if votes[0] else None
+    best = votes.most_common(2)
+    if not best or (len(best) == 2 and best[1][1] * 2 > best[0][1]):
+        return None
+    return best[0][0]
+
+
+def _votes(binary: Binary, wanted: dict[str, set[int]], *, is_demangled: bool) -> Iterator[int]:
+    for function, vaddr, size_bytes in _named(binary, is_demangled=is_demangled):
+        for addr in wanted.get(function, ()):
+            nearest = (addr - vaddr) // _PAGE_BYTES * _PAGE_BYTES
+            for step in range(min(size_bytes // _PAGE_BYTES, _MOST_PAGES) + 1):
+                bias_addr = nearest - step * _PAGE_BYTES
+                if bias_addr + vaddr <= addr < bias_addr + vaddr + size_bytes:
+                    yield bias_addr
+
+
+def _named(binary: Binary, *, is_demangled: bool) -> Iterator[tuple[str, int, int]]:
+    """Give the functions of a file by the names that profiles have for them.
+
+    Most programs have functions of C, and those few say enough: a hundred thousand of C++ are rarely demangled.
+    """
+    try:
+        for name, vaddr, size_bytes in binary.functions:
+            if name.startswith(("_Z", "_R")) != is_demangled or not size_bytes:
+                continue
+            yield _plain(shown_name(name)) if is_demangled else name.partition("@")[0], vaddr, size_bytes
+    except InputError:
+        return
+
+
+def _plain(name: str) -> str:
+    """Give a name in which demanglers do not differ: they put spaces into other places."""
+    return name.replace(" ", "")

@@ -1,0 +1,84 @@
+"""`footprint heap`: what allocator profiles say, by object and function."""
+
+from typing import Annotated
+
+import typer
+
+from footprint import __version__
+from footprint.cli import options
+
+__all__ = ("heap",)
+
+
+def heap(
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Profiles of massif, DHAT, heaptrack, gperftools or jemalloc.", metavar="FILE..."),
+    ],
+    at: Annotated[
+        str | None,
+        typer.Option("--at", help="The number of a snapshot, a time such as 1.5s, end, or peak.", metavar="MOMENT"),
+    ] = None,
+    by: Annotated[options.HeapBy, typer.Option("--by", help="What to add up by.")] = options.HeapBy.FUNCTION,
+    threshold: Annotated[
+        float,
+        typer.Option("--threshold", min=0, max=100, help="Leave smaller calls out of a tree.", metavar="PERCENT"),
+    ] = 1.0,
+    allocators: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--alloc-fn",
+            help="A function that only hands memory on, or the beginning of some (pool_*); repeatable.",
+            metavar="NAME",
+        ),
+    ] = None,
+    binaries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--binary", help="A program or library of the process, to tell objects by; repeatable.", metavar="FILE"
+        ),
+    ] = None,
+    root: options.Root = None,
+    top: options.Top = 20,
+    debug_dir: options.DebugDirs = None,
+    debuginfod: options.Debuginfod = False,
+    no_debug_files: options.NoDebugFiles = False,
+    output: options.Output = "-",
+    format_: options.FormatOption = options.Format.TEXT,
+    json: options.Json = False,
+    color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    strict: options.Strict = False,
+) -> None:
+    """Say how much heap a program had over time, and which objects and functions asked for it.
+
+    Several profiles are compared with the first.
+
+    \b
+    footprint heap massif.out
+    footprint heap massif.out --at 63 --by callers
+    footprint heap dhat.out --binary ./program
+    footprint heap before.out after.out
+    """
+    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.errors import UsageError
+    from footprint.verbs.debug_files import debug_search
+    from footprint.verbs.heap import heap_profile
+
+    if len(files) > 1 and by in {options.HeapBy.TREE, options.HeapBy.CALLERS}:
+        raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
+    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+    found = heap_profile(*files, at=at, allocators=allocators or (), binaries=binaries or (), root=root, debug=debug)
+    if json or format_ is options.Format.JSON:
+        from footprint.report.json.heap import heap_json
+
+        emit(heap_json(found.files, found.notes, __version__, by=by.value), output)
+    else:
+        from footprint.report.views.heap import heap_report
+
+        document = heap_report(
+            found.files, found.notes, by=by.value, threshold_percent=threshold, top=top, is_whole=verbose
+        )
+        emit_document(document, output, color, is_quiet=quiet)
+    raise typer.Exit(exit_code(found.notes, is_strict=strict))

@@ -1,0 +1,230 @@
+"""Who asked for memory: the bytes of a call tree by object and function, and as call trees of functions.
+
+Each byte goes to the innermost function of its stack that does not merely hand memory on. What cannot be told is a row
+of its own, with its cause; the rows always add up to the tree.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from footprint.heap.profile import CallTree, Frame
+from footprint.heap.stacks import Stacks
+
+__all__ = (
+    "BELOW_THRESHOLD",
+    "NO_STACK",
+    "NO_SYMBOL",
+    "Attribution",
+    "Call",
+    "Share",
+    "attribute",
+    "callees",
+    "callers",
+)
+
+NO_SYMBOL: Final = "[no symbol]"
+BELOW_THRESHOLD: Final = "[below the profile's threshold]"
+NO_STACK: Final = "[no call stack]"
+
+
+class Call(NamedTuple):
+    """What is known of one frame of a profile.
+
+    Attributes:
+        owner: The path of its object, or in brackets why there is none.
+        function: Its name, the linker's where that is known; or in brackets why there is none.
+        is_allocator: Whether it only hands memory on.
+    """
+
+    owner: str
+    function: str
+    is_allocator: bool = False
+
+
+class Share(NamedTuple):
+    """What one function asked for.
+
+    Attributes:
+        owner: The path of the object that it is in, or in brackets why that is not known.
+        function: Its name, or in brackets why there is none.
+        size_bytes: The bytes.
+        block_count: The blocks, where the profile counts them.
+    """
+
+    owner: str
+    function: str
+    size_bytes: int
+    block_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """The bytes of one call tree by who asked for them.
+
+    Attributes:
+        shares: One entry for each function of each object, the largest first. They add up to `total_bytes`.
+        total_bytes: The bytes of the tree.
+        total_blocks: Its blocks, where the profile counts them.
+    """
+
+    shares: tuple[Share, ...]
+    total_bytes: int
+    total_blocks: int | None = None
+
+    @property
+    def owners(self) -> tuple[Share, ...]:
+        """Give one entry for each object, the largest first; their functions are empty."""
+        sums: dict[str, tuple[int, int]] = {}
+        for share in self.shares:
+            size_bytes, block_count = sums.get(share.owner, (0, 0))
+            sums[share.owner] = (size_bytes + share.size_bytes, block_count + (share.block_count or 0))
+        has_blocks = self.total_blocks is not None
+        return _ordered(
+            [Share(owner, "", size, count if has_blocks else None) for owner, (size, count) in sums.items()]
+        )
+
+    @property
+    def attributed_bytes(self) -> int:
+        """Give the bytes whose object is known."""
+        return sum(share.size_bytes for share in self.shares if not share.owner.startswith("["))
+
+
+def attribute(tree: CallTree, calls: Sequence[Call]) -> Attribution:
+    """Give the bytes of a tree by object and function.
+
+    Args:
+        tree: The tree.
+        calls: What is known of each frame, in the order of its `frames`.
+    """
+    askers = _askers(tree, calls)
+    sums: dict[tuple[str, str], list[int]] = {}
+    own = _Own(tree)
+    for node in range(len(tree)):
+        if own.has(node):
+            call = _asker(tree, calls, askers, node)
+            both = sums.setdefault((call.owner, call.function), [0, 0])
+            both[0] += own.sizes[node]
+            both[1] += own.counts[node] if own.counts else 0
+    shares = [Share(*place, both[0], None if own.counts is None else both[1]) for place, both in sums.items()]
+    return Attribution(_ordered(shares), tree.total_bytes, tree.total_blocks)
+
+
+def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:
+    """Give a tree of functions, from those that asked outwards: below a node stand its callers.
+
+    Calls of one function from several places of it are one node, and so is what was inlined into it, and a row of calls
+    in one object that have no names.
+    """
+    askers = _askers(tree, calls)
+    inlined = tree.inlined_nodes()
+    own = _Own(tree)
+    frames = _Frames(calls, tree)
+    stacks = Stacks()
+    places = [0] * len(tree)
+    last = [0]  # the frame of each node of the new tree
+    ends = [0] * len(tree)
+    for node in range(1, len(tree)):
+        above = places[tree.parents[node]]
+        # A stack that ends here has no one further out to be charged.
+        is_passed = inlined[node] or askers[node] < 0
+        frame = frames.of(node) if not is_passed or own.has(node) else 0
+        step = stacks.below(above, frame) if frame and not frames.is_more(frame, last[above]) else above
+        if step == len(last):
+            last.append(frame)
+        places[node] = above if is_passed else step
+        ends[node] = step
+    return own.grown(stacks, frames, ends)
+
+
+def callees(tree: CallTree, calls: Sequence[Call]) -> CallTree:
+    """Give a tree of functions from the outermost inwards: below a node stands what it calls, down to who asked."""
+    askers = _askers(tree, calls)
+    inlined = tree.inlined_nodes()
+    own = _Own(tree)
+    frames = _Frames(calls, tree)
+    stacks = Stacks()
+    ends = [0] * len(tree)
+    for end in range(1, len(tree)):
+        if not own.has(end):
+            continue
+        stack: list[int] = []
+        node = end
+        while node > 0:
+            if node == end or not (inlined[node] or askers[node] < 0):
+                frame = frames.of(node)
+                if not stack or not frames.is_more(frame, stack[-1]):
+                    stack.append(frame)
+            node = tree.parents[node]
+        ends[end] = stacks.add(stack)
+    return own.grown(stacks, frames, ends)
+
+
+def _ordered(shares: list[Share]) -> tuple[Share, ...]:
+    return tuple(sorted(shares, key=lambda share: (-share.size_bytes, share.owner, share.function)))
+
+
+class _Own:
+    """What of the bytes and blocks of each node no node below it has."""
+
+    def __init__(self, tree: CallTree) -> None:
+        self.sizes = tree.own_bytes()
+        self.counts: list[int] | None = None
+        if tree.node_blocks is not None:
+            self.counts = tree.node_blocks.tolist()
+            for parent, count in zip(tree.parents[1:], tree.node_blocks[1:], strict=True):
+                self.counts[parent] -= count
+
+    def has(self, node: int) -> bool:
+        """Tell whether stacks end at a node."""
+        return bool(self.sizes[node] or (self.counts and self.counts[node]))
+
+    def grown(self, stacks: Stacks, frames: "_Frames", ends: list[int]) -> CallTree:
+        """Give the tree of other stacks with the same amounts."""
+        return stacks.tree(tuple(frames.all), ends, self.sizes, self.counts, "")
+
+
+def _askers(tree: CallTree, calls: Sequence[Call]) -> list[int]:
+    """Give for each node the frame that its bytes are charged to; -1 where no frame up to it has asked."""
+    inlined = tree.inlined_nodes()
+    askers = [-1] * len(tree)
+    indexes, parents = tree.frame_indexes, tree.parents
+    for node in range(1, len(tree)):
+        asker = askers[parents[node]]
+        if asker < 0 and not inlined[node]:
+            call = calls[indexes[node]]
+            if not call.is_allocator and call.owner != BELOW_THRESHOLD:
+                asker = indexes[node]
+        askers[node] = asker
+    return askers
+
+
+def _asker(tree: CallTree, calls: Sequence[Call], askers: list[int], node: int) -> Call:
+    if askers[node] >= 0:
+        return calls[askers[node]]
+    if node == 0:
+        return Call(NO_STACK, NO_STACK)
+    # Only functions that hand memory on are known, and the outermost of them is the best answer; or not even that.
+    return calls[tree.frame_indexes[node]]
+
+
+class _Frames:
+    """The frames of a new tree: one for each function, and the root."""
+
+    def __init__(self, calls: Sequence[Call], tree: CallTree) -> None:
+        self._calls, self._indexes = calls, tree.frame_indexes
+        self.all = [tree.frame(0)]
+        self._places: dict[tuple[str, str], int] = {}
+
+    def of(self, node: int) -> int:
+        """Give the place of the frame for a node of the old tree."""
+        owner, function, _ = self._calls[self._indexes[node]]
+        place = self._places.get((owner, function))
+        if place is None:
+            place = self._places[owner, function] = len(self.all)
+            self.all.append(Frame(function=function, object=owner))
+        return place
+
+    def is_more(self, frame: int, other: int) -> bool:
+        """Tell whether a frame is the other once more, and neither has a name: nobody can tell such calls apart."""
+        return frame == other and self.all[frame].function == NO_SYMBOL

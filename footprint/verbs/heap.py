@@ -1,0 +1,144 @@
+"""`footprint.heap_profile`: what allocator profiles say, by object and function."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from footprint.audit.heap_frames import Binary, name_frames
+from footprint.audit.heap_usage import HeapUsage, heap_usage, place_at
+from footprint.elf import read_image
+from footprint.elf.functions import read_functions
+from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
+from footprint.files import open_input
+from footprint.heap import Profile, read_profile
+from footprint.heap.allocators import Allocators
+from footprint.loader import System, link
+from footprint.process.mapped_files import open_regular
+from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.verbs.saved_files import path_inside
+
+__all__ = ("HeapProfiles", "heap_profile")
+
+
+@dataclass(frozen=True, slots=True)
+class HeapProfiles:
+    """What some heap profiles say.
+
+    Attributes:
+        files: One entry a profile.
+        notes: What was odd, of all of them.
+    """
+
+    files: tuple[HeapUsage, ...]
+    notes: tuple[Note, ...]
+
+
+def heap_profile(
+    *paths: str,
+    at: str | None = None,
+    allocators: Sequence[str] = (),
+    binaries: Sequence[str] = (),
+    root: str | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
+) -> HeapProfiles:
+    """Give what allocator profiles say of a moment: how much was in use, by which objects and functions.
+
+    Of several profiles, those that cannot be read become notes.
+
+    Args:
+        paths: The profiles, of massif, DHAT, heaptrack, gperftools or jemalloc.
+        at: Which moment: the number of a snapshot, a time with its unit, `end`, or `peak`; None for the peak.
+        allocators: More functions that only hand memory on: names, or beginnings of names with a `*` behind them.
+        binaries: Programs and libraries of the process, for profiles that name functions and no objects. A program
+            brings the libraries that it needs.
+        root: The directory that the process took for `/`, where it is not this machine's.
+        debug: Where to look for the symbols of stripped files; None for nowhere.
+
+    Raises:
+        AccessError: Where the only profile cannot be opened, or one of the binaries.
+        InputError: Where the only profile is none, or is damaged, or one of the binaries.
+        UsageError: Where no profile is given, or it has no such moment.
+    """
+    if not paths:
+        raise UsageError("name at least one heap profile")
+    files = _Files(root, debug)
+    known = files.with_needed(binaries)
+    known_allocators = Allocators(allocators)
+    found: list[HeapUsage] = []
+    notes: list[Note] = []
+    for path in paths:
+        try:
+            found.append(_usage(path, at, known_allocators, known, files))
+        except UsageError:
+            raise
+        except FootprintError as error:
+            if len(paths) == 1:
+                raise
+            notes.append(Note("file-unreadable", path, error.detail))
+    if not found:
+        raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
+    notes += [note for one in found for note in one.notes]
+    return HeapProfiles(tuple(found), tuple(dict.fromkeys(notes + files.notes)))
+
+
+def _usage(path: str, at: str | None, allocators: Allocators, binaries: Sequence[Binary], files: "_Files") -> HeapUsage:
+    def chosen(profile: Profile) -> list[int]:
+        place = place_at(profile, at, path)
+        return [] if place is None else [place]
+
+    profile = read_profile(open_input(path), path, chosen)
+    named = name_frames(profile, path, allocators, binaries, files.opened)
+    return heap_usage(path, profile, place_at(profile, at, path), named)
+
+
+class _Files:
+    """Reads the files of the process, each once."""
+
+    def __init__(self, root: str | None, debug: DebugSearch | None) -> None:
+        self._root = root
+        self._debug_files = DebugFiles(debug, root)
+        self._binaries: dict[str, Binary | None] = {}
+        self.notes: list[Note] = []
+
+    def opened(self, path: str) -> Binary | None:
+        """Give the file at a path that a profile names; a note says where it cannot be read."""
+        if path not in self._binaries:
+            self._binaries[path] = None
+            try:
+                place = path if self._root is None else path_inside(self._root, path)
+                self._binaries[path] = self._read(place, path)
+            except FootprintError as error:
+                detail = f"{error.detail}, its functions are not named"
+                self.notes.append(Note("file-unreadable", path, detail))
+        return self._binaries[path]
+
+    def with_needed(self, paths: Sequence[str]) -> list[Binary]:
+        """Give files that the user names, and the libraries that they need.
+
+        Raises:
+            AccessError: Where one of those that were named cannot be opened.
+            InputError: Where it is no ELF file.
+        """
+        found: dict[str, Binary] = {}
+        for path in paths:
+            whole = os.path.realpath(path)
+            found[whole] = self._read(path, whole)
+        for path in list(found):
+            for library in self._needed(path):
+                if library not in found and (binary := self.opened(library)) is not None:
+                    found[library] = binary
+        return list(found.values())
+
+    def _needed(self, path: str) -> list[str]:
+        try:
+            link_map = link(System(self._root or "/"), path)
+        except FootprintError:
+            return []  # a file from elsewhere stands for itself
+        return [os.path.realpath(one.path) for one in link_map.objects[1:]]
+
+    def _read(self, place: str, path: str) -> Binary:
+        data = open_regular(place, None)
+        if isinstance(data, str):
+            raise AccessError(path, data)
+        image = read_image(data, path)
+        return Binary(path, image, read_functions(self._debug_files.symbols_of(image, os.path.abspath(place))))

@@ -1,0 +1,362 @@
+"""`footprint heap` as a user runs it: text, JSON, comparisons, and profiles that are none."""
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from footprint.cli import main
+from tests.massifwriter import ROOT as HEADING
+from tests.massifwriter import Line, Moment, massif
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = Path(__file__).resolve().parent / "golden"
+CORPUS = ROOT / "tests" / "corpus" / "heap"
+SAMPLE = "sample_binaries/heap_by_function"
+MASSIF, DHAT = f"{SAMPLE}/massif.out", f"{SAMPLE}/dhat.json"
+BINARY = ["--binary", f"{SAMPLE}/heap"]
+
+Captured = pytest.CaptureFixture[bytes]
+
+
+@pytest.fixture(autouse=True)
+def _in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def answer(captured: Captured, *words: str) -> str:
+    code = main(["heap", *words])
+    out, error = captured.readouterr()
+    assert (code, error) == (0, b"")
+    return out.decode()
+
+
+def found(captured: Captured, *words: str) -> dict[str, Any]:
+    answered: dict[str, Any] = json.loads(answer(captured, *words, "--json"))
+    return answered
+
+
+def refused(captured: Captured, *words: str) -> tuple[int, str]:
+    code = main(["heap", *words])
+    out, error = captured.readouterr()
+    assert out == b""
+    assert error.count(b"\n") == 1 or code == 2
+    return code, error.decode()
+
+
+def rows(text: str, heading: str) -> list[list[str]]:
+    """Give the cells of the table below a heading."""
+    table = re.split(r"\n\n", text[text.index(heading) :])[0]
+    return [re.split(r" {2,}", line.strip()) for line in table.splitlines()[2:]]
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("golden", "words"),
+    [
+        ("heap-massif.txt", [MASSIF, *BINARY]),
+        ("heap-callers.txt", [DHAT, *BINARY, "--by", "callers"]),
+        ("heap-tree.txt", [MASSIF, *BINARY, "--by", "tree", "--threshold", "20"]),
+        ("heap-compared.txt", [MASSIF, DHAT, *BINARY]),
+        ("heap-pages.txt", ["tests/corpus/heap/massif-3.19-pages-as-heap.out", "--top", "5"]),
+    ],
+)
+def test_the_text_is_what_it_was(capfdbinary: Captured, golden: str, words: list[str]) -> None:
+    # The path of the checkout is that of the program.
+    text = answer(capfdbinary, *words)
+    assert text == (GOLDEN / golden).read_text(encoding="utf-8")
+
+
+def test_rows_and_what_massif_adds_are_the_total(capfdbinary: Captured) -> None:
+    table = rows(answer(capfdbinary, MASSIF, *BINARY), "By object")
+    assert table == [
+        ["130,000", "71.89%", "heap"],
+        ["50,000", "27.65%", "libtable.so"],
+        ["824", "0.46%", "[allocator overhead]"],
+    ]
+    assert sum(int(row[0].replace(",", "")) for row in table) == 180_824
+
+
+def test_by_owner_there_are_no_functions(capfdbinary: Captured) -> None:
+    assert "By function" not in answer(capfdbinary, MASSIF, "--by", "owner")
+
+
+def test_a_function_that_hands_memory_on_can_be_named(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, MASSIF, *BINARY, "--alloc-fn", "load_*", "--alloc-fn", "parse_file")
+    assert rows(text, "By function")[0] == ["130,000", "71.89%", "heap", "main"]
+
+
+def test_the_moment_is_the_peak_unless_another_is_asked_for(capfdbinary: Captured) -> None:
+    default = "tests/corpus/heap/massif-3.19-default.out"
+    assert "measured by the profiler, at 3.71 Mi" in answer(capfdbinary, default)
+    for at in ("23", "2377405i", "2.4Mi"):
+        text = answer(capfdbinary, default, "--at", at)
+        assert "at snapshot 23" in text
+        assert "measured by the profiler, at 2.38 Mi" in text
+
+
+def test_only_so_many_rows_are_shown_and_how_many_more_there_are(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, "tests/corpus/heap/massif-3.19-default.out", "--top", "2")
+    assert len(rows(text, "By function")) == 3
+    assert "[5 more: --top 0 shows all]" in text
+    assert "[64 more]" in text
+    assert len(rows(answer(capfdbinary, "tests/corpus/heap/massif-3.19-default.out", "--top", "0"), "66 snap")) == 66
+
+
+def test_address_space_is_called_so(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, "tests/corpus/heap/massif-3.19-pages-as-heap.out")
+    assert "virtual: address space only" in text
+    assert "148.6 MiB of address space" in text.replace("\n", " ")
+    assert found(capfdbinary, "tests/corpus/heap/massif-3.19-pages-as-heap.out")["profiles"][0]["evidence"] == "virtual"
+
+
+def test_several_profiles_stand_beside_the_first(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, MASSIF, DHAT, f"{SAMPLE}/heaptrack.txt", *BINARY)
+    table = rows(text, "By function")
+    assert ["0", "0", "72,704", "+0", "+72,704", "libstdc++.so.6", "[no symbol]"] in table
+    assert ["50,000", "50,000", "50,000", "+0", "+0", "libtable.so", "table_new"] in table
+
+
+def test_quiet_is_one_sentence(capfdbinary: Captured) -> None:
+    assert answer(capfdbinary, MASSIF, *BINARY, "-q").replace("\n", " ").strip() == (
+        "175.8 KiB of heap at the peak (snapshot 13): heap asked for 72.2% of it; the object is known of 100.0%."
+    )
+
+
+def drawn(width: int, *words: str, **environment: str) -> str:
+    """Give what a terminal of a width gets."""
+    code = "import sys; from footprint.cli import main; sys.exit(main())"
+    known = {"PYTHONPATH": str(ROOT), "COLUMNS": str(width), "FORCE_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "heap", *words],
+        env=os.environ | known | environment,
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    return re.sub(r"\x1b\[[0-9;]*m", "", done.stdout.decode())
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_gets_blocks_as_wide_as_it_is(width: int) -> None:
+    lines = drawn(width, MASSIF, *BINARY).splitlines()
+    assert max(map(len, lines)) <= width
+    assert any("█" in line for line in lines)
+    axis = next(line for line in lines if "└" in line)
+    assert len(axis) == width - 1
+
+
+def test_a_terminal_without_blocks_gets_ascii() -> None:
+    assert "█" not in drawn(80, MASSIF, TERM="linux")
+    assert "#" in drawn(80, MASSIF, TERM="linux")
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_json_has_the_bytes_by_object_and_function(capfdbinary: Captured) -> None:
+    answered = found(capfdbinary, DHAT, *BINARY)
+    program = os.path.realpath(f"{SAMPLE}/heap")
+    assert [(row["owner"], row["symbol"], row["bytes"], row["block_count"]) for row in answered["heap"]] == [
+        (program, "load_parameters", 100_000, 101),
+        ("/srv/samples/heap_by_function/libtable.so", "table_new", 50_000, 1),
+        (program, "parse_file", 30_000, 1),
+    ]
+    assert answered["calls"] == []
+
+
+def test_the_json_has_trees_where_they_are_asked_for(capfdbinary: Captured) -> None:
+    calls = found(capfdbinary, MASSIF, *BINARY, "--by", "tree")["calls"]
+    assert [(row["node"], row["parent"], row["symbol"], row["bytes"]) for row in calls] == [
+        (1, 0, "main", 180_000),
+        (2, 1, "load_parameters", 100_000),
+        (3, 1, "table_new", 50_000),
+        (4, 1, "parse_file", 30_000),
+    ]
+
+
+# --- wrong use --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "Missing argument"),
+        ([MASSIF, "--at", "99"], "has no snapshot 99: the last one is 13"),
+        ([MASSIF, "--at", "later"], "'later' is no moment"),
+        ([MASSIF, DHAT, "--by", "tree"], "--by tree shows one profile"),
+        ([MASSIF, "--threshold", "101"], "101"),
+        ([MASSIF, "--by", "line"], "'line'"),
+    ],
+)
+def test_wrong_use_is_told(capfdbinary: Captured, words: list[str], message: str) -> None:
+    code, error = refused(capfdbinary, *words)
+    assert code == 2
+    assert message in error
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([f"{SAMPLE}/heap"], "no profile of massif, DHAT, heaptrack, gperftools or jemalloc"),
+        (["/nowhere"], "No such file"),
+        ([SAMPLE], "it is a directory"),
+        (["tests/corpus/heap/xtmemory-3.19-allocs.kcg"], "*.ms"),
+        ([MASSIF, "--binary", "/nowhere"], "/nowhere: No such file"),
+        ([MASSIF, "--binary", MASSIF], "massif.out"),
+    ],
+)
+def test_what_cannot_be_read_is_one_error(capfdbinary: Captured, words: list[str], message: str) -> None:
+    code, error = refused(capfdbinary, *words)
+    assert code == 3
+    assert message in error
+
+
+# --- hostile profiles -------------------------------------------------------------------------------------------------
+
+
+def profile(folder: Path, data: bytes) -> str:
+    path = folder / "profile"
+    path.write_bytes(data)
+    return str(path)
+
+
+def one_tree(*below: Line) -> bytes:
+    size_bytes = sum(line.size_bytes for line in below)
+    return massif([Moment(0, size_bytes, tree=Line(size_bytes, HEADING, below), is_peak=True)])
+
+
+def test_more_children_than_there_are_is_a_note(capfdbinary: Captured, tmp_path: Path) -> None:
+    text = (ROOT / MASSIF).read_bytes().replace(b"n4: 180000", b"n999999999: 180000")
+    shown = answer(capfdbinary, profile(tmp_path, text))
+    assert "heap-tree-unread" in shown
+    assert "who asked for it is not known" in shown
+
+
+def test_numbers_of_forty_digits_are_a_note_or_an_error(capfdbinary: Captured, tmp_path: Path) -> None:
+    text = (ROOT / MASSIF).read_bytes()
+    shown = answer(capfdbinary, profile(tmp_path, text.replace(b"n1: 50000", b"n1: " + b"9" * 40)))
+    assert "heap-tree-unread" in shown
+    shown = answer(capfdbinary, profile(tmp_path, text.replace(b"mem_heap_B=150000", b"mem_heap_B=" + b"9" * 40)))
+    assert "heap-lines-unread" in shown
+    code, error = refused(capfdbinary, profile(tmp_path, b"heap profile: 1: " + b"9" * 40 + b" [1: 1] @ heapprofile\n"))
+    assert (code, "the first line is none of a heap profile" in error) == (3, True)
+
+
+def test_a_label_of_a_megabyte_is_cut_where_it_is_shown(capfdbinary: Captured, tmp_path: Path) -> None:
+    name = "f" * (1 << 20)
+    text = one_tree(Line(5, f"0x1: {name} (in /{name}.so)"), Line(4, "0x2: g (in /b.so)"))
+    path = profile(tmp_path, text)
+    for by in ("function", "tree", "callers"):
+        assert len(answer(capfdbinary, path, "--by", by, "-v")) < 20_000
+    assert len(found(capfdbinary, path)["heap"][0]["symbol"]) == 1 << 20
+
+
+def test_names_cannot_do_anything_to_a_terminal(capfdbinary: Captured, tmp_path: Path) -> None:
+    tree = Line(5, HEADING, (Line(5, "0x1: \x1b[2Jf\u202e (in /lib/\x1b]0;x\x07.so)"),))
+    moments = [Moment(time, 5, tree=tree, is_peak=time == 1) for time in range(4)]
+    path = profile(tmp_path, massif(moments, command="a\x1b[31m", description="\x1b[1m", time_unit="\x1b[5m" * 9))
+    for by in ("function", "tree", "callers"):
+        shown = answer(capfdbinary, path, "--by", by)
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+    assert r"\x1b[2Jf" in shown
+
+
+def test_a_stack_of_a_hundred_thousand_calls_is_shown(capfdbinary: Captured, tmp_path: Path) -> None:
+    addrs = b" ".join(b"0x%x" % (0x1000 + 16 * number) for number in range(100_000))
+    text = b"heap profile: 1: 7 [1: 7] @ heapprofile\n 1: 7 [1: 7] @ " + addrs + b"\n\nMAPPED_LIBRARIES:\n"
+    path = profile(tmp_path, text)
+    for by in ("function", "tree", "callers"):
+        assert "7 B of heap" in answer(capfdbinary, path, "--by", by)
+
+
+def test_indentation_that_no_line_before_explains_is_a_note(capfdbinary: Captured, tmp_path: Path) -> None:
+    text = one_tree(Line(5, "0x1: f")).replace(b" n0: 5", b" " * 100_000 + b"n0: 5")
+    assert "heap-tree-unread" in answer(capfdbinary, profile(tmp_path, text))
+
+
+def test_a_tree_of_two_thousand_levels_is_shown(capfdbinary: Captured, tmp_path: Path) -> None:
+    levels = [
+        b" " * depth + b"n%d: 5 0x%x: f%d (in /a.so)\n" % (depth < 2000, depth, depth) for depth in range(1, 2001)
+    ]
+    text = one_tree(Line(5, "0x1: f")).replace(b" n0: 5 0x1: f\n", b"".join(levels))
+    assert b"n1: 5 0x1: f1" in text
+    path = profile(tmp_path, text)
+    for by in ("tree", "callers"):
+        assert "f2000" in answer(capfdbinary, path, "--by", by, "--top", "0")
+
+
+_BOUNDED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
+from footprint.cli import main
+sys.exit(main())
+"""
+
+
+def bounded(path: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the command with 400 MiB of address space."""
+    return subprocess.run(
+        [sys.executable, "-c", _BOUNDED, "heap", path],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_a_compressed_bomb_takes_no_memory(tmp_path: Path) -> None:
+    head = (ROOT / MASSIF).read_bytes()
+    bomb = gzip.compress(head + b" " * (256 << 20), compresslevel=1)
+    done = bounded(profile(tmp_path, bomb))
+    assert done.returncode in {0, 3}
+    assert b"Traceback" not in done.stderr
+    assert b"not enough memory" not in done.stderr
+    assert done.stderr.count(b"\n") == (done.returncode == 3)
+
+
+@pytest.mark.parametrize("end", [1, 20, 100, 200, 900, 2000, 3000])
+def test_a_profile_that_is_cut_is_one_error_or_a_note(capfdbinary: Captured, tmp_path: Path, end: int) -> None:
+    path = profile(tmp_path, (ROOT / MASSIF).read_bytes()[:end])
+    code = main(["heap", path])
+    out, error = capfdbinary.readouterr()
+    if code == 3:
+        assert error.count(b"\n") == 1
+    else:
+        assert (code, error) == (0, b"")
+        assert b"Notes" in out
+        assert main(["heap", path, "--strict", "-q"]) == 4
+
+
+def test_a_profile_from_a_pipe_is_read(tmp_path: Path) -> None:
+    code = "import sys; from footprint.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "heap", "-", "-q"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        input=(ROOT / MASSIF).read_bytes(),
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    )
+    assert b"175.8 KiB of heap" in done.stdout
+
+
+def test_paths_that_a_profile_names_are_read_only_where_they_are_files(capfdbinary: Captured, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    text = (
+        b"heap profile: 1: 7 [1: 7] @ heapprofile\n 1: 7 [1: 7] @ 0x1500\n\nMAPPED_LIBRARIES:\n"
+        b"00001000-00002000 r-xp 00000000 00:00 1 " + os.fsencode(fifo) + b"\n"
+    )
+    shown = answer(capfdbinary, profile(tmp_path, text))
+    assert "it is no regular file, its functions are not named" in shown.replace("\n    ", " ")

@@ -1,0 +1,182 @@
+"""Laws of attribution: nothing is lost or counted twice, whatever the stacks, and damage is one of our errors."""
+
+import gzip
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import footprint
+from footprint.audit.heap_frames import Binary, name_frames
+from footprint.audit.heap_usage import heap_usage
+from footprint.elf import read_image
+from footprint.elf.functions import read_functions
+from footprint.errors import FootprintError, InputError
+from footprint.heap import CallTree, Profile, read_profile
+from footprint.heap.allocators import Allocators
+from footprint.heap.attribution import callees, callers
+from footprint.heap.massif import read_massif
+from footprint.report.json.heap import heap_json
+from footprint.report.text import draw, plain
+from footprint.report.views.heap import heap_report
+from tests.massifwriter import ROOT, Line, Moment, massif
+
+FOLDER = Path(__file__).resolve().parents[2]
+CORPUS = FOLDER / "tests" / "corpus" / "heap"
+TEXTS = {
+    path.name: gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    for folder in (CORPUS, FOLDER / "sample_binaries" / "heap_by_function")
+    for path in sorted(folder.iterdir())
+    if path.name.startswith(("massif", "dhat", "heap", "xt")) and path.suffix not in {".c", ".kcg", ""}
+}
+LABELS = st.sampled_from(
+    [
+        "0x10: malloc (in /a.so)",
+        "0x10: append (a.c:3)",
+        "0x11: xmalloc (in /a.so)",
+        "0x11: load (in /a.so)",
+        "0x12: load (in /b.so)",
+        "0x13: ??? (in /b.so)",
+        "0x14: ??? (in /b.so)",
+        "0x15: ???",
+        "in 3 places, all below massif's threshold (1.00%)",
+    ]
+)
+
+
+@st.composite
+def nodes(draw: st.DrawFn, label: str, depth: int = 0) -> Line:
+    """Draw a tree in which callers add up, or leave something out."""
+    below = tuple(draw(nodes(draw(LABELS), depth + 1)) for _ in range(draw(st.integers(0, max(0, 4 - depth)))))
+    own_bytes = draw(st.integers(0, 1 << 30)) if not below or draw(st.booleans()) else 0
+    return Line(own_bytes + sum(one.size_bytes for one in below), label, below)
+
+
+def ends(tree: CallTree) -> int:
+    return sum(tree.own_bytes())
+
+
+@settings(deadline=None, max_examples=150)
+@given(nodes(ROOT))
+def test_every_byte_has_one_function_in_every_view(root: Line) -> None:
+    profile = read_profile(massif([Moment(0, root.size_bytes, tree=root, is_peak=True)]), "a text")
+    usage = heap_usage("a text", profile, 0, name_frames(profile, "a text", Allocators()))
+    assert usage.attribution is not None
+    assert usage.tree is not None
+    total_bytes = root.size_bytes
+    assert sum(share.size_bytes for share in usage.attribution.shares) == total_bytes
+    assert sum(share.size_bytes for share in usage.attribution.owners) == total_bytes
+    assert len({(share.owner, share.function) for share in usage.attribution.shares}) == len(usage.attribution.shares)
+    for grown in (callers(usage.tree, usage.calls), callees(usage.tree, usage.calls)):
+        assert grown.total_bytes == ends(grown) == total_bytes
+        assert min(grown.own_bytes()) >= 0
+    asked = {(share.owner, share.function): share.size_bytes for share in usage.attribution.shares}
+    grown = callers(usage.tree, usage.calls)
+    first: dict[tuple[str | None, str | None], int] = {}
+    for node in range(1, len(grown)):
+        if grown.parents[node] == 0:
+            frame = grown.frame(node)
+            first[frame.object, frame.function] = first.get((frame.object, frame.function), 0) + grown.node_bytes[node]
+    # Who asked stands first in the tree of callers.
+    rest_bytes = total_bytes - sum(first.values())
+    assert {place: size for place, size in first.items() if size} == {
+        place: size for place, size in asked.items() if "no call stack" not in place[0]
+    }
+    assert rest_bytes == sum(size for place, size in asked.items() if "no call stack" in place[0])
+
+
+def shown(profile: Profile, name: str) -> None:
+    """Show a profile in every way; whatever it holds, that works."""
+    named = name_frames(profile, name, Allocators())
+    places = [*profile.tree_places, None]
+    for place in {places[0], places[len(places) // 2], places[-1]}:
+        usage = heap_usage(name, profile, place, named)
+        if usage.attribution is not None and usage.tree is not None:
+            assert sum(share.size_bytes for share in usage.attribution.shares) == usage.tree.total_bytes
+        for by in ("function", "tree", "callers"):
+            document = heap_report([usage], usage.notes, by=by, threshold_percent=0)
+            assert plain(document).isprintable() or "\n" in plain(document)
+            assert draw(document, 80, has_colour=False)
+        heap_report([usage, usage], usage.notes)
+        heap_json([usage], usage.notes, "0", by="callers")
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_profile_of_the_corpus_can_be_shown_in_every_way(name: str) -> None:
+    shown(read_profile(TEXTS[name], name), name)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(sorted(TEXTS)), st.data())
+def test_a_profile_that_is_cut_anywhere_is_shown_or_refused(name: str, data: st.DataObject) -> None:
+    text = TEXTS[name]
+    end = data.draw(st.integers(0, len(text)))
+    try:
+        profile = read_profile(text[:end], "a text", lambda known: known.tree_places[-1:])
+    except FootprintError:
+        return
+    shown(profile, "a text")
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(sorted(TEXTS)), st.data())
+def test_a_profile_with_other_bytes_in_it_is_shown_or_refused(name: str, data: st.DataObject) -> None:
+    text = bytearray(TEXTS[name])
+    for _ in range(data.draw(st.integers(1, 8))):
+        place = data.draw(st.integers(0, len(text) - 1))
+        junk = data.draw(st.binary(min_size=1, max_size=6))
+        text[place : place + len(junk)] = junk
+    try:
+        profile = read_profile(bytes(text), "a text")
+    except FootprintError:
+        return
+    shown(profile, "a text")
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(name for name in TEXTS if "massif" in name and "xtm" not in name)), st.data())
+def test_in_which_pieces_a_text_comes_changes_nothing_of_what_is_wanted(name: str, data: st.DataObject) -> None:
+    text = TEXTS[name]
+    cuts = sorted({0, len(text), *data.draw(st.lists(st.integers(0, len(text)), max_size=6))})
+    pieces = [text[start:end] for start, end in pairwise(cuts)]
+    wanted = data.draw(st.sets(st.integers(0, 70), max_size=2))
+    whole = read_massif([text], name)
+    found = read_massif(pieces, name, wanted)
+    assert found == read_massif([text], name, wanted)
+    assert (found.command, found.time_unit, found.tree_places) == (whole.command, whole.time_unit, whole.tree_places)
+    assert [one[:5] for one in found.snapshots] == [one[:5] for one in whole.snapshots]
+    assert {place for place, one in enumerate(found.snapshots) if one.tree} == wanted & set(whole.tree_places)
+
+
+def test_the_library_call_says_the_same_of_each_moment_as_the_whole_profile() -> None:
+    path = str(FOLDER / "sample_binaries" / "heap_by_function" / "massif.out")
+    whole = read_profile(Path(path).read_bytes(), path)
+    for place in whole.tree_places:
+        (usage,) = footprint.heap_profile(path, at=str(whole.snapshots[place].number)).files
+        tree = whole.snapshots[place].tree
+        assert tree is not None
+        assert usage.attribution is not None
+        assert usage.attribution.total_bytes == tree.total_bytes
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data())
+def test_a_damaged_binary_names_functions_or_is_refused(data: st.DataObject) -> None:
+    folder = FOLDER / "sample_binaries" / "heap_by_function"
+    binary = bytearray((folder / data.draw(st.sampled_from(["heap", "libtable.so"]))).read_bytes())
+    for _ in range(data.draw(st.integers(1, 8))):
+        place = data.draw(st.integers(0, len(binary) - 1))
+        junk = data.draw(st.binary(min_size=1, max_size=8))
+        binary[place : place + len(junk)] = junk
+    try:
+        image = read_image(bytes(binary[: data.draw(st.integers(0, len(binary)))]), "a file")
+        functions = read_functions(image)
+    except InputError:
+        return
+    profile = read_profile(TEXTS["massif.out"], "a text")
+    known = [Binary("/a/file", image, functions)]
+    usage = heap_usage("a text", profile, 13, name_frames(profile, "a text", Allocators(), known))
+    assert usage.attribution is not None
+    assert sum(share.size_bytes for share in usage.attribution.shares) == 180_000

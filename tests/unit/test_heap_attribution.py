@@ -1,0 +1,249 @@
+"""Which object and function each byte of a heap is charged to."""
+
+import pytest
+
+from footprint.audit.heap_frames import NO_SYMBOL, ONLY_LINES, name_frames
+from footprint.heap import CallTree, read_profile
+from footprint.heap.allocators import Allocators
+from footprint.heap.attribution import BELOW_THRESHOLD, NO_STACK, Attribution, Call, attribute, callees, callers
+from tests.massifwriter import ROOT, Line, Moment, massif
+
+LIB = "/usr/lib/libtable.so"
+PROGRAM = "/usr/bin/program"
+LUMP = "in 3 places, all below massif's threshold (1.00%)"
+Rows = list[tuple[str, str, int]]
+
+
+def line(size_bytes: int, addr: int, function: str, owner: str, *callers: Line) -> Line:
+    return Line(size_bytes, f"0x{addr:X}: {function} (in {owner})", callers)
+
+
+def read(*below: Line, allocators: tuple[str, ...] = ()) -> tuple[CallTree, tuple[Call, ...]]:
+    """Read a profile of one snapshot, which has this tree; and name its frames."""
+    size_bytes = sum(one.size_bytes for one in below)
+    profile = read_profile(massif([Moment(0, size_bytes, tree=Line(size_bytes, ROOT, below), is_peak=True)]), "a text")
+    tree = profile.snapshots[0].tree
+    assert tree is not None
+    return tree, name_frames(profile, "a text", Allocators(allocators)).calls
+
+
+def rows(found: Attribution) -> Rows:
+    assert sum(share.size_bytes for share in found.shares) == found.total_bytes
+    assert sum(share.size_bytes for share in found.owners) == found.total_bytes
+    return [(share.owner, share.function, share.size_bytes) for share in found.shares]
+
+
+def attributed(*below: Line, allocators: tuple[str, ...] = ()) -> Rows:
+    return rows(attribute(*read(*below, allocators=allocators)))
+
+
+def lines_of(tree: CallTree) -> list[tuple[int, int, str | None]]:
+    """Give each node as its depth, its bytes and its function."""
+    depths = [0]
+    for parent in tree.parents[1:]:
+        depths.append(depths[parent] + 1)
+    return [(depths[node], tree.node_bytes[node], tree.frame(node).function) for node in range(1, len(tree))]
+
+
+# --- the function that asked ------------------------------------------------------------------------------------------
+
+
+def test_bytes_are_charged_to_the_innermost_function_and_its_object() -> None:
+    main = line(70, 0x30, "main", PROGRAM)
+    assert attributed(line(70, 0x10, "grow", LIB, main), line(30, 0x20, "main", PROGRAM)) == [
+        (LIB, "grow", 70),
+        (PROGRAM, "main", 30),
+    ]
+
+
+def test_two_calls_of_one_function_are_one_row() -> None:
+    assert attributed(line(70, 0x10, "grow", LIB), line(30, 0x14, "grow", LIB)) == [(LIB, "grow", 100)]
+
+
+def test_what_hands_memory_on_is_passed_over_to_who_asked_it() -> None:
+    asked = line(50, 0x12, "CRYPTO_zalloc", LIB, line(50, 0x13, "load", PROGRAM))
+    assert attributed(line(50, 0x11, "xmalloc", LIB, asked)) == [(PROGRAM, "load", 50)]
+
+
+def test_functions_of_the_programs_own_that_hand_memory_on_can_be_named() -> None:
+    stack = line(50, 0x11, "pool_take(int)", LIB, line(50, 0x12, "arena::grow(int)", LIB, line(50, 0x13, "f", PROGRAM)))
+    assert attributed(stack) == [(LIB, "pool_take(int)", 50)]
+    assert attributed(stack, allocators=("pool_*",)) == [(LIB, "arena::grow(int)", 50)]
+    assert attributed(stack, allocators=("pool_take", "arena::grow(int)")) == [(PROGRAM, "f", 50)]
+
+
+def test_where_nobody_else_is_known_the_outermost_function_that_hands_memory_on_has_it() -> None:
+    assert attributed(line(50, 0x11, "xmalloc", LIB, line(50, 0x12, "xcalloc", LIB))) == [(LIB, "xcalloc", 50)]
+
+
+def test_a_function_that_hands_memory_on_further_out_has_not_asked_for_it() -> None:
+    assert attributed(line(50, 0x11, "f", LIB, line(50, 0x12, "xmalloc", LIB))) == [(LIB, "f", 50)]
+
+
+def test_what_was_inlined_is_its_callers() -> None:
+    inner = Line(9, "0x11: append (in /usr/lib/libtable.so)", (line(9, 0x11, "load", LIB),))
+    assert attributed(inner) == [(LIB, "load", 9)]
+
+
+def test_what_was_inlined_into_a_function_that_hands_memory_on_is_passed_over_with_it() -> None:
+    wrapper = line(9, 0x11, "xmalloc", LIB, line(9, 0x12, "load", LIB))
+    assert attributed(line(9, 0x11, "checked", LIB, wrapper)) == [(LIB, "load", 9)]
+
+
+@pytest.mark.parametrize(
+    ("name", "hands_on"),
+    [
+        ("malloc", True),
+        ("operator new(unsigned long)", True),
+        ("operator new[](unsigned long, std::align_val_t)", True),
+        ("_Znwm", True),
+        ("g_malloc0_n", True),
+        ("g_main_loop_new", False),
+        ("je_malloc_default", True),
+        ("std::allocator<int>::allocate(unsigned long)", True),
+        ("std::vector<int, std::allocator<int> >::_M_default_append(unsigned long)", False),
+        ("std::_Vector_base<int, std::allocator<int> >::_M_allocate(unsigned long)", True),
+        ("std::__cxx11::basic_string<char>::_M_create(unsigned long&, unsigned long)", True),
+        ("std::__cxx11::basic_string<char, std::allocator<char> >::_M_mutate(unsigned long, char const*)", True),
+        ("void std::__cxx11::basic_string<char>::_M_construct<char const*>(char const*, char const*)", True),
+        ("std::vector<std::__cxx11::basic_string<char> >::_M_realloc_insert(int)", False),
+        ("application::_M_create(int)", False),
+        ("_PyObject_Malloc", True),
+        ("PyObject_Call", False),
+        ("operator()(int)", False),
+        ("mallocate", False),
+        ("main", False),
+        ("", False),
+    ],
+)
+def test_functions_that_only_hand_memory_on_are_known_by_name(name: str, *, hands_on: bool) -> None:
+    assert Allocators().has(name) is hands_on
+
+
+def test_a_replacement_of_malloc_is_known_by_its_file_where_its_functions_have_no_names() -> None:
+    asked = line(50, 0x12, "???", "/opt/program")
+    assert attributed(line(50, 0x11, "???", "/usr/lib/libjemalloc.so.2", asked)) == [("/opt/program", NO_SYMBOL, 50)]
+
+
+# --- what is not known ------------------------------------------------------------------------------------------------
+
+
+def test_what_is_below_the_threshold_is_a_row_of_its_own() -> None:
+    assert attributed(line(60, 0x10, "f", LIB), Line(40, LUMP)) == [
+        (LIB, "f", 60),
+        (BELOW_THRESHOLD, BELOW_THRESHOLD, 40),
+    ]
+
+
+def test_what_is_below_the_threshold_behind_a_known_function_is_that_functions() -> None:
+    assert attributed(line(60, 0x10, "f", LIB, Line(60, LUMP))) == [(LIB, "f", 60)]
+
+
+def test_what_is_below_the_threshold_behind_a_wrapper_could_be_anyones() -> None:
+    one, other = line(40, 0x11, "load", LIB), Line(20, LUMP)
+    assert attributed(line(60, 0x10, "xmalloc", LIB, one, other)) == [
+        (LIB, "load", 40),
+        (BELOW_THRESHOLD, BELOW_THRESHOLD, 20),
+    ]
+
+
+def test_a_place_without_a_name_is_its_objects() -> None:
+    assert attributed(line(60, 0x10, "???", LIB), line(1, 0x20, "???", LIB)) == [(LIB, NO_SYMBOL, 61)]
+
+
+def test_without_objects_the_cause_is_told() -> None:
+    assert attributed(Line(60, "0x10: f (a.c:1)"), Line(7, "0x11: ??? (in ???)"), Line(3, "0x12: g")) == [
+        (ONLY_LINES, "f", 60),
+        ("[no object: the profile does not tell]", NO_SYMBOL, 7),
+        ("[no object: the profile does not tell]", "g", 3),
+    ]
+
+
+def test_a_tree_without_stacks_has_one_row() -> None:
+    assert attributed() == []
+    tree, calls = read()
+    tree.node_bytes[0] = 5
+    assert rows(attribute(tree, calls)) == [(NO_STACK, NO_STACK, 5)]
+
+
+def test_callers_that_do_not_add_up_are_still_conserved() -> None:
+    tree, calls = read(line(60, 0x10, "f", LIB, line(50, 0x11, "g", LIB), line(30, 0x12, "h", LIB)))
+    assert rows(attribute(tree, calls)) == [(LIB, "f", 60)]
+    assert callers(tree, calls).total_bytes == callees(tree, calls).total_bytes == 60
+
+
+# --- trees of functions -----------------------------------------------------------------------------------------------
+
+
+STACKS = (
+    line(
+        90,
+        0x10,
+        "xmalloc",
+        LIB,
+        line(60, 0x11, "load", LIB, line(60, 0x20, "main", PROGRAM)),
+        line(20, 0x12, "load", LIB, line(15, 0x20, "main", PROGRAM), Line(5, LUMP)),
+        Line(10, LUMP),
+    ),
+    line(7, 0x21, "main", PROGRAM),
+)
+
+
+def test_a_tree_of_callers_begins_with_who_asked() -> None:
+    assert lines_of(callers(*read(*STACKS))) == [
+        (1, 80, "load"),
+        (2, 75, "main"),
+        (2, 5, BELOW_THRESHOLD),
+        (1, 10, BELOW_THRESHOLD),
+        (1, 7, "main"),
+    ]
+
+
+def test_a_tree_of_callees_begins_with_the_outermost_function() -> None:
+    assert sorted(lines_of(callees(*read(*STACKS)))) == [
+        (1, 15, BELOW_THRESHOLD),
+        (1, 82, "main"),
+        (2, 5, "load"),
+        (2, 75, "load"),
+    ]
+
+
+def test_places_without_names_that_follow_each_other_in_one_object_are_one_node() -> None:
+    stack = line(9, 0x10, "???", LIB, line(9, 0x11, "???", LIB, line(9, 0x12, "main", PROGRAM)))
+    assert lines_of(callers(*read(stack))) == [(1, 9, NO_SYMBOL), (2, 9, "main")]
+    assert lines_of(callees(*read(stack))) == [(1, 9, "main"), (2, 9, NO_SYMBOL)]
+
+
+def test_a_function_that_calls_itself_stays_a_stack() -> None:
+    stack = line(9, 0x10, "f", LIB, line(9, 0x11, "f", LIB))
+    assert lines_of(callers(*read(stack))) == [(1, 9, "f"), (2, 9, "f")]
+
+
+def test_blocks_are_kept_beside_bytes() -> None:
+    text = (
+        b"heap profile: 3: 70 [3: 70] @ heapprofile\n 2: 60 [2: 60] @ 0x1001 0x2001\n 1: 10 [1: 10] @ 0x3001\n"
+        b"\nMAPPED_LIBRARIES:\n00001000-00002000 r-xp 00000000 00:00 1 /lib/a.so\n"
+        b"00002000-00004000 r-xp 00000000 00:00 2 /bin/b\n"
+    )
+    profile = read_profile(text, "a text")
+    tree = profile.snapshots[0].tree
+    assert tree is not None
+    calls = name_frames(profile, "a text", Allocators()).calls
+    found = attribute(tree, calls)
+    assert [(share.owner, share.size_bytes, share.block_count) for share in found.owners] == [
+        ("/lib/a.so", 60, 2),
+        ("/bin/b", 10, 1),
+    ]
+    assert found.attributed_bytes == 70
+    for grown in (callers(tree, calls), callees(tree, calls)):
+        assert (grown.total_bytes, grown.total_blocks) == (70, 3)
+
+
+def test_a_return_address_belongs_to_the_call_before_it() -> None:
+    text = (
+        b"heap profile: 1: 70 [1: 70] @ heapprofile\n 1: 70 [1: 70] @ 0x2000\n\nMAPPED_LIBRARIES:\n"
+        b"00001000-00002000 r-xp 00000000 00:00 1 /lib/a.so\n00002000-00004000 r-xp 00000000 00:00 2 /bin/b\n"
+    )
+    profile = read_profile(text, "a text")
+    calls = name_frames(profile, "a text", Allocators()).calls
+    assert calls[1] == Call("/lib/a.so", NO_SYMBOL)

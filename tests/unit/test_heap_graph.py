@@ -1,0 +1,88 @@
+"""The graph of memory over time, drawn with characters."""
+
+import pytest
+
+from footprint.report.document import Graph, Point
+from footprint.report.text import draw, plain
+from footprint.report.text.graph import format_time, graph_lines
+
+KIB = 1024
+# Up by halves to 14 KiB at the peak, and down to nothing.
+POINTS = (Point(0, 0), Point(100, 7 * KIB, "@"), Point(200, 14 * KIB, "#"), Point(300, 0))
+GRAPH = Graph(POINTS, "ms", "# the peak, @ with a call tree")
+
+
+def test_a_graph_in_ascii_has_its_marks_in_the_bars() -> None:
+    # Of 23 columns 11 are for labels and margins: 12 for 300 ms, and what there is at the end has the last one.
+    assert graph_lines(GRAPH, 23, has_blocks=False) == [
+        "  14 KiB ^        #::",
+        *["         |        #::"] * 6,
+        "   7 KiB ^    @:::#::",
+        *["         |    @:::#::"] * 6,
+        "     0 B +------------",
+        "          0 ms  300 ms",
+        "          # the peak, @ with a call tree",
+    ]
+
+
+def bars(lines: list[str]) -> list[str]:
+    return [line.rpartition("^")[2].rpartition("|")[2] for line in lines[:14]]
+
+
+def test_each_column_shows_the_most_of_its_time_and_holds_until_more_is_known() -> None:
+    lines = graph_lines(GRAPH, 5 + 6 + 12, has_blocks=False)
+    top, half, bottom = bars(lines)[0], bars(lines)[7], bars(lines)[13]
+    assert top == "        #::"
+    assert half == "    @:::#::"
+    assert bottom == "    @:::#::"
+
+
+def test_no_peak_is_lost_between_columns() -> None:
+    points = tuple(Point(time, 10 if time == 777 else 1) for time in range(1000))
+    assert bars(graph_lines(Graph(points, "i", ""), 40, has_blocks=False))[0].count(":") == 1
+
+
+def test_a_graph_of_blocks_has_its_marks_below_and_shows_eighths_of_a_row() -> None:
+    points = (Point(0, 14 * 8), Point(1, 1), Point(2, 3), Point(3, 0), Point(4, 0, "#"))
+    lines = graph_lines(Graph(points, "s", "# the peak"), 5 + 5 + 10, has_blocks=True)
+    assert lines[13].partition("│")[2] == "██▁▁▁▃▃"
+    assert lines[0].partition("┤")[2] == "██"
+    assert lines[15] == " " * 18 + "#"
+    assert lines[16].split() == ["0", "s", "4", "s"]
+
+
+def test_a_graph_is_as_wide_as_it_may_be_and_no_wider() -> None:
+    for width in (40, 80, 120, 200):
+        for has_blocks in (False, True):
+            lines = graph_lines(GRAPH, width, has_blocks=has_blocks)
+            assert max(map(len, lines[:-1])) == width - 1
+
+
+def test_nothing_at_all_is_an_empty_graph() -> None:
+    lines = graph_lines(Graph((Point(5, 0), Point(5, 0)), "i", ""), 60, has_blocks=False)
+    assert set("".join(bars(lines))) <= {" "}
+
+
+@pytest.mark.parametrize(
+    ("time", "unit", "text"),
+    [
+        (0, "i", "0 i"),
+        (999, "i", "999 i"),
+        (3_749_860, "i", "3.75 Mi"),
+        (9_430_667_664, "i", "9.43 Gi"),
+        (433, "ms", "433 ms"),
+        (1500, "ms", "1.50 s"),
+        (0.467, "s", "0.47 s"),
+        (2_127_272, "B", "2.03 MiB"),
+        (7, "", "7"),
+    ],
+)
+def test_a_time_is_written_with_its_unit(time: float, unit: str, text: str) -> None:
+    assert format_time(time, unit) == text
+
+
+def test_a_pipe_gets_ascii_and_a_terminal_blocks_where_it_has_them() -> None:
+    assert plain((GRAPH,)).isascii()
+    assert draw((GRAPH,), 80, has_colour=False, has_blocks=False).isascii()
+    assert "█" in draw((GRAPH,), 80, has_colour=False, has_blocks=True)
+    assert "\x1b[" in draw((GRAPH,), 80, has_colour=True)
