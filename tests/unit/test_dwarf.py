@@ -74,7 +74,7 @@ from tests.dwarfwriter import (
     uleb,
 )
 from tests.elfkinds import in_all_classes_and_orders
-from tests.elfwriter import ET_REL, RW, SHF_COMPRESSED, ElfFile, Section, write
+from tests.elfwriter import RW, SHF_COMPRESSED, ElfFile, Section, write
 
 VADDR = 0x404010
 INT = Die(TAG_BASE_TYPE, [(AT_NAME, STRING, "int"), (AT_BYTE_SIZE, DATA1, 4)], label="int")
@@ -367,11 +367,6 @@ def slugs(found: Declarations) -> list[str]:
 
 def test_a_file_without_debug_information_says_so() -> None:
     assert slugs(read(elf())) == ["debug-info-absent"]
-
-
-def test_an_object_file_is_not_handled() -> None:
-    data = write(ElfFile(type=ET_REL, sections=sections([unit(variable("x"))])))
-    assert slugs(read(data)) == ["debug-info-unsupported"]
 
 
 def test_units_of_an_unknown_version_are_passed_over() -> None:

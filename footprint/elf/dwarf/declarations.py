@@ -70,8 +70,8 @@ def read_declarations(
 
     Args:
         image: The file with the debug information.
-        vaddrs: Where variables are, as the symbol table has it.
-        tls_offsets: Where thread-local variables are in the block of a thread.
+        vaddrs: Where variables are, as the symbol table has it; in an object file, as `Layout.vaddr` has it.
+        tls_offsets: Where thread-local variables are in the block of a thread; in an object file as above.
         alternate: The file that `.gnu_debugaltlink` names (dwz).
         split: Gives the file of a split unit (`.dwo`) by its path, or None.
         package: A file of split units of many sources (`.dwp`), which is looked into before those.
@@ -98,16 +98,12 @@ class _Reader:
         self._with_functions = with_functions
         self._prover = AddressProver(wanted)
         self._describer = Describer()
-        self._by_place: dict[tuple[int, bool], dict[Declaration, None]] = {}
+        self._by_place: dict[Location, tuple[Declaration] | dict[Declaration, None]] = {}
         self._found_left = _FEW_VARIABLES
         self._candidate_count = 0
         self._notes: dict[str, Note] = {}
 
     def read(self, alternate: Image | None, package: Image | None) -> Declarations:
-        if self._image.is_relocatable:
-            detail = "the addresses of an object file are not known before it is linked"
-            self._note(Note("debug-info-unsupported", self._image.file, detail))
-            return self._answer()
         debug = DebugInfo(self._image, alternate=None if alternate is None else DebugInfo(alternate))
         if ".debug_info" not in debug.sections:
             detail = "it has no .debug_info: it was compiled without -g, or stripped"
@@ -139,9 +135,8 @@ class _Reader:
         for note in debug.sections.notes:
             self._note(note)
 
-    def _new(self, group: Candidates) -> list[Found[Location]]:
+    def _new(self, group: Candidates) -> Iterator[Found[Location]]:
         """Give the variables of a unit, each inlined copy of a function's variable left out but the first."""
-        new: list[Found[Location]] = []
         seen: set[tuple[int, int]] = set()
         try:
             for found in self._prover.proved(group):
@@ -150,18 +145,19 @@ class _Reader:
                     if (found.what.value, origin) in seen:
                         continue
                     seen.add((found.what.value, origin))
-                new.append(found)
+                yield found
                 self._found_left -= 1
                 if self._found_left <= 0:
                     break
         except InputError as error:
             self._damaged(error)
-        return new
 
-    def _declare(self, unit: Unit, new: list[Found[Location]]) -> None:
-        functions = dict(self._functions(unit, new)) if self._with_functions else {}
+    def _declare(self, unit: Unit, new: Iterable[Found[Location]]) -> None:
+        functions: dict[int, tuple[str, bool]] = {}
+        if self._with_functions:
+            new = list(new)
+            functions = dict(self._functions(unit, new))
         for found in new:
-            place = found.what.value, found.what.is_tls
             try:
                 declaration = self._describer.declaration(found.entry)
             except InputError as error:
@@ -170,13 +166,24 @@ class _Reader:
             if (function := functions.get(found.entry.offset)) is not None:
                 name, is_inline = function
                 declaration = declaration._replace(function=name, is_in_inline_function=is_inline)
-            self._by_place.setdefault(place, {})[declaration] = None
+            self._keep(found.what, declaration)
 
-    def _functions(self, unit: Unit, found: list[Found[Location]]) -> Iterator[tuple[int, tuple[str, bool]]]:
+    def _keep(self, place: Location, declaration: Declaration) -> None:
+        """Keep a declaration of a place, once. Most places have one, and of 100,000 places the dicts would be large."""
+        known = self._by_place.get(place)
+        if known is None:
+            self._by_place[place] = (declaration,)
+        elif isinstance(known, dict):
+            known[declaration] = None
+        elif declaration not in known:
+            self._by_place[place] = {known[0]: None, declaration: None}
+
+    def _functions(self, unit: Unit, found: Iterable[Found[Location]]) -> Iterator[tuple[int, tuple[str, bool]]]:
         """Tell which of some entries are in functions, and in which."""
         known: dict[int, tuple[str, bool] | None] = {}
+        places = sorted(one.entry.offset for one in found)
         try:
-            for offset, parents in ((one.offset, one.parents) for one in ways_to(unit, _places(found))):
+            for offset, parents in ((one.offset, one.parents) for one in ways_to(unit, places)):
                 for parent in reversed(parents):
                     if parent not in known:
                         known[parent] = _function(unit.entry(parent))
@@ -225,8 +232,7 @@ class _Reader:
     def _answer(self) -> Declarations:
         found: tuple[dict[int, tuple[Declaration, ...]], dict[int, tuple[Declaration, ...]]] = {}, {}
         for (value, is_tls), declarations in sorted(self._by_place.items()):
-            if declarations:
-                found[is_tls][value] = tuple(declarations)
+            found[is_tls][value] = tuple(declarations)
         return Declarations(*found, self._candidate_count, tuple(self._notes.values()))
 
 
@@ -236,10 +242,6 @@ def _identity(unit: Unit) -> int | None:
         return unit.number(unit.root, DW_AT_GNU_DWO_ID) if unit.identity is None else unit.identity
     except InputError:
         return None
-
-
-def _places(found: Iterable[Found[Location]]) -> list[int]:
-    return sorted(one.entry.offset for one in found)
 
 
 def _function(entry: Entry) -> tuple[str, bool] | None:
