@@ -1,7 +1,8 @@
 """Candidates proved: some abbreviation of a variable must stand before one, and what it refers to must be there.
 
-Where two entries could have been meant, or what one refers to is absent, the way from the top of the unit decides. It
-decides, too, where there are so many candidates that it is the shorter way.
+Where two entries could have been meant, or what one refers to is absent, the way to them decides, from the last entry
+before them that is sure. The way from the top of the unit decides where there are so many candidates that it is the
+shorter one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from footprint.elf.dwarf.codes import (
 from footprint.elf.dwarf.forms import Format
 from footprint.elf.dwarf.shapes import Shapes, starts_before
 from footprint.elf.dwarf.units import Entry, Unit
-from footprint.elf.dwarf.walk import ways_to
+from footprint.elf.dwarf.walk import Way, ways_to
 from footprint.errors import InputError
 
 __all__ = ("Candidates", "Found", "Prover")
@@ -79,14 +80,18 @@ class Prover(Generic[T]):
         if shapes is None:
             shapes = self._shapes[unit.table] = Shapes(unit, self._attribute, self._forms)
         doubtful: list[int] = []
+        sure_starts: list[int] = []
+        sure_start = unit.first
         is_flood = len(group.places) * shapes.cost * _WALKED_BYTES_PER_TRY > unit.end - unit.start + _SMALL_BYTES
         for place in () if is_flood else group.places:
             found, is_sure = self._prove(group, shapes, place)
             if not is_sure:
                 doubtful.append(place)
+                sure_starts.append(sure_start)
             elif found:
+                sure_start = found.entry.offset
                 yield found
-        for way in ways_to(unit, group.places if is_flood else doubtful):
+        for way in ways_to(unit, group.places) if is_flood else _ways_from(unit, doubtful, sure_starts):
             entry = unit.entry(way.offset)
             if entry.tag != DW_TAG_VARIABLE:
                 continue
@@ -141,6 +146,18 @@ class Prover(Generic[T]):
                 return None
             known = self._types[key] = type_entry.tag in _TYPE_TAGS
         return known
+
+
+def _ways_from(unit: Unit, places: Sequence[int], starts: Sequence[int]) -> list[Way]:
+    """Find the entries that hold some places, from entries before them; from the top of the unit if that leads astray.
+
+    Raises:
+        InputError: Where an entry on the way is damaged.
+    """
+    try:
+        return list(ways_to(unit, places, starts))
+    except InputError:
+        return list(ways_to(unit, places))
 
 
 def _is_followed_well(entry: Entry) -> bool:

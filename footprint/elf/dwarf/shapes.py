@@ -63,7 +63,7 @@ class Shapes:
         steps: list[int | str] = []
         for attribute, form, _, size_bytes in unit.layout(abbreviation).steps:
             if attribute == wanted:
-                return (forms[form], *reversed(steps)) if form in forms else None
+                return _joined([*steps, forms[form]]) if form in forms else None
             if size_bytes is not None:
                 steps.append(size_bytes)
             elif form in LEB_FORMS:
@@ -74,6 +74,17 @@ class Shapes:
                 self.is_complete = False
                 return None
         return None
+
+
+def _joined(steps: Iterable[int | str]) -> tuple[int | str, ...]:
+    """Give steps the last first, with those of fixed sizes that follow each other as one."""
+    joined: list[int | str] = []
+    for step in steps:
+        if isinstance(step, int) and joined and isinstance(joined[-1], int):
+            joined[-1] += step
+        else:
+            joined.append(step)
+    return tuple(reversed(joined))
 
 
 def starts_before(unit: Unit, shapes: Shapes, place: int) -> list[int] | None:
