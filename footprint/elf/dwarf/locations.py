@@ -28,7 +28,6 @@ DW_OP_CONSTX: Final = 0xA2
 DW_OP_GNU_ADDR_INDEX: Final = 0xFB
 DW_OP_GNU_CONST_INDEX: Final = 0xFC
 TLS_OPERATIONS: Final = b"\x9b\xe0"  # DW_OP_form_tls_address, DW_OP_GNU_push_tls_address
-GNU_OPERATIONS: Final = 0xE0  # where those begin that no standard has
 INDEX_OPERATIONS: Final = bytes([DW_OP_ADDRX, DW_OP_CONSTX, DW_OP_GNU_ADDR_INDEX, DW_OP_GNU_CONST_INDEX])
 _ADDRESS_INDEXES: Final = frozenset({DW_OP_ADDRX, DW_OP_GNU_ADDR_INDEX})
 _TLS_CONSTANT_BYTES: Final = {DW_OP_CONST4U: 4, DW_OP_CONST8U: 8}

@@ -18,7 +18,6 @@ from footprint.elf.dwarf.locations import (
     DW_OP_ADDR,
     DW_OP_CONST4U,
     DW_OP_CONST8U,
-    GNU_OPERATIONS,
     INDEX_OPERATIONS,
     TLS_OPERATIONS,
     AddressTable,
@@ -36,20 +35,14 @@ from footprint.errors import InputError
 __all__ = ("AddressProver", "candidates")
 
 
-def _short_expressions(operations: bytes) -> tuple[re.Pattern[bytes], ...]:
-    """Give what finds short expressions that begin with one of some operations.
-
-    One byte is searched for ten times as fast as one of a class, so that the length before it is looked at last.
-    """
-    codes = [re.escape(bytes([operation])) for operation in operations]
-    return tuple([re.compile(rb"%b(?<=[\x02-\x1f]%b)" % (code, code), re.DOTALL) for code in codes])
-
-
-# By whether the unit is of version 5, whose operations were an extension of GNU before.
-_INDEXED: Final = {
-    is_new: _short_expressions(bytes(each for each in INDEX_OPERATIONS if (each < GNU_OPERATIONS) == is_new))
-    for is_new in (False, True)
-}
+# Short expressions that begin with an operation on an index. One byte is searched for ten times as fast as one of a
+# class, so that the length before it is looked at last.
+_INDEXED: Final = tuple(
+    [
+        re.compile(rb"%b(?<=[\x02-\x1f]%b)" % (code, code), re.DOTALL)
+        for code in (re.escape(bytes([operation])) for operation in INDEX_OPERATIONS)
+    ]
+)
 
 
 def candidates(
@@ -86,7 +79,7 @@ def _direct(
 
 def _indexed(unit: Unit, indexes: dict[int, int]) -> Iterator[int]:
     """Find an operation with one of some indexes as its operand."""
-    for pattern in _INDEXED[unit.format.version >= 5]:
+    for pattern in _INDEXED:
         for match in pattern.finditer(unit.section.data, unit.first, unit.end):
             try:
                 index, _ = unit.section.uleb(match.end())
