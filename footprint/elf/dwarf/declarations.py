@@ -5,7 +5,7 @@ followed where it is given. What is absent is said.
 """
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from footprint.elf.dwarf.codes import (
@@ -22,7 +22,7 @@ from footprint.elf.dwarf.describe import Declaration, Describer, first, linkage_
 from footprint.elf.dwarf.lines import compilation_folder
 from footprint.elf.dwarf.locations import AddressTable, Location, Wanted
 from footprint.elf.dwarf.proof import Candidates, Found
-from footprint.elf.dwarf.search import AddressProver, candidates
+from footprint.elf.dwarf.search import AddressProver, candidates, indexed
 from footprint.elf.dwarf.units import DebugInfo, Entry, Unit
 from footprint.elf.dwarf.walk import ways_to
 from footprint.elf.image import PT_TLS, Image
@@ -110,8 +110,8 @@ class _Reader:
             self._note(Note("debug-info-absent", self._image.file, detail))
             return self._answer()
         addresses = AddressTable(debug, self._wanted)
-        self._search(debug, debug.units, addresses)
-        self._search_split(debug.units, addresses, package)
+        self._search(debug, candidates(debug, self._wanted, addresses))
+        self._search_split(addresses, package)
         if self._describer.damage is not None:
             self._damaged(self._describer.damage)
         if debug.lacks_alternate:
@@ -119,9 +119,9 @@ class _Reader:
             self._note(Note("debug-info-alternate", self._image.file, detail))
         return self._answer()
 
-    def _search(self, debug: DebugInfo, units: Sequence[Unit], addresses: AddressTable) -> None:
+    def _search(self, debug: DebugInfo, groups: Iterable[Candidates]) -> None:
         self._found_left += debug.sections.get(".debug_info").size_bytes // _BYTES_PER_VARIABLE
-        for group in candidates(debug, units, self._wanted, addresses):
+        for group in groups:
             self._candidate_count += len(group.places)
             self._declare(group.unit, self._new(group))
             if self._found_left <= 0:
@@ -193,10 +193,10 @@ class _Reader:
         except InputError as error:
             self._damaged(error)
 
-    def _search_split(self, units: Iterable[Unit], addresses: AddressTable, package: Image | None) -> None:
+    def _search_split(self, addresses: AddressTable, package: Image | None) -> None:
         """Search the split units of all skeletons that own a wanted address."""
         skeletons: list[tuple[str, int | None, Unit]] = []
-        for unit in units:
+        for unit in addresses.units:
             try:
                 name = unit.text(unit.root, DW_AT_DWO_NAME) or unit.text(unit.root, DW_AT_GNU_DWO_NAME)
                 if name is not None and addresses.indexes(unit):
@@ -207,18 +207,19 @@ class _Reader:
         if not skeletons:
             return
         packed = None if package is None else DebugInfo(package, suffix=".dwo")
-        by_identity = {} if packed is None else {_identity(unit): unit for unit in packed.units}
+        by_identity = {} if packed is None else {_identity(unit): unit for unit in packed.units()}
         absent = []
         for path, identity, skeleton in skeletons:
             found = by_identity.get(identity)
             if found is None and (image := self._split(path)) is not None:
                 apart = DebugInfo(image, suffix=".dwo")
-                found = next((unit for unit in apart.units if _identity(unit) == identity), None)
+                found = next((unit for unit in apart.units() if _identity(unit) == identity), None)
             if found is None:
                 absent.append(path)
             else:
                 found.skeleton = skeleton
-                self._search(found.debug, [found], addresses)
+                # A split unit holds no address: the linker would have to come back for it.
+                self._search(found.debug, indexed(found, addresses))
         if absent:
             detail = f"{len(absent)} files of split units are absent, such as {absent[0]}"
             self._note(Note("debug-info-split", self._image.file, detail))

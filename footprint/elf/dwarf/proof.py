@@ -41,7 +41,10 @@ _TYPE_TAGS: Final = frozenset(
 
 # About how many bytes a walk passes in the time that one shape takes to be tried.
 _WALKED_BYTES_PER_TRY: Final = 5
-_SMALL_BYTES: Final = 1 << 16
+# How many bytes' walks may be spent beyond that, in all units together.
+_SPARE_BYTES: Final = 1 << 17
+# Units follow each other; those of one program share their abbreviations, or have their own.
+_MOST_SHAPES: Final = 256
 
 
 class Found(NamedTuple, Generic[T]):
@@ -68,6 +71,7 @@ class Prover(Generic[T]):
         self._forms = forms
         self._shapes: dict[tuple[Format, int], Shapes] = {}
         self._types: dict[tuple[Unit, int, int], bool] = {}
+        self._spare_bytes = _SPARE_BYTES
 
     def proved(self, group: Candidates) -> Iterator[Found[T]]:
         """Give the variables among the candidates of a unit.
@@ -78,11 +82,16 @@ class Prover(Generic[T]):
         unit = group.unit
         shapes = self._shapes.get(unit.table)
         if shapes is None:
+            if len(self._shapes) >= _MOST_SHAPES:
+                self._shapes.clear()
             shapes = self._shapes[unit.table] = Shapes(unit, self._attribute, self._forms)
         doubtful: list[int] = []
         sure_starts: list[int] = []
         sure_start = unit.first
-        is_flood = len(group.places) * shapes.cost * _WALKED_BYTES_PER_TRY > unit.end - unit.start + _SMALL_BYTES
+        more_bytes = len(group.places) * shapes.cost * _WALKED_BYTES_PER_TRY - (unit.end - unit.start)
+        is_flood = more_bytes > self._spare_bytes
+        if not is_flood:
+            self._spare_bytes -= max(more_bytes, 0)
         for place in () if is_flood else group.places:
             found, is_sure = self._prove(group, shapes, place)
             if not is_sure:
