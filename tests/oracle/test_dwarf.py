@@ -466,6 +466,15 @@ def test_what_dwz_took_out_is_followed_or_said_to_be_absent(
         assert len(lacking.by_vaddr) == len(declared(image(before)).by_vaddr)
 
 
+@pytest.mark.parametrize("version", ["-gdwarf-4", "-gdwarf-5"])
+def test_what_dwz_joins_within_one_file_is_followed(build: Callable[..., Path], version: str, tmp_path: Path) -> None:
+    plain = build("gcc", "cpp", version, "-O1", "-fno-lto")
+    small = shutil.copy(plain, tmp_path / "small")
+    run_or_skip([tool("dwz"), small], tmp_path)
+    assert without_units(by_symbol(small)) == without_units(by_symbol(plain))
+    assert declared(image(small)).notes == ()
+
+
 @pytest.mark.parametrize("kind", ["zlib", "zlib-gnu", "zstd"])
 def test_compressed_sections_are_read(build: Callable[..., Path], kind: str, tmp_path: Path) -> None:
     path, packed = build("gcc", "cpp", "-g", "-O1"), tmp_path / "packed"

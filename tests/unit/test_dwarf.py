@@ -320,6 +320,19 @@ def test_a_type_in_another_unit_is_followed() -> None:
     assert the_only(read(elf(unit(Die(TAG_VARIABLE, types)), other))).type_name == "far"
 
 
+def test_tables_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    types: list[Attribute] = [(AT_NAME, STRP, "x"), (AT_TYPE, REF_ADDR, Ref("far"))]
+    far = Die(TAG_BASE_TYPE, [(AT_NAME, STRING, "far"), (AT_BYTE_SIZE, DATA1, 2)], label="far")
+    units = [unit(far, first_code=100)]
+    units += [unit(Die(TAG_VARIABLE, [*types, (AT_LOCATION, EXPRLOC, Addr(VADDR + at))])) for at in range(0, 40, 4)]
+    whole, vaddrs = elf(*units), range(VADDR, VADDR + 40, 4)
+    expected = read(whole, vaddrs)
+    assert [one.type_name for (one,) in expected.by_vaddr.values()] == ["far"] * 10
+    monkeypatch.setattr("footprint.elf.dwarf.abbreviations._MOST_KEPT", 1)
+    monkeypatch.setattr("footprint.elf.dwarf.proof._MOST_SHAPES", 1)
+    assert read(whole, vaddrs) == expected
+
+
 # --- what only looks like it ------------------------------------------------------------------------------------------
 
 
