@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from footprint.elf.selection import Selection
     from footprint.verbs.capture import capture  # at run time __getattr__ does all this
     from footprint.verbs.debug_files import DebugSearch
+    from footprint.verbs.diff import diff
     from footprint.verbs.doctor import doctor
     from footprint.verbs.duplicates import duplicates
     from footprint.verbs.groups import audit_group
@@ -46,6 +47,7 @@ __all__ = (
     "audit",
     "audit_group",
     "capture",
+    "diff",
     "doctor",
     "duplicates",
     "libraries",
@@ -63,6 +65,7 @@ _HOMES = {
     "audit": "footprint.verbs.processes",
     "audit_group": "footprint.verbs.groups",
     "capture": "footprint.verbs.capture",
+    "diff": "footprint.verbs.diff",
     "doctor": "footprint.verbs.doctor",
     "duplicates": "footprint.verbs.duplicates",
     "libraries": "footprint.verbs.programs",

@@ -76,10 +76,10 @@ class Partition(Generic[T]):
 
     def __post_init__(self) -> None:
         at = self.start
-        for piece in self.pieces:
-            if piece.start != at or piece.end <= at:
-                raise ValueError(f"the piece [{piece.start:#x}, {piece.end:#x}) does not continue at {at:#x}")
-            at = piece.end
+        for start, end, _ in self.pieces:
+            if start != at or end <= at:
+                raise ValueError(f"the piece [{start:#x}, {end:#x}) does not continue at {at:#x}")
+            at = end
         if at != max(self.start, self.end):
             raise ValueError(f"the pieces end at {at:#x}, the span at {self.end:#x}")
 
@@ -110,10 +110,11 @@ def partition(
     pieces: list[Piece[T]] = []
     at, before = start, None
     for piece in owned:
-        if piece.start > at:
-            pieces.extend(explain(Gap(at, piece.start, before, piece.owner)))
+        begin, past, owner = piece
+        if begin > at:
+            pieces.extend(explain(Gap(at, begin, before, owner)))
         pieces.append(piece)
-        at, before = piece.end, piece.owner
+        at, before = past, owner
     if at < end:
         pieces.extend(explain(Gap(at, end, before, None)))
     return Partition(start, end, tuple(pieces), overlap)
@@ -123,9 +124,10 @@ def _disjoint(start: int, end: int, claims: list[Claim[T] | Piece[T]]) -> list[P
     """Give the pieces of claims that come in order and share nothing, as nearly all do; else None."""
     at = start
     for claim in claims:
-        if claim.start < at or claim.end > end or claim.end <= claim.start:
+        begin, past = claim[:2]
+        if begin < at or past > end or past <= begin:
             return None
-        at = claim.end
+        at = past
     return [one if isinstance(one, Piece) else Piece(one.start, one.end, one.owner) for one in claims]
 
 

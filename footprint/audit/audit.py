@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from footprint.audit.kernel import BUILT_IN, KernelConstants, kernel_costs
 from footprint.audit.layout import FileKey, Kind, file_key, lay_out
-from footprint.audit.ledger import Files, Row, ledger_rows
+from footprint.audit.ledger import Files, Row, ledger_rows, sum_rows
 from footprint.audit.measured import Held, held_by_each
 from footprint.audit.models import project_process
 from footprint.audit.projection import ONE, Projection, Question
@@ -21,6 +21,7 @@ from footprint.units import format_bytes
 
 if TYPE_CHECKING:
     from footprint.audit.finding import Finding
+    from footprint.audit.objects import ObjectCost
 
 __all__ = ("Audit", "audit_snapshot", "mapped_files")
 
@@ -44,6 +45,9 @@ class Audit:
         notes: What the reader of the figures must know.
         findings: What it could do without.
         debug_files: Of owners that were stripped, the files that the names of their variables are from.
+        objects: Its objects with what leaves with each, in load order; empty where the files were not looked into for
+            that: they are of programs, and of processes that are audited with findings.
+        saved_in: The file that it was read back from; None where it was made now.
 
     Raises:
         ValueError: Where the rows do not add up to the totals: a defect of footprint, never of the input.
@@ -63,17 +67,19 @@ class Audit:
     notes: tuple[Note, ...]
     findings: "tuple[Finding, ...]" = ()
     debug_files: dict[str, str] = field(default_factory=dict)
+    objects: "tuple[ObjectCost, ...]" = ()
+    saved_in: str | None = None
 
     def __post_init__(self) -> None:
-        kernel = Kind.KERNEL
-        own = [row for row in self.ledger if row.kind is not kernel]
-        kernel_bytes = sum([row.bytes or 0 for row in self.ledger if row.kind is kernel])
+        kernel, totals = Kind.KERNEL, self.totals
+        own = sum_rows([row for row in self.ledger if row.kind is not kernel])
+        spent = sum_rows([row for row in self.ledger if row.kind is kernel])
         sums = (
-            ("private", self.totals.private.bytes, sum([row.bytes or 0 for row in own])),
-            ("mapped", self.totals.mapped.bytes, sum([row.mapped_bytes for row in own])),
-            ("mapped writable", self.totals.mapped_writable.bytes, sum([r.mapped_bytes for r in own if r.is_writable])),
-            ("shared once", self.totals.shared_once.bytes, sum([row.shared_bytes or 0 for row in own])),
-            ("kernel", self.totals.kernel.bytes, kernel_bytes),
+            ("private", totals.private.bytes, own.private_bytes),
+            ("mapped", totals.mapped.bytes, own.mapped_bytes),
+            ("mapped writable", totals.mapped_writable.bytes, own.writable_bytes),
+            ("shared once", totals.shared_once.bytes, own.shared_bytes),
+            ("kernel", totals.kernel.bytes, spent.private_bytes),
         )
         for what, total_bytes, sum_bytes in sums:
             if total_bytes is not None and total_bytes != sum_bytes:

@@ -84,11 +84,13 @@ def slices(
     ranges: Sequence[PageRange],
     page_bytes: int,
     relocated_pages: Container[int],
+    *,
+    has_untouched: bool = False,
 ) -> list[Slice]:
     """Split a part of an object among its sections and symbols.
 
     The private bytes of the slices add up to the ranges, their mapped bytes to the part. What lies in no private page
-    is one slice a section.
+    is one slice a section, or for variables one each.
 
     Args:
         part: The addresses.
@@ -97,6 +99,7 @@ def slices(
         ranges: The private pages among the addresses, ascending.
         page_bytes: The size of a page.
         relocated_pages: Numbers of the pages (addr divided by the page size) that relocations write.
+        has_untouched: Whether variables that lie in no private page are told one by one.
 
     Raises:
         TypeError: Where those are neither a set nor `PageNumbers`.
@@ -105,14 +108,14 @@ def slices(
         relocated_pages = PageNumbers(sorted(relocated_pages))
     if not isinstance(relocated_pages, PageNumbers):
         raise TypeError("pages that cannot be counted but one by one may be too many")
-    cut = _cut(_spans(part, loaded, contents), ranges)
+    cut = _cut(_spans(part, loaded, contents), ranges, page_bytes)
     new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
-    tally = _Tally(_names_by_page(cut, page_bytes), page_bytes, relocated_pages)
+    count = _Tally(_names_by_page(cut), page_bytes, relocated_pages).count
     found: list[Slice] = []
     untouched: dict[tuple[str | None, Kind | None], int] = {}
-    for owner, section, kind, size_bytes, private_bytes, private, is_cut in cut:
+    for symbol, name, section, kind, size_bytes, private_bytes, private, is_cut in cut:
         mapped_bytes = size_bytes
-        if mapped_bytes != private_bytes and not (isinstance(owner, Variable) and (private_bytes or is_cut)):
+        if mapped_bytes != private_bytes and (symbol is None or not (private_bytes or is_cut or has_untouched)):
             # A variable keeps its whole size beside its private bytes, and where it goes on in a neighbouring mapping,
             # as it may be private there. Of all others the rest is of one kind.
             place = (section, kind)
@@ -120,11 +123,7 @@ def slices(
             if not private_bytes:
                 continue
             mapped_bytes = private_bytes
-        if isinstance(owner, Variable):
-            symbol = name = owner.name
-        else:
-            symbol, name = None, owner.label if isinstance(owner, Residue) else owner
-        pages, sole_pages, relocated_bytes = tally.count(section, symbol, name, private)
+        pages, sole_pages, relocated_bytes = count(section, symbol, name, private)
         found.append(
             new(Slice, (section, symbol, name, kind, mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes))
         )
@@ -133,10 +132,11 @@ def slices(
     return found
 
 
-_Ranges = list[tuple[int, int]]
-# An owner, its section and kind, its bytes, the private ones of them, where those are, and whether it goes on in a
-# neighbouring mapping. A plain tuple: a large library has ten thousand of them.
-_Cut = tuple[Variable | Residue | str, str | None, Kind | None, int, int, _Ranges, bool]
+# Ranges of addresses, each with the numbers of its first and last page.
+_Runs = tuple[tuple[int, int, int, int], ...]
+# The symbol of an owner, what to show for it, its section and kind, its bytes, the private ones of them, where those
+# are, and whether it goes on in a neighbouring mapping. A plain tuple: a large library has ten thousand of them.
+_Cut = tuple[str | None, str, str | None, Kind | None, int, int, _Runs, bool]
 _SectionOwner = tuple[str | None, SectionContents | str, Kind | None]
 _Sections = list[Claim[_SectionOwner]]
 _SEVERAL: Final = ""
@@ -153,21 +153,21 @@ class _Tally:
         self._names_by_page = names_by_page
         self._page_bytes = page_bytes
         self._relocated_pages = relocated_pages
-        self._asked = (-1, False)
+        self._asked_page, self._answer = -1, False
         self._last_pages: dict[tuple[str | None, str], int] = {}
 
-    def count(self, section: str | None, symbol: str | None, name: str, private: _Ranges) -> tuple[int, int, int]:
+    def count(self, section: str | None, symbol: str | None, name: str, private: _Runs) -> tuple[int, int, int]:
         """Give the pages of one slice, those that it is alone in, and its bytes in those that relocations write."""
-        page_bytes, key = self._page_bytes, (section, name)
-        last_page = self._last_pages.get(key, -1)
+        page_bytes, key, last_pages = self._page_bytes, (section, name), self._last_pages
+        last_page = last_pages.get(key, -1)
         pages = sole_pages = relocated_bytes = 0
-        for first, past in private:
-            page, final = first // page_bytes, (past - 1) // page_bytes
+        for first, past, page, final in private:
             if page != last_page:
                 pages += 1
-                sole_pages += symbol is not None and self._names_by_page[page] == symbol
+                if symbol is not None and self._names_by_page[page] == symbol:
+                    sole_pages += 1
             if page == final:
-                if self._is_relocated(page):
+                if self._answer if self._asked_page == page else self._is_relocated(page):
                     relocated_bytes += past - first
             else:
                 # The pages between are this one's from end to end.
@@ -181,23 +181,27 @@ class _Tally:
                 if self._is_relocated(final):
                     relocated_bytes += past - final * page_bytes
             last_page = final
-        self._last_pages[key] = last_page
+        last_pages[key] = last_page
         return pages, sole_pages, relocated_bytes
 
     def _is_relocated(self, page: int) -> bool:
         """Tell whether relocations write a page; most slices lie in that of the one before."""
-        if self._asked[0] != page:
-            self._asked = (page, page in self._relocated_pages)
-        return self._asked[1]
+        if self._asked_page != page:
+            self._asked_page, self._answer = page, page in self._relocated_pages
+        return self._answer
 
 
-def _cut(spans: Iterable[_Span], ranges: Sequence[PageRange]) -> list[_Cut]:
+def _cut(spans: Iterable[_Span], ranges: Sequence[PageRange], page_bytes: int) -> list[_Cut]:
     """Give each owner with what of it is private; both come ascending, so each is passed over once."""
     found: list[_Cut] = []
     place = 0
     first, past = _bounds(ranges, place)
     for start_addr, end_addr, section, kind, base_addr, pieces in spans:
         for low, high, owner in pieces:
+            if isinstance(owner, Variable):
+                symbol = name = owner[0]
+            else:
+                symbol, name = None, owner.label if isinstance(owner, Residue) else owner
             start, end = base_addr + low, base_addr + high
             is_cut = start < start_addr or end_addr < end
             if is_cut:
@@ -205,17 +209,20 @@ def _cut(spans: Iterable[_Span], ranges: Sequence[PageRange]) -> list[_Cut]:
             while past <= start:
                 place += 1
                 first, past = _bounds(ranges, place)
+            size_bytes = end - start
             if first <= start and end <= past:
-                found.append((owner, section, kind, end - start, end - start, [(start, end)], is_cut))
+                runs: _Runs = ((start, end, start // page_bytes, (end - 1) // page_bytes),)
+                found.append((symbol, name, section, kind, size_bytes, size_bytes, runs, is_cut))
                 continue
-            private: _Ranges = []
+            private = []
             at, begin, until = place, first, past
             while begin < end:
                 private.append((max(start, begin), min(end, until)))
                 at += 1
                 begin, until = _bounds(ranges, at)
             private_bytes = sum([until - begin for begin, until in private])
-            found.append((owner, section, kind, end - start, private_bytes, private, is_cut))
+            runs = tuple([(begin, until, begin // page_bytes, (until - 1) // page_bytes) for begin, until in private])
+            found.append((symbol, name, section, kind, size_bytes, private_bytes, runs, is_cut))
     return found
 
 
@@ -224,20 +231,18 @@ def _bounds(ranges: Sequence[PageRange], place: int) -> tuple[int, int]:
     return ranges[place][:2] if place < len(ranges) else (_BEYOND, _BEYOND)
 
 
-def _names_by_page(cut: Iterable[_Cut], page_bytes: int) -> dict[int, str]:
+def _names_by_page(cut: Iterable[_Cut]) -> dict[int, str]:
     """Give the one name of the variables in each private page, or that there are several.
 
     Pages in the midst of a variable are left out: nothing else lies in them.
     """
     names: dict[int, str] = {}
-    for owner, _, _, _, _, private, _ in cut:
-        if isinstance(owner, Variable):
-            name = owner.name
-            for first, past in private:
-                page, final = first // page_bytes, (past - 1) // page_bytes
-                if names.setdefault(page, name) != name:
+    for symbol, _, _, _, _, _, private, _ in cut:
+        if symbol is not None:
+            for _, _, page, final in private:
+                if names.setdefault(page, symbol) != symbol:
                     names[page] = _SEVERAL
-                if final != page and names.setdefault(final, name) != name:
+                if final != page and names.setdefault(final, symbol) != symbol:
                     names[final] = _SEVERAL
     return names
 

@@ -27,7 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 # In the order of the help. Only the module of the verb that is asked for is imported, and only its options are built.
-VERBS = ("audit", "run", "whatif", "symbols", "libraries", "duplicates", "maps", "project", "capture", "doctor")
+VERBS = ("audit", "run", "whatif", "symbols", "libraries", "duplicates", "maps", "project", "diff", "capture", "doctor")
 
 
 def _register(verbs: Sequence[str]) -> None:

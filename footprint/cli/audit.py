@@ -48,13 +48,13 @@ def audit(
     footprint audit --name nginx
     """
     from footprint.cli.answers import about_folders, about_group, about_one
-    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.cli.output import emit, emit_document, exit_code, wants_json
     from footprint.errors import UsageError
     from footprint.units import parse_bytes
     from footprint.verbs.debug_files import debug_search
 
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    is_json = json or format_ is options.Format.JSON
+    is_json = wants_json(format_, output, is_asked=json)
     page_bytes = None if page_size is None else parse_bytes(page_size)
     is_group = tree is not None or name is not None
     if findings and (all_ or is_group or len(targets or ()) != 1):

@@ -29,14 +29,14 @@ def doctor(
     footprint doctor
     sudo footprint doctor --calibrate
     """
-    from footprint.cli.output import emit, emit_document
+    from footprint.cli.output import emit, emit_document, wants_json
     from footprint.verbs import doctor as verb
 
     if calibrate:
         verb.calibrate_libc()
         verb.calibrate()
     found = verb.doctor()
-    if json or format_ is options.Format.JSON:
+    if wants_json(format_, output, is_asked=json):
         from footprint.report.json.doctor import doctor_json
 
         emit(doctor_json(found, __version__), output)

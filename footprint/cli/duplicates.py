@@ -14,6 +14,9 @@ def duplicates(
     targets: Annotated[list[str], typer.Argument(help="Linked ELF files, or one PID: all files that it runs.")],
     count: options.Count = 1,
     top: options.Top = 20,
+    debug_dir: options.DebugDirs = None,
+    debuginfod: options.Debuginfod = False,
+    no_debug_files: options.NoDebugFiles = False,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -33,8 +36,10 @@ def duplicates(
     """
     from footprint.cli.output import emit, emit_document, exit_code
     from footprint.verbs import duplicates
+    from footprint.verbs.debug_files import debug_search
 
-    found = duplicates.duplicates(*targets)
+    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+    found = duplicates.duplicates(*targets, debug=debug)
     if json or format_ is options.Format.JSON:
         from footprint.report.json.duplicates import duplicates_json
 

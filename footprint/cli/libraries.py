@@ -34,13 +34,13 @@ def libraries(
     footprint libraries /usr/bin/gdb
     footprint libraries --why libz.so.1 /usr/bin/gdb
     """
-    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.cli.output import emit, emit_document, exit_code, wants_json
     from footprint.errors import UsageError
     from footprint.units import parse_bytes
     from footprint.verbs import programs
 
     page_bytes = None if page_size is None else parse_bytes(page_size)
-    is_json = json or format_ is options.Format.JSON
+    is_json = wants_json(format_, output, is_asked=json)
     if is_json and why is not None:
         raise UsageError("--why is for the text; the JSON has every relation")
     found = programs.libraries(target, count=count, root=root, page_bytes=page_bytes)

@@ -26,11 +26,11 @@ def maps(
     footprint maps 4711
     footprint maps smaps.txt --json
     """
-    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.cli.output import emit, emit_document, exit_code, wants_json
     from footprint.verbs import processes
 
     found = processes.maps(target, pid=pid, root=root)
-    if json or format_ is options.Format.JSON:
+    if wants_json(format_, output, is_asked=json):
         from footprint.report.json.maps import maps_json
 
         emit(maps_json(found, __version__), output)

@@ -4,13 +4,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from footprint.cli.options import Color
+from footprint.cli.options import Color, Format
 from footprint.errors import AccessError, Note
 from footprint.files import whole_file
 from footprint.report.document import Document, Verdict
 from footprint.report.text import draw, plain
 
-__all__ = ("emit", "emit_document", "exit_code")
+__all__ = ("emit", "emit_document", "exit_code", "wants_json")
 
 EXIT_PARTIAL = 4
 _NARROWEST = 60
@@ -19,6 +19,11 @@ _NARROWEST = 60
 def exit_code(notes: Sequence[Note], *, is_strict: bool) -> int:
     """Give the exit code of an answer that has notes."""
     return EXIT_PARTIAL if is_strict and notes else 0
+
+
+def wants_json(format_: Format, output: str, *, is_asked: bool) -> bool:
+    """Tell whether an answer is to be JSON: where it is asked for, or goes to a file of that name."""
+    return is_asked or format_ is Format.JSON or output.endswith(".json")
 
 
 def emit_document(document: Document, output: str, color: Color, *, is_quiet: bool) -> None:

@@ -31,13 +31,13 @@ def project(
     footprint project smaps.txt --memory 32GiB
     footprint project 4711 -n 50 --model fork
     """
-    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.cli.output import emit, emit_document, exit_code, wants_json
     from footprint.units import parse_bytes
     from footprint.verbs import processes
 
     memory_bytes = None if memory is None else parse_bytes(memory)
     found = processes.project(target, count=count, memory_bytes=memory_bytes, model=model.value, pid=pid, root=root)
-    if json or format_ is options.Format.JSON:
+    if wants_json(format_, output, is_asked=json):
         from footprint.report.json.audit import projection_json
 
         emit(projection_json(found, __version__), output)

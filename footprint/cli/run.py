@@ -37,13 +37,13 @@ def run(
     footprint run --when settled --starts 5 -n 10000 -- ./server --port 8080
     footprint run --when-output 'listening on' --follow -- ./server
     """
-    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.cli.output import emit, emit_document, exit_code, wants_json
     from footprint.verbs.run import run as run_program
 
     ran = run_program(
         command, when=when, when_output=when_output, starts=starts, count=count, follow=follow, timeout_seconds=timeout
     )
-    if json or format_ is options.Format.JSON:
+    if wants_json(format_, output, is_asked=json):
         from footprint.report.json.run import run_json
 
         emit(run_json(ran, __version__), output)

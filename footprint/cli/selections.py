@@ -28,11 +28,18 @@ def selection(kinds: Sequence[Kind] | None, is_local: bool | None, min_size: str
     )
 
 
-def tables(found: FileSymbols, by: SymbolsBy, sort: Sort) -> Tables:
-    """Give the tables that the options ask for."""
+def tables(found: FileSymbols, by: SymbolsBy, sort: Sort, *, is_whole: bool = False) -> Tables:
+    """Give the tables that the options ask for; `is_whole` for paths and types that are not cut."""
     if by is SymbolsBy.FILE:
         return lambda _files, top, _show: file_table(found.origins, top)
     if by is SymbolsBy.SECTION:
         return lambda _files, top, _show: section_table(found.origins, top)
     columns = [origin_column(found.origins)] if any(one.linker_map for one in found.origins) else []
-    return partial(variables_table, order=sort.value, columns=columns)
+    if (sources := found.sources) is None:
+        return partial(variables_table, order=sort.value, columns=columns)
+    from footprint.report.views.sources import source_column, source_words, sources_paragraph
+
+    columns.append(source_column(found.origins, sources, is_whole=is_whole))
+    words = source_words(found.origins, sources, is_whole=is_whole)
+    listed = partial(variables_table, order=sort.value, columns=columns, words=words)
+    return lambda files, top, show: [*listed(files, top, show), *sources_paragraph(found.origins, sources)]

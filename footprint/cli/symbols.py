@@ -26,6 +26,9 @@ def symbols(
     name: Annotated[
         str | None, typer.Option("--name", help="Only variables whose name matches, mangled or not.", metavar="REGEX")
     ] = None,
+    source: Annotated[
+        bool, typer.Option("--source", help="Tell where each is declared, and its type, as debug information has it.")
+    ] = False,
     sort: Annotated[options.Sort, typer.Option("--sort", help="The order of the variables.")] = options.Sort.SIZE,
     top: options.Top = 20,
     debug_dir: options.DebugDirs = None,
@@ -48,6 +51,7 @@ def symbols(
     footprint symbols --top 0 --json libfoo.so
     footprint symbols --map foo.map --by file foo
     footprint symbols --kind bss --min-size 1MiB libfoo.so
+    footprint symbols --source /lib/x86_64-linux-gnu/libc.so.6
     """
     from footprint.cli.output import emit, emit_document, exit_code
     from footprint.cli.selections import selection, tables
@@ -56,17 +60,24 @@ def symbols(
 
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     chosen = selection(kind, is_local, min_size, name)
-    found = symbols.symbols(*files, map=map_, selection=chosen, debug=debug)
+    found = symbols.symbols(*files, map=map_, selection=chosen, debug=debug, source=source)
     if json or format_ is options.Format.JSON:
         from footprint.report.json.symbols import symbols_json
 
-        emit(symbols_json(found.origins, found.notes, __version__), output)
+        emit(symbols_json(found.origins, found.notes, __version__, found.sources), output)
     else:
         from footprint.report.views.symbols import symbols_report
 
-        kinds, listed = found.selection.kinds, tables(found, by, sort)
+        kinds, listed = found.selection.kinds, tables(found, by, sort, is_whole=verbose)
+        namers = "Symbols and debug information" if any(one.named for one in found.sources or ()) else "Symbols"
         document = symbols_report(
-            found.files, found.notes, top=top, has_linker_names=verbose, kinds=kinds, tables=listed
+            found.files,
+            found.notes,
+            top=top,
+            has_linker_names=verbose,
+            kinds=kinds,
+            tables=listed,
+            namers=namers,
         )
         emit_document(document, output, color, is_quiet=quiet)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

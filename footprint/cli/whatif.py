@@ -35,7 +35,7 @@ def whatif(
     \b
     footprint whatif --drop libm.so.6 --when settled -n 10000 -- ./server
     """
-    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.cli.output import emit, emit_document, exit_code, wants_json
     from footprint.verbs.whatif import whatif as run_both
 
     found = run_both(
@@ -48,7 +48,7 @@ def whatif(
         force=force,
         timeout_seconds=timeout,
     )
-    if json or format_ is options.Format.JSON:
+    if wants_json(format_, output, is_asked=json):
         from footprint.report.json.whatif import whatif_json
 
         emit(whatif_json(found, __version__), output)

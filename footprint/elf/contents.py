@@ -182,12 +182,13 @@ class _Symbols(NamedTuple):
     debug_file: str | None = None
 
 
-def read_contents(image: Image, debug: DebugImage | None = None) -> Contents:
+def read_contents(image: Image, debug: DebugImage | None = None, more: Iterable[Symbol] = ()) -> Contents:
     """Read what each writable section of a file holds.
 
     Args:
         image: The file.
         debug: The symbols that were stripped from it. Sections that it does not have, or has elsewhere, keep their own.
+        more: Symbols that no table has, such as those of what only debug information names.
 
     Raises:
         InputError: Where the symbol table or a section that must be looked into is damaged; its `file` tells in which.
@@ -196,7 +197,7 @@ def read_contents(image: Image, debug: DebugImage | None = None) -> Contents:
     table = _symbols(image, debug, frozenset(wanted))
     by_section: dict[int, list[Symbol]] = {index: [] for index in wanted}
     commons = []
-    for symbol in table.symbols:
+    for symbol in (*table.symbols, *more) if more else table.symbols:
         if symbol.is_common:
             commons.append(symbol)
         elif symbol.type != STT_FUNC or wanted[symbol.section_index].name != ".opd":
@@ -255,29 +256,40 @@ def _variables(
     symbols: list[Symbol], base: tuple[int, int], section_bytes: int
 ) -> tuple[list[Variable], list[Variable], int]:
     """Sort the symbols of a section into variables and labels without size; aliases become one variable."""
-    by_place: dict[tuple[int, int], list[Symbol]] = {}
+    first: dict[tuple[int, int], Symbol] = {}
+    # Most places have one symbol: a list is made only for those that have several.
+    several: dict[tuple[int, int], list[Symbol]] = {}
     plain_base, tls_base = base
     for symbol in symbols:
-        offset = symbol.value - (tls_base if symbol.type == STT_TLS else plain_base)
-        by_place.setdefault((offset, -symbol.size_bytes), []).append(symbol)
+        _, value, symbol_bytes, symbol_type, *_ = symbol
+        at = (value - (tls_base if symbol_type == STT_TLS else plain_base), -symbol_bytes)
+        one = first.setdefault(at, symbol)
+        if one is not symbol:
+            several.setdefault(at, [one]).append(symbol)
     new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
     variables: list[Variable] = []
     labels: list[Variable] = []
     stray_count = 0
-    for place in sorted(by_place):
+    for place in sorted(first):
         offset, size_bytes = place[0], -place[1]
-        found = by_place[place]
-        here = found if size_bytes else [symbol for symbol in found if _is_label(symbol.name)]
+        if size_bytes and 0 <= offset < section_bytes and place not in several:
+            one = first[place]
+            variables.append(new(Variable, (one.name, (), offset, size_bytes, one.binding)))
+            continue
+        here = several.get(place) or [first[place]]
+        if not size_bytes:
+            here = [symbol for symbol in here if _is_label(symbol.name)]
         if not here:
             continue
         if not 0 <= offset <= section_bytes or (offset == section_bytes and size_bytes):
             stray_count += len(here)
             continue
-        aliases: list[str] = []
+        aliases: tuple[str, ...] = ()
         if len(here) > 1:
             here.sort(key=lambda symbol: (_rank(symbol), len(symbol.name), symbol.name, symbol.binding))
-            _, *aliases = dict.fromkeys(symbol.name for symbol in here)
-        variable = new(Variable, (here[0].name, tuple(aliases), offset, size_bytes, here[0].binding))
+            _, *others = dict.fromkeys(symbol.name for symbol in here)
+            aliases = tuple(others)
+        variable = new(Variable, (here[0].name, aliases, offset, size_bytes, here[0].binding))
         (variables if size_bytes else labels).append(variable)
     return variables, labels, stray_count
 

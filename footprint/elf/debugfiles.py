@@ -21,6 +21,7 @@ __all__ = (
     "DebugImage",
     "DebugLink",
     "alternate_link",
+    "build_id_place",
     "candidates",
     "debug_link",
     "is_stripped",
@@ -117,8 +118,8 @@ def candidates(image: Image, path: str, debug_dirs: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     identity = build_id(image)
-    if identity is not None and len(identity) > 2:
-        found += [f"{folder}/.build-id/{identity[:2]}/{identity[2:]}.debug" for folder in debug_dirs]
+    if identity is not None and (place := build_id_place(identity)):
+        found += [f"{folder}/{place}" for folder in debug_dirs]
     link = debug_link(image)
     if link is not None:
         folder = posixpath.dirname(path).rstrip("/")
@@ -127,6 +128,11 @@ def candidates(image: Image, path: str, debug_dirs: Sequence[str]) -> list[str]:
         found += [f"{debug_dir}/{link.name}" for debug_dir in debug_dirs]
     # A link of a file to itself would lead back to where nothing was found.
     return [one for one in dict.fromkeys(found) if one != path]
+
+
+def build_id_place(identity: str) -> str | None:
+    """Give where a folder of debug files has the one of a build-id; None for one that is too short."""
+    return f".build-id/{identity[:2]}/{identity[2:]}.debug" if len(identity) > 2 else None
 
 
 def mini_debug_image(image: Image) -> Image | None:

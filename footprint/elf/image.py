@@ -134,7 +134,7 @@ _LAYOUTS: Final = _layouts()
 _HEADER_BYTES: Final = {file_class: layout.header.size for (file_class, _), layout in _LAYOUTS.items()}
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Image:
     """One ELF file, as far as its headers tell. The bytes stay where they are: `data` is a view of the file.
 
@@ -342,6 +342,9 @@ def _named(data: Buffer, file: str, raw: list[tuple[int, ...]], names_index: int
     )
 
 
+_CHUNK_BYTES: Final = 128
+
+
 class StringTable:
     """A string table, read a name at a time: most names are never asked for.
 
@@ -350,7 +353,6 @@ class StringTable:
     """
 
     _LONGEST_NAME: Final = 1 << 18
-    _CHUNK: Final = 128
     _MOST_NAME_BYTES_PER_TABLE_BYTE: Final = 16
     _SMALL_BYTES: Final = 1 << 16
 
@@ -378,7 +380,7 @@ class StringTable:
         if known is not None:
             # A static of a header has one name for all its copies.
             return known
-        raw, end, _ = bytes(self._table[start : start + self._CHUNK]).partition(b"\0")
+        raw, end, _ = bytes(self._table[start : start + _CHUNK_BYTES]).partition(b"\0")
         if not end:
             raw = self._long_name(start)
         self._left_bytes -= len(raw)
@@ -393,7 +395,7 @@ class StringTable:
             return b""
         if start >= self.size_bytes:
             raise InputError(self._file, f"one of the {self._what} lies outside of its table", self._offset)
-        size_bytes = self._CHUNK
+        size_bytes = _CHUNK_BYTES
         while start + size_bytes < self.size_bytes and size_bytes < self._LONGEST_NAME:
             size_bytes *= 4
             raw, end, _ = bytes(self._table[start : start + size_bytes]).partition(b"\0")

@@ -7,11 +7,21 @@ and Swift are read by tools, which this module does not run: it shows what it wa
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Final, NamedTuple
 
 from footprint.elf.expansion import is_tame
 
-__all__ = ("Language", "SplitName", "foreign_names", "learn_names", "normalised", "shown_name", "split_suffixes")
+__all__ = (
+    "Language",
+    "SplitName",
+    "foreign_names",
+    "lacks_function",
+    "learn_names",
+    "normalised",
+    "shown_name",
+    "split_suffixes",
+)
 
 _LONGEST_NAME: Final = 8192
 _LONGEST_SHOWN: Final = 8192
@@ -37,17 +47,20 @@ class SplitName(NamedTuple):
 
 
 _VERSION: Final = re.compile(r"(?<=.)@.*", re.DOTALL)
-_SUFFIX: Final = re.compile(
-    r"""
+_SUFFIX: Final = r"""
     \.(?: (?: constprop | isra | part | lto_priv | llvm | __uniq | clone ) \.[0-9]+
         | (?: cold | hot | localalias | warm ) (?: \.[0-9]+ )?
         | [0-9]+ )
-    \Z""",
-    re.VERBOSE | re.ASCII,
-)
+    \Z"""
 # A mangled name has no words behind a dot, so any that stand there were put there.
-_ANY_SUFFIX: Final = re.compile(r"\.(?:[a-z_]{1,32}(?:\.[0-9]{1,20})?|[0-9]{1,20})\Z", re.ASCII)
+_ANY_SUFFIX: Final = r"\.(?:[a-z_]{1,32}(?:\.[0-9]{1,20})?|[0-9]{1,20})\Z"
 _LONGEST_SUFFIX: Final = 64
+
+
+@cache
+def _suffix(*, is_mangled: bool) -> re.Pattern[str]:
+    # Compiled when the first name asks: most answers need one of them at most.
+    return re.compile(_ANY_SUFFIX, re.ASCII) if is_mangled else re.compile(_SUFFIX, re.VERBOSE | re.ASCII)
 
 
 def split_suffixes(name: str) -> SplitName:
@@ -58,7 +71,7 @@ def split_suffixes(name: str) -> SplitName:
     version = _VERSION.search(name)
     stem = name[: version.start()] if version else name
     suffixes = [version.group()] if version else []
-    pattern = _ANY_SUFFIX if stem.startswith(("_Z", "_R")) else _SUFFIX
+    pattern = _suffix(is_mangled=stem.startswith(("_Z", "_R")))
     while True:
         found = pattern.search(stem, max(1, len(stem) - _LONGEST_SUFFIX))
         # Paths of old Rust names hold `..`, which is no suffix.
@@ -73,16 +86,21 @@ def normalised(name: str) -> str:
     return split_suffixes(name).stem
 
 
+def lacks_function(name: str, function: str) -> bool:
+    """Tell whether the name of a static does not say in which function it is, as it does in C++, and clang's `f.x`."""
+    return not name.startswith(("_Z", "_R", f"{function}."))
+
+
 # --- to be shown ------------------------------------------------------------------------------------------------------
 
-_RUST_HASH: Final = re.compile(r"17h([0-9a-f]{16})E\Z")
-_RUST_ESCAPE: Final = re.compile(r"\$(?:(SP|BP|RF|LT|GT|LP|RP|C)|u([0-9a-f]{1,6}))\$|\.\.")
+_RUST_HASH: Final = r"17h([0-9a-f]{16})E\Z"
+_RUST_ESCAPE: Final = r"\$(?:(SP|BP|RF|LT|GT|LP|RP|C)|u([0-9a-f]{1,6}))\$|\.\."
 _RUST_ESCAPES: Final = {"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","}
 
 # By what its names are told: bytes that all of them have, and what they are made of.
 _FOREIGN: Final = {
-    Language.D: (("\n_D",), re.compile(r"^_D[0-9][\w.]+$", re.MULTILINE | re.ASCII)),
-    Language.SWIFT: (("$s", "$S", "$e", "\n_T0"), re.compile(r"^(?:_?\$[sSe]|_T0)[\w$.]+$", re.MULTILINE | re.ASCII)),
+    Language.D: (("\n_D",), r"^_D[0-9][\w.]+$"),
+    Language.SWIFT: (("$s", "$S", "$e", "\n_T0"), r"^(?:_?\$[sSe]|_T0)[\w$.]+$"),
 }
 _learned: dict[str, str] = {}
 
@@ -112,13 +130,13 @@ def shown_name(name: str) -> str:
 
 def _without_rust_hash(stem: str, demangled: str) -> str:
     """Clean the name of a compiler of Rust before 1.95, which is one of C++ with a hash and escapes in it."""
-    found = _RUST_HASH.search(stem)
+    found = re.search(_RUST_HASH, stem) if "17h" in stem else None
     # A hash has most of the digits; a name of C++ that looks like one hardly has.
     if found is None or len(set(found.group(1))) < 5 or not demangled.endswith(f"::h{found.group(1)}"):
         return demangled
     parts = demangled.removesuffix(f"::h{found.group(1)}").split("::")
     # Before an escape at the start of a part stands a "_", as names of C++ begin with no "$".
-    return "::".join([_RUST_ESCAPE.sub(_unescaped, part[part.startswith("_$") :]) for part in parts])
+    return "::".join([re.sub(_RUST_ESCAPE, _unescaped, part[part.startswith("_$") :]) for part in parts])
 
 
 def _unescaped(found: re.Match[str]) -> str:
@@ -138,7 +156,8 @@ def foreign_names(names: Iterable[str]) -> dict[Language, list[str]]:
     found = {}
     for language, (marks, pattern) in _FOREIGN.items():
         if any(mark in text for mark in marks):
-            found[language] = [name for name in dict.fromkeys(pattern.findall(text)) if name not in _learned]
+            names_found = dict.fromkeys(re.findall(pattern, text, re.MULTILINE | re.ASCII))
+            found[language] = [name for name in names_found if name not in _learned]
     return {language: unknown for language, unknown in found.items() if unknown}
 
 

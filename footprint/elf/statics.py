@@ -6,9 +6,11 @@ Source: System V ABI, chapter 4 (Symbol Table): local symbols follow the STT_FIL
 """
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from footprint.elf.debugfiles import DebugImage, matched_sections
 from footprint.elf.dynamic import words
 from footprint.elf.image import SHT_DYNSYM, SHT_SYMTAB, Buffer, Image, StringTable
 from footprint.elf.symbols import STT_FILE, STT_FUNC, STT_TLS
@@ -62,6 +64,7 @@ class Statics:
         statics: All variables, in the order of the table; of those at one address the first.
         units: The names of the source files, without folders: several may have one name.
         is_stripped: Whether there is no symbol table but the dynamic one.
+        debug: The file that the symbols are from, where it is another.
     """
 
     def __init__(
@@ -72,11 +75,13 @@ class Statics:
         entries: "_Entries",
         *,
         is_stripped: bool,
+        debug: DebugImage | None = None,
     ) -> None:
         self.image = image
         self.statics = statics
         self.units = units
         self.is_stripped = is_stripped
+        self.debug = debug
         self._entries = entries
 
     def symbol_at(self, vaddr: int) -> tuple[str, int] | None:
@@ -144,24 +149,36 @@ class _Entries:
         return [index for index, kind in enumerate(self.kinds) if kind in wanted]
 
 
-def read_statics(image: Image) -> Statics:
+def read_statics(image: Image, debug: DebugImage | None = None) -> Statics:
     """Read the variables of a linked file: of its symbol table, else of its dynamic one, which has no source files.
+
+    Args:
+        image: The file.
+        debug: The symbols that were stripped from it; those in sections that it has elsewhere are left out.
 
     Raises:
         InputError: Where the table is damaged.
     """
+    if debug is not None and debug.is_whole:
+        sections = {number: section.index for number, section in matched_sections(image, debug.image).items()}
+        return _read_statics(image, debug, debug.image, sections)
+    return _read_statics(image, None, image, {one.index: one.index for one in image.sections if one.is_in_memory})
+
+
+def _read_statics(of: Image, debug: DebugImage | None, image: Image, sections: Mapping[int, int]) -> Statics:
+    """Read the symbols of an image; `sections` are those of the file by the numbers that they have there."""
     tables = {one.type: one for one in reversed(image.sections) if one.size_bytes}
     table = tables.get(SHT_SYMTAB) or tables.get(SHT_DYNSYM)
     if table is None:
         nothing = _Entries(image, b"", StringTable(b"\0", image.file, 0, "symbol names"))
-        return Statics(image, (), (), nothing, is_stripped=True)
+        return Statics(of, (), (), nothing, is_stripped=True)
     if table.entry_bytes != image.symbol_bytes or not 0 < table.link < len(image.sections):
         raise InputError(image.file, f"section {table.index} is no symbol table", table.offset)
     raw = image.section_bytes(table)
     strings = image.sections[table.link]
     names = StringTable(image.section_bytes(strings), image.file, strings.offset, "symbol names")
     entries = _Entries(image, raw[: len(raw) // image.symbol_bytes * image.symbol_bytes], names)
-    in_memory = {one.index for one in image.sections if one.is_in_memory and one.size_bytes}
+    in_memory = {number: index for number, index in sections.items() if of.sections[index].size_bytes}
     found: list[Static] = []
     units: list[str] = []
     unit: int | None = None
@@ -185,10 +202,10 @@ def read_statics(image: Image) -> Statics:
                     entries.name_at(entries.offsets[index]),
                     entries.values[index],
                     size_bytes,
-                    section_index,
+                    in_memory[section_index],
                     info & 15 == STT_TLS,
                     is_local,
                     unit if is_local and index < table.info else None,
                 )
             )
-    return Statics(image, tuple(found), tuple(units), entries, is_stripped=table.type == SHT_DYNSYM)
+    return Statics(of, tuple(found), tuple(units), entries, is_stripped=table.type == SHT_DYNSYM, debug=debug)

@@ -14,7 +14,7 @@ from footprint.audit.finding import Confidence, Finding, Location
 from footprint.elf import PT_GNU_RELRO, Image, shown_name
 from footprint.elf.image import Section
 from footprint.elf.initial import Initial, Initials
-from footprint.elf.names import normalised
+from footprint.elf.names import lacks_function, normalised
 from footprint.elf.statics import Static, Statics
 from footprint.units import counted, format_bytes
 
@@ -53,6 +53,8 @@ _NESTING: Final = re.compile(r"(?:Z|N[rVK]*|T[VTIS]|St)*")
 _NAMELESS: Final = "_GLOBAL__N_"
 _NAMED_PART: Final = re.compile(r"(?P<mark>L?)(?P<length>[1-9]\d{0,3})")
 _UNNAMED: Final = "12_GLOBAL__N_1"
+# Who includes one of these makes it into something else by macros.
+_SOURCES: Final = (".c", ".cc", ".cpp", ".cxx", ".C", ".m", ".mm")
 
 
 class Cost(StrEnum):
@@ -93,6 +95,7 @@ class Copies(NamedTuple):
         confidence: How sure it is that they are copies.
         reasons: Why.
         location: Where they are declared, where known.
+        function: The linker name of the function whose statics they are, where the debug information tells.
     """
 
     name: str
@@ -105,6 +108,7 @@ class Copies(NamedTuple):
     confidence: Confidence
     reasons: tuple[str, ...]
     location: Location | None
+    function: str | None = None
 
     @property
     def waste_bytes(self) -> int:
@@ -120,12 +124,14 @@ class FileCopies(NamedTuple):
         variable_count: How many variables its symbol table names.
         unit_count: From how many source files.
         copies: What it holds several times, the largest waste first.
+        debug_file: The file that its symbols are from, where that is another.
     """
 
     file: str
     variable_count: int
     unit_count: int
     copies: tuple[Copies, ...]
+    debug_file: str | None = None
 
 
 def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[Copies, ...]:
@@ -151,11 +157,13 @@ class Declared(NamedTuple):
         file: The source file or header.
         line: The line in it.
         is_in_header: Whether it is another file than the one that was compiled.
+        function: The linker name of the function whose static it is; None for what is in none.
     """
 
     file: str
     line: int | None
     is_in_header: bool
+    function: str | None = None
 
 
 Lines = Mapping[tuple[bool, int], Declared]
@@ -197,11 +205,7 @@ def _of_group(
         else:
             by_line.setdefault(at, []).append(static)
     for at, same in by_line.items():
-        if len(same) > 1:
-            origin = Origin.HEADER if at.is_in_header else Origin.SOURCE
-            where = "one line of a header declares them all" if at.is_in_header else "one line of a source file does"
-            location = Location(at.file, at.line)
-            yield _copies(name, same, statics, origin, Confidence.PROOF, (where,), location)
+        yield from _by_line(name, same, at, statics, initials)
     by_contents: dict[Initial, list[Static]] = {}
     for static in left:
         initial = initials.of(static)
@@ -210,6 +214,41 @@ def _of_group(
     for initial, same in by_contents.items():
         if len(same) > 1:
             yield from _by_contents(name, same, initial, statics)
+
+
+def _by_line(name: str, same: Sequence[Static], at: Declared, statics: Statics, initials: Initials) -> Iterable[Copies]:
+    """Tell copies that one line declares."""
+    # What a macro makes of one line can be several things; what they point to need not have one name everywhere.
+    by_bytes: dict[bytes | None, list[Static]] = {}
+    for static in same:
+        initial = initials.of(static)
+        by_bytes.setdefault(None if initial is None else initial.raw, []).append(static)
+    origin = Origin.HEADER if at.is_in_header else Origin.SOURCE
+    confidence = Confidence.PROOF
+    where = "one line of a header declares them all" if at.is_in_header else "one line of a source file does"
+    if at.is_in_header and at.file.endswith(_SOURCES):
+        # glibc makes `gethostbyname` and others of one getXXbyYY.c, each with a buffer of its own.
+        confidence, where = Confidence.LOW, "one line declares them all, but of a source file that others include"
+    location = Location(at.file, at.line)
+    for copies in (one for alike in by_bytes.values() for one in _one_of_each_unit(alike)):
+        if len(copies) > 1:
+            found = _copies(name, copies, statics, origin, confidence, (where,), location)
+            yield found._replace(function=at.function)
+
+
+def _one_of_each_unit(same: Sequence[Static]) -> Iterable[list[Static]]:
+    """Part what one line declares into copies: a macro can declare several things in one line of one source file."""
+    layers: list[list[Static]] = []
+    counts: dict[int, int] = {}
+    for static in same:
+        number = 0
+        if static.unit is not None:
+            number = counts.get(static.unit, 0)
+            counts[static.unit] = number + 1
+        if number == len(layers):
+            layers.append([])
+        layers[number].append(static)
+    return layers
 
 
 def _by_contents(name: str, same: Sequence[Static], initial: Initial, statics: Statics) -> Iterable[Copies]:
@@ -308,7 +347,8 @@ def duplicate_findings(copies: Iterable[Copies], file: str) -> tuple[Finding, ..
 def _finding(one: Copies, file: str) -> Finding:
     name = shown_name(one.name)
     owner = file.rsplit("/", 1)[-1]
-    message = f"{counted(len(one.copies), 'copy')} of {name}, {format_bytes(one.size_bytes)} each, "
+    inside = f" in {shown_name(one.function)}" if one.function and lacks_function(one.name, one.function) else ""
+    message = f"{counted(len(one.copies), 'copy')} of {name}{inside}, {format_bytes(one.size_bytes)} each, "
     message += f"in {one.section} of {owner}: {format_bytes(one.waste_bytes)} more than one takes, {one.cost.value}"
     saving_bytes = one.waste_bytes if one.cost in {Cost.AT_START, Cost.PER_THREAD} else 0
     return Finding(
@@ -319,7 +359,7 @@ def _finding(one: Copies, file: str) -> Finding:
 def _remedy(one: Copies) -> str:
     if one.origin is Origin.SOURCE:
         return "link the source file, or the library that it is part of, only once"
-    if one.origin is Origin.GUARD or one.name.startswith("_ZZ"):
+    if one.origin is Origin.GUARD or one.name.startswith("_ZZ") or one.function is not None:
         return "make the function that holds it inline, and all share one"
     is_cxx = one.name.startswith("_Z")
     is_constant = one.cost in {Cost.SHARED, Cost.AT_START}

@@ -73,10 +73,11 @@ def reached(
 class Retained(Sequence[frozenset[int]]):
     """For each object all that leaves with it, itself included; made when asked for, as a long chain retains itself."""
 
-    def __init__(self, count: int, order: Sequence[int], spans: Mapping[int, range]) -> None:
+    def __init__(self, count: int, order: Sequence[int], spans: Mapping[int, range], above: Mapping[int, int]) -> None:
         self._count = count
         self._order = order
         self._spans = spans
+        self._above = above
 
     def __len__(self) -> int:
         return self._count
@@ -93,15 +94,30 @@ class Retained(Sequence[frozenset[int]]):
         span = self._spans.get(number)
         return frozenset({number}) if span is None else frozenset(self._order[span.start : span.stop])
 
+    def holder(self, number: int) -> int | None:
+        """Give the nearest object that an object would leave with; None where there is none but the process."""
+        above = self._above.get(number, _ROOT)
+        return None if above == _ROOT else above
+
+    def sums(self, costs: Sequence[int]) -> list[int]:
+        """Give for each object what all that leaves with it costs together."""
+        found = list(costs)
+        for number in reversed(self._order):
+            holder = self.holder(number)
+            if holder is not None:
+                found[holder] += found[number]
+        return found
+
 
 def retained(needed: Sequence[Sequence[int]], start: Sequence[int]) -> Retained:
     """Give for each object all that leaves with it, itself included: what only it brings in.
 
     These are the objects that it dominates: every chain from a root to them leads through it.
     """
+    above = _dominators(needed, start)
     children: dict[int, list[int]] = {}
-    for number, above in _dominators(needed, start).items():
-        children.setdefault(above, []).append(number)
+    for number, holder in above.items():
+        children.setdefault(holder, []).append(number)
     # Each stands right before all that it dominates.
     order: list[int] = []
     spans: dict[int, range] = {}
@@ -115,7 +131,7 @@ def retained(needed: Sequence[Sequence[int]], start: Sequence[int]) -> Retained:
         order.append(number)
         waiting.append((number, True))
         waiting.extend((child, False) for child in children.get(number, ()))
-    return Retained(len(needed), order, spans)
+    return Retained(len(needed), order, spans, above)
 
 
 def chains(needed: Sequence[Sequence[int]], start: Iterable[int], target: int, most: int) -> list[tuple[int, ...]]:

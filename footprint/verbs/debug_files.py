@@ -1,15 +1,16 @@
 """The debug files of stripped objects: looked for where distributions put them, and believed only where they fit."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from footprint.elf import Buffer, Contents, Image, Section, read_contents, read_image, starts_like_elf
 from footprint.elf.debugfiles import (
     DebugImage,
     DebugLink,
+    alternate_link,
+    build_id_place,
     candidates,
     debug_link,
     is_stripped,
@@ -22,32 +23,25 @@ from footprint.process.mapped_files import open_regular
 from footprint.verbs.debuginfod import Servers, cache_folder, cached_path
 from footprint.verbs.saved_files import path_inside
 
-__all__ = ("STANDARD_FOLDER", "STANDARD_PLACES", "DebugFiles", "DebugSearch", "debug_search")
+__all__ = ("STANDARD_FOLDER", "STANDARD_PLACES", "DebugFiles", "DebugSearch", "absolute_paths", "debug_search")
+
+T = TypeVar("T")
 
 STANDARD_FOLDER: Final = "/usr/lib/debug"
 _CHUNK_BYTES: Final = 1 << 20
 _MOST_CHECKED_BYTES: Final = 4 << 30
 
 
-@dataclass(frozen=True)
-class DebugSearch:
+class DebugSearch(NamedTuple):
     """Where to look for the symbols of stripped files.
 
     Attributes:
         folders: Folders with debug files, besides `/usr/lib/debug`, those beside the file, and debuginfod's cache.
         uses_servers: Whether to ask the servers of DEBUGINFOD_URLS for what is not there.
-
-    Raises:
-        UsageError: Where one of the folders is none.
     """
 
     folders: tuple[str, ...] = ()
     uses_servers: bool = False
-
-    def __post_init__(self) -> None:
-        for folder in self.folders:
-            if not os.path.isdir(folder):
-                raise UsageError(f"{folder} is no folder")
 
 
 STANDARD_PLACES: Final = DebugSearch()
@@ -60,10 +54,17 @@ def debug_search(folders: Sequence[str], *, uses_servers: bool, is_off: bool) ->
         UsageError: Where they contradict each other, or a folder is none.
     """
     if not is_off:
-        return DebugSearch(tuple(folders), uses_servers)
+        return _check(DebugSearch(tuple(folders), uses_servers))
     if folders or uses_servers:
         raise UsageError("--no-debug-files goes with neither --debug-dir nor --debuginfod")
     return None
+
+
+def _check(search: DebugSearch) -> DebugSearch:
+    for folder in search.folders:
+        if not os.path.isdir(folder):
+            raise UsageError(f"{folder} is no folder")
+    return search
 
 
 class DebugFiles:
@@ -74,12 +75,13 @@ class DebugFiles:
         root: A folder that the files take for `/`, where that is not this machine's: it is looked into as well.
 
     Raises:
-        UsageError: Where servers are to be asked, and none is known.
+        UsageError: Where a folder is none, or servers are to be asked and none is known.
     """
 
     def __init__(self, search: DebugSearch | None = STANDARD_PLACES, root: str | None = None) -> None:
         self._is_on = search is not None
         search = search or STANDARD_PLACES
+        _check(search)
         self._folders = [os.path.abspath(folder) for folder in search.folders]
         # Asked once: where there is none, each object is spared as many questions as it has candidates there.
         if os.path.isdir(STANDARD_FOLDER):
@@ -98,21 +100,123 @@ class DebugFiles:
         Raises:
             InputError: Where the file itself is damaged.
         """
+        contents, _, notes = self.read(image, read_contents, *paths)
+        return contents, notes
+
+    def read(
+        self, image: Image, reader: Callable[[Image, DebugImage | None], T], *paths: str
+    ) -> tuple[T, DebugImage | None, list[Note]]:
+        """Read something of a file, with the symbols of the first of its debug files that can be read.
+
+        Give what was read, the symbols that it was read with (None where the file has its own, or none are found), and
+        what was odd about debug files.
+
+        Args:
+            image: The file.
+            reader: Reads it, with the symbols that were stripped from it where there are some.
+            paths: Its absolute paths; several where links lead to it.
+
+        Raises:
+            InputError: Where the file itself is damaged.
+        """
         if not self._is_on or not is_stripped(image):
-            return read_contents(image), []
+            return reader(image, None), None, []
         notes: list[Note] = []
         try:
             for debug in self._debug_images(image, paths, notes):
                 try:
-                    found = read_contents(image, debug)
+                    found = reader(image, debug)
                 except InputError as error:
                     notes.append(_unreadable(image, error))
                     continue
                 # What else stands where it was looked for first is of no interest any more.
-                return found, _moved_note(image, debug) if debug.is_whole else notes
+                return found, debug, _moved_note(image, debug) if debug.is_whole else notes
         except InputError as error:
             notes.append(_unreadable(image, error))
-        return read_contents(image), notes
+        return reader(image, None), None, notes
+
+    def debug_info_of(self, image: Image, debug: DebugImage | None, *paths: str) -> tuple[Image | None, list[Note]]:
+        """Give the file that has the debug information of a file: itself or its debug file; None where there is none.
+
+        Args:
+            image: The file.
+            debug: What `read` found its symbols in.
+            paths: Its absolute paths; several where links lead to it.
+        """
+        if _has_debug_info(image):
+            return image, []
+        if debug is not None and debug.is_whole:
+            return debug.image if _has_debug_info(debug.image) else None, []
+        notes: list[Note] = []
+        # Where it is stripped, all places have been looked at for its symbols.
+        if self._is_on and not is_stripped(image):
+            try:
+                for other in self._debug_images(image, paths, notes):
+                    if other.is_whole and _has_debug_info(other.image):
+                        return other.image, _moved_note(image, other)
+            except InputError as error:
+                notes.append(_unreadable(image, error))
+        return None, notes
+
+    def alternate_of(self, debug: Image) -> tuple[Image | None, list[Note]]:
+        """Give the file in which dwz put what the debug information of a file shares with others."""
+        notes: list[Note] = []
+        try:
+            link = alternate_link(debug)
+        except InputError as error:
+            return None, [_unreadable(debug, error)]
+        if link is None or not self._is_on:
+            return None, notes
+        folder = os.path.dirname(os.path.realpath(debug.file))
+        places = [os.path.join(folder, link.path)]
+        places += [f"{each}/{place}" for each in self._folders if (place := build_id_place(link.build_id))]
+        places.append(cached_path(self._cache, link.build_id))
+        for path in dict.fromkeys(places):
+            found = _regular_image(path, debug, notes)
+            if found is None:
+                continue
+            if (identity := debug_build_id(found)) == link.build_id:
+                return found, []
+            told = "no build-id" if identity is None else f"the build-id {identity}"
+            detail = f"{path} has {told}, {link.build_id} is asked for: it is not used"
+            notes.append(Note("debug-file-differs", debug.file, detail))
+        if self._servers is not None:
+            path = cached_path(self._cache, link.build_id)
+            notes += self._servers.fetch(link.build_id, path)
+            found = _regular_image(path, debug, notes)
+            if found is not None and debug_build_id(found) == link.build_id:
+                return found, notes
+            # Else it would be taken for an answer the next time.
+            with suppress(OSError):
+                os.unlink(path)
+        return None, notes
+
+    def package_of(self, debug: Image, *paths: str) -> tuple[Image | None, list[Note]]:
+        """Give the package of split units (`.dwp`) that stands beside a file or its debug file."""
+        notes: list[Note] = []
+        for path in dict.fromkeys((*paths, debug.file)) if self._is_on else ():
+            found = _regular_image(f"{path}.dwp", debug, notes)
+            if found is not None:
+                return found, notes
+        return None, notes
+
+    def split_of(self, debug: Image, path: str, *paths: str) -> tuple[Image | None, list[Note]]:
+        """Give the file of a split unit (`.dwo`), where the compiler left it or beside the file.
+
+        Args:
+            debug: The file with the debug information.
+            path: Where the compiler left it.
+            paths: The absolute paths of the file that the debug information is of.
+        """
+        notes: list[Note] = []
+        folders = dict.fromkeys(os.path.dirname(each) for each in (*paths, os.path.realpath(debug.file)))
+        places = [path] if os.path.isabs(path) else [os.path.join(folder, path) for folder in folders]
+        places += [os.path.join(folder, os.path.basename(path)) for folder in (*folders, *self._folders)]
+        for place in dict.fromkeys(places) if self._is_on else ():
+            found = _regular_image(place, debug, notes)
+            if found is not None:
+                return found, notes
+        return None, notes
 
     def _debug_images(self, image: Image, paths: Sequence[str], notes: list[Note]) -> Iterator[DebugImage]:
         """Give where the symbols of a file are, the fullest first; note what claims to be such a place, and is none."""
@@ -143,6 +247,11 @@ class DebugFiles:
             for path in paths:
                 for place in candidates(image, path, (STANDARD_FOLDER,)):
                     yield path_inside(self._root, place)
+
+
+def absolute_paths(path: str) -> tuple[str, ...]:
+    """Give a path as it was given and as it is, where links lead to it: its debug file may stand beside either."""
+    return tuple(dict.fromkeys((os.path.abspath(path), os.path.realpath(path))))
 
 
 class _Wanted(NamedTuple):
@@ -190,6 +299,22 @@ def _fitting(path: str, wanted: _Wanted, notes: list[Note]) -> Image | None:
         notes.append(Note("debug-file-differs", wanted.image.file, f"{path} {cause}: it is not used"))
         return None
     return debug
+
+
+def _regular_image(path: str, asking: Image, notes: list[Note]) -> Image | None:
+    """Open an ELF file of which nothing is known yet; None where there is none, or it is damaged, which is noted."""
+    data = open_regular(path, None)
+    if isinstance(data, str) or not starts_like_elf(data):
+        return None
+    try:
+        return read_image(data, path)
+    except InputError as error:
+        notes.append(_unreadable(asking, error))
+        return None
+
+
+def _has_debug_info(image: Image) -> bool:
+    return any(one.name in {".debug_info", ".zdebug_info"} and one.has_file_bytes for one in image.sections)
 
 
 def _crc(data: Buffer) -> int:

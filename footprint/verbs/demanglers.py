@@ -1,12 +1,12 @@
 """The tools that read names of D and Swift: run where such names are to be shown and the tool is there, never else."""
 
 import resource
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Final
 
 from footprint.elf.names import Language, foreign_names, learn_names
 
-__all__ = ("TOOLS", "learn_foreign_names")
+__all__ = ("TOOLS", "learn_foreign_names", "learn_told_names")
 
 TOOLS: Final = {Language.D: ("c++filt", "-s", "dlang"), Language.SWIFT: ("swift-demangle", "--compact")}
 
@@ -27,6 +27,12 @@ def learn_foreign_names(names: Iterable[str]) -> None:
         program = shutil.which(TOOLS[language][0])
         if program is not None:
             learn_names(_read_by([program, *TOOLS[language][1:]], _first_of(found)))
+
+
+def learn_told_names(told: Mapping[str, str]) -> None:
+    """Let the names that only a tool can read be shown as a saved audit tells them: the tool need not be here."""
+    for names in foreign_names(told).values():
+        learn_names({name: told[name] for name in names})
 
 
 def _first_of(names: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from footprint.audit.audit import Audit, audit_snapshot, mapped_files
 from footprint.audit.layout import FileKey, lay_out
 from footprint.audit.measured import held_by_each
-from footprint.audit.projection import Model, Question
+from footprint.audit.projection import ONE, Model, Question
 from footprint.elf import (
     Buffer,
     Image,
@@ -23,14 +23,25 @@ from footprint.process.descriptors import NO_DESCRIPTORS, read_descriptors
 from footprint.process.snapshot import looks_like_capture
 from footprint.verbs.calibration import load_constants
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
-from footprint.verbs.demanglers import learn_foreign_names
+from footprint.verbs.demanglers import learn_foreign_names, learn_told_names
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.saved_files import BY_PATH, check_root, open_saved_file, unverified_note
 
 if TYPE_CHECKING:
     from footprint.audit.owned import OwnedMap
+    from footprint.audit.saved import SavedAudit
 
-__all__ = ("audit", "audit_of", "captured", "maps", "process_number", "project", "read_saved", "with_files_told")
+__all__ = (
+    "audit",
+    "audit_of",
+    "captured",
+    "maps",
+    "process_number",
+    "project",
+    "read_saved",
+    "saved_audit",
+    "with_files_told",
+)
 
 # A report of a hundred files that are not there helps nobody: the first ones are named, the rest counted.
 _MOST_FILE_NOTES = 3
@@ -51,8 +62,8 @@ def audit(  # noqa: PLR0913 # all but the target have their name
     """Audit a process: where its memory goes, and what `count` of it cost.
 
     Args:
-        target: A PID; the path of a program or library, which is not run; or that of a capture, or of a saved `maps`,
-            `smaps` or `pmap` text (`-` is standard input).
+        target: A PID; the path of a program or library, which is not run; or that of a saved audit, a capture, or a
+            saved `maps`, `smaps` or `pmap` text (`-` is standard input).
         count: How many processes to project to.
         memory_bytes: Project to how many fit into this instead.
         model: How they come about: `exec` (started copies), `fork` (workers of one parent), `threads`.
@@ -85,6 +96,11 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         if number is None or pid is not None:
             raise UsageError("--findings goes with a live process: a text does not tell what its files hold")
         return audit_process(number, question, debug=debug)
+    saved = saved_audit(target, question)
+    if saved is not None:
+        if pid is not None or root is not None:
+            raise UsageError("--pid and --root go with captures and texts; a saved audit is what it is")
+        return saved.audit
     return audit_of(_snapshot(target, pid), _shown(target), question, root=root, debug=debug)
 
 
@@ -159,6 +175,36 @@ def project(
     if (count is None) == (memory_bytes is None):
         raise UsageError("say how many processes (-n), or how much memory they may take (--memory)")
     return audit(target, count=count or 1, memory_bytes=memory_bytes, model=model, pid=pid, root=root)
+
+
+def saved_audit(target: int | str, question: Question = ONE) -> "SavedAudit | None":
+    """Read a saved audit; None where the target is something else, or a pipe, of which what is read is gone.
+
+    Args:
+        target: The path of a file.
+        question: How many to project it to; one leaves the number that it was saved with.
+
+    Raises:
+        InputError: Where it is damaged.
+        UsageError: Where it cannot be projected so.
+    """
+    if isinstance(target, int) or not os.path.isfile(target):
+        return None
+    try:
+        with open(target, "rb") as file:
+            head = file.read(1024)
+    except OSError:
+        return None
+    if not head.lstrip().startswith(b"{"):
+        return None
+    from footprint.audit.saved import looks_like_audit, read_audit, reprojected  # noqa: PLC0415 # json
+
+    if not looks_like_audit(head):
+        raise InputError(target, "it is JSON, but none that footprint has written")
+    found = read_audit(open_input(target), target)
+    told = {row.symbol: row.name for row in found.audit.ledger if row.symbol and row.name and row.symbol != row.name}
+    learn_told_names(told)
+    return found if question == ONE else found._replace(audit=reprojected(found.audit, question))
 
 
 def _is_program(target: str, root: str | None) -> bool:

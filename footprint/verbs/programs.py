@@ -10,6 +10,7 @@ from footprint.audit.composition import Composition, compose
 from footprint.audit.finding import Finding
 from footprint.audit.ledger import Row
 from footprint.audit.libraries import Libraries
+from footprint.audit.objects import object_costs
 from footprint.audit.predicted import Predicted, predict
 from footprint.audit.prediction import predicted_audit
 from footprint.audit.projection import Question
@@ -212,7 +213,7 @@ def audit_program(
     )
     findings = (*found.findings, *relocated_tables(found.ledger, composition.page_bytes), *_own_findings(composition))
     ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
-    return with_files_told(replace(found, findings=ordered), files)
+    return with_files_told(replace(found, findings=ordered, objects=object_costs(composition)), files)
 
 
 def _own_findings(composition: Composition) -> tuple[Finding, ...]:
@@ -251,7 +252,13 @@ def audit_process(pid: int, question: Question, *, debug: DebugSearch | None = S
     )
     ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
     notes = (*found.notes, *composition.notes, *missing_notes(composition))
-    return replace(found, totals=totals, findings=ordered, notes=tuple(dict.fromkeys(notes)))
+    return replace(
+        found,
+        totals=totals,
+        findings=ordered,
+        notes=tuple(dict.fromkeys(notes)),
+        objects=object_costs(composition),
+    )
 
 
 def _of_process(

@@ -2,15 +2,27 @@
 
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from footprint.elf import Contents, read_contents, read_image, read_members, starts_like_archive, starts_like_elf
+from footprint.elf import (
+    Buffer,
+    Contents,
+    read_contents,
+    read_image,
+    read_members,
+    starts_like_archive,
+    starts_like_elf,
+)
 from footprint.elf.linker_map import LinkerMap, read_linker_map
 from footprint.elf.origins import Origins
 from footprint.elf.selection import EVERYTHING, Selection
 from footprint.errors import FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
-from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
 from footprint.verbs.demanglers import learn_foreign_names
+
+if TYPE_CHECKING:
+    from footprint.elf.sources import Sources
 
 __all__ = ("FileSymbols", "symbols")
 
@@ -24,12 +36,14 @@ class FileSymbols:
         notes: Files or members that could not be read, where others could.
         origins: From which object or source file the bytes of each of `files` came.
         selection: Which variables were asked for.
+        sources: Where the variables of each of `files` are declared; None where that was not asked for.
     """
 
     files: tuple[Contents, ...]
     notes: tuple[Note, ...]
     origins: tuple[Origins, ...] = ()
     selection: Selection = EVERYTHING
+    sources: "tuple[Sources, ...] | None" = None
 
 
 def symbols(
@@ -37,6 +51,7 @@ def symbols(
     map: str | None = None,  # noqa: A002 # as the option is called
     selection: Selection = EVERYTHING,
     debug: DebugSearch | None = STANDARD_PLACES,
+    source: bool = False,
 ) -> FileSymbols:
     """Give what the writable and thread-local sections of ELF files hold, objects and archives included.
 
@@ -47,6 +62,7 @@ def symbols(
         map: The linker's map of the one linked file: it tells the object that each variable came from.
         selection: Which variables are asked for.
         debug: Where to look for the symbols of stripped ones; None for nowhere.
+        source: Whether to tell where each variable is declared, and to name what only debug information names.
 
     Raises:
         AccessError: Where the only file cannot be opened, or the map.
@@ -58,9 +74,8 @@ def symbols(
         raise UsageError("name at least one ELF file")
     if map is not None and len(paths) > 1:
         raise UsageError("a linker map is of one linked file: name that alone")
-    debug_files = DebugFiles(debug)
-    files: list[Origins] = []
-    notes: list[Note] = []
+    reader = _Reader(DebugFiles(debug), map, has_sources=source)
+    files, notes = reader.files, reader.notes
     seen: dict[tuple[int, int], str] = {}
     for path in paths:
         first = seen.setdefault(_identity(path), path)
@@ -68,7 +83,7 @@ def symbols(
             notes.append(Note("file-repeated", path, f"it is {first} by another name, counted once"))
             continue
         try:
-            _read_symbols(path, map, debug_files, files, notes)
+            reader.read(path)
         except FootprintError as error:
             if len(paths) == 1:
                 raise
@@ -80,7 +95,8 @@ def symbols(
     )
     notes += [note for one in files for note in one.notes()]
     chosen = tuple(one.selected(selection) for one in files)
-    return FileSymbols(tuple(one.contents for one in chosen), tuple(notes), chosen, selection)
+    sources = tuple(reader.sources) if source else None
+    return FileSymbols(tuple(one.contents for one in chosen), tuple(notes), chosen, selection, sources)
 
 
 def _is_linker_script(head: bytes) -> bool:
@@ -96,39 +112,67 @@ def _identity(path: str) -> tuple[int, int]:
     return facts.st_dev, facts.st_ino
 
 
-def _absolute_paths(path: str) -> dict[str, None]:
-    """Give a path as it was given and as it is, where links lead to it: its debug file may stand beside either."""
-    return dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
+class _Reader:
+    """Reads files one after the other; those of `sources` stand as those of `files`."""
 
+    def __init__(self, debug_files: DebugFiles, map_path: str | None, *, has_sources: bool) -> None:
+        self.files: list[Origins] = []
+        self.sources: list[Sources] = []
+        self.notes: list[Note] = []
+        self._debug_files = debug_files
+        self._map_path = map_path
+        self._has_sources = has_sources
 
-def _read_symbols(
-    path: str, map_path: str | None, debug_files: DebugFiles, files: list[Origins], notes: list[Note]
-) -> None:
-    data = open_input(path)
-    if _is_linker_script(bytes(data[:4096])):
-        raise InputError(path, "a linker script, which names the files to read instead")
-    if not starts_like_archive(data):
+    def read(self, path: str) -> None:
+        data = open_input(path)
+        if _is_linker_script(bytes(data[:4096])):
+            raise InputError(path, "a linker script, which names the files to read instead")
+        if starts_like_archive(data):
+            if self._map_path is not None:
+                raise UsageError(f"{path} is an archive, which is not linked: it has no map")
+            self._read_archive(path, data)
+            return
         image = read_image(data, path)
-        found, odd = debug_files.contents_of(image, *_absolute_paths(path))
-        notes += odd
-        linker_map = None if map_path is None else _read_map(map_path, found)
-        files.append(Origins(image, found, (path, None), linker_map))
-        return
-    if map_path is not None:
-        raise UsageError(f"{path} is an archive, which is not linked: it has no map")
-    for member in read_members(data, path):
-        name = f"{path}({member.name})"
-        try:
-            contents = member.data
-            if contents is None:
-                contents = open_input(os.path.join(os.path.dirname(path), member.name))
-            if starts_like_elf(contents):
-                image = read_image(contents, name)
-                files.append(Origins(image, read_contents(image), (path, member.name)))
-            else:
-                notes.append(Note("member-not-elf", name, "it is no ELF object (LTO bytecode, or a text), skipped"))
-        except FootprintError as error:
-            notes.append(Note("file-unreadable", name, error.detail))
+        paths = absolute_paths(path)
+        contents, debug, odd = self._debug_files.read(image, read_contents, *paths)
+        self.notes += odd
+        linker_map = None if self._map_path is None else _read_map(self._map_path, contents)
+        if self._has_sources and not image.is_relocatable:
+            # Debug information is nothing that the other answers wait for.
+            from footprint.verbs.debug_information import DebugInformation  # noqa: PLC0415
+
+            contents, sources, odd = DebugInformation(self._debug_files, image, debug, *paths).sources(contents)
+            self.sources.append(sources)
+            self.notes += odd
+        elif self._has_sources:
+            self._not_linked(path, 1)
+        self.files.append(Origins(image, contents, (path, None), linker_map))
+
+    def _read_archive(self, path: str, data: Buffer) -> None:
+        count = len(self.files)
+        for member in read_members(data, path):
+            name = f"{path}({member.name})"
+            try:
+                contents = member.data
+                if contents is None:
+                    contents = open_input(os.path.join(os.path.dirname(path), member.name))
+                if starts_like_elf(contents):
+                    image = read_image(contents, name)
+                    self.files.append(Origins(image, read_contents(image), (path, member.name)))
+                else:
+                    detail = "it is no ELF object (LTO bytecode, or a text), skipped"
+                    self.notes.append(Note("member-not-elf", name, detail))
+            except FootprintError as error:
+                self.notes.append(Note("file-unreadable", name, error.detail))
+        if self._has_sources:
+            self._not_linked(path, len(self.files) - count)
+
+    def _not_linked(self, path: str, count: int) -> None:
+        from footprint.elf.sources import NOWHERE  # noqa: PLC0415 # debug information, as above
+
+        self.sources += [NOWHERE] * count
+        detail = "no lines of objects are told: their variables have no addresses before they are linked"
+        self.notes.append(Note("debug-info-unsupported", path, detail))
 
 
 def _read_map(path: str, contents: Contents) -> LinkerMap:

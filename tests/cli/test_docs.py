@@ -38,8 +38,11 @@ def _runnable(command: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def sleeping_pid() -> Iterator[int]:
-    child = subprocess.Popen([sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"], stdout=-1)
+def sleeping_pid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    # One of the commands asks for processes of this name, whatever the interpreter is called.
+    python = tmp_path_factory.mktemp("bin") / "python"
+    python.symlink_to(sys.executable)
+    child = subprocess.Popen([python, "-c", "import time; print(flush=True); time.sleep(600)"], stdout=-1)
     assert child.stdout is not None
     child.stdout.readline()
     yield child.pid

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,7 @@ class Way:
     has_units: bool = True
     is_stripped: bool = False
     is_relocated: bool = False
+    is_parted: bool = False
 
 
 WAYS = [
@@ -88,7 +90,8 @@ WAYS = [
     Way("dwarf-5-type-units", "-O0 -gdwarf-5 -fdebug-types-section", has_lines=True),
     Way("dwarf-64-bit", "-O2 -gdwarf-5 -gdwarf64", has_lines=True),
     Way("dwarf-5-compressed", "-O2 -gdwarf-5 -gz", "-gz", has_lines=True),
-    Way("split-dwarf", "-O2 -g -gsplit-dwarf"),
+    Way("split-dwarf", "-O2 -g -gsplit-dwarf", has_lines=True),
+    Way("debug-file", "-O2 -g", has_lines=True, is_parted=True),
     Way("lto", "-O2 -flto", "-O2 -flto", ("gcc",), has_units=False),
     Way("lto-with-lines", "-O2 -flto -g", "-O2 -flto -g", ("gcc",), has_lines=True, has_units=False),
     Way("lto", "-O2 -flto", "-O2 -flto -fuse-ld=lld", ("clang",), ("ld.lld",), has_units=False),
@@ -168,6 +171,11 @@ def build(folder: Path, case: Case) -> str | Path:
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
         if done.returncode:
             return f"{' '.join(words)} fails: {done.stderr[:300]}"
+    if way.is_parted:
+        shutil.copy(folder / "program", folder / "whole")
+        run = partial(subprocess.run, cwd=folder, check=True, timeout=120)
+        run(["objcopy", "--only-keep-debug", "program", "program.debug"])
+        run(["objcopy", "--strip-all", "--add-gnu-debuglink=program.debug", "program"])
     return folder / "program"
 
 
@@ -199,6 +207,8 @@ def thing_of(symbol: str) -> str | None:
 
 def addresses(program: str) -> dict[str, set[str]]:
     """Count with nm at how many addresses each thing of the header is."""
+    if (whole := Path(program).parent / "whole").exists():
+        program = str(whole)
     lines = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout.splitlines()
     found: dict[str, set[str]] = {}
     for line in lines:
@@ -244,18 +254,22 @@ def test_what_is_written_to_has_a_copy_for_each_source_file(case: Case, program:
 
 @ways(lambda way: way.has_lines)
 def test_debug_information_proves_copies_by_the_line_of_the_header(case: Case, program: str) -> None:
-    _, language, compiler = case
+    way, language, compiler = case
     _, found = found_by_us(program)
     assert found
     for thing, one in found.items():
         if thing in CONSTANTS and one.confidence is Confidence.HIGH:
-            # To these gcc gives their value in place of an address.
+            # To these gcc gives their value in place of an address, so that their source files must be known.
             assert (language, compiler) == ("c++", "gcc"), thing
+            assert not way.has_units or way.name == "split-dwarf"
             continue
         assert one.confidence is Confidence.PROOF, thing
         assert one.location is not None
         assert one.location.file.endswith("/things.h")
         assert one.location.line == LINE[language][thing]
+        if compiler == "gcc":
+            # clang puts the static of a function that it inlined into one without a name.
+            assert (one.function is not None) == (thing == "static_of_function"), thing
 
 
 @ways(lambda way: not way.has_lines and not way.is_stripped)

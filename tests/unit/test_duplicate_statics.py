@@ -7,7 +7,9 @@ import pytest
 
 from footprint.audit.finding import Confidence, Location
 from footprint.elf import read_image
+from footprint.elf.dwarf import Declaration
 from footprint.elf.statics import Statics, read_statics
+from footprint.findings.declared_by_name import declared_by_name
 from footprint.findings.duplicate_statics import (
     Copies,
     Cost,
@@ -343,6 +345,102 @@ def test_one_line_of_a_source_file_is_a_source_file_linked_in_twice() -> None:
     symbols = in_files("crc_table", "crc_table")
     lines = declared_at(symbols, ("/src/crc32.c", 9), ("/src/crc32.c", 9), is_in_header=False)
     assert only(symbols, lines).origin is Origin.SOURCE
+
+
+def test_statics_of_two_functions_are_two_things_even_where_one_line_of_a_macro_declares_them() -> None:
+    symbols = in_files("calls.0", "calls.1")
+    statics = read(symbols).statics
+    places = [(one.is_tls, one.vaddr) for one in statics]
+    of_two = [Declared("/src/x.h", 7, is_in_header=True, function=function) for function in ("f", "g")]
+    assert copies(symbols, dict(zip(places, of_two, strict=True))) == []
+    found = only(symbols, dict.fromkeys(places, of_two[0]))
+    assert (found.confidence, found.function) == (Confidence.PROOF, "f")
+    (finding,) = duplicate_findings([found], "/opt/bin/program")
+    assert finding.message.startswith("2 copies of calls in f, 32 B each")
+    assert finding.remedy == "make the function that holds it inline, and all share one"
+
+
+def test_what_one_line_declares_twice_in_one_source_file_is_not_one_thing() -> None:
+    # A macro: `PAIR(x)` makes two things of one name, in two blocks of a function.
+    twice = [source("a.c"), static("part.0", 0), static("part.1", 1)]
+    assert copies(twice, declared_at(twice, *[("/src/a.c", 7)] * 2, is_in_header=False)) == []
+    # In a header each source file has both: two copies of the one, and two of the other.
+    symbols = [*twice, source("b.c"), static("part.0", 2), static("part.1", 3)]
+    found = copies(symbols, declared_at(symbols, *[("/src/x.h", 7)] * 4))
+    assert [[copy.vaddr % 256 // 32 for copy in one.copies] for one in found] in ([[0, 2], [1, 3]], [[1, 3], [0, 2]])
+
+
+def test_what_one_line_declares_with_other_contents_is_another_thing() -> None:
+    # `static const char name[] = STRING(NAME);` in a header that is included with another NAME each time.
+    data = b"".join(text.ljust(32) for text in (b"first", b"other", b"first"))
+    sections = [Section(".rodata", flags=RO, data=data), *SECTIONS[1:]]
+    statics = read(in_files("name", "name", "name", section=".rodata"), sections)
+    lines = {(one.is_tls, one.vaddr): Declared("/src/x.h", 7, is_in_header=True) for one in statics.statics}
+    (found,) = find_copies(statics, lines)
+    assert found.copies == (statics.statics[0], statics.statics[2])
+    assert found.confidence is Confidence.PROOF
+
+
+def test_a_source_file_that_others_include_is_a_template_and_no_proof() -> None:
+    symbols = in_files("buffer", "buffer")
+    found = only(symbols, declared_at(symbols, ("/src/getXXbyYY.c", 7), ("/src/getXXbyYY.c", 7)))
+    assert (found.confidence, found.location) == (Confidence.LOW, Location("/src/getXXbyYY.c", 7))
+
+
+# --- constants without an address -------------------------------------------------------------------------------------
+
+
+def constant(unit: str, line: int = 2, size: int = 32, file: str = "/src/x.h") -> Declaration:
+    place = file, line, file, line, unit
+    return Declaration("table", "table", *place, "const int[8]", size, True, False, False)  # noqa: FBT003 # its fields
+
+
+def told_by_name(symbols: Sequence[Sym], *found: Declaration, compiled: Sequence[str]) -> list[int | None]:
+    """Give the line of each variable that is told by name, in the order of the table."""
+    statics = read(symbols)
+    lines = declared_by_name(statics, statics.statics, {"table": found}, compiled)
+    places = [lines.get((one.is_tls, one.vaddr)) for one in statics.statics]
+    return [None if one is None else one.line for one in places]
+
+
+A, B = "/src/a.c", "/src/b.c"
+
+
+@pytest.mark.parametrize("name", ["table", "_ZL5table", "_ZN2nsL5tableE"])
+def test_a_constant_is_told_by_its_name_source_file_and_size(name: str) -> None:
+    symbols = in_files(name, name, section=".rodata")
+    assert told_by_name(symbols, constant(A), constant(B), compiled=[A, B]) == [2, 2]
+
+
+def test_a_constant_of_which_two_lines_could_be_meant_is_not_told() -> None:
+    symbols = in_files("table", "table", section=".rodata")
+    assert told_by_name(symbols, constant(A), constant(B), constant(B, 9), compiled=[A, B]) == [2, None]
+
+
+def test_a_constant_of_another_size_or_source_file_is_not_told() -> None:
+    symbols = in_files("table", "table", section=".rodata")
+    assert told_by_name(symbols, constant(A, size=16), constant("/src/z.c"), compiled=[A, B, "/src/z.c"]) == [None] * 2
+
+
+def test_where_a_source_file_of_that_name_has_no_debug_information_none_is_told() -> None:
+    # /src/a.c and /other/a.c, of which one was compiled without -g: it could be the other's.
+    symbols = in_files("table", "table", files=("a.c", "a.c"), section=".rodata")
+    assert told_by_name(symbols, constant(A), compiled=[A]) == [None, None]
+    # Both have some, but only one declares it.
+    assert told_by_name(symbols, constant(A), compiled=[A, "/other/a.c"]) == [None, None]
+    assert told_by_name(symbols, constant(A), constant("/other/a.c"), compiled=[A, "/other/a.c"]) == [2, 2]
+
+
+def test_two_constants_of_one_source_file_are_not_told() -> None:
+    symbols = [source("a.c"), static("table.0", 0, ".rodata"), static("table.1", 1, ".rodata")]
+    assert told_by_name(symbols, constant(A), compiled=[A]) == [None, None]
+
+
+def test_a_constant_of_no_known_source_file_is_not_told() -> None:
+    assert told_by_name([static("table", 0, ".rodata")], constant(A), compiled=[A]) == [None]
+
+
+# --- both together ----------------------------------------------------------------------------------------------------
 
 
 def test_those_without_debug_information_are_told_by_their_contents() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from footprint.elf import read_image
-from footprint.elf.dwarf import Declaration, Declarations, declarations_by_name, read_declarations
+from footprint.elf.dwarf import Declaration, Declarations, compiled_sources, declarations_by_name, read_declarations
 from footprint.errors import InputError
 from tests.dwarfwriter import (
     AT_ABSTRACT_ORIGIN,
@@ -103,8 +103,10 @@ def unit(
     return Unit(entry, version, 1, directories, names, addresses, first_code)
 
 
-def variable(name: str, *more: Attribute, location: Value = HERE, form: int = EXPRLOC, type_: str = "int") -> Die:
-    start: list[Attribute] = [(AT_NAME, STRP, name), (AT_DECL_FILE, DATA1, 1), (AT_DECL_LINE, DATA2, 7)]
+def variable(
+    name: str, *more: Attribute, location: Value = HERE, form: int = EXPRLOC, type_: str = "int", file: int = 1
+) -> Die:
+    start: list[Attribute] = [(AT_NAME, STRP, name), (AT_DECL_FILE, DATA1, file), (AT_DECL_LINE, DATA2, 7)]
     return Die(TAG_VARIABLE, [*start, *more, (AT_TYPE, REF4, Ref(type_)), (AT_LOCATION, form, location)])
 
 
@@ -127,6 +129,16 @@ def the_only(found: Declarations) -> Declaration:
 
 
 # --- each way of writing it -------------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_a_map_of_prefixes_made_relative_is_not_put_before_itself() -> None:
+    # gcc -ffile-prefix-map=/build=. leaves the folder of the compilation as ./lib, and so directory 0.
+    root: list[Attribute] = [(AT_NAME, STRP, "a.c"), (AT_COMP_DIR, STRING, "./lib"), (AT_STMT_LIST, SEC_OFFSET, 0)]
+    below = [INT, variable("x"), variable("y", location=Addr(VADDR + 4), file=2)]
+    one = Unit(Die(TAG_COMPILE_UNIT, root, below), 5, 1, ["./lib", "../inc"], [("a.c", 0), ("a.c", 0), ("a.h", 1)])
+    found = read(elf(one), [VADDR, VADDR + 4]).by_vaddr
+    told = [(each.file, each.unit, each.is_in_header) for (each,) in found.values()]
+    assert told == [("lib/a.c", "lib/a.c", False), ("inc/a.h", "lib/a.c", True)]
 
 
 @in_all_classes_and_orders
@@ -456,6 +468,34 @@ def test_a_constant_without_an_address_is_found_by_its_name(kind: dict[str, Any]
     assert [(one.file, one.line, one.is_in_header) for one in found["ratios"]] == [("/src/inc/a.h", 6, True)]
 
 
+def test_names_are_found_where_texts_share_their_ends_and_where_they_are_short() -> None:
+    def constant(name: str) -> Die:
+        place: list[Attribute] = [(AT_DECL_FILE, DATA1, 1), (AT_DECL_LINE, DATA1, 6), (AT_TYPE, REF4, Ref("int"))]
+        return Die(TAG_VARIABLE, [(AT_NAME, STRP, name), *place, (AT_CONST_VALUE, BLOCK1, bytes(4))])
+
+    names = ["x", "xy", "xyz", "wxyz", "a_wxyz"]
+    debug = sections([unit(*map(constant, names))])
+    (info,) = (one.data for one in debug if one.name == ".debug_info")
+    (texts,) = (one.data for one in debug if one.name == ".debug_str")
+    assert isinstance(info, bytes)
+    assert isinstance(texts, bytes)
+    # The linker lets the text of `wxyz` be the end of `a_wxyz`.
+    old, new = texts.index(b"\0wxyz\0") + 1, texts.index(b"a_wxyz\0") + 2
+    shared = info.replace(old.to_bytes(4, "little"), new.to_bytes(4, "little"))
+    others = [one for one in debug if one.name != ".debug_info"]
+    data = write(
+        ElfFile(sections=[Section(".data", flags=RW, data=bytes(8)), *others, Section(".debug_info", data=shared)])
+    )
+    image = read_image(data, "program")
+    assert {*declarations_by_name(image, names)} == {*names}
+    assert {*declarations_by_name(image, ["wxyz", "z", "yz"])} == {"wxyz"}
+
+
+def test_the_sources_that_were_compiled_are_told_in_their_order() -> None:
+    image = read_image(elf(unit(), unit()), "program")
+    assert compiled_sources(image) == ("/src/a.c", "/src/a.c")
+
+
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
@@ -463,7 +503,11 @@ def test_entries_that_refer_to_each_other_end() -> None:
     loop = Die(TAG_VARIABLE, [(AT_SPECIFICATION, REF4, Ref("b"))], label="a")
     back = Die(TAG_VARIABLE, [(AT_SPECIFICATION, REF4, Ref("a"))], label="b")
     start = Die(TAG_VARIABLE, [(AT_SPECIFICATION, REF4, Ref("a")), (AT_LOCATION, EXPRLOC, Addr(VADDR))])
-    assert the_only(read(elf(unit(loop, back, start)))).name is None
+    found = read(elf(unit(loop, back, start)))
+    ((one,),) = found.by_vaddr.values()
+    assert one.name is None
+    assert [note.slug for note in found.notes] == ["debug-info-damaged"]
+    assert "references lead in a circle" in found.notes[0].detail
 
 
 def seconds(data: bytes) -> tuple[float, Declarations]:

@@ -7,9 +7,10 @@ information, as an offset into .debug_str or as a text, and is searched for and 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from footprint.elf.dwarf.codes import DW_AT_CONST_VALUE, DW_AT_LOCATION, DW_AT_NAME
+from footprint.elf.dwarf.codes import DW_AT_CONST_VALUE, DW_AT_LOCATION, DW_AT_NAME, DW_TAG_COMPILE_UNIT
 from footprint.elf.dwarf.describe import Declaration, Describer
 from footprint.elf.dwarf.forms import BLOCK_LENGTH_BYTES, DW_FORM_STRING, DW_FORM_STRP
+from footprint.elf.dwarf.lines import SourceFiles
 from footprint.elf.dwarf.proof import Candidates, Prover
 from footprint.elf.dwarf.sections import DebugSection
 from footprint.elf.dwarf.units import DebugInfo, Entry
@@ -17,9 +18,30 @@ from footprint.elf.dwarf.words import words_behind
 from footprint.elf.image import Image
 from footprint.errors import InputError
 
-__all__ = ("declarations_by_name",)
+__all__ = ("compiled_sources", "declarations_by_name")
 
 _MOST_DECLARATIONS: Final = 1 << 12
+# So many of the last bytes of a name are searched for before it is looked at as a whole.
+_TAIL_BYTES: Final = 3
+
+
+def compiled_sources(image: Image) -> tuple[str, ...]:
+    """Give the path of the source of each unit that was compiled, in their order; "" for one that cannot be told.
+
+    Units that others share are left out.
+
+    Raises:
+        InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
+    """
+    files = SourceFiles()
+    found = []
+    for unit in DebugInfo(image).units():
+        try:
+            if unit.root.tag == DW_TAG_COMPILE_UNIT:
+                found.append(files.primary(unit))
+        except InputError:
+            found.append("")
+    return tuple(found)
 
 
 def declarations_by_name(image: Image, names: Iterable[str]) -> dict[str, tuple[Declaration, ...]]:
@@ -84,9 +106,15 @@ def _candidates(debug: DebugInfo, wanted: dict[bytes, str]) -> Iterator[Candidat
 
 def _texts(section: DebugSection, names: Iterable[bytes]) -> Iterator[int]:
     """Find texts, also where one is the end of another: linkers let texts share their ends."""
-    data = bytes(section.data)
+    by_tail: dict[bytes, list[bytes]] = {}
     for name in names:
-        at = data.find(name + b"\0")
-        while at >= 0:
-            yield at
-            at = data.find(name + b"\0", at + 1)
+        by_tail.setdefault(name[-_TAIL_BYTES:], []).append(name)
+    for size_bytes in range(1, _TAIL_BYTES + 1):
+        tails = {tail for tail in by_tail if len(tail) == size_bytes}
+        # One pass for all of them: there are as many as constants in a header.
+        for end in words_behind(section, b"", {tail + b"\0" for tail in tails}):
+            past = end + size_bytes
+            for name in by_tail[bytes(section.data[end:past])]:
+                at = past - len(name)
+                if at >= 0 and section.data[at:past] == name:
+                    yield at

@@ -104,7 +104,7 @@ class _Reader:
         self._notes: dict[str, Note] = {}
 
     def read(self, alternate: Image | None, package: Image | None) -> Declarations:
-        debug = DebugInfo(self._image, alternate=None if alternate is None else DebugInfo(alternate))
+        debug = DebugInfo(self._image, alternate=None if alternate is None else self._opened(alternate))
         if ".debug_info" not in debug.sections:
             detail = "it has no .debug_info: it was compiled without -g, or stripped"
             self._note(Note("debug-info-absent", self._image.file, detail))
@@ -206,14 +206,18 @@ class _Reader:
                 self._damaged(error)
         if not skeletons:
             return
-        packed = None if package is None else DebugInfo(package, suffix=".dwo")
+        packed = None if package is None else self._opened(package, ".dwo")
         by_identity = {} if packed is None else {_identity(unit): unit for unit in packed.units()}
         absent = []
+        by_path: dict[str, dict[int | None, Unit]] = {}
         for path, identity, skeleton in skeletons:
             found = by_identity.get(identity)
-            if found is None and (image := self._split(path)) is not None:
-                apart = DebugInfo(image, suffix=".dwo")
-                found = next((unit for unit in apart.units() if _identity(unit) == identity), None)
+            if found is None:
+                if path not in by_path:
+                    apart = self._opened(self._split(path), ".dwo")
+                    units = [] if apart is None else list(apart.units())
+                    by_path[path] = {_identity(unit): unit for unit in reversed(units)}
+                found = by_path[path].get(identity)
             if found is None:
                 absent.append(path)
             else:
@@ -221,8 +225,16 @@ class _Reader:
                 # A split unit holds no address: the linker would have to come back for it.
                 self._search(found.debug, indexed(found, addresses))
         if absent:
-            detail = f"{len(absent)} files of split units are absent, such as {absent[0]}"
+            detail = f"{len(absent)} files of split units are absent or of another build, such as {absent[0]}"
             self._note(Note("debug-info-split", self._image.file, detail))
+
+    def _opened(self, image: Image | None, suffix: str = "") -> DebugInfo | None:
+        """Read what the debug information refers to; what is damaged is as good as absent."""
+        try:
+            return None if image is None else DebugInfo(image, suffix=suffix)
+        except InputError as error:
+            self._damaged(error)
+            return None
 
     def _note(self, note: Note) -> None:
         self._notes.setdefault(note.slug, note)

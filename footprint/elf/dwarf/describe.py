@@ -74,7 +74,7 @@ class Describer:
     """Describes variables, and remembers the files and types that many of them have in common.
 
     Attributes:
-        damage: The first thing that was wrong with the name of a file.
+        damage: The first thing that was wrong with the name of a file, or with what an entry refers to.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,10 @@ class Describer:
         source = ""
         type_name = size_bytes = None
         is_typed = is_external = is_artificial = False
-        for one in way(entry):
+        passed = tuple(way(entry))
+        if len(passed) == _LONGEST_WAY and self.damage is None:
+            self.damage = entry.unit.section.damage("its references lead in a circle", entry.offset)
+        for one in passed:
             unit, places = one.unit, one.places
             source = source or self._files.primary(unit)
             if linker_name is None:

@@ -109,7 +109,10 @@ class SourceFiles:
         # Before version 5 the folder of the compilation had number 0, and stood in no table.
         directory -= names.first_file
         inside = names.directories[directory] if 0 <= directory < len(names.directories) else ""
-        return _joined(compilation_folder(unit), inside, name)
+        folder = compilation_folder(unit)
+        # Directory 0 of version 5 is that folder itself, also where a map of prefixes has made it relative.
+        is_folder = directory == names.first_file == 0 and inside == folder
+        return _joined("" if is_folder else folder, inside, name)
 
     def _forget(self, section: DebugSection) -> None:
         """Forget the oldest tables where they are too many, and may be read again."""

@@ -1,6 +1,7 @@
 """`audit --json` and `project --json`."""
 
 from collections.abc import Mapping as Dict
+from typing import TYPE_CHECKING
 
 from footprint.audit.audit import Audit
 from footprint.audit.ledger import Row
@@ -10,6 +11,9 @@ from footprint.elf import shown_name
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows, write
 from footprint.report.json.findings import finding_rows
+
+if TYPE_CHECKING:
+    from footprint.audit.objects import ObjectCost
 
 __all__ = (
     "audit_json",
@@ -35,7 +39,19 @@ def audit_members(audit: Audit, version: str) -> Json:
         "projection": _projection(audit.projection),
         "findings": finding_rows(audit.findings, audit.projection.count),
         "debug_files": debug_file_rows(audit.debug_files),
+        "objects": [_object(one) for one in audit.objects],
         "notes": note_rows(audit.notes),
+    }
+
+
+def _object(one: "ObjectCost") -> Json:
+    return {
+        "path": well_formed(one.path),
+        "name": well_formed(one.name),
+        "own_bytes": one.own_bytes,
+        "retained_bytes": one.retained_bytes,
+        "held_by": None if one.held_by is None else well_formed(one.held_by),
+        "tls_bytes": one.tls_bytes,
     }
 
 

@@ -33,6 +33,7 @@ def duplicates_json(found: Duplicates, version: str, count: int) -> str:
                     "file": well_formed(one.file),
                     "variable_count": one.variable_count,
                     "unit_count": one.unit_count,
+                    "debug_file": None if one.debug_file is None else well_formed(one.debug_file),
                     "waste_bytes": sum(copies.waste_bytes for copies in one.copies),
                 }
                 for one in found.files
@@ -60,6 +61,7 @@ def _row(one: Copies, file: str) -> Json:
         "confidence": one.confidence.value,
         "reasons": list(one.reasons),
         "units": [well_formed(unit) for unit in one.units],
+        "function": None if one.function is None else well_formed(one.function),
         "vaddrs": [copy.vaddr for copy in one.copies],
         "location": None
         if one.location is None

@@ -50,5 +50,5 @@ def maps_json(owned: OwnedMap, version: str) -> str:
         "command": well_formed(owned.command),
         "source": owned.memory.dialect,
     }
-    tables = {"footer": owned.memory.footer, "mappings": rows, "notes": note_rows(owned.notes)}
+    tables = {"footer": dict(owned.memory.footer), "mappings": rows, "notes": note_rows(owned.notes)}
     return write(envelope(version, owned.host, target) | tables)

@@ -1,25 +1,34 @@
 """`symbols --json`."""
 
 from collections.abc import Sequence
-from typing import Final
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final
 
-from footprint.elf import shown_name
+from footprint.elf import SectionContents, Variable, shown_name
 from footprint.elf.origins import Origin, Origins
 from footprint.errors import Note
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows, write
+
+if TYPE_CHECKING:
+    from footprint.elf.sources import Sources
 
 __all__ = ("symbols_json",)
 
 _BINDINGS: Final = {0: "local", 1: "global", 2: "weak", 10: "unique"}
 
 
-def symbols_json(files: Sequence[Origins], notes: Sequence[Note], version: str) -> str:
-    """Write what the writable memory of files holds: the variables, and the sections with what no symbol names."""
+def symbols_json(
+    files: Sequence[Origins], notes: Sequence[Note], version: str, sources: "Sequence[Sources] | None" = None
+) -> str:
+    """Write what the writable memory of files holds: the variables, and the sections with what no symbol names.
+
+    Where a variable is declared is written where it was asked for.
+    """
     sections: list[Json] = []
     symbols: list[Json] = []
     origins: list[Json] = []
-    for known in files:
+    for known, declared in zip_longest(files, sources or ()):
         contents = known.contents
         file = well_formed(contents.file)
         for cut, one in zip(known.sections, contents.sections, strict=True):
@@ -50,6 +59,7 @@ def symbols_json(files: Sequence[Origins], notes: Sequence[Note], version: str) 
                     "size_bytes": variable.size_bytes,
                     "binding": _BINDINGS.get(variable.binding, str(variable.binding)),
                     **_names(known.of(cut, variable)),
+                    **({} if declared is None else _declaration(declared, one, variable)),
                 }
                 for variable in one.variables
             )
@@ -66,6 +76,20 @@ def symbols_json(files: Sequence[Origins], notes: Sequence[Note], version: str) 
     target = {"files": [well_formed(known.contents.file) for known in files], "map": maps[0] if maps else None}
     tables = {"sections": sections, "origins": origins, "symbols": symbols}
     return write(envelope(version, {}, target) | tables | {"notes": note_rows(notes)})
+
+
+def _declaration(sources: "Sources", section: SectionContents, variable: Variable) -> Json:
+    said = sources.of(section, variable)
+    named_by = "debug information" if sources.is_named_here(section, variable) else "symbol"
+    texts = (None,) * 3 if said is None else (said.defined_in, said.type_name, said.function)
+    file, type_name, function = (None if text is None else well_formed(text) for text in texts)
+    return {
+        "declared_file": file,
+        "declared_line": None if said is None else said.defined_at_line or None,
+        "type": type_name,
+        "function": function,
+        "named_by": named_by,
+    }
 
 
 def _names(origin: Origin) -> Json:

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from heapq import nsmallest
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.audit.audit import Audit
 from footprint.audit.layout import Kind
-from footprint.audit.ledger import Row
+from footprint.audit.ledger import Row, RowSums, sum_rows
 from footprint.audit.projection import Basis, Model, Projection
 from footprint.audit.totals import OfWhich, Total
 from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
@@ -112,10 +112,15 @@ def _is_prediction(audit: Audit) -> bool:
 
 
 def _origin(audit: Audit) -> str:
+    saved = "" if audit.saved_in is None else f"Saved in {audit.saved_in}. "
     if _is_prediction(audit):
-        return f"Predicted from its files, nothing was run: {counted(audit.mapping_count, 'mapping')} at its start."
-    origin = (
-        f"Read from its {audit.source} now" if audit.is_live else f"Read from {audit.target}, a text of {audit.source}"
+        mappings = counted(audit.mapping_count, "mapping")
+        return f"{saved}Predicted from its files, nothing was run: {mappings} at its start."
+    when = "now" if audit.saved_in is None else "then"
+    origin = saved + (
+        f"Read from its {audit.source} {when}"
+        if audit.is_live
+        else f"Read from {audit.target}, a text of {audit.source}"
     )
     kernel = f", Linux {audit.host['kernel']} {audit.host['machine']}" if audit.host else ""
     return f"{origin}{kernel}: {counted(audit.mapping_count, 'mapping')}."
@@ -256,26 +261,8 @@ def _verdict(audit: Audit) -> str:
     return f"{projection.count:,} {noun} cost {total}, {one} each{basis} ({projection.evidence.value})."
 
 
-class _Sums(NamedTuple):
-    """The sums of some rows."""
-
-    private_bytes: int
-    mapped_bytes: int
-    writable_bytes: int
-    shared_bytes: int
-
-
-def _add_up(rows: Sequence[Row]) -> _Sums:
-    return _Sums(
-        sum([row.bytes or 0 for row in rows]),
-        sum([row.mapped_bytes for row in rows]),
-        sum([row.mapped_bytes for row in rows if row.is_writable]),
-        sum([row.shared_bytes or 0 for row in rows]),
-    )
-
-
-def _together(groups: Sequence[_Sums]) -> _Sums:
-    return _Sums(*map(sum, zip(*groups, strict=True))) if groups else _Sums(0, 0, 0, 0)
+def _together(groups: Sequence[RowSums]) -> RowSums:
+    return RowSums(*map(sum, zip(*groups, strict=True))) if groups else RowSums(0, 0, 0, 0)
 
 
 def _ledger_heading(audit: Audit, by: str) -> str:
@@ -294,16 +281,16 @@ def ledger_table(
         if row.kind is not kernel:
             groups.setdefault(group_of(row), []).append(row)
 
-    def own(sums: _Sums) -> int:
+    def own(sums: RowSums) -> int:
         return sums.writable_bytes if is_virtual else sums.private_bytes
 
-    def cells(sums: _Sums, label: str) -> tuple[str, ...]:
+    def cells(sums: RowSums, label: str) -> tuple[str, ...]:
         share = f"{own(sums) / whole_bytes:.1%}" if whole_bytes else ""
         sizes = (own(sums), sums.mapped_bytes, *((sums.shared_bytes,) if has_shared and not is_virtual else ()))
         first, *others = (format_bytes(size) if size else "-" for size in sizes)
         return (first, share, *others, label)
 
-    ordered = [(key, _add_up(found)) for key, found in groups.items()]
+    ordered = [(key, sum_rows(found)) for key, found in groups.items()]
     ordered.sort(key=lambda item: (-own(item[1]), -item[1].mapped_bytes, item[0]))
     total = _together([sums for _, sums in ordered])
     whole_bytes = own(total)
@@ -368,15 +355,22 @@ def _causes(audit: Audit) -> list[Block]:
     """Say why the private pages of files were written, where the files tell."""
     if _is_prediction(audit):
         return _predicted_causes(audit)
-    rows = [row for row in audit.ledger if row.relocated_bytes is not None and row.bytes]
-    if not rows:
+    is_told = False
+    relocated_bytes = loader_bytes = sealed_bytes = written_bytes = 0
+    loaders = {owner for owner in {row.owner for row in audit.ledger} if _is_loader(owner)}
+    for row in audit.ledger:
+        private_bytes, of_relocations_bytes = row.bytes, row.relocated_bytes
+        if private_bytes and of_relocations_bytes is not None:
+            is_told = True
+            relocated_bytes += of_relocations_bytes
+            if row.owner in loaders:
+                loader_bytes += private_bytes - of_relocations_bytes
+            elif row.is_writable:
+                written_bytes += private_bytes - of_relocations_bytes
+            else:
+                sealed_bytes += private_bytes - of_relocations_bytes
+    if not is_told:
         return []
-    loaders = {owner for owner in {row.owner for row in rows} if _is_loader(owner)}
-    others = [((row.bytes or 0) - (row.relocated_bytes or 0), row) for row in rows]
-    relocated_bytes = sum([row.relocated_bytes or 0 for row in rows])
-    loader_bytes = sum([size_bytes for size_bytes, row in others if row.owner in loaders])
-    sealed_bytes = sum([size_bytes for size_bytes, row in others if not row.is_writable and row.owner not in loaders])
-    written_bytes = sum([size_bytes for size_bytes, row in others if row.is_writable and row.owner not in loaders])
     facts = (
         ("pages with relocations", format_bytes(relocated_bytes), "written by the loader at start"),
         ("pages of the loader itself", format_bytes(loader_bytes), "written by the loader"),

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 
 from footprint.audit.finding import Confidence, Finding
 from footprint.elf import shown_name
+from footprint.elf.names import lacks_function
 from footprint.errors import Note
 from footprint.findings.duplicate_statics import Copies, Cost, Origin
 from footprint.findings.linked_twice import Duplicates
 from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
+from footprint.report.views.debug_files import debug_file_blocks
 from footprint.report.views.findings import finding_blocks
+from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
 
@@ -41,6 +44,8 @@ def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_l
     blocks.extend(_large([one for one in found.findings if one.rule == "large-static"], top))
     copies = [one for one in found.findings if one.rule == "duplicate-static"]
     blocks.extend(finding_blocks([one for one in copies if one.saving_bytes][: top or None], count))
+    debug_files = {one.file: one.debug_file for one in found.files if one.debug_file is not None}
+    blocks.extend(debug_file_blocks(debug_files, Names((), is_whole=True), is_whole=has_linker_names))
     blocks.extend(note_blocks(_together(found.notes)))
     return (*blocks, Verdict(_verdict(real, count, sum(one.waste_bytes for one in found.linked_twice))))
 
@@ -83,6 +88,8 @@ def _which(one: Copies, file: str | None, *, is_whole: bool) -> tuple[str, str, 
     Of a long name the end is shown, which tells more than the namespaces before it.
     """
     name = one.name if is_whole else shown_name(one.name)
+    if one.function and lacks_function(one.name, one.function):
+        name += f" in {one.function if is_whole else shown_name(one.function)}"
     if len(name) > _LONGEST_NAME and not is_whole:
         name = f"...{name[3 - _LONGEST_NAME :]}"
     if one.location is not None:

@@ -29,8 +29,19 @@ def symbols_report(
     has_linker_names: bool = False,
     kinds: Collection[Kind] = tuple(Kind),
     tables: Tables = variables_table,
+    namers: str = "Symbols",
 ) -> Document:
-    """Say what the writable memory of files holds; `tables` tells in which order, or by what else than variables."""
+    """Say what the writable memory of files holds.
+
+    Args:
+        files: What each holds.
+        notes: What the reader must know.
+        top: How many rows a table has, 0 for all.
+        has_linker_names: Whether to show names as the linker has them.
+        kinds: The kinds of memory that were asked for.
+        tables: In which order variables are listed, or by what else they are added up.
+        namers: What the names are from.
+    """
     show = (lambda name: name) if has_linker_names else shown_name
     blocks = _one_file(files[0], kinds) if len(files) == 1 else _many_files(files, top)
     blocks.extend(tables(files, top, show))
@@ -41,7 +52,7 @@ def symbols_report(
         names = Names((), is_whole=True)
         blocks.extend(debug_file_blocks(debug_files, names, is_whole=has_linker_names))
     blocks.extend(note_blocks(notes))
-    return (*blocks, Verdict(_symbols_verdict(files)))
+    return (*blocks, Verdict(_symbols_verdict(files, namers)))
 
 
 def _one_file(contents: Contents, kinds: Collection[Kind]) -> list[Block]:
@@ -101,9 +112,9 @@ def _sections_table(sections: Sequence[SectionContents]) -> Table:
     )
 
 
-def _symbols_verdict(files: Sequence[Contents]) -> str:
+def _symbols_verdict(files: Sequence[Contents], namers: str) -> str:
     total_bytes = sum(one.size_bytes for contents in files for one in contents.sections)
     named_bytes = sum(one.named_bytes for contents in files for one in contents.sections)
     share = f" ({named_bytes / total_bytes:.1%})" if total_bytes else ""
     where = "" if len(files) == 1 else f" in {len(files)} files"
-    return f"Symbols name {named_bytes:,} of {total_bytes:,} bytes of writable and thread-local memory{where}{share}."
+    return f"{namers} name {named_bytes:,} of {total_bytes:,} bytes of writable and thread-local memory{where}{share}."

@@ -9,7 +9,7 @@ from footprint.elf import Contents, Kind, Variable
 from footprint.elf.origins import Origins, Share
 from footprint.report.document import Block, Heading, Table
 
-__all__ = ("Column", "file_table", "origin_column", "section_table", "variables_table")
+__all__ = ("Column", "Placed", "Words", "file_table", "origin_column", "section_table", "variables_table")
 
 Show = Callable[[str], str]
 
@@ -29,6 +29,9 @@ class Column(NamedTuple):
     cell: Callable[[Placed], str]
 
 
+Words = Callable[[Placed, Show], str]
+"""What is told of a variable besides its name, behind it."""
+
 _ORDERS: Final[dict[str, Callable[[Placed], Any]]] = {
     "size": lambda one: (-one.variable.size_bytes, one.variable.name, one.file),
     "address": lambda one: (one.file, one.section, one.variable.offset),
@@ -37,7 +40,13 @@ _ORDERS: Final[dict[str, Callable[[Placed], Any]]] = {
 
 
 def variables_table(
-    files: Sequence[Contents], top: int, show: Show, *, order: str = "size", columns: Sequence[Column] = ()
+    files: Sequence[Contents],
+    top: int,
+    show: Show,
+    *,
+    order: str = "size",
+    columns: Sequence[Column] = (),
+    words: Words = lambda _one, _show: "",
 ) -> list[Block]:
     """List the variables of files by size, address or name; `top` rows, 0 for all."""
     placed = [
@@ -55,7 +64,9 @@ def variables_table(
             f"{one.variable.size_bytes:,}" if one.variable.size_bytes else "no size",
             files[one.file].sections[one.section].section.name,
             *(column.cell(one) for column in columns),
-            _variable_text(one.variable, show) + (f"  ({files[one.file].file})" if len(files) > 1 else ""),
+            _variable_text(one.variable, show)
+            + words(one, show)
+            + (f"  ({files[one.file].file})" if len(files) > 1 else ""),
         )
         for one in shown
     )

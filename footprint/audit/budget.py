@@ -1,0 +1,656 @@
+"""Budgets: what a process may cost, by itself and against a baseline; and which of them are exceeded.
+
+The file is TOML, and read elsewhere: here is what it may say, and what that means for an audit.
+"""
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from datetime import date
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from typing import Any, Final, NamedTuple
+
+from footprint.audit.audit import Audit
+from footprint.audit.compare import Comparison, compare
+from footprint.audit.finding import Confidence, Finding
+from footprint.audit.layout import Kind
+from footprint.audit.ledger import Row
+from footprint.errors import UsageError
+from footprint.units import format_bytes, parse_bytes
+
+__all__ = (
+    "FIGURES",
+    "Budget",
+    "Budgets",
+    "Checked",
+    "Limit",
+    "Result",
+    "Waiver",
+    "check_audit",
+    "parse_budgets",
+    "propose",
+)
+
+FIGURES: Final = {
+    "per_process_bytes": "private memory, page tables, kernel stacks and objects of one process",
+    "private_bytes": "memory that only this process holds",
+    "kernel_bytes": "what the kernel spends on it",
+    "shared_once_bytes": "what all of its processes pay once",
+    "mapped_writable_bytes": "address space that may become private",
+    "mapped_bytes": "address space",
+    "floor_bytes": "pages surely written at start, of a program",
+    "ceiling_bytes": "pages that can ever be written, of a program",
+    "total_at_count_bytes": "the cost of `at_processes` of them, with what they pay once",
+    "mapping_count": "mappings",
+    "library_count": "files that are mapped, the program among them",
+    "tls_bytes": "thread-local variables of each thread, of a program or a process with findings",
+}
+_COUNTS: Final = frozenset({"mapping_count", "library_count"})
+_TABLES: Final = ("owners", "kinds", "symbols", "retained", "findings")
+_KEYS: Final = ("at_processes", "baseline", "budgets", "libraries", "waivers")
+_LIBRARY_KEYS: Final = ("allow", "deny", "allow_new")
+_LIMIT_KEYS: Final = ("max", "max_increase")
+_FINDING_KEYS: Final = ("max", "confidence")
+_WAIVER_KEYS: Final = ("budget", "reason", "expires")
+_OF_OBJECTS: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO, Kind.TEXT, Kind.TLS})
+# What is surer than this counts, where a budget of findings names no confidence.
+_USUAL_CONFIDENCE: Final = Confidence.HIGH
+_MOST_CONTRIBUTORS: Final = 3
+_MOST_COUNT: Final = 10**12
+
+
+class Limit(NamedTuple):
+    """How much something may be; at least one of the three is given.
+
+    Attributes:
+        most: The largest value that passes: bytes, or a number of things.
+        most_increase: How much more than in the baseline passes.
+        most_increase_share: The same as a share of what the baseline holds.
+    """
+
+    most: int | None = None
+    most_increase: int | None = None
+    most_increase_share: Fraction | None = None
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Tell whether it can be checked only against a baseline."""
+        return self.most_increase is not None or self.most_increase_share is not None
+
+
+class Budget(NamedTuple):
+    """One thing that has a limit.
+
+    Attributes:
+        key: Where it stands in the file, such as `owners."[heap]"`.
+        table: `figures`, `owners`, `kinds`, `symbols`, `retained` or `findings`.
+        name: Which of the table's things.
+        limit: How much it may be.
+        confidence: For findings: how sure one must be to count.
+    """
+
+    key: str
+    table: str
+    name: str
+    limit: Limit
+    confidence: Confidence | None = None
+
+
+class Waiver(NamedTuple):
+    """A budget that may be exceeded for a time.
+
+    Attributes:
+        budget: The key of the budget.
+        reason: Why.
+        expires: The last day on which it holds.
+    """
+
+    budget: str
+    reason: str
+    expires: date
+
+
+class Budgets(NamedTuple):
+    """All that a file asks for.
+
+    Attributes:
+        file: Where it stands.
+        at_processes: At how many processes; 1 where the file does not say.
+        baseline: The saved audit to compare with, as the file names it.
+        budgets: The limits, in the order of the file.
+        allowed: Patterns of libraries that may be mapped; None where all may.
+        denied: Patterns of libraries that may not.
+        allows_new: Whether a library that the baseline has not may be mapped.
+        waivers: What may be exceeded for a time.
+    """
+
+    file: str
+    at_processes: int
+    baseline: str | None
+    budgets: tuple[Budget, ...]
+    allowed: tuple[str, ...] | None
+    denied: tuple[str, ...]
+    allows_new: bool
+    waivers: tuple[Waiver, ...]
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Tell whether something in it can be checked only against a baseline."""
+        return not self.allows_new or any(one.limit.needs_baseline for one in self.budgets)
+
+
+class Result(NamedTuple):
+    """What became of one limit.
+
+    Attributes:
+        key: Where the limit stands in the file.
+        value: What is measured: bytes, or a number of things.
+        limit: The largest value that passes.
+        is_count: Whether both are numbers of things, not bytes.
+        is_exceeded: Whether the value is larger.
+        waiver: The waiver that lets it pass, or did until it expired.
+        is_expired: Whether that one has expired.
+        contributors: What the value is made of, the largest first: a name and bytes each.
+        grew_from: The value of the baseline, where the limit is an increase.
+        remark: What else is to be said.
+    """
+
+    key: str
+    value: int
+    limit: int
+    is_count: bool
+    is_exceeded: bool
+    waiver: Waiver | None = None
+    is_expired: bool = False
+    contributors: tuple[tuple[str, int], ...] = ()
+    grew_from: int | None = None
+    remark: str = ""
+
+    @property
+    def fails(self) -> bool:
+        """Tell whether it is exceeded, and nothing lets it pass."""
+        return self.is_exceeded and (self.waiver is None or self.is_expired)
+
+
+class Checked(NamedTuple):
+    """The results of all budgets.
+
+    Attributes:
+        audit: What was checked.
+        budgets: The budgets.
+        results: One for each limit, those that fail first.
+        comparison: The changes since the baseline, where there is one.
+    """
+
+    audit: Audit
+    budgets: Budgets
+    results: tuple[Result, ...]
+    comparison: Comparison | None
+
+    @property
+    def failures(self) -> tuple[Result, ...]:
+        """The limits that are exceeded."""
+        return tuple(one for one in self.results if one.fails)
+
+
+# --- The file ---------------------------------------------------------------------------------------------------------
+
+
+def parse_budgets(told: Mapping[str, Any], file: str) -> Budgets:
+    """Read what a budget file says.
+
+    Raises:
+        UsageError: For a key that means nothing (the nearest that does is named), and for limits that are none.
+    """
+    at = _File(file)
+    at.only(told, _KEYS, "")
+    tables = at.table(told, "budgets")
+    at.only(tables, (*FIGURES, *_TABLES), "budgets")
+    libraries = at.table(told, "libraries")
+    at.only(libraries, _LIBRARY_KEYS, "libraries")
+    allowed = at.texts(libraries, "allow", "libraries") if "allow" in libraries else None
+    denied = at.texts(libraries, "deny", "libraries")
+    both = sorted(set(allowed or ()) & set(denied))
+    if both:
+        raise at.wrong(f"libraries: {both[0]!r} is both allowed and denied")
+    budgets = tuple(_budgets(tables, at))
+    found = Budgets(
+        file,
+        at.count(told, "at_processes", 1),
+        at.text(told, "baseline") if "baseline" in told else None,
+        budgets,
+        allowed,
+        denied,
+        at.truth(libraries, "allow_new", "libraries", default=True),
+        tuple(_waiver(one, at) for one in at.tables(told, "waivers")),
+    )
+    known = [*(one.key for one in budgets), "libraries"]
+    for waiver in found.waivers:
+        if waiver.budget not in known:
+            raise at.wrong(f"waivers: there is no budget {waiver.budget!r}{_nearest(waiver.budget, known)}")
+    return found
+
+
+def _budgets(tables: Mapping[str, Any], at: "_File") -> Iterable[Budget]:
+    for name, told in tables.items():
+        if name in FIGURES:
+            yield Budget(name, "figures", name, at.limit(told, name, is_count=name in _COUNTS))
+            continue
+        for each, limit in at.table(tables, name).items():
+            key = f"{name}.{each}" if each.replace("-", "").replace("_", "").isalnum() else f'{name}."{each}"'
+            if name == "findings":
+                yield at.finding_budget(limit, key, each)
+                continue
+            if name == "kinds":
+                at.one_of(each, [kind.value for kind in Kind], key)
+            yield Budget(key, name, each, at.limit(limit, key, is_count=False))
+
+
+def _waiver(told: Mapping[str, Any], at: "_File") -> Waiver:
+    at.only(told, _WAIVER_KEYS, "waivers")
+    missing = [key for key in _WAIVER_KEYS if key not in told]
+    if missing:
+        raise at.wrong(f"waivers: each has a budget, a reason and a day on which it expires; `{missing[0]}` is missing")
+    expires = told["expires"]
+    if not isinstance(expires, date):
+        raise at.wrong(f"waivers: `expires` is {expires!r}, not a date such as 2027-01-31")
+    return Waiver(at.text(told, "budget"), at.text(told, "reason"), expires)
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 # only for a message
+
+    found = get_close_matches(word, list(known), 1, 0.5)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+class _File:
+    """Reads values of a budget file, each with an error that says where it stands."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def wrong(self, cause: str) -> UsageError:
+        return UsageError(f"{self._file}: {cause}")
+
+    def only(self, told: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+        """Refuse keys that mean nothing."""
+        for key in told:
+            if key not in known:
+                place = f"{where}: " if where else ""
+                raise self.wrong(f"{place}there is no key {key!r}{_nearest(key, known)}")
+
+    def one_of(self, word: str, known: Sequence[str], key: str) -> None:
+        if word not in known:
+            raise self.wrong(f"{key}: {word!r} is none of {', '.join(known)}{_nearest(word, known)}")
+
+    def table(self, told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        found = told.get(key, {})
+        if not isinstance(found, dict):
+            raise self.wrong(f"`{key}` is no table")
+        return found
+
+    def tables(self, told: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+        found = told.get(key, [])
+        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+            raise self.wrong(f"`{key}` is no list of tables: write [[{key}]]")
+        return found
+
+    def text(self, told: Mapping[str, Any], key: str) -> str:
+        found = told[key]
+        if not isinstance(found, str) or not found:
+            raise self.wrong(f"`{key}` is {found!r}, not a text")
+        return found
+
+    def texts(self, told: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+        found = told.get(key, [])
+        if not isinstance(found, list) or not all(isinstance(one, str) and one for one in found):
+            raise self.wrong(f"{where}: `{key}` is no list of texts")
+        return tuple(found)
+
+    def truth(self, told: Mapping[str, Any], key: str, where: str, *, default: bool) -> bool:
+        found = told.get(key, default)
+        if not isinstance(found, bool):
+            raise self.wrong(f"{where}: `{key}` is neither true nor false")
+        return found
+
+    def count(self, told: Mapping[str, Any], key: str, default: int) -> int:
+        found = told.get(key, default)
+        if type(found) is not int or not 1 <= found <= _MOST_COUNT:
+            raise self.wrong(f"`{key}` is {found!r}, not a number of at least 1")
+        return found
+
+    def amount(self, told: object, key: str, *, is_count: bool) -> int:
+        """Read a size such as `"24 MiB"`, or a number: of things, or of bytes."""
+        if type(told) is int and told >= 0:
+            return told
+        if is_count or not isinstance(told, str):
+            what = "a number of at least 0" if is_count else 'a size such as "24 MiB", or a number of bytes'
+            raise self.wrong(f"{key}: {told!r} is not {what}")
+        try:
+            return parse_bytes(told)
+        except UsageError as error:
+            raise self.wrong(f"{key}: {error}") from error
+
+    def limit(self, told: object, key: str, *, is_count: bool) -> Limit:
+        if not isinstance(told, dict):
+            return Limit(self.amount(told, key, is_count=is_count))
+        self.only(told, _LIMIT_KEYS, key)
+        if not told:
+            raise self.wrong(f"{key}: it has neither `max` nor `max_increase`")
+        most = self.amount(told["max"], f"{key}.max", is_count=is_count) if "max" in told else None
+        if "max_increase" not in told:
+            return Limit(most)
+        increase, place = told["max_increase"], f"{key}.max_increase"
+        if isinstance(increase, str) and increase.rstrip().endswith("%"):
+            return Limit(most, most_increase_share=self._share(increase, place))
+        return Limit(most, self.amount(increase, place, is_count=is_count))
+
+    def _share(self, text: str, place: str) -> Fraction:
+        number = text.rstrip().removesuffix("%").strip()
+        whole, _, part = number.partition(".")
+        if not (whole.isdecimal() and whole.isascii() and (part.isdecimal() or not part) and len(number) < 20):
+            raise self.wrong(f'{place}: {text!r} is no share such as "2 %"')
+        return Fraction(number) / 100
+
+    def finding_budget(self, told: object, key: str, rule: str) -> Budget:
+        if not isinstance(told, dict):
+            return Budget(key, "findings", rule, Limit(self.amount(told, key, is_count=True)), _USUAL_CONFIDENCE)
+        self.only(told, _FINDING_KEYS, key)
+        confidence = told.get("confidence", _USUAL_CONFIDENCE.value)
+        self.one_of(str(confidence), [one.value for one in Confidence], key)
+        most = self.amount(told.get("max", 0), f"{key}.max", is_count=True)
+        return Budget(key, "findings", rule, Limit(most), Confidence(confidence))
+
+
+# --- The check --------------------------------------------------------------------------------------------------------
+
+
+def check_audit(audit: Audit, budgets: Budgets, baseline: Audit | None, today: date) -> Checked:
+    """Check an audit.
+
+    Args:
+        audit: What is to be checked; where findings have budgets, with findings.
+        budgets: What it may cost.
+        baseline: The audit to compare with, where there is one.
+        today: The day on which waivers hold, or do not any more.
+
+    Raises:
+        UsageError: Where a budget is about something that the audit does not have or tell, or needs a baseline.
+    """
+    if baseline is None and budgets.needs_baseline:
+        raise UsageError(
+            f"{budgets.file}: a limit of growth needs a baseline: name one there, and write it with --update-baseline"
+        )
+    comparison = None if baseline is None else compare(baseline, audit, budgets.at_processes)
+    waivers = {one.budget: one for one in budgets.waivers}
+    results = [
+        *(result for one in budgets.budgets for result in _results(one, audit, baseline, budgets, comparison)),
+        *_libraries(audit, budgets, comparison),
+    ]
+    waived = [_waived(one, waivers.get(one.key), today) for one in results]
+    waived.sort(key=lambda one: (not one.fails, not one.is_exceeded))
+    return Checked(audit, budgets, tuple(waived), comparison)
+
+
+def _waived(result: Result, waiver: Waiver | None, today: date) -> Result:
+    if waiver is None:
+        return result
+    return result._replace(waiver=waiver, is_expired=waiver.expires < today)
+
+
+def _results(
+    budget: Budget, audit: Audit, baseline: Audit | None, budgets: Budgets, comparison: Comparison | None
+) -> Iterable[Result]:
+    """Give one result for each of the limits of a budget."""
+    measured = _measure(budget, audit, budgets)
+    if measured is None:
+        raise UsageError(f"{budgets.file}: {budget.key}: {_absent(budget, audit)}")
+    is_count = budget.name in _COUNTS or budget.table == "findings"
+    limit = budget.limit
+    if limit.most is not None:
+        yield Result(
+            budget.key,
+            measured,
+            limit.most,
+            is_count,
+            measured > limit.most,
+            contributors=_contributors(budget, audit, comparison if measured > limit.most else None),
+        )
+    if not limit.needs_baseline or baseline is None:
+        return
+    before = _measure(budget, baseline, budgets)
+    # What the baseline does not have grew from nothing.
+    before = 0 if before is None else before
+    increase = limit.most_increase
+    if limit.most_increase_share is not None:
+        increase = int(before * limit.most_increase_share)
+    most = before + (increase or 0)
+    remark = ""
+    if measured < before - (increase or 0):
+        remark = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
+    yield Result(
+        budget.key,
+        measured,
+        most,
+        is_count,
+        measured > most,
+        contributors=_contributors(budget, audit, comparison),
+        grew_from=before,
+        remark=remark,
+    )
+
+
+def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
+    """Give the figure that a budget is about; None where the audit does not have it."""
+    if budget.table == "figures":
+        return _figure(budget.name, audit, budgets.at_processes)
+    if budget.table == "findings":
+        return len(_counted_findings(budget, audit))
+    if budget.table == "retained":
+        held = [
+            one.retained_bytes for one in audit.objects if budget.name in {one.path, one.name, _file_name(one.path)}
+        ]
+        return held[0] if held else None
+    rows = _rows_of(budget, audit)
+    if not rows:
+        return None
+    if budget.table == "symbols":
+        return sum(row.mapped_bytes for row in rows)
+    known = [row.bytes for row in rows if row.bytes is not None]
+    return sum(known) if len(known) == len(rows) else None
+
+
+def _figure(name: str, audit: Audit, count: int) -> int | None:
+    if name == "mapping_count":
+        return audit.mapping_count
+    if name == "library_count":
+        return len(_files(audit))
+    if name == "tls_bytes":
+        return sum(one.tls_bytes for one in audit.objects) if audit.objects else None
+    if name == "total_at_count_bytes":
+        each_bytes = audit.totals.per_process.bytes
+        return None if each_bytes is None else each_bytes * count + (audit.totals.shared_once.bytes or 0)
+    size_bytes: int | None = getattr(audit.totals, name.removesuffix("_bytes")).bytes
+    return size_bytes
+
+
+def _files(audit: Audit) -> dict[str, None]:
+    """Give the objects of a process: the files of which code or data is mapped."""
+    return dict.fromkeys(row.owner for row in audit.ledger if row.kind in _OF_OBJECTS and not row.owner.startswith("["))
+
+
+def _file_name(owner: str) -> str:
+    return owner.removesuffix(" (deleted)").rsplit("/", 1)[-1]
+
+
+def _rows_of(budget: Budget, audit: Audit) -> list[Row]:
+    name = budget.name
+    if budget.table == "owners":
+        return [row for row in audit.ledger if name in {row.owner, _file_name(row.owner)}]
+    if budget.table == "kinds":
+        return [row for row in audit.ledger if row.kind.value == name]
+    return [row for row in audit.ledger if row.symbol == name or (row.symbol is not None and row.name == name)]
+
+
+def _counted_findings(budget: Budget, audit: Audit) -> list[Finding]:
+    order = list(Confidence)
+    weakest = order.index(budget.confidence or _USUAL_CONFIDENCE)
+    return [one for one in audit.findings if one.rule == budget.name and order.index(one.confidence) <= weakest]
+
+
+def _absent(budget: Budget, audit: Audit) -> str:
+    """Say why a figure is not there, and what could be meant."""
+    if budget.table == "figures" or (budget.table == "retained" and not audit.objects):
+        return "this target does not tell it"
+    if budget.table != "retained" and _rows_of(budget, audit):
+        return "this target tells virtual sizes only"
+    known: Iterable[str | None]
+    if budget.table == "owners":
+        known = {_file_name(row.owner) for row in audit.ledger}
+    elif budget.table == "kinds":
+        known = {row.kind.value for row in audit.ledger}
+    elif budget.table == "retained":
+        known = {one.name for one in audit.objects}
+    else:
+        known = {row.symbol for row in audit.ledger}
+    names = sorted(name for name in known if name)
+    return f"there is no {budget.name!r} among its {budget.table}{_nearest(budget.name, names)}"
+
+
+def _contributors(budget: Budget, audit: Audit, comparison: Comparison | None) -> tuple[tuple[str, int], ...]:
+    """Give what a figure is made of: what grew since the baseline, or without one what is largest."""
+    if budget.table == "findings":
+        found = sorted(_counted_findings(budget, audit), key=lambda one: -one.saving_bytes)
+        return tuple((one.subject, one.saving_bytes) for one in found[:_MOST_CONTRIBUTORS])
+    if budget.name in _COUNTS:
+        return ()
+    if budget.table == "retained" or budget.name == "tls_bytes":
+        return _of_objects(budget, audit)
+    grown = [] if comparison is None else _grown(budget, comparison)
+    if grown:
+        return tuple(grown[:_MOST_CONTRIBUTORS])
+    rows = _rows_of(budget, audit) if budget.table != "figures" else audit.ledger
+    name_of: Callable[[Row], str] = _label if budget.table in {"owners", "symbols"} else _file_owner
+    sums: dict[str, int] = {}
+    is_virtual = budget.name.startswith("mapped") or budget.table == "symbols"
+    for row in rows:
+        size_bytes = row.mapped_bytes if is_virtual else row.bytes or 0
+        sums[name_of(row)] = sums.get(name_of(row), 0) + size_bytes
+    largest = sorted(sums.items(), key=lambda item: (-item[1], item[0]))
+    return tuple((name, size_bytes) for name, size_bytes in largest[:_MOST_CONTRIBUTORS] if size_bytes)
+
+
+def _of_objects(budget: Budget, audit: Audit) -> tuple[tuple[str, int], ...]:
+    """Give the objects that a figure of theirs is made of."""
+    if budget.name == "tls_bytes":
+        sizes = [(one.name, one.tls_bytes) for one in audit.objects]
+    else:
+        holders = {one.path: one.held_by for one in audit.objects}
+        paths = {one.path for one in audit.objects if budget.name in {one.path, one.name, _file_name(one.path)}}
+        sizes = [(one.name, one.own_bytes) for one in audit.objects if _is_held(one.path, paths, holders)]
+    sizes.sort(key=lambda item: (-item[1], item[0]))
+    return tuple(one for one in sizes[:_MOST_CONTRIBUTORS] if one[1])
+
+
+def _is_held(path: str, by: Container[str], holders: Mapping[str, str | None]) -> bool:
+    seen: set[str] = set()
+    at: str | None = path
+    while at is not None and at not in seen:
+        if at in by:
+            return True
+        seen.add(at)
+        at = holders.get(at)
+    return False
+
+
+def _grown(budget: Budget, comparison: Comparison) -> list[tuple[str, int]]:
+    """Give what grew of that which a budget is about, the most first: variables, and what has no name as its owner."""
+    sums: dict[str, int] = {}
+    for one in comparison.changes:
+        is_own = {
+            "figures": True,
+            "owners": budget.name in {one.owner, _file_name(one.owner)},
+            "kinds": one.kind.value == budget.name,
+            "symbols": one.symbol == budget.name,
+        }[budget.table]
+        is_virtual = budget.name.startswith("mapped") or budget.table == "symbols"
+        delta_bytes = one.mapped_delta_bytes if is_virtual else one.delta_bytes
+        if is_own:
+            name = f"{one.symbol} ({_file_name(one.owner)})" if one.symbol is not None else _file_name(one.owner)
+            sums[name] = sums.get(name, 0) + delta_bytes
+    return sorted(((name, size) for name, size in sums.items() if size > 0), key=lambda item: (-item[1], item[0]))
+
+
+def _label(row: Row) -> str:
+    return row.symbol or row.name or row.section or _file_name(row.owner)
+
+
+def _file_owner(row: Row) -> str:
+    return _file_name(row.owner)
+
+
+def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) -> Iterable[Result]:
+    """Give a result for each list of libraries: how many are mapped that must not be."""
+    program, *libraries = _files(audit) or [""]
+    names = [_file_name(path) for path in (program, *libraries) if ".so" in _file_name(path)]
+    lists: list[tuple[str, list[str], str]] = []
+    if budgets.allowed is not None:
+        strange = [name for name in names if not _matches(name, budgets.allowed)]
+        lists.append(("libraries.allow", strange, "not in the list"))
+    if budgets.denied:
+        lists.append(("libraries.deny", [name for name in names if _matches(name, budgets.denied)], "denied"))
+    if not budgets.allows_new and comparison is not None:
+        new = [_file_name(one.owner) for one in comparison.owners if one.is_new and one.is_object]
+        lists.append(("libraries.allow_new", new, "not in the baseline"))
+    sizes: dict[str, int] = {}
+    for row in audit.ledger:
+        sizes[_file_name(row.owner)] = sizes.get(_file_name(row.owner), 0) + (row.bytes or 0)
+    for key, found, remark in lists:
+        contributors = tuple((name, sizes.get(name, 0)) for name in found)
+        yield Result(key, len(found), 0, True, bool(found), contributors=contributors, remark=remark if found else "")  # noqa: FBT003
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def propose(audit: Audit) -> str:
+    """Write a first budget file: what is measured, and a twentieth more, rounded up."""
+    lines = ["# What one process may cost. `footprint check` fails where one of these is exceeded.", "", "[budgets]"]
+    for name in ("per_process_bytes", "private_bytes", "mapped_writable_bytes"):
+        size_bytes = _figure(name, audit, 1)
+        if size_bytes is not None:
+            lines.append(f'{name} = "{_rounded(size_bytes)}"  # {format_bytes(size_bytes)} now: {FIGURES[name]}')
+    lines.append(f"library_count = {len(_files(audit))}")
+    owners: dict[str, int] = {}
+    for row in audit.ledger:
+        if row.kind is not Kind.KERNEL and row.bytes:
+            owners[_file_name(row.owner)] = owners.get(_file_name(row.owner), 0) + row.bytes
+    largest = sorted(owners.items(), key=lambda item: (-item[1], item[0]))[:_MOST_CONTRIBUTORS]
+    if largest:
+        lines += ["", "[budgets.owners]"]
+        lines += [f'{_quoted(name)} = "{_rounded(size)}"  # {format_bytes(size)} now' for name, size in largest]
+    rules = {one.rule: 0 for one in audit.findings if one.confidence in {Confidence.PROOF, Confidence.HIGH}}
+    for one in audit.findings:
+        if one.rule in rules and one.confidence in {Confidence.PROOF, Confidence.HIGH}:
+            rules[one.rule] += 1
+    if rules:
+        lines += ["", "[budgets.findings]", *(f"{rule} = {count}" for rule, count in rules.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _rounded(size_bytes: int) -> str:
+    """Write a size with a twentieth of room, in a unit that keeps it short."""
+    room_bytes = size_bytes + size_bytes // 20
+    step = 64
+    while step * 16 < room_bytes:
+        step *= 2
+    return format_bytes(-(-room_bytes // step) * step)
+
+
+def _quoted(text: str) -> str:
+    """Write a text as TOML does: what would end it, or is no printable character, as its number."""
+    escaped = "".join(
+        f"\\u{ord(one):04x}" if ord(one) < 0x20 or ord(one) == 0x7F or one in '"\\' else one for one in text
+    )
+    return f'"{escaped}"'

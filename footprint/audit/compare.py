@@ -1,0 +1,561 @@
+"""What changed between two audits: by owner, section and symbol, and what that is at N processes.
+
+Rows are matched from the strictest likeness to the loosest, so that the noise of a build (numbers in names, other
+folders) is no change: the same linker name in the same section; the same name but for what compilers number; the same
+name elsewhere (`moved`); the same size under another name, where nothing else could be meant (`renamed`).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from footprint.audit.audit import Audit
+from footprint.audit.finding import Finding
+from footprint.audit.layout import Kind
+from footprint.audit.ledger import Row
+from footprint.audit.ran import Spread
+from footprint.audit.totals import Total
+from footprint.elf.names import normalised
+
+__all__ = (
+    "ONE_START",
+    "Change",
+    "Comparison",
+    "OwnerChange",
+    "Spreads",
+    "Status",
+    "TotalChange",
+    "comparable_name",
+    "compare",
+)
+
+
+class Status(StrEnum):
+    """What became of a row."""
+
+    CHANGED = "changed"
+    ADDED = "added"
+    REMOVED = "removed"
+    MOVED = "moved"
+    RENAMED = "renamed"
+    SHIFTED = "shifted"
+    """As large as before, but in other pages: told of predictions only, where nothing else can make a difference."""
+
+
+class Change(NamedTuple):
+    """One row that differs. What it is now, or was where it is gone.
+
+    Attributes:
+        status: What became of it.
+        owner: The object.
+        kind: What the memory is for.
+        section: The section, where there is one.
+        symbol: The linker name, where there is one.
+        name: What to show for it.
+        old_bytes: Private bytes before; 0 where it was not there, None where only virtual sizes are known.
+        new_bytes: The same now.
+        old_mapped_bytes: Its virtual size before.
+        new_mapped_bytes: The same now.
+        before: Owner, section and symbol (or name) that it had, where it was moved or renamed.
+    """
+
+    status: Status
+    owner: str
+    kind: Kind
+    section: str | None
+    symbol: str | None
+    name: str | None
+    old_bytes: int | None
+    new_bytes: int | None
+    old_mapped_bytes: int
+    new_mapped_bytes: int
+    before: tuple[str, str | None, str | None] | None = None
+
+    @property
+    def delta_bytes(self) -> int:
+        """Give how much more is private now; where that is not known, how much more is mapped."""
+        if self.old_bytes is None or self.new_bytes is None:
+            return self.mapped_delta_bytes
+        return self.new_bytes - self.old_bytes
+
+    @property
+    def mapped_delta_bytes(self) -> int:
+        """Give how much more is mapped now."""
+        return self.new_mapped_bytes - self.old_mapped_bytes
+
+
+class OwnerChange(NamedTuple):
+    """All rows of one owner together; an owner that is not there holds 0.
+
+    Attributes:
+        owner: Its name now, or before where it is gone.
+        old_owner: Its name before, where it is another; None where it was not there.
+        is_gone: Whether it is not there any more.
+        is_object: Whether it is a file: the program or a library.
+        old_bytes: Private bytes before; None where only virtual sizes are known.
+        new_bytes: The same now.
+        old_mapped_bytes: Virtual size before.
+        new_mapped_bytes: The same now.
+        left_with: The path of the object it left with, where it was there only for that one.
+    """
+
+    owner: str
+    old_owner: str | None
+    is_gone: bool
+    is_object: bool
+    old_bytes: int | None
+    new_bytes: int | None
+    old_mapped_bytes: int
+    new_mapped_bytes: int
+    left_with: str | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Tell whether it was not there before."""
+        return self.old_owner is None
+
+    @property
+    def delta_bytes(self) -> int:
+        """Give how much more is private now; where that is not known, how much more is mapped."""
+        if self.old_bytes is None or self.new_bytes is None:
+            return self.new_mapped_bytes - self.old_mapped_bytes
+        return self.new_bytes - self.old_bytes
+
+
+class TotalChange(NamedTuple):
+    """One figure of the whole, before and now.
+
+    Attributes:
+        name: Which of the figures: a field of `Totals`.
+        old: Before.
+        new: Now.
+        is_noise: Whether the starts of both runs overlap in it, so that it need not be a change; None where it was
+            measured once only.
+    """
+
+    name: str
+    old: Total
+    new: Total
+    is_noise: bool | None = None
+
+    @property
+    def delta_bytes(self) -> int | None:
+        """Give how much more it is now; None where one of them is not known."""
+        return None if self.old.bytes is None or self.new.bytes is None else self.new.bytes - self.old.bytes
+
+
+class Comparison(NamedTuple):
+    """What changed between two audits.
+
+    Attributes:
+        old: The audit before.
+        new: The audit now.
+        count: At how many processes.
+        totals: The figures of the whole that at least one of them knows.
+        owners: The owners that differ, the largest change first.
+        changes: The rows that differ, the largest change first; they add up to the differences of the totals.
+        same_count: How many rows do not differ.
+        new_findings: What was found now and not before.
+        fixed_findings: What was found before and not now.
+    """
+
+    old: Audit
+    new: Audit
+    count: int  # type: ignore[assignment] # tuple.count is not missed
+    totals: tuple[TotalChange, ...]
+    owners: tuple[OwnerChange, ...]
+    changes: tuple[Change, ...]
+    same_count: int
+    new_findings: tuple[Finding, ...]
+    fixed_findings: tuple[Finding, ...]
+
+    def total(self, name: str) -> TotalChange | None:
+        """Give one figure of the whole; None where neither knows it."""
+        return next((one for one in self.totals if one.name == name), None)
+
+
+class Spreads(NamedTuple):
+    """How far the starts of a run differ."""
+
+    private: Spread | None = None
+    per_process: Spread | None = None
+
+
+ONE_START: Final = Spreads()
+
+
+def compare(
+    old: Audit, new: Audit, count: int = 1, old_spreads: Spreads = ONE_START, new_spreads: Spreads = ONE_START
+) -> Comparison:
+    """Compare two audits.
+
+    Args:
+        old: The audit before.
+        new: The audit now.
+        count: At how many processes.
+        old_spreads: How far the starts differ that the old one is the middle of.
+        new_spreads: The same of the new one.
+    """
+    owners = _owner_names(old, new)
+    same = _same_rows(old.ledger, new.ledger)
+    before, now = ([row for row in audit.ledger if row not in same] for audit in (old, new))
+    pairs = _matched(before, now, owners)
+    is_predicted = old.source == new.source == "prediction"
+    changes = [one for pair in pairs if (one := _change(*pair, owners, is_predicted=is_predicted))]
+    changes.sort(key=_order)
+    return Comparison(
+        old,
+        new,
+        count,
+        tuple(_total_changes(old, new, old_spreads, new_spreads)),
+        tuple(_owner_changes(old, new, owners)),
+        tuple(changes),
+        len(same) + len(pairs) - len(changes),
+        tuple(_only_in(new.findings, old.findings)),
+        tuple(_only_in(old.findings, new.findings)),
+    )
+
+
+def _order(change: Change) -> tuple[object, ...]:
+    place = (change.owner, change.section or "", change.symbol or "", change.name or "", change.status, change.kind)
+    return (-abs(change.delta_bytes), -abs(change.mapped_delta_bytes), *place)
+
+
+# --- Owners -----------------------------------------------------------------------------------------------------------
+
+_VERSION_IN_NAME: Final = re.compile(r"[-.]?[0-9][0-9.]*(?=\.so\b|$)|(?<=\.so)[.0-9]+$")
+_DELETED: Final = " (deleted)"
+
+
+def _owner_names(old: Audit, new: Audit) -> dict[str, str]:
+    """Give for owners of the old audit what they are called in the new one, where they are there.
+
+    By path; by file name; by file name without version; and the one that is left over on both sides and no library: a
+    program that is called otherwise now.
+    """
+    before, now = ({row.owner for row in audit.ledger} for audit in (old, new))
+    names = {owner: owner for owner in before & now}
+    for key in (_file_name, _stem):
+        names |= _one_to_one(before - names.keys(), now - set(names.values()), key)
+    programs = [
+        [owner for owner in left if _is_file(owner) and ".so" not in _file_name(owner)]
+        for left in (before - names.keys(), now - set(names.values()))
+    ]
+    if len(programs[0]) == len(programs[1]) == 1:
+        names[programs[0][0]] = programs[1][0]
+    return names
+
+
+def _one_to_one(before: Iterable[str], now: Iterable[str], key: Callable[[str], str | None]) -> dict[str, str]:
+    """Pair what has the same key, where it is the only one on either side."""
+    sides: list[dict[str, list[str]]] = [{}, {}]
+    for side, owners in zip(sides, (before, now), strict=True):
+        for owner in owners:
+            found = key(owner)
+            if found is not None:
+                side.setdefault(found, []).append(owner)
+    return {
+        owners[0]: sides[1][found][0]
+        for found, owners in sides[0].items()
+        if len(owners) == 1 and len(sides[1].get(found, ())) == 1
+    }
+
+
+def _file_name(owner: str) -> str:
+    return owner.removesuffix(_DELETED).rsplit("/", 1)[-1]
+
+
+def _stem(owner: str) -> str | None:
+    """Give the file name of a library without its version; None for what is none."""
+    name = _file_name(owner)
+    return _VERSION_IN_NAME.sub("", name) if _is_file(owner) and ".so" in name else None
+
+
+def _is_file(owner: str) -> bool:
+    return not owner.startswith("[")
+
+
+def _owner_changes(old: Audit, new: Audit, names: dict[str, str]) -> list[OwnerChange]:
+    before, now = _sums_by_owner(old.ledger), _sums_by_owner(new.ledger)
+    held_by = {one.path: one.held_by for one in old.objects}
+    found = []
+    for owner, (old_bytes, old_mapped_bytes, was_object) in before.items():
+        new_name = names.get(owner)
+        new_bytes, new_mapped_bytes, _ = now[new_name] if new_name is not None else (0, 0, False)
+        if new_name is None or (old_bytes, old_mapped_bytes) != (new_bytes, new_mapped_bytes):
+            found.append(
+                OwnerChange(
+                    new_name or owner,
+                    owner,
+                    new_name is None,
+                    was_object,
+                    old_bytes,
+                    new_bytes if old_bytes is not None else None,
+                    old_mapped_bytes,
+                    new_mapped_bytes,
+                    _left_with(owner, held_by, names) if new_name is None else None,
+                )
+            )
+    for owner in now.keys() - set(names.values()):
+        new_bytes, new_mapped_bytes, is_object = now[owner]
+        found.append(
+            OwnerChange(
+                owner,
+                old_owner=None,
+                is_gone=False,
+                is_object=is_object,
+                old_bytes=None if new_bytes is None else 0,
+                new_bytes=new_bytes,
+                old_mapped_bytes=0,
+                new_mapped_bytes=new_mapped_bytes,
+            )
+        )
+    found.sort(key=lambda one: (-abs(one.delta_bytes), -abs(one.new_mapped_bytes - one.old_mapped_bytes), one.owner))
+    return found
+
+
+def _left_with(owner: str, held_by: dict[str, str | None], names: dict[str, str]) -> str | None:
+    """Give the object whose going took an owner along: the last of its holders that is gone too."""
+    found = None
+    holder = held_by.get(owner)
+    # A saved audit may say that objects hold each other.
+    seen = {owner}
+    while holder is not None and holder not in names and holder not in seen:
+        seen.add(holder)
+        found = holder
+        holder = held_by.get(holder)
+    return found
+
+
+_OF_OBJECTS: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO, Kind.TEXT, Kind.TLS})
+
+
+def _sums_by_owner(rows: Iterable[Row]) -> dict[str, tuple[int | None, int, bool]]:
+    """Give the private and mapped bytes of each owner, and whether it is a file with code or data."""
+    sums: dict[str, tuple[int | None, int, bool]] = {}
+    for row in rows:
+        own_bytes, mapped_bytes, is_object = sums.get(row.owner, (0, 0, False))
+        total_bytes = None if own_bytes is None or row.bytes is None else own_bytes + row.bytes
+        is_file = is_object or (row.kind in _OF_OBJECTS and _is_file(row.owner))
+        sums[row.owner] = (total_bytes, mapped_bytes + row.mapped_bytes, is_file)
+    return sums
+
+
+# --- Rows -------------------------------------------------------------------------------------------------------------
+
+_Pair = tuple[Row | None, Row | None]
+_Key = Callable[[Row], Hashable]
+# What compilers number anew when something before it changes, or a seed does: lambdas, types without a name, statics of
+# one name in one function, crates of Rust; and hashes.
+_NUMBERED: Final = (
+    (re.compile(r"17h[0-9a-f]{16}E"), "17hE"),
+    (re.compile(r"Cs[0-9A-Za-z]{1,16}_"), "Cs_"),
+    (re.compile(r"E[0-9]{1,6}_"), "E_"),
+    (re.compile(r"Ut[0-9]{1,6}_"), "Ut_"),
+    (re.compile(r"(?<=[A-Za-z0-9])(?:_[0-9]|__[0-9]{1,6}_)\Z"), ""),
+    (re.compile(r"_GLOBAL__([A-Z])_[0-9A-Za-z_.]*?[0-9A-Fa-f]{8}(?:_[0-9A-Fa-f]{8})*"), r"_GLOBAL__\1_"),
+)
+_DIGITS: Final = re.compile(r"[0-9]+")
+# A smaller variable under another name is most likely another variable.
+_LEAST_RENAMED_BYTES: Final = 256
+
+
+def comparable_name(symbol: str) -> str:
+    """Give a linker name without what differs between two builds of one source."""
+    name = normalised(symbol)
+    if name.startswith(("_Z", "_R", "_GLOBAL__")):
+        for pattern, kept in _NUMBERED:
+            name = pattern.sub(kept, name)
+    return name
+
+
+def _same_rows(before: Sequence[Row], now: Sequence[Row]) -> set[Row]:
+    """Give the rows that are the same from end to end, as nearly all are: they are not looked at one by one."""
+    sides = set(before), set(now)
+    # A row that stands twice is paired like all others.
+    return sides[0] & sides[1] if (len(sides[0]), len(sides[1])) == (len(before), len(now)) else set()
+
+
+class _Matcher:
+    """Pairs rows before with rows now, a likeness after the other; what was paired is not looked at again."""
+
+    def __init__(self, before: Sequence[Row], now: Sequence[Row]) -> None:
+        self._before = before
+        self._now = now
+        self._old_left = dict.fromkeys(range(len(before)))
+        self._new_left = dict.fromkeys(range(len(now)))
+        self._pairs: list[_Pair] = []
+
+    def match(self, old_key: _Key, new_key: _Key, *, is_unique: bool) -> None:
+        """Pair what has the same key; where it must be unique, only what is the only one on both sides."""
+        news: dict[Hashable, list[int]] = {}
+        for place in self._new_left:
+            key = new_key(self._now[place])
+            if key is not None:
+                news.setdefault(key, []).append(place)
+        olds: dict[Hashable, list[int]] = {}
+        for place in self._old_left:
+            key = old_key(self._before[place])
+            if key in news:
+                olds.setdefault(key, []).append(place)
+        for key, places in olds.items():
+            if not is_unique or len(places) == len(news[key]) == 1:
+                for old_place, new_place in _in_order(places, news[key], self._before, self._now):
+                    self._pairs.append((self._before[old_place], self._now[new_place]))
+                    del self._old_left[old_place], self._new_left[new_place]
+
+    def pairs(self) -> list[_Pair]:
+        """Give all pairs, and what stands alone."""
+        gone = [(self._before[place], None) for place in self._old_left]
+        new = [(None, self._now[place]) for place in self._new_left]
+        return [*self._pairs, *gone, *new]
+
+
+def _matched(before: Sequence[Row], now: Sequence[Row], owners: dict[str, str]) -> list[_Pair]:
+    """Pair each row before with what it is now; rows without another stand alone."""
+
+    def owner(row: Row) -> str:
+        return owners.get(row.owner, row.owner)
+
+    found = _Matcher(before, now)
+    found.match(_exact(owner), _exact(_own), is_unique=False)
+    found.match(_same_but_numbers(owner), _same_but_numbers(_own), is_unique=False)
+    found.match(_same_symbol(owner), _same_symbol(_own), is_unique=True)
+    found.match(_same_symbol(None), _same_symbol(None), is_unique=True)
+    found.match(_same_size(owner), _same_size(_own), is_unique=True)
+    return found.pairs()
+
+
+def _own(row: Row) -> str:
+    return row.owner
+
+
+def _exact(owner: Callable[[Row], str]) -> _Key:
+    return lambda row: (owner(row), row[1:5], row.is_writable)
+
+
+def _same_but_numbers(owner: Callable[[Row], str]) -> _Key:
+    def key(row: Row) -> Hashable:
+        # Without a symbol a name may count something: `[kernel stacks of 7 threads]`.
+        name = comparable_name(row.symbol) if row.symbol is not None else _DIGITS.sub("#", row.name or "")
+        return (owner(row), row.kind, row.section, row.symbol is None, name)
+
+    return key
+
+
+def _same_symbol(owner: Callable[[Row], str] | None) -> _Key:
+    def key(row: Row) -> Hashable:
+        return None if row.symbol is None else (owner and owner(row), comparable_name(row.symbol))
+
+    return key
+
+
+def _same_size(owner: Callable[[Row], str]) -> _Key:
+    def key(row: Row) -> Hashable:
+        if row.symbol is None or row.mapped_bytes < _LEAST_RENAMED_BYTES:
+            return None
+        return (owner(row), row.section, row.mapped_bytes)
+
+    return key
+
+
+def _in_order(olds: list[int], news: list[int], before: Sequence[Row], now: Sequence[Row]) -> list[tuple[int, int]]:
+    """Pair places of one key: first those of the same size, then by size."""
+    if len(olds) == len(news) == 1:
+        return [(olds[0], news[0])]
+    by_size: dict[tuple[int, int | None], list[int]] = {}
+    for place in reversed(news):
+        by_size.setdefault((now[place].mapped_bytes, now[place].bytes), []).append(place)
+    pairs, left = [], []
+    for place in olds:
+        same = by_size.get((before[place].mapped_bytes, before[place].bytes))
+        if same:
+            pairs.append((place, same.pop()))
+        else:
+            left.append(place)
+    taken = {place for _, place in pairs}
+    rest = [place for place in news if place not in taken]
+    left.sort(key=lambda place: before[place].mapped_bytes)
+    rest.sort(key=lambda place: now[place].mapped_bytes)
+    return [*pairs, *zip(left, rest, strict=False)]
+
+
+def _change(before: Row | None, now: Row | None, owners: dict[str, str], *, is_predicted: bool) -> Change | None:
+    """Say what became of a row; nothing where it holds what it held, where it stood."""
+    row = now or before
+    if row is None:
+        return None
+    status, was = _status(before, now, owners), None
+    if before and now:
+        if status is Status.CHANGED and before[5:7] == now[5:7]:
+            return None
+        if status is not Status.CHANGED:
+            was = (before.owner, before.section, before.symbol or before.name)
+        elif is_predicted and row.symbol is not None and before.mapped_bytes == now.mapped_bytes:
+            status = Status.SHIFTED
+    is_known = all(one.bytes is not None for one in (before, now) if one)
+    return Change(
+        status,
+        row.owner,
+        row.kind,
+        row.section,
+        row.symbol,
+        row.name,
+        (before.bytes if before else 0) if is_known else None,
+        (now.bytes if now else 0) if is_known else None,
+        before.mapped_bytes if before else 0,
+        now.mapped_bytes if now else 0,
+        was,
+    )
+
+
+def _status(before: Row | None, now: Row | None, owners: dict[str, str]) -> Status:
+    if before is None:
+        return Status.ADDED
+    if now is None:
+        return Status.REMOVED
+    if (owners.get(before.owner, before.owner), before.section) != (now.owner, now.section):
+        return Status.MOVED
+    if before.symbol == now.symbol or before.symbol is None or now.symbol is None:
+        return Status.CHANGED
+    is_renamed = comparable_name(before.symbol) != comparable_name(now.symbol)
+    return Status.RENAMED if is_renamed else Status.CHANGED
+
+
+# --- Totals and findings ----------------------------------------------------------------------------------------------
+
+
+def _total_changes(old: Audit, new: Audit, old_spreads: Spreads, new_spreads: Spreads) -> Iterable[TotalChange]:
+    noise = {
+        "private": _overlap(old_spreads.private, new_spreads.private),
+        "per_process": _overlap(old_spreads.per_process, new_spreads.per_process),
+    }
+    for name in old.totals._fields:
+        if name == "of_which":
+            continue
+        before, now = getattr(old.totals, name), getattr(new.totals, name)
+        if before.bytes is not None or now.bytes is not None:
+            yield TotalChange(name, before, now, noise.get(name))
+
+
+def _overlap(old: Spread | None, new: Spread | None) -> bool | None:
+    if old is None or new is None:
+        return None
+    return old.min_bytes <= new.max_bytes and new.min_bytes <= old.max_bytes
+
+
+def _only_in(findings: Iterable[Finding], others: Iterable[Finding]) -> Iterable[Finding]:
+    """Give the findings that the others lack; the same thing in another folder is the same."""
+    known = Counter(map(_finding_key, others))
+    for one in findings:
+        key = _finding_key(one)
+        if known[key]:
+            known[key] -= 1
+        else:
+            yield one
+
+
+def _finding_key(finding: Finding) -> tuple[str, str, str]:
+    return finding.rule, finding.kind, " ".join(map(_file_name, finding.subject.split(" ")))

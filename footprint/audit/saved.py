@@ -1,0 +1,322 @@
+r"""Saved audits, read back: what `audit --json` wrote, without the process or the binaries it was about.
+
+Names in them were made printable when they were written (a byte that is no UTF-8 stands as `\xNN`), and stay so.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping as Dict
+from dataclasses import replace
+from functools import partial
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeVar
+
+from footprint.audit.audit import Audit
+from footprint.audit.finding import Confidence, Finding, Location
+from footprint.audit.layout import Attribution, Kind
+from footprint.audit.ledger import Row
+from footprint.audit.objects import ObjectCost
+from footprint.audit.projection import Basis, Model, Point, Projection, Question, Term, project
+from footprint.audit.ran import Spread
+from footprint.audit.totals import OfWhich, Total, Totals
+from footprint.errors import InputError, Note, UnsupportedError, UsageError
+from footprint.evidence import Evidence
+
+__all__ = ("SavedAudit", "looks_like_audit", "read_audit", "reprojected")
+
+_SCHEMA: Final = "footprint/1"
+# The audit of a process with a million variables takes 400 MB.
+_MOST_BYTES: Final = 512 << 20
+_MOST: Final = 1 << 63
+_T = TypeVar("_T")
+_Json = Dict[str, Any]
+
+
+class SavedAudit(NamedTuple):
+    """An audit as it was saved.
+
+    Attributes:
+        audit: The audit; of a `run` that of the median start.
+        private: Private memory over all starts of a `run`, where it was one.
+        per_process: The cost of one process over all starts.
+        start_count: How many starts there were; 1 for what was no `run`.
+        tool_version: The footprint that wrote it.
+    """
+
+    audit: Audit
+    private: Spread | None
+    per_process: Spread | None
+    start_count: int
+    tool_version: str
+
+
+def looks_like_audit(head: bytes | memoryview) -> bool:
+    """Tell whether a file claims to be JSON that footprint has written, by its first kilobyte."""
+    start = bytes(head[:1024]).lstrip()
+    return start.startswith(b"{") and b'"schema"' in start and b'"footprint/' in start
+
+
+def read_audit(data: bytes | memoryview, file: str) -> SavedAudit:
+    """Read a saved audit of one process or program.
+
+    Raises:
+        InputError: Where it is cut or damaged, is the answer of another verb, or its rows do not add up.
+        UnsupportedError: Where a newer footprint wrote it, or it is about several processes.
+    """
+    whole = _parsed(data, file)
+    at = _Reader(file)
+    _check_kind(whole, file)
+    with_run = whole.get("run")
+    tool = at.object(whole, "tool")
+    target = at.object(whole, "target")
+    rows = tuple(_rows(at.rows(whole, "ledger"), file))
+    try:
+        audit = Audit(
+            target=at.text(target, "name"),
+            pid=at.optional(at.number, target, "pid"),
+            command=at.text(target, "command"),
+            source=at.text(target, "source"),
+            is_live=at.truth(target, "is_live"),
+            mapping_count=at.number(target, "mapping_count"),
+            page_bytes=at.number(target, "page_bytes"),
+            host={str(key): str(value) for key, value in at.object(whole, "host").items()},
+            totals=_totals(at.object(whole, "totals"), at),
+            ledger=rows,
+            projection=_projection(at.object(whole, "projection"), at),
+            notes=tuple(
+                Note(at.text(one, "slug"), at.text(one, "subject"), at.text(one, "detail"))
+                for one in at.rows(whole, "notes")
+            ),
+            findings=tuple(_finding(one, at) for one in at.rows(whole, "findings")),
+            debug_files={at.text(one, "owner"): at.text(one, "file") for one in at.rows(whole, "debug_files", ())},
+            objects=tuple(_object(one, at) for one in at.rows(whole, "objects", ())),
+            saved_in=file,
+        )
+    except ValueError as error:
+        raise InputError(file, f"it was changed since it was written: {error}") from error
+    figures = at.object(with_run, "figures") if isinstance(with_run, dict) else {}
+    return SavedAudit(
+        audit,
+        _spread(figures.get("private_bytes"), at),
+        _spread(figures.get("per_process_bytes"), at),
+        at.number(with_run, "starts") if isinstance(with_run, dict) else 1,
+        at.text(tool, "version"),
+    )
+
+
+def reprojected(audit: Audit, question: Question) -> Audit:
+    """Give a saved audit with another projection: the terms of its own, as many times as is asked.
+
+    Raises:
+        UsageError: Where another model is asked for: its terms were not saved.
+    """
+    own = audit.projection
+    if question.model is not own.model:
+        raise UsageError(f"the saved audit has the terms of the model {own.model}, not of {question.model}")
+    moments = [(point.name, point.each_bytes, point.evidence) for point in own.points]
+    return replace(audit, projection=project(own.terms, own.basis, question, moments))
+
+
+def _parsed(data: bytes | memoryview, file: str) -> _Json:
+    if len(data) > _MOST_BYTES:
+        raise InputError(file, "longer than any audit that footprint reads", _MOST_BYTES)
+    try:
+        whole = json.loads(bytes(data))
+    except json.JSONDecodeError as error:
+        raise InputError(file, f"it is no whole JSON: {error.msg}", error.pos) from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise InputError(file, "it is no JSON that footprint writes") from error
+    if not isinstance(whole, dict):
+        raise InputError(file, "it is no JSON that footprint writes")
+    return whole
+
+
+def _check_kind(whole: _Json, file: str) -> None:
+    """Refuse what is no audit of one process, and say what it is."""
+    schema = whole.get("schema")
+    if schema != _SCHEMA:
+        name, _, number = str(schema).partition("/")
+        if name == "footprint" and number.isdigit() and len(number) < 10:
+            raise UnsupportedError(file, f"it has the schema {schema}; this footprint reads {_SCHEMA}")
+        raise InputError(file, "it is no JSON that footprint writes")
+    if "group" in whole:
+        raise UnsupportedError(file, "it is about several processes: save an audit of one")
+    if "ledger" not in whole or "totals" not in whole:
+        raise InputError(file, "it is the answer of another verb: `footprint audit -o FILE --json` saves an audit")
+
+
+class _Reader:
+    """Gives members of JSON objects as what they must be, or an error that names them."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def _wrong(self, key: str, what: str) -> InputError:
+        return InputError(self._file, f"it is damaged: `{key}` is {what}")
+
+    def _get(self, where: _Json, key: str) -> object:
+        if key not in where:
+            raise self._wrong(key, "missing")
+        return where[key]
+
+    def object(self, where: _Json, key: str) -> _Json:
+        found = self._get(where, key)
+        if not isinstance(found, dict):
+            raise self._wrong(key, "no object")
+        return found
+
+    def rows(self, where: _Json, key: str, default: Sequence[_Json] | None = None) -> Sequence[_Json]:
+        found = where.get(key, default) if default is not None else self._get(where, key)
+        if not isinstance(found, list | tuple) or not all(isinstance(one, dict) for one in found):
+            raise self._wrong(key, "no table")
+        return found
+
+    def text(self, where: _Json, key: str) -> str:
+        found = self._get(where, key)
+        if not isinstance(found, str):
+            raise self._wrong(key, "no text")
+        return found
+
+    def texts(self, where: _Json, key: str) -> tuple[str, ...]:
+        found = self._get(where, key)
+        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+            raise self._wrong(key, "no list of texts")
+        return tuple(found)
+
+    def number(self, where: _Json, key: str) -> int:
+        found = self._get(where, key)
+        if type(found) is not int or not 0 <= found < _MOST:
+            raise self._wrong(key, "no size or count")
+        return found
+
+    def truth(self, where: _Json, key: str) -> bool:
+        found = self._get(where, key)
+        if not isinstance(found, bool):
+            raise self._wrong(key, "neither true nor false")
+        return found
+
+    def word(self, words: type[_T], where: _Json, key: str) -> _T:
+        """Give the member of an enumeration that a text names; a newer footprint may know others."""
+        found = self.text(where, key)
+        try:
+            return words(found)  # type: ignore[call-arg]
+        except ValueError:
+            raise self._wrong(key, f"{found!r}, which this footprint does not know") from None
+
+    def optional(self, read: Callable[[_Json, str], _T], where: _Json, key: str) -> _T | None:
+        return None if where.get(key) is None else read(where, key)
+
+
+_TEXTS: Final = ("owner", "kind", "section", "symbol", "name", "evidence", "attribution")
+_SIZES: Final = ("bytes", "mapped_bytes", "shared_bytes", "pages", "sole_pages", "relocated_bytes")
+_OPTIONAL: Final = frozenset({"section", "symbol", "name", "bytes", "shared_bytes", "pages", "relocated_bytes"})
+
+
+def _rows(rows: Sequence[_Json], file: str) -> Iterable[Row]:
+    """Read the ledger column by column: a row at a time takes three times as long."""
+    try:
+        each = list(map(itemgetter(*Row._fields), rows))
+    except KeyError as error:
+        raise InputError(file, f"it is damaged: a row of `ledger` has no `{error.args[0]}`") from None
+    if not each:
+        return ()
+    columns: dict[str, Sequence[Any]] = dict(zip(Row._fields, zip(*each, strict=True), strict=True))
+    for names, kind in ((_TEXTS, str), (_SIZES, int), (("is_writable",), bool)):
+        for name in names:
+            found = set(map(type, columns[name])) - ({type(None)} if name in _OPTIONAL else set())
+            if found - {kind}:
+                raise InputError(file, f"it is damaged: `{name}` of a row of `ledger` is no {kind.__name__}")
+    for name in _SIZES:
+        known = [one for one in columns[name] if one is not None]
+        if known and not (min(known) >= 0 and max(known) < _MOST):
+            raise InputError(file, f"it is damaged: `{name}` of a row of `ledger` is no size or count")
+    for name, words in (("kind", Kind), ("evidence", Evidence), ("attribution", Attribution)):
+        known_words = {word.value: word for word in words}
+        try:
+            columns[name] = list(map(known_words.__getitem__, columns[name]))
+        except KeyError as error:
+            cause = f"`{name}` of a row of `ledger` is {error}, which this footprint does not know"
+            raise InputError(file, cause) from None
+    # Makes a named tuple in half the time that its own constructor takes.
+    return map(partial(tuple.__new__, Row), zip(*columns.values(), strict=True))
+
+
+def _totals(told: _Json, at: _Reader) -> Totals:
+    evidence = at.object(told, "evidence")
+
+    def total(name: str) -> Total:
+        key = f"{name}_bytes"
+        size_bytes = at.optional(at.number, told, key)
+        if size_bytes is None:
+            return Total(None, Evidence.PREDICTED)
+        return Total(size_bytes, at.word(Evidence, evidence, key))
+
+    of_which = at.object(told, "of_which")
+    return Totals(
+        **{name: total(name) for name in Totals._fields if name != "of_which"},
+        of_which=OfWhich._make(at.number(of_which, name) for name in OfWhich._fields),
+    )
+
+
+def _projection(told: _Json, at: _Reader) -> Projection:
+    return Projection(
+        count=at.number(told, "count"),
+        per_process_bytes=at.number(told, "per_process_bytes"),
+        shared_once_bytes=at.optional(at.number, told, "shared_once_bytes"),
+        total_bytes=at.number(told, "total_bytes"),
+        basis=at.word(Basis, told, "basis"),
+        evidence=at.word(Evidence, told, "evidence"),
+        model=at.word(Model, told, "model"),
+        terms=tuple(
+            Term(
+                at.text(one, "name"),
+                at.number(one, "size_bytes"),
+                at.truth(one, "is_once"),
+                at.word(Evidence, one, "evidence"),
+            )
+            for one in at.rows(told, "terms")
+        ),
+        points=tuple(
+            Point(
+                at.text(one, "name"),
+                at.number(one, "each_bytes"),
+                at.number(one, "total_bytes"),
+                at.word(Evidence, one, "evidence"),
+            )
+            for one in at.rows(told, "points")
+        ),
+        memory_bytes=at.optional(at.number, told, "memory_bytes"),
+    )
+
+
+def _finding(told: _Json, at: _Reader) -> Finding:
+    place = at.optional(at.object, told, "location")
+    return Finding(
+        rule=at.text(told, "rule"),
+        kind=at.text(told, "kind"),
+        subject=at.text(told, "subject"),
+        message=at.text(told, "message"),
+        saving_bytes=at.number(told, "saving_bytes"),
+        confidence=at.word(Confidence, told, "confidence"),
+        reasons=at.texts(told, "reasons"),
+        remedy=at.text(told, "remedy"),
+        leaves=at.texts(told, "leaves"),
+        location=None if place is None else Location(at.text(place, "file"), at.optional(at.number, place, "line")),
+    )
+
+
+def _object(told: _Json, at: _Reader) -> ObjectCost:
+    return ObjectCost(
+        at.text(told, "path"),
+        at.text(told, "name"),
+        at.number(told, "own_bytes"),
+        at.number(told, "retained_bytes"),
+        at.optional(at.text, told, "held_by"),
+        at.number(told, "tls_bytes"),
+    )
+
+
+def _spread(told: object, at: _Reader) -> Spread | None:
+    if not isinstance(told, dict):
+        return None
+    return Spread(at.number(told, "min"), at.number(told, "median"), at.number(told, "max"))

@@ -1,0 +1,53 @@
+"""`footprint diff`: what grew between two targets."""
+
+from typing import Annotated
+
+import typer
+
+from footprint import __version__
+from footprint.cli import options
+
+__all__ = ("diff",)
+
+
+def diff(
+    old: Annotated[str, typer.Argument(help="The one before: a saved audit, a PID, a program, a capture or a text.")],
+    new: Annotated[str, typer.Argument(help="The one now, of the same kind.")],
+    count: options.OptionalCount = None,
+    top: options.Top = 20,
+    root: options.Root = None,
+    debug_dir: options.DebugDirs = None,
+    debuginfod: options.Debuginfod = False,
+    no_debug_files: options.NoDebugFiles = False,
+    output: options.Output = "-",
+    format_: options.FormatOption = options.Format.TEXT,
+    json: options.Json = False,
+    color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    strict: options.Strict = False,
+) -> None:
+    """Show what grew, per owner and variable, and what that is at N processes.
+
+    What only a build numbers anew, or another folder, is no change.
+
+    \b
+    footprint diff before.json after.json -n 10000
+    footprint diff ./old/server ./new/server
+    footprint diff 4711 4712
+    """
+    from footprint.cli.output import emit, emit_document, exit_code, wants_json
+    from footprint.verbs.debug_files import debug_search
+    from footprint.verbs.diff import diff as compare
+
+    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+    found = compare(old, new, count=count, root=root, debug=debug)
+    if wants_json(format_, output, is_asked=json):
+        from footprint.report.json.diff import diff_json
+
+        emit(diff_json(found, __version__), output)
+    else:
+        from footprint.report.views.diff import diff_report
+
+        emit_document(diff_report(found, top=top, has_whole_names=verbose), output, color, is_quiet=quiet)
+    raise typer.Exit(exit_code((*found.old.notes, *found.new.notes), is_strict=strict))

@@ -1,0 +1,63 @@
+"""Where constants without an address in the debug information are declared: told by name, source file and size.
+
+gcc gives such an address to no array whose contents it knows. A line is told only where nothing else can be meant:
+every source of the name that the symbol table gives has debug information, each declares the one line, and each has
+one variable for it.
+"""
+
+import posixpath
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from footprint.elf import shown_name
+from footprint.elf.dwarf import Declaration
+from footprint.elf.names import normalised
+from footprint.elf.statics import Static, Statics
+from footprint.findings.duplicate_statics import Declared
+
+__all__ = ("declared_by_name", "source_name")
+
+
+def source_name(static: Static) -> str:
+    """Give the name that a variable has in the source, without scopes."""
+    name = normalised(static.name)
+    return shown_name(name).rpartition("::")[2] if name.startswith("_Z") else name
+
+
+def declared_by_name(
+    statics: Statics,
+    lacking: Collection[Static],
+    by_name: Mapping[str, Sequence[Declaration]],
+    compiled: Sequence[str],
+) -> dict[tuple[bool, int], Declared]:
+    """Tell where variables are declared of which the debug information does not give the address.
+
+    Args:
+        statics: All variables of the file.
+        lacking: Those to tell of.
+        by_name: What the debug information declares without an address, by its name in the source.
+        compiled: The source of each unit with debug information.
+    """
+    file_counts = Counter(statics.units)
+    compiled_counts = Counter(map(posixpath.basename, compiled))
+    sources: dict[str, set[str]] = {}
+    for path in compiled:
+        sources.setdefault(posixpath.basename(path), set()).add(path)
+    named = [(source_name(static), static) for static in lacking if static.unit is not None]
+    counts = Counter((name, static.unit, static.size_bytes) for name, static in named)
+    lines: dict[tuple[bool, int], Declared] = {}
+    for name, static in named:
+        unit = statics.units[static.unit or 0]
+        if counts[name, static.unit, static.size_bytes] > 1 or file_counts[unit] > compiled_counts[unit]:
+            continue
+        fitting = [
+            one
+            for one in by_name.get(name, ())
+            if one.size_bytes == static.size_bytes and one.unit in sources.get(unit, ())
+        ]
+        places = {(one.defined_in, one.defined_at_line, one.is_in_header) for one in fitting}
+        if len(places) == 1 and {one.unit for one in fitting} == sources.get(unit):
+            file, line, is_in_header = places.pop()
+            if file is not None and line is not None:
+                lines[static.is_tls, static.vaddr] = Declared(file, line, is_in_header)
+    return lines

@@ -1,0 +1,198 @@
+"""The report of `footprint diff`."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from footprint.audit.compare import Change, Comparison, OwnerChange, Status, TotalChange
+from footprint.audit.finding import Finding
+from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
+from footprint.report.views.names import Names
+from footprint.report.views.notes import note_blocks
+from footprint.units import counted, format_bytes
+
+__all__ = ("diff_report",)
+
+_LABELS: Final = {
+    "per_process": "per process",
+    "private": "  private memory",
+    "kernel": "  kernel memory",
+    "shared_once": "shared, once per machine",
+    "shared_with_relatives": "shared with fork relatives",
+    "mapped_writable": "mapped writable",
+    "floor": "written at start for sure",
+    "ceiling": "can ever be written",
+}
+
+
+def diff_report(found: Comparison, *, top: int = 20, has_whole_names: bool = False) -> Document:
+    """Say what changed; `top` rows a table, 0 for all."""
+    owners = [*(one.owner for one in found.owners), *(one.owner for one in found.changes)]
+    names = Names(
+        [
+            *owners,
+            *(one.old_owner for one in found.owners if one.old_owner),
+            *(one.left_with for one in found.owners if one.left_with),
+        ],
+        is_whole=has_whole_names,
+    )
+    return (
+        Heading(
+            f"footprint diff: {found.old.saved_in or found.old.target} -> {found.new.saved_in or found.new.target}"
+        ),
+        Paragraph(_origin(found)),
+        *_totals(found),
+        *_owners(found, top, names),
+        *_variables(found, top, names),
+        *_findings("Findings that are new", found.new_findings),
+        *_findings("Findings that are gone", found.fixed_findings),
+        *note_blocks(tuple(dict.fromkeys((*found.old.notes, *found.new.notes))), found.new.target),
+        Verdict(_verdict(found)),
+    )
+
+
+def _origin(found: Comparison) -> str:
+    sources = dict.fromkeys(
+        "prediction" if one.source == "prediction" else one.source for one in (found.old, found.new)
+    )
+    how = "Predicted from their files" if "prediction" in sources else f"Read from {' and '.join(sources)}"
+    return f"{how}: {counted(found.same_count, 'row')} of the ledger as before, {len(found.changes):,} not."
+
+
+def _signed(size_bytes: int) -> str:
+    return "-" if not size_bytes else f"{'+' if size_bytes > 0 else ''}{format_bytes(size_bytes)}"
+
+
+def _percent(delta_bytes: int, old_bytes: int) -> str:
+    return f"{delta_bytes / old_bytes:+.1%}" if old_bytes and delta_bytes else ""
+
+
+def _totals(found: Comparison) -> list[Block]:
+    by_name = {one.name: one for one in found.totals}
+    rows = tuple(_total(by_name[name], label) for name, label in _LABELS.items() if name in by_name)
+    return [Heading("One process costs"), Table(("change", "%", "before", "now", "what"), rows)]
+
+
+def _total(one: TotalChange, label: str) -> tuple[str, ...]:
+    if one.old.bytes is None or one.new.bytes is None:
+        sizes = ("?" if size is None else format_bytes(size) for size in (one.old.bytes, one.new.bytes))
+        return ("?", "", *sizes, label)
+    evidence = one.old.evidence.value if one.old.evidence is one.new.evidence else "both ways"
+    noise = "; within the spread of the starts" if one.is_noise and one.new.bytes != one.old.bytes else ""
+    delta_bytes = one.new.bytes - one.old.bytes
+    return (
+        _signed(delta_bytes),
+        _percent(delta_bytes, one.old.bytes),
+        format_bytes(one.old.bytes),
+        format_bytes(one.new.bytes),
+        f"{label} ({evidence}){noise}",
+    )
+
+
+def _owners(found: Comparison, top: int, names: Names) -> list[Block]:
+    changed = found.owners
+    if not changed:
+        return []
+    shown = changed[:top] if top else changed
+    rest = changed[len(shown) :]
+    rows = tuple(_owner(one, names) for one in shown)
+    footer = []
+    if rest:
+        footer.append(_owner_sum(rest, f"[{len(rest)} more: --top 0 shows all]"))
+    if len(changed) > 1:
+        footer.append(_owner_sum(changed, "[total]"))
+    is_virtual = any(one.old_bytes is None or one.new_bytes is None for one in changed)
+    what = "mapped" if is_virtual else "private"
+    heading = Heading("Owners that changed")
+    return [heading, Table((what, "mapped", "before", "now", "owner"), rows, frozenset(), tuple(footer))]
+
+
+def _owner(one: OwnerChange, names: Names) -> tuple[str, ...]:
+    label = names.owner(one.owner)
+    if one.is_new:
+        label += "  (new)"
+    elif one.is_gone:
+        label += f"  (gone with {names.owner(one.left_with)})" if one.left_with else "  (gone)"
+    elif one.old_owner is not None and names.owner(one.old_owner) != names.owner(one.owner):
+        label += f"  (was {names.owner(one.old_owner)})"
+    before, now = (
+        (one.old_mapped_bytes, one.new_mapped_bytes)
+        if one.old_bytes is None or one.new_bytes is None
+        else (one.old_bytes, one.new_bytes)
+    )
+    mapped = _signed(one.new_mapped_bytes - one.old_mapped_bytes)
+    return (_signed(one.delta_bytes), mapped, format_bytes(before), format_bytes(now), label)
+
+
+def _owner_sum(changes: Sequence[OwnerChange], label: str) -> tuple[str, ...]:
+    delta_bytes = sum(one.delta_bytes for one in changes)
+    mapped_bytes = sum(one.new_mapped_bytes - one.old_mapped_bytes for one in changes)
+    return (_signed(delta_bytes), _signed(mapped_bytes), "", "", label)
+
+
+def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
+    """List variables; what has no name (padding, tails of pages, heaps) is in the rows of the owners."""
+    named = [one for one in found.changes if one.symbol is not None]
+    changed = [one for one in named if one.status is not Status.SHIFTED]
+    if not named:
+        return []
+    changed.sort(key=lambda one: -max(abs(one.delta_bytes), abs(one.mapped_delta_bytes)))
+    shown = changed[:top] if top else changed
+    rest = changed[len(shown) :]
+    rows = tuple(_variable(one, names) for one in shown)
+    footer = []
+    if rest:
+        footer.append(_variable_sum(rest, f"[{len(rest)} more: --top 0 shows all]"))
+    shifted = [one for one in named if one.status is Status.SHIFTED]
+    if shifted:
+        footer.append(
+            _variable_sum(shifted, f"[{counted(len(shifted), 'variable')} as large as before, in other pages]")
+        )
+    columns = ("private", "size", "what", "section", "variable")
+    return [Heading("Variables that changed"), Table(columns, rows, frozenset({2, 3}), tuple(footer))]
+
+
+def _variable_sum(changes: Sequence[Change], label: str) -> tuple[str, ...]:
+    delta_bytes = sum(one.delta_bytes for one in changes)
+    mapped_bytes = sum(one.mapped_delta_bytes for one in changes)
+    return (_signed(delta_bytes), _signed(mapped_bytes), "", "", label)
+
+
+def _variable(one: Change, names: Names) -> tuple[str, ...]:
+    label = f"{names.symbol(one.symbol or '')}  ({names.owner(one.owner)})"
+    if one.before is not None:
+        owner, section, symbol = one.before
+        if one.status is Status.RENAMED:
+            label += f", was {names.symbol(symbol or '')}"
+        else:
+            label += f", was in {section or 'no section'}"
+            if owner != one.owner:
+                label += f" of {names.owner(owner)}"
+    return (_signed(one.delta_bytes), _signed(one.mapped_delta_bytes), one.status.value, one.section or "", label)
+
+
+def _findings(title: str, findings: Sequence[Finding]) -> list[Block]:
+    if not findings:
+        return []
+    rows = tuple(
+        (format_bytes(one.saving_bytes) if one.saving_bytes else "-", one.rule, one.confidence.value, one.message)
+        for one in findings
+    )
+    return [Heading(title), Table(("saving", "rule", "confidence", "finding"), rows, frozenset({1, 2}))]
+
+
+def _verdict(found: Comparison) -> str:
+    for name, what in (("per_process", "costs"), ("private", "holds"), ("mapped_writable", "maps")):
+        total = found.total(name)
+        delta_bytes = None if total is None else total.delta_bytes
+        if total is None or delta_bytes is None:
+            continue
+        if not delta_bytes:
+            return f"One process {what} as much as before, {format_bytes(total.new.bytes or 0)}."
+        word = "more" if delta_bytes > 0 else "less"
+        percent = _percent(delta_bytes, total.old.bytes or 0)
+        text = f"One process {what} {format_bytes(abs(delta_bytes))} {word}"
+        text += f" ({percent})" if percent else ""
+        if found.count > 1:
+            text += f", {found.count:,} of them {format_bytes(abs(delta_bytes) * found.count)} {word}"
+        return text + ("; the starts spread as far." if total.is_noise else ".")
+    return "Neither tells what one process costs."

@@ -1,0 +1,349 @@
+"""What changed between two audits: each row paired with what it was, and noise of a build is no change."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import footprint
+from footprint.audit.audit import Audit
+from footprint.audit.compare import Change, Comparison, Spreads, Status, comparable_name, compare
+from footprint.audit.finding import Confidence, Finding
+from footprint.audit.layout import Attribution, Kind
+from footprint.audit.ledger import Row, sum_rows
+from footprint.audit.objects import ObjectCost
+from footprint.audit.ran import Spread
+from footprint.audit.totals import Total, Totals
+from footprint.errors import UsageError
+from footprint.evidence import Evidence
+
+ROOT = Path(__file__).resolve().parents[2]
+SHADOW = ROOT / "sample_binaries" / "condor_shadow"
+SMAPS = ROOT / "tests" / "corpus" / "smaps-sleep.txt"
+KIB = 1024
+EMPTY = footprint.audit(str(SMAPS))
+
+
+def variable(
+    symbol: str,
+    size_bytes: int,
+    private_bytes: int | None = 0,
+    owner: str = "/bin/server",
+    section: str = ".bss",
+    kind: Kind = Kind.BSS,
+) -> Row:
+    evidence = Evidence.VIRTUAL if private_bytes is None else Evidence.DERIVED
+    pages = None if private_bytes is None else -(-private_bytes // 4096)
+    return Row(
+        owner=owner,
+        kind=kind,
+        section=section,
+        symbol=symbol,
+        name=symbol,
+        bytes=private_bytes,
+        mapped_bytes=size_bytes,
+        shared_bytes=0,
+        pages=pages,
+        sole_pages=0,
+        relocated_bytes=0,
+        is_writable=True,
+        evidence=evidence,
+        attribution=Attribution.NAME,
+    )
+
+
+def memory(owner: str, size_bytes: int, name: str | None = None, kind: Kind = Kind.ANONYMOUS) -> Row:
+    return variable("", size_bytes, size_bytes, owner, "", kind)._replace(symbol=None, name=name, section=None)
+
+
+def audit(*rows: Row, source: str = "smaps", findings: Sequence[Finding] = ()) -> Audit:
+    """Give an audit of these rows alone; the kernel spends nothing."""
+    sums = sum_rows(rows)
+    figures = {
+        "private": sums.private_bytes,
+        "kernel": 0,
+        "per_process": sums.private_bytes,
+        "mapped_writable": sums.writable_bytes,
+        "mapped": sums.mapped_bytes,
+        "shared_once": 0,
+    }
+    known = EMPTY.totals._asdict() | {name: Total(figure, Evidence.MEASURED) for name, figure in figures.items()}
+    return replace(EMPTY, ledger=rows, totals=Totals(**known), source=source, findings=tuple(findings), notes=())
+
+
+def changes(found: Comparison) -> list[tuple[str, str | None, int, int]]:
+    return [
+        (one.status.value, one.symbol or one.name, one.delta_bytes, one.mapped_delta_bytes) for one in found.changes
+    ]
+
+
+def test_what_is_as_before_is_counted_and_not_shown() -> None:
+    one = audit(variable("table", 4 * KIB, 4 * KIB), memory("[heap]", 8 * KIB))
+    found = compare(one, one)
+    assert (found.changes, found.owners, found.same_count) == ((), (), 2)
+
+
+def test_a_variable_that_grew_that_is_new_and_that_is_gone_are_told_the_largest_change_first() -> None:
+    old = audit(variable("grew", 100, 100), variable("gone", 50, 50))
+    new = audit(variable("grew", 300, 300), variable("new", 70, 70))
+    assert changes(compare(old, new)) == [
+        ("changed", "grew", 200, 200),
+        ("added", "new", 70, 70),
+        ("removed", "gone", -50, -50),
+    ]
+
+
+def test_of_three_statics_of_one_name_the_one_that_grew_is_one_row() -> None:
+    # The ledger has one row for the statics of one name in a section: all of them together.
+    old = audit(variable("cache", 3 * 64, 3 * 64), variable("other", 64, 64))
+    new = audit(variable("cache", 64 + 64 + 4096, 64 + 64 + 4096), variable("other", 64, 64))
+    assert changes(compare(old, new)) == [("changed", "cache", 4096 - 64, 4096 - 64)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("counter.1234", "counter.99"),
+        ("helper.constprop.0", "helper"),
+        ("state.lto_priv.0", "state.lto_priv.7"),
+        ("_ZZZ4mainENKUlvE_clEvE4seen", "_ZZZ4mainENKUlvE0_clEvE4seen"),
+        ("_ZZ4mainE4seen", "_ZZ4mainE4seen_0"),
+        ("_ZZ4mainE4seen_1", "_ZZ4mainE4seen__12_"),
+        ("_ZN4core3fmt17h0123456789abcdefE", "_ZN4core3fmt17hfedcba9876543210E"),
+        ("_RNvCs1234_7mycrate3FOO", "_RNvCsabcdefg_7mycrate3FOO"),
+        ("_ZN3FooUt_E", "_ZN3FooUt0_E"),
+    ],
+)
+def test_what_compilers_number_anew_is_the_same_variable(old: str, new: str) -> None:
+    assert comparable_name(old) == comparable_name(new)
+    found = compare(audit(variable(old, 64, 64)), audit(variable(new, 64, 64)))
+    assert (found.changes, found.same_count) == ((), 1)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("table_1", "table_2"), ("buffer1", "buffer2"), ("_ZN3a1xE", "_ZN3b1xE"), ("_Z1xILi1EE", "_Z1xILi2EE")],
+)
+def test_numbers_that_the_source_has_given_tell_variables_apart(one: str, other: str) -> None:
+    assert comparable_name(one) != comparable_name(other)
+
+
+def test_numbered_statics_are_paired_by_their_sizes_first() -> None:
+    old = audit(variable("seen.1", 64, 64), variable("seen.2", 128, 128))
+    new = audit(variable("seen.7", 128, 128), variable("seen.8", 64, 64), variable("seen.9", 32, 32))
+    assert changes(compare(old, new)) == [("added", "seen.9", 32, 32)]
+
+
+def test_a_large_buffer_under_another_name_is_renamed() -> None:
+    old = audit(variable("old_buffer", 4096, 4096), variable("kept", 8, 8))
+    new = audit(variable("new_buffer", 4096, 4096), variable("kept", 8, 8))
+    found = compare(old, new)
+    assert changes(found) == [("renamed", "new_buffer", 0, 0)]
+    assert found.changes[0].before == ("/bin/server", ".bss", "old_buffer")
+
+
+def test_small_variables_and_those_of_which_several_could_be_meant_are_not_called_renamed() -> None:
+    small = compare(audit(variable("a", 8, 8)), audit(variable("b", 8, 8)))
+    assert sorted(one.status for one in small.changes) == [Status.ADDED, Status.REMOVED]
+    olds = [variable(name, 4096, 4096) for name in ("a", "b")]
+    several = compare(audit(*olds), audit(variable("c", 4096, 4096)))
+    assert sorted(one.status for one in several.changes) == [Status.ADDED, Status.REMOVED, Status.REMOVED]
+
+
+def test_a_variable_in_another_section_or_library_is_moved() -> None:
+    old = audit(variable("table", 4096, 4096, section=".data", kind=Kind.DATA), variable("zlib_tables", 512, 512))
+    new = audit(variable("table", 4096, 0), variable("zlib_tables", 512, 512, owner="/lib/libz.so.1"))
+    found = compare(old, new)
+    assert changes(found) == [("moved", "table", -4096, 0), ("moved", "zlib_tables", 0, 0)]
+    assert [one.before for one in found.changes] == [
+        ("/bin/server", ".data", "table"),
+        ("/bin/server", ".bss", "zlib_tables"),
+    ]
+
+
+def test_in_predictions_a_variable_of_unchanged_size_in_other_pages_is_shifted() -> None:
+    old = audit(variable("table", 4096, 100), source="prediction")
+    new = audit(variable("table", 4096, 900), source="prediction")
+    assert changes(compare(old, new)) == [("shifted", "table", 800, 0)]
+    measured = compare(audit(variable("table", 4096, 100)), audit(variable("table", 4096, 900)))
+    assert changes(measured) == [("changed", "table", 800, 0)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("/build/1/lib/libz.so.1", "/build/2/lib/libz.so.1"),
+        ("/lib/libssl.so.3.0.1", "/lib/libssl.so.3.0.2"),
+        ("/lib/libc-2.31.so", "/lib/libc-2.36.so"),
+        ("/opt/old/server", "/opt/new/server-next"),
+        ("server", "server2"),
+        ("/bin/server (deleted)", "/bin/server"),
+    ],
+)
+def test_a_file_elsewhere_or_of_another_version_is_the_same_owner(old: str, new: str) -> None:
+    found = compare(audit(variable("x", 64, 64, owner=old)), audit(variable("x", 64, 128, owner=new)))
+    assert changes(found) == [("changed", "x", 64, 0)]
+    assert [(one.owner, one.old_owner, one.is_gone) for one in found.owners] == [(new, old, False)]
+
+
+def test_libraries_of_one_stem_are_not_confused() -> None:
+    old = audit(variable("x", 64, 64, owner="/a/libz.so.1"), variable("y", 64, 64, owner="/b/libz.so.1"))
+    new = audit(variable("x", 64, 64, owner="/c/libz.so.1"))
+    found = compare(old, new)
+    assert {(one.owner, one.is_new, one.is_gone) for one in found.owners} == {
+        ("/a/libz.so.1", False, True),
+        ("/b/libz.so.1", False, True),
+        ("/c/libz.so.1", True, False),
+    }
+
+
+def test_a_library_that_left_with_another_says_so() -> None:
+    paths = ("/bin/server", "/l/libcrypt.so", "/l/libfree.so", "/l/libfree_too.so")
+    holders = (None, None, "/l/libcrypt.so", "/l/libfree.so")
+    rows = [variable("x", 64, 64, owner=path) for path in paths]
+    objects = tuple(ObjectCost(path, "", 0, 0, holder, 0) for path, holder in zip(paths, holders, strict=True))
+    found = compare(replace(audit(*rows), objects=objects), audit(rows[0]))
+    assert [(one.owner, one.left_with) for one in found.owners] == [
+        ("/l/libcrypt.so", None),
+        ("/l/libfree.so", "/l/libcrypt.so"),
+        ("/l/libfree_too.so", "/l/libcrypt.so"),
+    ]
+
+
+def test_objects_that_claim_to_hold_each_other_are_no_trouble() -> None:
+    paths = ("/l/a.so", "/l/b.so")
+    objects = tuple(ObjectCost(path, "", 0, 0, holder, 0) for path, holder in zip(paths, paths[::-1], strict=True))
+    rows = [variable("x", 64, 64, owner=path) for path in paths]
+    found = compare(replace(audit(*rows), objects=objects), audit())
+    assert [one.left_with for one in found.owners] == ["/l/b.so", "/l/a.so"]
+
+
+def test_a_name_that_counts_something_is_the_same_row_with_another_count() -> None:
+    old = audit(memory("[kernel]", 0, "[kernel stacks of 7 threads]"))
+    new = audit(memory("[kernel]", 0, "[kernel stacks of 8 threads]"))
+    assert compare(old, new).same_count == 1
+
+
+def test_findings_of_the_same_thing_in_another_folder_are_neither_new_nor_gone() -> None:
+    def finding(subject: str) -> Finding:
+        return Finding("large-static", "dead-code", subject, "", 0, Confidence.LOW, (), "")
+
+    old = audit(findings=[finding("/old/server"), finding("x")])
+    new = audit(findings=[finding("/new/server"), finding("y"), finding("y")])
+    found = compare(old, new)
+    assert [one.subject for one in found.new_findings] == ["y", "y"]
+    assert [one.subject for one in found.fixed_findings] == ["x"]
+
+
+def test_a_change_within_the_spread_of_the_starts_is_called_noise() -> None:
+    old, new = audit(memory("[heap]", 100)), audit(memory("[heap]", 120))
+
+    def is_noise(most_bytes: int) -> bool | None:
+        spreads = Spreads(private=Spread(90, 100, most_bytes)), Spreads(private=Spread(115, 120, 130))
+        total = compare(old, new, 1, *spreads).total("private")
+        return total and total.is_noise
+
+    assert is_noise(116) is True
+    assert is_noise(110) is False
+    total = compare(old, new).total("private")
+    assert total is not None
+    assert total.is_noise is None
+
+
+def test_where_only_virtual_sizes_are_known_the_change_is_that_of_what_is_mapped() -> None:
+    found = compare(audit(variable("x", 64, None)), audit(variable("x", 96, 96)))
+    assert [(one.old_bytes, one.new_bytes, one.delta_bytes) for one in found.changes] == [(None, None, 32)]
+
+
+def test_a_prediction_and_a_measurement_are_not_compared() -> None:
+    with pytest.raises(UsageError, match="predicted from its files"):
+        footprint.diff(str(SHADOW / "base"), str(SMAPS))
+
+
+# --- The founding audit, stage by stage -------------------------------------------------------------------------------
+
+
+def of_variables(found: Comparison) -> list[Change]:
+    return [one for one in found.changes if one.symbol is not None and one.status is not Status.SHIFTED]
+
+
+def test_each_stage_of_the_founding_audit_shows_what_went() -> None:
+    stages = ("base", "sans_answers", "sans_null_xaction", "sans_crypt")
+    paths = [str(SHADOW / stage) for stage in stages]
+    buffers, headers, library = (footprint.diff(old, new, count=10_000) for old, new in pairwise(paths))
+    # Two buffers of 4,096 bytes; gcc numbers the other statics of their file anew.
+    assert {(one.status, one.symbol, one.mapped_delta_bytes) for one in of_variables(buffers)} == {
+        (Status.REMOVED, "answer.0", -4096),
+        (Status.REMOVED, "answer.1", -4096),
+    }
+    assert [one.subject for one in buffers.fixed_findings] == ["answer.0"]
+    # 107 copies of 4 bytes.
+    assert [(one.symbol, one.mapped_delta_bytes) for one in of_variables(headers)] == [
+        ("_ZN7classadL12NULL_XACTIONE", -428)
+    ]
+    assert [one.rule for one in headers.fixed_findings] == ["duplicate-static"]
+    # The library, and the one that only it brought in; 160 + 24 KiB of writable memory, as in 2010.
+    gone = [one for one in library.owners if one.is_gone]
+    assert {(Path(one.owner).name, one.left_with and Path(one.left_with).name) for one in gone} == {
+        ("libunused.so", None),
+        ("libunused_dep.so", "libunused.so"),
+    }
+    writable, private = library.total("mapped_writable"), library.total("private")
+    assert writable is not None
+    assert private is not None
+    assert writable.delta_bytes == -184 * KIB
+    # 4 KiB of each of them, and one page of the loader's lists.
+    assert private.delta_bytes == -12 * KIB
+    assert library.count == 10_000
+
+
+# --- Laws -------------------------------------------------------------------------------------------------------------
+
+NAMES = st.sampled_from(["a", "b", "c", "seen.1", "seen.2", "_ZZ1fE1x", "_ZZ1fE1x_0", "buffer", "pool"])
+OWNERS = st.sampled_from(["/bin/one", "/bin/two", "/lib/libz.so.1", "/lib/libz.so.1.2", "[heap]"])
+SIZES = st.sampled_from([8, 64, 256, 4096])
+
+
+@st.composite
+def audits(draw: st.DrawFn) -> Audit:
+    rows = {}
+    for _ in range(draw(st.integers(0, 8))):
+        owner, name, section = draw(OWNERS), draw(NAMES), draw(st.sampled_from([".bss", ".data"]))
+        size_bytes = draw(SIZES)
+        rows[owner, name, section] = variable(name, size_bytes, draw(st.integers(0, size_bytes)), owner, section)
+    return audit(*rows.values(), source=draw(st.sampled_from(["smaps", "prediction"])))
+
+
+@given(old=audits(), new=audits())
+def test_changes_add_up_to_the_difference_of_the_totals(old: Audit, new: Audit) -> None:
+    found = compare(old, new)
+    for name, deltas in (
+        ("private", [one.delta_bytes for one in found.changes]),
+        ("mapped", [one.mapped_delta_bytes for one in found.changes]),
+        ("private", [one.delta_bytes for one in found.owners]),
+    ):
+        total = found.total(name)
+        assert total is not None
+        assert sum(deltas) == total.delta_bytes
+    assert found.same_count + sum((one.status is not Status.ADDED) for one in found.changes) == len(old.ledger)
+
+
+@given(old=audits(), new=audits(), data=st.data())
+def test_the_order_of_rows_changes_no_sum_and_the_way_back_undoes_it(
+    old: Audit, new: Audit, data: st.DataObject
+) -> None:
+    there, back = compare(old, new), compare(new, old)
+    assert there.same_count == back.same_count
+    assert sum(one.delta_bytes for one in there.changes) == -sum(one.delta_bytes for one in back.changes)
+    mixed = replace(new, ledger=tuple(data.draw(st.permutations(new.ledger))))
+    assert len(compare(old, mixed).changes) == len(there.changes)
+
+
+@given(one=audits())
+def test_nothing_changes_between_an_audit_and_itself(one: Audit) -> None:
+    found = compare(one, one)
+    assert (found.changes, found.owners, found.same_count) == ((), (), len(one.ledger))

@@ -1,0 +1,141 @@
+"""Audits that were saved are read back as they were, and damaged ones are refused."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import footprint
+from footprint.audit.audit import Audit
+from footprint.audit.projection import Model, Question
+from footprint.audit.saved import looks_like_audit, read_audit, reprojected
+from footprint.errors import InputError, UnsupportedError, UsageError
+from footprint.report.json.audit import audit_json
+
+ROOT = Path(__file__).resolve().parents[2]
+STAGE = ROOT / "sample_binaries" / "condor_shadow" / "base"
+PMAP = ROOT / "tests" / "cases" / "condor_shadow" / "pmap-d.base.txt"
+SMAPS = ROOT / "tests" / "corpus" / "smaps-python3.txt"
+
+Json = dict[str, Any]
+
+
+def saved(audit: Audit) -> bytes:
+    return audit_json(audit, "1.2.3").encode()
+
+
+@pytest.fixture(scope="module")
+def stage() -> bytes:
+    return saved(footprint.audit(str(STAGE), count=10_000))
+
+
+@pytest.mark.parametrize("target", [STAGE, PMAP, SMAPS], ids=lambda path: path.name)
+def test_a_saved_audit_is_written_again_byte_for_byte(target: Path) -> None:
+    text = saved(footprint.audit(str(target), count=12))
+    found = read_audit(text, "audit.json")
+    assert saved(found.audit) == text
+    assert found.audit.saved_in == "audit.json"
+    assert (found.tool_version, found.start_count, found.private) == ("1.2.3", 1, None)
+
+
+def test_a_saved_run_keeps_how_far_its_starts_spread(stage: bytes) -> None:
+    whole = json.loads(stage)
+    figures = {"private_bytes": {"min": 1, "median": 2, "max": 4}, "per_process_bytes": None}
+    whole["run"] = {"starts": 5, "figures": figures}
+    found = read_audit(json.dumps(whole).encode(), "run.json")
+    assert found.start_count == 5
+    assert found.private is not None
+    assert (found.private.min_bytes, found.private.median_bytes, found.private.max_bytes) == (1, 2, 4)
+    assert found.per_process is None
+
+
+def test_a_saved_audit_is_projected_to_another_number_with_its_own_terms() -> None:
+    direct = footprint.audit(str(SMAPS), count=500)
+    one = read_audit(saved(footprint.audit(str(SMAPS))), "a.json").audit
+    assert reprojected(one, Question(500)).projection == direct.projection
+    with pytest.raises(UsageError, match="the terms of the model exec"):
+        reprojected(one, Question(2, model=Model.FORK))
+
+
+def changed(text: bytes, change: Callable[[Json], object]) -> bytes:
+    whole = json.loads(text)
+    change(whole)
+    return json.dumps(whole).encode()
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        (lambda whole: whole["ledger"][0].update(bytes=-5), "`bytes` of a row of `ledger` is no size"),
+        (lambda whole: whole["ledger"][0].update(mapped_bytes=1 << 70), "`mapped_bytes` of a row of `ledger` is no"),
+        (lambda whole: whole["ledger"][0].update(pages=1.5), "`pages` of a row of `ledger` is no int"),
+        (lambda whole: whole["ledger"][0].update(is_writable=1), "`is_writable` of a row of `ledger` is no bool"),
+        (lambda whole: whole["ledger"][0].update(owner=None), "`owner` of a row of `ledger` is no str"),
+        (lambda whole: whole["ledger"][0].update(kind="quantum"), "'quantum', which this footprint does not know"),
+        (lambda whole: whole["ledger"][0].pop("section"), "a row of `ledger` has no `section`"),
+        (lambda whole: whole.update(ledger={}), "`ledger` is no table"),
+        (lambda whole: whole.update(ledger=[7]), "`ledger` is no table"),
+        (lambda whole: whole.pop("projection"), "`projection` is missing"),
+        (lambda whole: whole["projection"].update(basis="hope"), "'hope', which this footprint does not know"),
+        (lambda whole: whole["projection"].update(count=True), "`count` is no size or count"),
+        (lambda whole: whole["totals"].update(private_bytes="7"), "`private_bytes` is no size or count"),
+        (lambda whole: whole["totals"].update(evidence=None), "`evidence` is no object"),
+        (lambda whole: whole["totals"].update(private_bytes=4096), "it was changed since it was written"),
+        (lambda whole: whole["findings"][0].update(reasons=[1]), "`reasons` is no list of texts"),
+        (lambda whole: whole["target"].update(is_live="no"), "`is_live` is neither true nor false"),
+        (lambda whole: whole["target"].pop("name"), "`name` is missing"),
+        (lambda whole: whole.update(schema="other/1"), "it is no JSON that footprint writes"),
+    ],
+)
+def test_a_damaged_audit_is_one_error_that_says_where(
+    stage: bytes, change: Callable[[Json], object], cause: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        read_audit(changed(stage, change), "a.json")
+    assert str(error.value).startswith("a.json: ")
+    assert cause in str(error.value)
+
+
+def test_the_audit_of_a_newer_footprint_is_refused_with_both_numbers(stage: bytes) -> None:
+    newer = stage.replace(b'"footprint/1"', b'"footprint/2"')
+    with pytest.raises(UnsupportedError, match="schema footprint/2; this footprint reads footprint/1"):
+        read_audit(newer, "a.json")
+
+
+def test_the_answer_of_another_verb_is_told_from_an_audit(stage: bytes) -> None:
+    with pytest.raises(InputError, match="the answer of another verb"):
+        read_audit(changed(stage, lambda whole: whole.pop("ledger")), "a.json")
+    with pytest.raises(UnsupportedError, match="several processes"):
+        read_audit(changed(stage, lambda whole: whole.update(group={})), "a.json")
+
+
+def test_a_half_written_audit_is_an_error_with_the_offset(stage: bytes) -> None:
+    with pytest.raises(InputError, match=r"a\.json: offset 0x[0-9a-f]+: it is no whole JSON"):
+        read_audit(stage[: len(stage) // 2], "a.json")
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b"[]", b"7", b"\xff\xfe{}", b'{"schema": ["footprint/1"]}'])
+def test_other_json_is_refused(text: bytes) -> None:
+    with pytest.raises(InputError):
+        read_audit(text, "a.json")
+
+
+def test_only_what_says_so_at_its_beginning_looks_like_an_audit(stage: bytes) -> None:
+    assert looks_like_audit(stage)
+    assert looks_like_audit(b'\n {\n "schema": "footprint/9"}')
+    assert not looks_like_audit(b'{"schema": "other"}')
+    assert not looks_like_audit(b"00400000-00401000 r-xp 00000000 08:01 7 /bin/x\n")
+
+
+@given(data=st.data())
+def test_a_damaged_byte_never_gives_anything_but_an_audit_or_our_error(stage: bytes, data: st.DataObject) -> None:
+    text = bytearray(stage[:4000] + stage[-4000:] if data.draw(st.booleans()) else stage)
+    for _ in range(data.draw(st.integers(1, 4))):
+        text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(InputError):
+        assert read_audit(bytes(text), "a.json").audit.saved_in == "a.json"
