@@ -13,11 +13,11 @@ Each entry has an abbreviation of its own, unless it looks like one before it; a
 `first_code`. What is wrong in a file is written by giving wrong values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from tests.elfwriter import Order, Section
+from tests.elfwriter import SHT_REL, SHT_RELA, Order, Rel, Section
 
 TAG_ARRAY, TAG_CLASS, TAG_FORMAL_PARAMETER, TAG_POINTER, TAG_COMPILE_UNIT = 0x01, 0x02, 0x05, 0x0F, 0x11
 TAG_STRUCTURE, TAG_SUBROUTINE, TAG_TYPEDEF, TAG_SUBRANGE, TAG_BASE_TYPE, TAG_CONST = 0x13, 0x15, 0x16, 0x21, 0x24, 0x26
@@ -108,6 +108,16 @@ class Unit:
     first_code: int = 1
 
 
+class Operand(NamedTuple):
+    """An address or an offset of thread-local storage that was written, and where: what relocations are for."""
+
+    section: str
+    at: int
+    size_bytes: int
+    value: int
+    is_tls: bool
+
+
 @dataclass
 class _Writer:
     order: Order
@@ -122,6 +132,7 @@ class _Writer:
     labels: dict[str, tuple[int, int]] = field(default_factory=dict)  # where it stands, and where its unit begins
     pending: list[tuple[int, int, str, bool]] = field(default_factory=list)
     codes: dict[tuple[object, ...], int] = field(default_factory=dict)
+    operands: list[Operand] = field(default_factory=list)
 
     def number(self, value: int, size_bytes: int) -> bytes:
         return (value % (1 << 8 * size_bytes)).to_bytes(size_bytes, self.order)
@@ -153,6 +164,10 @@ class _Writer:
         if unit.addresses:
             words = b"".join(self.number(address, self.bits // 8) for address in unit.addresses)
             self.addresses += self.length(self.number(5, 2) + word + b"\0" + words)
+            first = len(self.addresses) - len(words)
+            for number, address in enumerate(unit.addresses):
+                at = first + number * (self.bits // 8)
+                self.operands.append(Operand(".debug_addr", at, self.bits // 8, address, is_tls=False))
 
     def die(self, unit: Unit, die: Die, start: int) -> None:
         if die.label:
@@ -185,10 +200,15 @@ class _Writer:
                 self.pending.append((len(self.info), size_bytes, label, form == REF_ADDR))
                 self.info += bytes(size_bytes)
             case Addr(vaddr, behind):
-                self.block(form, b"\3" + self.number(vaddr, self.bits // 8) + behind)
+                size_bytes = self.bits // 8
+                self.block(form, b"\3" + self.number(vaddr, size_bytes) + behind)
+                at = len(self.info) - size_bytes - len(behind)
+                self.operands.append(Operand(".debug_info", at, size_bytes, vaddr, is_tls=False))
             case Tls(offset, operation):
                 code, size_bytes = (b"\x0e", 8) if self.bits == 64 else (b"\x0c", 4)
                 self.block(form, code + self.number(offset, size_bytes) + bytes([operation]))
+                at = len(self.info) - size_bytes - 1
+                self.operands.append(Operand(".debug_info", at, size_bytes, offset, is_tls=True))
             case bytes():
                 self.block(form, value)
             case str() if form == STRING:
@@ -239,7 +259,10 @@ def sections(
     units: Sequence[Unit], *, order: Order = "little", bits: Literal[32, 64] = 64, is_64: bool = False
 ) -> list[Section]:
     """Give the debug sections of some units, for a file of a byte order and class; `is_64` is 64-bit DWARF."""
-    writer = _Writer(order, bits, is_64)
+    return _written(units, _Writer(order, bits, is_64))
+
+
+def _written(units: Sequence[Unit], writer: _Writer) -> list[Section]:
     for unit in units:
         writer.unit(unit)
     writer.resolve()
@@ -251,6 +274,41 @@ def sections(
         ".debug_addr": writer.addresses,
     }
     return [Section(name, data=bytes(data)) for name, data in found.items() if data]
+
+
+def object_sections(
+    units: Sequence[Unit],
+    symbol_of: Callable[[Operand], tuple[str, int]],
+    types: tuple[int, int],
+    *,
+    order: Order = "little",
+    bits: Literal[32, 64] = 64,
+    has_addends: bool = True,
+) -> list[Section]:
+    """Give the debug sections of some units as they stand in an object file, and the relocations of their addresses.
+
+    Args:
+        units: With any addresses.
+        symbol_of: Gives the symbol that stands for an address, and what is to be added to that.
+        types: The types of relocation for an address, and for an offset of thread-local storage.
+        order: The byte order.
+        bits: The class.
+        has_addends: Whether the relocations have them (SHT_RELA); else they stand in the debug sections.
+    """
+    writer = _Writer(order, bits, is_64=False)
+    plain = _written(units, writer)
+    contents = {one.name: bytearray(one.data) for one in plain if isinstance(one.data, bytes)}
+    tables: dict[str, list[Rel]] = {}
+    for one in writer.operands:
+        symbol, addend = symbol_of(one)
+        # Where the relocation has an addend, what stands in the section is of no meaning.
+        in_place = 0x55 if has_addends else addend
+        contents[one.section][one.at : one.at + one.size_bytes] = writer.number(in_place, one.size_bytes)
+        own = addend if has_addends else None
+        tables.setdefault(one.section, []).append(Rel(one.at, types[one.is_tls], symbol, own))
+    prefix, kind = (".rela", SHT_RELA) if has_addends else (".rel", SHT_REL)
+    relocated = [Section(name, data=bytes(data)) for name, data in contents.items()]
+    return [*relocated, *(Section(prefix + name, kind, data=rels, info=name) for name, rels in tables.items())]
 
 
 def uleb(value: int) -> bytes:

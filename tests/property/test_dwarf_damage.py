@@ -1,6 +1,8 @@
 """Hostile debug information gives declarations, a note or one clear error, quickly, and never another exception."""
 
+import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from footprint.elf import read_image
 from footprint.elf.dwarf import Declarations, declarations_by_name, read_declarations
+from footprint.elf.layout import Layout
 from footprint.errors import InputError
 from tests.dwarfwriter import (
     AT_ABSTRACT_ORIGIN,
@@ -48,10 +51,28 @@ from tests.dwarfwriter import (
     Ref,
     Tls,
     Unit,
+    object_sections,
     sections,
+    uleb,
 )
 from tests.elfkinds import KINDS
-from tests.elfwriter import RW, ElfFile, Section, peek, write
+from tests.elfwriter import (
+    EM_386,
+    EM_PPC,
+    EM_S390,
+    EM_X86_64,
+    ET_REL,
+    RW,
+    SHN_COMMON,
+    STB_LOCAL,
+    STT_SECTION,
+    At,
+    ElfFile,
+    Section,
+    Sym,
+    peek,
+    write,
+)
 
 PLACES = [0x4000 + 16 * number for number in range(6)]
 MOST_SECONDS = 2.0
@@ -128,7 +149,9 @@ def facts(data: bytes) -> Declarations | None:
     try:
         image = read_image(data, "a file")
         declarations_by_name(image, ["a", "m", "bc"])
-        found = read_declarations(image, PLACES, PLACES, with_functions=True)
+        is_object = image.is_relocatable and len(image.sections) > 1
+        here = [Layout(image).starts[1] + place - PLACES[0] for place in PLACES] if is_object else PLACES
+        found = read_declarations(image, here, here, with_functions=True)
     except InputError as error:
         check(error)
         return None
@@ -177,3 +200,115 @@ def test_a_cut_section_gives_an_answer_or_one_error(section: str) -> None:
     for size in range(len(whole.data)):
         cut = [Section(one.name, data=one.data[:size]) if one.name == section else one for one in sections(units)]
         facts(write(ElfFile(sections=cut)))
+
+
+# --- what is there a million times, or says so ------------------------------------------------------------------------
+
+MANY = 1_000_000
+PLACE = PLACES[0]
+A_VARIABLE = b"\x02\x09\x03" + PLACE.to_bytes(8, "little")
+ABBREVIATIONS = b"\x01\x11\x01\0\0" + b"\x02\x34\0\x02\x18\0\0" + b"\0"  # a unit, and a variable with an address
+
+
+def old_unit(body: bytes, table: int = 0) -> bytes:
+    return struct.pack("<IHIB", 7 + len(body), 4, table, 8) + body
+
+
+def hostile(**contents: bytes) -> bytes:
+    debug = [Section(f".{name}", data=data) for name, data in contents.items()]
+    return write(ElfFile(sections=[Section(".data", flags=RW, data=bytes(8)), *debug]))
+
+
+def with_line_table(table: bytes) -> bytes:
+    body = b"\x01\x01\x01\xfb\x0e\x01" + table  # no opcodes
+    head = struct.pack("<HBBI", 5, 8, 0, len(body))
+    debug = [one for one in sections([unit(5)]) if one.name != ".debug_line"]
+    lines = Section(".debug_line", data=struct.pack("<I", len(head + body)) + head + body)
+    return write(ElfFile(sections=[*debug, lines]))
+
+
+def numbered(count: int) -> bytes:
+    """Give a table of so many abbreviations of variables."""
+    return b"".join(uleb(number) + b"\x34\0\x02\x18\0\0" for number in range(1, count)) + b"\0"
+
+
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "a million units": lambda: hostile(debug_info=old_unit(b"\1") * MANY, debug_abbrev=ABBREVIATIONS),
+    "a unit longer than the section": lambda: hostile(
+        debug_info=struct.pack("<IHIB", 1 << 31, 4, 0, 8) + b"\1" + A_VARIABLE, debug_abbrev=ABBREVIATIONS
+    ),
+    "a unit of 64 bits longer than any file": lambda: hostile(
+        debug_info=struct.pack("<IQHQB", 0xFFFFFFFF, (1 << 64) - 1, 4, 0, 8), debug_abbrev=ABBREVIATIONS
+    ),
+    "abbreviations without end": lambda: hostile(
+        debug_info=old_unit(b"\1" + A_VARIABLE) * 1000, debug_abbrev=b"\x01\x34\0" + b"\3\x08" * (4 << 20)
+    ),
+    "numbers of abbreviations without end": lambda: hostile(
+        debug_info=old_unit(b"\1" + A_VARIABLE) * 1000, debug_abbrev=b"\x80" * (8 << 20)
+    ),
+    "a million abbreviations": lambda: hostile(
+        debug_info=old_unit(b"\1" + A_VARIABLE) * 1000, debug_abbrev=numbered(MANY)
+    ),
+    "tables that overlap": lambda: hostile(
+        debug_info=b"".join(old_unit(b"\1" + A_VARIABLE, 7 * number) for number in range(10_000)),
+        debug_abbrev=b"\x02\x34\0\x02\x18\0\0" * 20_000,
+    ),
+    "many shapes for many candidates": lambda: hostile(
+        debug_info=old_unit(b"\1" + A_VARIABLE * 3) * 5000,
+        debug_abbrev=b"".join(
+            uleb(number) + b"\x34\0" + b"\x03\x0f" * (number % 200) + b"\x02\x18\0\0" for number in range(1, 3000)
+        ),
+    ),
+    "a number without end": lambda: hostile(
+        debug_info=old_unit(b"\1" + b"\x80" * (8 << 20)), debug_abbrev=ABBREVIATIONS
+    ),
+    "long names before candidates": lambda: hostile(
+        debug_info=old_unit(b"\1" + (b"a" * 250 + b"\0" + A_VARIABLE[1:]) * 20_000),
+        debug_abbrev=b"\x01\x11\x01\0\0\x02\x34\0\x03\x08\x02\x18\0\0\0",
+    ),
+    "more directories than bytes": lambda: with_line_table(b"\x01\x01\x08" + uleb(1 << 62) + bytes(200)),
+    "files of no bytes": lambda: with_line_table(b"\x01\x01\x19" + uleb(10**9) + bytes(200)),
+    "four million directories": lambda: with_line_table(b"\x01\x01\x0e" + uleb(4 * MANY) + bytes(16 << 20)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_claims_to_be_huge_is_answered_soon(name: str) -> None:
+    found = facts(HOSTILE[name]())
+    assert found is None or found.candidate_count <= 100_000
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@settings(max_examples=100)
+@given(st.data())
+def test_changed_bytes_of_an_object_give_an_answer_or_one_error(kind: dict[str, Any], data: st.DataObject) -> None:
+    changed = bytearray(OBJECTS[kind["machine"]])
+    for place, byte in data.draw(
+        st.lists(st.tuples(st.integers(0, len(changed) - 1), st.integers(0, 255)), min_size=1, max_size=6)
+    ):
+        changed[place] = byte
+    facts(bytes(changed))
+
+
+def object_file(kind: dict[str, Any]) -> bytes:
+    debug = object_sections(
+        [unit(4)],
+        lambda one: ("(.data)", one.value - PLACE),
+        {EM_386: (1, 32), EM_PPC: (1, 78), EM_X86_64: (1, 17), EM_S390: (22, 53)}[kind["machine"]],
+        order=kind["order"],
+        bits=kind["bits"],
+        has_addends=kind["machine"] != EM_386,
+    )
+    memory = [Section(".data", flags=RW, data=bytes(256))]
+    symbols = [Sym("(.data)", At(".data"), 0, STT_SECTION, STB_LOCAL), Sym("shared", 8, 16, section=SHN_COMMON)]
+    return write(ElfFile(type=ET_REL, sections=[*memory, *debug], symbols=symbols, **kind))
+
+
+OBJECTS = {kind["machine"]: object_file(kind) for kind in KINDS.values()}
+
+
+@pytest.mark.parametrize("machine", OBJECTS)
+def test_a_sound_object_declares_all(machine: int) -> None:
+    found = facts(OBJECTS[machine])
+    assert found is not None
+    assert (found.notes, len(found.by_vaddr)) == ((), 4)

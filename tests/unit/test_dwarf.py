@@ -74,7 +74,7 @@ from tests.dwarfwriter import (
     uleb,
 )
 from tests.elfkinds import in_all_classes_and_orders
-from tests.elfwriter import ET_REL, RW, SHF_COMPRESSED, ElfFile, Section, write
+from tests.elfwriter import RW, SHF_COMPRESSED, ElfFile, Section, write
 
 VADDR = 0x404010
 INT = Die(TAG_BASE_TYPE, [(AT_NAME, STRING, "int"), (AT_BYTE_SIZE, DATA1, 4)], label="int")
@@ -332,6 +332,19 @@ def test_a_type_in_another_unit_is_followed() -> None:
     assert the_only(read(elf(unit(Die(TAG_VARIABLE, types)), other))).type_name == "far"
 
 
+def test_tables_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    types: list[Attribute] = [(AT_NAME, STRP, "x"), (AT_TYPE, REF_ADDR, Ref("far"))]
+    far = Die(TAG_BASE_TYPE, [(AT_NAME, STRING, "far"), (AT_BYTE_SIZE, DATA1, 2)], label="far")
+    units = [unit(far, first_code=100)]
+    units += [unit(Die(TAG_VARIABLE, [*types, (AT_LOCATION, EXPRLOC, Addr(VADDR + at))])) for at in range(0, 40, 4)]
+    whole, vaddrs = elf(*units), range(VADDR, VADDR + 40, 4)
+    expected = read(whole, vaddrs)
+    assert [one.type_name for (one,) in expected.by_vaddr.values()] == ["far"] * 10
+    monkeypatch.setattr("footprint.elf.dwarf.abbreviations._MOST_KEPT", 1)
+    monkeypatch.setattr("footprint.elf.dwarf.proof._MOST_SHAPES", 1)
+    assert read(whole, vaddrs) == expected
+
+
 # --- what only looks like it ------------------------------------------------------------------------------------------
 
 
@@ -379,11 +392,6 @@ def slugs(found: Declarations) -> list[str]:
 
 def test_a_file_without_debug_information_says_so() -> None:
     assert slugs(read(elf())) == ["debug-info-absent"]
-
-
-def test_an_object_file_is_not_handled() -> None:
-    data = write(ElfFile(type=ET_REL, sections=sections([unit(variable("x"))])))
-    assert slugs(read(data)) == ["debug-info-unsupported"]
 
 
 def test_units_of_an_unknown_version_are_passed_over() -> None:

@@ -9,7 +9,9 @@ import pytest
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_binaries"
 FOLDERS = sorted(path.name for path in SAMPLES.iterdir() if path.is_dir() and path.name != "build")
 ROW_OF_A_FOLDER = re.compile(r"^\| `([a-z0-9_]+)/` \|", re.MULTILINE)
-ROW_OF_A_FILE = re.compile(r"^\| `([^`]+)` \| ([0-9,]+) \| \S*gcc \(.+\) [0-9.]+, GNU ld [0-9.]+ \|$", re.MULTILINE)
+ROW_OF_A_FILE = re.compile(
+    r"^\| `([^`]+)` \| ([0-9,]+) \| \S*(?:gcc|clang) \(.+\) [0-9.]+, GNU ld [0-9.]+ \|$", re.MULTILINE
+)
 
 ELF = b"\x7fELF"
 ARCHIVE = b"!<arch>\n"

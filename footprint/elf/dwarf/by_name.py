@@ -35,7 +35,7 @@ def compiled_sources(image: Image) -> tuple[str, ...]:
     """
     files = SourceFiles()
     found = []
-    for unit in DebugInfo(image).units:
+    for unit in DebugInfo(image).units():
         try:
             if unit.root.tag == DW_TAG_COMPILE_UNIT:
                 found.append(files.primary(unit))
@@ -97,17 +97,11 @@ def _candidates(debug: DebugInfo, wanted: dict[bytes, str]) -> Iterator[Candidat
     texts = debug.sections.get(".debug_str")
     offsets = set(_texts(texts, wanted))
     places = set(_texts(section, wanted))
-    for offset_bytes in {unit.format.offset_bytes for unit in debug.units}:
+    for offset_bytes in debug.headers.offset_bytes:
         words = {offset.to_bytes(offset_bytes, section.order) for offset in offsets}
         places.update(words_behind(section, b"", words))
-    ordered = sorted(places)
-    at = 0
-    for unit in debug.units:
-        first = at
-        while at < len(ordered) and ordered[at] < unit.end:
-            at += 1
-        if first < at:
-            yield Candidates(unit, ordered[first:at], {})
+    for number, here in debug.headers.holding(sorted(places)):
+        yield Candidates(debug.unit(number), here, {})
 
 
 def _texts(section: DebugSection, names: Iterable[bytes]) -> Iterator[int]:

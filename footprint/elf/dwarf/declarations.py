@@ -5,7 +5,7 @@ followed where it is given. What is absent is said.
 """
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from footprint.elf.dwarf.codes import (
@@ -22,7 +22,7 @@ from footprint.elf.dwarf.describe import Declaration, Describer, first, linkage_
 from footprint.elf.dwarf.lines import compilation_folder
 from footprint.elf.dwarf.locations import AddressTable, Location, Wanted
 from footprint.elf.dwarf.proof import Candidates, Found
-from footprint.elf.dwarf.search import AddressProver, candidates
+from footprint.elf.dwarf.search import AddressProver, candidates, indexed
 from footprint.elf.dwarf.units import DebugInfo, Entry, Unit
 from footprint.elf.dwarf.walk import ways_to
 from footprint.elf.image import PT_TLS, Image
@@ -70,8 +70,8 @@ def read_declarations(
 
     Args:
         image: The file with the debug information.
-        vaddrs: Where variables are, as the symbol table has it.
-        tls_offsets: Where thread-local variables are in the block of a thread.
+        vaddrs: Where variables are, as the symbol table has it; in an object file, as `Layout.vaddr` has it.
+        tls_offsets: Where thread-local variables are in the block of a thread; in an object file as above.
         alternate: The file that `.gnu_debugaltlink` names (dwz).
         split: Gives the file of a split unit (`.dwo`) by its path, or None.
         package: A file of split units of many sources (`.dwp`), which is looked into before those.
@@ -98,24 +98,20 @@ class _Reader:
         self._with_functions = with_functions
         self._prover = AddressProver(wanted)
         self._describer = Describer()
-        self._by_place: dict[tuple[int, bool], dict[Declaration, None]] = {}
+        self._by_place: dict[Location, tuple[Declaration] | dict[Declaration, None]] = {}
         self._found_left = _FEW_VARIABLES
         self._candidate_count = 0
         self._notes: dict[str, Note] = {}
 
     def read(self, alternate: Image | None, package: Image | None) -> Declarations:
-        if self._image.is_relocatable:
-            detail = "the addresses of an object file are not known before it is linked"
-            self._note(Note("debug-info-unsupported", self._image.file, detail))
-            return self._answer()
         debug = DebugInfo(self._image, alternate=None if alternate is None else self._opened(alternate))
         if ".debug_info" not in debug.sections:
             detail = "it has no .debug_info: it was compiled without -g, or stripped"
             self._note(Note("debug-info-absent", self._image.file, detail))
             return self._answer()
         addresses = AddressTable(debug, self._wanted)
-        self._search(debug, debug.units, addresses)
-        self._search_split(debug.units, addresses, package)
+        self._search(debug, candidates(debug, self._wanted, addresses))
+        self._search_split(addresses, package)
         if self._describer.damage is not None:
             self._damaged(self._describer.damage)
         if debug.lacks_alternate:
@@ -123,9 +119,9 @@ class _Reader:
             self._note(Note("debug-info-alternate", self._image.file, detail))
         return self._answer()
 
-    def _search(self, debug: DebugInfo, units: Sequence[Unit], addresses: AddressTable) -> None:
+    def _search(self, debug: DebugInfo, groups: Iterable[Candidates]) -> None:
         self._found_left += debug.sections.get(".debug_info").size_bytes // _BYTES_PER_VARIABLE
-        for group in candidates(debug, units, self._wanted, addresses):
+        for group in groups:
             self._candidate_count += len(group.places)
             self._declare(group.unit, self._new(group))
             if self._found_left <= 0:
@@ -139,9 +135,8 @@ class _Reader:
         for note in debug.sections.notes:
             self._note(note)
 
-    def _new(self, group: Candidates) -> list[Found[Location]]:
+    def _new(self, group: Candidates) -> Iterator[Found[Location]]:
         """Give the variables of a unit, each inlined copy of a function's variable left out but the first."""
-        new: list[Found[Location]] = []
         seen: set[tuple[int, int]] = set()
         try:
             for found in self._prover.proved(group):
@@ -150,18 +145,19 @@ class _Reader:
                     if (found.what.value, origin) in seen:
                         continue
                     seen.add((found.what.value, origin))
-                new.append(found)
+                yield found
                 self._found_left -= 1
                 if self._found_left <= 0:
                     break
         except InputError as error:
             self._damaged(error)
-        return new
 
-    def _declare(self, unit: Unit, new: list[Found[Location]]) -> None:
-        functions = dict(self._functions(unit, new)) if self._with_functions else {}
+    def _declare(self, unit: Unit, new: Iterable[Found[Location]]) -> None:
+        functions: dict[int, tuple[str, bool]] = {}
+        if self._with_functions:
+            new = list(new)
+            functions = dict(self._functions(unit, new))
         for found in new:
-            place = found.what.value, found.what.is_tls
             try:
                 declaration = self._describer.declaration(found.entry)
             except InputError as error:
@@ -170,13 +166,24 @@ class _Reader:
             if (function := functions.get(found.entry.offset)) is not None:
                 name, is_inline = function
                 declaration = declaration._replace(function=name, is_in_inline_function=is_inline)
-            self._by_place.setdefault(place, {})[declaration] = None
+            self._keep(found.what, declaration)
 
-    def _functions(self, unit: Unit, found: list[Found[Location]]) -> Iterator[tuple[int, tuple[str, bool]]]:
+    def _keep(self, place: Location, declaration: Declaration) -> None:
+        """Keep a declaration of a place, once. Most places have one, and of 100,000 places the dicts would be large."""
+        known = self._by_place.get(place)
+        if known is None:
+            self._by_place[place] = (declaration,)
+        elif isinstance(known, dict):
+            known[declaration] = None
+        elif declaration not in known:
+            self._by_place[place] = {known[0]: None, declaration: None}
+
+    def _functions(self, unit: Unit, found: Iterable[Found[Location]]) -> Iterator[tuple[int, tuple[str, bool]]]:
         """Tell which of some entries are in functions, and in which."""
         known: dict[int, tuple[str, bool] | None] = {}
+        places = sorted(one.entry.offset for one in found)
         try:
-            for offset, parents in ((one.offset, one.parents) for one in ways_to(unit, _places(found))):
+            for offset, parents in ((one.offset, one.parents) for one in ways_to(unit, places)):
                 for parent in reversed(parents):
                     if parent not in known:
                         known[parent] = _function(unit.entry(parent))
@@ -186,10 +193,10 @@ class _Reader:
         except InputError as error:
             self._damaged(error)
 
-    def _search_split(self, units: Iterable[Unit], addresses: AddressTable, package: Image | None) -> None:
+    def _search_split(self, addresses: AddressTable, package: Image | None) -> None:
         """Search the split units of all skeletons that own a wanted address."""
         skeletons: list[tuple[str, int | None, Unit]] = []
-        for unit in units:
+        for unit in addresses.units:
             try:
                 name = unit.text(unit.root, DW_AT_DWO_NAME) or unit.text(unit.root, DW_AT_GNU_DWO_NAME)
                 if name is not None and addresses.indexes(unit):
@@ -200,7 +207,7 @@ class _Reader:
         if not skeletons:
             return
         packed = None if package is None else self._opened(package, ".dwo")
-        by_identity = {} if packed is None else {_identity(unit): unit for unit in packed.units}
+        by_identity = {} if packed is None else {_identity(unit): unit for unit in packed.units()}
         absent = []
         by_path: dict[str, dict[int | None, Unit]] = {}
         for path, identity, skeleton in skeletons:
@@ -208,13 +215,15 @@ class _Reader:
             if found is None:
                 if path not in by_path:
                     apart = self._opened(self._split(path), ".dwo")
-                    by_path[path] = {} if apart is None else {_identity(unit): unit for unit in reversed(apart.units)}
+                    units = [] if apart is None else list(apart.units())
+                    by_path[path] = {_identity(unit): unit for unit in reversed(units)}
                 found = by_path[path].get(identity)
             if found is None:
                 absent.append(path)
             else:
                 found.skeleton = skeleton
-                self._search(found.debug, [found], addresses)
+                # A split unit holds no address: the linker would have to come back for it.
+                self._search(found.debug, indexed(found, addresses))
         if absent:
             detail = f"{len(absent)} files of split units are absent or of another build, such as {absent[0]}"
             self._note(Note("debug-info-split", self._image.file, detail))
@@ -236,8 +245,7 @@ class _Reader:
     def _answer(self) -> Declarations:
         found: tuple[dict[int, tuple[Declaration, ...]], dict[int, tuple[Declaration, ...]]] = {}, {}
         for (value, is_tls), declarations in sorted(self._by_place.items()):
-            if declarations:
-                found[is_tls][value] = tuple(declarations)
+            found[is_tls][value] = tuple(declarations)
         return Declarations(*found, self._candidate_count, tuple(self._notes.values()))
 
 
@@ -247,10 +255,6 @@ def _identity(unit: Unit) -> int | None:
         return unit.number(unit.root, DW_AT_GNU_DWO_ID) if unit.identity is None else unit.identity
     except InputError:
         return None
-
-
-def _places(found: Iterable[Found[Location]]) -> list[int]:
-    return sorted(one.entry.offset for one in found)
 
 
 def _function(entry: Entry) -> tuple[str, bool] | None:

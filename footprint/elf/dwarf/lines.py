@@ -28,7 +28,12 @@ _OLD_DIRECTORY: Final = re.compile(rb"([^\x00]++)\x00")
 _OLD_FILE: Final = re.compile(rb"([^\x00]++)\x00(%(leb)b)%(leb)b%(leb)b" % {b"leb": _LEB})
 _MADE_BY_LINKER: Final = "<artificial>"
 _MOST_COLUMNS: Final = 16
-_MOST_READS: Final = 4
+_MOST_READS: Final = 6
+# Of the tables that were read the newest are kept; one that is asked for again is read again, within that measure.
+_READS_FOR_FORGOTTEN: Final = 3
+_MOST_KEPT: Final = 1 << 17
+# A unit of the largest programs includes some thousands.
+_MOST_NAMES: Final = 1 << 17
 _SMALL_BYTES: Final = 1 << 16
 
 
@@ -41,11 +46,13 @@ class _Names(NamedTuple):
 
 
 class SourceFiles:
-    """Resolves the file numbers of units; each line table is read once."""
+    """Resolves the file numbers of units."""
 
     def __init__(self) -> None:
         self._tables: dict[tuple[DebugSection, int], _Names] = {}
+        self._kept_count = 0
         self._paths: dict[tuple[Unit, int], str | None] = {}
+        self._same: dict[str, str] = {}
         self._primary: dict[Unit, str] = {}
         self._left_bytes: dict[DebugSection, int] = {}
 
@@ -57,7 +64,9 @@ class SourceFiles:
         """
         key = unit, number
         if key not in self._paths:
-            self._paths[key] = self._path(unit, number)
+            path = self._path(unit, number)
+            # A header has one path for all units that include it.
+            self._paths[key] = None if path is None else self._same.setdefault(path, path)
         return self._paths[key]
 
     def primary(self, unit: Unit) -> str:
@@ -89,7 +98,10 @@ class SourceFiles:
         section = unit.debug.sections.get(".debug_line")
         names = self._tables.get((section, at))
         if names is None:
-            names = self._tables[section, at] = self._read(unit, section, at)
+            names = self._read(unit, section, at)
+            self._kept_count += len(names.directories) + len(names.files)
+            self._forget(section)
+            self._tables[section, at] = names
         number -= names.first_file
         if not 0 <= number < len(names.files):
             return None
@@ -101,6 +113,14 @@ class SourceFiles:
         # Directory 0 of version 5 is that folder itself, also where a map of prefixes has made it relative.
         is_folder = directory == names.first_file == 0 and inside == folder
         return _joined("" if is_folder else folder, inside, name)
+
+    def _forget(self, section: DebugSection) -> None:
+        """Forget the oldest tables where they are too many, and may be read again."""
+        while self._tables and self._kept_count > _MOST_KEPT:
+            if self._left_bytes[section] < section.size_bytes * _READS_FOR_FORGOTTEN:
+                return
+            forgotten = self._tables.pop(next(iter(self._tables)))
+            self._kept_count -= len(forgotten.directories) + len(forgotten.files)
 
     def _read(self, unit: Unit, section: DebugSection, start: int) -> _Names:
         number = section.unsigned
@@ -142,13 +162,13 @@ def _joined(*parts: str) -> str:
 
 
 def _old_names(section: DebugSection, at: int, end: int) -> _Names:
-    directories = []
-    while at < end and (match := _OLD_DIRECTORY.match(section.data, at, end)):
+    directories: list[str] = []
+    while at < end and len(directories) < _MOST_NAMES and (match := _OLD_DIRECTORY.match(section.data, at, end)):
         directories.append(match[1].decode("utf-8", "surrogateescape"))
         at = match.end()
     at += 1
-    files = []
-    while at < end and (match := _OLD_FILE.match(section.data, at, end)):
+    files: list[tuple[str, int]] = []
+    while at < end and len(files) < _MOST_NAMES and (match := _OLD_FILE.match(section.data, at, end)):
         directory = match[2][0] if len(match[2]) == 1 else section.uleb(match.start(2))[0]
         files.append((match[1].decode("utf-8", "surrogateescape"), directory))
         at = match.end()
@@ -166,6 +186,8 @@ def _entries(unit: Unit, section: DebugSection, form: Format, at: int, end: int)
         code, at = section.uleb(at)
         described.append((kind, code))
     count, at = section.uleb(at)
+    if count > _MOST_NAMES:
+        raise section.damage(f"a table of {count} files", at)
     found: list[tuple[str, int]] = []
     for _ in range(count):
         before = at

@@ -3,7 +3,9 @@
 Source: DWARF 5, sections 2.6 (Location Descriptions) and 7.27 (Address Table); GNU extensions for split DWARF and TLS.
 """
 
+import re
 from array import array
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -32,6 +34,8 @@ INDEX_OPERATIONS: Final = bytes([DW_OP_ADDRX, DW_OP_CONSTX, DW_OP_GNU_ADDR_INDEX
 _ADDRESS_INDEXES: Final = frozenset({DW_OP_ADDRX, DW_OP_GNU_ADDR_INDEX})
 _TLS_CONSTANT_BYTES: Final = {DW_OP_CONST4U: 4, DW_OP_CONST8U: 8}
 
+# DW_AT_addr_base and DW_AT_GNU_addr_base as LEB128, with the forms of offsets.
+_BASE: Final = re.compile(rb"(?:\x73|\xb3\x42)[\x06\x07\x17]")
 _CODES: Final = {2: "H", 4: "I", 8: "Q"}
 
 
@@ -59,13 +63,18 @@ class AddressTable:
         misplaced = {wanted.tls_vaddr + offset for offset in wanted.tls_offsets}
         self._values = wanted.vaddrs | wanted.tls_offsets | misplaced
         self._bases: dict[Unit, int] = {}
-        for unit in debug.units if self._section.size_bytes else ():
+        for unit in debug.units() if self._section.size_bytes and _have_bases(debug) else ():
             base = address_base(unit)
             if base is not None:
                 self._bases[unit] = base
         starts = sorted({*self._bases.values(), self._section.size_bytes})
         self._ends = dict(pairwise(starts))
         self._found: dict[int, dict[int, int]] = {}
+
+    @property
+    def units(self) -> Iterable[Unit]:
+        """The units that own a part, in their order."""
+        return self._bases
 
     def indexes(self, unit: Unit) -> dict[int, int]:
         """Give the indexes of the wanted addresses in the part of a unit, or of the skeleton that stands for it.
@@ -92,6 +101,11 @@ class AddressTable:
         if (self._section.order == "little") != (array("H", [1]).tobytes()[0] == 1):
             values.byteswap()
         return {index: value for index, value in enumerate(values) if value in self._values}
+
+
+def _have_bases(debug: DebugInfo) -> bool:
+    """Tell whether some unit may own a part, by the abbreviations of all: most files have none."""
+    return _BASE.search(debug.sections.get(".debug_abbrev").data) is not None
 
 
 def address_base(unit: Unit) -> int | None:

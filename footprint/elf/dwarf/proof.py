@@ -1,7 +1,8 @@
 """Candidates proved: some abbreviation of a variable must stand before one, and what it refers to must be there.
 
-Where two entries could have been meant, or what one refers to is absent, the way from the top of the unit decides. It
-decides, too, where there are so many candidates that it is the shorter way.
+Where two entries could have been meant, or what one refers to is absent, the way to them decides, from the last entry
+before them that is sure. The way from the top of the unit decides where there are so many candidates that it is the
+shorter one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from footprint.elf.dwarf.codes import (
 from footprint.elf.dwarf.forms import Format
 from footprint.elf.dwarf.shapes import Shapes, starts_before
 from footprint.elf.dwarf.units import Entry, Unit
-from footprint.elf.dwarf.walk import ways_to
+from footprint.elf.dwarf.walk import Way, ways_to
 from footprint.errors import InputError
 
 __all__ = ("Candidates", "Found", "Prover")
@@ -40,7 +41,10 @@ _TYPE_TAGS: Final = frozenset(
 
 # About how many bytes a walk passes in the time that one shape takes to be tried.
 _WALKED_BYTES_PER_TRY: Final = 5
-_SMALL_BYTES: Final = 1 << 16
+# How many bytes' walks may be spent beyond that, in all units together.
+_SPARE_BYTES: Final = 1 << 17
+# Units follow each other; those of one program share their abbreviations, or have their own.
+_MOST_SHAPES: Final = 256
 
 
 class Found(NamedTuple, Generic[T]):
@@ -67,6 +71,7 @@ class Prover(Generic[T]):
         self._forms = forms
         self._shapes: dict[tuple[Format, int], Shapes] = {}
         self._types: dict[tuple[Unit, int, int], bool] = {}
+        self._spare_bytes = _SPARE_BYTES
 
     def proved(self, group: Candidates) -> Iterator[Found[T]]:
         """Give the variables among the candidates of a unit.
@@ -77,16 +82,25 @@ class Prover(Generic[T]):
         unit = group.unit
         shapes = self._shapes.get(unit.table)
         if shapes is None:
+            if len(self._shapes) >= _MOST_SHAPES:
+                self._shapes.clear()
             shapes = self._shapes[unit.table] = Shapes(unit, self._attribute, self._forms)
         doubtful: list[int] = []
-        is_flood = len(group.places) * shapes.cost * _WALKED_BYTES_PER_TRY > unit.end - unit.start + _SMALL_BYTES
+        sure_starts: list[int] = []
+        sure_start = unit.first
+        more_bytes = len(group.places) * shapes.cost * _WALKED_BYTES_PER_TRY - (unit.end - unit.start)
+        is_flood = more_bytes > self._spare_bytes
+        if not is_flood:
+            self._spare_bytes -= max(more_bytes, 0)
         for place in () if is_flood else group.places:
             found, is_sure = self._prove(group, shapes, place)
             if not is_sure:
                 doubtful.append(place)
+                sure_starts.append(sure_start)
             elif found:
+                sure_start = found.entry.offset
                 yield found
-        for way in ways_to(unit, group.places if is_flood else doubtful):
+        for way in ways_to(unit, group.places) if is_flood else _ways_from(unit, doubtful, sure_starts):
             entry = unit.entry(way.offset)
             if entry.tag != DW_TAG_VARIABLE:
                 continue
@@ -141,6 +155,18 @@ class Prover(Generic[T]):
                 return None
             known = self._types[key] = type_entry.tag in _TYPE_TAGS
         return known
+
+
+def _ways_from(unit: Unit, places: Sequence[int], starts: Sequence[int]) -> list[Way]:
+    """Find the entries that hold some places, from entries before them; from the top of the unit if that leads astray.
+
+    Raises:
+        InputError: Where an entry on the way is damaged.
+    """
+    try:
+        return list(ways_to(unit, places, starts))
+    except InputError:
+        return list(ways_to(unit, places))
 
 
 def _is_followed_well(entry: Entry) -> bool:

@@ -1,5 +1,7 @@
 """The debug sections of one file, decompressed where they are compressed, and read a number or a text at a time.
 
+Those of an object file have its relocations applied.
+
 Source: System V ABI, chapter 4 (Compressed Sections); DWARF 5, section 7.6 (Variable Length Data).
 """
 
@@ -7,6 +9,7 @@ import zlib
 from struct import Struct
 from typing import Final, Literal
 
+from footprint.elf.dwarf.relocated import Relocator
 from footprint.elf.image import Buffer, Image, Section, StringTable
 from footprint.errors import InputError, Note, UnsupportedError
 
@@ -143,6 +146,7 @@ class DebugSections:
             if section.has_file_bytes:
                 self._by_name.setdefault(section.name, []).append(section)
         self.notes: list[Note] = []
+        self._relocator: Relocator | None = None
 
     def __contains__(self, name: str) -> bool:
         return any(each in self._by_name for each in self._names(name))
@@ -159,7 +163,7 @@ class DebugSections:
             data: Buffer = b""
             try:
                 if len(sections) == 1:
-                    data = _contents(self._image, sections[0])
+                    data = self._bytes(sections[0])
                 elif sections:
                     data = self._joined(sections)
             except UnsupportedError as error:
@@ -173,30 +177,54 @@ class DebugSections:
         """Join sections of one name: before it is packed, each type unit of a split unit has its own."""
         data = bytearray()
         for section in sections:
-            data += _contents(self._image, section)
+            data += self._bytes(section)
             # Headers may claim the same bytes over and over.
             if len(data) > min(_MOST_BYTES, len(self._image.data) * _MOST_RATIO):
                 raise InputError(self._image.file, f"sections {section.name} overlap beyond reason", section.offset)
         return bytes(data)
+
+    def _bytes(self, section: Section) -> Buffer:
+        data = _contents(self._image, section)
+        if not self._image.is_relocatable:
+            return data
+        if self._relocator is None:
+            self._relocator = Relocator(self._image, self._bases(), self.notes)
+        return self._relocator.applied(section, data)
+
+    def _bases(self) -> dict[int, int]:
+        """Tell by section index where sections begin in what those of their name are joined to."""
+        bases: dict[int, int] = {}
+        for sections in self._by_name.values():
+            if sections[0].name.startswith((".debug", ".zdebug")):
+                at = 0
+                for section in sections:
+                    bases[section.index] = at
+                    at += _claim(self._image, section)[1]
+        return bases
 
     def _names(self, name: str) -> tuple[str, ...]:
         # The indexes of a package have no suffix.
         return name + self._suffix, name.replace(".debug", ".zdebug") + self._suffix, *_UNSPLIT.intersection({name})
 
 
-def _contents(image: Image, section: Section) -> Buffer:
+def _claim(image: Image, section: Section) -> tuple[int | None, int, Buffer]:
+    """Give how a section is compressed, None where it is not, how long it claims to be without that, and its bytes."""
     raw = image.section_bytes(section)
     if section.flags & SHF_COMPRESSED:
         header = _CHDR[image.is_64, image.is_little]
         if len(raw) < header.size:
             raise InputError(image.file, f"section {section.index}: its compression header is cut", section.offset)
         kind, size_bytes = header.unpack_from(raw)
-        raw = raw[header.size :]
-    elif section.name.startswith(".zdebug"):
+        return kind, size_bytes, raw[header.size :]
+    if section.name.startswith(".zdebug"):
         mark, size_bytes = _OLD_HEADER.unpack_from(raw) if len(raw) >= _OLD_HEADER.size else (b"", 0)
-        kind = ELFCOMPRESS_ZLIB if mark == b"ZLIB" else 0
-        raw = raw[_OLD_HEADER.size :]
-    else:
+        return ELFCOMPRESS_ZLIB if mark == b"ZLIB" else 0, size_bytes, raw[_OLD_HEADER.size :]
+    return None, len(raw), raw
+
+
+def _contents(image: Image, section: Section) -> Buffer:
+    kind, size_bytes, raw = _claim(image, section)
+    if kind is None:
         return raw
     if size_bytes > min(_MOST_BYTES, _SMALL_BYTES + len(raw) * _MOST_RATIO):
         cause = f"section {section.index}: {len(raw)} compressed bytes claim to be {size_bytes}"

@@ -16,13 +16,22 @@ _LONGEST_NAME: Final = 256
 _LONGEST_LEB: Final = 10
 # Beyond this the way from the top of the unit is the shorter one.
 _MOST_STARTS: Final = 8
+# A name may begin in many places.
+_TRIES_OF_TEXT: Final = 32
 
 
 class _Backward(NamedTuple):
-    """The attributes before the one in question, the last first, with the codes of the abbreviations that have them."""
+    """The attributes before the one in question, the last first, with the codes of the abbreviations that have them.
+
+    Attributes:
+        steps: The size of each, or what it is.
+        codes: As they are written.
+        last_bytes: Of the codes.
+    """
 
     steps: tuple[int | str, ...]
     codes: dict[bytes, Abbreviation]
+    last_bytes: set[int]
 
 
 class Shapes:
@@ -40,10 +49,14 @@ class Shapes:
         self.is_complete = True
         fixed: dict[int, dict[int, list[bytes]]] = {}
         varying: dict[tuple[int | str, ...], dict[bytes, Abbreviation]] = {}
+        # Many abbreviations have their attributes in common.
+        known: dict[bytes, tuple[int | str, ...] | None] = {}
         for abbreviation in unit.abbreviations.values():
             if abbreviation.tag != DW_TAG_VARIABLE or attribute not in unit.layout(abbreviation).places:
                 continue
-            steps = self._steps(unit, abbreviation, attribute, forms)
+            if abbreviation.raw not in known:
+                known[abbreviation.raw] = self._steps(unit, abbreviation, attribute, forms)
+            steps = known[abbreviation.raw]
             if steps is None:
                 continue
             sizes = [step for step in steps if isinstance(step, int)]
@@ -53,8 +66,9 @@ class Shapes:
             else:
                 varying.setdefault(steps, {})[abbreviation.code] = abbreviation
         self.fixed = list(fixed.items())
-        self.varying = [_Backward(steps, codes) for steps, codes in varying.items()]
-        self.cost = len(self.fixed) + 8 * len(self.varying)
+        self.varying = [_Backward(steps, codes, {code[-1] for code in codes}) for steps, codes in varying.items()]
+        text_count = sum("text" in steps for steps in varying)
+        self.cost = len(self.fixed) + 8 * len(self.varying) + _TRIES_OF_TEXT * text_count
 
     def _steps(
         self, unit: Unit, abbreviation: Abbreviation, wanted: int, forms: Mapping[int, int]
@@ -63,7 +77,7 @@ class Shapes:
         steps: list[int | str] = []
         for attribute, form, _, size_bytes in unit.layout(abbreviation).steps:
             if attribute == wanted:
-                return (forms[form], *reversed(steps)) if form in forms else None
+                return _joined([*steps, forms[form]]) if form in forms else None
             if size_bytes is not None:
                 steps.append(size_bytes)
             elif form in LEB_FORMS:
@@ -76,6 +90,17 @@ class Shapes:
         return None
 
 
+def _joined(steps: Iterable[int | str]) -> tuple[int | str, ...]:
+    """Give steps the last first, with those of fixed sizes that follow each other as one."""
+    joined: list[int | str] = []
+    for step in steps:
+        if isinstance(step, int) and joined and isinstance(joined[-1], int):
+            joined[-1] += step
+        else:
+            joined.append(step)
+    return tuple(reversed(joined))
+
+
 def starts_before(unit: Unit, shapes: Shapes, place: int) -> list[int] | None:
     """Give where a variable with the place in its attribute may begin; None where it cannot be told so."""
     data, first = unit.section.data, unit.first
@@ -84,13 +109,16 @@ def starts_before(unit: Unit, shapes: Shapes, place: int) -> list[int] | None:
         start = place - distance
         if start >= first and (found := codes.get(data[start])):
             starts += [start for code in found if len(code) == 1 or bytes(data[start : start + len(code)]) == code]
-    for steps, varying in shapes.varying:
+    for steps, varying, last_bytes in shapes.varying:
         ends = _before(unit, place, steps)
         if ends is None:
             return None
         lengths = {len(code) for code in varying}
         for end in ends:
-            starts += [end - length for length in lengths if bytes(data[end - length : end]) in varying]
+            if data[end - 1] in last_bytes:
+                starts += [end - length for length in lengths if bytes(data[end - length : end]) in varying]
+                if len(starts) > _MOST_STARTS:
+                    return None
     return starts if len(starts) <= _MOST_STARTS else None
 
 

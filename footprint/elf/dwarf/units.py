@@ -1,11 +1,11 @@
 """The units of debug information, and single entries read wherever they stand.
 
+A unit is made when it is asked for: large programs have 100,000 of them, and few are of interest.
+
 Source: DWARF 5, sections 7.5 (Format of Debugging Information) and 7.26 (String Offsets Table), and those of versions
 2 to 4 where they differ.
 """
 
-import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -33,6 +33,7 @@ from footprint.elf.dwarf.forms import (
     Format,
     Layout,
 )
+from footprint.elf.dwarf.headers import ADDRESS_BYTES, Headers
 from footprint.elf.dwarf.package import DW_SECT_ABBREV, DW_SECT_STR_OFFSETS, Shifts, read_shifts
 from footprint.elf.dwarf.sections import DebugSection, DebugSections
 from footprint.elf.image import Image
@@ -45,7 +46,6 @@ DW_UT_SKELETON: Final = 4
 DW_UT_SPLIT_COMPILE: Final = 5
 DW_UT_SPLIT_TYPE: Final = 6
 _TYPE_UNITS: Final = frozenset({DW_UT_TYPE, DW_UT_SPLIT_TYPE})
-_ADDRESS_BYTES: Final = frozenset({2, 4, 8})
 _UNITS_WITH_ID: Final = frozenset({DW_UT_SKELETON, DW_UT_SPLIT_COMPILE})
 
 
@@ -53,7 +53,9 @@ _LOCAL_REFERENCES: Final = frozenset({0x11, 0x12, 0x13, 0x14, DW_FORM_REF_UDATA}
 _ALTERNATE_REFERENCES: Final = frozenset({DW_FORM_GNU_REF_ALT, DW_FORM_REF_SUP4, DW_FORM_REF_SUP8})
 _ALTERNATE_TEXTS: Final = frozenset({DW_FORM_GNU_STRP_ALT, DW_FORM_STRP_SUP})
 
-_NOT_ZERO: Final = re.compile(rb"[^\0]")
+# Compilers write some hundred bytes a unit, and thirty where its entries stand in a file of their own.
+_FEW_UNITS: Final = 1 << 16
+_BYTES_PER_UNIT: Final = 128
 
 
 class Entry(NamedTuple):
@@ -94,13 +96,17 @@ class Unit:
         shifts: For a unit of a package, where its parts of other sections begin.
     """
 
+    __slots__ = (
+        *("_abbreviations_at", "_root", "_str_offsets_base", "debug", "end", "first", "format"),
+        *("identity", "section", "shifts", "skeleton", "start", "type_at"),
+    )
+
     def __init__(
         self,
         debug: "DebugInfo",
         section: DebugSection,
         bounds: tuple[int, int, int],
         form: Format,
-        kind: int,
         abbreviations_at: int,
         identity: tuple[int | None, int | None],
         shifts: Shifts,
@@ -109,12 +115,10 @@ class Unit:
         self.section = section
         self.start, self.first, self.end = bounds
         self.format = form
-        self.kind = kind
         self.identity, self.type_at = identity
         self.skeleton: Unit | None = None
         self.shifts = shifts
         self._abbreviations_at = abbreviations_at + shifts.get(DW_SECT_ABBREV, 0)
-        self._abbreviations: dict[int, Abbreviation] | None = None
         self._root: Entry | None = None
         self._str_offsets_base: int | None = None
 
@@ -125,9 +129,7 @@ class Unit:
         Raises:
             InputError: Where there are none, or tables overlap beyond reason.
         """
-        if self._abbreviations is None:
-            self._abbreviations = self.debug.abbreviations.table(self._abbreviations_at)
-        return self._abbreviations
+        return self.debug.abbreviations.table(self._abbreviations_at)
 
     @property
     def table(self) -> tuple[Format, int]:
@@ -284,7 +286,7 @@ class DebugInfo:
     Attributes:
         sections: Its debug sections.
         abbreviations: The tables of abbreviations of its units.
-        units: The units of .debug_info, in its order.
+        headers: Where the units of .debug_info stand.
         unknown_versions: Versions of units that were passed over.
         alternate: What dwz took out of several files, where it was given.
         lacks_alternate: Whether it was needed and not given.
@@ -300,14 +302,22 @@ class DebugInfo:
         self._formats: dict[tuple[int, int, int], Format] = {}
         self.abbreviations = AbbreviationTables(self.sections.get(".debug_abbrev"))
         self._shifts = read_shifts(self.sections)
-        self.units = list(self._units(self.sections.get(".debug_info"), is_types=False))
-        self._starts = [unit.start for unit in self.units]
-        self._type_units: dict[int | None, Unit] | None = None
+        self._units: dict[tuple[bool, int], Unit] = {}
+        self.headers = self._headers(is_types=False)
+        self._type_starts: dict[int, tuple[bool, int]] | None = None
 
-    def unit_at(self, offset: int) -> Unit | None:
-        """Give the unit of .debug_info that an offset lies in."""
-        place = bisect_right(self._starts, offset) - 1
-        return self.units[place] if place >= 0 and offset < self.units[place].end else None
+    def unit(self, number: int) -> Unit:
+        """Give a unit of .debug_info by its number in the headers."""
+        return self._known_unit(self.headers.starts[number], is_types=False)
+
+    def units(self) -> Iterator[Unit]:
+        """Give the units of .debug_info in its order, unless they are more than any compiler makes."""
+        most = _FEW_UNITS + self.sections.get(".debug_info").size_bytes // _BYTES_PER_UNIT
+        for number in range(min(len(self.headers.starts), most)):
+            yield self.unit(number)
+        if len(self.headers.starts) > most:
+            detail = f"{len(self.headers.starts)} units are more than any compiler makes; not all were looked into"
+            self.damage = self.damage or InputError(self.image.file, f".debug_info: {detail}")
 
     def entry(self, offset: int) -> Entry:
         """Read the entry at an offset of .debug_info.
@@ -315,41 +325,60 @@ class DebugInfo:
         Raises:
             InputError: Where none can stand there.
         """
-        unit = self.unit_at(offset)
-        if unit is None:
+        number = self.headers.at(offset)
+        if number is None:
             raise self.sections.get(".debug_info").damage("a reference to no unit", offset)
-        return unit.entry(offset)
+        return self.unit(number).entry(offset)
 
     def type_unit(self, signature: int) -> Unit | None:
         """Give the type unit with a signature."""
-        if self._type_units is None:
-            apart = self._units(self.sections.get(".debug_types"), is_types=True)
-            self._type_units = {unit.identity: unit for unit in (*self.units, *apart) if unit.type_at is not None}
-        return self._type_units.get(signature)
+        if self._type_starts is None:
+            apart = self._headers(is_types=True)
+            starts = [(False, start) for start in self.headers.starts]
+            starts += [(True, start) for start in apart.starts]
+            self._type_starts = {}
+            for place in starts:
+                if (identity := self._signature(*place)) is not None:
+                    self._type_starts[identity] = place
+        place_of_type = self._type_starts.get(signature)
+        return None if place_of_type is None else self._known_unit(place_of_type[1], is_types=place_of_type[0])
 
     def needed_alternate(self) -> "DebugInfo | None":
         """Give the file of dwz, and remember that it was needed."""
         self.lacks_alternate = self.lacks_alternate or self.alternate is None
         return self.alternate
 
-    def _units(self, section: DebugSection, *, is_types: bool) -> Iterator[Unit]:
-        """Read the headers of all units; what follows a damaged one is left out."""
-        at = 0
-        while at < section.size_bytes:
-            # Linkers may pad with zeros, and a damaged file may be made of nothing else.
-            filled = _NOT_ZERO.search(section.data, at)
-            if filled is None:
-                return
-            at += (filled.start() - at) // 4 * 4
-            try:
-                start, unit, at = at, *self._unit(section, at, is_types=is_types)
-            except InputError as error:
-                self.damage = self.damage or error
-                return
-            if unit is not None:
-                yield unit
-            if at <= start:
-                return
+    def _signature(self, is_types: bool, start: int) -> int | None:  # noqa: FBT001 # it comes from a tuple
+        """Give the signature of a type unit from its header."""
+        section = self.sections.get(".debug_types" if is_types else ".debug_info")
+        data = section.data
+        is_long = data[start : start + 4] == b"\xff\xff\xff\xff"
+        at = start + (12 if is_long else 4)
+        offset_bytes = 8 if is_long else 4
+        if section.unsigned(at, 2) < 5:
+            return section.unsigned(at + 3 + offset_bytes, 8) if is_types else None
+        return section.unsigned(at + 4 + offset_bytes, 8) if data[at + 2] in _TYPE_UNITS else None
+
+    def _headers(self, *, is_types: bool) -> Headers:
+        section = self.sections.get(".debug_types" if is_types else ".debug_info")
+
+        def read(start: int) -> tuple[tuple[int, int] | None, int]:
+            unit, end = self._unit(section, start, is_types=is_types)
+            return None if unit is None else (unit.format.offset_bytes, unit.format.address_bytes), end
+
+        headers = Headers(section, read)
+        self.damage = self.damage or headers.damage
+        return headers
+
+    def _known_unit(self, start: int, *, is_types: bool) -> Unit:
+        known = self._units.get((is_types, start))
+        if known is None:
+            section = self.sections.get(".debug_types" if is_types else ".debug_info")
+            known, _ = self._unit(section, start, is_types=is_types)
+            if known is None:
+                raise section.damage("no unit", start)
+            self._units[is_types, start] = known
+        return known
 
     def _unit(self, section: DebugSection, start: int, *, is_types: bool) -> tuple[Unit | None, int]:
         """Read one header; gives where the unit ends, too."""
@@ -387,8 +416,8 @@ class DebugInfo:
             at += offset_bytes
         key = version, offset_bytes, address_bytes
         form = self._formats.get(key) or self._formats.setdefault(key, Format(*key))
-        if address_bytes not in _ADDRESS_BYTES:
+        if address_bytes not in ADDRESS_BYTES:
             raise section.damage(f"a unit with addresses of {address_bytes} bytes", start)
         bounds = start, min(at, end), end
         shifts = self._shifts.get((is_types, start), {})
-        return Unit(self, section, bounds, form, kind, abbreviations_at, (identity, type_at), shifts), end
+        return Unit(self, section, bounds, form, abbreviations_at, (identity, type_at), shifts), end

@@ -34,8 +34,14 @@ class _Stride(NamedTuple):
     steps: tuple[Step, ...]
 
 
-def ways_to(unit: Unit, places: Sequence[int]) -> Iterator[Way]:
+def ways_to(unit: Unit, places: Sequence[int], starts: Sequence[int] = ()) -> Iterator[Way]:
     """Find the entries of a unit that hold some places, which ascend; a place between entries is passed over.
+
+    Args:
+        unit: The unit.
+        places: Where something stands.
+        starts: For each place an entry at or before it, where they are known: what lies before that need not be passed
+            on the way. The parents that are told are then only those on the way from there.
 
     Raises:
         InputError: Where an entry on the way is damaged.
@@ -45,6 +51,9 @@ def ways_to(unit: Unit, places: Sequence[int]) -> Iterator[Way]:
     parents: list[int] = []
     end, wanted = unit.first, 0
     while wanted < len(places) and end < unit.end:
+        if starts and starts[wanted] > end:
+            end = starts[wanted]
+            parents.clear()
         start, code, at = end, data[end], end + 1
         if code == 0:
             end = at

@@ -1,0 +1,174 @@
+"""The debug sections of an object file with its relocations applied: what the linker would write into them.
+
+Source: the processor supplements of the System V ABI (x86-64 1.0, i386 1.1, AArch64 2024Q3, Arm 2024Q3, RISC-V 1.0,
+LoongArch 2.30, 64-bit PowerPC V2 1.9, PowerPC 1.0, s390x 1.6, MIPS).
+"""
+
+from collections.abc import Callable
+from struct import Struct, error
+from typing import Final, NamedTuple
+
+from footprint.elf.dynamic import numbers
+from footprint.elf.image import SHT_SYMTAB_SHNDX, Buffer, Image, Section, StringTable
+from footprint.elf.layout import Layout
+from footprint.elf.relocations import SHT_REL, SHT_RELA, symbol_and_type
+from footprint.elf.symbols import COMMON_SECTIONS, SHN_LORESERVE, SHN_XINDEX
+from footprint.errors import InputError, Note
+
+__all__ = ("Relocator",)
+
+
+class _Kind(NamedTuple):
+    """What a type of relocation writes: a word of so many bytes, less a bias that the compiler has added."""
+
+    size_bytes: int
+    bias: int = 0
+
+
+_WORD, _LONG = _Kind(4), _Kind(8)
+# By machine the types that debug information uses: addresses, and offsets in the block of thread-local variables.
+_KINDS: Final[dict[int, dict[int, _Kind]]] = {
+    3: {1: _WORD, 32: _WORD},  # EM_386
+    8: {2: _WORD, 18: _LONG, 39: _Kind(4, 0x8000), 41: _Kind(8, 0x8000)},  # EM_MIPS
+    20: {1: _WORD, 78: _Kind(4, 0x8000)},  # EM_PPC
+    21: {1: _WORD, 38: _LONG, 78: _Kind(8, 0x8000)},  # EM_PPC64
+    22: {4: _WORD, 22: _LONG, 52: _WORD, 53: _LONG},  # EM_S390
+    40: {2: _WORD, 106: _WORD},  # EM_ARM
+    62: {1: _LONG, 10: _WORD, 11: _WORD, 17: _LONG, 21: _WORD},  # EM_X86_64
+    183: {257: _LONG, 258: _WORD, 1029: _LONG},  # EM_AARCH64
+    243: {1: _WORD, 2: _LONG, 8: _Kind(4, 0x800), 9: _Kind(8, 0x800)},  # EM_RISCV
+    258: {1: _WORD, 2: _LONG, 8: _WORD, 9: _LONG},  # EM_LOONGARCH
+}
+# There, the linker computes lengths of code, too, by types of their own; no variable has one.
+_MACHINES_WITH_DIFFERENCES: Final = frozenset({243, 258})
+_ENTRIES_AT_ONCE: Final = 1 << 16
+
+# What one r_info stands for: the value of its symbol, and how the sum is read and written; None for nothing to do.
+_Target = tuple[int, int, Callable[..., None], Callable[..., tuple[int]]] | None
+
+
+class Relocator:
+    """Applies the relocations of an object file to its debug sections, as they stand in the file or decompressed."""
+
+    def __init__(self, image: Image, bases: dict[int, int], notes: list[Note]) -> None:
+        """Prepare a file.
+
+        Args:
+            image: The object file.
+            bases: By section index, where a debug section begins in what sections of one name are joined to, if it
+                does not begin that.
+            notes: Where to say what was not applied.
+
+        Raises:
+            InputError: Where its symbols are damaged.
+        """
+        self._notes = notes
+        self._is_lacking = False
+        self._image = image
+        self._bases = bases
+        self._layout = Layout(image)
+        self._targets: dict[int, tuple[_Symbols, dict[int, _Target]]] = {}
+        self._tables: dict[int, list[Section]] = {}
+        for section in image.sections:
+            if section.type in {SHT_RELA, SHT_REL}:
+                self._tables.setdefault(section.info, []).append(section)
+        order = "<" if image.is_little else ">"
+        self._formats = {4: Struct(f"{order}I"), 8: Struct(f"{order}Q")}
+
+    def applied(self, section: Section, data: Buffer) -> Buffer:
+        """Give the bytes of a section as they become.
+
+        Raises:
+            InputError: Where a table of relocations is damaged, has more entries than there are bytes, or leads out of
+                the section.
+        """
+        tables = self._tables.get(section.index, [])
+        if not tables:
+            return data
+        changed, left = bytearray(data), len(data)
+        for table in tables:
+            left = self._apply(table, changed, left)
+        return memoryview(changed)
+
+    def _apply(self, table: Section, data: bytearray, left: int) -> int:
+        image = self._image
+        raw = image.section_bytes(table)
+        word_count = 3 if table.type == SHT_RELA else 2
+        entry_bytes = word_count * (8 if image.is_64 else 4)
+        count = len(raw) // entry_bytes
+        if count > left:
+            raise InputError(image.file, f"section {table.index}: more relocations than bytes", table.offset)
+        # Each section of a type has a table of its own, and all have the symbols in common.
+        if table.link not in self._targets:
+            self._targets[table.link] = _Symbols(image, table, self._layout, self._bases), {}
+        symbols, targets = self._targets[table.link]
+        at = 0
+        try:
+            for first in range(0, count, _ENTRIES_AT_ONCE):
+                entries = numbers(image, raw[first * entry_bytes : (first + _ENTRIES_AT_ONCE) * entry_bytes])
+                past = len(entries) // word_count * word_count
+                infos = entries[1:past:word_count]
+                addends = entries[2:past:word_count] if word_count == 3 else infos
+                for at, info, addend in zip(entries[:past:word_count], infos, addends, strict=True):
+                    if info not in targets:
+                        targets[info] = self._target(symbols, info)
+                    target = targets[info]
+                    if target is not None:
+                        value, mask, write, read = target
+                        write(data, at, value + (addend if word_count == 3 else read(data, at)[0]) & mask)
+        except error as cause:
+            detail = f"section {table.index}: a relocation leads out of the section, to {at:#x}"
+            raise InputError(image.file, detail, table.offset) from cause
+        return left - count
+
+    def _target(self, symbols: "_Symbols", info: int) -> _Target:
+        index, kind_number = symbol_and_type(self._image, info)
+        machine = self._image.machine
+        kind = _KINDS.get(machine, {}).get(kind_number)
+        if kind is None:
+            if kind_number and machine not in _MACHINES_WITH_DIFFERENCES and not self._is_lacking:
+                detail = f"relocations of type {kind_number} of machine {machine} are not known, and were not applied"
+                self._is_lacking = True
+                self._notes.append(Note("debug-info-unsupported", self._image.file, detail))
+            return None
+        form = self._formats[kind.size_bytes]
+        mask = (1 << 8 * kind.size_bytes) - 1
+        return symbols.value(index) - kind.bias, mask, form.pack_into, form.unpack_from
+
+
+class _Symbols:
+    """The values of the symbols that a table of relocations refers to."""
+
+    def __init__(self, image: Image, table: Section, layout: Layout, bases: dict[int, int]) -> None:
+        self._image = image
+        self._table = table
+        self._layout = layout
+        self._bases = bases
+        sections = image.sections
+        if not 0 < table.link < len(sections):
+            raise InputError(image.file, f"section {table.index}: sh_link {table.link} is no section", table.offset)
+        self._section = sections[table.link]
+        self._raw = image.section_bytes(self._section)
+        strings = sections[self._section.link] if 0 < self._section.link < len(sections) else sections[0]
+        self._names = StringTable(image.section_bytes(strings), image.file, strings.offset, "symbol names")
+        self._wide = next((one for one in sections if one.type == SHT_SYMTAB_SHNDX and one.link == table.link), None)
+
+    def value(self, index: int) -> int:
+        """Give the value of a symbol: its address in the layout, or its place in a debug section."""
+        image = self._image
+        if not index:
+            return 0
+        if (index + 1) * image.symbol_bytes > len(self._raw):
+            raise InputError(image.file, f"section {self._table.index}: no symbol {index}", self._table.offset)
+        ((name, _, _, section_index, value, _),) = image.symbols_at(self._raw, [index])
+        if section_index == SHN_XINDEX and self._wide is not None:
+            wide = image.section_bytes(self._wide)
+            section_index = image.word_at(wide, index) if (index + 1) * 4 <= len(wide) else 0
+        elif section_index >= SHN_LORESERVE:
+            if section_index in COMMON_SECTIONS:
+                return self._layout.commons.get(self._names.at(name), 0)
+            return value
+        if not 0 < section_index < len(image.sections):
+            # It is not defined here.
+            return 0
+        return self._layout.starts[section_index] + self._bases.get(section_index, 0) + value

@@ -1,0 +1,68 @@
+"""However compilers write it, debug information says the same of `sample_binaries/declared_in_header`."""
+
+import posixpath
+from pathlib import Path
+
+import pytest
+
+import footprint
+from footprint.audit.finding import Confidence
+from footprint.elf import Image, read_image
+from footprint.elf.dwarf import Declaration, read_declarations
+from footprint.elf.layout import Layout
+from footprint.elf.symbols import STT_TLS, read_variables
+
+FOLDER = Path(__file__).resolve().parents[2] / "sample_binaries" / "declared_in_header"
+FILES = [*sorted(path.name for path in FOLDER.glob("*.so")), "gcc_objects.o"]
+LINKED = [name for name in FILES if name.endswith(".so")]
+OF_HEADER = {
+    "header_counters": ("header.h", 3, "int[16]", 64),
+    "header_names": ("header.h", 4, "const char *const [4]", 32),
+    "header_thread": ("header.h", 6, "long[8]", 64),
+    "header_pairs": ("header.h", 8, "struct pair[2]", 32),
+}
+BY_UNIT = {
+    unit: OF_HEADER
+    | {"same_name": (unit, 3, "int[8]", 32), "calls": (unit, 5, "int[4]", 16)}
+    | ({"shared_counter": ("one.c", 2, "int", 4)} if unit == "one.c" else {})
+    for unit in ("one.c", "two.c")
+}
+
+
+def image(name: str) -> Image:
+    return read_image((FOLDER / name).read_bytes(), name)
+
+
+def declarations(of: Image) -> list[Declaration]:
+    """Give what is declared of all variables that the symbols name: for each address one, here."""
+    layout = Layout(of)
+    in_memory = frozenset(section.index for section in of.sections if section.is_in_memory)
+    symbols = [one for one in read_variables(of, in_memory).symbols if one.size_bytes]
+    vaddrs = [layout.vaddr(one) for one in symbols if one.type != STT_TLS]
+    found = read_declarations(of, vaddrs, [layout.vaddr(one) for one in symbols if one.type == STT_TLS])
+    assert found.notes == ()
+    return [one for here in (*found.by_vaddr.values(), *found.by_tls_offset.values()) for one in here]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_copy_is_declared_by_its_own_unit_at_the_line_of_the_header(name: str) -> None:
+    by_unit: dict[str, dict[str, tuple[str, int | None, str, int | None]]] = {"one.c": {}, "two.c": {}}
+    for one in declarations(image(name)):
+        assert one.defined_in is not None
+        assert one.is_in_header == one.defined_in.endswith(".h")
+        # gcc calls it `long int`.
+        type_name = (one.type_name or "").replace("long int", "long")
+        here = by_unit[posixpath.basename(one.unit)]
+        assert one.source_name not in here
+        here[str(one.source_name)] = posixpath.basename(one.defined_in), one.defined_at_line, type_name, one.size_bytes
+    assert by_unit == BY_UNIT
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_what_the_header_defines_is_proved_to_be_there_twice_and_nothing_else_is(name: str) -> None:
+    found = footprint.duplicates(str(FOLDER / name)).files[0].copies
+    proved = 2, Confidence.PROOF
+    assert {one.name: (len(one.copies), one.confidence) for one in found} == dict.fromkeys(OF_HEADER, proved)
+    for one in found:
+        assert one.location is not None
+        assert (posixpath.basename(one.location.file), one.location.line) == OF_HEADER[one.name][:2]
