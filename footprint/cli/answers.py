@@ -19,6 +19,11 @@ class Answer(NamedTuple):
     notes: Sequence[Note]
     json: Callable[[str], str]
     report: Callable[..., Document]
+    page: Callable[[str], str]
+
+
+def _no_page(_version: str) -> str:
+    raise UsageError("--html shows one process or program, and this is several")
 
 
 def about_one(
@@ -30,8 +35,9 @@ def about_one(
     page_bytes: int | None,
     findings: bool = False,
     debug: "DebugSearch | None",
+    has_page: bool = False,
 ) -> Answer:
-    """Audit one process or text.
+    """Audit one process or text; for a page of a live process with all that can be told of it.
 
     Raises:
         UsageError: Where none is named.
@@ -51,16 +57,21 @@ def about_one(
         pid=pid,
         root=root,
         page_bytes=page_bytes,
-        has_findings=findings,
+        has_findings=findings or (has_page and pid is None and processes.process_number(targets[0]) is not None),
         debug=debug,
     )
+
+    def page(version: str) -> str:
+        from footprint.report.html import audit_page
+
+        return audit_page(found, version)
 
     def json(version: str) -> str:
         from footprint.report.json.audit import audit_json
 
         return audit_json(found, version)
 
-    return Answer(found.notes, json, lambda **choices: audit_report(found, **choices))
+    return Answer(found.notes, json, lambda **choices: audit_report(found, **choices), page)
 
 
 def about_folders(folders: Sequence[str], *, count: int, root: str | None, page_bytes: int | None) -> Answer:
@@ -78,6 +89,7 @@ def about_folders(folders: Sequence[str], *, count: int, root: str | None, page_
         found.notes,
         lambda version: survey_json(found, version),
         lambda **choices: survey_report(found, top=choices["top"]),
+        _no_page,
     )
 
 
@@ -113,5 +125,8 @@ def _about(group: "Group") -> Answer:
     from footprint.report.views.group import group_report
 
     return Answer(
-        group.notes, lambda version: group_json(group, version), lambda **choices: group_report(group, **choices)
+        group.notes,
+        lambda version: group_json(group, version),
+        lambda **choices: group_report(group, **choices),
+        _no_page,
     )

@@ -27,6 +27,7 @@ def audit(
     debug_dir: options.DebugDirs = None,
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
+    html: options.Html = None,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -46,9 +47,10 @@ def audit(
     footprint audit --all /usr/bin
     pmap -d 4711 | footprint audit -
     footprint audit --name nginx
+    footprint audit 4711 --html report.html
     """
     from footprint.cli.answers import about_folders, about_group, about_one
-    from footprint.cli.output import emit, emit_document, exit_code, wants_json
+    from footprint.cli.output import emit, emit_document, emit_page, exit_code, wants_json
     from footprint.errors import UsageError
     from footprint.units import parse_bytes
     from footprint.verbs.debug_files import debug_search
@@ -61,6 +63,8 @@ def audit(
         raise UsageError("--findings goes with one process")
     if all_ and (is_group or pid is not None):
         raise UsageError("--all goes with folders: --tree, --name and --pid choose among processes")
+    if html is not None and (all_ or is_group or len(targets or ()) != 1):
+        raise UsageError("--html shows one process or program")
     if all_:
         answer = about_folders(targets or [], count=count, root=root, page_bytes=page_bytes)
     elif is_group or len(targets or ()) > 1:
@@ -76,8 +80,13 @@ def audit(
             page_bytes=page_bytes,
             findings=findings,
             debug=debug,
+            has_page=html is not None,
         )
-    if is_json:
+    if html is not None:
+        emit_page(answer.page(__version__), html, output)
+    if html == "-":
+        pass
+    elif is_json:
         emit(answer.json(__version__), output)
     else:
         document = answer.report(by=by.value, top=top, has_whole_names=verbose)

@@ -19,6 +19,7 @@ def diff(
     debug_dir: options.DebugDirs = None,
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
+    html: options.Html = None,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -35,14 +36,21 @@ def diff(
     footprint diff before.json after.json -n 10000
     footprint diff ./old/server ./new/server
     footprint diff 4711 4712
+    footprint diff before.json after.json --html change.html
     """
-    from footprint.cli.output import emit, emit_document, exit_code, wants_json
+    from footprint.cli.output import emit, emit_document, emit_page, exit_code, wants_json
     from footprint.verbs.debug_files import debug_search
     from footprint.verbs.diff import diff as compare
 
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     found = compare(old, new, count=count, root=root, debug=debug)
-    if wants_json(format_, output, is_asked=json):
+    if html is not None:
+        from footprint.report.html import diff_page
+
+        emit_page(diff_page(found, __version__), html, output)
+    if html == "-":
+        pass
+    elif wants_json(format_, output, is_asked=json):
         from footprint.report.json.diff import diff_json
 
         emit(diff_json(found, __version__), output)

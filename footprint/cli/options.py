@@ -15,6 +15,7 @@ __all__ = (
     "Format",
     "FormatOption",
     "HeapBy",
+    "Html",
     "Json",
     "Kind",
     "Memory",
@@ -150,6 +151,10 @@ NoDebugFiles = Annotated[
     bool, typer.Option("--no-debug-files", help="Show the names that stand in the files themselves, and no others.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+Html = Annotated[
+    str | None,
+    typer.Option("--html", help="Write a page to look at as well, one file for any browser.", metavar="FILE"),
+]
 FormatOption = Annotated[Format, typer.Option("--format", help="What to write.")]
 Output = Annotated[str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")]
 Top = Annotated[int, typer.Option("--top", min=0, help="Rows a table; 0 is all.")]

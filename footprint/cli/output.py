@@ -5,12 +5,12 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from footprint.cli.options import Color, Format
-from footprint.errors import AccessError, Note
+from footprint.errors import AccessError, Note, UsageError
 from footprint.files import whole_file
 from footprint.report.document import Document, Verdict
 from footprint.report.text import draw, plain
 
-__all__ = ("emit", "emit_document", "exit_code", "wants_json")
+__all__ = ("emit", "emit_document", "emit_page", "exit_code", "wants_json")
 
 EXIT_PARTIAL = 4
 _NARROWEST = 60
@@ -62,6 +62,18 @@ def _has_colour(color: Color, environment: Mapping[str, str], *, is_terminal: bo
     if environment.get("FORCE_COLOR", "0") not in {"", "0"} or environment.get("CLICOLOR_FORCE", "0") not in {"", "0"}:
         return True
     return is_terminal and environment.get("TERM") != "dumb"
+
+
+def emit_page(text: str, path: str, output: str) -> None:
+    """Write a page to a file of its own, or to standard output (`-`) in the place of the answer.
+
+    Raises:
+        AccessError: Where the file cannot be written.
+        UsageError: Where the answer goes there too.
+    """
+    if path == output and path != "-":
+        raise UsageError(f"{path} cannot hold both the page and the answer: name two files")
+    emit(text, path)
 
 
 def emit(text: str, output: str) -> None:

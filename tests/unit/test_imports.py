@@ -45,3 +45,12 @@ def test_the_version_is_printed_without_rich() -> None:
     loaded = packages_loaded_by("from footprint.cli import main; main()", "--version")
     assert "footprint" in loaded
     assert "rich" not in loaded
+
+
+def test_an_audit_without_a_page_loads_nothing_of_pages() -> None:
+    smaps = str(ROOT / "tests" / "corpus" / "smaps-sleep.txt")
+    code = (
+        "import sys; from footprint.cli import main; main(sys.argv[1:]);"
+        " assert not any(name.startswith('footprint.report.html') for name in sys.modules)"
+    )
+    assert "footprint" in packages_loaded_by(code, "audit", smaps)

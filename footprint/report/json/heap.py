@@ -11,7 +11,7 @@ from footprint.heap.attribution import callees, callers
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows, write
 
-__all__ = ("heap_json",)
+__all__ = ("call_rows", "heap_json", "heap_members")
 
 # The nodes of a tree repeat their names, and a name may be as long as a profile is.
 _LONGEST_NAME: Final = 8192
@@ -19,6 +19,11 @@ _LONGEST_NAME: Final = 8192
 
 def heap_json(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str) -> str:
     """Write what heap profiles say; `by` is `tree` or `callers` where their call trees are wanted too."""
+    return write(heap_members(usages, notes, version, by=by))
+
+
+def heap_members(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str) -> Json:
+    """Give the members of what heap profiles say."""
     tables: dict[str, list[Json]] = {"profiles": [], "snapshots": [], "owners": [], "heap": [], "calls": []}
     for usage in usages:
         file = well_formed(usage.file)
@@ -36,9 +41,9 @@ def heap_json(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, 
         ]
         if by in {"tree", "callers"}:
             grown = callers(usage.tree, usage.calls) if by == "callers" else callees(usage.tree, usage.calls)
-            tables["calls"] += _calls(grown, file)
+            tables["calls"] += call_rows(grown, file)
     target = {"files": [well_formed(usage.file) for usage in usages], "by": by}
-    return write(envelope(version, {}, target) | tables | {"notes": note_rows(notes)})
+    return envelope(version, {}, target) | tables | {"notes": note_rows(notes)}
 
 
 def _profile(usage: HeapUsage, file: str) -> Json:
@@ -85,7 +90,8 @@ def _place(owner: str, function: str) -> Json:
     }
 
 
-def _calls(tree: CallTree, file: str) -> Iterator[Json]:
+def call_rows(tree: CallTree, file: str) -> Iterator[Json]:
+    """Give the table of a call tree, each node after its parent; the root, which is 0, is left out."""
     for node in range(1, len(tree)):
         frame = tree.frame(node)
         yield {

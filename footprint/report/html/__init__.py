@@ -1,0 +1,8 @@
+"""Reports as one page to look at: a file that needs no network, opened by double click.
+
+The page is written in TypeScript in `app/`; its built files stand here and ship with the package.
+"""
+
+from footprint.report.html.pages import audit_page, diff_page
+
+__all__ = ("audit_page", "diff_page")

@@ -1,0 +1,30 @@
+// Builds the page's script and style: `npm run build`. With --check it only tells whether the committed files are those.
+import { build } from "esbuild";
+import { readFile, writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const licence = (await readFile(`${here}node_modules/d3-hierarchy/LICENSE`, "utf8")).trim();
+const banner = `/* footprint, Apache-2.0. It contains d3-hierarchy:\n${licence}\n*/`;
+
+const { outputFiles } = await build({
+  entryPoints: [`${here}src/app.ts`, `${here}src/app.css`],
+  outdir: `${here}..`,
+  bundle: true,
+  minify: true,
+  write: false,
+  charset: "ascii",
+  target: ["chrome103", "firefox113", "safari16.4"],
+  banner: { js: banner },
+  logLevel: "warning",
+});
+
+let isFresh = true;
+for (const { path, text } of outputFiles) {
+  const stands = await readFile(path, "utf8").catch(() => "");
+  if (stands === text) continue;
+  isFresh = false;
+  if (process.argv.includes("--check")) console.error(`${path} is not what its sources build: npm run build`);
+  else await writeFile(path, text);
+}
+if (process.argv.includes("--check") && !isFresh) process.exit(1);

@@ -1,0 +1,98 @@
+// The page: which sections it has, by what it is about.
+
+import { answerStrip, changeStrip, Count, sides } from "./answer";
+import { readAnswers, table, written } from "./data";
+import { el, fill, save } from "./dom";
+import { findingsSection, notesSection, originsSection } from "./findings";
+import { changeTree, GROWN, isVirtual, ledgerTree, objectTree, SHRUNK, UNUSED } from "./ledger";
+import { printable } from "./names";
+import { kindLegend, treeView } from "./view";
+
+function header(title: string, lead: string, answer: any): HTMLElement {
+  const name = `footprint-${(answer.target?.command || answer.target?.name || "report").toString().split(/[\s/]/).filter(Boolean).pop() ?? "report"}`;
+  return el("header", {}, el("h1", {}, title), lead ? el("p", { class: "lead" }, printable(lead)) : null,
+    el("button", { type: "button", id: "download", onclick: () =>
+      save(written(answer), `${name.replace(/[^A-Za-z0-9._-]/g, "_").slice(0, 80)}.json`, "application/json") }, "Save as JSON"));
+}
+
+function titleOf(audit: any): [string, string] {
+  const { target } = audit;
+  const what = target.pid === null ? printable(target.name) : `process ${target.pid}`;
+  return [what.length > 120 ? `${what.slice(0, 120)}…` : what, target.command.slice(0, 2000)];
+}
+
+function ledgerSection(audit: any): HTMLElement {
+const tree = ledgerTree(audit);
+  const what = isVirtual(audit) ? "Where the mapped writable memory is" : "Where the memory is";
+  return el("section", { class: "section", id: "ledger" }, el("h2", {}, what),
+    table(audit.ledger).size ? treeView(tree, what, kindLegend(tree)) : el("p", { class: "empty" }, "The ledger is empty: no memory is known of it."));
+}
+
+function librariesSection(audit: any): HTMLElement | null {
+  if (!table(audit.objects).size) return null;
+  const { tree } = objectTree(audit);
+  return el("section", { class: "section", id: "libraries" }, el("h2", {}, "Objects, and what would leave with each"),
+    el("p", {}, "Below each object stand those that are there only for it."),
+    treeView(tree, "Objects", [[1, "used"], [UNUSED, "unused, or leaves with what is"]]));
+}
+
+const NO_FINDINGS = (audit: any) =>
+  table(audit.objects).size ? "Nothing was found that it could do without."
+    : "What it could do without was not looked for: that takes the live process, or the program.";
+
+function auditPage(answers: any): Node[] {
+  const { audit } = answers;
+  const count = new Count(BigInt(audit.projection.count || 1));
+  return [
+    header(...titleOf(audit), audit), answerStrip(audit, count), ledgerSection(audit), librariesSection(audit),
+    findingsSection("Findings", table(audit.findings), count, NO_FINDINGS(audit)),
+    notesSection(table(audit.notes), answers.warning), originsSection(audit),
+  ].filter((one): one is HTMLElement => one !== null);
+}
+
+function diffPage(answers: any): Node[] {
+  const { diff, old, audit } = answers;
+  const count = new Count(BigInt(diff.count || 1));
+  const views = el("div");
+  const show = (side: "change" | "before" | "after") => {
+    if (side === "change") {
+      const tree = changeTree(diff);
+      fill(views, el("section", { class: "section", id: "ledger" }, el("h2", {}, "Where it changed"),
+        el("p", {}, `${diff.same_count} rows are as before.`),
+        table(diff.diff).size ? treeView(tree, "What changed", [[GROWN, "grew"], [SHRUNK, "shrank"]]) : el("p", { class: "empty" }, "No row differs.")),
+        findingsSection("Findings that are new", table(diff.new_findings), count, "None."),
+        findingsSection("Findings that are gone", table(diff.fixed_findings), count, "None."));
+    } else {
+      const one = side === "before" ? old : audit;
+      fill(views, ledgerSection(one), librariesSection(one),
+        findingsSection("Findings", table(one.findings), count, NO_FINDINGS(one)));
+    }
+  };
+  show("change");
+  const [before, after] = [old, audit].map((one) => titleOf(one));
+  return [
+    header("What changed", `${before[0]} ${before[1]} → ${after[0]} ${after[1]}`, diff), changeStrip(diff, count),
+    el("div", { class: "sides" }, sides(show)), views,
+    notesSection(table(diff.notes), answers.warning),
+    originsSection(old, "How the figures before were obtained"), originsSection(audit, "How those after were obtained"),
+  ];
+}
+
+async function start(): Promise<void> {
+  const app = document.getElementById("app")!;
+  try {
+    const answers = await readAnswers();
+    fill(app, ...(answers.kind === "diff" ? diffPage(answers) : auditPage(answers)));
+    (window as any).footprintAnswers = answers;
+    document.getElementById("static")!.classList.add("paper");
+    app.hidden = false;
+    document.documentElement.dataset.ready = String(Math.round(performance.now()));
+  } catch (error) {
+    document.getElementById("static")!.prepend(
+      el("p", { class: "warning" }, `The page could not be drawn in this browser (${String(error).slice(0, 200)}); the report as text follows.`));
+    document.documentElement.dataset.ready = "failed";
+    throw error;
+  }
+}
+
+void start();

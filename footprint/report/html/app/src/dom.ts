@@ -1,0 +1,68 @@
+// Elements made in one line. Text is always text: nothing here takes HTML.
+
+type Child = Node | string | null | undefined | false;
+type Attribute = string | number | boolean | null | undefined | ((event: any) => void);
+
+/** Make an element. Attributes that begin with `on` are listeners; null, undefined and false are left out. */
+export function el<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Record<string, Attribute> = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true ? "" : String(value));
+  }
+  fill(made, ...children);
+  return made;
+}
+
+/** Replace what an element holds. */
+export function fill(element: Element, ...children: Child[]): void {
+  element.replaceChildren(...children.filter((child): child is Node | string => Boolean(child)));
+}
+
+/** Make buttons of which one is pressed. */
+export function choice<T extends string>(
+  label: string,
+  options: readonly (readonly [T, string])[],
+  chosen: T,
+  onchoose: (value: T) => void,
+): HTMLElement {
+  const buttons = options.map(([value, text]) =>
+    el("button", {
+      type: "button",
+      "data-value": value,
+      "aria-pressed": value === chosen ? "true" : "false",
+      onclick: () => {
+        for (const one of buttons) one.setAttribute("aria-pressed", String(one.dataset.value === value));
+        onchoose(value);
+      },
+    }, text),
+  );
+  return el("div", { role: "group", "aria-label": label, class: "choice" }, ...buttons);
+}
+
+/** Make how a figure is known into a mark. */
+export function evidenceMark(evidence: string | null | undefined): HTMLElement | null {
+  return evidence ? el("span", { class: `evidence ${evidence}` }, evidence) : null;
+}
+
+/** Make a table of texts. */
+export function plainTable(columns: string[], rows: Child[][], label: string): HTMLElement {
+  return el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": label },
+    el("table", {},
+      el("thead", {}, el("tr", {}, ...columns.map((column) => el("th", { scope: "col" }, column)))),
+      el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((cell) => el("td", {}, cell))))),
+    ),
+  );
+}
+
+/** Save some text as a file. */
+export function save(text: string, name: string, type: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  el("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}

@@ -1,0 +1,302 @@
+// A tree drawn on one canvas: icicle, treemap or sunburst. What is too small to be seen is drawn as one rest.
+
+import { hierarchy, partition, treemap, type HierarchyRectangularNode } from "d3-hierarchy";
+import { el } from "./dom";
+import type { Tree } from "./tree";
+import { formatBytes, percent } from "./units";
+
+export type Shape = "icicle" | "treemap" | "sunburst";
+
+interface Box {
+  node: number;
+  own: number;
+  count: number;
+  children?: Box[];
+}
+type Drawn = HierarchyRectangularNode<Box>;
+
+/** By the numbers of `ledger.ts`: told apart by those who see no red or no green, dark text on all but the last ones. */
+export const COLOURS = [
+  "#bbbbbb", "#ee8866", "#eedd88", "#ffaabb", "#77aadd", "#99ddff", "#aaaa00", "#44bb99", "#bbcc33", "#dddddd",
+  "#c3a5d8", "#9aa5b1", "#e69f00", "#56b4e9", "#d55e00",
+];
+const MOST_DEEP = 24;
+const LEAST_SHARE = 1 / 3000;
+
+export class Picture {
+  readonly element: HTMLCanvasElement;
+  shape: Shape = "icicle";
+  private zoom = 0;
+  private boxes: Drawn[] = [];
+  private base: HTMLCanvasElement | null = null;
+  private width = 0;
+  private height = 0;
+  private hovered = -1;
+  private selected = -1;
+
+  constructor(
+    readonly tree: Tree,
+    private readonly label: string,
+    private readonly events: { onhover(node: number): void; onclick(node: number): void },
+  ) {
+    this.element = el("canvas", {
+      role: "img", class: "picture",
+      onmousemove: (event: MouseEvent) => this.point(event),
+      onmouseleave: () => this.events.onhover(-1),
+      onclick: (event: MouseEvent) => {
+        const node = this.nodeAt(event);
+        if (node >= 0) this.events.onclick(node);
+      },
+    });
+    new ResizeObserver(() => this.lay()).observe(this.element);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.lay());
+  }
+
+  get root(): number {
+    return this.zoom;
+  }
+
+  /** Show a node and what is below it. */
+  zoomTo(node: number): void {
+    this.zoom = node;
+    this.lay();
+  }
+
+  setShape(shape: Shape): void {
+    this.shape = shape;
+    this.lay();
+  }
+
+  /** Mark a node that is pointed at, and one that is chosen. */
+  mark(hovered: number, selected = this.selected): void {
+    if (hovered === this.hovered && selected === this.selected) return;
+    this.hovered = hovered;
+    this.selected = selected;
+    this.paint();
+  }
+
+  /** Give where a node is drawn, in pixels of the page: its middle; null where it is not. For tests. */
+  placeOf(node: number): [number, number] | null {
+    const box = this.boxes.find((one) => one.data.node === node);
+    if (!box) return null;
+    if (this.shape !== "sunburst") return [(box.x0 + box.x1) / 2, this.shape === "treemap" ? box.y0 + 8 : (box.y0 + box.y1) / 2];
+    const angle = (box.x0 + box.x1) / 2 - Math.PI / 2;
+    const radius = (box.y0 + box.y1) / 2;
+    return [this.width / 2 + radius * Math.cos(angle), this.height / 2 + radius * Math.sin(angle)];
+  }
+
+  private box(node: number, least: number, depth: number): Box {
+    const { tree } = this;
+    const area = tree.areas[node];
+    const made: Box = { node, own: area, count: 0 };
+    if (depth > 0 && tree.children[node].length) {
+      const children: Box[] = [];
+      let restArea = 0;
+      let restCount = 0;
+      let all = 0;
+      for (const child of tree.children[node]) {
+        const childArea = tree.areas[child];
+        all += childArea;
+        if (childArea >= least && childArea > 0) children.push(this.box(child, least, depth - 1));
+        else if (childArea > 0) {
+          restArea += childArea;
+          restCount += 1;
+        }
+      }
+      if (restArea > 0) children.push({ node: -1, own: restArea, count: restCount });
+      if (children.length) {
+        made.children = children;
+        made.own = Math.max(0, area - all);
+      }
+    }
+    return made;
+  }
+
+  private lay(): void {
+    this.width = this.element.clientWidth;
+    this.height = this.element.clientHeight;
+    if (!this.width || !this.height) return;
+    const { tree, zoom, width, height } = this;
+    const area = tree.areas[zoom];
+    this.boxes = [];
+    if (area > 0) {
+      const deepest = this.shape === "icicle" ? Math.floor(height / 22) - 1 : this.shape === "sunburst" ? 7 : MOST_DEEP;
+      const root = hierarchy(this.box(zoom, area * LEAST_SHARE, Math.min(MOST_DEEP, deepest)))
+        .sum((one) => one.own)
+        .sort((one, other) => (other.value ?? 0) - (one.value ?? 0));
+      if (this.shape === "icicle") {
+        this.boxes = partition<Box>().size([width, Math.min(height, (root.height + 1) * 44)])(root).descendants();
+      } else if (this.shape === "treemap") {
+        this.boxes = treemap<Box>().size([width, height]).paddingTop((one) => (one.children ? 17 : 0)).paddingInner(1)
+          .paddingRight(1).paddingBottom(1)(root).descendants();
+      } else {
+        this.boxes = partition<Box>().size([2 * Math.PI, Math.min(width, height) / 2 - 2])(root).descendants();
+      }
+    }
+    const shown = this.boxes.filter((one) => one.data.node >= 0).length;
+    this.element.setAttribute("aria-label",
+      `${this.label}: ${this.shape} of ${tree.names[zoom]}, ${formatBytes(area)}, ${shown} parts. The table says the same.`);
+    this.draw();
+  }
+
+  private draw(): void {
+    const ratio = devicePixelRatio || 1;
+    const base = (this.base ??= document.createElement("canvas"));
+    for (const canvas of [base, this.element]) {
+      canvas.width = Math.round(this.width * ratio);
+      canvas.height = Math.round(this.height * ratio);
+    }
+    const context = base.getContext("2d")!;
+    context.scale(ratio, ratio);
+    const style = getComputedStyle(this.element);
+    const ground = style.getPropertyValue("--ground").trim() || "#fff";
+    context.font = `12px ${style.fontFamily}`;
+    context.textBaseline = "middle";
+    const hatch = hatching(context);
+    if (!this.boxes.length) {
+      context.fillStyle = style.color;
+      context.fillText("Nothing here takes memory.", 12, 24);
+    }
+    for (const box of this.boxes) {
+      if (!this.trace(context, box)) continue;
+      const { node } = box.data;
+      context.fillStyle = node < 0 ? COLOURS[0] : box.depth === 0 ? COLOURS[9] : COLOURS[this.tree.colours[node]];
+      context.fill();
+      if (node >= 0 && this.tree.hatched[node] && !(this.shape === "treemap" && box.children)) {
+        context.fillStyle = hatch;
+        context.fill();
+      }
+      context.strokeStyle = ground;
+      context.lineWidth = 1;
+      context.stroke();
+      this.write(context, box);
+    }
+    this.paint();
+  }
+
+  private name(box: Drawn): string {
+    return box.data.node < 0 ? `${box.data.count} smaller` : this.tree.names[box.data.node];
+  }
+
+  private write(context: CanvasRenderingContext2D, box: Drawn): void {
+    context.fillStyle = "#111";
+    if (this.shape === "sunburst") {
+      const radius = box.y1 - box.y0;
+      const length = ((box.x1 - box.x0) * (box.y0 + box.y1)) / 2;
+      if (box.depth === 0) {
+        const text = fitted(context, this.name(box), 2 * radius - 8);
+        context.fillText(text, this.width / 2 - context.measureText(text).width / 2, this.height / 2);
+      } else if (length > 13 && radius > 30) {
+        const angle = (box.x0 + box.x1) / 2 - Math.PI / 2;
+        context.save();
+        context.translate(this.width / 2, this.height / 2);
+        context.rotate(angle);
+        const isLeft = Math.cos(angle) < 0;
+        if (isLeft) context.rotate(Math.PI);
+        const text = fitted(context, this.name(box), radius - 8);
+        context.fillText(text, isLeft ? -box.y0 - 4 - context.measureText(text).width : box.y0 + 4, 0);
+        context.restore();
+      }
+      return;
+    }
+    const width = box.x1 - box.x0;
+    const height = this.shape === "treemap" && box.children ? 16 : box.y1 - box.y0;
+    if (width < 28 || height < 13) return;
+    const y = this.shape === "treemap" ? box.y0 + 9 : (box.y0 + box.y1) / 2;
+    context.fillText(fitted(context, this.name(box), width - 8), box.x0 + 4, y);
+  }
+
+  private trace(context: CanvasRenderingContext2D, box: Drawn): boolean {
+    context.beginPath();
+    if (this.shape === "sunburst") {
+      if (box.x1 - box.x0 < 0.002) return false;
+      const [x, y] = [this.width / 2, this.height / 2];
+      if (box.depth === 0) context.arc(x, y, box.y1, 0, 2 * Math.PI);
+      else {
+        context.arc(x, y, box.y1, box.x0 - Math.PI / 2, box.x1 - Math.PI / 2);
+        context.arc(x, y, box.y0, box.x1 - Math.PI / 2, box.x0 - Math.PI / 2, true);
+        context.closePath();
+      }
+    } else {
+      if (box.x1 - box.x0 < 0.4 || box.y1 - box.y0 < 0.4) return false;
+      context.rect(box.x0, box.y0, box.x1 - box.x0, box.y1 - box.y0);
+    }
+    return true;
+  }
+
+  // The drawing with the marks on it: all else stays as it is.
+  private paint(): void {
+    if (!this.base || !this.width) return;
+    const context = this.element.getContext("2d")!;
+    const ratio = devicePixelRatio || 1;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, this.element.width, this.element.height);
+    context.drawImage(this.base, 0, 0);
+    context.scale(ratio, ratio);
+    for (const [node, width] of [[this.selected, 3], [this.hovered, 2]]) {
+      const box = node > 0 ? this.boxes.find((one) => one.data.node === node) : undefined;
+      if (!box || !this.trace(context, box)) continue;
+      context.strokeStyle = getComputedStyle(this.element).color;
+      context.lineWidth = width;
+      context.stroke();
+    }
+  }
+
+  private nodeAt(event: MouseEvent): number {
+    let [x, y] = [event.offsetX, event.offsetY];
+    if (this.shape === "sunburst") {
+      const [right, down] = [x - this.width / 2, y - this.height / 2];
+      x = (Math.atan2(down, right) + Math.PI / 2 + 2 * Math.PI) % (2 * Math.PI);
+      y = Math.hypot(right, down);
+    }
+    for (let place = this.boxes.length - 1; place >= 0; place -= 1) {
+      const box = this.boxes[place];
+      if (x >= box.x0 && x < box.x1 && y >= box.y0 && y < box.y1) return box.data.node;
+    }
+    return -1;
+  }
+
+  private point(event: MouseEvent): void {
+    const node = this.nodeAt(event);
+    this.element.style.cursor = node > 0 ? "pointer" : "default";
+    this.events.onhover(node);
+  }
+}
+
+/** Say what a node is and how large. */
+export function described(tree: Tree, node: number): string {
+  const names = node ? tree.path(node).map((one) => tree.names[one]) : [tree.names[0]];
+  const figures = tree.columns.map((column) => {
+    const text = column.text(node);
+    return text && text !== "-" ? `${column.label.toLowerCase()} ${text}` : "";
+  });
+  const share = tree.columns.some((column) => column.key === "share") ? "" : percent(tree.areas[node], tree.areas[0]);
+  return [names.join(" › "), ...figures, share].filter(Boolean).join(", ");
+}
+
+function hatching(context: CanvasRenderingContext2D): CanvasPattern {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 8;
+  const lines = tile.getContext("2d")!;
+  lines.strokeStyle = "rgba(0,0,0,0.38)";
+  lines.lineWidth = 1.2;
+  for (const from of [-8, 0, 8]) {
+    lines.moveTo(from, 8);
+    lines.lineTo(from + 8, 0);
+  }
+  lines.stroke();
+  return context.createPattern(tile, "repeat")!;
+}
+
+const ELLIPSIS = "…";
+
+function fitted(context: CanvasRenderingContext2D, text: string, room: number): string {
+  if (room < 12) return "";
+  const most = Math.floor(room / 3);
+  let found = text.length > most ? text.slice(0, most) : text;
+  if (found === text && context.measureText(text).width <= room) return text;
+  const mean = context.measureText(found).width / Math.max(1, found.length);
+  found = found.slice(0, Math.max(1, Math.floor(room / mean)));
+  while (found.length > 1 && context.measureText(found + ELLIPSIS).width > room) found = found.slice(0, -1);
+  return found.length > 1 ? found + ELLIPSIS : "";
+}

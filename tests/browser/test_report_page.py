@@ -1,0 +1,543 @@
+"""The page in a browser: clicked, typed into, zoomed and walked with the keyboard, it says what the JSON says."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import footprint
+from footprint.audit.audit import Audit
+from footprint.audit.layout import Attribution, Kind
+from footprint.audit.ledger import Row
+from footprint.audit.projection import Question, project
+from footprint.audit.totals import Total
+from footprint.evidence import Evidence
+from footprint.report.escape import printable
+from footprint.report.html import audit_page, diff_page
+from footprint.report.json.audit import audit_json
+from footprint.units import format_bytes, parse_bytes
+from tests.chromium import MISSING, Browser, Page, launched
+
+pytestmark = pytest.mark.skipif(MISSING, reason="chromium is missing")
+
+ROOT = Path(__file__).resolve().parents[2]
+STAGES = ROOT / "sample_binaries" / "condor_shadow"
+PMAP = ROOT / "tests" / "cases" / "condor_shadow" / "pmap-d.base.txt"
+SMAPS = ROOT / "tests" / "corpus" / "smaps-python3.txt"
+AXE = ROOT / "footprint" / "report" / "html" / "app" / "node_modules" / "axe-core" / "axe.min.js"
+VERSION = "1.2.3"
+
+Show = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as found:
+        yield found
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
+    """Open pages; afterwards nothing may have been complained of, and nothing asked for but the file."""
+    opened: list[Page] = []
+
+    def shown(text: str, **how: Any) -> Page:  # noqa: ANN401 # what Browser.open takes
+        path = tmp_path / f"report{len(opened)}.html"
+        path.write_text(text, encoding="utf-8")
+        opened.append(browser.open(path, **how))
+        return opened[-1]
+
+    yield shown
+    for page in opened:
+        assert page.complaints() == []
+        assert [url for url in page.requests() if not url.startswith(("file:", "blob:"))] == []
+        page.close()
+
+
+@pytest.fixture(scope="module")
+def program() -> Audit:
+    return footprint.audit(str(STAGES / "base"), count=10_000)
+
+
+@pytest.fixture(scope="module")
+def process() -> Audit:
+    return footprint.audit(str(SMAPS), count=10_000)
+
+
+def rows_of(page: Page, grid: str = "#ledger") -> list[list[str]]:
+    """Give the rows of a tree table that are in view, from above."""
+    found: list[list[str]] = page.js(
+        f"[...document.querySelectorAll('{grid} .rows .row')]"
+        ".sort((one, other) => one.ariaRowIndex - other.ariaRowIndex)"
+        ".map((row) => [...row.children].map((cell) => cell.querySelector('.text').textContent))"
+    )
+    return found
+
+
+def enter(page: Page, selector: str, text: str) -> None:
+    """Put a text into a field, also one that cannot be typed."""
+    page.js(
+        f"(() => {{ const one = document.querySelector('{selector}'); one.value = {json.dumps(text)};"
+        " one.dispatchEvent(new Event('input')) })()"
+    )
+
+
+def variable(owner: str, size_bytes: int = 0, **fields: Any) -> Row:  # noqa: ANN401 # of any type
+    row = Row(
+        owner=owner,
+        kind=Kind.DATA,
+        section=None,
+        symbol=None,
+        name=None,
+        bytes=size_bytes,
+        mapped_bytes=size_bytes,
+        shared_bytes=0,
+        pages=1,
+        sole_pages=0,
+        relocated_bytes=0,
+        is_writable=True,
+        evidence=Evidence.DERIVED,
+        attribution=Attribution.PROGRAM_HEADERS,
+    )
+    return row._replace(**fields)
+
+
+def with_ledger(audit: Audit, *rows: Row) -> Audit:
+    """Give an audit whose ledger is these rows, with the totals that they add up to."""
+    size_bytes = sum(row.mapped_bytes for row in rows)
+    whole, nothing = Total(size_bytes, Evidence.DERIVED), Total(0, Evidence.DERIVED)
+    totals = audit.totals._replace(
+        private=whole, per_process=whole, mapped=whole, mapped_writable=whole, kernel=nothing, shared_once=nothing
+    )
+    return replace(audit, ledger=rows, totals=totals, findings=(), objects=())
+
+
+def bytes_by_owner(audit: Audit) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for row in audit.ledger:
+        found[row.owner] = found.get(row.owner, 0) + (row.bytes or 0)
+    return found
+
+
+# --- the answer -------------------------------------------------------------------------------------------------------
+
+
+def test_the_strip_tells_the_cost_in_its_parts_as_the_projection_has_them(show: Show, process: Audit) -> None:
+    page = show(audit_page(process, VERSION))
+    projection = process.projection
+    assert page.js("document.querySelector('#total').dataset.bytes") == str(projection.total_bytes)
+    assert page.text("#total") == format_bytes(projection.total_bytes)
+    assert page.js("document.querySelector('#each').dataset.bytes") == str(projection.per_process_bytes)
+    assert page.js("[...document.querySelectorAll('.part')].map((one) => one.dataset.bytes)") == [
+        str(term.size_bytes) for term in projection.terms
+    ]
+    assert page.texts(".tile .evidence") == [
+        projection.evidence.value,
+        *(term.evidence.value for term in projection.terms),
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2, 777, 10**12])
+def test_another_number_gives_what_the_command_gives_for_it(show: Show, process: Audit, count: int) -> None:
+    page = show(audit_page(process, VERSION))
+    page.type("#count", str(count))
+    expected = footprint.audit(str(SMAPS), count=count).projection
+    assert page.js("document.querySelector('#total').dataset.bytes") == str(expected.total_bytes)
+    assert page.text("#verdict").startswith(f"{count:,} process")
+
+
+@pytest.mark.parametrize("count", ["0", "-5", "1e3", "", "10000000000000", "1.5"])
+def test_what_is_no_number_of_processes_changes_nothing(show: Show, process: Audit, count: str) -> None:
+    page = show(audit_page(process, VERSION))
+    enter(page, "#count", count)
+    assert page.js("document.querySelector('#total').dataset.bytes") == str(process.projection.total_bytes)
+
+
+@pytest.mark.parametrize("memory", ["32GiB", "1 MiB", "500MB", "1.5GiB", "0", "4096"])
+def test_how_many_fit_is_what_the_command_says_for_that_memory(show: Show, process: Audit, memory: str) -> None:
+    page = show(audit_page(process, VERSION))
+    page.type("#memory", memory)
+    own = process.projection
+    expected = project(own.terms, own.basis, Question(memory_bytes=parse_bytes(memory)))
+    assert page.js("document.querySelector('#fit').dataset.count") == str(expected.count)
+
+
+@pytest.mark.parametrize("memory", ["32G", "much", "-1GiB", ""])
+def test_what_is_no_size_is_said_to_be_none(show: Show, process: Audit, memory: str) -> None:
+    page = show(audit_page(process, VERSION))
+    enter(page, "#memory", memory)
+    assert page.text("#fit") == "write a size like 32GiB or 500MB"
+
+
+def test_the_slider_and_the_number_go_together_by_keyboard(show: Show, process: Audit) -> None:
+    page = show(audit_page(process, VERSION))
+    page.js("document.querySelector('#count-slider').focus()")
+    page.key("Home")
+    assert page.js("document.querySelector('#count').value") == "1"
+    page.key("End")
+    assert page.js("document.querySelector('#count').value") == str(10**12)
+    assert page.text("#verdict").startswith("1,000,000,000,000 processes cost")
+
+
+def test_sizes_are_written_as_everywhere_in_footprint(show: Show, process: Audit) -> None:
+    # 1.125 KiB is a tie: it goes to the even digit; 1,048,575 bytes are of the next unit.
+    sizes = [
+        0,
+        1,
+        1023,
+        1024,
+        1152,
+        1176,
+        10_235,
+        995_328,
+        1_023_999,
+        1_048_575,
+        9_953_280_000,
+        2**53,
+        2**60 + 2**57,
+        10**25,
+    ]
+    terms = (process.projection.terms[0]._replace(size_bytes=1),)
+    audit = replace(process, projection=project(terms, process.projection.basis, Question(1)))
+    page = show(audit_page(audit, VERSION))
+    for size in sizes[1:]:
+        if size <= 10**12:
+            page.type("#count", str(size))
+            assert page.text("#total") == format_bytes(size)
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_begins_with_the_owners_and_their_bytes(show: Show, process: Audit) -> None:
+    page = show(audit_page(process, VERSION))
+    rows = rows_of(page)
+    owners = sorted(bytes_by_owner(process).items(), key=lambda item: -item[1])
+    total = sum(size for _, size in owners)
+    assert rows[0][:3] == ["[total]", format_bytes(total), "100.0%"]
+    assert [row[1] for row in rows[1:6]] == [format_bytes(size) for _, size in owners[:5]]
+    assert rows[1][2] == f"{owners[0][1] / total:.1%}"
+    assert page.js("document.querySelector('#ledger [role=treegrid]').ariaRowCount") == str(len(owners) + 2)
+
+
+def test_a_click_on_a_triangle_opens_an_owner_and_another_one_closes_it(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    before = rows_of(page)
+    page.click("#ledger .row[aria-expanded=false] .twist")
+    opened = rows_of(page)
+    assert len(opened) > len(before)
+    page.click("#ledger .row[aria-level='2'][aria-expanded=true] .twist")
+    assert rows_of(page) == before
+
+
+def test_typing_into_the_filter_shows_what_is_called_so_with_its_section_and_owner(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    page.type("#ledger input[type=search]", "Answer.")
+    rows = rows_of(page)
+    expected = [row for row in audit_json_rows(program) if "answer." in f"{row['name']}\n{row['symbol']}".lower()]
+    assert expected
+    assert page.text("#ledger .found") == f"{len(expected)} name{'s' if len(expected) > 1 else ''}"
+    shown = [row[0] for row in rows if "answer." in row[0].lower()]
+    assert len(shown) == min(len(expected), len(rows) - 3)
+    assert rows[0][0] == "[total]"
+    page.type("#ledger input[type=search]", "no such name at all")
+    assert [row[0] for row in rows_of(page)] == ["[total]"]
+
+
+def audit_json_rows(audit: Audit) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(audit_json(audit, VERSION))["ledger"]
+    return found
+
+
+def test_a_heading_sorts_and_sorts_the_other_way_again(show: Show, process: Audit) -> None:
+    page = show(audit_page(process, VERSION))
+    heading = "#ledger [role=columnheader].c-mapped button"
+    page.click(heading)
+    assert page.js(f"document.querySelector('{heading}').parentElement.ariaSort") == "descending"
+    mapped: dict[str, int] = {}
+    for row in process.ledger:
+        mapped[row.owner] = mapped.get(row.owner, 0) + row.mapped_bytes
+    ordered = sorted(mapped.values(), reverse=True)
+    assert [row[4] for row in rows_of(page)[1:6]] == [format_bytes(size) for size in ordered[:5]]
+    page.click(heading)
+    assert page.js(f"document.querySelector('{heading}').parentElement.ariaSort") == "ascending"
+    page.click("#ledger [role=columnheader].c-name button")
+    names = [row[0] for row in rows_of(page)[1:]]
+    assert names == sorted(names)
+
+
+def test_the_keyboard_alone_reaches_every_row_and_opens_and_zooms(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    page.js("document.querySelector('#ledger input[type=search]').focus()")
+    grid = "document.querySelector('#ledger [role=treegrid]')"
+    for _ in range(8):
+        page.key("Tab")
+        if page.js(f"document.activeElement === {grid}"):
+            break
+    assert page.js(f"document.activeElement === {grid}")
+
+    def active() -> Any:  # noqa: ANN401 # JSON
+        return page.js(
+            f"(() => {{ const one = document.getElementById({grid}.getAttribute('aria-activedescendant'));"
+            " return [one.querySelector('.text').textContent, one.ariaLevel, one.ariaExpanded] })()"
+        )
+
+    assert active()[:2] == ["[total]", "1"]
+    page.key("ArrowDown")
+    owner, level, expanded = active()
+    assert (level, expanded) == ("2", "false")
+    page.key("ArrowRight")
+    assert active() == [owner, "2", "true"]
+    page.key("ArrowRight")
+    assert active()[1] == "3"
+    page.key("ArrowLeft", "ArrowLeft")
+    if active()[0] == owner:
+        assert active() == [owner, "2", "false"]
+    page.key("Home", "ArrowDown", "Enter")
+    assert page.texts("#ledger .crumbs button") == ["[total]", owner]
+    page.key("End")
+    assert active()[0] == rows_of(page)[-1][0]
+    page.key("PageUp", "PageDown", "Home")
+    assert active()[0] == "[total]"
+
+
+def test_the_rows_are_copied_as_csv_with_figures_in_bytes(show: Show, process: Audit, browser: Browser) -> None:
+    browser.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    page = show(audit_page(process, VERSION))
+    text = page.js("document.querySelector('#ledger .view').parts.grid.csv()")
+    first, total, *rows = text.split("\r\n")
+    assert first.startswith("level 1,private,share,pages,mapped,evidence")
+    sizes = bytes_by_owner(process)
+    assert total.split(",")[:2] == ["[total]", str(sum(sizes.values()))]
+    assert [int(row.split(",")[-5]) for row in rows if row] == sorted(sizes.values(), reverse=True)
+    page.js(
+        "window.copied = null;"
+        " navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve() }"
+    )
+    page.click("#ledger .view > .tools:not(:first-child) button:last-of-type")
+    assert page.wait("window.copied") == text
+
+
+def test_a_name_that_a_spreadsheet_would_take_for_a_formula_gets_an_apostrophe(show: Show, process: Audit) -> None:
+    row = variable('=HYPERLINK("x"),1')
+    page = show(audit_page(replace(process, ledger=(*process.ledger, row)), VERSION))
+    assert '"\'=HYPERLINK(""x""),1",' in page.js("document.querySelector('#ledger .view').parts.grid.csv()")
+
+
+# --- the picture ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", ["icicle", "treemap", "sunburst"])
+def test_a_picture_and_the_table_go_together(show: Show, process: Audit, shape: str) -> None:
+    page = show(audit_page(process, VERSION))
+    page.click(f"#ledger button[data-value={shape}]")
+    view = "document.querySelector('#ledger .view').parts"
+    # The largest owner that has parts, and where it is drawn.
+    node = page.js(
+        f"{view}.tree.children[0].filter((one) => {view}.tree.children[one].length)"
+        f".sort((one, other) => {view}.tree.areas[other] - {view}.tree.areas[one])[0]"
+    )
+    name = page.js(f"{view}.tree.names[{node}]")
+    page.js("document.querySelector('#ledger canvas').scrollIntoView({block: 'center'})")
+    left, top = page.js("(({x, y}) => [x, y])(document.querySelector('#ledger canvas').getBoundingClientRect())")
+    x, y = page.js(f"{view}.picture.placeOf({node})")
+    page.move_to(left + x, top + y)
+    assert page.text("#ledger .status").startswith(f"{name}, ")
+    assert page.texts("#ledger .row.hover .c-name .text") == [name]
+    page.click_at(left + x, top + y)
+    assert page.texts("#ledger .crumbs button") == ["[total]", name]
+    assert page.texts("#ledger .rows .row[aria-selected=true] .c-name .text") == [name]
+    assert f"{shape} of {name}" in page.js("document.querySelector('#ledger canvas').ariaLabel")
+    page.click("#ledger .crumbs button")
+    assert page.texts("#ledger .crumbs button") == ["[total]"]
+
+
+def test_what_is_estimated_is_hatched(show: Show) -> None:
+    page = show(audit_page(footprint.audit(str(PMAP)), VERSION))
+    names = page.js(
+        "(({tree}) => tree.names.filter((_, node) => tree.hatched[node] && tree.parents[node] === 0))"
+        "(document.querySelector('#ledger .view').parts)"
+    )
+    # The owners that the text marks with a star: assumed from their place.
+    assert "[heap]" in names
+    assert "libcrypt-2.11.1.so" in names
+    assert "[stack]" not in names
+
+
+# --- findings, notes, JSON --------------------------------------------------------------------------------------------
+
+
+def test_findings_tell_their_saving_at_the_chosen_number(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    saving = [one.saving_bytes for one in program.findings if one.saving_bytes]
+    assert saving
+    page.type("#count", "12345")
+    told = page.js("[...document.querySelectorAll('.finding .at-count')].map((one) => one.dataset.bytes)")
+    assert told == [str(size * 12345) for size in saving]
+    assert page.count(".finding") == min(100, len(program.findings))
+    for one in program.findings[:5]:
+        assert any(printable(one.remedy) in text and printable(one.message) in text for text in page.texts(".finding"))
+
+
+def test_the_json_that_the_page_saves_is_the_one_of_the_command(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    page.js(
+        "(() => { window.saved = []; const make = URL.createObjectURL;"
+        " URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text));"
+        " return make.call(URL, blob) };"
+        " HTMLAnchorElement.prototype.click = function () { window.named = this.download } })()"
+    )
+    page.click("#download")
+    text = page.wait("window.saved[0]")
+    assert json.loads(text) == json.loads(audit_json(program, VERSION))
+    assert text.count("\n") == audit_json(program, VERSION).count("\n")
+    assert page.js("window.named").endswith(".json")
+
+
+def test_notes_and_origins_are_told(show: Show) -> None:
+    audit = footprint.audit(str(PMAP))
+    page = show(audit_page(audit, VERSION))
+    assert [text.split(" ")[0] for text in page.texts("#notes li")] == [note.slug for note in audit.notes]
+    assert "pmap -d" in page.texts(".facts dd")
+
+
+# --- libraries --------------------------------------------------------------------------------------------------------
+
+
+def test_libraries_stand_below_what_they_would_leave_with(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    found = page.js(
+        "(({tree}) => tree.names.map((name, node) => [tree.titles[node], node ? tree.titles[tree.parents[node]] : null,"
+        " tree.columns[0].value(node), tree.columns[1].value(node), tree.columns[3].value(node)]).slice(1))"
+        "(document.querySelector('#libraries .view').parts)"
+    )
+    unused = {path for one in program.findings if one.rule == "unused-library" for path in one.leaves}
+    assert unused
+    assert {path: (parent, own, retained) for path, parent, own, retained, _ in found} == {
+        one.path: (one.held_by, one.own_bytes, one.retained_bytes) for one in program.objects
+    }
+    assert {path for path, *_, mark in found if mark} == unused
+
+
+# --- comparison -------------------------------------------------------------------------------------------------------
+
+
+def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
+    found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), count=10_000)
+    page = show(diff_page(found, VERSION))
+    private = found.total("private")
+    assert private is not None
+    rows = rows_of(page)
+    delta = sum(one.delta_bytes for one in found.changes)
+    assert private.delta_bytes == sum(one.delta_bytes for one in found.changes if one.kind is not Kind.KERNEL)
+    assert rows[0][1] == ("+" if delta > 0 else "") + format_bytes(delta)
+    per_process = found.total("per_process")
+    assert per_process is not None
+    assert per_process.delta_bytes is not None
+    assert page.js("document.querySelector('#total').dataset.bytes") == str(per_process.delta_bytes * 10_000)
+    page.type("#count", "7")
+    assert page.js("document.querySelector('#total').dataset.bytes") == str(per_process.delta_bytes * 7)
+    for side, audit in (("before", found.old), ("after", found.new)):
+        page.click(f"button[data-value={side}]")
+        assert rows_of(page)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
+        assert page.count(".finding") == len(audit.findings)
+    page.click("button[data-value=change]")
+    assert rows_of(page) == rows
+
+
+# --- hostile, huge, empty ---------------------------------------------------------------------------------------------
+
+
+def test_hostile_names_are_shown_as_text_and_nothing_of_them_runs(show: Show, process: Audit) -> None:
+    names = [
+        "</script><script>document.title='taken'</script>",
+        "<img src=x onerror=\"document.title='taken'\">",
+        "\u202egnp.exe",
+        "a\0b",
+        "n" * 10_240,
+    ]
+    rows = [variable(name, section=name, symbol=name, name=name) for name in names]
+    audit = replace(process, ledger=(*process.ledger, *rows), command=names[0], target=names[1])
+    page = show(audit_page(audit, VERSION))
+    assert not page.js("document.title").startswith("taken")
+    assert page.count("#app img, #app script") == 0
+    page.click("#ledger .tools button:nth-of-type(1)")
+    page.type("#ledger input[type=search]", "<")
+    assert names[0] in [row[0] for row in rows_of(page)]
+    page.type("#ledger input[type=search]", "gnp")
+    assert "\\u202egnp.exe" in [row[0] for row in rows_of(page)]
+    page.type("#ledger input[type=search]", "nnnn")
+    assert max(len(row[0]) for row in rows_of(page)) < 500
+    assert page.js("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_an_empty_ledger_and_huge_figures_are_told(show: Show, process: Audit) -> None:
+    page = show(audit_page(with_ledger(process), VERSION))
+    assert page.text("#ledger .empty") == "The ledger is empty: no memory is known of it."
+    page = show(audit_page(with_ledger(process, variable("[big]", (1 << 63) - 1)), VERSION))
+    assert "cannot be told exactly by a browser" in page.text("#notes .warning")
+    assert rows_of(page)[0][1] == "8 EiB"
+
+
+# --- who has no script, a small screen, other eyes --------------------------------------------------------------------
+
+
+def test_without_javascript_the_totals_the_largest_rows_and_the_findings_are_there(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION), script=False)
+    found = page.ask("DOM.getDocument", depth=-1)
+    text = page.ask("DOM.getOuterHTML", nodeId=found["root"]["nodeId"])["outerHTML"]
+    shown = re.sub(r"<(style|script).*?</\1>", "", text, flags=re.DOTALL)
+    assert "per process" in shown
+    assert "[total]" in shown
+    assert "unused-library" in shown
+
+
+@pytest.mark.parametrize("width", [400, 2000])
+def test_nothing_is_wider_than_the_screen(show: Show, program: Audit, width: int) -> None:
+    page = show(audit_page(program, VERSION), width=width)
+    assert page.js("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("kind", ["audit", "diff"])
+def test_axe_finds_nothing_serious(show: Show, program: Audit, kind: str, dark: bool) -> None:  # noqa: FBT001 # a case
+    if not AXE.exists():
+        pytest.skip("axe-core is missing: npm ci in footprint/report/html/app")
+    texts = {
+        "audit": lambda: audit_page(program, VERSION),
+        "diff": lambda: diff_page(footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt")), VERSION),
+    }
+    page = show(texts[kind](), dark=dark)
+    page.js(AXE.read_text(encoding="utf-8") + "; null")
+    found = page.js(
+        "axe.run(document, {resultTypes: ['violations']}).then((all) => all.violations.map((one) =>"
+        " [one.id, one.impact, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200))]))"
+    )
+    assert [one for one in found if one[1] in {"serious", "critical"}] == []
+
+
+# --- a hundred thousand rows ------------------------------------------------------------------------------------------
+
+
+def test_a_hundred_thousand_rows_are_scrolled_to_their_end(show: Show, process: Audit) -> None:
+    rows = [
+        variable(f"/lib/lib{number % 25}.so", 8, section=".data", symbol=name, name=name)
+        for number in range(100_000)
+        for name in [f"variable_{number}"]
+    ]
+    page = show(audit_page(with_ledger(process, *rows), VERSION))
+    page.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
+    assert page.js("document.querySelector('#ledger [role=treegrid]').ariaRowCount") == str(100_000 + 25 + 25 + 2)
+    assert page.count("#ledger .rows .row") < 100
+    page.js("(() => { const one = document.querySelector('#ledger [role=treegrid]'); one.focus() })()")
+    page.key("End")
+    time.sleep(0.1)
+    last = rows_of(page)[-1]
+    assert last[0].startswith("variable_")
+    page.type("#ledger input[type=search]", "variable_99999")
+    assert [row[0] for row in rows_of(page)][-1] == "variable_99999"

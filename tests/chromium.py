@@ -1,0 +1,229 @@
+"""A headless Chromium that tests drive by its DevTools protocol, over a pipe: no driver, no port, no network."""
+
+import base64
+import contextlib
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ("MISSING", "Browser", "Page", "launched")
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_PROGRAM = next(filter(None, map(shutil.which, _NAMES)), None)
+MISSING = _PROGRAM is None
+_LONGEST_SECONDS = 60
+
+_KEYS = {"Enter": 13, "Home": 36, "End": 35, "PageUp": 33, "PageDown": 34, "Tab": 9, "Escape": 27, " ": 32} | {
+    f"Arrow{name}": 37 + place for place, name in enumerate(("Left", "Up", "Right", "Down"))
+}
+
+
+class Browser:
+    """A running browser: it answers commands of the protocol in order."""
+
+    def __init__(self, to_browser: int, from_browser: int) -> None:
+        self._to, self._from = to_browser, from_browser
+        self._number = 0
+        self._rest = b""
+        self.events: list[dict[str, Any]] = []
+
+    def ask(self, method: str, session: str | None = None, **parameters: Any) -> Any:  # noqa: ANN401 # JSON
+        """Send a command and give its result; what happened meanwhile is kept in `events`."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if session is not None:
+            message["sessionId"] = session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        while True:
+            found = self._next()
+            if found.get("id") == self._number:
+                if "error" in found:
+                    raise RuntimeError(f"{method}: {found['error']}")
+                return found["result"]
+            self.events.append(found)
+
+    def _next(self) -> dict[str, Any]:
+        until = time.monotonic() + _LONGEST_SECONDS
+        while b"\0" not in self._rest:
+            if not select.select([self._from], [], [], max(0.0, until - time.monotonic()))[0]:
+                raise TimeoutError("the browser does not answer")
+            piece = os.read(self._from, 1 << 20)
+            if not piece:
+                raise EOFError("the browser has ended")
+            self._rest += piece
+        text, self._rest = self._rest.split(b"\0", 1)
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def open(
+        self, path: Path, *, width: int = 1200, height: int = 900, dark: bool = False, script: bool = True
+    ) -> "Page":
+        """Open a file in a new tab, and wait until it is there."""
+        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+        session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        page = Page(self, session, target)
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            page.ask(f"{domain}.enable")
+        page.resize(width, height)
+        page.ask(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
+        page.ask("Emulation.setScriptExecutionDisabled", value=not script)
+        page.ask("Page.navigate", url=path.resolve().as_uri())
+        if script:
+            page.wait("document.documentElement && document.documentElement.dataset.ready")
+        else:
+            time.sleep(0.3)
+        return page
+
+
+class Page:
+    """One tab."""
+
+    def __init__(self, browser: Browser, session: str, target: str) -> None:
+        self._browser, self._session, self._target = browser, session, target
+
+    def ask(self, method: str, **parameters: Any) -> Any:  # noqa: ANN401 # JSON
+        """Send a command to this tab."""
+        return self._browser.ask(method, self._session, **parameters)
+
+    def resize(self, width: int, height: int) -> None:
+        """Give the tab a size."""
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def js(self, expression: str) -> Any:  # noqa: ANN401 # JSON
+        """Evaluate an expression, and wait where it is a promise."""
+        found = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in found:
+            raise RuntimeError(found["exceptionDetails"].get("exception", {}).get("description", str(found)))
+        return found["result"].get("value")
+
+    def wait(self, expression: str) -> Any:  # noqa: ANN401 # JSON
+        """Wait until an expression is true, and give what it is."""
+        until = time.monotonic() + _LONGEST_SECONDS
+        while not (found := self.js(expression)):
+            if time.monotonic() > until:
+                raise TimeoutError(expression)
+            time.sleep(0.02)
+        return found
+
+    def text(self, selector: str) -> str:
+        """Give the text of the first element that a selector finds."""
+        return str(self.js(f"document.querySelector({json.dumps(selector)}).textContent"))
+
+    def texts(self, selector: str) -> list[str]:
+        """Give the texts of all elements that a selector finds."""
+        return list(self.js(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)"))
+
+    def count(self, selector: str) -> int:
+        """Count the elements that a selector finds."""
+        return int(self.js(f"document.querySelectorAll({json.dumps(selector)}).length"))
+
+    def click(self, selector: str, *, times: int = 1) -> None:
+        """Click with the mouse the middle of the first element that a selector finds."""
+        found = self.js(
+            f"(() => {{ const one = document.querySelector({json.dumps(selector)});"
+            " one.scrollIntoView({block: 'center'});"
+            " const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] })()"
+        )
+        self.click_at(*found, times=times)
+
+    def move_to(self, x: float, y: float) -> None:
+        """Point with the mouse."""
+        self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def click_at(self, x: float, y: float, *, times: int = 1) -> None:
+        """Click with the mouse."""
+        self.move_to(x, y)
+        for number in range(1, times + 1):
+            for kind in ("mousePressed", "mouseReleased"):
+                self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=number)
+
+    def key(self, *names: str) -> None:
+        """Press keys, one after the other."""
+        for name in names:
+            code = _KEYS[name]
+            text = {"text": "\r"} if name == "Enter" else {"text": " "} if name == " " else {}
+            for kind in ("keyDown", "keyUp"):
+                more = text if kind == "keyDown" else {}
+                self.ask("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code, **more)
+
+    def type(self, selector: str, text: str) -> None:
+        """Type a text into a field, in the place of what it holds."""
+        self.js(
+            f"(() => {{ const one = document.querySelector({json.dumps(selector)}); one.focus(); one.select() }})()"
+        )
+        self.ask("Input.insertText", text=text)
+
+    def shot(self, path: Path) -> None:
+        """Save what the tab shows, all of its height."""
+        height = int(self.js("Math.min(6000, Math.ceil(document.documentElement.scrollHeight))"))
+        width = int(self.js("innerWidth"))
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        found = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+        path.write_bytes(base64.b64decode(found["data"]))
+
+    def complaints(self) -> list[str]:
+        """Give what the browser logged of this tab: errors, refusals of its policy, exceptions."""
+        found = []
+        for event in self._browser.events:
+            if event.get("sessionId") != self._session:
+                continue
+            if event["method"] == "Log.entryAdded":
+                found.append(event["params"]["entry"]["text"])
+            elif event["method"] == "Runtime.exceptionThrown":
+                found.append(str(event["params"]["exceptionDetails"].get("exception", {}).get("description")))
+        return found
+
+    def requests(self) -> list[str]:
+        """Give what this tab asked for."""
+        return [
+            event["params"]["request"]["url"]
+            for event in self._browser.events
+            if event.get("sessionId") == self._session and event["method"] == "Network.requestWillBeSent"
+        ]
+
+    def close(self) -> None:
+        """Close the tab."""
+        self._browser.ask("Target.closeTarget", targetId=self._target)
+
+
+@contextlib.contextmanager
+def launched() -> Iterator[Browser]:
+    """Start the browser; its profile is gone afterwards."""
+    assert _PROGRAM is not None
+    profile = tempfile.mkdtemp(prefix="footprint-chromium-")
+    (their_in, our_out), (our_in, their_out) = os.pipe(), os.pipe()
+    # The protocol is spoken on 3 and 4: what stands there must not be overwritten before it is moved.
+    their_in, their_out = (fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 20) for one in (their_in, their_out))
+    log = os.open(os.path.join(profile, "log"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    options = ["--headless=new", "--remote-debugging-pipe", f"--user-data-dir={profile}", "--no-first-run"]
+    options += ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio"]
+    options += [
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-extensions",
+    ]
+    moves = [(os.POSIX_SPAWN_DUP2, their_in, 3), (os.POSIX_SPAWN_DUP2, their_out, 4)]
+    moves += [(os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)]
+    child = os.posix_spawn(_PROGRAM, [_PROGRAM, *options], os.environ, file_actions=moves, setpgroup=0)
+    try:
+        os.close(their_in)
+        os.close(their_out)
+        yield Browser(our_out, our_in)
+    finally:
+        os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        for one in (our_in, our_out, log):
+            os.close(one)
+        shutil.rmtree(profile, ignore_errors=True)

@@ -1,0 +1,79 @@
+"""`--html` as a user gives it: a page beside the answer, or in its place, and never half of one."""
+
+from pathlib import Path
+
+import pytest
+
+from footprint.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+SMAPS = str(ROOT / "tests" / "corpus" / "smaps-sleep.txt")
+BASE = str(ROOT / "sample_binaries" / "condor_shadow" / "base")
+SANS_CRYPT = str(ROOT / "sample_binaries" / "condor_shadow" / "sans_crypt")
+
+Captured = pytest.CaptureFixture[bytes]
+
+
+def test_a_page_is_written_beside_the_answer(capfdbinary: Captured, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert main(["audit", SMAPS]) == 0
+    alone = capfdbinary.readouterr()
+    assert main(["audit", SMAPS, "--html", str(page)]) == 0
+    assert capfdbinary.readouterr() == alone
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_a_dash_writes_the_page_in_the_place_of_the_answer(capfdbinary: Captured) -> None:
+    for words in (["audit", SMAPS, "--html", "-"], ["diff", BASE, SANS_CRYPT, "--html", "-"]):
+        assert main(words) == 0
+        out, error = capfdbinary.readouterr()
+        assert error == b""
+        assert out.startswith(b"<!doctype html>")
+        assert out.endswith(b"</html>\n")
+
+
+def test_a_saved_audit_has_the_page_of_its_process(capfdbinary: Captured, tmp_path: Path) -> None:
+    saved = tmp_path / "audit.json"
+    assert main(["audit", BASE, "-n", "7", "-o", str(saved)]) == 0
+    assert main(["audit", str(saved), "--html", "-"]) == 0
+    assert b"7 processes cost" in capfdbinary.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["audit", "1", "2", "--html", "report.html"],
+        ["audit", "--name", "python", "--html", "report.html"],
+        ["audit", "--all", "/usr/bin", "--html", "report.html"],
+        ["audit", SMAPS, "--html", "report.html", "-o", "report.html"],
+    ],
+)
+def test_several_processes_and_one_file_for_two_answers_are_refused(
+    capfdbinary: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    out, error = capfdbinary.readouterr()
+    assert out == b""
+    assert error.startswith(b"footprint: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ['"schema": "footprint/1"', '"private_bytes": '])
+def test_a_damaged_audit_gives_an_error_and_no_page(capfdbinary: Captured, tmp_path: Path, damage: str) -> None:
+    saved, page = tmp_path / "audit.json", tmp_path / "report.html"
+    assert main(["audit", BASE, "-o", str(saved)]) == 0
+    wrong = {'"schema": "footprint/1"': '"schema": "footprint/9"', '"private_bytes": ': '"private_bytes": -'}[damage]
+    saved.write_text(saved.read_text().replace(damage, wrong, 1))
+    assert main(["audit", str(saved), "--html", str(page)]) == 3
+    out, error = capfdbinary.readouterr()
+    assert out == b""
+    assert error.startswith(f"footprint: {saved}: ".encode())
+    assert not page.exists()
+
+
+def test_a_page_that_cannot_be_written_is_an_error(capfdbinary: Captured, tmp_path: Path) -> None:
+    assert main(["audit", SMAPS, "--html", str(tmp_path / "none" / "report.html")]) == 3
+    out, error = capfdbinary.readouterr()
+    assert out == b""
+    assert b"none/report.html" in error

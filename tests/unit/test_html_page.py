@@ -1,0 +1,280 @@
+"""The page of a report: it holds the whole answer, asks nobody for anything, and shows foreign names as text."""
+
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import zlib
+from dataclasses import replace
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import footprint
+from footprint.audit.audit import Audit
+from footprint.audit.layout import Attribution, Kind
+from footprint.audit.ledger import Row
+from footprint.audit.totals import Total
+from footprint.evidence import Evidence
+from footprint.report.html import audit_page, diff_page
+from footprint.report.html.columns import MOST_EXACT, inexact_count, payload
+from footprint.report.html.shell import SCRIPT_PATH, STYLE_PATH
+from footprint.report.json.audit import audit_members
+from footprint.report.json.diff import diff_members
+
+ROOT = Path(__file__).resolve().parents[2]
+APP = ROOT / "footprint" / "report" / "html" / "app"
+STAGES = ROOT / "sample_binaries" / "condor_shadow"
+SMAPS = ROOT / "tests" / "corpus" / "smaps-python3.txt"
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "<!--",
+    "]]>",
+    "\u202egnp.exe",
+    "a\0b",
+    "\x1b[31m",
+    "n" * 10_240,
+]
+
+Json = dict[str, Any]
+
+
+def unpacked(value: Any, texts: list[str]) -> Any:  # noqa: ANN401 # JSON
+    """Do what the page does: give the rows of tables again."""
+    if not isinstance(value, dict):
+        return value
+    if set(value) != {"rows", "keys", "texts", "values"}:
+        return {key: unpacked(member, texts) for key, member in value.items()}
+    columns = value["values"] | {
+        key: [None if place < 0 else texts[place] for place in places] for key, places in value["texts"].items()
+    }
+    return [{key: columns[key][row] for key in value["keys"]} for row in range(value["rows"])]
+
+
+def decoded(data: str) -> Json:
+    whole = json.loads(zlib.decompress(base64.b64decode(data)))
+    texts: list[str] = []
+    for shared, rest in zip(whole["texts"]["shared"], whole["texts"]["rests"], strict=True):
+        texts.append((texts[-1] if texts else "")[:shared] + rest)
+    found: Json = unpacked(whole["answers"], texts)
+    return found
+
+
+def answers_of(page: str) -> Json:
+    found = re.search(r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=]*)</script>', page)
+    assert found is not None
+    return decoded(found[1])
+
+
+def variable(owner: str, name: str, size_bytes: int) -> Row:
+    return Row(
+        owner=owner,
+        kind=Kind.DATA,
+        section=None,
+        symbol=name,
+        name=name,
+        bytes=size_bytes,
+        mapped_bytes=size_bytes,
+        shared_bytes=0,
+        pages=1,
+        sole_pages=0,
+        relocated_bytes=0,
+        is_writable=True,
+        evidence=Evidence.DERIVED,
+        attribution=Attribution.PROGRAM_HEADERS,
+    )
+
+
+def with_names(audit: Audit, *names: str) -> Audit:
+    """Add variables of some names, which hold nothing."""
+    rows = [variable(f"/lib/{name}", name, 0) for name in names]
+    return replace(audit, ledger=(*audit.ledger, *rows), target=names[0], command=names[1 % len(names)])
+
+
+class Elements(HTMLParser):
+    """Collects the elements of a page with their attributes, and the text of its static part."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if not self.found or self.found[-1][0] not in {"script", "style"}:
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def program() -> Audit:
+    return footprint.audit(str(STAGES / "base"), count=10_000)
+
+
+@pytest.fixture(scope="module")
+def page(program: Audit) -> str:
+    return audit_page(program, "1.2.3")
+
+
+def test_the_page_holds_the_answer_that_json_gives(program: Audit, page: str) -> None:
+    found = answers_of(page)
+    assert found["kind"] == "audit"
+    assert found["audit"] == audit_members(program, "1.2.3")
+
+
+def test_the_page_of_a_comparison_holds_what_changed_and_both_audits() -> None:
+    found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), count=10_000)
+    answers = answers_of(diff_page(found, "1.2.3"))
+    assert answers["kind"] == "diff"
+    assert answers["diff"] == diff_members(found, "1.2.3")
+    assert answers["old"] == audit_members(found.old, "1.2.3")
+    assert answers["audit"] == audit_members(found.new, "1.2.3")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {},
+        {"rows": []},
+        {"rows": [{"a": "x", "b": 1}, {"a": None, "b": None}, {"a": "xy", "b": 2.5}]},
+        {"rows": [{"a": "x"}, {"b": "y"}]},
+        {"rows": [{"a": ["x", "y"], "b": {"c": True}}]},
+        {"rows": [{"a": "abc\U0001f600d"}, {"a": "abc\U0001f601d"}, {"a": "abcd"}, {"a": ""}, {"a": "a\0b"}]},
+        {"deep": {"rows": [{"a": "abc"}, {"a": "abd"}], "n": 3}},
+    ],
+)
+def test_packed_tables_are_unpacked_as_they_were(answers: Json) -> None:
+    assert decoded(payload(answers)) == answers
+
+
+def test_nothing_is_fetched_and_nothing_runs_but_the_script_of_the_page(page: str) -> None:
+    elements = Elements(page).found
+    policy = next(found["content"] for tag, found in elements if found.get("http-equiv") == "Content-Security-Policy")
+    script, style = (
+        base64.b64encode(sha256(path.read_bytes()).digest()).decode() for path in (SCRIPT_PATH, STYLE_PATH)
+    )
+    assert policy is not None
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        f"script-src 'sha256-{script}'",
+        f"style-src 'sha256-{style}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    ]
+    assert not any({"src", "href", "srcset", "style"} & set(found) for _, found in elements)
+    assert not any(name.startswith("on") for _, found in elements for name in found)
+    assert {tag for tag, _ in elements}.isdisjoint({"link", "img", "iframe", "object", "embed", "base", "form"})
+
+
+def test_our_own_code_and_style_are_small_and_do_not_take_text_for_code() -> None:
+    script, style = SCRIPT_PATH.read_text(), STYLE_PATH.read_text()
+    assert len(script) + len(style) <= 150_000
+    assert script.isascii()
+    assert "</script" not in script.lower()
+    assert "</style" not in style.lower()
+    for danger in (
+        "eval(",
+        "Function(",
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "://",
+        "import(",
+    ):
+        assert danger not in script
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name[:12]))
+def test_a_hostile_name_is_text_wherever_it_stands(program: Audit, page: str, name: str) -> None:
+    hostile = audit_page(with_names(program, name), "1.2.3")
+    elements = Elements(hostile)
+    plain = Elements(page)
+    # The rows are more by one; no element is of another kind, and none has attributes of its own.
+    assert {tag for tag, _ in elements.found} == {tag for tag, _ in plain.found}
+    assert {tuple(found) for _, found in elements.found} == {tuple(found) for _, found in plain.found}
+    assert "\0" not in hostile
+    assert "\x1b" not in hostile
+    assert "\u202e" not in hostile
+    assert answers_of(hostile)["audit"]["target"]["name"] == name
+
+
+def test_without_a_script_the_page_says_what_the_text_says(program: Audit, page: str) -> None:
+    text = " ".join(Elements(page).text.split())
+    assert f"{program.projection.count:,} processes cost" in text
+    assert "per process" in text
+    # 20 rows a table, as the text has, and every finding that saves something.
+    for finding in program.findings:
+        if finding.saving_bytes:
+            assert " ".join(finding.message.split()) in text
+    assert '<main id="static">' in page
+    assert '<main id="app" hidden>' in page
+
+
+def test_figures_that_a_browser_would_round_are_told() -> None:
+    audit = footprint.audit(str(SMAPS))
+    big = MOST_EXACT + 2
+    row = variable("[big]", "big", big)._replace(bytes=None, is_writable=False)
+    mapped = audit.totals.mapped.bytes
+    assert mapped is not None
+    totals = audit.totals._replace(mapped=Total(mapped + big, Evidence.VIRTUAL))
+    page = audit_page(replace(audit, ledger=(*audit.ledger, row), totals=totals), "1.2.3")
+    assert answers_of(page)["warning"].startswith("2 figures above 8 PiB cannot be told exactly by a browser")
+    assert "2 figures above 8 PiB" in Elements(page).text
+    assert answers_of(audit_page(audit, "1.2.3"))["warning"] == ""
+
+
+def test_inexact_figures_are_counted_wherever_they_stand() -> None:
+    assert inexact_count({"a": MOST_EXACT, "b": [{"c": MOST_EXACT + 1}, {"c": [-MOST_EXACT - 1]}], "d": True}) == 2
+
+
+def test_an_empty_ledger_has_a_page() -> None:
+    audit = footprint.audit(str(SMAPS))
+    zero = Total(0, Evidence.MEASURED)
+    totals = audit.totals._replace(
+        private=zero, kernel=zero, per_process=zero, shared_once=zero, mapped_writable=zero, mapped=zero
+    )
+    assert answers_of(audit_page(replace(audit, ledger=(), totals=totals), "1"))["audit"]["ledger"] == []
+
+
+def test_a_hundred_thousand_variables_make_less_than_3_mb(program: Audit) -> None:
+    # Names as C++ has them: long, in namespaces, each its own.
+    rows = [
+        variable(f"/usr/lib/x86_64-linux-gnu/lib{number % 25}.so", name, 8 * (number * 2654435761 % 4093))._asdict()
+        for number in range(100_000)
+        for space in [f"space{number % 911}"]
+        for name in [f"_ZN{len(space)}{space}12some_class_{number % 7919:x}8instanceE{number:x}"]
+    ]
+    data = payload({"audit": audit_members(program, "1") | {"ledger": rows}})
+    assert len(data) + 150_000 < 3_000_000
+
+
+def test_the_committed_files_are_what_their_sources_build() -> None:
+    if shutil.which("node") is None:
+        pytest.skip("node is missing")
+    if not (APP / "node_modules" / "esbuild").is_dir():
+        pytest.skip("esbuild is missing: npm ci in footprint/report/html/app")
+    environment = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        ["node", "build.mjs", "--check"],
+        cwd=APP,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
