@@ -43,6 +43,7 @@ def heap(
     debug_dir: options.DebugDirs = None,
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
+    html: options.Html = None,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -60,8 +61,9 @@ def heap(
     footprint heap massif.out --at 63 --by callers
     footprint heap dhat.out --binary ./program
     footprint heap before.out after.out
+    footprint heap massif.out --html report.html
     """
-    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.cli.output import emit, emit_document, emit_page, exit_code
     from footprint.errors import UsageError
     from footprint.verbs.debug_files import debug_search
     from footprint.verbs.heap import heap_profile
@@ -69,8 +71,22 @@ def heap(
     if len(files) > 1 and by in {options.HeapBy.TREE, options.HeapBy.CALLERS}:
         raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    found = heap_profile(*files, at=at, allocators=allocators or (), binaries=binaries or (), root=root, debug=debug)
-    if json or format_ is options.Format.JSON:
+    found = heap_profile(
+        *files,
+        at=at,
+        allocators=allocators or (),
+        binaries=binaries or (),
+        root=root,
+        debug=debug,
+        has_all_trees=html is not None,
+    )
+    if html is not None:
+        from footprint.report.html import heap_page
+
+        emit_page(heap_page(found.files, found.notes, __version__), html, output)
+    if html == "-":
+        pass
+    elif json or format_ is options.Format.JSON:
         from footprint.report.json.heap import heap_json
 
         emit(heap_json(found.files, found.notes, __version__, by=by.value), output)

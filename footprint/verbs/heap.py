@@ -20,6 +20,9 @@ from footprint.verbs.saved_files import path_inside
 __all__ = ("HeapProfiles", "heap_profile")
 
 
+_MOST_TREES = 200
+
+
 @dataclass(frozen=True, slots=True)
 class HeapProfiles:
     """What some heap profiles say.
@@ -40,6 +43,7 @@ def heap_profile(
     binaries: Sequence[str] = (),
     root: str | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
+    has_all_trees: bool = False,
 ) -> HeapProfiles:
     """Give what allocator profiles say of a moment: how much was in use, by which objects and functions.
 
@@ -53,6 +57,7 @@ def heap_profile(
             brings the libraries that it needs.
         root: The directory that the process took for `/`, where it is not this machine's.
         debug: Where to look for the symbols of stripped files; None for nowhere.
+        has_all_trees: Build the call trees of all moments, up to a number, not only that of the one that is asked for.
 
     Raises:
         AccessError: Where the only profile cannot be opened, or one of the binaries.
@@ -68,7 +73,7 @@ def heap_profile(
     notes: list[Note] = []
     for path in paths:
         try:
-            found.append(_usage(path, at, known_allocators, known, files))
+            found.append(_usage(path, at, known_allocators, known, files, has_all_trees=has_all_trees))
         except UsageError:
             raise
         except FootprintError as error:
@@ -81,10 +86,23 @@ def heap_profile(
     return HeapProfiles(tuple(found), tuple(dict.fromkeys(notes + files.notes)))
 
 
-def _usage(path: str, at: str | None, allocators: Allocators, binaries: Sequence[Binary], files: "_Files") -> HeapUsage:
+def _usage(
+    path: str,
+    at: str | None,
+    allocators: Allocators,
+    binaries: Sequence[Binary],
+    files: "_Files",
+    *,
+    has_all_trees: bool,
+) -> HeapUsage:
     def chosen(profile: Profile) -> list[int]:
         place = place_at(profile, at, path)
-        return [] if place is None else [place]
+        places = [] if place is None else [place]
+        if has_all_trees:
+            # Of more those that are spread over the run.
+            step = -(-len(profile.tree_places) // _MOST_TREES) or 1
+            places += profile.tree_places[::step]
+        return places
 
     profile = read_profile(open_input(path), path, chosen)
     named = name_frames(profile, path, allocators, binaries, files.opened)

@@ -18,9 +18,11 @@ from footprint.audit.projection import Question, project
 from footprint.audit.totals import Total
 from footprint.evidence import Evidence
 from footprint.report.escape import printable
-from footprint.report.html import audit_page, diff_page
+from footprint.report.html import audit_page, diff_page, heap_page
 from footprint.report.json.audit import audit_json
+from footprint.report.json.heap import heap_json
 from footprint.units import format_bytes, parse_bytes
+from footprint.verbs.heap import heap_profile
 from tests.chromium import MISSING, Browser, Page, launched
 
 pytestmark = pytest.mark.skipif(MISSING, reason="chromium is missing")
@@ -29,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STAGES = ROOT / "sample_binaries" / "condor_shadow"
 PMAP = ROOT / "tests" / "cases" / "condor_shadow" / "pmap-d.base.txt"
 SMAPS = ROOT / "tests" / "corpus" / "smaps-python3.txt"
+MASSIF = ROOT / "sample_binaries" / "heap_by_function" / "massif.out"
 AXE = ROOT / "footprint" / "report" / "html" / "app" / "node_modules" / "axe-core" / "axe.min.js"
 VERSION = "1.2.3"
 
@@ -450,6 +453,89 @@ def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
     assert rows_of(page) == rows
 
 
+# --- heap profiles ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def heap() -> str:
+    found = heap_profile(str(MASSIF), has_all_trees=True)
+    return heap_page(found.files, found.notes, VERSION)
+
+
+def shares_at(moment: str) -> dict[str, int]:
+    """Give the bytes of each object at a moment, as `heap --json` tells them."""
+    found = heap_profile(str(MASSIF), at=moment)
+    return {row["owner"]: row["bytes"] for row in json.loads(heap_json(found.files, (), VERSION, by="owner"))["owners"]}
+
+
+def shown_shares(page: Page) -> dict[str, int]:
+    found: dict[str, int] = page.js(
+        "(({tree}) => Object.fromEntries("
+        "tree.children[0].map((node) => [tree.titles[node], tree.columns[0].value(node)])))"
+        "(document.querySelector('#ledger .view').parts)"
+    )
+    return found
+
+
+def test_a_heap_profile_begins_with_its_peak(show: Show, heap: str) -> None:
+    page = show(heap)
+    peak = heap_profile(str(MASSIF)).files[0]
+    assert peak.snapshot is not None
+    assert f"snapshot {peak.snapshot.number} " in page.text("#ledger h2")
+    assert page.text(".tile.whole dd") == format_bytes(peak.total_bytes)
+    assert shown_shares(page) == shares_at("peak")
+
+
+def test_a_click_into_the_time_chooses_the_tree_of_that_moment(show: Show, heap: str) -> None:
+    page = show(heap)
+    profile = heap_profile(str(MASSIF)).files[0].profile
+    first = profile.snapshots[profile.tree_places[0]].number
+    page.js("document.querySelector('.chart').scrollIntoView({block: 'center'})")
+    left, top, width = page.js(
+        "(({x, y, width}) => [x, y, width])(document.querySelector('.chart').getBoundingClientRect())"
+    )
+    time = profile.snapshots[profile.tree_places[0]].time
+    last = profile.snapshots[-1].time
+    assert time is not None
+    assert last is not None
+    page.click_at(left + 76 + (width - 90) * time / last, top + 200)
+    assert f"snapshot {first} " in page.text("#ledger h2")
+    assert shown_shares(page) == shares_at(str(first))
+
+
+def test_the_calls_of_a_moment_begin_with_main(show: Show, heap: str) -> None:
+    page = show(heap)
+    page.click("#ledger button[data-value=calls]")
+    rows = rows_of(page)
+    found = heap_profile(str(MASSIF))
+    calls = json.loads(heap_json(found.files, (), VERSION, by="tree"))["calls"]
+    outermost = [row for row in calls if row["parent"] == 0]
+    assert rows[0][1] == format_bytes(sum(row["bytes"] for row in outermost))
+    names = page.js(
+        "(({tree}) => tree.children[0].map((node) => tree.names[node]))(document.querySelector('#ledger .view').parts)"
+    )
+    assert names == [row["name"] for row in outermost]
+
+
+@pytest.mark.parametrize("name", ["dhat-3.19-empty.json", "massif-3.19-empty-noalloc.out", "massif-3.19-noheap.out"])
+def test_a_profile_without_trees_says_so(show: Show, name: str) -> None:
+    found = heap_profile(str(ROOT / "tests" / "corpus" / "heap" / name), has_all_trees=True)
+    page = show(heap_page(found.files, found.notes, VERSION))
+    assert page.count("#ledger .empty") == 1
+
+
+def test_several_profiles_are_chosen_by_name(show: Show) -> None:
+    names = [str(MASSIF), str(MASSIF.with_name("dhat.json"))]
+    found = heap_profile(*names, has_all_trees=True)
+    page = show(heap_page(found.files, found.notes, VERSION))
+    assert page.texts("#file option") == names
+    page.js(
+        "(() => { const one = document.querySelector('#file'); one.selectedIndex = 1;"
+        " one.dispatchEvent(new Event('change')) })()"
+    )
+    assert "dhat" in page.texts(".facts dd")
+
+
 # --- hostile, huge, empty ---------------------------------------------------------------------------------------------
 
 
@@ -504,13 +590,14 @@ def test_nothing_is_wider_than_the_screen(show: Show, program: Audit, width: int
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("kind", ["audit", "diff"])
-def test_axe_finds_nothing_serious(show: Show, program: Audit, kind: str, dark: bool) -> None:  # noqa: FBT001 # a case
+@pytest.mark.parametrize("kind", ["audit", "diff", "heap"])
+def test_axe_finds_nothing_serious(show: Show, program: Audit, heap: str, kind: str, dark: bool) -> None:  # noqa: FBT001 # a case
     if not AXE.exists():
         pytest.skip("axe-core is missing: npm ci in footprint/report/html/app")
     texts = {
         "audit": lambda: audit_page(program, VERSION),
         "diff": lambda: diff_page(footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt")), VERSION),
+        "heap": lambda: heap,
     }
     page = show(texts[kind](), dark=dark)
     page.js(AXE.read_text(encoding="utf-8") + "; null")

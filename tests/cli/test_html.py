@@ -9,23 +9,25 @@ from footprint.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 SMAPS = str(ROOT / "tests" / "corpus" / "smaps-sleep.txt")
 BASE = str(ROOT / "sample_binaries" / "condor_shadow" / "base")
+MASSIF = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
 SANS_CRYPT = str(ROOT / "sample_binaries" / "condor_shadow" / "sans_crypt")
 
 Captured = pytest.CaptureFixture[bytes]
 
 
-def test_a_page_is_written_beside_the_answer(capfdbinary: Captured, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [["audit", SMAPS], ["diff", BASE, SANS_CRYPT], ["heap", MASSIF]])
+def test_a_page_is_written_beside_the_answer(capfdbinary: Captured, tmp_path: Path, words: list[str]) -> None:
     page = tmp_path / "report.html"
-    assert main(["audit", SMAPS]) == 0
+    assert main(words) == 0
     alone = capfdbinary.readouterr()
-    assert main(["audit", SMAPS, "--html", str(page)]) == 0
+    assert main([*words, "--html", str(page)]) == 0
     assert capfdbinary.readouterr() == alone
     assert page.read_text().startswith("<!doctype html>")
 
 
 def test_a_dash_writes_the_page_in_the_place_of_the_answer(capfdbinary: Captured) -> None:
-    for words in (["audit", SMAPS, "--html", "-"], ["diff", BASE, SANS_CRYPT, "--html", "-"]):
-        assert main(words) == 0
+    for words in (["audit", SMAPS], ["diff", BASE, SANS_CRYPT], ["heap", MASSIF]):
+        assert main([*words, "--html", "-"]) == 0
         out, error = capfdbinary.readouterr()
         assert error == b""
         assert out.startswith(b"<!doctype html>")

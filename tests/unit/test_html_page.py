@@ -21,11 +21,13 @@ from footprint.audit.layout import Attribution, Kind
 from footprint.audit.ledger import Row
 from footprint.audit.totals import Total
 from footprint.evidence import Evidence
-from footprint.report.html import audit_page, diff_page
+from footprint.report.html import audit_page, diff_page, heap_page, moments
 from footprint.report.html.columns import MOST_EXACT, inexact_count, payload
 from footprint.report.html.shell import SCRIPT_PATH, STYLE_PATH
 from footprint.report.json.audit import audit_members
 from footprint.report.json.diff import diff_members
+from footprint.report.json.heap import heap_members
+from footprint.verbs.heap import heap_profile
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = ROOT / "footprint" / "report" / "html" / "app"
@@ -140,6 +142,30 @@ def test_the_page_of_a_comparison_holds_what_changed_and_both_audits() -> None:
     assert answers["audit"] == audit_members(found.new, "1.2.3")
 
 
+def test_the_page_of_a_heap_profile_holds_every_moment_that_has_a_call_tree() -> None:
+    massif = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
+    found = heap_profile(massif, has_all_trees=True)
+    answers = answers_of(heap_page(found.files, found.notes, "1.2.3"))
+    assert answers["heap"] == heap_members(found.files, found.notes, "1.2.3", by="tree")
+    profile = found.files[0].profile
+    told = sorted(one["moment"] for one in answers["moments"].values())
+    assert told == sorted(profile.snapshots[place].number for place in profile.tree_places)
+    for one in answers["moments"].values():
+        assert sum(row["bytes"] for row in one["shares"]) == one["bytes"]
+        assert sum(row["bytes"] for row in one["calls"] if row["parent"] == 0) == one["bytes"]
+
+
+def test_call_trees_beyond_what_a_page_holds_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    massif = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
+    found = heap_profile(massif, has_all_trees=True)
+    monkeypatch.setattr(moments, "_MOST_NODES", 0)
+    page = heap_page(found.files, found.notes, "1.2.3")
+    count = len(found.files[0].profile.tree_places)
+    warning = f"{count} call trees of the profile: too many for a page; `heap --at` shows each."
+    assert answers_of(page)["warning"] == warning
+    assert warning in Elements(page).text
+
+
 @pytest.mark.parametrize(
     "answers",
     [
@@ -190,10 +216,11 @@ def test_our_own_code_and_style_are_small_and_do_not_take_text_for_code() -> Non
         "outerHTML",
         "insertAdjacentHTML",
         "document.write",
-        "://",
         "import(",
     ):
         assert danger not in script
+    # The name of a kind of elements, which nobody looks up.
+    assert re.findall(r"https?://[^\s\"']*", script) == ["http://www.w3.org/2000/svg"]
     assert "url(" not in style
     assert "@import" not in style
 

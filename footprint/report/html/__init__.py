@@ -3,6 +3,6 @@
 The page is written in TypeScript in `app/`; its built files stand here and ship with the package.
 """
 
-from footprint.report.html.pages import audit_page, diff_page
+from footprint.report.html.pages import audit_page, diff_page, heap_page
 
-__all__ = ("audit_page", "diff_page")
+__all__ = ("audit_page", "diff_page", "heap_page")

@@ -1,20 +1,26 @@
 """The pages: of an audit, of a comparison, of heap profiles."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from footprint.audit.audit import Audit
 from footprint.audit.compare import Comparison
+from footprint.audit.heap_usage import HeapUsage
+from footprint.errors import Note
 from footprint.report.document import Document, Paragraph
 from footprint.report.html.columns import MOST_EXACT, inexact_count, payload
+from footprint.report.html.moments import moment_rows
 from footprint.report.html.shell import page
 from footprint.report.html.static import static_html
 from footprint.report.json.audit import audit_members
 from footprint.report.json.diff import diff_members
+from footprint.report.json.heap import heap_members
 from footprint.report.views.audit import audit_report
 from footprint.report.views.diff import diff_report
+from footprint.report.views.heap import heap_report
 from footprint.units import counted, format_bytes
 
-__all__ = ("audit_page", "diff_page")
+__all__ = ("audit_page", "diff_page", "heap_page")
 
 Json = dict[str, Any]
 
@@ -42,13 +48,26 @@ def diff_page(found: Comparison, version: str) -> str:
     return _page(title, answers, diff_report(found))
 
 
-def _page(title: str, answers: Json, document: Document) -> str:
+def heap_page(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str) -> str:
+    """Write the page of heap profiles, with every call tree of theirs that was built."""
+    moments, warning = moment_rows(usages)
+    # Not rows of one table, so that those within each become columns.
+    answers = {
+        "kind": "heap",
+        "heap": heap_members(usages, notes, version, by="tree"),
+        "moments": dict(enumerate(moments)),
+    }
+    document = heap_report(usages, notes)
+    return _page(", ".join(usage.file for usage in usages), answers, document, warning)
+
+
+def _page(title: str, answers: Json, document: Document, warning: str = "") -> str:
     inexact = inexact_count(answers)
-    warning = ""
     if inexact:
         warning = (
             f"{counted(inexact, 'figure')} above {format_bytes(MOST_EXACT + 1)} cannot be told exactly by a browser: "
-            "this page and what is saved from it round them. `--json` has them whole."
-        )
+            f"this page and what is saved from it round them. `--json` has them whole. {warning}"
+        ).rstrip()
+    if warning:
         document = (Paragraph(warning), *document)
     return page(f"footprint: {title}", payload(answers | {"warning": warning}), static_html(document))

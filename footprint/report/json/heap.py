@@ -1,17 +1,17 @@
 """`heap --json`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from footprint.audit.heap_usage import HeapUsage
 from footprint.elf import shown_name
 from footprint.errors import Note
 from footprint.heap import CallTree
-from footprint.heap.attribution import callees, callers
+from footprint.heap.attribution import Share, callees, callers
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows, write
 
-__all__ = ("call_rows", "heap_json", "heap_members")
+__all__ = ("call_rows", "heap_json", "heap_members", "share_rows")
 
 # The nodes of a tree repeat their names, and a name may be as long as a profile is.
 _LONGEST_NAME: Final = 8192
@@ -35,10 +35,7 @@ def heap_members(usages: Sequence[HeapUsage], notes: Sequence[Note], version: st
             {"file": file, "owner": well_formed(one.owner), "bytes": one.size_bytes, "block_count": one.block_count}
             for one in usage.attribution.owners
         ]
-        tables["heap"] += [
-            {"file": file} | _place(one.owner, one.function) | {"bytes": one.size_bytes, "block_count": one.block_count}
-            for one in usage.attribution.shares
-        ]
+        tables["heap"] += share_rows(usage.attribution.shares, file)
         if by in {"tree", "callers"}:
             grown = callers(usage.tree, usage.calls) if by == "callers" else callees(usage.tree, usage.calls)
             tables["calls"] += call_rows(grown, file)
@@ -80,6 +77,13 @@ def _snapshots(usage: HeapUsage, file: str) -> Iterator[Json]:
             "is_peak": one.is_peak,
             "has_tree": place in trees,
         }
+
+
+def share_rows(shares: Iterable[Share], file: str) -> Iterator[Json]:
+    """Give the table of what each function asked for."""
+    for one in shares:
+        place = _place(one.owner, one.function)
+        yield {"file": file} | place | {"bytes": one.size_bytes, "block_count": one.block_count}
 
 
 def _place(owner: str, function: str) -> Json:

@@ -4,6 +4,7 @@ import { answerStrip, changeStrip, Count, sides } from "./answer";
 import { readAnswers, table, written } from "./data";
 import { el, fill, save } from "./dom";
 import { findingsSection, notesSection, originsSection } from "./findings";
+import { profileSections, profilesTable } from "./heap";
 import { changeTree, GROWN, isVirtual, ledgerTree, objectTree, SHRUNK, UNUSED } from "./ledger";
 import { printable } from "./names";
 import { kindLegend, treeView } from "./view";
@@ -78,11 +79,27 @@ function diffPage(answers: any): Node[] {
   ];
 }
 
+function heapPage(answers: any): Node[] {
+  const { heap } = answers;
+  const files = table(heap.profiles).column<string>("file");
+  const views = el("div");
+  const show = (file: string) => fill(views, ...profileSections(answers, file));
+  const select = el("select", { id: "file", onchange: () => show(files[select.selectedIndex]) },
+    ...files.map((file) => el("option", {}, printable(file))));
+  show(files[0]);
+  const commands = table(heap.profiles).column<string | null>("command");
+  return [
+    header("Heap over time", commands[0] ?? "", heap),
+    ...(files.length > 1 ? [profilesTable(heap), el("p", { class: "tools" }, el("label", { for: "file" }, "Profile"), select)] : []),
+    views, notesSection(table(heap.notes), answers.warning),
+  ];
+}
+
 async function start(): Promise<void> {
   const app = document.getElementById("app")!;
   try {
     const answers = await readAnswers();
-    fill(app, ...(answers.kind === "diff" ? diffPage(answers) : auditPage(answers)));
+    fill(app, ...(answers.kind === "diff" ? diffPage(answers) : answers.kind === "heap" ? heapPage(answers) : auditPage(answers)));
     (window as any).footprintAnswers = answers;
     document.getElementById("static")!.classList.add("paper");
     app.hidden = false;

@@ -125,7 +125,7 @@ export class Picture {
         .sum((one) => one.own)
         .sort((one, other) => (other.value ?? 0) - (one.value ?? 0));
       if (this.shape === "icicle") {
-        this.boxes = partition<Box>().size([width, Math.min(height, (root.height + 1) * 44)])(root).descendants();
+        this.boxes = partition<Box>().size([width, Math.min(height, (root.height + 1) * 80)])(root).descendants();
       } else if (this.shape === "treemap") {
         this.boxes = treemap<Box>().size([width, height]).paddingTop((one) => (one.children ? 17 : 0)).paddingInner(1)
           .paddingRight(1).paddingBottom(1)(root).descendants();
