@@ -19,7 +19,7 @@ RUNTIME = .venv/runtime-installed
 DEV = .venv/dev-installed
 
 .SILENT:
-.PHONY: help demo test lint bench format clean
+.PHONY: help demo test lint bench format page clean
 .DEFAULT_GOAL = help
 unexport PYTHONHOME PYTHONPATH
 
@@ -48,9 +48,14 @@ format: $(DEV) ## format the code, and mend what can be mended without judgement
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+page: ## build the page of --html from its sources in footprint/report/html/app (needs npm)
+	npm ci --prefix footprint/report/html/app --ignore-scripts --no-audit --no-fund
+	npm run --prefix footprint/report/html/app check
+	npm run --prefix footprint/report/html/app build
+
 clean: ## remove .venv, caches and built packages
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
-	rm -rf build dist sample_binaries/build
+	rm -rf build dist sample_binaries/build footprint/report/html/app/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):

@@ -22,6 +22,7 @@ from footprint.units import format_bytes
 if TYPE_CHECKING:
     from footprint.audit.finding import Finding
     from footprint.audit.objects import ObjectCost
+    from footprint.audit.page_maps import PageMap, Presence
 
 __all__ = ("Audit", "audit_snapshot", "mapped_files")
 
@@ -47,6 +48,7 @@ class Audit:
         debug_files: Of owners that were stripped, the files that the names of their variables are from.
         objects: Its objects with what leaves with each, in load order; empty where the files were not looked into for
             that: they are of programs, and of processes that are audited with findings.
+        page_maps: The pages of its objects one by one; made only where they were asked for, and never saved.
         saved_in: The file that it was read back from; None where it was made now.
 
     Raises:
@@ -68,6 +70,7 @@ class Audit:
     findings: "tuple[Finding, ...]" = ()
     debug_files: dict[str, str] = field(default_factory=dict)
     objects: "tuple[ObjectCost, ...]" = ()
+    page_maps: "tuple[PageMap, ...]" = ()
     saved_in: str | None = None
 
     def __post_init__(self) -> None:
@@ -86,7 +89,7 @@ class Audit:
                 raise ValueError(f"the rows hold {sum_bytes} {what} bytes, the total is {total_bytes}")
 
 
-def audit_snapshot(
+def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     snapshot: Snapshot,
     images: Dict[FileKey, Image],
     files: Files,
@@ -96,6 +99,7 @@ def audit_snapshot(
     constants: KernelConstants = BUILT_IN,
     descriptors: Descriptors = NO_DESCRIPTORS,
     notes: tuple[Note, ...] = (),
+    presence: "Presence | None" = None,
 ) -> Audit:
     """Join what the kernel says of a process with what its files say.
 
@@ -108,6 +112,7 @@ def audit_snapshot(
         constants: What its kernel spends on each process, thread, mapping.
         descriptors: What it has open.
         notes: What was odd about reading the files.
+        presence: Which pages of a mapping the process has; page maps are made where it is given.
     """
     memory = snapshot.memory
     parts = lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
@@ -115,6 +120,11 @@ def audit_snapshot(
     kernel = costs(snapshot.status, len(memory.mappings))
     held = held_by_each(memory.mappings, snapshot.pages)
     rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, kernel)
+    page_maps: tuple[PageMap, ...] = ()
+    if presence is not None:
+        from footprint.audit.page_maps import page_maps as map_pages  # noqa: PLC0415 # for a picture only
+
+        page_maps = map_pages(parts, held, snapshot.pages, files, snapshot.page_bytes, presence)
     totals = total_up(memory, held, kernel)
     projection = project_process(
         totals,
@@ -138,6 +148,7 @@ def audit_snapshot(
         ledger=rows,
         projection=projection,
         notes=(*snapshot.notes, *constants.notes, *notes, *_notes(snapshot, rows, held, totals)),
+        page_maps=page_maps,
     )
 
 

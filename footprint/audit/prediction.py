@@ -5,7 +5,7 @@ audit of a process. So a prediction and a measurement have the same rows and can
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from footprint.audit.audit import Audit
 from footprint.audit.composition import Composition
@@ -24,6 +24,9 @@ from footprint.errors import InputError, Note, UsageError
 from footprint.evidence import Evidence, weakest
 from footprint.loader import Libc
 from footprint.process import Mapping, MemoryMap, PageRange, Status
+
+if TYPE_CHECKING:
+    from footprint.audit.page_maps import PageMap
 
 __all__ = ("predicted_audit", "thread_block_bytes")
 
@@ -50,7 +53,7 @@ _TABLE_ENTRY_BYTES: Final = 8
 _ADDRESS_BITS: Final = 48
 
 
-def predicted_audit(
+def predicted_audit(  # noqa: PLR0913 # all but the first two have their name
     composition: Composition,
     files: Files,
     *,
@@ -60,6 +63,7 @@ def predicted_audit(
     host: dict[str, str],
     findings: tuple[Finding, ...] = (),
     notes: tuple[Note, ...] = (),
+    has_page_maps: bool = False,
 ) -> Audit:
     """Audit a program by its files.
 
@@ -72,6 +76,7 @@ def predicted_audit(
         host: The kernel and machine of these constants.
         findings: What was found of its libraries.
         notes: What was odd.
+        has_page_maps: Whether the pages of its objects are told one by one.
 
     Raises:
         InputError: Where no process could have its segments.
@@ -90,6 +95,11 @@ def predicted_audit(
     assumed = _assumed_row(places)
     # A variable that nothing writes at start may be written later, and is what two builds may differ in.
     rows = list(ledger_rows(parts, held, pages, files, page_bytes, kernel, has_untouched=True))
+    page_maps: tuple[PageMap, ...] = ()
+    if has_page_maps:
+        from footprint.audit.page_maps import page_maps as map_pages  # noqa: PLC0415 # for a picture only
+
+        page_maps = map_pages(parts, held, pages, files, page_bytes)
     if assumed is not None:
         rows.append(assumed)
         rows.sort(key=lambda row: -(row.bytes or 0))
@@ -118,6 +128,7 @@ def predicted_audit(
         projection=_from_floor_to_ceiling(projection, totals),
         notes=(*notes, *left_out, *constants.notes),
         findings=findings,
+        page_maps=page_maps,
     )
 
 

@@ -58,6 +58,7 @@ def about_one(
         root=root,
         page_bytes=page_bytes,
         has_findings=findings or (has_page and pid is None and processes.process_number(targets[0]) is not None),
+        has_page_maps=has_page,
         debug=debug,
     )
 

@@ -43,7 +43,7 @@ def diff(
     from footprint.verbs.diff import diff as compare
 
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    found = compare(old, new, count=count, root=root, debug=debug)
+    found = compare(old, new, count=count, root=root, debug=debug, has_page_maps=html is not None)
     if html is not None:
         from footprint.report.html import diff_page
 

@@ -49,6 +49,7 @@ def _bytes_where(has: int, has_not: int) -> bytes:
 
 
 _PRIVATE: Final = re.compile(b"[" + _bytes_where(0x81, 0x60) + b"]+", re.DOTALL)
+_IN_MEMORY: Final = re.compile(b"[" + _bytes_where(0x80, 0) + b"]+", re.DOTALL)
 _SWAPPED_OUT: Final = re.compile(b"[" + _bytes_where(0x40, 0x84) + b"]+", re.DOTALL)
 
 
@@ -113,6 +114,20 @@ class PageReader:
                         ranges.pop()
                         found[0] = PageRange(before.start_addr, here.end_addr, here.is_swapped)
                 ranges += found
+        return tuple(ranges)
+
+    def read_present(self, mapping: Mapping) -> tuple[PageRange, ...]:
+        """Give the pages of a mapping that the process has in memory, shared or not; the cost is linear in its size.
+
+        Raises:
+            OSError: As `read` does.
+        """
+        ranges: list[PageRange] = []
+        for first_addr, bits in self._high_bytes(mapping.start_addr, mapping.end_addr):
+            found = self._runs(_IN_MEMORY, bits, first_addr, is_swapped=False)
+            if found and ranges and ranges[-1].end_addr == found[0].start_addr:
+                found[0] = PageRange(ranges.pop().start_addr, found[0].end_addr)
+            ranges += found
         return tuple(ranges)
 
     def read_all(self, mappings: Iterable[Mapping]) -> Iterator[tuple[Mapping, tuple[PageRange, ...]]]:

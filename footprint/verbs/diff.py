@@ -16,6 +16,7 @@ def diff(
     count: int | None = None,
     root: str | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
+    has_page_maps: bool = False,
 ) -> Comparison:
     """Compare two targets of one kind: saved audits, live processes, captures, texts, or programs.
 
@@ -25,13 +26,16 @@ def diff(
         count: At how many processes; where it is not given, at the larger number that a saved one was made for.
         root: A folder in which the files of captures and texts are, or what programs take for `/`.
         debug: Where to look for the symbols of stripped files; None for nowhere.
+        has_page_maps: Tell the pages of their objects one by one, for a picture; saved audits do not have them.
 
     Raises:
         AccessError: Where one is gone or may not be read.
         InputError: Where one is damaged.
         UsageError: Where one is predicted from its files and the other was measured.
     """
-    (before, old_spreads), (now, new_spreads) = (_audit(one, root, debug) for one in (old, new))
+    (before, old_spreads), (now, new_spreads) = (
+        _audit(one, root, debug, has_page_maps=has_page_maps) for one in (old, new)
+    )
     if (before.source == "prediction") is not (now.source == "prediction"):
         predicted, measured = (old, new) if before.source == "prediction" else (new, old)
         raise UsageError(
@@ -41,8 +45,10 @@ def diff(
     return compare(before, now, number, old_spreads, new_spreads)
 
 
-def _audit(target: int | str, root: str | None, debug: DebugSearch | None) -> tuple[Audit, Spreads]:
+def _audit(
+    target: int | str, root: str | None, debug: DebugSearch | None, *, has_page_maps: bool
+) -> tuple[Audit, Spreads]:
     saved = saved_audit(target)
     if saved is not None:
         return saved.audit, Spreads(saved.private, saved.per_process)
-    return audit(target, root=root, debug=debug), ONE_START
+    return audit(target, root=root, debug=debug, has_page_maps=has_page_maps), ONE_START

@@ -1,7 +1,8 @@
 """`footprint.audit`, `footprint.project` and `footprint.maps`: what a process holds, live or from a saved text."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,15 @@ from footprint.elf import (
 )
 from footprint.errors import InputError, Note, UsageError
 from footprint.files import open_input, text_of
-from footprint.process import Snapshot, looks_like_memory_text, open_mapped_file, read_process, read_texts
+from footprint.process import (
+    Mapping,
+    PageRange,
+    Snapshot,
+    looks_like_memory_text,
+    open_mapped_file,
+    read_process,
+    read_texts,
+)
 from footprint.process.descriptors import NO_DESCRIPTORS, read_descriptors
 from footprint.process.snapshot import looks_like_capture
 from footprint.verbs.calibration import load_constants
@@ -29,6 +38,7 @@ from footprint.verbs.saved_files import BY_PATH, check_root, open_saved_file, un
 
 if TYPE_CHECKING:
     from footprint.audit.owned import OwnedMap
+    from footprint.audit.page_maps import Presence
     from footprint.audit.saved import SavedAudit
 
 __all__ = (
@@ -57,6 +67,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
     root: str | None = None,
     page_bytes: int | None = None,
     has_findings: bool = False,
+    has_page_maps: bool = False,
     debug: DebugSearch | None = STANDARD_PLACES,
 ) -> Audit:
     """Audit a process: where its memory goes, and what `count` of it cost.
@@ -73,6 +84,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         page_bytes: The size of a page, for a program and another machine than this.
         has_findings: Of a live process, tell what it could do without as well, which takes some time; a program is
             always told.
+        has_page_maps: Tell the pages of its objects one by one, for a picture; a saved audit does not have them.
         debug: Where to look for the symbols of stripped files; None for nowhere.
 
     Raises:
@@ -86,7 +98,9 @@ def audit(  # noqa: PLR0913 # all but the target have their name
 
         if pid is not None:
             raise UsageError("--pid chooses among the processes of a text or capture; this is a program")
-        return audit_program(target, question, root=root, page_bytes=page_bytes, debug=debug)
+        return audit_program(
+            target, question, root=root, page_bytes=page_bytes, debug=debug, has_page_maps=has_page_maps
+        )
     if page_bytes is not None:
         raise UsageError("--page-size goes with a program, not with a process")
     if has_findings:
@@ -95,13 +109,15 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         number = process_number(target)
         if number is None or pid is not None:
             raise UsageError("--findings goes with a live process: a text does not tell what its files hold")
-        return audit_process(number, question, debug=debug)
+        return audit_process(number, question, debug=debug, has_page_maps=has_page_maps)
     saved = saved_audit(target, question)
     if saved is not None:
         if pid is not None or root is not None:
             raise UsageError("--pid and --root go with captures and texts; a saved audit is what it is")
         return saved.audit
-    return audit_of(_snapshot(target, pid), _shown(target), question, root=root, debug=debug)
+    return audit_of(
+        _snapshot(target, pid), _shown(target), question, root=root, debug=debug, has_page_maps=has_page_maps
+    )
 
 
 def audit_of(
@@ -112,6 +128,7 @@ def audit_of(
     root: str | None = None,
     files: ObjectFiles | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
+    has_page_maps: bool = False,
 ) -> Audit:
     """Audit a process that was read already; its files are opened now, so a live one must still be there.
 
@@ -122,22 +139,50 @@ def audit_of(
         root: A folder in which its files are, where it is not live.
         files: What was read of files for other processes before; read anew without it.
         debug: Where to look for the symbols of stripped files, read anew.
+        has_page_maps: Whether the pages of its objects are told one by one.
     """
     images, file_notes = _images(snapshot, root)
     files = files or ObjectFiles(DebugFiles(debug, root or _other_root(snapshot)))
     known = len(files.notes)
     is_here = snapshot.is_live and snapshot.pid is not None
-    found = audit_snapshot(
-        snapshot,
-        images,
-        files,
-        target=target,
-        question=question,
-        constants=load_constants(snapshot.host.get("kernel", ""), snapshot.host.get("machine", "")),
-        descriptors=read_descriptors(snapshot.pid or 0) if is_here else NO_DESCRIPTORS,
-        notes=file_notes,
-    )
+    with _presence(snapshot, is_wanted=has_page_maps) as presence:
+        found = audit_snapshot(
+            snapshot,
+            images,
+            files,
+            target=target,
+            question=question,
+            constants=load_constants(snapshot.host.get("kernel", ""), snapshot.host.get("machine", "")),
+            descriptors=read_descriptors(snapshot.pid or 0) if is_here else NO_DESCRIPTORS,
+            notes=file_notes,
+            presence=presence,
+        )
     return with_files_told(found, files, known)
+
+
+@contextmanager
+def _presence(snapshot: Snapshot, *, is_wanted: bool) -> "Iterator[Presence | None]":
+    """Give what looks up which pages a process has, where page maps are wanted; only of a live one it finds any."""
+    if not is_wanted:
+        yield None
+        return
+    from footprint.audit.page_maps import not_looked_at  # noqa: PLC0415 # for a picture only
+    from footprint.process.pages import PageReader  # noqa: PLC0415 # the same
+    from footprint.process.snapshot import process_folder  # noqa: PLC0415 # the same
+
+    if not snapshot.is_live or snapshot.pid is None or snapshot.pages is None:
+        yield not_looked_at
+        return
+    with process_folder(snapshot.pid) as folder, PageReader(folder, snapshot.page_bytes) as reader:
+
+        def presence(mapping: Mapping) -> Sequence[PageRange] | None:
+            try:
+                return reader.read_present(mapping)
+            except OSError:
+                # It has ended: its figures were read before, and stand.
+                return None
+
+        yield presence
 
 
 def with_files_told(found: Audit, files: ObjectFiles, known: int = 0) -> Audit:

@@ -189,6 +189,7 @@ def audit_program(
     root: str | None = None,
     page_bytes: int | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
+    has_page_maps: bool = False,
 ) -> Audit:
     """Audit a program by its files: what a process of it surely writes at its start, and what it could do without.
 
@@ -210,6 +211,7 @@ def audit_program(
         host=host,
         findings=composition_findings(composition),
         notes=(*_library_note(composition, target), *composition.notes, *missing_notes(composition)),
+        has_page_maps=has_page_maps,
     )
     tables = relocated_tables(found.ledger, composition.page_bytes)
     findings = (*found.findings, *tables, *_own_findings(composition, debug))
@@ -236,7 +238,9 @@ def _library_note(composition: Composition, target: str) -> list[Note]:
     return [Note("no-program", target, detail)]
 
 
-def audit_process(pid: int, question: Question, *, debug: DebugSearch | None = STANDARD_PLACES) -> Audit:
+def audit_process(
+    pid: int, question: Question, *, debug: DebugSearch | None = STANDARD_PLACES, has_page_maps: bool = False
+) -> Audit:
     """Audit a live process and what it could do without, for which the symbols of all its files are read.
 
     Raises:
@@ -246,7 +250,7 @@ def audit_process(pid: int, question: Question, *, debug: DebugSearch | None = S
     """
     from footprint.verbs.duplicates import findings_of  # noqa: PLC0415 # debug information, which only this part reads
 
-    found, composition, snapshot = _of_process(pid, None, question, debug)
+    found, composition, snapshot = _of_process(pid, None, question, debug, has_page_maps=has_page_maps)
     tables = relocated_tables(found.ledger, composition.page_bytes)
     findings = (*composition_findings(composition), *tables, *findings_of(snapshot, debug))
     known = [one for one in composition.predicted if one]
@@ -266,7 +270,12 @@ def audit_process(pid: int, question: Question, *, debug: DebugSearch | None = S
 
 
 def _of_process(
-    pid: int, environment: Environment | None, question: Question, debug: DebugSearch | None
+    pid: int,
+    environment: Environment | None,
+    question: Question,
+    debug: DebugSearch | None,
+    *,
+    has_page_maps: bool = False,
 ) -> tuple[Audit, Composition, Snapshot]:
     snapshot = read_process(pid)
     folder = f"/proc/{pid}"
@@ -281,7 +290,7 @@ def _of_process(
         raise AccessError(f"process {pid}", error.strerror or str(error)) from error
     pairs = [text.decode("utf-8", "surrogateescape").partition("=") for text in texts]
     own = environment or _environment({name: value for name, _, value in pairs}, cwd)
-    found = audit_of(snapshot, str(pid), question, debug=debug)
+    found = audit_of(snapshot, str(pid), question, debug=debug, has_page_maps=has_page_maps)
     return found, Programs(root, own).composition_of(snapshot, path, found.ledger, own_folder), snapshot
 
 

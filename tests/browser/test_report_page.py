@@ -14,8 +14,10 @@ import footprint
 from footprint.audit.audit import Audit
 from footprint.audit.layout import Attribution, Kind
 from footprint.audit.ledger import Row
+from footprint.audit.page_maps import PageState
 from footprint.audit.projection import Question, project
 from footprint.audit.totals import Total
+from footprint.elf import shown_name
 from footprint.evidence import Evidence
 from footprint.report.escape import printable
 from footprint.report.html import audit_page, diff_page, heap_page
@@ -64,7 +66,7 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
 
 @pytest.fixture(scope="module")
 def program() -> Audit:
-    return footprint.audit(str(STAGES / "base"), count=10_000)
+    return footprint.audit(str(STAGES / "base"), count=10_000, has_page_maps=True)
 
 
 @pytest.fixture(scope="module")
@@ -407,6 +409,46 @@ def test_notes_and_origins_are_told(show: Show) -> None:
     page = show(audit_page(audit, VERSION))
     assert [text.split(" ")[0] for text in page.texts("#notes li")] == [note.slug for note in audit.notes]
     assert "pmap -d" in page.texts(".facts dd")
+
+
+# --- page by page ------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_map_has_a_cell_a_page_and_says_what_lies_in_it(show: Show) -> None:
+    audit = footprint.audit(str(STAGES / "base"), has_page_maps=True)
+    page = show(audit_page(audit, VERSION))
+    maps = {one.owner: one for one in audit.page_maps}
+    assert page.count("#object option") == len(maps)
+    # The program itself: `answer.1` is a page of .bss, and written at start in no page but that.
+    place = page.js(
+        "[...document.querySelectorAll('#object option')].findIndex((one) => one.textContent.includes('base'))"
+    )
+    page.js(
+        f"(() => {{ const one = document.querySelector('#object'); one.selectedIndex = {place};"
+        " one.dispatchEvent(new Event('change')) })()"
+    )
+    program = next(one for owner, one in maps.items() if owner.endswith("/base"))
+    cells = page.js("[...document.querySelectorAll('#pages tbody tr')].map((one) => +one.children[1].textContent)")
+    assert sum(cells) == sum(count for part in program.parts for _, count in part.runs)
+    private = [part for part in program.parts if any(state >= PageState.PRIVATE for state, _ in part.runs)]
+    first = private[0]
+    page.js("document.querySelector('.cells').scrollIntoView({block: 'center'})")
+    left, top = page.js("(({x, y}) => [x, y])(document.querySelector('.cells').getBoundingClientRect())")
+    x, y = page.js("document.querySelector('#pages').placeOf(0, 0)")
+    page.move_to(left + x, top + y)
+    told = page.text("#cell")
+    assert told.startswith(f"{first.start_addr:#x} {first.runs[0][0].name.lower().replace('_', ' ')}")
+    here = [
+        one.symbol
+        for one in program.places
+        if one.symbol
+        and one.addr < first.start_addr + audit.page_bytes
+        and first.start_addr < one.addr + one.size_bytes
+    ]
+    assert any(shown_name(name) in told for name in here)
+    page.js("document.querySelector('.cells').focus()")
+    page.key("ArrowRight")
+    assert page.text("#cell").startswith(f"{first.start_addr + audit.page_bytes:#x} ") or len(first.runs) == 1
 
 
 # --- libraries --------------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ import { readAnswers, table, written } from "./data";
 import { el, fill, save } from "./dom";
 import { findingsSection, notesSection, originsSection } from "./findings";
 import { profileSections, profilesTable } from "./heap";
-import { changeTree, GROWN, isVirtual, ledgerTree, objectTree, SHRUNK, UNUSED } from "./ledger";
+import { changeTree, GROWN, isVirtual, ledgerTree, objectTree, SHRUNK, UNUSED, USED } from "./ledger";
 import { printable } from "./names";
+import { pageMapSection } from "./pagemap";
 import { kindLegend, treeView } from "./view";
 
 function header(title: string, lead: string, answer: any): HTMLElement {
@@ -34,7 +35,7 @@ function librariesSection(audit: any): HTMLElement | null {
   const { tree } = objectTree(audit);
   return el("section", { class: "section", id: "libraries" }, el("h2", {}, "Objects, and what would leave with each"),
     el("p", {}, "Below each object stand those that are there only for it."),
-    treeView(tree, "Objects", [[1, "used"], [UNUSED, "unused, or leaves with what is"]]));
+    treeView(tree, "Objects", [[USED, "used"], [UNUSED, "unused, or leaves with what is"]]));
 }
 
 const NO_FINDINGS = (audit: any) =>
@@ -45,7 +46,8 @@ function auditPage(answers: any): Node[] {
   const { audit } = answers;
   const count = new Count(BigInt(audit.projection.count || 1));
   return [
-    header(...titleOf(audit), audit), answerStrip(audit, count), ledgerSection(audit), librariesSection(audit),
+    header(...titleOf(audit), audit), answerStrip(audit, count), ledgerSection(audit),
+    pageMapSection(answers.pages, audit.target.page_bytes), librariesSection(audit),
     findingsSection("Findings", table(audit.findings), count, NO_FINDINGS(audit)),
     notesSection(table(audit.notes), answers.warning), originsSection(audit),
   ].filter((one): one is HTMLElement => one !== null);
@@ -65,7 +67,8 @@ function diffPage(answers: any): Node[] {
         findingsSection("Findings that are gone", table(diff.fixed_findings), count, "None."));
     } else {
       const one = side === "before" ? old : audit;
-      fill(views, ledgerSection(one), librariesSection(one),
+      fill(views, ledgerSection(one),
+        pageMapSection(side === "before" ? answers.old_pages : answers.pages, one.target.page_bytes), librariesSection(one),
         findingsSection("Findings", table(one.findings), count, NO_FINDINGS(one)));
     }
   };

@@ -13,6 +13,7 @@ export const GROWN = 12;
 export const SHRUNK = 13;
 export const SAME = 0;
 export const UNUSED = 14;
+export const USED = 4;
 
 const EVIDENCE = ["measured", "derived", "predicted", "estimated", "virtual"];
 
@@ -40,12 +41,12 @@ function byOwner(rows: Table, wanted: (row: number) => boolean, order: (row: num
   const symbols = rows.column<string | null>("symbol");
   const names = rows.column<string | null>("name");
   const kinds = rows.column<string>("kind");
-  const groups = new Map<string, Map<string, number[]>>();
+  const groups = new Map<string, Map<string | null, number[]>>();
   for (let row = 0; row < rows.size; row += 1) {
     if (!wanted(row)) continue;
     let within = groups.get(owners[row]);
     if (!within) groups.set(owners[row], (within = new Map()));
-    const section = sections[row] ?? `[${kinds[row]}]`;
+    const section = sections[row];
     const found = within.get(section);
     if (found) found.push(row);
     else within.set(section, [row]);
@@ -70,6 +71,11 @@ function byOwner(rows: Table, wanted: (row: number) => boolean, order: (row: num
     }
     const ownerNode = add(0, name, title, -1);
     for (const [section, found] of within) {
+      if (section === null) {
+        // No section: it is a part of the owner itself.
+        for (const row of found) add(ownerNode, names[row] ?? symbols[row] ?? `[${kinds[row]}]`, symbols[row], row);
+        continue;
+      }
       if (found.length === 1 && symbols[found[0]] === null) {
         add(ownerNode, names[found[0]] ? `${section} ${names[found[0]]}` : section, null, found[0]);
         continue;
@@ -258,7 +264,7 @@ export function objectTree(audit: any): { tree: Tree; nodeOf: Map<string, number
       seen.add(row);
       const isUnused = unused.has(paths[row]);
       const name = printable(shortened(names[row] || paths[row]));
-      const node = tree.add(parent, isUnused ? `${name} (unused)` : name, printable(paths[row]), isUnused ? UNUSED : 1);
+      const node = tree.add(parent, isUnused ? `${name} (unused)` : name, printable(paths[row]), isUnused ? UNUSED : USED);
       rowOf[node] = row;
       nodeOf.set(paths[row], node);
       for (const one of below.get(paths[row]) ?? []) wait.push([node, one]);

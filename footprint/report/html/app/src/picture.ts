@@ -17,8 +17,8 @@ type Drawn = HierarchyRectangularNode<Box>;
 
 /** By the numbers of `ledger.ts`: told apart by those who see no red or no green, dark text on all but the last ones. */
 export const COLOURS = [
-  "#bbbbbb", "#ee8866", "#eedd88", "#ffaabb", "#77aadd", "#99ddff", "#aaaa00", "#44bb99", "#bbcc33", "#dddddd",
-  "#c3a5d8", "#9aa5b1", "#e69f00", "#56b4e9", "#d55e00",
+  "#bbbbbb", "#ee8866", "#eedd88", "#ffaabb", "#77aadd", "#99ddff", "#aaaa00", "#44bb99", "#bbcc33", "#a79bd6",
+  "#dcc3a1", "#9aa5b1", "#e69f00", "#56b4e9", "#d55e00",
 ];
 const MOST_DEEP = 24;
 const LEAST_SHARE = 1 / 3000;
@@ -160,7 +160,7 @@ export class Picture {
     for (const box of this.boxes) {
       if (!this.trace(context, box)) continue;
       const { node } = box.data;
-      context.fillStyle = node < 0 ? COLOURS[0] : box.depth === 0 ? COLOURS[9] : COLOURS[this.tree.colours[node]];
+      context.fillStyle = node < 0 ? COLOURS[0] : box.depth === 0 ? "#dddddd" : COLOURS[this.tree.colours[node]];
       context.fill();
       if (node >= 0 && this.tree.hatched[node] && !(this.shape === "treemap" && box.children)) {
         context.fillStyle = hatch;

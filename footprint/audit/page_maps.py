@@ -1,0 +1,236 @@
+"""The pages of each object one by one: which are private, shared or untouched, why, and what lies in them.
+
+The ledger adds all of this up. Only a picture needs it, so an audit has it where it was asked for.
+"""
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Mapping as Dict
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from footprint.audit.layout import Kind, LoadedObject, Part
+from footprint.audit.ledger import Files
+from footprint.audit.measured import Held
+from footprint.audit.pages import clip
+from footprint.elf import Variable
+from footprint.process import Mapping, PageRange
+
+__all__ = ("PageMap", "PagePart", "PageState", "Place", "Presence", "not_looked_at", "page_maps")
+
+Presence = Callable[[Mapping], Sequence[PageRange] | None]
+"""Gives the pages of a mapping that the process has; None where that is not to be known."""
+
+# 4 GiB of small pages: no picture has as many cells.
+_MOST_PAGES: Final = 1 << 20
+_MOST_NAMES: Final = 200_000
+
+
+def not_looked_at(_mapping: Mapping) -> None:
+    """Say of no mapping which pages the process has: of a text or a prediction nobody can tell."""
+
+
+class PageState(IntEnum):
+    """What is known of a page."""
+
+    UNTOUCHED = 0
+    """The process has not touched it, or it was taken away again."""
+    NOT_PRIVATE = 1
+    """It is not private; whether the process has it at all was not looked at."""
+    SHARED = 2
+    """It is in memory, and others may have it too: the file's own page, or one of fork relatives."""
+    PRIVATE = 3
+    """Only this process holds it, because it wrote to it."""
+    RELOCATED = 4
+    """The same, and relocations write it at each start."""
+    SWAPPED = 5
+    """Only this process holds it, on a swap device."""
+    UNKNOWN = 6
+    """Page bits could not be read: only how many of its mapping are private is known."""
+
+
+class PagePart(NamedTuple):
+    """Neighbouring pages of an object that are mapped alike.
+
+    Attributes:
+        start_addr: Where they begin.
+        kind: What they are for.
+        permissions: Four letters as in `/proc/PID/maps`.
+        runs: What is known of them in the order of their addresses: a state, and of how many pages.
+    """
+
+    start_addr: int
+    kind: Kind
+    permissions: str
+    runs: tuple[tuple[PageState, int], ...]
+
+
+class Place(NamedTuple):
+    """What lies at some addresses: a section where there is no symbol, else a variable, or why there is none.
+
+    Attributes:
+        addr: Where it begins.
+        size_bytes: How long it is.
+        section: The section.
+        symbol: The linker name, or in brackets why there is none; None for a whole section.
+    """
+
+    addr: int
+    size_bytes: int
+    section: str
+    symbol: str | None
+
+
+class PageMap(NamedTuple):
+    """The pages of one object.
+
+    Attributes:
+        owner: Its path, as the rows of the ledger have it.
+        parts: Its pages, ascending.
+        places: What lies in them: its sections, and in writable ones its variables.
+        omitted_pages: How many pages there are beyond what a map tells.
+        omitted_places: How many names.
+    """
+
+    owner: str
+    parts: tuple[PagePart, ...]
+    places: tuple[Place, ...]
+    omitted_pages: int = 0
+    omitted_places: int = 0
+
+
+def page_maps(
+    parts: Iterable[Part],
+    held: Sequence[Held],
+    pages: Dict[int, Sequence[PageRange]] | None,
+    files: Files,
+    page_bytes: int,
+    presence: Presence = not_looked_at,
+) -> tuple[PageMap, ...]:
+    """Give the page maps of the objects whose files could be read, in the order of their addresses.
+
+    Args:
+        parts: The mappings with their owners.
+        held: What each mapping holds, in their order.
+        pages: By the start of its mapping, its private pages; where a mapping is missing, its counters decide.
+        files: What the files of objects say.
+        page_bytes: The size of a page.
+        presence: Which pages of a mapping the process has.
+    """
+    found: dict[LoadedObject, list[tuple[Part, Held]]] = {}
+    each = iter(held)
+    previous, own = None, None
+    for part in parts:
+        if part.mapping is not previous:
+            previous, own = part.mapping, next(each)
+        if part.loaded is not None and part.loaded.image is not None and own is not None:
+            found.setdefault(part.loaded, []).append((part, own))
+    reader = _Reader(pages, files, page_bytes, presence)
+    return tuple([reader.map_of(loaded, ours) for loaded, ours in found.items()])
+
+
+class _Reader:
+    """Makes the maps of objects, and keeps account of what there is still room for."""
+
+    def __init__(
+        self,
+        pages: Dict[int, Sequence[PageRange]] | None,
+        files: Files,
+        page_bytes: int,
+        presence: Presence,
+    ) -> None:
+        self._pages = pages
+        self._files = files
+        self._page_bytes = page_bytes
+        self._presence = presence
+        self._pages_left = _MOST_PAGES
+        self._names_left = _MOST_NAMES
+
+    def map_of(self, loaded: LoadedObject, parts: Sequence[tuple[Part, Held]]) -> PageMap:
+        shown: list[PagePart] = []
+        omitted_pages = 0
+        relocated = self._files.relocated_pages_of(loaded, self._page_bytes)
+        for part, held in parts:
+            page_count = -(-part.size_bytes // self._page_bytes)
+            if page_count > self._pages_left:
+                omitted_pages += page_count
+                continue
+            self._pages_left -= page_count
+            runs = _joined(self._states(part, held, relocated, page_count))
+            shown.append(PagePart(part.start_addr, part.kind, part.mapping.permissions, runs))
+        places = list(self._places(loaded, shown))
+        kept = places[: self._names_left]
+        self._names_left -= len(kept)
+        return PageMap(parts[0][0].owner, tuple(shown), tuple(kept), omitted_pages, len(places) - len(kept))
+
+    def _states(
+        self, part: Part, held: Held, relocated: Container[int], page_count: int
+    ) -> Iterator[tuple[PageState, int]]:
+        """Give the state of each page, or of several that are alike."""
+        size, mapping = self._page_bytes, part.mapping
+        ranges = self._pages.get(mapping.start_addr) if self._pages is not None else None
+        if ranges is None and held.private_bytes == 0:
+            ranges = ()
+        elif ranges is None and held.private_bytes == mapping.size_bytes:
+            ranges = (PageRange(mapping.start_addr, mapping.end_addr),)
+        elif ranges is None:
+            yield PageState.UNKNOWN, page_count
+            return
+        present = self._presence(mapping)
+        at = part.start_addr
+        for one in clip(ranges, part.start_addr, part.end_addr):
+            yield from self._between(present, at, one.start_addr)
+            if one.is_swapped:
+                yield PageState.SWAPPED, -(-(one.end_addr - one.start_addr) // size)
+            else:
+                for page in range(one.start_addr // size, -(-one.end_addr // size)):
+                    yield PageState.RELOCATED if page in relocated else PageState.PRIVATE, 1
+            at = one.end_addr
+        yield from self._between(present, at, part.end_addr)
+
+    def _between(
+        self, present: Sequence[PageRange] | None, start_addr: int, end_addr: int
+    ) -> Iterator[tuple[PageState, int]]:
+        """Give the states of pages that are not private."""
+        size = self._page_bytes
+        if present is None:
+            yield PageState.NOT_PRIVATE, -(-(end_addr - start_addr) // size)
+            return
+        at = start_addr
+        for one in clip(present, start_addr, end_addr):
+            yield PageState.UNTOUCHED, (one.start_addr - at) // size
+            yield PageState.SHARED, -(-(one.end_addr - one.start_addr) // size)
+            at = one.end_addr
+        yield PageState.UNTOUCHED, -(-(end_addr - at) // size)
+
+    def _places(self, loaded: LoadedObject, parts: Sequence[PagePart]) -> Iterator[Place]:
+        if loaded.image is None or not parts:
+            return
+        contents = self._files.contents_of(loaded)
+        bias_addr = loaded.bias_addr
+        read: set[int] = set()
+        for one in contents.sections if contents else ():
+            section = one.section
+            read.add(section.index)
+            if section.is_tls and not section.has_file_bytes:
+                continue
+            base_addr = section.vaddr + bias_addr
+            yield Place(base_addr, section.size_bytes, section.name, None)
+            for start, end, owner in one.ranges.pieces:
+                symbol = owner.name if isinstance(owner, Variable) else owner.label
+                yield Place(base_addr + start, end - start, section.name, symbol)
+        for section in loaded.image.sections:
+            if section.is_in_memory and section.index not in read and not section.is_tls and section.size_bytes:
+                yield Place(section.vaddr + bias_addr, section.size_bytes, section.name, None)
+
+
+def _joined(runs: Iterable[tuple[PageState, int]]) -> tuple[tuple[PageState, int], ...]:
+    """Join neighbours of one state."""
+    found: list[tuple[PageState, int]] = []
+    for state, count in runs:
+        if count <= 0:
+            continue
+        if found and found[-1][0] is state:
+            found[-1] = (state, found[-1][1] + count)
+        else:
+            found.append((state, count))
+    return tuple(found)

@@ -1,0 +1,234 @@
+// The pages of an object one by one: a cell a page, with what is known of it and what lies in it.
+
+import { table } from "./data";
+import { el, fill, plainTable } from "./dom";
+import { printable, shortened, shortOwners } from "./names";
+import { formatBytes, grouped } from "./units";
+
+/** The states of footprint/audit/page_maps.py, in their order. */
+const STATES: [word: string, colour: string, meaning: string][] = [
+  ["untouched", "", "not in memory"],
+  ["not private", "#dddddd", "whether it is in memory was not looked at"],
+  ["shared", "#77aadd", "in memory, and perhaps of others too"],
+  ["private", "#ee8866", "only this process holds it"],
+  ["relocated", "#aaaa00", "private, and written by relocations at each start"],
+  ["swapped", "#c3a5d8", "private, on a swap device"],
+  ["unknown", "#9aa5b1", "page bits could not be read"],
+];
+const PRIVATE = [3, 4, 5];
+const HEAD_PX = 20;
+const MOST_NAMES = 12;
+const MOST_LISTED = 500;
+
+interface Part {
+  start_addr: number;
+  kind: string;
+  permissions: string;
+  states: Uint8Array;
+  /** Where its first cell is drawn, from above. */
+  top: number;
+}
+
+interface Place {
+  addr: number;
+  size: number;
+  section: string;
+  name: string | null;
+}
+
+interface PageMap {
+  owner: string;
+  parts: Part[];
+  places: Place[];
+  counts: number[];
+  omittedPages: number;
+}
+
+function read(one: any): PageMap {
+  const counts = STATES.map(() => 0);
+  const parts = table(one.parts).rows().map((row) => {
+    const runs: number[] = row.runs;
+    let size = 0;
+    for (let place = 1; place < runs.length; place += 2) size += runs[place];
+    const states = new Uint8Array(size);
+    for (let place = 0, at = 0; place < runs.length; place += 2) {
+      states.fill(runs[place], at, at + runs[place + 1]);
+      at += runs[place + 1];
+      counts[runs[place]] += runs[place + 1];
+    }
+    return { start_addr: row.start_addr, kind: row.kind, permissions: row.permissions, states, top: 0 };
+  });
+  // What is private stands above: of a large program all else is far more.
+  const isPrivate = (part: Part) => part.states.some((state) => PRIVATE.includes(state));
+  parts.sort((a, b) => Number(isPrivate(b)) - Number(isPrivate(a)) || a.start_addr - b.start_addr);
+  const rows = table(one.places);
+  const [addr, size, section, name] = ["addr", "size_bytes", "section", "name"].map((key) => rows.column(key));
+  const places = Array.from({ length: rows.size }, (_, row) => ({ addr: addr[row], size: size[row], section: section[row], name: name[row] }))
+    .sort((a, b) => a.addr - b.addr);
+  return { owner: one.owner, parts, places, counts, omittedPages: one.omitted_pages };
+}
+
+function privateCount(one: PageMap): number {
+  return PRIVATE.reduce((all, state) => all + one.counts[state], 0);
+}
+
+/** Make the section of page maps; null where there is none. */
+export function pageMapSection(pages: Record<string, any> | undefined, pageBytes: number): HTMLElement | null {
+  const maps = Object.values(pages ?? {}).map(read).sort((one, other) => privateCount(other) - privateCount(one));
+  if (!maps.length) return null;
+  const short = shortOwners(maps.map((one) => one.owner));
+  const status = el("p", { class: "status", id: "cell", role: "status" });
+  const canvas = el("canvas", { class: "cells", tabindex: 0, role: "application", "aria-roledescription": "page map" });
+  const box = el("div", { class: "cell-box" }, canvas);
+  const figures = el("div");
+  const present = new Set<number>();
+  maps.forEach((one) => one.counts.forEach((count, state) => count && present.add(state)));
+  const legend = el("ul", { class: "legend" }, ...[...present].sort().map((state) => {
+    const [word, colour, meaning] = STATES[state];
+    const swatch = el("span", { class: "swatch" });
+    swatch.style.background = colour;
+    return el("li", {}, swatch, `${word}: ${meaning}`);
+  }));
+  let map = maps[0];
+  let cell = 10;
+  let columns = 1;
+  let width = 0;
+  let chosen: [part: number, page: number] = [0, 0];
+
+  const lay = () => {
+    width = box.clientWidth - 2;
+    if (width < 40) return;
+    const count = map.parts.reduce((all, part) => all + part.states.length, 0);
+    cell = count <= 4000 ? 12 : count <= 20000 ? 8 : count <= 100000 ? 5 : 3;
+    columns = Math.max(1, Math.floor(width / cell));
+    let top = 0;
+    for (const part of map.parts) {
+      part.top = top + HEAD_PX;
+      top = part.top + Math.ceil(part.states.length / columns) * cell + 6;
+    }
+    const ratio = devicePixelRatio || 1;
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(Math.max(top, 1) * ratio);
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${top}px`;
+    draw(ratio);
+  };
+  const draw = (ratio = devicePixelRatio || 1) => {
+    const context = canvas.getContext("2d")!;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, canvas.height);
+    const style = getComputedStyle(canvas);
+    const line = style.getPropertyValue("--line").trim();
+    const gap = cell > 4 ? 1 : 0;
+    context.font = `12px ${style.fontFamily}`;
+    for (const part of map.parts) {
+      context.fillStyle = style.color;
+      context.fillText(`${part.kind} ${part.permissions} at ${hex(part.start_addr)}, ${grouped(part.states.length)} pages`, 0, part.top - 6);
+      part.states.forEach((state, page) => {
+        const x = (page % columns) * cell;
+        const y = part.top + Math.floor(page / columns) * cell;
+        if (state) {
+          context.fillStyle = STATES[state][1];
+          context.fillRect(x, y, cell - gap, cell - gap);
+        } else if (cell > 4) {
+          context.strokeStyle = line;
+          context.strokeRect(x + 0.5, y + 0.5, cell - 2, cell - 2);
+        }
+      });
+    }
+    const part = map.parts[chosen[0]];
+    if (part && chosen[1] < part.states.length) {
+      context.strokeStyle = style.color;
+      context.lineWidth = 2;
+      context.strokeRect((chosen[1] % columns) * cell - 1, part.top + Math.floor(chosen[1] / columns) * cell - 1, cell + 1, cell + 1);
+      context.lineWidth = 1;
+    }
+  };
+  const at = (event: MouseEvent): [number, number] | null => {
+    for (const [place, part] of map.parts.entries()) {
+      const row = Math.floor((event.offsetY - part.top) / cell);
+      const column = Math.floor(event.offsetX / cell);
+      const page = row * columns + column;
+      if (row >= 0 && column < columns && page < part.states.length) return [place, page];
+    }
+    return null;
+  };
+  const tell = ([place, page]: [number, number]) => {
+    const part = map.parts[place];
+    if (!part?.states.length) return;
+    const addr = part.start_addr + page * pageBytes;
+    const [names, more, sections] = within(map.places, addr, addr + pageBytes);
+    fill(status, el("strong", {}, `${hex(addr)} ${STATES[part.states[page]][0]}`),
+      ` ${part.kind} ${part.permissions} ${sections.join(", ")}`,
+      names.length ? `: ${names.join("; ")}${more ? `; and ${grouped(more)} more` : ""}` : "");
+  };
+  const choose = (found: [number, number]) => {
+    chosen = found;
+    draw();
+    tell(found);
+  };
+  const show = (place: number) => {
+    map = maps[place];
+    chosen = [0, 0];
+    canvas.setAttribute("aria-label", `Pages of ${printable(short(map.owner))}: arrow keys walk, the line above tells`);
+    lay();
+    fill(status, "Point at a cell, or walk with the arrow keys, to read what lies in that page.");
+    const shown = STATES.map((_, state) => state).filter((state) => map.counts[state]);
+    fill(figures,
+      plainTable(["part", "pages", ...shown.map((state) => STATES[state][0])],
+        map.parts.slice(0, MOST_LISTED).map((part) => {
+          const counts = STATES.map(() => 0);
+          part.states.forEach((state) => (counts[state] += 1));
+          return [`${part.kind} ${part.permissions} ${hex(part.start_addr)}`, grouped(part.states.length), ...shown.map((state) => counts[state] ? grouped(counts[state]) : "-")];
+        }), "Pages by state"),
+      map.omittedPages ? el("p", {}, `${grouped(map.omittedPages)} more pages are too many to be drawn.`) : null);
+  };
+  canvas.addEventListener("mousemove", (event) => {
+    const found = at(event);
+    if (found) choose(found);
+  });
+  canvas.addEventListener("keydown", (event) => {
+    const steps: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
+    const step = steps[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    let [place, page] = chosen;
+    page += step;
+    while (page < 0 && place > 0) page += map.parts[(place -= 1)].states.length;
+    while (page >= map.parts[place].states.length && place + 1 < map.parts.length) page -= map.parts[place++].states.length;
+    choose([place, Math.min(Math.max(page, 0), Math.max(0, map.parts[place].states.length - 1))]);
+    const y = map.parts[chosen[0]].top + Math.floor(chosen[1] / columns) * cell;
+    if (y < box.scrollTop || y > box.scrollTop + box.clientHeight - cell) box.scrollTop = y - box.clientHeight / 2;
+  });
+  const select = el("select", { id: "object", onchange: () => show(select.selectedIndex) }, ...maps.map((one) =>
+    el("option", {}, `${printable(shortened(short(one.owner), 120))}: ${formatBytes(privateCount(one) * pageBytes)} private`)));
+  new ResizeObserver(lay).observe(box);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
+  show(0);
+  const section = el("section", { class: "section", id: "pages" }, el("h2", {}, "Page by page"),
+    el("div", { class: "tools" }, el("label", { for: "object" }, "Object"), select, legend), status, box, figures);
+  (section as any).placeOf = (part: number, page: number) =>
+    [(page % columns) * cell + cell / 2, map.parts[part].top + Math.floor(page / columns) * cell + cell / 2];
+  return section;
+}
+
+// What lies between two addresses: the names, how many more there are, and the sections.
+function within(places: Place[], start: number, end: number): [string[], number, string[]] {
+  const names: string[] = [];
+  const sections = new Set<string>();
+  let more = 0;
+  // Sections stand among what they hold: what reaches into a page may begin far before it.
+  for (const one of places) {
+    if (one.addr >= end) break;
+    if (one.addr + one.size <= start) continue;
+    sections.add(printable(one.section));
+    if (one.name === null) continue;
+    if (names.length < MOST_NAMES) names.push(`${printable(shortened(one.name, 200))} (${formatBytes(one.size)})`);
+    else more += 1;
+  }
+  return [names, more, [...sections].slice(0, MOST_NAMES)];
+}
+
+function hex(addr: number): string {
+  return `0x${addr.toString(16)}`;
+}

@@ -1,0 +1,177 @@
+"""Each page of an object has one state, the private ones add up to its ledger, and what lies in them is named."""
+
+import mmap
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from ctypes import addressof, c_char
+from pathlib import Path
+
+import pytest
+
+import footprint
+from footprint.audit import page_maps as module
+from footprint.audit.audit import Audit
+from footprint.audit.layout import Attribution, FileKey, Kind, LoadedObject, Part
+from footprint.audit.measured import Held
+from footprint.audit.page_maps import PageMap, PageState, Place, Presence, not_looked_at, page_maps
+from footprint.audit.pages import PageNumbers
+from footprint.elf import Contents, read_contents, read_image
+from footprint.evidence import Evidence
+from footprint.process import Mapping, PageRange
+from footprint.process.mappings import NO_COUNTERS
+from footprint.process.pages import PageReader
+from tests.elfwriter import PF_R, PF_W, PT_LOAD, RW, At, ElfFile, Section, Segment, Sym, write
+
+PAGE = 4096
+B = 0x7F0000000000
+"""Where the object is loaded: what is linked for vaddr 0x3000 stands at B + 0x3000."""
+STAGE = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow" / "base"
+PRIVATE = {PageState.PRIVATE, PageState.RELOCATED, PageState.SWAPPED}
+KEY = FileKey("08:01", 7, "/lib/liba.so")
+# Four pages of .data: a variable of 32 bytes in the first, one that is the second, nothing else.
+IMAGE = read_image(
+    write(
+        ElfFile(
+            sections=[Section(".data", flags=RW, addr=0x3000, data=bytes(4 * PAGE))],
+            segments=[Segment(PT_LOAD, PF_R | PF_W, [".data"])],
+            symbols=[Sym("first", At(".data", 16), 32), Sym("second", At(".data", PAGE), PAGE)],
+        )
+    ),
+    KEY.name,
+)
+LOADED = LoadedObject(KEY, IMAGE, B)
+MAPPING = Mapping(B + 0x3000, B + 0x7000, "rw-p", 0, KEY.device, KEY.inode, KEY.name, NO_COUNTERS)
+
+
+class Files:
+    """What the one file says: it has these variables, and relocations write its page 4."""
+
+    def contents_of(self, _loaded: LoadedObject) -> Contents:
+        return read_contents(IMAGE)
+
+    def relocated_pages_of(self, _loaded: LoadedObject, page_bytes: int) -> PageNumbers:
+        return PageNumbers((4,), B // page_bytes)
+
+
+def page(number: int, past: int = 0, *, is_swapped: bool = False) -> PageRange:
+    return PageRange(B + number * PAGE, B + (past or number + 1) * PAGE, is_swapped)
+
+
+def map_of(
+    private: Sequence[PageRange] | None, private_bytes: int | None, presence: Presence = not_looked_at
+) -> PageMap:
+    part = Part(MAPPING, MAPPING.start_addr, MAPPING.end_addr, KEY.name, Kind.DATA, Attribution.NAME, LOADED)
+    held = Held(private_bytes, None, 0, 0, Evidence.MEASURED)
+    pages = None if private is None else {MAPPING.start_addr: private}
+    (found,) = page_maps([part], [held], pages, Files(), PAGE, presence)
+    return found
+
+
+def runs_of(one: PageMap) -> list[tuple[str, int]]:
+    return [(state.name, count) for part in one.parts for state, count in part.runs]
+
+
+def test_each_page_is_private_relocated_swapped_shared_or_untouched() -> None:
+    found = map_of([page(3, 5), page(6, is_swapped=True)], 3 * PAGE, lambda _mapping: (page(3, 6),))
+    assert runs_of(found) == [("PRIVATE", 1), ("RELOCATED", 1), ("SHARED", 1), ("SWAPPED", 1)]
+    found = map_of([page(6)], PAGE, lambda _mapping: (page(3), page(6)))
+    assert runs_of(found) == [("SHARED", 1), ("UNTOUCHED", 2), ("PRIVATE", 1)]
+
+
+def test_where_nobody_looked_what_is_not_private_is_just_that() -> None:
+    assert runs_of(map_of([page(4)], PAGE)) == [("NOT_PRIVATE", 1), ("RELOCATED", 1), ("NOT_PRIVATE", 2)]
+
+
+def test_without_page_bits_the_counters_decide_where_they_can() -> None:
+    assert runs_of(map_of(None, 0)) == [("NOT_PRIVATE", 4)]
+    assert runs_of(map_of(None, 4 * PAGE)) == [("PRIVATE", 1), ("RELOCATED", 1), ("PRIVATE", 2)]
+    assert runs_of(map_of(None, PAGE)) == [("UNKNOWN", 4)]
+    assert runs_of(map_of(None, None)) == [("UNKNOWN", 4)]
+
+
+def test_variables_stand_at_their_addresses_below_their_section() -> None:
+    places = map_of([page(3)], PAGE).places
+    assert Place(B + 0x3000, 4 * PAGE, ".data", None) in places
+    assert Place(B + 0x3010, 32, ".data", "first") in places
+    assert Place(B + 0x4000, PAGE, ".data", "second") in places
+    named = [place for place in places if place.symbol is not None]
+    assert sum(place.size_bytes for place in named) == 4 * PAGE
+
+
+def test_what_a_map_has_no_room_for_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_PAGES", 3)
+    found = map_of([page(3)], PAGE)
+    assert (found.parts, found.omitted_pages) == ((), 4)
+    monkeypatch.setattr(module, "_MOST_PAGES", 4)
+    monkeypatch.setattr(module, "_MOST_NAMES", 1)
+    found = map_of([page(3)], PAGE)
+    assert found.omitted_pages == 0
+    assert len(found.places) == 1
+    # Both variables, and what lies before, between and behind them.
+    assert found.omitted_places == 5
+
+
+def bytes_of_maps(audit: Audit) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for one in audit.page_maps:
+        count = sum(count for part in one.parts for state, count in part.runs if state in PRIVATE)
+        found[one.owner] = found.get(one.owner, 0) + count * audit.page_bytes
+    return found
+
+
+def bytes_of_rows(audit: Audit) -> dict[str, int]:
+    """Give the private bytes of owners, without what is assumed of pages that are not known."""
+    found: dict[str, int] = {}
+    for row in audit.ledger:
+        found[row.owner] = found.get(row.owner, 0) + (row.bytes or 0 if row.mapped_bytes else 0)
+    return found
+
+
+def test_the_private_pages_of_a_prediction_add_up_to_its_ledger() -> None:
+    audit = footprint.audit(str(STAGE), has_page_maps=True)
+    maps, rows = bytes_of_maps(audit), bytes_of_rows(audit)
+    assert len(maps) > 3
+    assert maps == {owner: rows[owner] for owner in maps}
+    assert footprint.audit(str(STAGE)).page_maps == ()
+
+
+@pytest.fixture
+def sleeping_pid() -> Iterator[int]:
+    child = subprocess.Popen([sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"], stdout=-1)
+    assert child.stdout is not None
+    child.stdout.readline()
+    yield child.pid
+    child.kill()
+    child.wait()
+    child.stdout.close()
+
+
+@pytest.mark.parametrize("has_findings", [False, True])
+def test_the_private_pages_of_a_process_add_up_to_its_ledger(sleeping_pid: int, *, has_findings: bool) -> None:
+    audit = footprint.audit(sleeping_pid, has_page_maps=True, has_findings=has_findings)
+    if any(note.slug == "page-bits-denied" for note in audit.notes):
+        pytest.skip("page bits may not be read here")
+    maps, rows = bytes_of_maps(audit), bytes_of_rows(audit)
+    assert any("libc" in owner for owner in maps)
+    assert maps == {owner: rows[owner] for owner in maps}
+    states = {state for one in audit.page_maps for part in one.parts for state, _ in part.runs}
+    assert {PageState.PRIVATE, PageState.RELOCATED, PageState.SHARED, PageState.UNTOUCHED} <= states
+
+
+def test_pages_that_were_read_or_written_are_present_and_no_others() -> None:
+    size = os.sysconf("SC_PAGE_SIZE")
+    with mmap.mmap(-1, 16 * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+        memory[2 * size] = memory[3 * size] = 1
+        assert memory[10 * size] == 0
+        start = addressof(c_char.from_buffer(memory))
+        mapping = MAPPING._replace(start_addr=start, end_addr=start + 16 * size)
+        folder = os.open("/proc/self", os.O_RDONLY)
+        try:
+            with PageReader(folder, size) as reader:
+                found = reader.read_present(mapping)
+        finally:
+            os.close(folder)
+    assert [((one.start_addr - start) // size, (one.end_addr - start) // size) for one in found] == [(2, 4), (10, 11)]
