@@ -411,7 +411,7 @@ def test_notes_and_origins_are_told(show: Show) -> None:
     assert "pmap -d" in page.texts(".facts dd")
 
 
-# --- page by page ------------------------------------------------------------------------------------------------------
+# --- page by page -----------------------------------------------------------------------------------------------------
 
 
 def test_the_page_map_has_a_cell_a_page_and_says_what_lies_in_it(show: Show) -> None:

@@ -182,9 +182,12 @@ function fitControl(costs: Costs, projection: any, nouns: string): HTMLElement {
   return el("div", { class: "control" }, el("label", { for: "memory" }, "Memory that they may take"), text, slider, answer);
 }
 
+const ORDER = ["per_process_bytes", "private_bytes", "kernel_bytes", "shared_once_bytes"];
+
 /** Make the strip of a comparison. */
 export function changeStrip(diff: any, count: Count): HTMLElement {
-  const figures = table(diff.figures).rows();
+  const place = (one: any) => (ORDER.includes(one.name) ? ORDER.indexOf(one.name) : ORDER.length);
+  const figures = table(diff.figures).rows().sort((one, other) => place(one) - place(other));
   const main = ["per_process_bytes", "private_bytes", "mapped_writable_bytes"]
     .map((name) => figures.find((one) => one.name === name && one.delta_bytes !== null)).find(Boolean);
   const verdict = el("p", { class: "verdict", role: "status", id: "verdict" });

@@ -75,7 +75,7 @@ function diffPage(answers: any): Node[] {
   show("change");
   const [before, after] = [old, audit].map((one) => titleOf(one));
   return [
-    header("What changed", `${before[0]} ${before[1]} → ${after[0]} ${after[1]}`, diff), changeStrip(diff, count),
+    header("Before and after", `${before[0]} ${before[1]} → ${after[0]} ${after[1]}`, diff), changeStrip(diff, count),
     el("div", { class: "sides" }, sides(show)), views,
     notesSection(table(diff.notes), answers.warning),
     originsSection(old, "How the figures before were obtained"), originsSection(audit, "How those after were obtained"),

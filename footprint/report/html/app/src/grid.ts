@@ -33,7 +33,7 @@ export class Grid {
   private readonly headings: HTMLElement[];
 
   constructor(readonly tree: Tree, label: string, private readonly id: string, private readonly events: Events) {
-    this.sortColumn = tree.columns[0];
+    this.sortColumn = tree.columns[tree.sortedBy];
     this.headings = [null, ...tree.columns].map((column) =>
       el("div", { role: "columnheader", class: `cell c-${column?.key ?? "name"}` },
         el("button", { type: "button", tabindex: -1, onclick: () => this.sort(column) }, column?.label ?? "Name")));
@@ -150,7 +150,7 @@ export class Grid {
       found = this.tree.children[node].slice();
       const { sortColumn: column, tree } = this;
       const turn = this.isDescending ? -1 : 1;
-      const values = new Map(found.map((one) => [one, column ? column.value(one) : tree.names[one]]));
+      const values = new Map(found.map((one) => [one, column ? (column.order ?? column.value)(one) : tree.names[one]]));
       found.sort((one, other) => {
         const a = values.get(one) ?? null;
         const b = values.get(other) ?? null;
@@ -201,8 +201,17 @@ export class Grid {
       this.body.append(row);
     }
     while (this.pool.length > past - first) this.pool.pop()!.remove();
-    for (let place = first; place < past; place += 1) this.drawRow(this.pool[place - first], place);
-    if (this.places.has(this.active)) this.element.setAttribute("aria-activedescendant", `${this.id}-${this.active}`);
+    // A row keeps its element while it is in view: what is scrolled past is all that is drawn.
+    const count = this.pool.length;
+    for (let place = first; place < past; place += 1) {
+      const row = this.pool[place % count];
+      const state = `${place} ${this.shown[place]} ${this.shown[place] === this.active} ${this.isOpen(this.shown[place])}`;
+      if (row.dataset.state === state) continue;
+      row.dataset.state = state;
+      this.drawRow(row, place);
+    }
+    const active = `${this.id}-${this.active}`;
+    if (this.element.getAttribute("aria-activedescendant") !== active) this.element.setAttribute("aria-activedescendant", active);
   }
 
   private makeRow(): HTMLElement {

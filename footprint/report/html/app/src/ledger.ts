@@ -35,15 +35,14 @@ interface Grouped {
 }
 
 /** Put rows into a tree of owners, sections and symbols; a group of one that has no name of its own is that one. */
-function byOwner(rows: Table, wanted: (row: number) => boolean, order: (row: number) => number): Grouped {
-  const owners = rows.column<string>("owner");
+function byOwner(rows: Table, order: (row: number) => number, nameOf = (owner: string) => owner): Grouped {
+  const owners = rows.column<string>("owner").map(nameOf);
   const sections = rows.column<string | null>("section");
   const symbols = rows.column<string | null>("symbol");
   const names = rows.column<string | null>("name");
   const kinds = rows.column<string>("kind");
   const groups = new Map<string, Map<string | null, number[]>>();
   for (let row = 0; row < rows.size; row += 1) {
-    if (!wanted(row)) continue;
     let within = groups.get(owners[row]);
     if (!within) groups.set(owners[row], (within = new Map()));
     const section = sections[row];
@@ -123,7 +122,7 @@ export function ledgerTree(audit: any): Tree {
   const mapped = rows.column<number>("mapped_bytes");
   const bytes = rows.column<number | null>("bytes");
   const own = (row: number) => (virtual ? (isWritable[row] ? mapped[row] : 0) : bytes[row] ?? 0);
-  const grouping = byOwner(rows, () => true, own);
+  const grouping = byOwner(rows, own);
   const { tree, rowOf } = grouping;
   const total = tree.areas[0];
   const mappedSums = column(rows, grouping, "mapped_bytes");
@@ -196,7 +195,12 @@ function hatchGroups(tree: Tree): void {
 export function changeTree(diff: any): Tree {
   const rows = table(diff.diff);
   const delta = rows.column<number>("delta_bytes");
-  const grouping = byOwner(rows, () => true, (row) => Math.abs(delta[row]));
+  // What is gone has the name that its owner had: it stands with what that is called now.
+  const renamed = new Map<string, string>();
+  for (const one of table(diff.owner_changes).rows()) {
+    if (one.old_owner !== null && !one.is_gone) renamed.set(one.old_owner, one.owner);
+  }
+  const grouping = byOwner(rows, (row) => Math.abs(delta[row]), (owner) => renamed.get(owner) ?? owner);
   const { tree, rowOf } = grouping;
   const status = rows.column<string>("status");
   const mappedOr = (key: string, mappedKey: string) => {
@@ -216,7 +220,10 @@ export function changeTree(diff: any): Tree {
   }
   const statusOf = (node: number) => (rowOf[node] < 0 ? "" : status[rowOf[node]]);
   tree.columns = [
-    { key: "change", label: "Change", value: (node) => change[node], text: (node) => formatChange(change[node] ?? 0) },
+    {
+      key: "change", label: "Change", value: (node) => change[node], order: (node) => Math.abs(change[node] ?? 0),
+      text: (node) => formatChange(change[node] ?? 0),
+    },
     { key: "before", label: "Before", value: (node) => before[node], text: (node) => cell(before[node]) },
     { key: "after", label: "After", value: (node) => after[node], text: (node) => cell(after[node]) },
     { key: "status", label: "What", value: statusOf, text: statusOf },
@@ -285,6 +292,7 @@ export function objectTree(audit: any): { tree: Tree; nodeOf: Map<string, number
     const found = rowOf[node] < 0 ? undefined : unused.get(paths[rowOf[node]]);
     return found ?? "";
   };
+  tree.sortedBy = 1;
   tree.columns = [
     { key: "own", label: "Own", value: of(own), text: (node) => cell(of(own)(node)) },
     { key: "retained", label: "Retained", value: of(retained), text: (node) => cell(of(retained)(node)) },

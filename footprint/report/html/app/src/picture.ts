@@ -40,7 +40,7 @@ export class Picture {
     private readonly events: { onhover(node: number): void; onclick(node: number): void },
   ) {
     this.element = el("canvas", {
-      role: "img", class: "picture",
+      role: "img", class: "picture", "data-shape": "icicle",
       onmousemove: (event: MouseEvent) => this.point(event),
       onmouseleave: () => this.events.onhover(-1),
       onclick: (event: MouseEvent) => {
@@ -64,6 +64,7 @@ export class Picture {
 
   setShape(shape: Shape): void {
     this.shape = shape;
+    this.element.dataset.shape = shape;
     this.lay();
   }
 

@@ -7,6 +7,8 @@ export interface Column {
   /** What it is sorted by and what a CSV has; null where there is nothing. */
   value(node: number): number | string | null;
   text(node: number): string;
+  /** What it is sorted by where that is not its value. */
+  order?(node: number): number | null;
   /** Whether a mark of its text is shown rather than the text. */
   isEvidence?: boolean;
   /** Whether a bar shows the text as a share. */
@@ -25,6 +27,8 @@ export class Tree {
   readonly colours: number[] = [];
   readonly hatched: boolean[] = [];
   columns: Column[] = [];
+  /** Which column the table begins to be sorted by. */
+  sortedBy = 0;
 
   /** Add a node behind its parent; give its number. */
   add(parent: number, name: string, title: string | null = null, colour = 0): number {

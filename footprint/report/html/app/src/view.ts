@@ -53,7 +53,7 @@ export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape
       zoom(node);
     },
   });
-  picture.shape = shape;
+  picture.setShape(shape);
   const hint = "Point at a part to read it; click it, or press Enter in the table, to look closer.";
   fill(status, hint);
 
