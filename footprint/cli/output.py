@@ -71,7 +71,7 @@ def emit_page(text: str, path: str, output: str) -> None:
         AccessError: Where the file cannot be written.
         UsageError: Where the answer goes there too.
     """
-    if path == output and path != "-":
+    if "-" not in {path, output} and os.path.realpath(path) == os.path.realpath(output):
         raise UsageError(f"{path} cannot hold both the page and the answer: name two files")
     emit(text, path)
 

@@ -625,6 +625,27 @@ def test_without_javascript_the_totals_the_largest_rows_and_the_findings_are_the
     assert "unused-library" in shown
 
 
+def test_a_page_whose_data_is_damaged_shows_the_text_and_says_so(
+    browser: Browser, tmp_path: Path, program: Audit
+) -> None:
+    path = tmp_path / "damaged.html"
+    path.write_text(re.sub('(id="data">)[^<]{100}', r"\1", audit_page(program, VERSION)), encoding="utf-8")
+    page = browser.open(path)
+    assert page.js("document.documentElement.dataset.ready") == "failed"
+    assert page.text("#static .warning").startswith("The page could not be drawn in this browser")
+    assert "unused-library" in page.js("document.body.innerText")
+    page.close()
+
+
+def test_on_paper_the_page_is_the_text_of_the_answer(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    assert page.js("getComputedStyle(document.querySelector('#static')).display") == "none"
+    page.ask("Emulation.setEmulatedMedia", media="print")
+    assert page.js("getComputedStyle(document.querySelector('#static')).display") == "block"
+    assert page.js("getComputedStyle(document.querySelector('#app')).display") == "none"
+    assert "unused-library" in page.js("document.body.innerText")
+
+
 @pytest.mark.parametrize("width", [400, 2000])
 def test_nothing_is_wider_than_the_screen(show: Show, program: Audit, width: int) -> None:
     page = show(audit_page(program, VERSION), width=width)

@@ -47,7 +47,7 @@ def test_a_saved_audit_has_the_page_of_its_process(capfdbinary: Captured, tmp_pa
         ["audit", "1", "2", "--html", "report.html"],
         ["audit", "--name", "python", "--html", "report.html"],
         ["audit", "--all", "/usr/bin", "--html", "report.html"],
-        ["audit", SMAPS, "--html", "report.html", "-o", "report.html"],
+        ["audit", SMAPS, "--html", "report.html", "-o", "./report.html"],
     ],
 )
 def test_several_processes_and_one_file_for_two_answers_are_refused(

@@ -103,7 +103,6 @@ async function start(): Promise<void> {
   try {
     const answers = await readAnswers();
     fill(app, ...(answers.kind === "diff" ? diffPage(answers) : answers.kind === "heap" ? heapPage(answers) : auditPage(answers)));
-    (window as any).footprintAnswers = answers;
     document.getElementById("static")!.classList.add("paper");
     app.hidden = false;
     document.documentElement.dataset.ready = String(Math.round(performance.now()));
