@@ -20,7 +20,9 @@ from footprint.verbs.saved_files import path_inside
 __all__ = ("HeapProfiles", "heap_profile")
 
 
+# Of a page with all moments: how many trees, and how much of the text of a profile.
 _MOST_TREES = 200
+_MOST_TREE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +102,13 @@ def _usage(
         places = [] if place is None else [place]
         if has_all_trees:
             # Of more those that are spread over the run.
-            step = -(-len(profile.tree_places) // _MOST_TREES) or 1
-            places += profile.tree_places[::step]
+            count = len(profile.tree_places)
+            most = max(1, min(_MOST_TREES, count * _MOST_TREE_BYTES // max(1, len(data))))
+            places += profile.tree_places[:: -(-count // most) or 1]
         return places
 
-    profile = read_profile(open_input(path), path, chosen)
+    data = open_input(path)
+    profile = read_profile(data, path, chosen)
     named = name_frames(profile, path, allocators, binaries, files.opened)
     return heap_usage(path, profile, place_at(profile, at, path), named)
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from footprint.elf import (
     starts_like_archive,
     starts_like_elf,
 )
-from footprint.errors import InputError, Note, UsageError
+from footprint.errors import AccessError, InputError, Note, UsageError
 from footprint.files import open_input, text_of
 from footprint.process import (
     Mapping,
@@ -173,13 +173,20 @@ def _presence(snapshot: Snapshot, *, is_wanted: bool) -> "Iterator[Presence | No
     if not snapshot.is_live or snapshot.pid is None or snapshot.pages is None:
         yield not_looked_at
         return
-    with process_folder(snapshot.pid) as folder, PageReader(folder, snapshot.page_bytes) as reader:
+    with ExitStack() as opened:
+        try:
+            reader = opened.enter_context(
+                PageReader(opened.enter_context(process_folder(snapshot.pid)), snapshot.page_bytes)
+            )
+        except (AccessError, OSError):
+            # It has ended: its figures were read before, and stand.
+            yield not_looked_at
+            return
 
         def presence(mapping: Mapping) -> Sequence[PageRange] | None:
             try:
                 return reader.read_present(mapping)
             except OSError:
-                # It has ended: its figures were read before, and stand.
                 return None
 
         yield presence

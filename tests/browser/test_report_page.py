@@ -147,6 +147,19 @@ def test_the_strip_tells_the_cost_in_its_parts_as_the_projection_has_them(show: 
     ]
 
 
+def test_all_totals_are_there_with_how_each_is_known(show: Show, process: Audit) -> None:
+    page = show(audit_page(process, VERSION))
+    totals = json.loads(audit_json(process, VERSION))["totals"]
+    page.click(".totals summary")
+    assert page.js(
+        "[...document.querySelectorAll('.totals tbody tr')]"
+        ".map((row) => [...row.children].map((one) => one.textContent))"
+    )[: len(totals["evidence"])] == [
+        [name.removesuffix("_bytes").replace("_", " "), format_bytes(totals[name]), evidence]
+        for name, evidence in totals["evidence"].items()
+    ]
+
+
 @pytest.mark.parametrize("count", [1, 2, 777, 10**12])
 def test_another_number_gives_what_the_command_gives_for_it(show: Show, process: Audit, count: int) -> None:
     page = show(audit_page(process, VERSION))

@@ -15,9 +15,9 @@ def text_html(text: str) -> str:
 
 
 def static_html(document: Document) -> str:
-    """Write a report as headings, paragraphs and tables. Graphs over time are left to the page."""
+    """Write a report as headings, paragraphs and tables, what matters most first. Graphs are left to the page."""
     parts = []
-    for block in document:
+    for block in sorted(document, key=lambda block: not isinstance(block, Verdict)):
         if isinstance(block, Heading):
             parts.append(f"<h2>{text_html(block.text)}</h2>")
         elif isinstance(block, Verdict):

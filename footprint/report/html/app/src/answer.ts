@@ -103,9 +103,23 @@ export function answerStrip(audit: any, count: Count): HTMLElement {
       evidenceDd(term.evidence, term.is_once ? "once" : ""))));
   const strip = el("section", { class: "answer", "aria-labelledby": "answer-title" },
     el("h2", { id: "answer-title" }, "What it costs"), verdict, sum, tiles, partsBar(each, costs.each),
-    countControl(count, nouns), fitControl(costs, projection, nouns), life);
+    countControl(count, nouns), fitControl(costs, projection, nouns), life, totalsTable(audit.totals));
   count.watch(tell);
   return strip;
+}
+
+// Every figure of the whole process that is known.
+function totalsTable(totals: any): HTMLElement {
+  const rows = Object.entries(totals.evidence as Record<string, string>).map(([name, evidence]) =>
+    [named(name), formatBytes(totals[name]), evidenceMark(evidence)]);
+  const special = Object.entries(totals.of_which as Record<string, number>).filter(([, size]) => size)
+    .map(([name, size]) => [`of which ${named(name)}`, formatBytes(size), null]);
+  return el("details", { class: "totals" }, el("summary", {}, "All totals"),
+    plainTable(["one process", "bytes", "known"], [...rows, ...special], "All totals of one process"));
+}
+
+function named(figure: string): string {
+  return figure.replace(/_bytes$/, "").replaceAll("_", " ");
 }
 
 function evidenceDd(evidence: string, more = ""): HTMLElement {
@@ -203,7 +217,7 @@ export function changeStrip(diff: any, count: Count): HTMLElement {
         main.is_noise ? " (within the spread of the starts)" : "");
     } else fill(verdict, "No figure is known of both.");
     fill(rows, plainTable(["", "before", "after", "change", `at ${grouped(size)}`, "known"], figures.map((one) => [
-      one.name.replace(/_bytes$/, "").replaceAll("_", " "),
+      named(one.name),
       one.old_bytes === null ? "?" : formatBytes(one.old_bytes), one.new_bytes === null ? "?" : formatBytes(one.new_bytes),
       one.delta_bytes === null ? "?" : formatChange(one.delta_bytes),
       one.delta_bytes === null ? "?" : formatChange(BigInt(one.delta_bytes) * size),

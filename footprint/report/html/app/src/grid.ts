@@ -61,6 +61,17 @@ export class Grid {
     return this.shown.length;
   }
 
+  /** Whether there are more rows than can be shown. */
+  get isCut(): boolean {
+    return this.shown.length >= MOST_ROWS;
+  }
+
+  /** Tell whether the filter lets a node be shown. */
+  has(node: number): boolean {
+    if (this.matches === null) return true;
+    return [...this.tree.path(node)].some((one) => (this.matches![one] & 1) !== 0) || this.matches[node] !== 0;
+  }
+
   /** Show only what contains a text, with what it lies in. Gives how many rows contain it, -1 for all. */
   filter(text: string): number {
     const wanted = text.trim().toLowerCase();
@@ -112,10 +123,6 @@ export class Grid {
     }
     this.active = node;
     this.flatten();
-    if (!this.places.has(node) && this.matches) {
-      this.matches = null;
-      this.flatten();
-    }
     this.reveal();
     if (isTold) this.events.onselect(node);
   }

@@ -212,7 +212,7 @@ function timeline(
 ): Timeline {
   const chart = svg("svg", { class: "chart", role: "img" });
   const status = el("p", { class: "status" });
-  const most = Math.max(1, ...snapshots.map(used));
+  const most = snapshots.reduce((all, one) => Math.max(all, used(one)), 1);
   const times = snapshots.map((one, place) => one.time ?? place);
   const [first, last] = [times[0], Math.max(times[times.length - 1], times[0] + 1e-9)];
   const peak = snapshots.find((one) => one.is_peak);

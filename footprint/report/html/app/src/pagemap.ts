@@ -17,6 +17,7 @@ const STATES: [word: string, colour: string, meaning: string][] = [
 ];
 const PRIVATE = [3, 4, 5];
 const HEAD_PX = 20;
+const MOST_TALL = 16000;
 const MOST_NAMES = 12;
 const MOST_LISTED = 500;
 
@@ -90,6 +91,8 @@ export function pageMapSection(pages: Record<string, any> | undefined, pageBytes
     return el("li", {}, swatch, `${word}: ${meaning}`);
   }));
   let map = maps[0];
+  const base = document.createElement("canvas");
+  let ratio = 1;
   let cell = 10;
   let columns = 1;
   let width = 0;
@@ -106,15 +109,18 @@ export function pageMapSection(pages: Record<string, any> | undefined, pageBytes
       part.top = top + HEAD_PX;
       top = part.top + Math.ceil(part.states.length / columns) * cell + 6;
     }
-    const ratio = devicePixelRatio || 1;
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(Math.max(top, 1) * ratio);
+    // Beyond some height browsers have no canvas.
+    ratio = top * (devicePixelRatio || 1) > MOST_TALL ? 1 : devicePixelRatio || 1;
+    for (const one of [canvas, base]) {
+      one.width = Math.round(width * ratio);
+      one.height = Math.round(Math.max(top, 1) * ratio);
+    }
     canvas.style.width = `${width}px`;
     canvas.style.height = `${top}px`;
-    draw(ratio);
+    draw();
   };
-  const draw = (ratio = devicePixelRatio || 1) => {
-    const context = canvas.getContext("2d")!;
+  const draw = () => {
+    const context = base.getContext("2d")!;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, canvas.height);
     const style = getComputedStyle(canvas);
@@ -136,12 +142,21 @@ export function pageMapSection(pages: Record<string, any> | undefined, pageBytes
         }
       });
     }
+    paint();
+  };
+  // The cells as they were drawn, with the one that is chosen.
+  const paint = () => {
+    const context = canvas.getContext("2d")!;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    if (!base.width) return;
+    context.drawImage(base, 0, 0);
+    context.scale(ratio, ratio);
     const part = map.parts[chosen[0]];
     if (part && chosen[1] < part.states.length) {
-      context.strokeStyle = style.color;
+      context.strokeStyle = getComputedStyle(canvas).color;
       context.lineWidth = 2;
       context.strokeRect((chosen[1] % columns) * cell - 1, part.top + Math.floor(chosen[1] / columns) * cell - 1, cell + 1, cell + 1);
-      context.lineWidth = 1;
     }
   };
   const at = (event: MouseEvent): [number, number] | null => {
@@ -164,7 +179,7 @@ export function pageMapSection(pages: Record<string, any> | undefined, pageBytes
   };
   const choose = (found: [number, number]) => {
     chosen = found;
-    draw();
+    paint();
     tell(found);
   };
   const show = (place: number) => {

@@ -49,6 +49,7 @@ export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape
   const picture = new Picture(tree, label, {
     onhover: hover,
     onclick: (node) => {
+      if (!grid.has(node)) clear();
       grid.select(node, true);
       zoom(node);
     },
@@ -64,9 +65,18 @@ export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape
       fill(found, count < 0 ? "" : count === 1 ? "1 name" : `${grouped(count)} names`);
     },
   });
+  const clear = () => {
+    filter.value = "";
+    grid.filter("");
+    fill(found);
+  };
+  const openAll = () => {
+    grid.openAll(true);
+    if (grid.isCut) fill(found, `the first ${grouped(grid.rowCount)} rows are shown`);
+  };
   const tools = el("div", { class: "tools" },
     filter, found,
-    el("button", { type: "button", onclick: () => grid.openAll(true) }, "Open all"),
+    el("button", { type: "button", onclick: openAll }, "Open all"),
     el("button", { type: "button", onclick: () => grid.openAll(false) }, "Close all"),
     el("button", { type: "button", onclick: () => void copy(grid.csv(), found, "The rows") }, "Copy as CSV"),
   );
