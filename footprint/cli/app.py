@@ -38,6 +38,7 @@ VERBS = (
     "heap",
     "project",
     "diff",
+    "check",
     "capture",
     "doctor",
 )
