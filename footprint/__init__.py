@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from footprint.verbs.survey import survey
     from footprint.verbs.symbols import symbols
     from footprint.verbs.whatif import whatif
+    from footprint.words import explain
 
 __version__ = "0.1.0"
 
@@ -53,6 +54,7 @@ __all__ = (
     "diff",
     "doctor",
     "duplicates",
+    "explain",
     "heap_profile",
     "libraries",
     "load_budgets",
@@ -75,6 +77,7 @@ _HOMES = {
     "load_budgets": "footprint.verbs.check",
     "doctor": "footprint.verbs.doctor",
     "duplicates": "footprint.verbs.duplicates",
+    "explain": "footprint.words",
     "heap_profile": "footprint.verbs.heap",
     "libraries": "footprint.verbs.programs",
     "maps": "footprint.verbs.processes",

@@ -40,6 +40,7 @@ VERBS = (
     "diff",
     "check",
     "capture",
+    "explain",
     "doctor",
 )
 
