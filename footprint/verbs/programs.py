@@ -8,6 +8,7 @@ from dataclasses import replace
 from footprint.audit.audit import Audit
 from footprint.audit.composition import Composition, compose
 from footprint.audit.finding import Finding
+from footprint.audit.kernel import BUILT_IN
 from footprint.audit.ledger import Row
 from footprint.audit.libraries import Libraries
 from footprint.audit.objects import object_costs
@@ -34,6 +35,7 @@ from footprint.verbs.processes import audit_of, process_number, with_files_told
 __all__ = ("Programs", "audit_process", "audit_program", "composition_findings", "libraries", "missing_notes")
 
 _MOST_ENVIRONMENT_BYTES = 1 << 22
+_USUAL_PAGE_BYTES = 4096
 _PAGE_SIZES = frozenset({1 << shift for shift in range(12, 17)})
 
 
@@ -44,14 +46,21 @@ class Programs:
         root: The directory that they take for `/`; None for this machine's.
         environment: What their caller decides; None for what this process itself was started with, without a root.
         page_bytes: The size of a page; None for that of this machine.
+        is_calibrated: Whether what was measured of this machine's C library is used.
 
     Raises:
         UsageError: For a size that pages do not have.
     """
 
     def __init__(
-        self, root: str | None = None, environment: Environment | None = None, *, page_bytes: int | None = None
+        self,
+        root: str | None = None,
+        environment: Environment | None = None,
+        *,
+        page_bytes: int | None = None,
+        is_calibrated: bool = True,
     ) -> None:
+        self._is_calibrated = is_calibrated
         self._system = System(root or "/")
         self._environment = environment or (Environment() if root else _environment(os.environ, os.getcwd()))
         self._page_bytes = os.sysconf("SC_PAGESIZE") if page_bytes is None else page_bytes
@@ -109,7 +118,7 @@ class Programs:
         return compose(link_map, bindings, self._page_bytes, self._predictor(link_map), private_bytes)
 
     def _predictor(self, link_map: LinkMap) -> "_Predictor":
-        return _Predictor(link_map, self._page_bytes, self._predicted)
+        return _Predictor(link_map, self._page_bytes, self._predicted, is_calibrated=self._is_calibrated)
 
 
 class _Predictor:
@@ -120,7 +129,10 @@ class _Predictor:
         link_map: LinkMap,
         page_bytes: int,
         known: dict[Library, Predicted],
+        *,
+        is_calibrated: bool,
     ) -> None:
+        self._is_calibrated = is_calibrated
         self._libc = link_map.libc
         self._page_bytes = page_bytes
         self._known = known
@@ -132,7 +144,7 @@ class _Predictor:
         if library not in self._known:
             image = library.image
             is_libc = (library.linkage.soname or "").startswith("libc.so.")
-            start = load_libc_start(image) if is_libc else None
+            start = load_libc_start(image) if is_libc and self._is_calibrated else None
             self._known[library] = predict(image, self._page_bytes, is_program=False, libc=self._libc, libc_start=start)
         return self._known[library]
 
@@ -189,24 +201,39 @@ def audit_program(
     root: str | None = None,
     page_bytes: int | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
+    is_reproducible: bool = False,
 ) -> Audit:
     """Audit a program by its files: what a process of it surely writes at its start, and what it could do without.
+
+    Args:
+        target: The program.
+        question: How many of it.
+        root: The directory that it takes for `/`.
+        page_bytes: The size of a page; that of this machine, or 4 KiB where the answer is to be reproducible.
+        debug: Where to look for the symbols of stripped files.
+        is_reproducible: Whether nothing of this machine goes into the answer but the files: not its kernel, what was
+            calibrated on it, nor what this process was started with.
 
     Raises:
         AccessError: Where it cannot be opened.
         InputError: Where it is no linked ELF file.
         UsageError: For a model that needs a live process.
     """
-    composition = Programs(root, page_bytes=page_bytes).composition(target)
+    if is_reproducible:
+        programs = Programs(root, Environment(), page_bytes=page_bytes or _USUAL_PAGE_BYTES, is_calibrated=False)
+        constants, host = BUILT_IN, {}
+    else:
+        programs, system = Programs(root, page_bytes=page_bytes), os.uname()
+        constants = load_constants(system.release, system.machine)
+        host = {"kernel": system.release, "machine": system.machine}
+    composition = programs.composition(target)
     files = ObjectFiles(DebugFiles(debug, root))
-    system = os.uname()
-    host = {"kernel": system.release, "machine": system.machine}
     found = predicted_audit(
         composition,
         files,
         target=target,
         question=question,
-        constants=load_constants(system.release, system.machine),
+        constants=constants,
         host=host,
         findings=composition_findings(composition),
         notes=(*_library_note(composition, target), *composition.notes, *missing_notes(composition)),

@@ -170,3 +170,15 @@ def test_hostile_names_are_escaped(capsys: Captured) -> None:
     _, _, error = check(capsys)
     assert "\x1b" not in error
     assert error.count("\n") == 1
+
+
+def test_a_reproducible_audit_has_nothing_of_this_machine(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["audit", str(SHADOW / "base"), "--reproducible", "--json"]
+    assert main(words) == 0
+    first = capsys.readouterr().out
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(SHADOW))
+    monkeypatch.setenv("XDG_STATE_HOME", "/nowhere")
+    assert main(words) == 0
+    assert capsys.readouterr().out == first
+    assert json.loads(first)["host"] == {}
+    assert main(["audit", "1", "--reproducible"]) == 2
