@@ -26,6 +26,7 @@ from footprint.loader import Environment, Library, Linked, LinkMap, System, link
 from footprint.loader.bindings import Binder
 from footprint.loader.opened import with_opened
 from footprint.process import Snapshot, read_process
+from footprint.process.mapped_files import DELETED
 from footprint.verbs.calibration import load_constants
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.verbs.libc_calibration import load_libc_start
@@ -36,6 +37,8 @@ __all__ = ("Programs", "audit_process", "audit_program", "composition_findings",
 
 _MOST_ENVIRONMENT_BYTES = 1 << 22
 _USUAL_PAGE_BYTES = 4096
+# The JSON of `libraries` has them all, as `missing`.
+_MOST_MISSING_NOTES = 10
 _PAGE_SIZES = frozenset({1 << shift for shift in range(12, 17)})
 
 
@@ -47,6 +50,7 @@ class Programs:
         environment: What their caller decides; None for what this process itself was started with, without a root.
         page_bytes: The size of a page; None for that of this machine.
         is_calibrated: Whether what was measured of this machine's C library is used.
+        stand_ins: Where files are to be had that are not at their paths any more.
 
     Raises:
         UsageError: For a size that pages do not have.
@@ -59,9 +63,10 @@ class Programs:
         *,
         page_bytes: int | None = None,
         is_calibrated: bool = True,
+        stand_ins: Dict[str, str] | None = None,
     ) -> None:
         self._is_calibrated = is_calibrated
-        self._system = System(root or "/")
+        self._system = System(root or "/", stand_ins or {})
         self._environment = environment or (Environment() if root else _environment(os.environ, os.getcwd()))
         self._page_bytes = os.sysconf("SC_PAGESIZE") if page_bytes is None else page_bytes
         if self._page_bytes not in _PAGE_SIZES:
@@ -99,7 +104,7 @@ class Programs:
         owners: dict[Library, str] = {}
         for mapping in reversed(snapshot.memory.mappings):
             if mapping.inode and mapping.name.startswith("/") and mapping.name not in owners.values():
-                file = self._system.file(_below(mapping.name, folder))
+                file = self._system.file(_below(mapping.name.removesuffix(DELETED), folder))
                 if isinstance(file, Library):
                     owners[file] = mapping.name
         known = {linked.library for linked in link_map.objects}
@@ -107,7 +112,9 @@ class Programs:
             known.add(link_map.interpreter_object.library)
         executable = {one.name for one in snapshot.memory.mappings if one.permissions[2] == "x"}
         opened = [
-            (_below(name, folder), file) for file, name in owners.items() if file not in known and name in executable
+            (_below(name.removesuffix(DELETED), folder), file)
+            for file, name in owners.items()
+            if file not in known and name in executable
         ]
         link_map = with_opened(link_map, opened)
 
@@ -298,7 +305,7 @@ def _of_process(
     snapshot = read_process(pid)
     folder = f"/proc/{pid}"
     try:
-        path = os.readlink(f"{folder}/exe")
+        path = os.readlink(f"{folder}/exe").removesuffix(DELETED)
         with open(f"{folder}/environ", "rb") as file:
             texts = file.read(_MOST_ENVIRONMENT_BYTES).split(b"\0")
         cwd = os.readlink(f"{folder}/cwd")
@@ -309,7 +316,29 @@ def _of_process(
     pairs = [text.decode("utf-8", "surrogateescape").partition("=") for text in texts]
     own = environment or _environment({name: value for name, _, value in pairs}, cwd)
     found = audit_of(snapshot, str(pid), question, debug=debug)
-    return found, Programs(root, own).composition_of(snapshot, path, found.ledger, own_folder), snapshot
+    stand_ins = _stand_ins(snapshot, root or "", own_folder)
+    return (
+        found,
+        Programs(root, own, stand_ins=stand_ins).composition_of(snapshot, path, found.ledger, own_folder),
+        snapshot,
+    )
+
+
+def _stand_ins(snapshot: Snapshot, root: str, folder: str) -> dict[str, str]:
+    """Give where the files are to be had that a process has mapped, and that are not at their paths any more."""
+    found: dict[str, str] = {}
+    for mapping in snapshot.memory.mappings:
+        path = _below(mapping.name.removesuffix(DELETED), folder)
+        if not (mapping.inode and mapping.permissions[2] == "x" and path.startswith("/")) or path in found:
+            continue
+        try:
+            is_there = not mapping.name.endswith(DELETED) and os.stat(root + path).st_ino == mapping.inode
+        except (OSError, ValueError):
+            is_there = False
+        mapped = f"/proc/{snapshot.pid}/map_files/{mapping.start_addr:x}-{mapping.end_addr:x}"
+        if not is_there and os.path.exists(mapped):
+            found[path] = mapped
+    return found
 
 
 def _below(path: str, folder: str) -> str:
@@ -325,8 +354,12 @@ def _environment(variables: Dict[str, str], cwd: str) -> Environment:
 
 
 def missing_notes(composition: Composition) -> list[Note]:
-    """Give a note for each library that a program needs and does not get."""
-    return [
-        Note("library-missing", one.name, f"{composition.name(one.requester)} needs it: {one.cause}")
-        for one in composition.link_map.missing
+    """Give a note for the first libraries that a program needs and does not get, and one that counts the others."""
+    missing = composition.link_map.missing
+    shown = missing if len(missing) <= _MOST_MISSING_NOTES else missing[: _MOST_MISSING_NOTES - 1]
+    notes = [
+        Note("library-missing", one.name, f"{composition.name(one.requester)} needs it: {one.cause}") for one in shown
     ]
+    if rest := len(missing) - len(shown):
+        notes.append(Note("library-missing", f"{rest} more libraries", "they are needed and not found either"))
+    return notes
