@@ -20,6 +20,7 @@ from tests.elfwriter import (
     DT_NEEDED,
     DT_RUNPATH,
     DT_SONAME,
+    ET_EXEC,
     RO,
     RW,
     SHT_NOBITS,
@@ -421,6 +422,12 @@ def test_files_that_were_deleted_or_replaced_since_are_still_those_of_the_proces
     assert [one["subject"] for one in after["findings"]] == ["libunused.so"]
     for table in ("libraries", "missing", "findings"):
         assert after[table] == before[table]
+
+
+def test_a_static_program_is_called_so(capfd: Captured, tmp_path: Path) -> None:
+    path = tmp_path / "static"
+    path.write_bytes(write(ElfFile(sections=[Section(".data", flags=RW, data=bytes(64))], type=ET_EXEC)))
+    assert answer(capfd, str(path)).startswith(f"{path}: 1 object, statically linked\n")
 
 
 def test_many_missing_libraries_are_counted_in_one_note(capfd: Captured, tmp_path: Path) -> None:
