@@ -16,7 +16,7 @@ from footprint.audit.audit import Audit
 from footprint.audit.finding import Finding
 from footprint.audit.layout import Kind
 from footprint.audit.ledger import Row
-from footprint.audit.ran import Spread
+from footprint.audit.spread import Spread
 from footprint.audit.totals import Total
 from footprint.elf.names import normalised
 

@@ -11,7 +11,6 @@ from footprint.audit.finding import Finding
 from footprint.audit.kernel import BUILT_IN
 from footprint.audit.ledger import Row
 from footprint.audit.libraries import Libraries
-from footprint.audit.objects import object_costs
 from footprint.audit.predicted import Predicted, predict
 from footprint.audit.prediction import predicted_audit
 from footprint.audit.projection import Question
@@ -248,7 +247,7 @@ def audit_program(
     tables = relocated_tables(found.ledger, composition.page_bytes)
     findings = (*found.findings, *tables, *_own_findings(composition, debug))
     ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
-    return with_files_told(replace(found, findings=ordered, objects=object_costs(composition)), files)
+    return with_files_told(replace(found, findings=ordered, objects=composition.object_costs()), files)
 
 
 def _own_findings(composition: Composition, debug: DebugSearch | None) -> tuple[Finding, ...]:
@@ -295,7 +294,7 @@ def audit_process(pid: int, question: Question, *, debug: DebugSearch | None = S
         totals=totals,
         findings=ordered,
         notes=tuple(dict.fromkeys(notes)),
-        objects=object_costs(composition),
+        objects=composition.object_costs(),
     )
 
 
