@@ -155,8 +155,8 @@ def _declared(statics: Statics, debug_files: DebugFiles, notes: list[Note]) -> L
     for (is_tls, vaddr), static in within.items():
         said = said_of(static.name, found.get(Place(vaddr, is_tls), ()))
         if said is not None and said.defined_in is not None:
-            declared = Declared(said.defined_in, said.defined_at_line, said.is_in_header, said.function)
-            lines[is_tls, vaddr] = declared
+            place = said.defined_in, said.defined_at_line, said.is_in_header
+            lines[is_tls, vaddr] = Declared(*place, said.function, said.type_name)
     lacking = [one for one in several if (one.is_tls, one.vaddr) not in lines]
     by_name, compiled = information.declarations_by_name(map(source_name, lacking))
     notes.extend(information.notes)
