@@ -15,7 +15,7 @@ from footprint.elf import PT_GNU_RELRO, Image, shown_name
 from footprint.elf.image import Section
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.names import lacks_function, normalised
-from footprint.elf.statics import Static, Statics
+from footprint.elf.statics import NO_INITIALISERS, Initialisers, Static, Statics
 from footprint.units import counted, format_bytes
 
 __all__ = (
@@ -38,9 +38,9 @@ __all__ = (
 
 RULE: Final = "duplicate-static"
 
-# What compilers make for themselves: each is where it has to be.
+# What compilers make for themselves, and what glibc lists in sets: each is where it has to be.
 ARTEFACT: Final = re.compile(
-    r"(?:CSWTCH|C|__const|__compound_literal|switch\.table|reltable|DW\.ref)\.|\.L"
+    r"(?:CSWTCH|C|__const|__compound_literal|switch\.table|reltable|DW\.ref)\.|\.L|__elf_set_"
     r"|(?:_ZZ.*E\d+)?__(?:func|FUNCTION|PRETTY_FUNCTION)__"
     r"|completed(?:\.|$)|(?:__TMC_END__|__frame_dummy_init_array_entry|__do_global_dtors_aux_fini_array_entry|__dso_handle"
     r"|__FRAME_END__|__EH_FRAME_BEGIN__|__CTOR_|__DTOR_|__JCR_|__exidx_|_nl_current_.*_used)"
@@ -134,6 +134,7 @@ class FileCopies(NamedTuple):
         unit_count: From how many source files.
         copies: What it holds several times, the largest waste first.
         debug_file: The file that its symbols are from, where that is another.
+        initialisers: The functions that make variables at start, as most C++ headers with variables add to.
     """
 
     file: str
@@ -141,6 +142,7 @@ class FileCopies(NamedTuple):
     unit_count: int
     copies: tuple[Copies, ...]
     debug_file: str | None = None
+    initialisers: Initialisers = NO_INITIALISERS
 
 
 def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[Copies, ...]:

@@ -91,7 +91,8 @@ def _found_in(
         copies = copies if private_of is None else with_private_bytes(copies, private_of)
         read.append(one)
         debug_file = None if one.debug is None else one.debug.image.file
-        found.append(FileCopies(one.image.file, len(one.statics), len(one.units), copies, debug_file))
+        counts = len(one.statics), len(one.units)
+        found.append(FileCopies(one.image.file, *counts, copies, debug_file, one.initialisers))
     twice = linked_twice(read, [one.copies for one in found])
     own = [finding for one in found for finding in duplicate_findings(one.copies, one.file)]
     return tuple(found), twice, (*own, *linked_twice_findings(twice), *large)

@@ -156,6 +156,7 @@ def test_a_hidden_global_that_link_time_optimisation_made_of_a_static_is_a_copy(
     "name",
     [
         "CSWTCH.12",
+        "__elf_set___libc_subfreeres_element_free_mem__",
         "C.4",
         "__const.main.x",
         "__compound_literal.0",

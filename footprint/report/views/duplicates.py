@@ -6,7 +6,7 @@ from footprint.audit.finding import Confidence, Finding
 from footprint.elf import shown_name
 from footprint.elf.names import lacks_function
 from footprint.errors import Note
-from footprint.findings.duplicate_statics import Copies, Cost, Origin
+from footprint.findings.duplicate_statics import Copies, Cost, FileCopies, Origin
 from footprint.findings.linked_twice import Duplicates, LinkedTwice
 from footprint.report.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
 from footprint.report.views.debug_files import debug_file_blocks
@@ -39,7 +39,7 @@ def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_l
     has_variables = any(one.variable_count for one in found.files)
     has_file = len(found.files) > 1
     blocks.extend(_copies_table(real, top, is_whole=has_linker_names, has_file=has_file, has_variables=has_variables))
-    blocks.extend(_stream_inits(placed))
+    blocks.extend(_initialisers(found.files, placed))
     twice = [one for one in found.findings if one.rule == "linked-twice"]
     if twice:
         blocks.append(Heading("Linked in several times"))
@@ -167,14 +167,18 @@ def _end_of(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
 
 
-def _stream_inits(placed: Sequence[tuple[str, Copies]]) -> list[Block]:
-    count = sum(len(one.copies) for _, one in placed if one.origin is Origin.STREAM_INIT)
-    if not count:
-        return []
-    text = (
-        f"<iostream> is included in {counted(count, 'source file')}: each runs its initialiser at start (a byte each)"
-    )
-    return [Paragraph(text)]
+def _initialisers(files: Sequence[FileCopies], placed: Sequence[tuple[str, Copies]]) -> list[Block]:
+    count = sum(one.initialisers.function_count for one in files)
+    size_bytes = sum(one.initialisers.code_bytes for one in files)
+    blocks: list[Block] = []
+    if count:
+        run = f"{counted(count, 'initialiser')} of source files {'runs' if count == 1 else 'run'} at start"
+        blocks.append(Paragraph(f"{run}: {format_bytes(size_bytes)} of code, and what it calls"))
+    stream_count = sum(len(one.copies) for _, one in placed if one.origin is Origin.STREAM_INIT)
+    if stream_count:
+        where = f"<iostream> is included in {counted(stream_count, 'source file')}"
+        blocks.append(Paragraph(f"{where}: each runs its initialiser at start (a byte each)"))
+    return blocks
 
 
 def _together(notes: Sequence[Note]) -> list[Note]:
