@@ -279,15 +279,17 @@ def _guard_lines(
     if not guards or not declared:
         return {}
     names = {_guarded(static) for static in guards}
-    lines: dict[str, dict[int | None, set[Declared]]] = {}
+    of_unit: dict[tuple[str, int | None], set[Declared]] = {}
+    of_all: dict[str, set[Declared]] = {}
     for static in statics.statics:
         if (name := normalised(static.name)) in names and (at := declared.get((static.is_tls, static.vaddr))):
-            lines.setdefault(name, {}).setdefault(static.unit, set()).add(at)
+            of_unit.setdefault((name, static.unit), set()).add(at)
+            of_all.setdefault(name, set()).add(at)
     found = {}
     for guard in guards:
-        by_unit = lines.get(_guarded(guard), {})
+        name = _guarded(guard)
         # Behind link-time optimisation no source file is told; if all have one line, that is it.
-        places = by_unit[guard.unit] if guard.unit in by_unit else set().union(*by_unit.values())
+        places = of_unit.get((name, guard.unit)) or of_all.get(name, ())
         if len(places) == 1:
             (found[guard.is_tls, guard.vaddr],) = places
     return found
