@@ -289,9 +289,9 @@ def _guard_lines(
     for guard in guards:
         name = _guarded(guard)
         # Behind link-time optimisation no source file is told; if all have one line, that is it.
-        places = of_unit.get((name, guard.unit)) or of_all.get(name, ())
+        places = of_unit.get((name, guard.unit)) or of_all.get(name) or set()
         if len(places) == 1:
-            (found[guard.is_tls, guard.vaddr],) = places
+            found[guard.is_tls, guard.vaddr] = next(iter(places))
     return found
 
 

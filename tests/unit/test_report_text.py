@@ -26,7 +26,7 @@ def last_column(text: str, fold: Fold, footer: str = "") -> list[str]:
         # The end of a name tells more than the namespaces before it.
         ("a::b::c::d::e::f::g::h::name_in_them", ["...::f::g::h::name_in_them"]),
         # The name stays, and the type behind it gets a line of its own.
-        ("main_arena: struct malloc_state_of_thread", ["main_arena:", "... malloc_state_of_thread"]),
+        ("main_arena: struct malloc_state_of_thread", ["main_arena:", "struct malloc_state_of_..."]),
         ("calls in bump: int[10]", ["calls in bump: int[10]"]),
         ("calls in another_function: int[10]", ["calls in another_function:", "int[10]"]),
     ],

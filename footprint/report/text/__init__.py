@@ -90,7 +90,8 @@ def _folded(text: str, fold: Fold, room: int) -> list[str]:
         name, colon, words = part.partition(": ") if len(part) > room else (part, "", "")
         lines.append(_end_of(f"{name}{colon.rstrip()}", room))
         if words:
-            lines.append(_end_of(words, room))
+            # Of a type the beginning tells most.
+            lines.append(words if len(words) <= room else f"{words[: room - 3].rstrip('.')}...")
     return lines
 
 
