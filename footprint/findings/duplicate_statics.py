@@ -268,7 +268,12 @@ def _lines_of(group: Iterable[Static], declared: "Lines") -> tuple[dict[Declared
 
 def _type_words(type_name: str | None) -> str | None:
     """Write a type so that compilers agree on it."""
-    return type_name and _INTEGER.sub(lambda found: " ".join(sorted({*found[0].split()} - {"int"})) or "int", type_name)
+    return type_name and _INTEGER.sub(_integer_words, type_name)
+
+
+def _integer_words(found: re.Match[str]) -> str:
+    words = sorted(word for word in found[0].split() if word != "int")
+    return f"{' '.join(words or ['int'])} "
 
 
 def _guard_lines(
