@@ -30,6 +30,7 @@ def about_one(
     page_bytes: int | None,
     findings: bool = False,
     debug: "DebugSearch | None",
+    is_reproducible: bool = False,
 ) -> Answer:
     """Audit one process or text.
 
@@ -53,6 +54,7 @@ def about_one(
         page_bytes=page_bytes,
         has_findings=findings,
         debug=debug,
+        is_reproducible=is_reproducible,
     )
 
     def json(version: str) -> str:

@@ -27,6 +27,9 @@ def audit(
     debug_dir: options.DebugDirs = None,
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
+    reproducible: Annotated[
+        bool, typer.Option("--reproducible", help="Of a program: the same bytes for the same files, on any machine.")
+    ] = False,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -59,6 +62,8 @@ def audit(
     is_group = tree is not None or name is not None
     if findings and (all_ or is_group or len(targets or ()) != 1):
         raise UsageError("--findings goes with one process")
+    if reproducible and (all_ or is_group or findings):
+        raise UsageError("--reproducible goes with one program or file")
     if all_ and (is_group or pid is not None):
         raise UsageError("--all goes with folders: --tree, --name and --pid choose among processes")
     if all_:
@@ -76,6 +81,7 @@ def audit(
             page_bytes=page_bytes,
             findings=findings,
             debug=debug,
+            is_reproducible=reproducible,
         )
     if is_json:
         emit(answer.json(__version__), output)

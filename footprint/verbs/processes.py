@@ -58,6 +58,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
     page_bytes: int | None = None,
     has_findings: bool = False,
     debug: DebugSearch | None = STANDARD_PLACES,
+    is_reproducible: bool = False,
 ) -> Audit:
     """Audit a process: where its memory goes, and what `count` of it cost.
 
@@ -74,6 +75,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         has_findings: Of a live process, tell what it could do without as well, which takes some time; a program is
             always told.
         debug: Where to look for the symbols of stripped files; None for nowhere.
+        is_reproducible: Of a program, whether the same files give the same answer on any machine.
 
     Raises:
         AccessError: Where the process is gone or may not be read, or the file cannot be opened.
@@ -86,9 +88,13 @@ def audit(  # noqa: PLR0913 # all but the target have their name
 
         if pid is not None:
             raise UsageError("--pid chooses among the processes of a text or capture; this is a program")
-        return audit_program(target, question, root=root, page_bytes=page_bytes, debug=debug)
+        return audit_program(
+            target, question, root=root, page_bytes=page_bytes, debug=debug, is_reproducible=is_reproducible
+        )
     if page_bytes is not None:
         raise UsageError("--page-size goes with a program, not with a process")
+    if is_reproducible and process_number(target) is not None:
+        raise UsageError("--reproducible goes with files: no process is twice the same")
     if has_findings:
         from footprint.verbs.programs import audit_process  # noqa: PLC0415 # the same
 
