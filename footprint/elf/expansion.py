@@ -27,7 +27,11 @@ def is_tame(name: str) -> bool:
     if (
         len(name).bit_length() + name.count("_") <= _MOST_CPP_BITS
         and name.startswith("_Z")
-        and not ("Dp" in name or "sp" in name or "fl" in name or "fr" in name or "fL" in name or "fR" in name)
+        # What a pack copies is a parameter: `T_`.
+        and not (
+            "T" in name
+            and ("Dp" in name or "sp" in name or "fl" in name or "fr" in name or "fL" in name or "fR" in name)
+        )
     ):
         return True
     return _RustLength(name).is_tame() if name.startswith("_R") else _cpp_bytes(name) <= _MOST_CPP_BYTES

@@ -119,7 +119,7 @@ def shown_name(name: str) -> str:
     if not is_tame(stem):
         return name
     try:
-        demangled = _demangler()(stem)
+        demangled = _demangler(stem[1])(stem)
     except ValueError:
         return name
     if not demangled or len(demangled) > _LONGEST_SHOWN:
@@ -128,10 +128,11 @@ def shown_name(name: str) -> str:
 
 
 @cache
-def _demangler() -> Callable[[str], str | None]:
+def _demangler(letter: str) -> Callable[[str], str | None]:
+    """Give the demangler of the names that begin with `_Z` or `_R`."""
     import pycxxfilt  # noqa: PLC0415 # only a name that needs it pays for it
 
-    demangle: Callable[[str], str | None] = pycxxfilt.demangle
+    demangle: Callable[[str], str | None] = pycxxfilt.itanium_demangle if letter == "Z" else pycxxfilt.rust_demangle
     return demangle
 
 
