@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from footprint.audit.objects import ObjectCost
 from footprint.audit.predicted import Predicted
 from footprint.elf.constructors import own_constructors
 from footprint.elf.notes import optional_libraries
@@ -73,6 +74,28 @@ class Composition:
     def retained(self) -> Retained:
         """All that leaves with each object, itself included."""
         return retained(self.needed, self.roots)
+
+    @cached_property
+    def retained_bytes(self) -> Sequence[int]:
+        """The private memory of all that leaves with each object, itself included."""
+        return self.retained.sums([self.cost_bytes((number,)) for number in range(len(self.objects))])
+
+    def object_costs(self) -> tuple[ObjectCost, ...]:
+        """Give the objects with what they cost, as an audit keeps them."""
+        found = []
+        for number, linked in enumerate(self.objects):
+            predicted, holder = self.predicted[number], self.retained.holder(number)
+            found.append(
+                ObjectCost(
+                    linked.path,
+                    self.name(number),
+                    self.cost_bytes((number,)),
+                    self.retained_bytes[number],
+                    None if holder is None else self.objects[holder].path,
+                    predicted.tls_bytes if predicted else 0,
+                )
+            )
+        return tuple(found)
 
     @property
     def evidence(self) -> Evidence:

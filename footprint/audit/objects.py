@@ -2,9 +2,7 @@
 
 from typing import NamedTuple
 
-from footprint.audit.composition import Composition
-
-__all__ = ("ObjectCost", "object_costs")
+__all__ = ("ObjectCost",)
 
 
 class ObjectCost(NamedTuple):
@@ -25,24 +23,3 @@ class ObjectCost(NamedTuple):
     retained_bytes: int
     held_by: str | None
     tls_bytes: int
-
-
-def object_costs(composition: Composition) -> tuple[ObjectCost, ...]:
-    """Give the objects of a process with what they cost."""
-    objects = composition.objects
-    own_bytes = [composition.cost_bytes((number,)) for number in range(len(objects))]
-    retained_bytes = composition.retained.sums(own_bytes)
-    found = []
-    for number, linked in enumerate(objects):
-        predicted, holder = composition.predicted[number], composition.retained.holder(number)
-        found.append(
-            ObjectCost(
-                linked.path,
-                composition.name(number),
-                own_bytes[number],
-                retained_bytes[number],
-                None if holder is None else objects[holder].path,
-                predicted.tls_bytes if predicted else 0,
-            )
-        )
-    return tuple(found)

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from footprint.audit.audit import Audit
+from footprint.audit.spread import Spread
 from footprint.errors import Note
 from footprint.process import Snapshot
 from footprint.process.launch.moment import When
 
-__all__ = ("Ran", "Spread", "Start", "cost_per_process", "median_start", "private_memory")
+__all__ = ("Ran", "Start", "cost_per_process", "median_start", "private_memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +38,6 @@ class Start:
     def members(self) -> tuple[tuple[Snapshot, Audit], ...]:
         """The program and each child, as a group of processes is made of them."""
         return tuple(zip(self.snapshots, (self.audit, *self.children), strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A figure over several starts, in bytes; the median is one of them, the lower where two are in the middle."""
-
-    min_bytes: int
-    median_bytes: int
-    max_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

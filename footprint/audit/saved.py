@@ -17,7 +17,7 @@ from footprint.audit.layout import Attribution, Kind
 from footprint.audit.ledger import Row
 from footprint.audit.objects import ObjectCost
 from footprint.audit.projection import Basis, Model, Point, Projection, Question, Term, project
-from footprint.audit.ran import Spread
+from footprint.audit.spread import Spread
 from footprint.audit.totals import OfWhich, Total, Totals
 from footprint.errors import InputError, Note, UnsupportedError, UsageError
 from footprint.evidence import Evidence

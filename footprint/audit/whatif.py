@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit
 from footprint.audit.layout import Kind
-from footprint.audit.ran import Ran, Spread, Start
+from footprint.audit.ran import Ran, Start
+from footprint.audit.spread import Spread
 from footprint.errors import Note
 
 __all__ = ("Change", "Compared", "Leaving", "Output", "Saving", "Trial", "Verdict", "WhatIf", "changes", "compare")

@@ -36,6 +36,7 @@ def about_one(
     findings: bool = False,
     debug: "DebugSearch | None",
     has_page: bool = False,
+    is_reproducible: bool = False,
 ) -> Answer:
     """Audit one process or text; for a page of a live process with all that can be told of it.
 
@@ -60,6 +61,7 @@ def about_one(
         has_findings=findings or (has_page and pid is None and processes.process_number(targets[0]) is not None),
         has_page_maps=has_page,
         debug=debug,
+        is_reproducible=is_reproducible,
     )
 
     def page(version: str) -> str:

@@ -28,6 +28,9 @@ def audit(
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
     html: options.Html = None,
+    reproducible: Annotated[
+        bool, typer.Option("--reproducible", help="Of a program: the same bytes for the same files, on any machine.")
+    ] = False,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -61,6 +64,8 @@ def audit(
     is_group = tree is not None or name is not None
     if findings and (all_ or is_group or len(targets or ()) != 1):
         raise UsageError("--findings goes with one process")
+    if reproducible and (all_ or is_group or findings):
+        raise UsageError("--reproducible goes with one program or file")
     if all_ and (is_group or pid is not None):
         raise UsageError("--all goes with folders: --tree, --name and --pid choose among processes")
     if html is not None and (all_ or is_group or len(targets or ()) != 1):
@@ -81,14 +86,12 @@ def audit(
             findings=findings,
             debug=debug,
             has_page=html is not None,
+            is_reproducible=reproducible,
         )
-    if html is not None:
-        emit_page(answer.page(__version__), html, output)
-    if html == "-":
-        pass
-    elif is_json:
+    has_answer = html is None or emit_page(answer.page(__version__), html, output)
+    if has_answer and is_json:
         emit(answer.json(__version__), output)
-    else:
+    elif has_answer:
         document = answer.report(by=by.value, top=top, has_whole_names=verbose)
         emit_document(document, output, color, is_quiet=quiet)
     raise typer.Exit(exit_code(answer.notes, is_strict=strict))

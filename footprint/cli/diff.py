@@ -44,17 +44,16 @@ def diff(
 
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     found = compare(old, new, count=count, root=root, debug=debug, has_page_maps=html is not None)
+    has_answer = True
     if html is not None:
         from footprint.report.html import diff_page
 
-        emit_page(diff_page(found, __version__), html, output)
-    if html == "-":
-        pass
-    elif wants_json(format_, output, is_asked=json):
+        has_answer = emit_page(diff_page(found, __version__), html, output)
+    if has_answer and wants_json(format_, output, is_asked=json):
         from footprint.report.json.diff import diff_json
 
         emit(diff_json(found, __version__), output)
-    else:
+    elif has_answer:
         from footprint.report.views.diff import diff_report
 
         emit_document(diff_report(found, top=top, has_whole_names=verbose), output, color, is_quiet=quiet)

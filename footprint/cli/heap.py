@@ -80,17 +80,16 @@ def heap(
         debug=debug,
         has_all_trees=html is not None,
     )
+    has_answer = True
     if html is not None:
         from footprint.report.html import heap_page
 
-        emit_page(heap_page(found.files, found.notes, __version__), html, output)
-    if html == "-":
-        pass
-    elif json or format_ is options.Format.JSON:
+        has_answer = emit_page(heap_page(found.files, found.notes, __version__), html, output)
+    if has_answer and (json or format_ is options.Format.JSON):
         from footprint.report.json.heap import heap_json
 
         emit(heap_json(found.files, found.notes, __version__, by=by.value), output)
-    else:
+    elif has_answer:
         from footprint.report.views.heap import heap_report
 
         document = heap_report(

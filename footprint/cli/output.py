@@ -64,8 +64,11 @@ def _has_colour(color: Color, environment: Mapping[str, str], *, is_terminal: bo
     return is_terminal and environment.get("TERM") != "dumb"
 
 
-def emit_page(text: str, path: str, output: str) -> None:
+def emit_page(text: str, path: str, output: str) -> bool:
     """Write a page to a file of its own, or to standard output (`-`) in the place of the answer.
+
+    Returns:
+        Whether the answer is still to be written.
 
     Raises:
         AccessError: Where the file cannot be written.
@@ -74,6 +77,7 @@ def emit_page(text: str, path: str, output: str) -> None:
     if "-" not in {path, output} and os.path.realpath(path) == os.path.realpath(output):
         raise UsageError(f"{path} cannot hold both the page and the answer: name two files")
     emit(text, path)
+    return path != "-"
 
 
 def emit(text: str, output: str) -> None:

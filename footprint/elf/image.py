@@ -375,6 +375,10 @@ class StringTable:
         """Give how long all names of a table may be together."""
         return cls._SMALL_BYTES + table_bytes * cls._MOST_NAME_BYTES_PER_TABLE_BYTE
 
+    def has_prefix(self, start: int, prefixes: tuple[bytes, ...]) -> bool:
+        """Tell whether the name that begins at an offset begins with one of some words, without reading it whole."""
+        return bytes(self._table[start : start + _CHUNK_BYTES]).startswith(prefixes)
+
     def at(self, start: int) -> str:
         """Give the name that begins at an offset; bytes that are not UTF-8 as surrogates.
 

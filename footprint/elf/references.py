@@ -1,7 +1,8 @@
 """What refers to an address of a linked file: its code, its tables, its relocations. x86-64 only.
 
 Code is not disassembled: wherever four bytes would lead to the address as the displacement of an instruction, or are
-the address itself in a program at a fixed place, that counts as a reference. So some are found that are none, but none
+the address itself in a program at a fixed place, or eight are its distance from the global offset table, as in the
+medium and large code models, that counts as a reference. So some are found that are none, but none
 of plain code is missed: that nothing refers to something is told on the safe side. Sure are only those where the opcode
 before them tells where the instruction ends, and that end leads into what is asked about.
 
@@ -9,9 +10,10 @@ Source: Intel SDM volume 2, chapter 2 (RIP-relative addressing; the displacement
 appendix A (opcode maps).
 """
 
+import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import add
 from typing import Final, NamedTuple
 
@@ -28,6 +30,8 @@ _MOST_CODE_BYTES: Final = 16 << 20
 # By chance any four bytes lead anywhere. Of displacements one in 32 stands where an instruction would have one.
 _ALIKE_BY_CHANCE: Final = 32
 _MOST_BY_CHANCE: Final = 0.05
+_MOVE_NUMBER: Final = 0xB8
+_MOVES: Final = frozenset({0x63, 0x88, 0x89, 0x8A, 0x8B, 0x8D})
 _RIP_RELATIVE: Final = frozenset(range(0x05, 0x40, 8))
 _CALL_OR_JUMP: Final = frozenset({0xE8, 0xE9})
 # Behind 0F.
@@ -57,6 +61,11 @@ _VEX_3: Final = 0xC4
 _EVEX: Final = 0x62
 _XOP: Final = 0x8F
 _SHORT_JUMPS: Final = frozenset({0xEB, 0xE0, 0xE1, 0xE2, 0xE3, *range(0x70, 0x80)})
+# An index counts from some year, or from a letter of another alphabet.
+_MOST_FAR_BYTES: Final = 1 << 17
+# `movabs $imm64, %reg`, of which 32 bits tell all: it may stand within what looks like another.
+_MOVE_WIDE: Final = re.compile(rb"(?=[\x48\x49][\xb8-\xbf](.{4}(?:\0{4}|\xff{4})))", re.DOTALL)
+_DT_PLTGOT: Final = 3
 _DT_INIT: Final = 12
 _DT_FINI: Final = 13
 _ENTRY_OFFSET: Final = 24
@@ -84,10 +93,12 @@ class Reference(NamedTuple):
     Attributes:
         vaddr: Where it stands; 0 for what the loader or a table refers to.
         is_sure: Whether it leads there and nowhere else, if it is code at all.
+        is_far: Whether it leads there only if an index counts from far away, and most likely elsewhere.
     """
 
     vaddr: int
     is_sure: bool
+    is_far: bool = False
 
 
 def can_be_told(image: Image, size_bytes: int = 1) -> bool:
@@ -99,12 +110,16 @@ def can_be_told(image: Image, size_bytes: int = 1) -> bool:
     return code_bytes <= _MOST_CODE_BYTES and by_chance <= _MOST_BY_CHANCE
 
 
-def references_to(image: Image, places: Sequence[Place]) -> list[list[Reference]]:
+def references_to(
+    image: Image, places: Sequence[Place], starts: Collection[int] | None = None
+) -> list[list[Reference]]:
     """Give for each place what refers to it.
 
     Args:
         image: A file of which `can_be_told` is true.
         places: Ascending, none overlapping another.
+        starts: Where all variables begin, if the places are variables: in a program at a fixed place
+            `days[year - 1900]` leads far before one, into another perhaps, but hardly to where one begins.
 
     Raises:
         InputError: Where a table or segment lies outside of the file.
@@ -112,28 +127,34 @@ def references_to(image: Image, places: Sequence[Place]) -> list[list[Reference]
     found: list[list[Reference]] = [[] for _ in places]
     if not places:
         return found
-    finder = _Finder(places, found)
+    finder = _Finder(places, found, starts)
     headers_bytes = _FILE_HEADER_BYTES + _PROGRAM_HEADER_BYTES * len(image.segments)
+    dynamic = read_dynamic(image)
+    offset_tables = {one.vaddr for one in image.sections if one.name in {".got", ".got.plt"} and one.vaddr}
+    if (vaddr := dynamic.get(_DT_PLTGOT)) is not None:
+        offset_tables.add(vaddr)
     for segment in image.loads:
         # The headers of the file, which tell where segments begin, refer to nothing.
         skipped_bytes = 0 if segment.offset else min(segment.file_bytes, headers_bytes)
         raw = image.bytes_at(segment.offset + skipped_bytes, segment.file_bytes - skipped_bytes, "a segment")
         if segment.flags & PF_X:
             finder.look_at_code(raw, segment.vaddr + skipped_bytes, is_fixed=image.type == ET_EXEC)
+            finder.look_at_distances(raw, segment.vaddr + skipped_bytes, offset_tables)
         else:
             finder.look_at_words(numbers(image, raw))
             if image.type == ET_EXEC:
                 finder.look_at_words(words(image, raw, 4))
     finder.look_at_words(addend_column(image))
-    dynamic = read_dynamic(image)
     entry = int.from_bytes(image.data[_ENTRY_OFFSET : _ENTRY_OFFSET + 8], "little")
     finder.look_at_words([vaddr for vaddr in (entry, dynamic.get(_DT_INIT), dynamic.get(_DT_FINI)) if vaddr])
     return found
 
 
 class _Finder:
-    def __init__(self, places: Sequence[Place], found: list[list[Reference]]) -> None:
+    def __init__(self, places: Sequence[Place], found: list[list[Reference]], starts: Collection[int] | None) -> None:
         self._places = places
+        self._begins = frozenset(starts or ())
+        self._far_bytes = 0 if starts is None else _MOST_FAR_BYTES
         self._found = found
         self._starts = [one.start_vaddr for one in places]
         self._before_bytes = max(one.before_bytes for one in places)
@@ -163,10 +184,20 @@ class _Finder:
                     elif before in _CALL_OR_JUMP or _is_jump_if(raw, shift + 4 * index):
                         self._note(target, behind[index] - 4, (0,), is_known=False)
             if is_fixed:
+                far_low = low - self._far_bytes
                 for index, target in enumerate(displacements):
-                    if low <= target < high:
-                        self._note(target, behind[index] - 4, (0,))
+                    if far_low <= target < high:
+                        is_far = target not in self._begins and _is_indexed(raw, shift + 4 * index)
+                        self._note(target, behind[index] - 4, (0,), far_bytes=self._far_bytes if is_far else 0)
         self._short_jumps(raw, vaddr)
+
+    def look_at_distances(self, raw: bytes | memoryview, vaddr: int, bases: Collection[int]) -> None:
+        """Take every distance from a base to a place for a reference."""
+        for match in _MOVE_WIDE.finditer(raw):
+            distance = int.from_bytes(match[1], "little", signed=True)
+            for base in bases:
+                if self._low <= base + distance < self._high:
+                    self._note(base + distance, vaddr + match.start(1), (0,), is_known=False)
 
     def _short_jumps(self, raw: bytes | memoryview, vaddr: int) -> None:
         """Look for jumps of two bytes, which reach 128 bytes, to the beginning of code."""
@@ -178,21 +209,36 @@ class _Finder:
                     if raw[start] in _SHORT_JUMPS and start + 2 + distance == at:
                         self._found[number].append(Reference(vaddr + start, is_sure=False))
 
-    def _note(self, target: int, at: int, immediate_sizes: Sequence[int], *, is_known: bool = True) -> None:
+    def _note(
+        self, target: int, at: int, immediate_sizes: Sequence[int], *, is_known: bool = True, far_bytes: int = 0
+    ) -> None:
         """Take what leads to an address, or some bytes behind it: one number where the opcode tells, else several."""
         slack_bytes = max(immediate_sizes)
         first = max(0, bisect_right(self._starts, target) - 1)
-        past = bisect_left(self._starts, target + slack_bytes + self._before_bytes + 1)
+        past = bisect_left(self._starts, target + slack_bytes + max(self._before_bytes, far_bytes) + 1)
         for number in range(first, past):
             place = self._places[number]
-            low = place.start_vaddr - place.before_bytes
+            near = place.start_vaddr - place.before_bytes
+            low = min(near, place.start_vaddr - far_bytes)
             high = place.start_vaddr + 1 if place.is_code else place.end_vaddr + place.behind_bytes
             hits = [low <= target + size < high for size in immediate_sizes]
             if any(hits):
                 is_within = (
                     place.start_vaddr <= target + min(immediate_sizes) and target + slack_bytes < place.end_vaddr
                 )
-                self._found[number].append(Reference(at, is_within and is_known))
+                is_far = target + max(immediate_sizes) < near
+                self._found[number].append(Reference(at, is_within and is_known, is_far))
+
+
+def _is_indexed(raw: bytes | memoryview, at: int) -> bool:
+    """Tell whether a register may be added to a displacement, by the bytes before it: ModRM, or ModRM and SIB."""
+    if at < 2:  # an opcode and ModRM
+        return False
+    before, last = raw[at - 2], raw[at - 1]
+    if (before & 0xC7 == 0x04 and last & 7 == 5) or before & 0xC7 == 0x84:  # bits of ModRM and SIB
+        return True
+    # `b8` to `bf` move the number itself into a register, unless they are the ModRM of the byte before.
+    return last & 0xC0 == 0x80 and last & 7 != 4 and (last < _MOVE_NUMBER or before in _MOVES)
 
 
 def _is_jump_if(raw: bytes | memoryview, at: int) -> bool:

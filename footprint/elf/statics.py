@@ -16,7 +16,7 @@ from footprint.elf.image import SHT_DYNSYM, SHT_SYMTAB, Buffer, Image, StringTab
 from footprint.elf.symbols import STT_FILE, STT_FUNC, STT_TLS
 from footprint.errors import InputError
 
-__all__ = ("Function", "Static", "Statics", "read_statics")
+__all__ = ("NO_INITIALISERS", "Function", "Initialisers", "Static", "Statics", "read_statics")
 
 STT_OBJECT: Final = 1
 STT_GNU_IFUNC: Final = 10
@@ -24,6 +24,8 @@ STB_LOCAL: Final = 0
 
 # What stands for the source file behind link-time optimisation, of GCC and of LLVM: all of them at once.
 _OF_MANY: Final = frozenset({"", "<artificial>", "ld-temp.o"})
+# `_GLOBAL__sub_I_main`, and with a priority `_GLOBAL__sub_I.00101_x` or `_GLOBAL__I_000101`.
+_INITIALISERS: Final = (b"_GLOBAL__sub_I", b"_GLOBAL__I_", b"_GLOBAL__I.")
 
 
 class Static(NamedTuple):
@@ -54,6 +56,16 @@ class Function(NamedTuple):
     name: str
     vaddr: int
     size_bytes: int
+
+
+class Initialisers(NamedTuple):
+    """The functions that make variables of source files at start: how many, and how much code they are."""
+
+    function_count: int
+    code_bytes: int
+
+
+NO_INITIALISERS: Final = Initialisers(0, 0)
 
 
 class Statics:
@@ -108,6 +120,17 @@ class Statics:
         }
         return tuple([found[vaddr] for vaddr in sorted(found)])
 
+    @property
+    def initialisers(self) -> Initialisers:
+        """What the compiler has made of initialisers that are no constants: a function a source file."""
+        entries = self._entries
+        sizes = {
+            entries.values[index]: entries.sizes[index]
+            for index in entries.of_types({STT_FUNC})
+            if entries.has_prefix(entries.offsets[index], _INITIALISERS)
+        }
+        return Initialisers(len(sizes), sum(sizes.values()))
+
     def function_at(self, vaddr: int) -> "Function | None":
         """Give the function that an address lies in."""
         functions = self.functions
@@ -136,6 +159,7 @@ class _Entries:
             self.offsets, self.values, self.sizes, self.kinds = (halves[column::4] for column in range(4))
         self._is_little = image.is_little
         self.name_at = names.at
+        self.has_prefix = names.has_prefix
 
     def fields(self, kind: int) -> tuple[int, int, int]:
         """Give (st_info, st_other, st_shndx) of the word that they fill."""

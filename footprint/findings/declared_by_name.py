@@ -55,9 +55,9 @@ def declared_by_name(
             for one in by_name.get(name, ())
             if one.size_bytes == static.size_bytes and one.unit in sources.get(unit, ())
         ]
-        places = {(one.defined_in, one.defined_at_line, one.is_in_header) for one in fitting}
+        places = {(one.defined_in, one.defined_at_line, one.is_in_header, one.type_name) for one in fitting}
         if len(places) == 1 and {one.unit for one in fitting} == sources.get(unit):
-            file, line, is_in_header = places.pop()
+            file, line, is_in_header, type_name = places.pop()
             if file is not None and line is not None:
-                lines[static.is_tls, static.vaddr] = Declared(file, line, is_in_header)
+                lines[static.is_tls, static.vaddr] = Declared(file, line, is_in_header, type_name=type_name)
     return lines

@@ -15,7 +15,7 @@ from footprint.elf import PT_GNU_RELRO, Image, shown_name
 from footprint.elf.image import Section
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.names import lacks_function, normalised
-from footprint.elf.statics import Static, Statics
+from footprint.elf.statics import NO_INITIALISERS, Initialisers, Static, Statics
 from footprint.units import counted, format_bytes
 
 __all__ = (
@@ -38,9 +38,9 @@ __all__ = (
 
 RULE: Final = "duplicate-static"
 
-# What compilers make for themselves: each is where it has to be.
+# What compilers make for themselves, and what glibc lists in sets: each is where it has to be.
 ARTEFACT: Final = re.compile(
-    r"(?:CSWTCH|C|__const|__compound_literal|switch\.table|reltable|DW\.ref)\.|\.L"
+    r"(?:CSWTCH|C|__const|__compound_literal|switch\.table|reltable|DW\.ref)\.|\.L|__elf_set_"
     r"|(?:_ZZ.*E\d+)?__(?:func|FUNCTION|PRETTY_FUNCTION)__"
     r"|completed(?:\.|$)|(?:__TMC_END__|__frame_dummy_init_array_entry|__do_global_dtors_aux_fini_array_entry|__dso_handle"
     r"|__FRAME_END__|__EH_FRAME_BEGIN__|__CTOR_|__DTOR_|__JCR_|__exidx_|_nl_current_.*_used)"
@@ -48,9 +48,13 @@ ARTEFACT: Final = re.compile(
 # Smaller things have the same contents by chance.
 LEAST_TELLING_BYTES: Final = 16
 _STREAM_INIT: Final = "_ZStL8__ioinit"
+# gcc and clang order the words differently: `long unsigned int` and `unsigned long`.
+_INTEGER: Final = re.compile(r"\b(?:(?:long|short|unsigned|int)\b ?)+")
 # `x.3`, the static of a function in C, behind what link-time optimisation adds.
 _FUNCTION_STATIC: Final = re.compile(r"[^.]+\.\d+(?:\.(?:lto_priv|llvm)\.\d+)*$")
-_GUARDS: Final = ("_ZGV", "__tls_guard")
+_GUARD: Final = "_ZGV"
+_THREAD_GUARD: Final = "__tls_guard"
+_OF_GUARD: Final = "they guard copies of what is made at its first use"
 # Of a C++ name what stands before its parts, and one part: its length, which its text follows.
 _NESTING: Final = re.compile(r"(?:Z|N[rVK]*|T[VTIS]|St)*")
 _NAMELESS: Final = "_GLOBAL__N_"
@@ -130,6 +134,7 @@ class FileCopies(NamedTuple):
         unit_count: From how many source files.
         copies: What it holds several times, the largest waste first.
         debug_file: The file that its symbols are from, where that is another.
+        initialisers: The functions that make variables at start, as most C++ headers with variables add to.
     """
 
     file: str
@@ -137,6 +142,7 @@ class FileCopies(NamedTuple):
     unit_count: int
     copies: tuple[Copies, ...]
     debug_file: str | None = None
+    initialisers: Initialisers = NO_INITIALISERS
 
 
 def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[Copies, ...]:
@@ -149,9 +155,11 @@ def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[Copi
     several = _groups(statics)
     initials = Initials(statics)
     initials.prepare(static for group in several.values() for static in group)
+    lines = {**(declared or {})}
+    lines.update(_guard_lines(statics, several.values(), lines))
     found: list[Copies] = []
     for (name, _, _, _), group in several.items():
-        found.extend(_of_group(name, group, statics, initials, declared or {}))
+        found.extend(_of_group(name, group, statics, initials, lines))
     return tuple(sorted(found, key=lambda one: (-one.waste_bytes, -len(one.copies), one.name)))
 
 
@@ -177,12 +185,14 @@ class Declared(NamedTuple):
         line: The line in it.
         is_in_header: Whether it is another file than the one that was compiled.
         function: The linker name of the function whose static it is; None for what is in none.
+        type_name: Its type as it is written; None where that is not told.
     """
 
     file: str
     line: int | None
     is_in_header: bool
     function: str | None = None
+    type_name: str | None = None
 
 
 Lines = Mapping[tuple[bool, int], Declared]
@@ -216,15 +226,19 @@ def _of_group(
         reason = "its constructor runs for each of them at start"
         yield _copies(name, group, statics, initials, Origin.STREAM_INIT, Confidence.HIGH, (reason,), None)
         return
-    left: list[Static] = []
-    by_line: dict[Declared, list[Static]] = {}
-    for static in group:
-        if (at := declared.get((static.is_tls, static.vaddr))) is None:
-            left.append(static)
-        else:
-            by_line.setdefault(at, []).append(static)
+    if name == _THREAD_GUARD:
+        reason = "each source file with thread-local variables that are made at their first use has one"
+        yield _copies(name, group, statics, initials, Origin.GUARD, Confidence.LOW, (reason,), None)
+        return
+    by_line, left = _lines_of(group, declared)
     for at, same in by_line.items():
         yield from _by_line(name, same, at, statics, initials)
+    known: Declared | None = None
+    if left and len(by_line) == 1:
+        # Some source files may have no debug information: their copies are compared with one that has.
+        ((at, same),) = by_line.items()
+        if at.is_in_header and at.function is None:
+            known, left = at, [same[0], *left]
     by_contents: dict[Initial, list[Static]] = {}
     for static in left:
         initial = initials.of(static)
@@ -232,7 +246,62 @@ def _of_group(
             by_contents.setdefault(initial, []).append(static)
     for initial, same in by_contents.items():
         if len(same) > 1:
-            yield from _by_contents(name, same, initial, statics, initials)
+            yield from _by_contents(name, same, initial, statics, initials, known if same[0] is left[0] else None)
+
+
+def _lines_of(group: Iterable[Static], declared: "Lines") -> tuple[dict[Declared, list[Static]], list[Static]]:
+    """Put variables together that one line declares with one type, and those of which no line is told."""
+    left: list[Static] = []
+    by_line: dict[Declared, list[Static]] = {}
+    for static in group:
+        if (at := declared.get((static.is_tls, static.vaddr))) is None:
+            left.append(static)
+        else:
+            by_line.setdefault(at._replace(type_name=_type_words(at.type_name)), []).append(static)
+    typed = {at._replace(type_name=None): at for at in by_line if at.type_name is not None}
+    joined: dict[Declared, list[Static]] = {}
+    for at, same in by_line.items():
+        # One whose type is not told has that of the others.
+        joined.setdefault(typed.get(at, at), []).extend(same)
+    return joined, left
+
+
+def _type_words(type_name: str | None) -> str | None:
+    """Write a type so that compilers agree on it."""
+    return type_name and _INTEGER.sub(_integer_words, type_name)
+
+
+def _integer_words(found: re.Match[str]) -> str:
+    words = sorted(word for word in found[0].split() if word != "int")
+    return f"{' '.join(words or ['int'])} "
+
+
+def _guard_lines(
+    statics: Statics, groups: Iterable[Sequence[Static]], declared: "Lines"
+) -> dict[tuple[bool, int], Declared]:
+    """Tell of guards where what they guard is declared: they have no line themselves."""
+    guards = [static for group in groups for static in group if static.name.startswith(_GUARD)]
+    if not guards or not declared:
+        return {}
+    names = {_guarded(static) for static in guards}
+    of_unit: dict[tuple[str, int | None], set[Declared]] = {}
+    of_all: dict[str, set[Declared]] = {}
+    for static in statics.statics:
+        if (name := normalised(static.name)) in names and (at := declared.get((static.is_tls, static.vaddr))):
+            of_unit.setdefault((name, static.unit), set()).add(at)
+            of_all.setdefault(name, set()).add(at)
+    found = {}
+    for guard in guards:
+        name = _guarded(guard)
+        # Behind link-time optimisation no source file is told; if all have one line, that is it.
+        places = of_unit.get((name, guard.unit)) or of_all.get(name) or set()
+        if len(places) == 1:
+            found[guard.is_tls, guard.vaddr] = next(iter(places))
+    return found
+
+
+def _guarded(guard: Static) -> str:
+    return f"_Z{normalised(guard.name).removeprefix(_GUARD)}"
 
 
 def _by_line(name: str, same: Sequence[Static], at: Declared, statics: Statics, initials: Initials) -> Iterable[Copies]:
@@ -248,10 +317,13 @@ def _by_line(name: str, same: Sequence[Static], at: Declared, statics: Statics, 
     if at.is_in_header and at.file.endswith(_SOURCES):
         # glibc makes `gethostbyname` and others of one getXXbyYY.c, each with a buffer of its own.
         confidence, where = Confidence.LOW, "one line declares them all, but of a source file that others include"
+    reasons: tuple[str, ...] = (where,)
+    if name.startswith(_GUARD):
+        origin, reasons = (Origin.GUARD if at.is_in_header else origin), (_OF_GUARD, where)
     location = Location(at.file, at.line)
     for copies in (one for alike in by_bytes.values() for one in _one_of_each_unit(alike)):
         if len(copies) > 1:
-            found = _copies(name, copies, statics, initials, origin, confidence, (where,), location)
+            found = _copies(name, copies, statics, initials, origin, confidence, reasons, location)
             yield found._replace(function=at.function)
 
 
@@ -271,19 +343,17 @@ def _one_of_each_unit(same: Sequence[Static]) -> Iterable[list[Static]]:
 
 
 def _by_contents(
-    name: str, same: Sequence[Static], initial: Initial, statics: Statics, initials: Initials
+    name: str, same: Sequence[Static], initial: Initial, statics: Statics, initials: Initials, at: Declared | None
 ) -> Iterable[Copies]:
-    """Grade copies of which only the name and the contents are known."""
-    if name.startswith(_GUARDS):
-        reason = "they guard copies of what is made at its first use"
-        yield _copies(name, same, statics, initials, Origin.GUARD, Confidence.MEDIUM, (reason,), None)
-        return
+    """Grade copies of which only the name and the contents are known, or the line of the first one."""
     files = {static.unit for static in same if static.unit is not None}
     is_told = all(static.unit is not None for static in same)
     if is_told and len(files) == 1:
         # Of two functions of one source file.
         return
-    scope = _scope(name)
+    is_guard = name.startswith(_GUARD)
+    scope = _scope(f"_Z{name.removeprefix(_GUARD)}" if is_guard else name)
+    reasons: tuple[str, ...]
     if initial.is_blank:
         if scope is Scope.UNKNOWN and (not is_told or any(_FUNCTION_STATIC.match(static.name) for static in same)):
             # `x.3` of three functions may be three things.
@@ -297,9 +367,13 @@ def _by_contents(
     else:
         confidence, reasons = Confidence.LOW, ("the same name and contents, but from source files that are not told",)
     # One source file linked in twice shows as two of its name; a header as several names.
-    is_same_source = len(files) > 1 and len({statics.units[unit] for unit in files}) == 1
-    origin = Origin.SOURCE if is_same_source else Origin.HEADER
-    yield _copies(name, same, statics, initials, origin, confidence, reasons, None)
+    is_same_source = at is None and len(files) > 1 and len({statics.units[unit] for unit in files}) == 1
+    origin = Origin.SOURCE if is_same_source else Origin.GUARD if is_guard else Origin.HEADER
+    reasons = (_OF_GUARD, *reasons) if is_guard else reasons
+    if at is not None:
+        reasons = (*reasons, "a header declares one of them, and the others have no debug information")
+    location = None if at is None else Location(at.file, at.line)
+    yield _copies(name, same, statics, initials, origin, confidence, reasons, location)
 
 
 class Scope(Enum):
@@ -404,14 +478,23 @@ def _finding(one: Copies, file: str) -> Finding:
 def _remedy(one: Copies) -> str:
     if one.origin is Origin.SOURCE:
         return "link the source file, or the library that it is part of, only once"
-    if one.origin is Origin.GUARD or one.name.startswith("_ZZ") or one.function is not None:
-        return "make the function that holds it inline, and all share one"
+    if one.name == _THREAD_GUARD:
+        return "declare the thread-local variables that headers define `inline` (C++17), without `static`"
     is_cxx = one.name.startswith("_Z")
+    if one.origin is Origin.GUARD or one.name.startswith("_ZZ") or one.function is not None:
+        if not is_cxx and not (one.function or "").startswith("_Z"):
+            # What is inline in C may hold no static that is written to.
+            return "define the function that holds it in one source file, and only declare it in the header"
+        if _UNNAMED in one.name:
+            return "take the function that holds it out of the unnamed namespace, and make it `inline`"
+        return "make the function that holds it `inline`, without `static`, and all share one"
     # In .data pointers are written at start as well, but the program may write there.
     is_constant = one.cost is Cost.SHARED or (one.cost is Cost.AT_START and one.section != ".data")
     if is_cxx:
-        # What is inline in an unnamed namespace is still each source file's own.
-        first = "take it out of the unnamed namespace, and " if _UNNAMED in one.name else ""
-        return f"{first}declare it `inline constexpr` (C++17)" if is_constant else f"{first}declare it `inline` (C++17)"
+        declare = f"declare it `inline{' constexpr' if is_constant else ''}` (C++17)"
+        # What is inline and static, or in an unnamed namespace, is still each source file's own.
+        if _UNNAMED in one.name:
+            return f"take it out of the unnamed namespace, and {declare}"
+        return f"{declare}, without `static`"
     what = "extern const" if is_constant else "extern"
     return f"declare it `{what}` in the header, and define it in one source file"

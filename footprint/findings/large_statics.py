@@ -95,7 +95,7 @@ def _users(statics: Statics, large: Sequence[Static]) -> _Users:
     starts = sorted(one.vaddr for one in statics.statics if not one.is_tls)
     try:
         places = [_place(one, starts) for one in ordered]
-        found = references_to(statics.image, places)
+        found = references_to(statics.image, places, starts)
         exported = _exported(statics)
         by_function = {
             one.vaddr: _functions(statics, references) for one, references in zip(ordered, found, strict=True)
@@ -130,6 +130,7 @@ def _users(statics: Statics, large: Sequence[Static]) -> _Users:
 
 def _is_only_read(statics: Statics, place: Place, references: Sequence[Reference]) -> bool:
     """Tell whether each instruction that may lead to a variable surely only reads it, and nothing else leads there."""
+    references = [one for one in references if not one.is_far]
     if not 0 < len(references) <= _MOST_INSTRUCTIONS:
         return False
     low, high = place.start_vaddr - place.before_bytes, place.end_vaddr + place.behind_bytes

@@ -155,8 +155,10 @@ def _across(files: Sequence[Statics]) -> Iterable[LinkedTwice]:
         by_number = dict(reversed(held))
         numbers = tuple(sorted(by_number))
         own_units = {_unit(files, *one) for one in held}
-        # Of zeros only the names speak: from source files of several names they are several things.
-        unit = None if is_blank and len(own_units) > 1 else _unit(files, *held[0])
+        # Of source files of several names none is linked in twice: a header defines it, perhaps. Of zeros all must be
+        # told.
+        names = own_units if is_blank else own_units - {None}
+        unit = next(iter(names)) if len(names) == 1 else None
         costs = tuple(_cost(files[number], by_number[number], initials[number]) for number in numbers)
         static = held[0][1]
         shared = _One(normalised(static.name), static.size_bytes, unit, costs)
@@ -239,7 +241,12 @@ def _finding(one: LinkedTwice) -> Finding:
     saving_bytes = one.waste.get(Cost.AT_START, 0) + one.waste.get(Cost.PER_THREAD, 0)
     confidence = Confidence.HIGH if one.library or len(one.names) > 1 else Confidence.MEDIUM
     reason = "variables of the same names and contents that stand together"
-    remedy = "link it once, as a shared library that all of them need" if len(one.files) > 1 else "link it only once"
+    if len(one.files) == 1:
+        remedy = "link it only once"
+    elif one.units or one.library:
+        remedy = "link it once, as a shared library that all of them need"
+    else:
+        remedy = "let one of the files hold it, and the others use it from there"
     kind = "across-files" if len(one.files) > 1 else "within-file"
     return Finding(
         RULE,

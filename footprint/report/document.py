@@ -34,7 +34,10 @@ class Fold(Enum):
     """What plain text does with the last column of a table where it would go past the width of running text."""
 
     NEVER = "it stays in one line"
-    NAMES = "its parts, two spaces apart, get lines of their own; of a name that is longer still its end is shown"
+    NAMES = (
+        "its parts, two spaces apart, get lines of their own, and so does what a long one says behind a colon; "
+        "of a name that is longer still its end is shown"
+    )
     TEXT = "it is wrapped as running text is"
 
 

@@ -91,7 +91,8 @@ def _found_in(
         copies = copies if private_of is None else with_private_bytes(copies, private_of)
         read.append(one)
         debug_file = None if one.debug is None else one.debug.image.file
-        found.append(FileCopies(one.image.file, len(one.statics), len(one.units), copies, debug_file))
+        counts = len(one.statics), len(one.units)
+        found.append(FileCopies(one.image.file, *counts, copies, debug_file, one.initialisers))
     twice = linked_twice(read, [one.copies for one in found])
     own = [finding for one in found for finding in duplicate_findings(one.copies, one.file)]
     return tuple(found), twice, (*own, *linked_twice_findings(twice), *large)
@@ -155,8 +156,8 @@ def _declared(statics: Statics, debug_files: DebugFiles, notes: list[Note]) -> L
     for (is_tls, vaddr), static in within.items():
         said = said_of(static.name, found.get(Place(vaddr, is_tls), ()))
         if said is not None and said.defined_in is not None:
-            declared = Declared(said.defined_in, said.defined_at_line, said.is_in_header, said.function)
-            lines[is_tls, vaddr] = declared
+            place = said.defined_in, said.defined_at_line, said.is_in_header
+            lines[is_tls, vaddr] = Declared(*place, said.function, said.type_name)
     lacking = [one for one in several if (one.is_tls, one.vaddr) not in lines]
     by_name, compiled = information.declarations_by_name(map(source_name, lacking))
     notes.extend(information.notes)

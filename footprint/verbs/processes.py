@@ -69,6 +69,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
     has_findings: bool = False,
     has_page_maps: bool = False,
     debug: DebugSearch | None = STANDARD_PLACES,
+    is_reproducible: bool = False,
 ) -> Audit:
     """Audit a process: where its memory goes, and what `count` of it cost.
 
@@ -86,6 +87,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
             always told.
         has_page_maps: Tell the pages of its objects one by one, for a picture; a saved audit does not have them.
         debug: Where to look for the symbols of stripped files; None for nowhere.
+        is_reproducible: Of a program, whether the same files give the same answer on any machine.
 
     Raises:
         AccessError: Where the process is gone or may not be read, or the file cannot be opened.
@@ -99,10 +101,18 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         if pid is not None:
             raise UsageError("--pid chooses among the processes of a text or capture; this is a program")
         return audit_program(
-            target, question, root=root, page_bytes=page_bytes, debug=debug, has_page_maps=has_page_maps
+            target,
+            question,
+            root=root,
+            page_bytes=page_bytes,
+            debug=debug,
+            has_page_maps=has_page_maps,
+            is_reproducible=is_reproducible,
         )
     if page_bytes is not None:
         raise UsageError("--page-size goes with a program, not with a process")
+    if is_reproducible and process_number(target) is not None:
+        raise UsageError("--reproducible goes with files: no process is twice the same")
     if has_findings:
         from footprint.verbs.programs import audit_process  # noqa: PLC0415 # the same
 

@@ -123,12 +123,14 @@ def test_a_file_that_is_cut_gives_an_answer_or_one_of_our_errors(size: int) -> N
         assert error.file == "program"  # noqa: PT017 # an answer is as good
 
 
-def lines_run(count: int, *, is_one_name: bool, is_declared: bool) -> int:
-    """Count the lines of ours that run to find copies among so many variables."""
+def lines_run(count: int, *, is_one_name: bool, is_declared: bool, is_guarded: bool = False) -> int:
+    """Count the lines of ours that run to find copies among so many variables, or half of them and their guards."""
     symbols = []
     for at in range(count):
         symbols.append(Sym(f"{at}.c", type=STT_FILE, binding=STB_LOCAL, section=SHN_ABS))
         name = "table" if is_one_name else f"table_{at // 2}"
+        if is_guarded:
+            name = "_ZZL1fvE1x" if at < count // 2 else "_ZGVZL1fvE1x"
         symbols.append(Sym(name, At(".data", at * SLOT_BYTES), SLOT_BYTES, binding=STB_LOCAL))
     data = Section(".data", flags=RW, data=bytes(range(1, 33)) * count)
     image = read_image(write(ElfFile(sections=[data], symbols=symbols)), "program")
@@ -156,4 +158,9 @@ def lines_run(count: int, *, is_one_name: bool, is_declared: bool) -> int:
 @pytest.mark.parametrize("is_declared", [True, False], ids=["with-lines", "without"])
 def test_ten_times_the_variables_take_ten_times_the_steps(*, is_one_name: bool, is_declared: bool) -> None:
     few, many = (lines_run(count, is_one_name=is_one_name, is_declared=is_declared) for count in (200, 2000))
+    assert many < 12 * few
+
+
+def test_ten_times_the_guards_take_ten_times_the_steps() -> None:
+    few, many = (lines_run(count, is_one_name=False, is_declared=True, is_guarded=True) for count in (200, 2000))
     assert many < 12 * few

@@ -16,7 +16,7 @@ from footprint.audit.finding import Confidence, Finding
 from footprint.audit.layout import Attribution, Kind
 from footprint.audit.ledger import Row, sum_rows
 from footprint.audit.objects import ObjectCost
-from footprint.audit.ran import Spread
+from footprint.audit.spread import Spread
 from footprint.audit.totals import Total, Totals
 from footprint.errors import UsageError
 from footprint.evidence import Evidence

@@ -156,6 +156,7 @@ def test_a_hidden_global_that_link_time_optimisation_made_of_a_static_is_a_copy(
     "name",
     [
         "CSWTCH.12",
+        "__elf_set___libc_subfreeres_element_free_mem__",
         "C.4",
         "__const.main.x",
         "__compound_literal.0",
@@ -268,11 +269,19 @@ def test_a_name_tells_the_scope_that_it_is_known_in(name: str, scope: Scope) -> 
 # --- what is something else -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["_ZGVZL6globalvE1x", "__tls_guard"])
-def test_guards_are_what_they_are(name: str) -> None:
-    section = ".tbss" if "tls" in name else ".bss"
-    found = only(in_files(name, name, section=section, size=8))
-    assert (found.origin, found.confidence, found.waste_bytes) == (Origin.GUARD, Confidence.MEDIUM, 8)
+@pytest.mark.parametrize(
+    ("name", "confidence"), [("_ZGVZN2nsL6globalEvE1x", Confidence.MEDIUM), ("_ZGVZL6globalvE1x", Confidence.LOW)]
+)
+def test_guards_are_what_they_are_and_as_sure_as_what_they_guard(name: str, confidence: Confidence) -> None:
+    found = only(in_files(name, name, section=".bss", size=8))
+    assert (found.origin, found.confidence, found.waste_bytes) == (Origin.GUARD, confidence, 8)
+    guarded = only(in_files(*[name.replace("GV", "")] * 2, section=".bss", size=8))
+    assert guarded.confidence is confidence
+
+
+def test_the_guard_of_thread_locals_says_nothing_about_headers() -> None:
+    found = only(in_files("__tls_guard", "__tls_guard", section=".tbss", size=1))
+    assert (found.origin, found.confidence) == (Origin.GUARD, Confidence.LOW)
 
 
 def test_the_initialiser_of_iostream_is_counted_and_no_finding() -> None:
@@ -308,8 +317,19 @@ def test_the_section_tells_when_copies_cost_private_memory(section: str, cost: C
     [
         ("table", ".rodata", "declare it `extern const` in the header, and define it in one source file"),
         ("table", ".data", "declare it `extern` in the header, and define it in one source file"),
-        ("_ZN2nsL5tableE", ".rodata", "declare it `inline constexpr` (C++17)"),
-        ("_ZN2nsL5tableE", ".data", "declare it `inline` (C++17)"),
+        ("_ZN2nsL5tableE", ".rodata", "declare it `inline constexpr` (C++17), without `static`"),
+        ("_ZN2nsL5tableE", ".data", "declare it `inline` (C++17), without `static`"),
+        (
+            "_ZN12_GLOBAL__N_15tableE",
+            ".data",
+            "take it out of the unnamed namespace, and declare it `inline` (C++17)",
+        ),
+        ("_ZZL1fvE5table", ".data", "make the function that holds it `inline`, without `static`, and all share one"),
+        (
+            "_ZZN12_GLOBAL__N_11fEvE5table",
+            ".data",
+            "take the function that holds it out of the unnamed namespace, and make it `inline`",
+        ),
     ],
 )
 def test_the_remedy_is_that_of_the_language_and_of_constants(name: str, section: str, remedy: str) -> None:
@@ -367,7 +387,8 @@ def test_statics_of_two_functions_are_two_things_even_where_one_line_of_a_macro_
     assert (found.confidence, found.function) == (Confidence.PROOF, "f")
     (finding,) = duplicate_findings([found], "/opt/bin/program")
     assert finding.message.startswith("2 copies of calls in f, 32 B each")
-    assert finding.remedy == "make the function that holds it inline, and all share one"
+    # In C a function that is inline may hold no static that is written to.
+    assert finding.remedy == "define the function that holds it in one source file, and only declare it in the header"
 
 
 def test_what_one_line_declares_twice_in_one_source_file_is_not_one_thing() -> None:
@@ -395,6 +416,68 @@ def test_a_source_file_that_others_include_is_a_template_and_no_proof() -> None:
     symbols = in_files("buffer", "buffer")
     found = only(symbols, declared_at(symbols, ("/src/getXXbyYY.c", 7), ("/src/getXXbyYY.c", 7)))
     assert (found.confidence, found.location) == (Confidence.LOW, Location("/src/getXXbyYY.c", 7))
+
+
+def test_guards_are_copies_where_one_line_declares_what_they_guard() -> None:
+    # `x` and its guard, of a static function `f` in a header.
+    names = [f"_Z{mark}ZL1fvE1x" for _ in range(2) for mark in ("", "GV")]
+    both = in_files(*names, section=".bss", size=8, files=["a.cc", "a.cc", "b.cc", "b.cc"])
+    symbols = [both[0], both[1], both[3], both[4], both[5], both[7]]
+    found = copies(symbols, declared_at(symbols, ("/src/x.h", 7), None, ("/src/x.h", 7), None))
+    told = [(one.name, one.origin, one.confidence, one.location) for one in found]
+    at = Location("/src/x.h", 7)
+    assert told == [
+        ("_ZGVZL1fvE1x", Origin.GUARD, Confidence.PROOF, at),
+        ("_ZZL1fvE1x", Origin.HEADER, Confidence.PROOF, at),
+    ]
+    # Two functions of one name, each in its own source file.
+    assert copies(symbols, declared_at(symbols, ("/src/a.cc", 7), None, ("/src/b.cc", 7), None)) == []
+
+
+@pytest.mark.parametrize(
+    ("types", "is_one"),
+    [
+        (("int[8]", "float[8]"), False),
+        (("int *", "float *"), False),
+        (("int[8]", "int[8]"), True),
+        # gcc and clang; and what dwz put into a file that is absent.
+        (("const long unsigned int[4]", "const unsigned long[4]"), True),
+        (("long int", "long"), True),
+        (("unsigned int", "unsigned"), True),
+        (("long int", "int"), False),
+        (("long long int", "long int"), False),
+        (("unsigned int *", "unsigned *"), True),
+        (("long_table", "table"), False),
+        (("int[8]", None), True),
+        ((None, "int[8]"), True),
+    ],
+)
+def test_what_one_line_declares_with_another_type_is_another_thing(
+    types: tuple[str | None, str | None], *, is_one: bool
+) -> None:
+    # `static T buffer[8];` in a header that is included with another T each time.
+    symbols = in_files("buffer", "buffer", section=".bss")
+    lines = {
+        (one.is_tls, one.vaddr): Declared("/src/x.h", 7, is_in_header=True, type_name=type_name)
+        for one, type_name in zip(read(symbols).statics, types, strict=True)
+    }
+    assert [one.confidence for one in copies(symbols, lines)] == [Confidence.PROOF] * is_one
+
+
+def test_copies_of_source_files_without_debug_information_are_compared_with_one_that_has() -> None:
+    symbols = in_files("_ZL5table", "_ZL5table", "_ZL5table", "_ZL5table")
+    place = "/src/x.h", 7
+    found = copies(symbols, declared_at(symbols, place, place, place, None))
+    assert [(one.confidence, one.units) for one in found] == [
+        (Confidence.PROOF, ("a.c", "b.c", "c.c")),
+        (Confidence.HIGH, ("a.c", "d.c")),
+    ]
+    # Four of them take three more than one.
+    assert sum(one.waste_bytes for one in found) == 3 * 32
+    assert found[1].location == Location(*place)
+    assert found[1].reasons[-1] == "a header declares one of them, and the others have no debug information"
+    # What a source file declares is its own.
+    assert copies(symbols[:4], declared_at(symbols[:4], ("/src/a.c", 7), None, is_in_header=False)) == []
 
 
 # --- constants without an address -------------------------------------------------------------------------------------
@@ -458,7 +541,7 @@ def test_those_without_debug_information_are_told_by_their_contents() -> None:
     found = copies(symbols, declared_at(symbols, ("/x.h", 7), ("/x.h", 7), None, None))
     assert {(one.confidence, one.units) for one in found} == {
         (Confidence.PROOF, ("a.c", "b.c")),
-        (Confidence.HIGH, ("c.c", "d.c")),
+        (Confidence.HIGH, ("a.c", "c.c", "d.c")),
     }
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from footprint.elf import read_image
-from footprint.elf.statics import Statics, read_statics
+from footprint.elf.statics import NO_INITIALISERS, Statics, read_statics
 from footprint.errors import InputError
 from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import (
@@ -149,3 +149,16 @@ def test_a_damaged_table_is_an_error(field: str, value: int) -> None:
     image = write(ElfFile(sections=SECTIONS, symbols=[local("x", At(".data"))]))
     with pytest.raises(InputError, match="is no symbol table"):
         read_statics(read_image(patch(image, field, value, ".symtab"), "program"))
+
+
+def test_what_makes_variables_at_start_is_counted() -> None:
+    names = ["_GLOBAL__sub_I_main", "_GLOBAL__sub_I_b.cpp", "_GLOBAL__I_000101", "_GLOBAL__sub_I.00101_x", "main"]
+    functions = [local(name, At(".text", 8 * at), 4 + at, STT_FUNC) for at, name in enumerate(names)]
+    # What is at one place is one function; what runs at the end, or is no function, is none of them.
+    others = [
+        local("_GLOBAL__sub_I_again", At(".text", 0), 4, STT_FUNC),
+        local("_GLOBAL__sub_D_main", At(".text", 48), 4, STT_FUNC),
+        local("_GLOBAL__sub_I_data", At(".data")),
+    ]
+    assert statics(*functions, *others).initialisers == (4, 4 + 5 + 6 + 7)
+    assert statics().initialisers == NO_INITIALISERS

@@ -114,6 +114,22 @@ def test_variables_that_two_files_hold_are_one_thing_linked_into_both() -> None:
     assert finding.remedy == "link it once, as a shared library that all of them need"
 
 
+def test_what_comes_from_other_source_files_is_not_said_to_be_of_one() -> None:
+    # A header defines it, which each of the two includes.
+    held = [file(f"{name}.so", source(f"{name}.c"), table("of_header", size=256)) for name in ("a", "b")]
+    (one,) = found(*held)
+    assert (one.units, one.names) == ((), ("of_header",))
+    (finding,) = linked_twice_findings([one])
+    assert finding.message.startswith("2 copies of of_header, in a.so, b.so: ")
+    assert finding.remedy == "let one of the files hold it, and the others use it from there"
+
+
+def test_a_source_file_is_told_by_the_one_that_tells_it() -> None:
+    exported = file("b.so", Sym("s_box", At(".rodata"), 256))
+    (one,) = found(file("a.so", source("crypt.c"), table("s_box", size=256)), exported)
+    assert one.units == ("crypt.c",)
+
+
 def test_zeros_of_the_same_source_file_count_across_files_and_others_do_not() -> None:
     def with_zeros(name: str, unit: str) -> Statics:
         buffers = [

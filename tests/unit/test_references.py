@@ -255,3 +255,56 @@ def test_chance_decides_how_much_can_be_told() -> None:
     image = read_image(program(bytes(2**20)), "program")
     assert can_be_told(image, 6_500)
     assert not can_be_told(image, 6_554)
+
+
+# --- distances from the global offset table (medium and large code model) ---------------------------------------------
+
+GOT = 0x402F00
+
+
+def moving(distance: int, opcode: str = "48 b8") -> bytes:
+    """Give `movabs rax, distance`."""
+    return bytes.fromhex(opcode) + distance.to_bytes(8, "little", signed=True)
+
+
+@pytest.mark.parametrize("name", [".got", ".got.plt"])
+@pytest.mark.parametrize("opcode", ["48 b8", "49 bb"])
+def test_a_distance_from_the_global_offset_table_is_a_reference(name: str, opcode: str) -> None:
+    table = Section(name, flags=RW, data=bytes(24), addr=GOT)
+    assert found(program(moving(BSS - GOT, opcode), table)) == [[TEXT + 2]]
+    assert found(program(moving(BSS + 0xFFF - GOT, opcode), table)) == [[TEXT + 2]]
+    assert not references(program(moving(BSS - GOT, opcode), table))[0][0].is_sure
+    assert found(program(moving(BSS - 1 - GOT, opcode), table)) == [[]]
+    assert found(program(moving(BSS + 0x1000 - GOT, opcode), table)) == [[]]
+    assert found(program(moving(BSS - GOT, opcode))) == [[]]
+
+
+def test_a_distance_may_go_back() -> None:
+    table = Section(".got", flags=RW, data=bytes(24), addr=GOT)
+    place = Place(GOT - 0x100, GOT - 0x80, is_code=False)
+    assert found(program(moving(-0x100), table), place) == [[TEXT + 2]]
+
+
+# --- an index that counts from far away -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("opcode", "is_found"),
+    [
+        ("8b 04 bd", True),  # mov eax, [rdi*4 + days - 7600]
+        ("8b 87", True),  # mov eax, [rdi + days - 7600]
+        ("8b 84 bb", True),  # mov eax, [rbx + rdi*4 + days - 7600]
+        ("8b bf", True),  # mov edi, [rdi + days - 7600]
+        ("c3 bf", False),  # mov edi, days - 7600
+    ],
+)
+def test_in_a_program_at_a_fixed_place_an_index_may_count_from_far_before(opcode: str, is_found: bool) -> None:  # noqa: FBT001 # of the table
+    before = bytes.fromhex(opcode)
+    code = before + (BSS - 7600).to_bytes(4, "little")
+    place = TEXT + len(before)
+    image = read_image(program(code, type=ET_EXEC), "program")
+    expected = [Reference(place, is_sure=False, is_far=True)] * is_found
+    assert references_to(image, [BUFFER], [BSS]) == [expected]
+    # Where another variable begins there, that is meant.
+    assert references_to(image, [BUFFER], [BSS, BSS - 7600]) == [[]]
+    assert references_to(image, [BUFFER]) == [[]]

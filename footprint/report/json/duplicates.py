@@ -36,6 +36,8 @@ def duplicates_json(found: Duplicates, version: str, count: int) -> str:
                     "unit_count": one.unit_count,
                     "debug_file": None if one.debug_file is None else well_formed(one.debug_file),
                     "waste_bytes": sum(copies.waste_bytes for copies in one.copies),
+                    "initialiser_count": one.initialisers.function_count,
+                    "initialiser_bytes": one.initialisers.code_bytes,
                 }
                 for one in found.files
             ],

@@ -1,7 +1,8 @@
 """`run --json`: the audit of the median start, and how the program ran."""
 
 from footprint.audit.audit import Audit
-from footprint.audit.ran import Ran, Spread
+from footprint.audit.ran import Ran
+from footprint.audit.spread import Spread
 from footprint.report.escape import well_formed
 from footprint.report.json.audit import audit_members
 from footprint.report.json.envelope import Json, note_rows, write

@@ -1,6 +1,6 @@
 """`whatif --json`: what a program saves without some libraries, and whether it behaves as before."""
 
-from footprint.audit.ran import Spread
+from footprint.audit.spread import Spread
 from footprint.audit.whatif import Change, Compared, WhatIf
 from footprint.report.escape import well_formed
 from footprint.report.json.audit import process_target

@@ -67,8 +67,9 @@ def _table_lines(table: Table) -> list[str]:
     margin = len(line % rows[0]) - len(rows[0][last])
     room = max(_LEAST_ROOM, _WIDTH - margin)
     lines = []
-    for row in rows:
-        first, *rest = _folded(row[last], table.fold, room)
+    for number, row in enumerate(rows):
+        is_footer = number > len(table.rows)
+        first, *rest = _folded(row[last], Fold.TEXT if is_footer else table.fold, room)
         lines.append(line % (*row[:last], first))
         lines.extend(" " * margin + one for one in rest)
     return lines
@@ -85,8 +86,12 @@ def _folded(text: str, fold: Fold, room: int) -> list[str]:
     for part in text.split("  "):
         if lines and len(lines[-1]) + 2 + len(part) <= room:
             lines[-1] += f"  {part}"
-        else:
-            lines.append(_end_of(part, room))
+            continue
+        name, colon, words = part.partition(": ") if len(part) > room else (part, "", "")
+        lines.append(_end_of(f"{name}{colon.rstrip()}", room))
+        if words:
+            # Of a type the beginning tells most.
+            lines.append(words if len(words) <= room else f"{words[: room - 3].rstrip('.')}...")
     return lines
 
 

@@ -6,20 +6,21 @@ from footprint.audit.finding import Confidence, Finding
 from footprint.elf import shown_name
 from footprint.elf.names import lacks_function
 from footprint.errors import Note
-from footprint.findings.duplicate_statics import Copies, Cost, Origin
+from footprint.findings.duplicate_statics import Copies, Cost, FileCopies, Origin
 from footprint.findings.linked_twice import Duplicates, LinkedTwice
 from footprint.report.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
 from footprint.report.views.debug_files import debug_file_blocks
 from footprint.report.views.findings import finding_blocks
 from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
-from footprint.units import counted, format_bytes
+from footprint.units import counted, first_of, format_bytes
 
 __all__ = ("duplicates_report",)
 
 _MOST_LARGE = 10
 _MOST_NOTES_ALIKE = 2
 _LONGEST_NAME = 60
+_MOST_NAMED = 3
 # The words of the table; the section beside them tells the rest.
 _WHEN = {
     Cost.AT_START: "at start",
@@ -38,14 +39,16 @@ def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_l
     has_variables = any(one.variable_count for one in found.files)
     has_file = len(found.files) > 1
     blocks.extend(_copies_table(real, top, is_whole=has_linker_names, has_file=has_file, has_variables=has_variables))
-    blocks.extend(_stream_inits(placed))
+    blocks.extend(_initialisers(found.files, placed))
     twice = [one for one in found.findings if one.rule == "linked-twice"]
     if twice:
         blocks.append(Heading("Linked in several times"))
         blocks.extend(Paragraph(f"{one.message}. Remedy: {one.remedy}.") for one in (twice[:top] if top else twice))
     blocks.extend(_large([one for one in found.findings if one.rule == "large-static"], top, is_whole=has_linker_names))
-    copies = [one for one in found.findings if one.rule == "duplicate-static"]
+    copies = [one for one in found.findings if one.rule == "duplicate-static" and one.confidence is not Confidence.LOW]
     blocks.extend(finding_blocks([one for one in copies if one.saving_bytes][: top or None], count))
+    large = [one for one in found.findings if one.rule == "large-static" and one.kind != "buffer"]
+    blocks.extend(_remedies([*(one for one in copies if not one.saving_bytes), *large]))
     debug_files = {one.file: one.debug_file for one in found.files if one.debug_file is not None}
     blocks.extend(debug_file_blocks(debug_files, Names((), is_whole=True), is_whole=has_linker_names))
     blocks.extend(note_blocks(_together(found.notes)))
@@ -113,8 +116,7 @@ def _which(one: Copies, file: str | None, *, is_whole: bool) -> tuple[str, str, 
     name = one.name if is_whole else shown_name(one.name)
     if one.function and lacks_function(one.name, one.function):
         name += f" in {one.function if is_whole else shown_name(one.function)}"
-    if len(name) > _LONGEST_NAME and not is_whole:
-        name = f"...{name[3 - _LONGEST_NAME :]}"
+    name = name if is_whole else _end_of(name)
     if one.location is not None:
         source = one.location.file if is_whole else one.location.file.rsplit("/", 1)[-1]
         where = source if one.location.line is None else f"{source}:{one.location.line}"
@@ -134,21 +136,49 @@ def _large(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list[Blo
     kinds = ("dead-code", "zero-filled", "could-be-const", "buffer")
     ordered = sorted(findings, key=lambda one: kinds.index(one.kind))
     shown = ordered[: min(top, _MOST_LARGE)] if top else ordered
-    rows = tuple((one.kind, one.message) for one in shown)
+    rows = tuple((one.kind, f"{one.message}{_place(one, is_whole=is_whole)}") for one in shown)
     rest = len(ordered) - len(shown)
     footer = (("", f"[{rest} more: --top 0 shows all]"),) if rest else ()
     table = Table(("kind", "variable"), rows, frozenset({0}), footer, Fold.NEVER if is_whole else Fold.TEXT)
     return [Heading("Variables of a page and more"), table]
 
 
-def _stream_inits(placed: Sequence[tuple[str, Copies]]) -> list[Block]:
-    count = sum(len(one.copies) for _, one in placed if one.origin is Origin.STREAM_INIT)
-    if not count:
+def _place(finding: Finding, *, is_whole: bool) -> str:
+    if finding.location is None:
+        return ""
+    file, line = finding.location
+    name = file if is_whole else file.rsplit("/", 1)[-1]
+    return f" ({name})" if line is None else f" ({name}:{line})"
+
+
+def _remedies(findings: Sequence[Finding]) -> list[Block]:
+    """Say what to do about what no process surely pays for: the figures stand in the tables."""
+    subjects: dict[str, list[str]] = {}
+    for one in findings:
+        subjects.setdefault(one.remedy, []).append(_end_of(one.subject))
+    if not subjects:
         return []
-    text = (
-        f"<iostream> is included in {counted(count, 'source file')}: each runs its initialiser at start (a byte each)"
-    )
-    return [Paragraph(text)]
+    listed = [f"{first_of(tuple(dict.fromkeys(names)), _MOST_NAMED)}: {remedy}." for remedy, names in subjects.items()]
+    return [Heading("What to do"), *map(Paragraph, listed)]
+
+
+def _end_of(name: str) -> str:
+    """Give the end of a long name, which tells more than the namespaces before it."""
+    return name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
+
+
+def _initialisers(files: Sequence[FileCopies], placed: Sequence[tuple[str, Copies]]) -> list[Block]:
+    count = sum(one.initialisers.function_count for one in files)
+    size_bytes = sum(one.initialisers.code_bytes for one in files)
+    blocks: list[Block] = []
+    if count:
+        run = f"{counted(count, 'initialiser')} of source files {'runs' if count == 1 else 'run'} at start"
+        blocks.append(Paragraph(f"{run}: {format_bytes(size_bytes)} of code, and what it calls"))
+    stream_count = sum(len(one.copies) for _, one in placed if one.origin is Origin.STREAM_INIT)
+    if stream_count:
+        where = f"<iostream> is included in {counted(stream_count, 'source file')}"
+        blocks.append(Paragraph(f"{where}: each runs its initialiser at start (a byte each)"))
+    return blocks
 
 
 def _together(notes: Sequence[Note]) -> list[Note]:

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Final
 
 from footprint.audit.audit import Audit
-from footprint.audit.ran import Ran, Spread, Start
+from footprint.audit.ran import Ran, Start
+from footprint.audit.spread import Spread
 from footprint.process.launch.moment import When
 from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table
 from footprint.report.views.audit import audit_report

@@ -1,0 +1,41 @@
+"""Tables as plain text: what gives way where a row is wider than a page."""
+
+import pytest
+
+from footprint.report.document import Fold, Table
+from footprint.report.text import plain
+
+WIDE = "x" * 50
+"""A column that leaves 80 - 2 - 50 - 2 = 26 for the last one."""
+
+
+def last_column(text: str, fold: Fold, footer: str = "") -> list[str]:
+    """Give the lines of the last column of a table of one row, or of its footer."""
+    table = Table(("a", "b"), ((WIDE, text),), frozenset({0}), (("", footer),) if footer else (), fold)
+    lines = plain((table,)).splitlines()[1:]
+    assert all(len(line) <= 80 for line in lines)
+    return [line[54:] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("main_arena", ["main_arena"]),
+        ("table  x.h:7", ["table  x.h:7"]),
+        ("a_table_of_a_library  header.h:7", ["a_table_of_a_library", "header.h:7"]),
+        # The end of a name tells more than the namespaces before it.
+        ("a::b::c::d::e::f::g::h::name_in_them", ["...::f::g::h::name_in_them"]),
+        # The name stays, and the type behind it gets a line of its own.
+        ("main_arena: struct malloc_state_of_thread", ["main_arena:", "struct malloc_state_of_..."]),
+        ("calls in bump: int[10]", ["calls in bump: int[10]"]),
+        ("calls in another_function: int[10]", ["calls in another_function:", "int[10]"]),
+    ],
+)
+def test_names_that_are_too_long_get_lines_of_their_own(text: str, lines: list[str]) -> None:
+    assert last_column(text, Fold.NAMES) == lines
+
+
+@pytest.mark.parametrize("fold", [Fold.NAMES, Fold.TEXT])
+def test_how_many_rows_are_left_out_is_never_cut(fold: Fold) -> None:
+    found = last_column("name", fold, "[12,757 more: --top 0 shows all]")
+    assert " ".join(found) == "name [12,757 more: --top 0 shows all]"
