@@ -5,7 +5,7 @@ from typing import Final
 from footprint.report.document import About
 from footprint.report.escape import printable, shortened
 from footprint.report.issues import Issue, Issues, Level, relative_path
-from footprint.report.rules import rule_of
+from footprint.report.rules import title_of
 from footprint.units import counted
 
 __all__ = ("github",)
@@ -42,7 +42,7 @@ def _command(word: str, issue: Issue, folder: str) -> str:
             properties.append(f"line={issue.location.line}")
     elif issue.binary:
         properties.append(f"file={_property(relative_path(issue.binary, folder))}")
-    title = shortened(f"{rule_of(issue.rule).title}: {issue.subject}", _LONGEST_TITLE)
+    title = shortened(f"{title_of(issue.rule)}: {issue.subject}", _LONGEST_TITLE)
     properties.append(f"title={_property(title)}")
     message = printable(shortened(issue.message, _LONGEST_MESSAGE)).translate(_DATA)
     return f"::{word} {','.join(properties)}::{message}"

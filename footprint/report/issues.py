@@ -10,6 +10,7 @@ from footprint.audit.finding import Confidence, Finding, Location
 from footprint.elf.names import normalised
 from footprint.report.escape import printable
 from footprint.report.rules import BUDGET
+from footprint.report.views.check import contributor_name
 from footprint.units import counted, format_bytes
 
 __all__ = ("Issue", "Issues", "Level", "issues_of_check", "issues_of_findings", "relative_path")
@@ -147,8 +148,9 @@ def _of_result(result: Result, budgets: Budgets, name: str) -> Issue:
     if result.grew_from is not None:
         message += f" It was {shown(result.grew_from)}."
     if result.contributors:
-        largest = ", ".join(f"{one} {format_bytes(size)}" for one, size in result.contributors)
-        message += f" Most of it: {largest}."
+        sign = "+" if result.is_growth else ""
+        largest = ", ".join(f"{contributor_name(one)} {sign}{format_bytes(size)}" for one, size in result.contributors)
+        message += f" Grew most: {largest}." if result.is_growth else f" Most of it: {largest}."
     if result.remark:
         message += f" {result.remark[:1].upper()}{result.remark[1:]}."
     waiver = result.waiver

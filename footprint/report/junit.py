@@ -6,7 +6,7 @@ from typing import Final
 from footprint.report.document import About
 from footprint.report.escape import printable, shortened
 from footprint.report.issues import Issue, Issues
-from footprint.report.rules import BUDGET, RULES, rule_of
+from footprint.report.rules import BUDGET, FINDING_RULES, title_of
 
 __all__ = ("junit",)
 
@@ -41,7 +41,7 @@ def junit(issues: Issues, about: About) -> str:
 
 def _passed(names: Iterable[str]) -> Iterable[str]:
     for name in names:
-        rule = name if name in RULES else BUDGET
+        rule = name if name in FINDING_RULES else BUDGET
         yield f'    <testcase classname="footprint.{rule}" name="{_shown(name)}"/>'
 
 
@@ -53,7 +53,7 @@ def _case(issue: Issue) -> str:
     text = _shown(issue.message, _LONGEST_MESSAGE)
     if issue.fails:
         # The message stands on one line of a list, the text below it.
-        title = _shown(f"{rule_of(issue.rule).title}: {issue.subject}")
+        title = _shown(f"{title_of(issue.rule)}: {issue.subject}")
         inside = f'<failure type="{_shown(issue.rule)}" message="{title}">{text}</failure>'
     elif issue.waiver is not None:
         inside = f'<skipped message="{_shown(issue.waiver)}"/><system-out>{text}</system-out>'

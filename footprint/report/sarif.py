@@ -64,12 +64,11 @@ def _text(issues: Issues, shown: tuple[Issue, ...], about: About) -> str:
 
 def _rule(name: str) -> Json:
     rule = rule_of(name)
-    help_text = f"{rule.cost} {rule.remedy}"
     return {
         "id": _plain(name),
         "shortDescription": {"text": f"{rule.title}."},
-        "fullDescription": {"text": f"{rule.title}. {rule.cost}"},
-        "help": {"text": help_text, "markdown": f"{rule.cost}\n\n**Remedy:** {rule.remedy}"},
+        "fullDescription": {"text": rule.what},
+        "help": {"text": rule.page.replace("**", ""), "markdown": rule.page},
         "properties": {"tags": ["memory", "performance"]},
     }
 

@@ -37,7 +37,7 @@ def test_a_sure_finding_is_a_warning_at_its_line() -> None:
         {
             "file": "src/a,b.c",
             "line": "7",
-            "title": "A large variable that nothing uses, or that could be constant: a::b, c",
+            "title": "A large variable that nothing uses, or that could be elsewhere: a::b, c",
         },
         "a::b, c takes 4 KiB. It saves 4 KiB a process. High: a::b, c. Remedy: a::b, c.",
     )

@@ -7,7 +7,7 @@ import footprint
 from footprint.audit.budget import Checked, check_audit, parse_budgets
 from footprint.audit.finding import Confidence, Location
 from footprint.report.issues import Level, issues_of_check, issues_of_findings, relative_path
-from footprint.report.rules import BUDGET, RULES
+from footprint.report.rules import BUDGET, FINDING_RULES, rule_of
 from tests.hostile import finding
 
 SLEEP = "tests/corpus/smaps-sleep.txt"
@@ -116,4 +116,14 @@ def test_every_rule_of_the_findings_is_explained() -> None:
         for module in iter_modules(footprint.findings.__path__)
         if (rule := getattr(import_module(f"footprint.findings.{module.name}"), "RULE", None))
     }
-    assert names | {BUDGET} == set(RULES)
+    assert names == set(FINDING_RULES)
+    for name in (*names, BUDGET):
+        rule = rule_of(name)
+        assert rule.title != name
+        assert rule.what != rule.title
+        assert "](" not in rule.page
+        assert "**Remedy.**" in rule.page
+
+
+def test_a_rule_of_a_later_version_is_known_by_its_name() -> None:
+    assert rule_of("new-rule") == ("new-rule", "new-rule", "new-rule")

@@ -39,7 +39,7 @@ def test_sure_findings_fail_and_others_pass_with_their_text() -> None:
     passed, failed, unsure = suite
     assert (passed.classname, passed.name, passed.result) == ("footprint.linked-twice", "linked-twice", [])
     assert (failed.classname, failed.name) == ("footprint.large-static", "table")
-    assert failed.result[0].message == "A large variable that nothing uses, or that could be constant: table"
+    assert failed.result[0].message == "A large variable that nothing uses, or that could be elsewhere: table"
     assert failed.result[0].text.startswith("table takes 4 KiB.")
     assert (failed._elem.get("file"), failed._elem.get("line")) == ("src/a.c", "7")
     assert unsure.result == []
