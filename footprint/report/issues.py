@@ -189,8 +189,11 @@ def _ordered(issues: Iterable[Issue]) -> tuple[Issue, ...]:
     told = []
     for one in ordered:
         number = seen[one.fingerprint] = seen.get(one.fingerprint, 0) + 1
-        fingerprint = one.fingerprint if number == 1 else f"{one.fingerprint}:{number}"
         told.append(
-            one._replace(fingerprint=fingerprint, subject=printable(one.subject), message=printable(one.message))
+            one._replace(
+                fingerprint=f"{one.fingerprint}:{number}",
+                subject=printable(one.subject),
+                message=printable(one.message),
+            )
         )
     return tuple(told)

@@ -1,5 +1,6 @@
 """Issues as JUnit XML: a test case for each budget or finding, as the readers of CI servers understand it."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -22,7 +23,13 @@ def junit(issues: Issues, about: About) -> str:
     What is only worth a look passes, with its text as output; so does what was looked at and is fine.
     """
     shown = issues.issues[:_MOST_CASES]
-    cases = [*_passed(issues.passed), *(_case(one) for one in shown)]
+    seen: Counter[tuple[str, str]] = Counter()
+    cases = list(_passed(issues.passed))
+    for one in shown:
+        # Test cases of one name are one to some readers.
+        seen[one.rule, one.subject] += 1
+        number = seen[one.rule, one.subject]
+        cases.append(_case(one, one.subject if number == 1 else f"{shortened(one.subject, _LONGEST_NAME)} ({number})"))
     failures = sum(one.fails for one in shown)
     skipped = sum(one.waiver is not None for one in shown)
     counts = f'tests="{len(cases)}" failures="{failures}" errors="0" skipped="{skipped}"'
@@ -45,7 +52,7 @@ def _passed(names: Iterable[str]) -> Iterable[str]:
         yield f'    <testcase classname="footprint.{rule}" name="{_shown(name)}"/>'
 
 
-def _case(issue: Issue) -> str:
+def _case(issue: Issue, name: str) -> str:
     file = ""
     if issue.location is not None:
         line = "" if issue.location.line is None else f' line="{issue.location.line}"'
@@ -59,7 +66,7 @@ def _case(issue: Issue) -> str:
         inside = f'<skipped message="{_shown(issue.waiver)}"/><system-out>{text}</system-out>'
     else:
         inside = f"<system-out>{text}</system-out>"
-    start = f'    <testcase classname="footprint.{_shown(issue.rule)}" name="{_shown(issue.subject)}"{file}>'
+    start = f'    <testcase classname="footprint.{_shown(issue.rule)}" name="{_shown(name, _LONGEST_NAME + 9)}"{file}>'
     return f"{start}{inside}</testcase>"
 
 

@@ -94,7 +94,8 @@ def _result(issue: Issue, names: list[str], artifacts: "_Artifacts") -> Json:
         "level": issue.level.value,
         "message": {"text": message},
         "locations": [location],
-        "partialFingerprints": {"footprint/v1": issue.fingerprint},
+        # The first is the only one that GitHub looks at; without it, it makes one of the text of the line.
+        "partialFingerprints": {"primaryLocationLineHash": issue.fingerprint, "footprint/v1": issue.fingerprint},
         "properties": properties,
     }
     if issue.waiver is not None:

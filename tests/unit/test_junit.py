@@ -46,6 +46,11 @@ def test_sure_findings_fail_and_others_pass_with_their_text() -> None:
     assert unsure.system_out.startswith("other takes 4 KiB.")
 
 
+def test_findings_of_one_name_are_test_cases_of_their_own() -> None:
+    suite = read(junit(issues_of_findings([finding("table"), finding("table")], "server"), ABOUT))
+    assert [case.name for case in suite] == ["table", "table (2)"]
+
+
 def test_each_limit_of_a_check_is_a_test_case() -> None:
     # The `Anonymous:` of this text add up to 108 KiB, of 37 mappings.
     toml = {

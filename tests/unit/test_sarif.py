@@ -159,6 +159,15 @@ def test_each_rule_and_each_file_is_told_once_and_the_rules_have_help() -> None:
     assert len(run["artifacts"]) == 1
 
 
+def test_an_alert_of_github_stays_the_same_one_when_its_line_moves() -> None:
+    old, new = (
+        run_of(finding("table", location=Location("a.c", line)))["results"][0]["partialFingerprints"]
+        for line in (7, 90)
+    )
+    assert old == new
+    assert set(old) == {"primaryLocationLineHash", "footprint/v1"}
+
+
 def test_what_a_waiver_lets_pass_is_suppressed() -> None:
     (issue,) = issues_of_findings([finding("b")], "server").issues
     issue = issue._replace(waiver="why")
