@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.cli import options
 
 __all__ = ("diff",)
@@ -20,7 +19,8 @@ def diff(
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -36,18 +36,13 @@ def diff(
     footprint diff ./old/server ./new/server
     footprint diff 4711 4712
     """
-    from footprint.cli.output import emit, emit_document, exit_code, wants_json
+    from footprint.cli.answers import about_diff
+    from footprint.cli.output import chosen, exit_code, write
     from footprint.verbs.debug_files import debug_search
     from footprint.verbs.diff import diff as compare
 
+    form = chosen("diff", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     found = compare(old, new, count=count, root=root, debug=debug)
-    if wants_json(format_, output, is_asked=json):
-        from footprint.report.json.diff import diff_json
-
-        emit(diff_json(found, __version__), output)
-    else:
-        from footprint.report.views.diff import diff_report
-
-        emit_document(diff_report(found, top=top, has_whole_names=verbose), output, color, is_quiet=quiet)
+    write(about_diff(found, top=top, is_whole=verbose), form)
     raise typer.Exit(exit_code((*found.old.notes, *found.new.notes), is_strict=strict))

@@ -1,11 +1,17 @@
 """`footprint heap`: what allocator profiles say, by object and function."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from footprint import __version__
 from footprint.cli import options
+
+if TYPE_CHECKING:
+    from footprint.report.document import Document
+    from footprint.report.figures import Family
+    from footprint.report.json.envelope import Json
+    from footprint.report.stacks import Stacks
 
 __all__ = ("heap",)
 
@@ -44,7 +50,8 @@ def heap(
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -61,24 +68,40 @@ def heap(
     footprint heap dhat.out --binary ./program
     footprint heap before.out after.out
     """
-    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.cli.output import Answer, chosen, exit_code, write
     from footprint.errors import UsageError
     from footprint.verbs.debug_files import debug_search
     from footprint.verbs.heap import heap_profile
 
+    form = chosen("heap", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     if len(files) > 1 and by in {options.HeapBy.TREE, options.HeapBy.CALLERS}:
         raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
+    if len(files) > 1 and form.member == "stacks":
+        raise UsageError(f"{form.format} holds one profile: name one file")
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     found = heap_profile(*files, at=at, allocators=allocators or (), binaries=binaries or (), root=root, debug=debug)
-    if json or format_ is options.Format.JSON:
-        from footprint.report.json.heap import heap_json
 
-        emit(heap_json(found.files, found.notes, __version__, by=by.value), output)
-    else:
+    def document() -> "Document":
         from footprint.report.views.heap import heap_report
 
-        document = heap_report(
+        return heap_report(
             found.files, found.notes, by=by.value, threshold_percent=threshold, top=top, is_whole=verbose
         )
-        emit_document(document, output, color, is_quiet=quiet)
+
+    def members() -> "Json":
+        from footprint.report.json.heap import heap_members
+
+        return heap_members(found.files, found.notes, __version__, by=by.value)
+
+    def figures() -> "list[Family]":
+        from footprint.report.figures import heap_figures
+
+        return heap_figures(found.files)
+
+    def stacks() -> "Stacks":
+        from footprint.report.stacks import heap_stacks
+
+        return heap_stacks(found.files[0])
+
+    write(Answer(f"heap {' '.join(files)}", document, members, "heap", figures=figures, stacks=stacks), form)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

@@ -31,6 +31,7 @@ __all__ = (
     "Starts",
     "Strict",
     "SymbolsBy",
+    "Table",
     "Target",
     "Targets",
     "Timeout",
@@ -47,6 +48,18 @@ class Format(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    TSV = "tsv"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    OPENMETRICS = "openmetrics"
+    GITLAB_METRICS = "gitlab-metrics"
+    FOLDED = "folded"
+    SPEEDSCOPE = "speedscope"
+    PPROF = "pprof"
 
 
 class Color(StrEnum):
@@ -150,7 +163,10 @@ NoDebugFiles = Annotated[
     bool, typer.Option("--no-debug-files", help="Show the names that stand in the files themselves, and no others.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
-FormatOption = Annotated[Format, typer.Option("--format", help="What to write.")]
+FormatOption = Annotated[
+    Format | None, typer.Option("--format", help="What to write; else the ending of the output file tells.")
+]
+Table = Annotated[str | None, typer.Option("--table", help="Which table, of csv and tsv.", metavar="NAME")]
 Output = Annotated[str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")]
 Top = Annotated[int, typer.Option("--top", min=0, help="Rows a table; 0 is all.")]
 ColorOption = Annotated[Color, typer.Option("--color", help="Colours and tables drawn for a terminal.")]

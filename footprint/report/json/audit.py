@@ -20,7 +20,7 @@ __all__ = (
     "audit_members",
     "debug_file_rows",
     "process_target",
-    "projection_json",
+    "projection_members",
     "row_json",
     "totals_json",
 )
@@ -60,16 +60,13 @@ def debug_file_rows(debug_files: Dict[str, str]) -> list[Json]:
     return [{"owner": well_formed(owner), "file": well_formed(path)} for owner, path in debug_files.items()]
 
 
-def projection_json(audit: Audit, version: str) -> str:
-    """Write what N processes cost, with the totals it is made of."""
-    return write(
-        envelope(version, audit.host, process_target(audit))
-        | {
-            "totals": totals_json(audit),
-            "projection": _projection(audit.projection),
-            "notes": note_rows(audit.notes),
-        }
-    )
+def projection_members(audit: Audit, version: str) -> Json:
+    """Give what N processes cost, with the totals it is made of."""
+    return envelope(version, audit.host, process_target(audit)) | {
+        "totals": totals_json(audit),
+        "projection": _projection(audit.projection),
+        "notes": note_rows(audit.notes),
+    }
 
 
 def process_target(audit: Audit) -> Json:

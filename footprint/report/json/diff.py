@@ -4,29 +4,26 @@ from footprint.audit.compare import Change, Comparison, OwnerChange, TotalChange
 from footprint.elf import shown_name
 from footprint.report.escape import well_formed
 from footprint.report.json.audit import process_target
-from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.envelope import Json, envelope, note_rows
 from footprint.report.json.findings import finding_rows
 
-__all__ = ("diff_json",)
+__all__ = ("diff_members",)
 
 
-def diff_json(found: Comparison, version: str) -> str:
-    """Write what changed."""
+def diff_members(found: Comparison, version: str) -> Json:
+    """Give what changed."""
     target = {"old": process_target(found.old), "new": process_target(found.new)}
     notes = dict.fromkeys((*found.old.notes, *found.new.notes))
-    return write(
-        envelope(version, found.new.host, target)
-        | {
-            "count": found.count,
-            "figures": [_total(one, found.count) for one in found.totals],
-            "owner_changes": [_owner(one) for one in found.owners],
-            "diff": [_change(one) for one in found.changes],
-            "same_count": found.same_count,
-            "new_findings": finding_rows(found.new_findings, found.count),
-            "fixed_findings": finding_rows(found.fixed_findings, found.count),
-            "notes": note_rows(notes),
-        }
-    )
+    return envelope(version, found.new.host, target) | {
+        "count": found.count,
+        "figures": [_total(one, found.count) for one in found.totals],
+        "owner_changes": [_owner(one) for one in found.owners],
+        "diff": [_change(one) for one in found.changes],
+        "same_count": found.same_count,
+        "new_findings": finding_rows(found.new_findings, found.count),
+        "fixed_findings": finding_rows(found.fixed_findings, found.count),
+        "notes": note_rows(notes),
+    }
 
 
 def _total(one: TotalChange, count: int) -> Json:

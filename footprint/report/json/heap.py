@@ -9,16 +9,16 @@ from footprint.errors import Note
 from footprint.heap import CallTree
 from footprint.heap.attribution import callees, callers
 from footprint.report.escape import well_formed
-from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.envelope import Json, envelope, note_rows
 
-__all__ = ("heap_json",)
+__all__ = ("heap_members",)
 
 # The nodes of a tree repeat their names, and a name may be as long as a profile is.
 _LONGEST_NAME: Final = 8192
 
 
-def heap_json(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str) -> str:
-    """Write what heap profiles say; `by` is `tree` or `callers` where their call trees are wanted too."""
+def heap_members(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str) -> Json:
+    """Give what heap profiles say; `by` is `tree` or `callers` where their call trees are wanted too."""
     tables: dict[str, list[Json]] = {"profiles": [], "snapshots": [], "owners": [], "heap": [], "calls": []}
     for usage in usages:
         file = well_formed(usage.file)
@@ -38,7 +38,7 @@ def heap_json(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, 
             grown = callers(usage.tree, usage.calls) if by == "callers" else callees(usage.tree, usage.calls)
             tables["calls"] += _calls(grown, file)
     target = {"files": [well_formed(usage.file) for usage in usages], "by": by}
-    return write(envelope(version, {}, target) | tables | {"notes": note_rows(notes)})
+    return envelope(version, {}, target) | tables | {"notes": note_rows(notes)}
 
 
 def _profile(usage: HeapUsage, file: str) -> Json:

@@ -8,7 +8,7 @@ from footprint.report.document import Block, Document, Facts, Heading, Paragraph
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
 
-__all__ = ("check_report",)
+__all__ = ("check_report", "contributor_name")
 
 
 def check_report(checked: Checked, *, baseline: str | None = None) -> Document:
@@ -43,7 +43,7 @@ def _failure(one: Result, checked: Checked) -> list[Block]:
     ]
     label = "  grew most" if one.is_growth else "  most of it"
     for name, size_bytes in one.contributors:
-        rows.append((label, f"{'+' if one.is_growth else ''}{format_bytes(size_bytes)}", _shown(name)))
+        rows.append((label, f"{'+' if one.is_growth else ''}{format_bytes(size_bytes)}", contributor_name(name)))
         label = ""
     if one.waiver is not None:
         rows.append(("  waiver", "expired", f"{one.waiver.expires}: {one.waiver.reason}"))
@@ -54,8 +54,8 @@ def _failure(one: Result, checked: Checked) -> list[Block]:
     ]
 
 
-def _shown(name: str) -> str:
-    """Show a contributor: a symbol with its file behind it, or something else."""
+def contributor_name(name: str) -> str:
+    """Give what to show for a contributor: a symbol with its file behind it, or something else."""
     symbol, space, owner = name.partition(" (")
     return shown_name(symbol) + space + owner
 
@@ -90,7 +90,7 @@ def _verdict(checked: Checked, baseline: str | None) -> str:
         text = f"{len(failures)} of {counted(count, 'limit')} exceeded: {worst.key} by "
         text += _amount(worst.value - worst.limit, worst)
         if worst.contributors:
-            text += f", most of it {_shown(worst.contributors[0][0])}"
+            text += f", most of it {contributor_name(worst.contributors[0][0])}"
         return text + ("; the baseline is left as it was." if baseline is not None else ".")
     if baseline is not None:
         return f"{baseline} is the new baseline; the limits that need none hold."
