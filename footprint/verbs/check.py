@@ -4,7 +4,7 @@ import os
 from datetime import date
 from typing import Any, Final
 
-from footprint.audit.audit import Audit
+from footprint.audit.audit import Audit, program_name
 from footprint.audit.budget import Budgets, Checked, check_audit, parse_budgets, propose
 from footprint.errors import InputError, UsageError
 from footprint.files import open_input
@@ -115,16 +115,10 @@ def _baseline(budgets: Budgets, found: Audit) -> Audit | None:
     saved = saved_audit(path)
     if saved is None:
         raise InputError(path, "it is no saved audit: --update-baseline writes it anew")
-    theirs, ours = _program(saved.audit), _program(found)
+    theirs, ours = program_name(saved.audit), program_name(found)
     if theirs != ours:
         raise InputError(path, f"it is a baseline of {theirs or 'another kind'}, this is {ours or found.target}")
     return saved.audit
-
-
-def _program(audit: Audit) -> str:
-    """Give what program an audit is about, as far as it tells: the last part of its path."""
-    words = audit.target if audit.source == "prediction" else audit.command.split(" ", 1)[0]
-    return os.path.basename(words)
 
 
 def check_for_baseline(
