@@ -39,6 +39,8 @@ VERBS = (
     "project",
     "diff",
     "check",
+    "record",
+    "trend",
     "capture",
     "explain",
     "doctor",

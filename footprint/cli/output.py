@@ -10,7 +10,7 @@ from footprint.files import whole_file
 from footprint.report.document import Document, Verdict
 from footprint.report.text import draw, plain
 
-__all__ = ("emit", "emit_document", "exit_code", "wants_json")
+__all__ = ("draws_blocks", "emit", "emit_document", "exit_code", "wants_json")
 
 EXIT_PARTIAL = 4
 _NARROWEST = 60
@@ -37,6 +37,11 @@ def emit_document(document: Document, output: str, color: Color, *, is_quiet: bo
         emit(draw(document, width, has_colour=has_colour, has_blocks=_has_blocks(output)), output)
     else:
         emit(plain(document).lstrip("\n"), output)
+
+
+def draws_blocks(output: str) -> bool:
+    """Tell whether what is written goes to a terminal that shows blocks."""
+    return output == "-" and sys.stdout is not None and sys.stdout.isatty() and _has_blocks(output)
 
 
 def _has_blocks(output: str) -> bool:
