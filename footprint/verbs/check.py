@@ -53,7 +53,7 @@ def _toml(path: str) -> dict[str, Any]:
 
 
 def check(
-    target: int | str,
+    target: int | str | Audit,
     budgets: Budgets,
     *,
     today: date | None = None,
@@ -63,7 +63,7 @@ def check(
     """Check a process, program or saved audit against budgets.
 
     Args:
-        target: As for `audit`.
+        target: As for `audit`, or an audit that was made already.
         budgets: What it may cost; `load_budgets` reads them.
         today: The day on which waivers hold or not; the present one.
         root: As for `audit`.
@@ -74,7 +74,7 @@ def check(
         InputError: Where one of them is damaged, or the baseline is of another program.
         UsageError: Where a budget is about something that is not there, or needs a baseline that is not named.
     """
-    found = _audit(target, budgets, root, debug)
+    found = target if isinstance(target, Audit) else _audit(target, budgets, root, debug)
     baseline = None if budgets.baseline is None else _baseline(budgets, found)
     return check_audit(found, budgets, baseline, today or _today())
 
