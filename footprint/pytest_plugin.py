@@ -8,7 +8,7 @@ import inspect
 import os
 import subprocess
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,8 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the mark known."""
     config.addinivalue_line(
         "markers",
-        "footprint(per_process=..., private=..., owners={...}, config=...): what the process that the test returns may "
-        "cost: a PID, a Popen (which is ended), a command as a list of words, or a path.",
+        "footprint(per_process=..., private=..., owners={...}, config=...): what a process that the test yields or "
+        "returns may cost: a PID, a Popen (ended where it is returned), a command as a list of words, or a path.",
     )
 
 
@@ -89,26 +89,39 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         _fail("the mark `footprint` goes with test functions: what this test returns is not known")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: object) -> object:
+    """Let a marked test yield its processes: pytest refuses all others that do."""
+    if not inspect.isgeneratorfunction(obj):
+        return None
+    marks = (*collector.iter_markers(_MARK), *(one for one in getattr(obj, "pytestmark", ()) if one.name == _MARK))
+    if not marks or not collector.funcnamefilter(name):
+        return None
+
+    @functools.wraps(obj)
+    def collected() -> None:
+        """Stand for the test where pytest looks at what kind of function it is."""
+
+    return collector.ihook.pytest_pycollect_makeitem(collector=collector, name=name, obj=collected)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Keep what a marked test returns, and check it."""
+    """Check what a marked test returns or yields."""
     limits = _limits(pyfuncitem)
     if limits is None:
         return (yield)
-    returned: list[object] = []
     function = pyfuncitem.obj
-    pyfuncitem.obj = _keeping(function, returned)
+
+    def check(target: object) -> None:
+        with _short_errors():
+            _check(pyfuncitem, target, limits, "@pytest.mark.footprint")
+
+    pyfuncitem.obj = _checking(function, check)
     try:
-        outcome = yield
+        return (yield)
     finally:
         pyfuncitem.obj = function
-    for one in returned:
-        try:
-            with _short_errors():
-                _check(pyfuncitem, one, limits, "@pytest.mark.footprint")
-        finally:
-            _end(one)
-    return outcome
 
 
 def _limits(item: pytest.Item) -> dict[str, Any] | None:
@@ -126,23 +139,56 @@ def _limits(item: pytest.Item) -> dict[str, Any] | None:
     return limits
 
 
-def _keeping(function: Any, returned: list[object]) -> Any:  # noqa: ANN401 # any test
-    """Give a test that returns nothing: pytest warns of tests that do."""
+def _checking(function: Any, check: Callable[[object], None]) -> Any:  # noqa: ANN401 # any test
+    """Give a test that checks what another returns, and returns nothing: pytest warns of tests that do."""
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
-        async def keep_awaited(*arguments: object, **named: object) -> None:
+        async def awaited(*arguments: object, **named: object) -> None:
             __tracebackhide__ = True
-            returned.append(await function(*arguments, **named))
+            _check_returned(await function(*arguments, **named), check)
 
-        return keep_awaited
+        return awaited
 
     @functools.wraps(function)
-    def keep(*arguments: object, **named: object) -> None:
+    def called(*arguments: object, **named: object) -> None:
         __tracebackhide__ = True
-        returned.append(function(*arguments, **named))
+        returned = function(*arguments, **named)
+        if inspect.isgenerator(returned):
+            _check_yielded(returned, check)
+        else:
+            _check_returned(returned, check)
 
-    return keep
+    return called
+
+
+def _check_returned(target: object, check: Callable[[object], None]) -> None:
+    __tracebackhide__ = True
+    try:
+        check(target)
+    finally:
+        _end(target)
+
+
+def _check_yielded(targets: Iterator[object], check: Callable[[object], None]) -> None:
+    """Check each process while the test waits, and let the test go on, whatever came of it: it ends them itself."""
+    __tracebackhide__ = True
+    count, failures = 0, []
+    try:
+        for target in targets:
+            count += 1
+            try:
+                check(target)
+            except pytest.fail.Exception as failure:
+                failures.append(failure.msg or "")
+    except Exception as error:
+        if not failures:
+            raise
+        failures.append(f"After that the test failed as well: {error!r}")
+    if failures:
+        raise pytest.fail.Exception("\n\n".join(failures), pytrace=False)
+    if not count:
+        _fail("the test yields nothing: yield a PID, a Popen, a command as a list of words, or a path")
 
 
 def _end(process: object) -> None:
@@ -270,4 +316,4 @@ def _named(target: object) -> int | str:
         if " " in target and not os.path.exists(target):
             raise UsageError(f"{target!r} is no file: give a command as a list of words")
         return target
-    raise UsageError(f"{target!r} is no process: return a PID, a Popen, a command as a list of words, or a path")
+    raise UsageError(f"{target!r} is no process: give a PID, a Popen, a command as a list of words, or a path")

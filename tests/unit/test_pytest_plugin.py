@@ -74,6 +74,55 @@ def test_a_process_within_its_limit_passes_however_it_is_named(run: Run) -> None
     result.assert_outcomes(passed=4)
 
 
+def test_a_test_that_yields_its_process_ends_it_itself(run: Run) -> None:
+    result = run("""
+        import subprocess, pytest
+
+        ended = []
+
+        @pytest.mark.footprint(per_process="64 MiB")
+        @pytest.mark.parametrize("seconds", ["600", "601"])
+        def test_function(seconds, tmp_path):
+            with subprocess.Popen(["sleep", seconds]) as child:
+                yield child
+                child.kill()
+            ended.append(child.returncode)
+
+        @pytest.mark.footprint(library_count=0)
+        class TestCost:
+            def test_method(self):
+                with subprocess.Popen(["sleep", "600"]) as child:
+                    yield child.pid
+                    yield ["true"]
+                    child.terminate()
+                ended.append(child.returncode)
+                1 / 0
+
+            @pytest.mark.footprint(library_count=50)
+            def test_several(self, sleeper):
+                yield sleeper.pid
+                yield ["true"]
+                assert sleeper.poll() is None
+
+            def test_none(self):
+                if False:
+                    yield 1
+
+        def test_all_ended():
+            assert ended == [-9, -9, -15]
+    """)
+    result.assert_outcomes(passed=4, failed=2)
+    result.stdout.fnmatch_lines(
+        ["FAILED *::test_method - *library_count by *", "FAILED *::test_none - *yields nothing: *"]
+    )
+
+
+def test_other_tests_that_yield_are_refused_as_ever(run: Run) -> None:
+    run("def test_other(): yield 1").stdout.fnmatch_lines(
+        ["*'yield' keyword is allowed in fixtures, but not in tests*"]
+    )
+
+
 def test_a_popen_that_is_returned_is_ended_after_it_was_audited(run: Run) -> None:
     result = run("""
         import subprocess, pytest
@@ -117,7 +166,7 @@ WRONG = [
     ("per_process='1 M'", "1", "per_process_bytes: '1 M' is ambiguous"),
     ("", "1", "it has no limit"),
     ("'24 MiB'", "1", "the mark `footprint` has names for all that it says"),
-    ("private='1 MiB'", "None", "None is no process: return a PID"),
+    ("private='1 MiB'", "None", "None is no process: give a PID"),
     ("private='1 MiB'", "True", "True is no process"),
     ("private='1 MiB'", "[]", "[] is no command"),
     ("private='1 MiB'", "'sleep 600'", "'sleep 600' is no file: give a command as a list of words"),
