@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
@@ -87,6 +87,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     is_case = unittest is not None and isinstance(owner, type) and issubclass(owner, unittest.TestCase)
     if is_case or not isinstance(item, pytest.Function):
         _fail("the mark `footprint` goes with test functions: what this test returns is not known")
+    if inspect.iscoroutinefunction(item.obj) or inspect.isasyncgenfunction(item.obj):
+        _fail("the mark `footprint` does not go with async tests: use the fixture `footprint` in it")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -141,14 +143,6 @@ def _limits(item: pytest.Item) -> dict[str, Any] | None:
 
 def _checking(function: Any, check: Callable[[object], None]) -> Any:  # noqa: ANN401 # any test
     """Give a test that checks what another returns, and returns nothing: pytest warns of tests that do."""
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def awaited(*arguments: object, **named: object) -> None:
-            __tracebackhide__ = True
-            _check_returned(await function(*arguments, **named), check)
-
-        return awaited
 
     @functools.wraps(function)
     def called(*arguments: object, **named: object) -> None:
@@ -207,7 +201,7 @@ def _end(process: object) -> None:
     process.wait()
 
 
-def _fail(text: str) -> None:
+def _fail(text: str) -> NoReturn:
     raise pytest.fail.Exception(f"footprint: {text}", pytrace=False)
 
 

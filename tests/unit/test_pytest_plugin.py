@@ -241,17 +241,21 @@ def test_the_mark_of_a_class_and_of_its_test_hold_together(run: Run) -> None:
     result.stdout.fnmatch_lines(["FAILED *::test_other - *library_count by *"])
 
 
-def test_a_method_of_unittest_is_refused_since_what_it_returns_is_lost(run: Run) -> None:
+def test_methods_of_unittest_and_async_tests_are_refused_since_what_they_return_is_lost(run: Run) -> None:
     result = run("""
         import pytest, unittest
+        pytestmark = pytest.mark.footprint(private=1)
 
         class TestCost(unittest.TestCase):
-            @pytest.mark.footprint(private=1)
             def test_cost(self):
                 pass
+
+        async def test_async():
+            pass
     """)
-    result.assert_outcomes(errors=1)
+    result.assert_outcomes(errors=2)
     result.stdout.fnmatch_lines(["footprint: the mark `footprint` goes with test functions: *"])
+    result.stdout.fnmatch_lines(["footprint: the mark `footprint` does not go with async tests: *"])
 
 
 def test_the_limits_of_a_file_hold_with_those_of_the_mark_which_win(run: Run, pytester: pytest.Pytester) -> None:
