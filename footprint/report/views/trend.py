@@ -33,7 +33,8 @@ def trend_report(found: History, *, has_blocks: bool) -> Document:
     for program, releases in found.releases.items():
         trends = [one for one in found.trends if one.program == program]
         blocks.append(Heading(_heading(program, releases, trends)))
-        blocks.append(Paragraph(f"From {_dated(releases[0])} to {_dated(releases[-1])}."))
+        span = f"From {_dated(releases[0])} to {_dated(releases[-1])}." if len(releases) > 1 else _dated(releases[0])
+        blocks.append(Paragraph(span))
         if trends:
             rows = tuple(_row(one, has_blocks=has_blocks) for one in trends)
             blocks.append(Table(("first", "last", "change", "%", "trend", "figure"), rows, frozenset({4})))
@@ -111,7 +112,9 @@ def _verdict(found: History) -> str:
         text = f"{program}: {one.figure}{'' if one.owner is None else f' of {one.owner}'}"
         step = one.largest_step
         ago = f"{counted(len(releases) - 1, 'release')} ago"
-        if not one.change:
+        if len(releases) == 1:
+            text += f" {_amount(one, one.last)}, in one release"
+        elif not one.change:
             text += f" as {'before' if step is None else ago}, {_amount(one, one.last)}"
         else:
             text += f" {_signed(one, one.change)} since {ago}, {_amount(one, one.last)} now"
