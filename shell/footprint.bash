@@ -28,10 +28,10 @@ _footprint() {
         '')
             kind=none
             options='--help --version'
-            values='audit run whatif symbols libraries duplicates maps heap project diff check record trend capture doctor'
+            values='audit run whatif symbols libraries duplicates maps heap project diff check record trend capture explain doctor'
             ;;
         audit)
-            options='-n --count --tree --name --all --findings --by --top --pid --root --page-size --debug-dir --debuginfod --no-debug-files -o --output --format --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --tree --name --all --findings --by --top --pid --root --page-size --debug-dir --debuginfod --no-debug-files --reproducible -o --output --format --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
                 -n | --count | --tree | --name | --top | --pid | --page-size) kind=none ;;
                 --by) kind=none values='owner kind section symbol' ;;
@@ -166,6 +166,14 @@ _footprint() {
             options='-o --output --freeze -q --quiet --strict -h --help'
             case $prev in
                 -o | --output) kind=file ;;
+            esac
+            ;;
+        explain)
+            options='-o --output --format --json --color -h --help'
+            case $prev in
+                -o | --output) kind=file ;;
+                --format) kind=none values='text json' ;;
+                --color) kind=none values='auto always never' ;;
             esac
             ;;
         doctor)

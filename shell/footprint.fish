@@ -27,6 +27,7 @@ complete -c footprint -n __footprint_has_none -a check -d 'Check a process again
 complete -c footprint -n __footprint_has_none -a record -d 'Keep the figures of a release in a history, for trend.'
 complete -c footprint -n __footprint_has_none -a trend -d 'Show how the figures of each program went over its releases, and which owner changed them most.'
 complete -c footprint -n __footprint_has_none -a capture -d 'Save what the kernel says of processes, to be audited elsewhere.'
+complete -c footprint -n __footprint_has_none -a explain -d 'Say what a word of an answer means: a figure, a finding, a note, an owner, an exit code.'
 complete -c footprint -n __footprint_has_none -a doctor -d 'Show what this host lets footprint read, what that means for the answers, and the cures.'
 
 complete -c footprint -n '__footprint_has_verb audit' -s n -l count -x -d 'How many processes to project to.'
@@ -42,6 +43,7 @@ complete -c footprint -n '__footprint_has_verb audit' -l page-size -x -d 'Predic
 complete -c footprint -n '__footprint_has_verb audit' -l debug-dir -x -a '(__fish_complete_directories)' -d 'Where else than in /usr/lib/debug debug files are; repeatable.'
 complete -c footprint -n '__footprint_has_verb audit' -l debuginfod -d 'Ask the servers of DEBUGINFOD_URLS for debug files that are not here.'
 complete -c footprint -n '__footprint_has_verb audit' -l no-debug-files -d 'Show the names that stand in the files themselves, and no others.'
+complete -c footprint -n '__footprint_has_verb audit' -l reproducible -d 'Of a program: the same bytes for the same files, on any machine.'
 complete -c footprint -n '__footprint_has_verb audit' -s o -l output -r -F -d 'Where to write; - is standard output.'
 complete -c footprint -n '__footprint_has_verb audit' -l format -x -a 'text json' -d 'What to write.'
 complete -c footprint -n '__footprint_has_verb audit' -l json -d 'Short for --format json.'
@@ -237,6 +239,12 @@ complete -c footprint -n '__footprint_has_verb capture' -l freeze -d 'Stop the p
 complete -c footprint -n '__footprint_has_verb capture' -s q -l quiet -d 'Say nothing where all went well.'
 complete -c footprint -n '__footprint_has_verb capture' -l strict -d 'Exit with 4 where notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb capture' -s h -l help -d 'Show the help, and exit.'
+
+complete -c footprint -n '__footprint_has_verb explain' -s o -l output -r -F -d 'Where to write; - is standard output.'
+complete -c footprint -n '__footprint_has_verb explain' -l format -x -a 'text json' -d 'What to write.'
+complete -c footprint -n '__footprint_has_verb explain' -l json -d 'Short for --format json.'
+complete -c footprint -n '__footprint_has_verb explain' -l color -x -a 'auto always never' -d 'Colours and tables drawn for a terminal.'
+complete -c footprint -n '__footprint_has_verb explain' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb doctor' -f
 complete -c footprint -n '__footprint_has_verb doctor' -l calibrate -d 'Measure first what the C library and the kernel spend, and keep it.'
