@@ -19,7 +19,7 @@ RUNTIME = .venv/runtime-installed
 DEV = .venv/dev-installed
 
 .SILENT:
-.PHONY: help demo test lint bench format clean
+.PHONY: help demo test lint bench format shell clean
 .DEFAULT_GOAL = help
 unexport PYTHONHOME PYTHONPATH
 
@@ -47,6 +47,9 @@ bench: $(DEV) ## time footprint and its peers on the same inputs
 format: $(DEV) ## format the code, and mend what can be mended without judgement
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+shell: $(DEV) ## write the completions of the shells and the man page anew
+	$(BIN)/python shell/generate.py
 
 clean: ## remove .venv, caches and built packages
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from footprint.audit.finding import Finding
     from footprint.audit.objects import ObjectCost
 
-__all__ = ("Audit", "audit_snapshot", "mapped_files")
+__all__ = ("Audit", "audit_snapshot", "mapped_files", "program_name")
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,12 @@ class Audit:
         for what, total_bytes, sum_bytes in sums:
             if total_bytes is not None and total_bytes != sum_bytes:
                 raise ValueError(f"the rows hold {sum_bytes} {what} bytes, the total is {total_bytes}")
+
+
+def program_name(audit: Audit) -> str:
+    """Give what program an audit is about, as far as it tells: the last part of its path."""
+    words = audit.target if audit.source == "prediction" else audit.command.split(" ", 1)[0]
+    return words.rsplit("/", 1)[-1]
 
 
 def audit_snapshot(

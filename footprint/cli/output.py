@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from footprint.report.json.envelope import Json
     from footprint.report.stacks import Stacks
 
-__all__ = ("Answer", "Form", "chosen", "emit", "exit_code", "write")
+__all__ = ("Answer", "Form", "chosen", "draws_blocks", "emit", "exit_code", "write")
 
 EXIT_PARTIAL = 4
 _NARROWEST = 60
@@ -227,6 +227,11 @@ def emit_document(document: Document, output: str, color: Color, *, is_quiet: bo
         _emit_text(draw(document, width, has_colour=has_colour, has_blocks=_has_blocks(output)), output)
     else:
         _emit_text(plain(document).lstrip("\n"), output)
+
+
+def draws_blocks(output: str) -> bool:
+    """Tell whether what is written goes to a terminal that shows blocks."""
+    return output == "-" and sys.stdout is not None and sys.stdout.isatty() and _has_blocks(output)
 
 
 def _has_blocks(output: str) -> bool:

@@ -69,7 +69,20 @@ def test_every_command_that_the_documentation_shows_runs(
 
 def test_the_documentation_shows_every_verb() -> None:
     shown = " ".join(command for _, command in _commands())
-    for verb in ("audit", "run", "whatif", "symbols", "libraries", "maps", "heap", "project", "capture", "doctor"):
+    for verb in (
+        "audit",
+        "run",
+        "whatif",
+        "symbols",
+        "libraries",
+        "maps",
+        "heap",
+        "project",
+        "record",
+        "trend",
+        "capture",
+        "doctor",
+    ):
         assert f"footprint {verb} " in shown
 
 

@@ -8,7 +8,7 @@ from footprint.report.document import Block, Document, Facts, Heading, Paragraph
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
 
-__all__ = ("check_report", "contributor_name")
+__all__ = ("check_report", "check_verdict", "contributor_name", "failure_report")
 
 
 def check_report(checked: Checked, *, baseline: str | None = None) -> Document:
@@ -17,11 +17,15 @@ def check_report(checked: Checked, *, baseline: str | None = None) -> Document:
         Heading(f"footprint check: {checked.audit.target}"),
         Paragraph(_origin(checked)),
     ]
-    for one in checked.failures:
-        blocks.extend(_failure(one, checked))
+    blocks.extend(failure_report(checked))
     blocks.extend(_table([one for one in checked.results if not one.fails]))
     blocks.extend(note_blocks(checked.audit.notes, checked.audit.target))
-    return (*blocks, Verdict(_verdict(checked, baseline)))
+    return (*blocks, Verdict(check_verdict(checked, baseline)))
+
+
+def failure_report(checked: Checked) -> Document:
+    """Say of each budget that is exceeded by how much and through what, and nothing else."""
+    return tuple(block for one in checked.failures for block in _failure(one, checked))
 
 
 def _origin(checked: Checked) -> str:
@@ -82,7 +86,8 @@ def _label(one: Result) -> str:
     return f"{label} ({one.remark})" if one.remark else label
 
 
-def _verdict(checked: Checked, baseline: str | None) -> str:
+def check_verdict(checked: Checked, baseline: str | None = None) -> str:
+    """Say in one line what came of a check; `baseline` is the file that was just written."""
     count = len(checked.results)
     failures = checked.failures
     if failures:
