@@ -29,6 +29,9 @@ def about_one(
     root: str | None,
     page_bytes: int | None,
     findings: bool = False,
+    heap: str | None = None,
+    heap_at: str | None = None,
+    allocators: Sequence[str] = (),
     debug: "DebugSearch | None",
 ) -> Answer:
     """Audit one process or text.
@@ -40,6 +43,8 @@ def about_one(
     from footprint.verbs import processes
 
     if targets and count == 1 and pid is None and (several := processes.captured(targets[0])):
+        if heap is not None:
+            raise UsageError(f"{targets[0]} holds several processes: choose one with --pid, --heap goes with one")
         from footprint.verbs import groups
 
         return _about(groups.group_of(several, root=root, debug=debug))
@@ -52,6 +57,9 @@ def about_one(
         root=root,
         page_bytes=page_bytes,
         has_findings=findings,
+        heap=heap,
+        heap_at=heap_at,
+        allocators=allocators,
         debug=debug,
     )
 

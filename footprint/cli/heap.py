@@ -24,14 +24,7 @@ def heap(
         float,
         typer.Option("--threshold", min=0, max=100, help="Leave smaller calls out of a tree.", metavar="PERCENT"),
     ] = 1.0,
-    allocators: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--alloc-fn",
-            help="A function that only hands memory on, or the beginning of some (pool_*); repeatable.",
-            metavar="NAME",
-        ),
-    ] = None,
+    allocators: options.AllocFns = None,
     binaries: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,12 +66,18 @@ def heap(
     if json or format_ is options.Format.JSON:
         from footprint.report.json.heap import heap_json
 
-        emit(heap_json(found.files, found.notes, __version__, by=by.value), output)
+        emit(heap_json(found.files, found.notes, __version__, by=by.value, findings=found.findings), output)
     else:
         from footprint.report.views.heap import heap_report
 
         document = heap_report(
-            found.files, found.notes, by=by.value, threshold_percent=threshold, top=top, is_whole=verbose
+            found.files,
+            found.notes,
+            found.findings,
+            by=by.value,
+            threshold_percent=threshold,
+            top=top,
+            is_whole=verbose,
         )
         emit_document(document, output, color, is_quiet=quiet)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

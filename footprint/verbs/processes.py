@@ -57,6 +57,9 @@ def audit(  # noqa: PLR0913 # all but the target have their name
     root: str | None = None,
     page_bytes: int | None = None,
     has_findings: bool = False,
+    heap: str | None = None,
+    heap_at: str | None = None,
+    allocators: Sequence[str] = (),
     debug: DebugSearch | None = STANDARD_PLACES,
 ) -> Audit:
     """Audit a process: where its memory goes, and what `count` of it cost.
@@ -73,6 +76,9 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         page_bytes: The size of a page, for a program and another machine than this.
         has_findings: Of a live process, tell what it could do without as well, which takes some time; a program is
             always told.
+        heap: An allocator profile of another run of the same program, by which the heap is split.
+        heap_at: Which moment of it: the number of a snapshot, a time with its unit, `peak` or `end`; None for its end.
+        allocators: More functions that only hand memory on, for `heap`.
         debug: Where to look for the symbols of stripped files; None for nowhere.
 
     Raises:
@@ -80,6 +86,20 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         InputError: Where the text is none of these, or holds no mapping.
         UsageError: Where the question does not fit the target.
     """
+    if heap is not None or heap_at is not None or allocators:
+        _check_heap(target, heap)
+        found = audit(
+            target,
+            count=count,
+            memory_bytes=memory_bytes,
+            model=model,
+            pid=pid,
+            root=root,
+            page_bytes=page_bytes,
+            has_findings=has_findings,
+            debug=debug,
+        )
+        return _with_heap(found, target, heap or "", heap_at, allocators, pid=pid, root=root, debug=debug)
     question = Question(count, memory_bytes, _model(model))
     if isinstance(target, str) and _is_program(target, root):
         from footprint.verbs.programs import audit_program  # noqa: PLC0415 # the loader, which no process needs
@@ -102,6 +122,39 @@ def audit(  # noqa: PLR0913 # all but the target have their name
             raise UsageError("--pid and --root go with captures and texts; a saved audit is what it is")
         return saved.audit
     return audit_of(_snapshot(target, pid), _shown(target), question, root=root, debug=debug)
+
+
+def _check_heap(target: int | str, heap: str | None) -> None:
+    if heap is None:
+        raise UsageError("the moment and the allocators go with an allocator profile of the heap (--heap)")
+    if heap == target == "-":
+        raise UsageError("standard input is one of them: the process, or the profile of its heap")
+
+
+def _with_heap(
+    found: Audit,
+    target: int | str,
+    heap: str,
+    heap_at: str | None,
+    allocators: Sequence[str],
+    *,
+    pid: int | None,
+    root: str | None,
+    debug: DebugSearch | None,
+) -> Audit:
+    from footprint.verbs.heap_join import with_heap  # noqa: PLC0415 # profiles, which few audits have
+
+    # What was read of a pipe is gone; a saved audit knows its ledger only.
+    is_there = target != "-" and found.saved_in is None
+    return with_heap(
+        found,
+        heap,
+        at=heap_at,
+        allocators=allocators,
+        snapshot=lambda: _snapshot(target, pid) if is_there else None,
+        root=root,
+        debug=debug,
+    )
 
 
 def audit_of(

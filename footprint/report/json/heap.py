@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from footprint.audit.finding import Finding
 from footprint.audit.heap_usage import HeapUsage
 from footprint.elf import shown_name
 from footprint.errors import Note
@@ -10,6 +11,7 @@ from footprint.heap import CallTree
 from footprint.heap.attribution import callees, callers
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.findings import finding_rows
 
 __all__ = ("heap_json",)
 
@@ -17,7 +19,9 @@ __all__ = ("heap_json",)
 _LONGEST_NAME: Final = 8192
 
 
-def heap_json(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str) -> str:
+def heap_json(
+    usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str, findings: Sequence[Finding] = ()
+) -> str:
     """Write what heap profiles say; `by` is `tree` or `callers` where their call trees are wanted too."""
     tables: dict[str, list[Json]] = {"profiles": [], "snapshots": [], "owners": [], "heap": [], "calls": []}
     for usage in usages:
@@ -38,7 +42,8 @@ def heap_json(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, 
             grown = callers(usage.tree, usage.calls) if by == "callers" else callees(usage.tree, usage.calls)
             tables["calls"] += _calls(grown, file)
     target = {"files": [well_formed(usage.file) for usage in usages], "by": by}
-    return write(envelope(version, {}, target) | tables | {"notes": note_rows(notes)})
+    found = {"findings": finding_rows(findings, 1), "notes": note_rows(notes)}
+    return write(envelope(version, {}, target) | tables | found)
 
 
 def _profile(usage: HeapUsage, file: str) -> Json:
