@@ -76,14 +76,16 @@ def with_heap(
 def _owners(usage: HeapUsage, known: set[str]) -> dict[str, str]:
     """Give for the objects of a profile what the ledger calls them, where that is something else.
 
-    Links may lead to one file by several paths, as `/lib` is a link to `/usr/lib`.
+    Links may lead to one file by several paths, as `/lib` is a link to `/usr/lib`; pmap shows the last part of a path.
     """
     real = {os.path.realpath(owner): owner for owner in sorted(known) if owner.startswith("/")}
     shares = usage.attribution.shares if usage.attribution is not None else ()
     told = {share.owner for share in shares if share.owner.startswith("/")}
     found = {}
     for owner in told - known:
-        name = real.get(os.path.realpath(owner))
+        path = os.path.realpath(owner)
+        names = (real.get(path), *(last for each in (path, owner) if (last := each.rpartition("/")[2]) in known))
+        name = next(filter(None, names), None)
         if name is not None:
             found[owner] = name
     return found

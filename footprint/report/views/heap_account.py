@@ -115,7 +115,8 @@ def _explained(account: HeapAccount, nameless_bytes: int, *, is_measured: bool) 
             "stays with the allocator."
         )
     if difference > 0:
-        unknown = "" if account.extra_bytes is not None else "what the allocator uses itself, which it does not tell; "
+        unknown = "" if is_measured else "memory that was never touched, since only virtual sizes are known; "
+        unknown += "" if account.extra_bytes is not None else "what the allocator itself uses, which it does not tell; "
         texts.append(
             f"{BEYOND}: {format_bytes(difference)} that the profile does not explain: {unknown}whole pages of "
             "which parts are used, holes between blocks, and what this run did otherwise than the profiled one."
