@@ -32,6 +32,7 @@ def about_one(
     heap: str | None = None,
     heap_at: str | None = None,
     allocators: Sequence[str] = (),
+    binaries: Sequence[str] = (),
     debug: "DebugSearch | None",
 ) -> Answer:
     """Audit one process or text.
@@ -60,6 +61,7 @@ def about_one(
         heap=heap,
         heap_at=heap_at,
         allocators=allocators,
+        binaries=binaries,
         debug=debug,
     )
 

@@ -22,6 +22,7 @@ def audit(
     heap: options.Heap = None,
     heap_at: options.HeapAt = None,
     allocators: options.AllocFns = None,
+    binaries: options.Binaries = None,
     by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
     top: options.Top = 20,
     pid: options.Pid = None,
@@ -84,6 +85,7 @@ def audit(
             heap=heap,
             heap_at=heap_at,
             allocators=allocators or (),
+            binaries=binaries or (),
             debug=debug,
         )
     if is_json:

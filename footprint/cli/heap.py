@@ -25,12 +25,7 @@ def heap(
         typer.Option("--threshold", min=0, max=100, help="Leave smaller calls out of a tree.", metavar="PERCENT"),
     ] = 1.0,
     allocators: options.AllocFns = None,
-    binaries: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--binary", help="A program or library of the process, to tell objects by; repeatable.", metavar="FILE"
-        ),
-    ] = None,
+    binaries: options.Binaries = None,
     root: options.Root = None,
     top: options.Top = 20,
     debug_dir: options.DebugDirs = None,

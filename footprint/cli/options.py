@@ -7,6 +7,7 @@ import typer
 
 __all__ = (
     "AllocFns",
+    "Binaries",
     "By",
     "Color",
     "ColorOption",
@@ -167,6 +168,12 @@ Heap = Annotated[
 HeapAt = Annotated[
     str | None,
     typer.Option("--heap-at", help="Which moment of it: a snapshot, a time, peak, or end (default).", metavar="MOMENT"),
+]
+Binaries = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--binary", help="A program or library of the process, to tell objects by; repeatable.", metavar="FILE"
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="What to write.")]

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit
 from footprint.audit.heap_frames import Binary
@@ -21,37 +21,49 @@ from footprint.verbs.debug_files import DebugFiles, DebugSearch
 from footprint.verbs.heap import BinaryFiles, read_usage
 from footprint.verbs.saved_files import open_saved_file
 
-__all__ = ("AT_END", "with_heap")
+__all__ = ("HeapQuestion", "with_heap")
 
-AT_END: Final = "end"
+_AT_END: Final = "end"
+
+
+class HeapQuestion(NamedTuple):
+    """By what a heap is to be split.
+
+    Attributes:
+        path: An allocator profile, of another run of the same program.
+        at: Which moment of it, as `footprint.heap_profile` has it; None for its end.
+        allocators: More functions that only hand memory on.
+        binaries: Programs, with the libraries that they need, and libraries of the process, beside its own files.
+        called: What to call the profile; None for its path.
+    """
+
+    path: str
+    at: str | None = None
+    allocators: tuple[str, ...] = ()
+    binaries: tuple[str, ...] = ()
+    called: str | None = None
 
 
 def with_heap(
     audit: Audit,
-    path: str,
+    asked: HeapQuestion,
     *,
-    at: str | None = None,
-    allocators: Sequence[str] = (),
     snapshot: Callable[[], Snapshot | None] = lambda: None,
     root: str | None = None,
-    called: str | None = None,
     debug: DebugSearch | None,
 ) -> Audit:
     """Split the heap of an audit by who asked for it, and tell what of it could be constant.
 
     Args:
         audit: A process.
-        path: An allocator profile, of another run of the same program.
-        at: Which moment of it, as `footprint.heap_profile` has it; None for its end.
-        allocators: More functions that only hand memory on.
+        asked: By what.
         snapshot: Gives the process, for profiles that name functions and no objects; asked only then.
         root: A folder in which its files are, where it is not live.
-        called: What to call the profile; None for its path.
         debug: Where to look for the symbols of stripped files.
 
     Raises:
-        AccessError: Where the profile cannot be opened.
-        InputError: Where it is none, or damaged.
+        AccessError: Where the profile cannot be opened, or one of the binaries.
+        InputError: Where it is none, or damaged, or one of the binaries is none.
         UsageError: Where it has no such moment or says nothing of memory in use, or the audit has a heap already or is
             no process's.
     """
@@ -59,8 +71,9 @@ def with_heap(
         raise UsageError("--heap goes with a process: what a program will have in its heap its files do not tell")
     if audit.heap is not None:
         raise UsageError(f"the heap of this audit is split already, by {audit.heap.file}")
-    files = _ProcessFiles(snapshot, BinaryFiles(root, debug), root, debug)
-    usage = read_usage(path, at or AT_END, Allocators(allocators), files.binaries, files.opened, called)
+    files = _ProcessFiles(snapshot, asked.binaries, BinaryFiles(root, debug), root, debug)
+    allocators = Allocators(asked.allocators)
+    usage = read_usage(asked.path, asked.at or _AT_END, allocators, files.binaries, files.opened, asked.called)
     if usage.snapshot is None or usage.profile.counted not in {Counted.HEAP, Counted.PAGES}:
         raise UsageError(
             f"{usage.file} says nothing of memory in use at a moment, so it cannot be joined with a process"
@@ -109,12 +122,15 @@ class _ProcessFiles:
     def __init__(
         self,
         snapshot: Callable[[], Snapshot | None],
+        given: Sequence[str],
         others: BinaryFiles,
         root: str | None,
         debug: DebugSearch | None,
     ) -> None:
         self._snapshot, self._others, self._root = snapshot, others, root
         self._debug_files = DebugFiles(debug, root)
+        # Those that the user names are to be there, whether they are needed or not.
+        self._given = others.with_needed(given)
         self._read: dict[str, Binary] | None = None
 
     @property
@@ -127,7 +143,10 @@ class _ProcessFiles:
         is_untold = any(
             frame.addr is not None and (frame.object is None or frame.function is None) for frame in profile.frames
         )
-        return list(self._own().values()) if is_untold and not profile.modules else ()
+        if not is_untold or profile.modules:
+            return ()
+        own = self._own()
+        return [*own.values(), *(one for one in self._given if one.path not in own)]
 
     def opened(self, path: str) -> Binary | None:
         """Give the file at a path that the profile tells: that of the process, if it has one."""

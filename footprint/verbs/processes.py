@@ -1,7 +1,7 @@
 """`footprint.audit`, `footprint.project` and `footprint.maps`: what a process holds, live or from a saved text."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
     heap: str | None = None,
     heap_at: str | None = None,
     allocators: Sequence[str] = (),
+    binaries: Sequence[str] = (),
     debug: DebugSearch | None = STANDARD_PLACES,
 ) -> Audit:
     """Audit a process: where its memory goes, and what `count` of it cost.
@@ -79,6 +80,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         heap: An allocator profile of another run of the same program, by which the heap is split.
         heap_at: Which moment of it: the number of a snapshot, a time with its unit, `peak` or `end`; None for its end.
         allocators: More functions that only hand memory on, for `heap`.
+        binaries: Programs and libraries of the process, for `heap`, where its own files cannot be had.
         debug: Where to look for the symbols of stripped files; None for nowhere.
 
     Raises:
@@ -86,7 +88,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         InputError: Where the text is none of these, or holds no mapping.
         UsageError: Where the question does not fit the target.
     """
-    if heap is not None or heap_at is not None or allocators:
+    if heap is not None or heap_at is not None or allocators or binaries:
         _check_heap(target, heap)
         found = audit(
             target,
@@ -99,7 +101,10 @@ def audit(  # noqa: PLR0913 # all but the target have their name
             has_findings=has_findings,
             debug=debug,
         )
-        return _with_heap(found, target, heap or "", heap_at, allocators, pid=pid, root=root, debug=debug)
+        from footprint.verbs.heap_join import HeapQuestion, with_heap  # noqa: PLC0415 # profiles, which few audits have
+
+        asked = HeapQuestion(heap or "", heap_at, tuple(allocators), tuple(binaries))
+        return with_heap(found, asked, snapshot=_again(found, target, pid), root=root, debug=debug)
     question = Question(count, memory_bytes, _model(model))
     if isinstance(target, str) and _is_program(target, root):
         from footprint.verbs.programs import audit_program  # noqa: PLC0415 # the loader, which no process needs
@@ -126,35 +131,16 @@ def audit(  # noqa: PLR0913 # all but the target have their name
 
 def _check_heap(target: int | str, heap: str | None) -> None:
     if heap is None:
-        raise UsageError("the moment and the allocators go with an allocator profile of the heap (--heap)")
+        raise UsageError("its moment, allocators and binaries go with an allocator profile of the heap (--heap)")
     if heap == target == "-":
         raise UsageError("standard input is one of them: the process, or the profile of its heap")
 
 
-def _with_heap(
-    found: Audit,
-    target: int | str,
-    heap: str,
-    heap_at: str | None,
-    allocators: Sequence[str],
-    *,
-    pid: int | None,
-    root: str | None,
-    debug: DebugSearch | None,
-) -> Audit:
-    from footprint.verbs.heap_join import with_heap  # noqa: PLC0415 # profiles, which few audits have
-
-    # What was read of a pipe is gone; a saved audit knows its ledger only.
-    is_there = target != "-" and found.saved_in is None
-    return with_heap(
-        found,
-        heap,
-        at=heap_at,
-        allocators=allocators,
-        snapshot=lambda: _snapshot(target, pid) if is_there else None,
-        root=root,
-        debug=debug,
-    )
+def _again(found: Audit, target: int | str, pid: int | None) -> Callable[[], Snapshot | None]:
+    """Give what reads a process once more: what was read of a pipe is gone, and a saved audit knows its ledger only."""
+    if target == "-" or found.saved_in is not None:
+        return lambda: None
+    return lambda: _snapshot(target, pid)
 
 
 def audit_of(

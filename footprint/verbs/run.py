@@ -78,14 +78,15 @@ def run(  # noqa: PLR0913 # all but the command have their name
 
 def _with_massif(ran: Ran, moment: Moment, limit_seconds: float, kept_as: str | None) -> Ran:
     """Run the program once more, and split the heap of the run that is shown by its profile."""
-    from footprint.verbs.heap_join import with_heap  # noqa: PLC0415 # profiles, which few runs have
+    from footprint.verbs.heap_join import HeapQuestion, with_heap  # noqa: PLC0415 # profiles, which few runs have
     from footprint.verbs.massif import profiled_by_massif  # noqa: PLC0415 # the same
 
     with profiled_by_massif(ran.command, moment, limit_seconds, kept_as) as profiled:
         named = kept_as or "massif's run of it"
         # It has ended: its files are those of these paths that are the same.
         snapshot = ran.start.snapshots[0]._replace(is_live=False)
-        joined = with_heap(ran.audit, profiled.path, called=named, snapshot=lambda: snapshot, debug=STANDARD_PLACES)
+        asked = HeapQuestion(profiled.path, called=named)
+        joined = with_heap(ran.audit, asked, snapshot=lambda: snapshot, debug=STANDARD_PLACES)
     # All but those of the profile are told already.
     added = [note for note in joined.notes if note not in ran.audit.notes]
     notes = tuple(dict.fromkeys((*ran.notes, *profiled.notes, *added)))

@@ -92,6 +92,8 @@ def test_grouped_by_symbol_functions_are_told_from_variables(capfdbinary: Captur
     ("code", "words", "says"),
     [
         (2, ["audit", SMAPS, "--heap-at", "peak"], "go with an allocator profile of the heap (--heap)"),
+        (2, ["audit", SMAPS, "--binary", "f"], "go with an allocator profile of the heap (--heap)"),
+        (3, ["audit", SMAPS, "--heap", MASSIF, "--binary", "no-such-file"], "No such file"),
         (2, ["audit", SMAPS, "--alloc-fn", "f"], "go with an allocator profile of the heap (--heap)"),
         (2, ["audit", "-", "--heap", "-"], "standard input is one of them"),
         (2, ["audit", "1", "2", "--heap", MASSIF], "--heap goes with one process"),
