@@ -137,6 +137,6 @@ def _explained(account: HeapAccount, nameless_bytes: int, *, is_measured: bool) 
             f"{NAMELESS}, {format_bytes(nameless_bytes)}, is no part of it: what the program maps past its allocator "
             "is in no such profile (massif --pages-as-heap=yes tells who maps)."
         )
-    if account.evidence is not Evidence.VIRTUAL:
+    if account.shares and account.evidence is not Evidence.VIRTUAL:
         texts.append("Who asked is known from another run, so each part is estimated; their sum is the kernel's.")
     return texts
