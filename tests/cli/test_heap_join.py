@@ -83,6 +83,24 @@ def test_a_saved_audit_is_joined_too(capfdbinary: Captured, profile: str, tmp_pa
     assert b"split already" in capfdbinary.readouterr().err
 
 
+def test_an_object_is_known_by_whatever_path_leads_to_it(capfdbinary: Captured, tmp_path: Path) -> None:
+    library = tmp_path / "usr" / "lib" / "libtable.so"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    (tmp_path / "lib").symlink_to("usr/lib")
+    text = tmp_path / "smaps.txt"
+    counters = "Size: 64 kB\nRss: 64 kB\nAnonymous: 64 kB\nPrivate_Dirty: 64 kB\n"
+    text.write_text(
+        f"7f0000000000-7f0000010000 r-xp 00000000 08:01 7 {library}\nSize: 64 kB\nRss: 0 kB\nAnonymous: 0 kB\n"
+        f"7f1000000000-7f1000010000 rw-p 00000000 00:00 0 [heap]\n{counters}",
+        encoding="utf-8",
+    )
+    (tmp_path / "massif.out").write_bytes(massif([moment((f"{tmp_path}/lib/libtable.so", "table_new", 50_000))]))
+    found = json.loads(answer(capfdbinary, "audit", str(text), "--heap", str(tmp_path / "massif.out"), "--json"))
+    assert [(one["owner"], one["symbol"]) for one in found["heap_account"]["shares"]] == [(str(library), "table_new")]
+    assert "heap-profile-misfit" not in {note["slug"] for note in found["notes"]}
+
+
 def test_grouped_by_symbol_functions_are_told_from_variables(capfdbinary: Captured, profile: str) -> None:
     text = answer(capfdbinary, "audit", PMAP, "--heap", profile, "--by", "symbol", "--top", "3")
     assert "condor_shadow-base  [heap]  param_table" in text

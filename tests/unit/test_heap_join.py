@@ -153,6 +153,13 @@ def test_two_of_them_are_compared_by_function() -> None:
     assert changes == [(PROGRAM, "load", 10_000), ("[heap beyond the profile]", None, -10_000)]
 
 
+def test_functions_that_ask_for_as_much_are_not_one_that_was_renamed() -> None:
+    old = join_heap(process(HEAP), profiled(moment((PROGRAM, "load", 60_000))), {})
+    new = join_heap(process(HEAP), profiled(moment((PROGRAM, "read", 60_000))), {})
+    found = {(one.name, one.status.value, one.delta_bytes) for one in compare(old, new).changes}
+    assert found == {("load", "removed", -60_000), ("read", "added", 60_000)}
+
+
 def test_the_table_adds_up_to_the_heap_with_what_is_missing_as_a_negative_row() -> None:
     joined = join_heap(process(HEAP), profiled(moment((PROGRAM, "load", 110_000), extra_bytes=400)), {})
     assert joined.heap is not None

@@ -5,6 +5,7 @@ from typing import Final
 
 from footprint.audit.compare import Change, Comparison, OwnerChange, Status, TotalChange
 from footprint.audit.finding import Finding
+from footprint.audit.layout import Kind
 from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
@@ -148,7 +149,9 @@ def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
             _variable_sum(shifted, f"[{counted(len(shifted), 'variable')} as large as before, in other pages]")
         )
     columns = ("private", "size", "what", "section", "variable")
-    return [Heading("Variables that changed"), Table(columns, rows, frozenset({2, 3}), tuple(footer))]
+    has_heap = any(one.kind is Kind.HEAP for one in named)
+    heading = f"Variables{', and who asked for heap,' if has_heap else ''} that changed"
+    return [Heading(heading), Table(columns, rows, frozenset({2, 3}), tuple(footer))]
 
 
 def _variable_sum(changes: Sequence[Change], label: str) -> tuple[str, ...]:
@@ -167,7 +170,8 @@ def _variable(one: Change, names: Names) -> tuple[str, ...]:
             label += f", was in {section or 'no section'}"
             if owner != one.owner:
                 label += f" of {names.owner(owner)}"
-    return (_signed(one.delta_bytes), _signed(one.mapped_delta_bytes), one.status.value, one.section or "", label)
+    section = "[heap]" if one.kind is Kind.HEAP else one.section or ""
+    return (_signed(one.delta_bytes), _signed(one.mapped_delta_bytes), one.status.value, section, label)
 
 
 def _findings(title: str, findings: Sequence[Finding]) -> list[Block]:

@@ -1,6 +1,6 @@
 """The heap of a process by who asked for it, as a report shows it."""
 
-from footprint.audit.heap_join import BEYOND, FREE, NAMELESS, OVERHEAD, HeapAccount
+from footprint.audit.heap_join import BEYOND, FREE, NAMELESS, NOT_TOLD, OVERHEAD, HeapAccount
 from footprint.evidence import Evidence
 from footprint.report.document import Block, Facts, Fold, Heading, Paragraph, Table
 from footprint.report.views.names import Names
@@ -125,12 +125,14 @@ def _explained(account: HeapAccount, nameless_bytes: int, *, is_measured: bool) 
         held = "held" if is_measured else "mapped"
         texts.append(
             f"The profile has {format_bytes(-difference)} more than is {held}: memory that was asked for and never "
-            "touched is not there, or the runs differ. Which functions lack it nobody knows, so in the ledger each has "
-            "what is left of it if all of that were missing there, and [heap, not told whose] is the rest."
+            "touched is not there, what fork relatives share is not its own, or the runs differ. Which functions lack "
+            "it nobody knows, so in the ledger each has what is left of it if all of that were missing there, and "
+            f"{NOT_TOLD} is the rest."
         )
     if account.peak_bytes > 2 * account.profiled_bytes:
         texts.append(
-            f"At its peak the profiled run had {format_bytes(account.peak_bytes)}: --heap-at peak joins that moment."
+            f"At its peak the profiled run had {format_bytes(account.peak_bytes)}: `audit --heap FILE --heap-at peak` "
+            "joins that moment."
         )
     if nameless_bytes:
         texts.append(
