@@ -20,6 +20,7 @@ from footprint.errors import AccessError, FootprintError, InputError, Note, Unsu
 if TYPE_CHECKING:
     from footprint.elf.selection import Selection
     from footprint.verbs.capture import capture  # at run time __getattr__ does all this
+    from footprint.verbs.check import check, load_budgets
     from footprint.verbs.debug_files import DebugSearch
     from footprint.verbs.diff import diff
     from footprint.verbs.doctor import doctor
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from footprint.verbs.survey import survey
     from footprint.verbs.symbols import symbols
     from footprint.verbs.whatif import whatif
+    from footprint.words import explain
 
 __version__ = "0.1.0"
 
@@ -48,11 +50,14 @@ __all__ = (
     "audit",
     "audit_group",
     "capture",
+    "check",
     "diff",
     "doctor",
     "duplicates",
+    "explain",
     "heap_profile",
     "libraries",
+    "load_budgets",
     "maps",
     "project",
     "run",
@@ -67,9 +72,12 @@ _HOMES = {
     "audit": "footprint.verbs.processes",
     "audit_group": "footprint.verbs.groups",
     "capture": "footprint.verbs.capture",
+    "check": "footprint.verbs.check",
     "diff": "footprint.verbs.diff",
+    "load_budgets": "footprint.verbs.check",
     "doctor": "footprint.verbs.doctor",
     "duplicates": "footprint.verbs.duplicates",
+    "explain": "footprint.words",
     "heap_profile": "footprint.verbs.heap",
     "libraries": "footprint.verbs.programs",
     "maps": "footprint.verbs.processes",

@@ -149,7 +149,8 @@ class Result(NamedTuple):
         is_exceeded: Whether the value is larger.
         waiver: The waiver that lets it pass, or did until it expired.
         is_expired: Whether that one has expired.
-        contributors: What the value is made of, the largest first: a name and bytes each.
+        contributors: What the value is made of, the largest first, or what of it grew most: a name and bytes each.
+        is_growth: Whether they are what grew since the baseline.
         grew_from: The value of the baseline, where the limit is an increase.
         remark: What else is to be said.
     """
@@ -162,6 +163,7 @@ class Result(NamedTuple):
     waiver: Waiver | None = None
     is_expired: bool = False
     contributors: tuple[tuple[str, int], ...] = ()
+    is_growth: bool = False
     grew_from: int | None = None
     remark: str = ""
 
@@ -223,7 +225,7 @@ def parse_budgets(told: Mapping[str, Any], file: str) -> Budgets:
         at.truth(libraries, "allow_new", "libraries", default=True),
         tuple(_waiver(one, at) for one in at.tables(told, "waivers")),
     )
-    known = [*(one.key for one in budgets), "libraries"]
+    known = [*(one.key for one in budgets), *(f"libraries.{key}" for key in _LIBRARY_KEYS)]
     for waiver in found.waivers:
         if waiver.budget not in known:
             raise at.wrong(f"waivers: there is no budget {waiver.budget!r}{_nearest(waiver.budget, known)}")
@@ -408,13 +410,15 @@ def _results(
     is_count = budget.name in _COUNTS or budget.table == "findings"
     limit = budget.limit
     if limit.most is not None:
+        contributors, is_growth = _contributors(budget, audit, comparison)
         yield Result(
             budget.key,
             measured,
             limit.most,
             is_count,
             measured > limit.most,
-            contributors=_contributors(budget, audit, comparison if measured > limit.most else None),
+            contributors=contributors,
+            is_growth=is_growth,
         )
     if not limit.needs_baseline or baseline is None:
         return
@@ -428,13 +432,15 @@ def _results(
     remark = ""
     if measured < before - (increase or 0):
         remark = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
+    contributors, is_growth = _contributors(budget, audit, comparison)
     yield Result(
         budget.key,
         measured,
         most,
         is_count,
         measured > most,
-        contributors=_contributors(budget, audit, comparison),
+        contributors=contributors,
+        is_growth=is_growth,
         grew_from=before,
         remark=remark,
     )
@@ -517,8 +523,19 @@ def _absent(budget: Budget, audit: Audit) -> str:
     return f"there is no {budget.name!r} among its {budget.table}{_nearest(budget.name, names)}"
 
 
-def _contributors(budget: Budget, audit: Audit, comparison: Comparison | None) -> tuple[tuple[str, int], ...]:
-    """Give what a figure is made of: what grew since the baseline, or without one what is largest."""
+_Contributors = tuple[tuple[str, int], ...]
+
+
+def _contributors(budget: Budget, audit: Audit, comparison: Comparison | None) -> tuple[_Contributors, bool]:
+    """Give what grew of a figure since the baseline, or where nothing did what it is made of; and which of both."""
+    grown = [] if comparison is None or budget.table in {"findings", "retained"} else _grown(budget, comparison)
+    if grown and budget.name not in _COUNTS and budget.name != "tls_bytes":
+        return tuple(grown[:_MOST_CONTRIBUTORS]), True
+    return _parts(budget, audit), False
+
+
+def _parts(budget: Budget, audit: Audit) -> _Contributors:
+    """Give what a figure is made of, the largest first."""
     if budget.table == "findings":
         found = sorted(_counted_findings(budget, audit), key=lambda one: -one.saving_bytes)
         return tuple((one.subject, one.saving_bytes) for one in found[:_MOST_CONTRIBUTORS])
@@ -526,18 +543,36 @@ def _contributors(budget: Budget, audit: Audit, comparison: Comparison | None) -
         return ()
     if budget.table == "retained" or budget.name == "tls_bytes":
         return _of_objects(budget, audit)
-    grown = [] if comparison is None else _grown(budget, comparison)
-    if grown:
-        return tuple(grown[:_MOST_CONTRIBUTORS])
     rows = _rows_of(budget, audit) if budget.table != "figures" else audit.ledger
     name_of: Callable[[Row], str] = _label if budget.table in {"owners", "symbols"} else _file_owner
     sums: dict[str, int] = {}
-    is_virtual = budget.name.startswith("mapped") or budget.table == "symbols"
     for row in rows:
-        size_bytes = row.mapped_bytes if is_virtual else row.bytes or 0
+        if budget.name == "shared_once_bytes":
+            size_bytes = row.shared_bytes or 0
+        else:
+            size_bytes = _part(budget, row.kind, row.bytes or 0, row.mapped_bytes, is_writable=row.is_writable)
         sums[name_of(row)] = sums.get(name_of(row), 0) + size_bytes
     largest = sorted(sums.items(), key=lambda item: (-item[1], item[0]))
     return tuple((name, size_bytes) for name, size_bytes in largest[:_MOST_CONTRIBUTORS] if size_bytes)
+
+
+_WRITTEN: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO})
+
+
+def _part(budget: Budget, kind: Kind, private_bytes: int, mapped_bytes: int, *, is_writable: bool) -> int:
+    """Give what a row, or its change, adds to the figure of a budget."""
+    figure = budget.name if budget.table == "figures" else budget.table
+    if figure in {"private_bytes", "floor_bytes"}:
+        return 0 if kind is Kind.KERNEL else private_bytes
+    if figure == "kernel_bytes":
+        return private_bytes if kind is Kind.KERNEL else 0
+    if figure in {"mapped_bytes", "symbols"}:
+        return mapped_bytes
+    if figure == "mapped_writable_bytes":
+        return mapped_bytes if is_writable else 0
+    if figure == "ceiling_bytes":
+        return mapped_bytes if kind in _WRITTEN else 0
+    return private_bytes
 
 
 def _of_objects(budget: Budget, audit: Audit) -> tuple[tuple[str, int], ...]:
@@ -573,8 +608,7 @@ def _grown(budget: Budget, comparison: Comparison) -> list[tuple[str, int]]:
             "kinds": one.kind.value == budget.name,
             "symbols": one.symbol == budget.name,
         }[budget.table]
-        is_virtual = budget.name.startswith("mapped") or budget.table == "symbols"
-        delta_bytes = one.mapped_delta_bytes if is_virtual else one.delta_bytes
+        delta_bytes = _part(budget, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable)
         if is_own:
             name = f"{one.symbol} ({_file_name(one.owner)})" if one.symbol is not None else _file_name(one.owner)
             sums[name] = sums.get(name, 0) + delta_bytes

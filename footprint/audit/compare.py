@@ -59,6 +59,7 @@ class Change(NamedTuple):
         old_mapped_bytes: Its virtual size before.
         new_mapped_bytes: The same now.
         before: Owner, section and symbol (or name) that it had, where it was moved or renamed.
+        is_writable: Whether the range counts into `mapped_writable_bytes`.
     """
 
     status: Status
@@ -72,6 +73,7 @@ class Change(NamedTuple):
     old_mapped_bytes: int
     new_mapped_bytes: int
     before: tuple[str, str | None, str | None] | None = None
+    is_writable: bool = True
 
     @property
     def delta_bytes(self) -> int:
@@ -512,6 +514,7 @@ def _change(before: Row | None, now: Row | None, owners: dict[str, str], *, is_p
         before.mapped_bytes if before else 0,
         now.mapped_bytes if now else 0,
         was,
+        row.is_writable,
     )
 
 

@@ -74,6 +74,11 @@ class Composition:
         """All that leaves with each object, itself included."""
         return retained(self.needed, self.roots)
 
+    @cached_property
+    def retained_bytes(self) -> Sequence[int]:
+        """The private memory of all that leaves with each object, itself included."""
+        return self.retained.sums([self.cost_bytes((number,)) for number in range(len(self.objects))])
+
     @property
     def evidence(self) -> Evidence:
         """Tell how the costs are known."""

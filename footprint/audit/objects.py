@@ -30,8 +30,6 @@ class ObjectCost(NamedTuple):
 def object_costs(composition: Composition) -> tuple[ObjectCost, ...]:
     """Give the objects of a process with what they cost."""
     objects = composition.objects
-    own_bytes = [composition.cost_bytes((number,)) for number in range(len(objects))]
-    retained_bytes = composition.retained.sums(own_bytes)
     found = []
     for number, linked in enumerate(objects):
         predicted, holder = composition.predicted[number], composition.retained.holder(number)
@@ -39,8 +37,8 @@ def object_costs(composition: Composition) -> tuple[ObjectCost, ...]:
             ObjectCost(
                 linked.path,
                 composition.name(number),
-                own_bytes[number],
-                retained_bytes[number],
+                composition.cost_bytes((number,)),
+                composition.retained_bytes[number],
                 None if holder is None else objects[holder].path,
                 predicted.tls_bytes if predicted else 0,
             )

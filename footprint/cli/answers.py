@@ -34,6 +34,7 @@ def about_one(
     allocators: Sequence[str] = (),
     binaries: Sequence[str] = (),
     debug: "DebugSearch | None",
+    is_reproducible: bool = False,
 ) -> Answer:
     """Audit one process or text.
 
@@ -63,6 +64,7 @@ def about_one(
         allocators=allocators,
         binaries=binaries,
         debug=debug,
+        is_reproducible=is_reproducible,
     )
 
     def json(version: str) -> str:

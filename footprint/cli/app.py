@@ -38,7 +38,9 @@ VERBS = (
     "heap",
     "project",
     "diff",
+    "check",
     "capture",
+    "explain",
     "doctor",
 )
 

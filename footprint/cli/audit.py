@@ -31,6 +31,9 @@ def audit(
     debug_dir: options.DebugDirs = None,
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
+    reproducible: Annotated[
+        bool, typer.Option("--reproducible", help="Of a program: the same bytes for the same files, on any machine.")
+    ] = False,
     output: options.Output = "-",
     format_: options.FormatOption = options.Format.TEXT,
     json: options.Json = False,
@@ -66,6 +69,8 @@ def audit(
         raise UsageError("--findings goes with one process")
     if (heap is not None or heap_at is not None) and (all_ or is_group or len(targets or ()) > 1):
         raise UsageError("--heap goes with one process")
+    if reproducible and (all_ or is_group or findings):
+        raise UsageError("--reproducible goes with one program or file")
     if all_ and (is_group or pid is not None):
         raise UsageError("--all goes with folders: --tree, --name and --pid choose among processes")
     if all_:
@@ -87,6 +92,7 @@ def audit(
             allocators=allocators or (),
             binaries=binaries or (),
             debug=debug,
+            is_reproducible=reproducible,
         )
     if is_json:
         emit(answer.json(__version__), output)

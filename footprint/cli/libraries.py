@@ -41,6 +41,8 @@ def libraries(
 
     page_bytes = None if page_size is None else parse_bytes(page_size)
     is_json = wants_json(format_, output, is_asked=json)
+    if tree and why is not None:
+        raise UsageError("--tree and --why are two answers: ask for one of them")
     if is_json and why is not None:
         raise UsageError("--why is for the text; the JSON has every relation")
     found = programs.libraries(target, count=count, root=root, page_bytes=page_bytes)

@@ -5,7 +5,7 @@ and Swift are read by tools, which this module does not run: it shows what it wa
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cache
 from typing import Final, NamedTuple
@@ -114,18 +114,25 @@ def shown_name(name: str) -> str:
         return _learned.get(name, name)
     if len(name) > _LONGEST_NAME or not name.isascii():
         return name
-    stem = split_suffixes(name).stem
+    # Most names have no suffix, and what makes one is looked for faster than the suffix.
+    stem = split_suffixes(name).stem if "." in name or "@" in name else name
     if not is_tame(stem):
         return name
-    import pycxxfilt  # noqa: PLC0415 # only a name that needs it pays for it
-
     try:
-        demangled = pycxxfilt.demangle(stem)
+        demangled = _demangler()(stem)
     except ValueError:
         return name
     if not demangled or len(demangled) > _LONGEST_SHOWN:
         return name
     return _without_rust_hash(stem, demangled) + name[len(stem) :]
+
+
+@cache
+def _demangler() -> Callable[[str], str | None]:
+    import pycxxfilt  # noqa: PLC0415 # only a name that needs it pays for it
+
+    demangle: Callable[[str], str | None] = pycxxfilt.demangle
+    return demangle
 
 
 def _without_rust_hash(stem: str, demangled: str) -> str:

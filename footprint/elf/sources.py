@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from footprint.elf.contents import Cause, Contents, Residue, SectionContents, Variable
 from footprint.elf.dwarf import Declaration, Declarations
 from footprint.elf.image import PT_TLS, Image
+from footprint.elf.layout import Layout
 from footprint.elf.names import normalised
 from footprint.elf.statics import STB_LOCAL, STT_OBJECT
 from footprint.elf.symbols import STB_GLOBAL, STT_TLS, Symbol
@@ -38,16 +39,30 @@ class Place(NamedTuple):
 
 
 class Places:
-    """The places that sections of a file are at."""
+    """The places that sections of a file are at; in an object, which is not linked yet, those that its layout gives.
+
+    Raises:
+        InputError: Where the symbols of an object are damaged.
+    """
 
     def __init__(self, image: Image) -> None:
         tls = image.segment(PT_TLS)
         self._tls_vaddr = tls.vaddr if tls else 0
+        self._layout = Layout(image) if image.is_relocatable else None
 
     def at(self, section: SectionContents, offset: int) -> Place:
         """Give the place of an offset in a section."""
+        is_tls = section.section.is_tls
+        if self._layout is not None:
+            return Place(self._layout.starts[section.section.index] + offset, is_tls)
         vaddr = section.section.vaddr + offset
-        return Place(vaddr - self._tls_vaddr if section.section.is_tls else vaddr, is_tls=section.section.is_tls)
+        return Place(vaddr - self._tls_vaddr if is_tls else vaddr, is_tls)
+
+    def of(self, section: SectionContents, variable: Variable) -> Place:
+        """Give the place of a variable; what is COMMON in an object has no section yet."""
+        if self._layout is not None and variable.name in self._layout.commons and section.section.index < 0:
+            return Place(self._layout.commons[variable.name], is_tls=False)
+        return self.at(section, variable.offset)
 
 
 class Sources:
@@ -77,7 +92,7 @@ class Sources:
         """Give what is said of a variable; nothing where what has its place has another name."""
         if self._places is None:
             return None
-        place = self._places.at(section, variable.offset)
+        place = self._places.of(section, variable)
         if place not in self._by_place:
             return None
         said = self._said.get(place)
@@ -98,9 +113,9 @@ def variable_places(image: Image, contents: Contents, within: frozenset[int]) ->
     """Give the places of all variables in some sections, by their numbers."""
     places = Places(image)
     return {
-        places.at(one, variable.offset)
+        places.of(one, variable)
         for one in contents.sections
-        if one.section.index in within
+        if one.section.index in within or one.section.index < 0
         for variable in one.variables
     }
 

@@ -7,8 +7,9 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.elf.image import ET_EXEC, Buffer, Image, read_image
@@ -118,9 +119,12 @@ class System:
 
     Args:
         root: The directory that its programs take for `/`.
+        stand_ins: Where files are to be had that are not at their paths any more, by path without links: those that a
+            live process has mapped, and that were deleted or replaced since.
     """
 
-    def __init__(self, root: str = "/") -> None:
+    def __init__(self, root: str = "/", stand_ins: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._stand_ins = stand_ins
         # The root of a process in a container is a link that says `/`, whatever it leads to.
         self.root = root if _PROCESS_ROOT.fullmatch(root) else os.path.realpath(root)
         self.is_host = self.root == "/"
@@ -238,6 +242,8 @@ class System:
 
     def _file(self, path: str) -> Library | Refusal | None:
         real_path = self._host_path(path)
+        if self._stand_ins:
+            real_path = self._stand_ins.get(self.real_path(path), real_path)
         if real_path is None:
             return None
         try:

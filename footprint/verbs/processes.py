@@ -62,6 +62,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
     allocators: Sequence[str] = (),
     binaries: Sequence[str] = (),
     debug: DebugSearch | None = STANDARD_PLACES,
+    is_reproducible: bool = False,
 ) -> Audit:
     """Audit a process: where its memory goes, and what `count` of it cost.
 
@@ -82,6 +83,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         allocators: More functions that only hand memory on, for `heap`.
         binaries: Programs and libraries of the process, for `heap`, where its own files cannot be had.
         debug: Where to look for the symbols of stripped files; None for nowhere.
+        is_reproducible: Of a program, whether the same files give the same answer on any machine.
 
     Raises:
         AccessError: Where the process is gone or may not be read, or the file cannot be opened.
@@ -100,6 +102,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
             page_bytes=page_bytes,
             has_findings=has_findings,
             debug=debug,
+            is_reproducible=is_reproducible,
         )
         from footprint.verbs.heap_join import HeapQuestion, with_heap  # noqa: PLC0415 # profiles, which few audits have
 
@@ -111,9 +114,13 @@ def audit(  # noqa: PLR0913 # all but the target have their name
 
         if pid is not None:
             raise UsageError("--pid chooses among the processes of a text or capture; this is a program")
-        return audit_program(target, question, root=root, page_bytes=page_bytes, debug=debug)
+        return audit_program(
+            target, question, root=root, page_bytes=page_bytes, debug=debug, is_reproducible=is_reproducible
+        )
     if page_bytes is not None:
         raise UsageError("--page-size goes with a program, not with a process")
+    if is_reproducible and process_number(target) is not None:
+        raise UsageError("--reproducible goes with files: no process is twice the same")
     if has_findings:
         from footprint.verbs.programs import audit_process  # noqa: PLC0415 # the same
 

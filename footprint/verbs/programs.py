@@ -8,6 +8,7 @@ from dataclasses import replace
 from footprint.audit.audit import Audit
 from footprint.audit.composition import Composition, compose
 from footprint.audit.finding import Finding
+from footprint.audit.kernel import BUILT_IN
 from footprint.audit.ledger import Row
 from footprint.audit.libraries import Libraries
 from footprint.audit.objects import object_costs
@@ -25,6 +26,7 @@ from footprint.loader import Environment, Library, Linked, LinkMap, System, link
 from footprint.loader.bindings import Binder
 from footprint.loader.opened import with_opened
 from footprint.process import Snapshot, read_process
+from footprint.process.mapped_files import DELETED
 from footprint.verbs.calibration import load_constants
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.verbs.libc_calibration import load_libc_start
@@ -34,6 +36,9 @@ from footprint.verbs.processes import audit_of, process_number, with_files_told
 __all__ = ("Programs", "audit_process", "audit_program", "composition_findings", "libraries", "missing_notes")
 
 _MOST_ENVIRONMENT_BYTES = 1 << 22
+_USUAL_PAGE_BYTES = 4096
+# The JSON of `libraries` has them all, as `missing`.
+_MOST_MISSING_NOTES = 10
 _PAGE_SIZES = frozenset({1 << shift for shift in range(12, 17)})
 
 
@@ -44,15 +49,24 @@ class Programs:
         root: The directory that they take for `/`; None for this machine's.
         environment: What their caller decides; None for what this process itself was started with, without a root.
         page_bytes: The size of a page; None for that of this machine.
+        is_calibrated: Whether what was measured of this machine's C library is used.
+        stand_ins: Where files are to be had that are not at their paths any more.
 
     Raises:
         UsageError: For a size that pages do not have.
     """
 
     def __init__(
-        self, root: str | None = None, environment: Environment | None = None, *, page_bytes: int | None = None
+        self,
+        root: str | None = None,
+        environment: Environment | None = None,
+        *,
+        page_bytes: int | None = None,
+        is_calibrated: bool = True,
+        stand_ins: Dict[str, str] | None = None,
     ) -> None:
-        self._system = System(root or "/")
+        self._is_calibrated = is_calibrated
+        self._system = System(root or "/", stand_ins or {})
         self._environment = environment or (Environment() if root else _environment(os.environ, os.getcwd()))
         self._page_bytes = os.sysconf("SC_PAGESIZE") if page_bytes is None else page_bytes
         if self._page_bytes not in _PAGE_SIZES:
@@ -90,7 +104,7 @@ class Programs:
         owners: dict[Library, str] = {}
         for mapping in reversed(snapshot.memory.mappings):
             if mapping.inode and mapping.name.startswith("/") and mapping.name not in owners.values():
-                file = self._system.file(_below(mapping.name, folder))
+                file = self._system.file(_below(mapping.name.removesuffix(DELETED), folder))
                 if isinstance(file, Library):
                     owners[file] = mapping.name
         known = {linked.library for linked in link_map.objects}
@@ -98,7 +112,9 @@ class Programs:
             known.add(link_map.interpreter_object.library)
         executable = {one.name for one in snapshot.memory.mappings if one.permissions[2] == "x"}
         opened = [
-            (_below(name, folder), file) for file, name in owners.items() if file not in known and name in executable
+            (_below(name.removesuffix(DELETED), folder), file)
+            for file, name in owners.items()
+            if file not in known and name in executable
         ]
         link_map = with_opened(link_map, opened)
 
@@ -109,7 +125,7 @@ class Programs:
         return compose(link_map, bindings, self._page_bytes, self._predictor(link_map), private_bytes)
 
     def _predictor(self, link_map: LinkMap) -> "_Predictor":
-        return _Predictor(link_map, self._page_bytes, self._predicted)
+        return _Predictor(link_map, self._page_bytes, self._predicted, is_calibrated=self._is_calibrated)
 
 
 class _Predictor:
@@ -120,7 +136,10 @@ class _Predictor:
         link_map: LinkMap,
         page_bytes: int,
         known: dict[Library, Predicted],
+        *,
+        is_calibrated: bool,
     ) -> None:
+        self._is_calibrated = is_calibrated
         self._libc = link_map.libc
         self._page_bytes = page_bytes
         self._known = known
@@ -132,7 +151,7 @@ class _Predictor:
         if library not in self._known:
             image = library.image
             is_libc = (library.linkage.soname or "").startswith("libc.so.")
-            start = load_libc_start(image) if is_libc else None
+            start = load_libc_start(image) if is_libc and self._is_calibrated else None
             self._known[library] = predict(image, self._page_bytes, is_program=False, libc=self._libc, libc_start=start)
         return self._known[library]
 
@@ -189,24 +208,39 @@ def audit_program(
     root: str | None = None,
     page_bytes: int | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
+    is_reproducible: bool = False,
 ) -> Audit:
     """Audit a program by its files: what a process of it surely writes at its start, and what it could do without.
+
+    Args:
+        target: The program.
+        question: How many of it.
+        root: The directory that it takes for `/`.
+        page_bytes: The size of a page; that of this machine, or 4 KiB where the answer is to be reproducible.
+        debug: Where to look for the symbols of stripped files.
+        is_reproducible: Whether nothing of this machine goes into the answer but the files: not its kernel, what was
+            calibrated on it, nor what this process was started with.
 
     Raises:
         AccessError: Where it cannot be opened.
         InputError: Where it is no linked ELF file.
         UsageError: For a model that needs a live process.
     """
-    composition = Programs(root, page_bytes=page_bytes).composition(target)
+    if is_reproducible:
+        programs = Programs(root, Environment(), page_bytes=page_bytes or _USUAL_PAGE_BYTES, is_calibrated=False)
+        constants, host = BUILT_IN, {}
+    else:
+        programs, system = Programs(root, page_bytes=page_bytes), os.uname()
+        constants = load_constants(system.release, system.machine)
+        host = {"kernel": system.release, "machine": system.machine}
+    composition = programs.composition(target)
     files = ObjectFiles(DebugFiles(debug, root))
-    system = os.uname()
-    host = {"kernel": system.release, "machine": system.machine}
     found = predicted_audit(
         composition,
         files,
         target=target,
         question=question,
-        constants=load_constants(system.release, system.machine),
+        constants=constants,
         host=host,
         findings=composition_findings(composition),
         notes=(*_library_note(composition, target), *composition.notes, *missing_notes(composition)),
@@ -271,7 +305,7 @@ def _of_process(
     snapshot = read_process(pid)
     folder = f"/proc/{pid}"
     try:
-        path = os.readlink(f"{folder}/exe")
+        path = os.readlink(f"{folder}/exe").removesuffix(DELETED)
         with open(f"{folder}/environ", "rb") as file:
             texts = file.read(_MOST_ENVIRONMENT_BYTES).split(b"\0")
         cwd = os.readlink(f"{folder}/cwd")
@@ -282,7 +316,29 @@ def _of_process(
     pairs = [text.decode("utf-8", "surrogateescape").partition("=") for text in texts]
     own = environment or _environment({name: value for name, _, value in pairs}, cwd)
     found = audit_of(snapshot, str(pid), question, debug=debug)
-    return found, Programs(root, own).composition_of(snapshot, path, found.ledger, own_folder), snapshot
+    stand_ins = _stand_ins(snapshot, root or "", own_folder)
+    return (
+        found,
+        Programs(root, own, stand_ins=stand_ins).composition_of(snapshot, path, found.ledger, own_folder),
+        snapshot,
+    )
+
+
+def _stand_ins(snapshot: Snapshot, root: str, folder: str) -> dict[str, str]:
+    """Give where the files are to be had that a process has mapped, and that are not at their paths any more."""
+    found: dict[str, str] = {}
+    for mapping in snapshot.memory.mappings:
+        path = _below(mapping.name.removesuffix(DELETED), folder)
+        if not (mapping.inode and mapping.permissions[2] == "x" and path.startswith("/")) or path in found:
+            continue
+        try:
+            is_there = not mapping.name.endswith(DELETED) and os.stat(root + path).st_ino == mapping.inode
+        except (OSError, ValueError):
+            is_there = False
+        mapped = f"/proc/{snapshot.pid}/map_files/{mapping.start_addr:x}-{mapping.end_addr:x}"
+        if not is_there and os.path.exists(mapped):
+            found[path] = mapped
+    return found
 
 
 def _below(path: str, folder: str) -> str:
@@ -298,8 +354,12 @@ def _environment(variables: Dict[str, str], cwd: str) -> Environment:
 
 
 def missing_notes(composition: Composition) -> list[Note]:
-    """Give a note for each library that a program needs and does not get."""
-    return [
-        Note("library-missing", one.name, f"{composition.name(one.requester)} needs it: {one.cause}")
-        for one in composition.link_map.missing
+    """Give a note for the first libraries that a program needs and does not get, and one that counts the others."""
+    missing = composition.link_map.missing
+    shown = missing if len(missing) <= _MOST_MISSING_NOTES else missing[: _MOST_MISSING_NOTES - 1]
+    notes = [
+        Note("library-missing", one.name, f"{composition.name(one.requester)} needs it: {one.cause}") for one in shown
     ]
+    if rest := len(missing) - len(shown):
+        notes.append(Note("library-missing", f"{rest} more libraries", "they are needed and not found either"))
+    return notes

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from footprint.elf import (
     Buffer,
     Contents,
+    Image,
     read_contents,
     read_image,
     read_members,
@@ -25,6 +26,7 @@ from footprint.verbs.given_files import each_once
 from footprint.verbs.time_limit import time_limit
 
 if TYPE_CHECKING:
+    from footprint.elf.debugfiles import DebugImage
     from footprint.elf.sources import Sources
 
 __all__ = ("FileSymbols", "symbols")
@@ -131,19 +133,24 @@ class _Reader:
         contents, debug, odd = self._debug_files.read(image, read_contents, *paths)
         self.notes += odd
         linker_map = None if self._map_path is None else _read_map(self._map_path, contents)
-        if self._has_sources and not image.is_relocatable:
-            # Debug information is nothing that the other answers wait for.
-            from footprint.verbs.debug_information import DebugInformation  # noqa: PLC0415
-
-            contents, sources, odd = DebugInformation(self._debug_files, image, debug, *paths).sources(contents)
-            self.sources.append(sources)
+        if self._has_sources:
+            contents, odd = self._with_sources(image, contents, debug, *paths)
             self.notes += odd
-        elif self._has_sources:
-            self._not_linked(path, 1)
         self.files.append(Origins(image, contents, (path, None), linker_map))
+
+    def _with_sources(
+        self, image: Image, contents: Contents, debug: "DebugImage | None", *paths: str
+    ) -> tuple[Contents, list[Note]]:
+        # Debug information is nothing that the other answers wait for.
+        from footprint.verbs.debug_information import DebugInformation  # noqa: PLC0415
+
+        contents, sources, odd = DebugInformation(self._debug_files, image, debug, *paths).sources(contents)
+        self.sources.append(sources)
+        return contents, odd
 
     def _read_archive(self, path: str, data: Buffer) -> None:
         count = len(self.files)
+        lacking_count = 0
         for member in read_members(data, path):
             name = f"{path}({member.name})"
             try:
@@ -152,21 +159,21 @@ class _Reader:
                     contents = open_input(os.path.join(os.path.dirname(path), member.name))
                 if starts_like_elf(contents):
                     image = read_image(contents, name)
-                    self.files.append(Origins(image, read_contents(image), (path, member.name)))
+                    found = read_contents(image)
+                    if self._has_sources:
+                        found, odd = self._with_sources(image, found, None)
+                        others = [note for note in odd if note.slug != "debug-info-absent"]
+                        lacking_count += len(others) < len(odd)
+                        self.notes += others
+                    self.files.append(Origins(image, found, (path, member.name)))
                 else:
                     detail = "it is no ELF object (LTO bytecode, or a text), skipped"
                     self.notes.append(Note("member-not-elf", name, detail))
             except FootprintError as error:
                 self.notes.append(Note("file-unreadable", name, error.detail))
-        if self._has_sources:
-            self._not_linked(path, len(self.files) - count)
-
-    def _not_linked(self, path: str, count: int) -> None:
-        from footprint.elf.sources import NOWHERE  # noqa: PLC0415 # debug information, as above
-
-        self.sources += [NOWHERE] * count
-        detail = "no lines of objects are told: their variables have no addresses before they are linked"
-        self.notes.append(Note("debug-info-unsupported", path, detail))
+        if lacking_count:
+            detail = f"{lacking_count} of its {len(self.files) - count} objects have no .debug_info"
+            self.notes.append(Note("debug-info-absent", path, detail))
 
 
 def _read_map(path: str, contents: Contents) -> LinkerMap:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from tests.elfwriter import (
     DT_NEEDED,
     DT_RUNPATH,
     DT_SONAME,
+    ET_EXEC,
     RO,
     RW,
     SHT_NOBITS,
@@ -390,6 +392,58 @@ def test_of_a_live_process_what_each_object_holds_is_measured(capfd: Captured, s
     text = answer(capfd, str(sleeping))
     assert text.startswith(f"pid {sleeping}: sleep: {len(rows)} objects, glibc\n")
     assert "private memory a process (measured)" in text
+
+
+def _may_open_deleted_files() -> bool:
+    """Tell whether the files behind mappings can be opened here: it takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE."""
+    return any(os.access(one, os.R_OK) for one in Path("/proc/self/map_files").glob("*"))
+
+
+@pytest.mark.skipif(not _may_open_deleted_files(), reason="/proc/PID/map_files may not be read")
+@pytest.mark.parametrize("replacement", [None, "libunused_dep.so"])
+def test_files_that_were_deleted_or_replaced_since_are_still_those_of_the_process(
+    capfd: Captured, tmp_path: Path, replacement: str | None
+) -> None:
+    shadow = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow"
+    for name in ("base", "libunused.so", "libunused_dep.so"):
+        shutil.copy(shadow / name, tmp_path)
+    with subprocess.Popen([tmp_path / "base", "--wait"], stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None
+            assert any(line == b"ready\n" for line in child.stdout)
+            before = asked(capfd, str(child.pid))
+            for name in ("base", "libunused.so"):
+                (tmp_path / name).unlink()
+                if replacement is not None:
+                    shutil.copy(shadow / replacement, tmp_path / name)
+            after = asked(capfd, str(child.pid))
+        finally:
+            child.kill()
+    assert [one["subject"] for one in after["findings"]] == ["libunused.so"]
+    for table in ("libraries", "missing", "findings"):
+        assert after[table] == before[table]
+
+
+def test_a_static_program_is_called_so(capfd: Captured, tmp_path: Path) -> None:
+    path = tmp_path / "static"
+    path.write_bytes(write(ElfFile(sections=[Section(".data", flags=RW, data=bytes(64))], type=ET_EXEC)))
+    assert answer(capfd, str(path)).startswith(f"{path}: 1 object, statically linked\n")
+
+
+def test_many_missing_libraries_are_counted_in_one_note(capfd: Captured, tmp_path: Path) -> None:
+    system = Sysroot(tmp_path)
+    system.loader()
+    system.file("/etc/ld.so.cache", loader_cache([]))
+    system.file("/bin/program", made(None, *(f"libnone{number}.so" for number in range(40))))
+    found = asked(capfd, "--root", str(tmp_path), "/bin/program")
+    assert len(found["missing"]) == 40
+    subjects = [note["subject"] for note in found["notes"] if note["slug"] == "library-missing"]
+    assert subjects == [*(f"libnone{number}.so" for number in range(9)), "31 more libraries"]
+
+
+def test_a_tree_and_a_chain_are_two_answers(capfd: Captured) -> None:
+    assert main(["libraries", "/bin/ls", "--tree", "--why", "libc.so.6"]) == 2
+    assert "ask for one of them" in capfd.readouterr().err
 
 
 def test_a_library_that_a_process_opened_itself_is_among_its_objects(capfd: Captured) -> None:

@@ -254,15 +254,22 @@ def test_a_file_without_debug_information_says_so(capfd: Captured, tmp_path: Pat
     assert f"debug-info-absent: {path}: it has no .debug_info, nor a debug file that has" in shown
 
 
-def test_of_objects_no_lines_are_told_and_an_archive_says_so_once(capfd: Captured, tmp_path: Path) -> None:
-    one = write(ElfFile(sections=DATA, symbols=SYMBOLS, type=ET_REL))
+def test_of_objects_lines_are_told_as_of_the_library_that_is_linked_of_them(capfd: Captured) -> None:
+    folder = ROOT / "sample_binaries" / "declared_in_header"
+    told = [lines(asked(capfd, str(folder / name))) for name in ("gcc_objects.o", "gcc_dwarf_5.so")]
+    assert told[0] == told[1]
+    assert NOTHING not in told[0].values()
+
+
+def test_members_of_an_archive_have_lines_too_and_those_without_are_counted(capfd: Captured, tmp_path: Path) -> None:
+    with_lines = (ROOT / "sample_binaries" / "declared_in_header" / "gcc_objects.o").read_bytes()
+    without = write(ElfFile(sections=DATA, symbols=SYMBOLS, type=ET_REL))
     path = tmp_path / "lib.a"
-    path.write_bytes(archive([("a.o", one), ("b.o", one)]))
+    path.write_bytes(archive([("a.o", with_lines), ("b.o", without), ("c.o", without)]))
     found = asked(capfd, str(path))
-    assert notes_of(found) == ["debug-info-unsupported"]
-    assert set(lines(found).values()) == {NOTHING}
-    (tmp_path / "a.o").write_bytes(one)
-    assert notes_of(asked(capfd, str(tmp_path / "a.o"), program(tmp_path, told()))) == ["debug-info-unsupported"]
+    assert [note["detail"] for note in found["notes"]] == ["2 of its 3 objects have no .debug_info"]
+    told = {(one["member"], one["declared_line"] is not None) for one in found["symbols"]}
+    assert told == {("a.o", True), ("b.o", False), ("c.o", False)}
 
 
 # --- debug files ------------------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def _row(found: Libraries, number: int) -> Json:
         "mapped_bytes": None if predicted is None else predicted.mapped_bytes,
         "mapping_count": None if predicted is None else predicted.mapping_count,
         "tls_bytes": None if predicted is None else predicted.tls_bytes,
-        "retained_bytes": composition.cost_bytes(retained),
+        "retained_bytes": composition.retained_bytes[number],
         "retained": sorted(retained - {number}),
         "causes": {} if predicted is None else {cause.value: count_pages(p) for cause, p in predicted.causes.items()},
     }

@@ -79,7 +79,9 @@ def _heading(found: Libraries) -> Heading:
     composition = found.composition
     name = f"pid {found.pid}: {composition.name(0)}" if found.pid is not None else found.target
     count = len(composition.objects)
-    return Heading(f"{name}: {count} object{'' if count == 1 else 's'}, {composition.link_map.libc.value}")
+    is_static = composition.objects[0].library.linkage.interpreter is None and composition.objects[0].library.is_program
+    libc = "statically linked" if is_static else composition.link_map.libc.value
+    return Heading(f"{name}: {counted(count, 'object')}, {libc}")
 
 
 def _table(composition: Composition, show: Callable[[int], str], top: int) -> Table:
@@ -107,7 +109,7 @@ def _figures(composition: Composition, number: int) -> tuple[str, ...]:
         _size(predicted.floor_bytes) if predicted else "?",
         *private,
         _size(predicted.mapped_bytes) if predicted else "?",
-        "" if is_root else _size(composition.cost_bytes(composition.retained[number])),
+        "" if is_root else _size(composition.retained_bytes[number]),
         str(len(composition.bindings.users(number)) or "-"),
         str(composition.used_count(number) or "-"),
     )

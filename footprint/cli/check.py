@@ -1,0 +1,72 @@
+"""`footprint check`: budgets; exit code 1 where one is exceeded."""
+
+from typing import Annotated
+
+import typer
+
+from footprint import __version__
+from footprint.cli import options
+
+__all__ = ("check",)
+
+
+def check(
+    target: Annotated[str, typer.Argument(help="A saved audit, a PID, a program, a capture or a text.")],
+    config: Annotated[
+        str | None,
+        typer.Option("--config", help="The budget file; else footprint.toml or pyproject.toml here.", metavar="FILE"),
+    ] = None,
+    update_baseline: Annotated[
+        bool, typer.Option("--update-baseline", help="Write what is measured as the baseline, where all else holds.")
+    ] = False,
+    propose: Annotated[
+        bool, typer.Option("--propose", help="Write a first budget file from what is measured.")
+    ] = False,
+    root: options.Root = None,
+    debug_dir: options.DebugDirs = None,
+    debuginfod: options.Debuginfod = False,
+    no_debug_files: options.NoDebugFiles = False,
+    output: options.Output = "-",
+    format_: options.FormatOption = options.Format.TEXT,
+    json: options.Json = False,
+    color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
+    strict: options.Strict = False,
+) -> None:
+    """Check a process against budgets, and fail where one is exceeded.
+
+    \b
+    footprint check ./server --propose -o footprint.toml
+    footprint check ./server
+    footprint check audit.json --config budgets/server.toml
+    """
+    from footprint.cli.output import emit, emit_document, exit_code, wants_json
+    from footprint.errors import UsageError
+    from footprint.verbs import check as verb
+    from footprint.verbs.debug_files import debug_search
+
+    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+    if propose:
+        if update_baseline or config is not None:
+            raise UsageError(
+                "--propose writes a first budget file: it goes with neither --config nor --update-baseline"
+            )
+        emit(verb.proposal(target, root=root, debug=debug), output)
+        return
+    budgets = verb.load_budgets(config)
+    judge = verb.check_for_baseline if update_baseline else verb.check
+    checked = judge(target, budgets, root=root, debug=debug)
+    baseline = verb.baseline_path(budgets) if update_baseline else None
+    if baseline is not None and not checked.failures:
+        from footprint.report.json.audit import audit_json
+
+        emit(audit_json(checked.audit, __version__), baseline)
+    if wants_json(format_, output, is_asked=json):
+        from footprint.report.json.check import check_json
+
+        emit(check_json(checked, __version__), output)
+    else:
+        from footprint.report.views.check import check_report
+
+        emit_document(check_report(checked, baseline=baseline), output, color, is_quiet=quiet)
+    raise typer.Exit(1 if checked.failures else exit_code(checked.audit.notes, is_strict=strict))

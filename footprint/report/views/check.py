@@ -1,0 +1,99 @@
+"""The report of `footprint check`."""
+
+from collections.abc import Sequence
+
+from footprint.audit.budget import Checked, Result
+from footprint.elf import shown_name
+from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.report.views.notes import note_blocks
+from footprint.units import counted, format_bytes
+
+__all__ = ("check_report",)
+
+
+def check_report(checked: Checked, *, baseline: str | None = None) -> Document:
+    """Say which budgets are exceeded, by how much and through what; `baseline` is what was just written."""
+    blocks: list[Block] = [
+        Heading(f"footprint check: {checked.audit.target}"),
+        Paragraph(_origin(checked)),
+    ]
+    for one in checked.failures:
+        blocks.extend(_failure(one, checked))
+    blocks.extend(_table([one for one in checked.results if not one.fails]))
+    blocks.extend(note_blocks(checked.audit.notes, checked.audit.target))
+    return (*blocks, Verdict(_verdict(checked, baseline)))
+
+
+def _origin(checked: Checked) -> str:
+    source = "predicted from its files" if checked.audit.source == "prediction" else f"from its {checked.audit.source}"
+    against = "" if checked.comparison is None else f", and against {checked.comparison.old.saved_in or 'a baseline'}"
+    return f"Against {checked.budgets.file}{against}; the figures are {source}."
+
+
+def _amount(size: int, one: Result) -> str:
+    return f"{size:,}" if one.is_count else format_bytes(size)
+
+
+def _failure(one: Result, checked: Checked) -> list[Block]:
+    grew = "" if one.grew_from is None else f"{_amount(one.grew_from, one)} in the baseline, and what it may grow"
+    rows = [
+        ("  is", _amount(one.value, one), ""),
+        ("  limit", _amount(one.limit, one), grew),
+        ("  too much", _amount(one.value - one.limit, one), one.remark),
+    ]
+    label = "  grew most" if one.is_growth else "  most of it"
+    for name, size_bytes in one.contributors:
+        rows.append((label, f"{'+' if one.is_growth else ''}{format_bytes(size_bytes)}", _shown(name)))
+        label = ""
+    if one.waiver is not None:
+        rows.append(("  waiver", "expired", f"{one.waiver.expires}: {one.waiver.reason}"))
+    return [
+        Heading(f"Exceeded: {one.key}"),
+        Facts(tuple(rows)),
+        Paragraph(f"The limit stands in {checked.budgets.file}."),
+    ]
+
+
+def _shown(name: str) -> str:
+    """Show a contributor: a symbol with its file behind it, or something else."""
+    symbol, space, owner = name.partition(" (")
+    return shown_name(symbol) + space + owner
+
+
+def _table(results: Sequence[Result]) -> list[Block]:
+    if not results:
+        return []
+    rows = tuple((_amount(one.value, one), _amount(one.limit, one), _room(one), _label(one)) for one in results)
+    return [Heading("Within the limits"), Table(("is", "limit", "room", "budget"), rows)]
+
+
+def _room(one: Result) -> str:
+    return "waived" if one.is_exceeded else _amount(one.limit - one.value, one)
+
+
+def _label(one: Result) -> str:
+    label = one.key
+    if one.grew_from is not None:
+        label += f", growth since {_amount(one.grew_from, one)}"
+    if one.is_exceeded and one.waiver is not None:
+        label += f" (until {one.waiver.expires}: {one.waiver.reason})"
+    elif one.is_expired and one.waiver is not None:
+        label += f" (its waiver expired {one.waiver.expires}: take it out)"
+    return f"{label} ({one.remark})" if one.remark else label
+
+
+def _verdict(checked: Checked, baseline: str | None) -> str:
+    count = len(checked.results)
+    failures = checked.failures
+    if failures:
+        worst = failures[0]
+        text = f"{len(failures)} of {counted(count, 'limit')} exceeded: {worst.key} by "
+        text += _amount(worst.value - worst.limit, worst)
+        if worst.contributors:
+            text += f", most of it {_shown(worst.contributors[0][0])}"
+        return text + ("; the baseline is left as it was." if baseline is not None else ".")
+    if baseline is not None:
+        return f"{baseline} is the new baseline; the limits that need none hold."
+    waived = sum(one.is_exceeded for one in checked.results)
+    held = "Its limit holds" if count == 1 else f"All {count} limits hold" if count else "There is nothing to check"
+    return f"{held}, {waived} of them by a waiver." if waived else f"{held}."

@@ -1,0 +1,161 @@
+"""`footprint.check`: whether a process costs no more than a budget file allows."""
+
+import os
+from datetime import date
+from typing import Any, Final
+
+from footprint.audit.audit import Audit
+from footprint.audit.budget import Budgets, Checked, check_audit, parse_budgets, propose
+from footprint.errors import InputError, UsageError
+from footprint.files import open_input
+from footprint.verbs.debug_files import STANDARD_PLACES, DebugSearch
+from footprint.verbs.processes import audit, process_number, saved_audit
+
+__all__ = ("baseline_path", "check", "check_for_baseline", "load_budgets", "proposal")
+
+_FILE: Final = "footprint.toml"
+_PROJECT_FILE: Final = "pyproject.toml"
+_MOST_BYTES: Final = 1 << 20
+
+
+def load_budgets(path: str | None = None) -> Budgets:
+    """Read a budget file: the one that is named, else `footprint.toml` here, else `[tool.footprint]` of pyproject.toml.
+
+    Raises:
+        AccessError: Where it cannot be opened.
+        InputError: Where it is no TOML.
+        UsageError: Where there is none, or it says what means nothing.
+    """
+    if path is None:
+        path = next((one for one in (_FILE, _PROJECT_FILE) if os.path.isfile(one)), None)
+        if path is None:
+            raise UsageError(f"there is no {_FILE} here: name one with --config, or let --propose write a first one")
+    told = _toml(path)
+    if os.path.basename(path) == _PROJECT_FILE:
+        tool = told.get("tool")
+        told = tool.get("footprint") if isinstance(tool, dict) else None  # type: ignore[assignment]
+        if not isinstance(told, dict):
+            raise UsageError(f"{path} has no table [tool.footprint]: name a budget file with --config")
+    return parse_budgets(told, path)
+
+
+def _toml(path: str) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 # no other verb reads it
+
+    data = bytes(open_input(path))
+    if len(data) > _MOST_BYTES:
+        raise InputError(path, "longer than any budget file", _MOST_BYTES)
+    try:
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        # A TOML error tells line and column; bytes that are no UTF-8 tell their place.
+        raise InputError(path, f"it is no TOML: {error}") from error
+
+
+def check(
+    target: int | str,
+    budgets: Budgets,
+    *,
+    today: date | None = None,
+    root: str | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
+) -> Checked:
+    """Check a process, program or saved audit against budgets.
+
+    Args:
+        target: As for `audit`.
+        budgets: What it may cost; `load_budgets` reads them.
+        today: The day on which waivers hold or not; the present one.
+        root: As for `audit`.
+        debug: As for `audit`.
+
+    Raises:
+        AccessError: Where the target or the baseline cannot be read.
+        InputError: Where one of them is damaged, or the baseline is of another program.
+        UsageError: Where a budget is about something that is not there, or needs a baseline that is not named.
+    """
+    found = _audit(target, budgets, root, debug)
+    baseline = None if budgets.baseline is None else _baseline(budgets, found)
+    return check_audit(found, budgets, baseline, today or _today())
+
+
+def _today() -> date:
+    return date.today()  # noqa: DTZ011 # a waiver ends with the day of whoever reads it
+
+
+def _audit(target: int | str, budgets: Budgets, root: str | None, debug: DebugSearch | None) -> Audit:
+    saved = saved_audit(target)
+    if saved is not None:
+        return saved.audit
+    # Only what reads the files of a process tells these.
+    has_findings = process_number(target) is not None and any(
+        one.table in {"findings", "retained"} or one.name in {"tls_bytes", "floor_bytes", "ceiling_bytes"}
+        for one in budgets.budgets
+    )
+    return audit(target, count=budgets.at_processes, root=root, has_findings=has_findings, debug=debug)
+
+
+def baseline_path(budgets: Budgets) -> str:
+    """Give where the baseline stands: as the file says, from the folder of the file.
+
+    Raises:
+        UsageError: Where the file names none.
+    """
+    if budgets.baseline is None:
+        raise UsageError(f'{budgets.file} names no baseline: write baseline = "footprint-baseline.json" there')
+    return os.path.join(os.path.dirname(budgets.file), budgets.baseline)
+
+
+def _baseline(budgets: Budgets, found: Audit) -> Audit | None:
+    path = baseline_path(budgets)
+    if not os.path.exists(path):
+        if budgets.needs_baseline:
+            raise UsageError(f"{path}: there is no baseline yet: --update-baseline writes it")
+        return None
+    saved = saved_audit(path)
+    if saved is None:
+        raise InputError(path, "it is no saved audit: --update-baseline writes it anew")
+    theirs, ours = _program(saved.audit), _program(found)
+    if theirs != ours:
+        raise InputError(path, f"it is a baseline of {theirs or 'another kind'}, this is {ours or found.target}")
+    return saved.audit
+
+
+def _program(audit: Audit) -> str:
+    """Give what program an audit is about, as far as it tells: the last part of its path."""
+    words = audit.target if audit.source == "prediction" else audit.command.split(" ", 1)[0]
+    return os.path.basename(words)
+
+
+def check_for_baseline(
+    target: int | str,
+    budgets: Budgets,
+    *,
+    today: date | None = None,
+    root: str | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
+) -> Checked:
+    """Check only the limits that need no baseline: what holds them may become the new one.
+
+    Raises:
+        UsageError: Where no baseline is named, besides what `check` raises.
+    """
+    baseline_path(budgets)
+    found = _audit(target, budgets, root, debug)
+    absolute = tuple(
+        one._replace(limit=one.limit._replace(most_increase=None, most_increase_share=None))
+        for one in budgets.budgets
+        if one.limit.most is not None
+    )
+    return check_audit(found, budgets._replace(budgets=absolute, allows_new=True), None, today or _today())
+
+
+def proposal(target: int | str, *, root: str | None = None, debug: DebugSearch | None = STANDARD_PLACES) -> str:
+    """Write a first budget file for a target, from what it costs now.
+
+    Raises:
+        AccessError: Where the target is gone or may not be read.
+        InputError: Where it is damaged.
+    """
+    saved = saved_audit(target)
+    return propose(saved.audit if saved is not None else audit(target, root=root, debug=debug))

@@ -1,0 +1,184 @@
+"""`footprint check`: exit codes, messages, and when a baseline is written."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from footprint.cli import main
+
+SHADOW = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow"
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder of its own, with the first stage as `server`."""
+    for name in ("libunused.so", "libunused_dep.so"):
+        shutil.copy(SHADOW / name, tmp_path)
+    build(tmp_path, "base")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def build(folder: Path, stage: str) -> None:
+    shutil.copy(SHADOW / stage, folder / "server")
+
+
+def check(capsys: Captured, *words: str, target: str = "server") -> tuple[int, str, str]:
+    code = main(["check", target, *words])
+    out, error = capsys.readouterr()
+    return code, out, error
+
+
+def write(text: str, name: str = "footprint.toml") -> None:
+    Path(name).write_text(text)
+
+
+def test_what_is_proposed_passes_until_something_grows(capsys: Captured, folder: Path) -> None:
+    build(folder, "sans_crypt")
+    assert check(capsys, "--propose", "-o", "footprint.toml")[0] == 0
+    code, out, _ = check(capsys)
+    assert (code, out.splitlines()[-1]) == (0, "All 7 limits hold.")
+    build(folder, "base")
+    code, out, _ = check(capsys)
+    assert code == 1
+    assert "Exceeded: library_count" in out
+
+
+def test_a_budget_between_two_stages_passes_one_and_fails_the_other_with_the_culprit(
+    capsys: Captured, folder: Path
+) -> None:
+    write('[budgets]\nmapped_writable_bytes = "300 KiB"')
+    code, out, _ = check(capsys)
+    assert code == 1
+    assert " ".join(out.split()).startswith("footprint check: server Against footprint.toml;")
+    # Its segment takes 41 pages, of which one is sealed (RELRO).
+    assert "is 412 KiB limit 300 KiB too much 112 KiB most of it 160 KiB libunused.so" in " ".join(out.split())
+    assert "most of it libunused.so." in " ".join(out.split())
+    build(folder, "sans_crypt")
+    assert check(capsys)[0] == 0
+
+
+def test_the_quiet_answer_is_one_line_that_says_all(capsys: Captured) -> None:
+    write("[budgets.symbols]\n'answer.1' = 4095")
+    code, out, _ = check(capsys, "-q")
+    assert (code, out) == (1, '1 of 1 limit exceeded: symbols."answer.1" by 1 B, most of it answer.1.\n')
+
+
+def test_a_baseline_is_written_when_asked_and_never_by_a_failing_run(capsys: Captured, folder: Path) -> None:
+    write('baseline = "base.json"\n[budgets]\nprivate_bytes = { max = 1, max_increase = 0 }')
+    code, out, _ = check(capsys, "--update-baseline")
+    assert (code, Path("base.json").exists()) == (1, False)
+    assert "the baseline is left as it was" in " ".join(out.split())
+    write('baseline = "base.json"\n[budgets]\nmapped_writable_bytes = { max = "1 MiB", max_increase = 0 }')
+    build(folder, "sans_answers")
+    assert check(capsys, "--update-baseline")[0] == 0
+    saved = Path("base.json").read_bytes()
+    assert json.loads(saved)["schema"] == "footprint/1"
+    build(folder, "base")
+    code, out, _ = check(capsys)
+    assert code == 1
+    assert "+4 KiB answer.0 (server)" in " ".join(out.split())
+    assert Path("base.json").read_bytes() == saved
+    # What grew is accepted by a new baseline.
+    assert check(capsys, "--update-baseline")[0] == 0
+    assert check(capsys)[0] == 0
+
+
+def test_the_baseline_lies_beside_the_budget_file(capsys: Captured) -> None:
+    Path("budgets").mkdir()
+    write('baseline = "base.json"\n[budgets]\nprivate_bytes = { max_increase = 0 }', "budgets/server.toml")
+    assert check(capsys, "--config", "budgets/server.toml", "--update-baseline")[0] == 0
+    assert Path("budgets/base.json").exists()
+    assert check(capsys, "--config", "budgets/server.toml")[0] == 0
+
+
+def test_a_saved_audit_is_checked_without_the_binaries(capsys: Captured) -> None:
+    assert main(["audit", "server", "-o", "audit.json"]) == 0
+    Path("server").unlink()
+    write("[budgets.retained]\n'libunused.so' = '4 KiB'")
+    code, out, _ = check(capsys, target="audit.json")
+    assert code == 1
+    assert "libunused_dep.so" in out
+
+
+def test_budgets_may_stand_in_pyproject(capsys: Captured) -> None:
+    write("[tool.footprint.budgets]\nlibrary_count = 4", "pyproject.toml")
+    code, out, _ = check(capsys)
+    assert code == 1
+    assert "pyproject.toml" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "cause"),
+    [
+        ("[budgets", 3, "footprint.toml: it is no TOML"),
+        ("[budgets]\nprivate_byts = 3", 2, "did you mean 'private_bytes'?"),
+        ("[budgets.owners]\n'libunsed.so' = 3", 2, "did you mean 'libunused.so'?"),
+        ("[budgets]\nprivate_bytes = { max_increase = 0 }", 2, "needs a baseline"),
+        ('baseline = "b.json"\n[budgets]\nprivate_bytes = { max_increase = 0 }', 2, "--update-baseline writes it"),
+    ],
+)
+def test_a_wrong_budget_file_is_one_sentence(capsys: Captured, text: str, code: int, cause: str) -> None:
+    write(text)
+    found, out, error = check(capsys)
+    assert (found, out, error.count("\n")) == (code, "", 1)
+    assert cause in error
+
+
+def test_without_a_budget_file_it_says_how_to_get_one(capsys: Captured) -> None:
+    code, _, error = check(capsys)
+    assert (code, "--propose" in error) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "cause"),
+    [
+        (b'{"schema": "footprint/2"}', "schema footprint/2; this footprint reads footprint/1"),
+        (b'{"schema": "footprint/1", "led', "it is no whole JSON"),
+        (b"7f 45 4c 46", "it is no saved audit"),
+    ],
+)
+def test_a_baseline_that_cannot_be_read_is_an_error(capsys: Captured, baseline: bytes, cause: str) -> None:
+    write('baseline = "base.json"\n[budgets]\nprivate_bytes = { max_increase = 0 }')
+    Path("base.json").write_bytes(baseline)
+    code, _, error = check(capsys)
+    assert code == 3
+    assert cause in error
+
+
+def test_the_baseline_of_another_program_is_refused(capsys: Captured) -> None:
+    write('baseline = "base.json"\n[budgets]\nprivate_bytes = { max_increase = 0 }')
+    assert main(["audit", str(SHADOW / "base"), "-o", "base.json"]) == 0
+    code, _, error = check(capsys)
+    assert code == 3
+    assert "it is a baseline of base, this is server" in error
+
+
+def test_an_expired_waiver_fails_with_its_reason(capsys: Captured) -> None:
+    write("[budgets]\nlibrary_count = 4\n[[waivers]]\nbudget = 'library_count'\nreason = 'soon'\nexpires = 2020-02-29")
+    code, out, _ = check(capsys)
+    assert code == 1
+    assert "waiver expired 2020-02-29: soon" in " ".join(out.split())
+
+
+def test_hostile_names_are_escaped(capsys: Captured) -> None:
+    name = "lib\x1b[31m\n\u202e.so"
+    write(f"[budgets.owners]\n{json.dumps(name)} = 3")
+    _, _, error = check(capsys)
+    assert "\x1b" not in error
+    assert error.count("\n") == 1
+
+
+def test_a_reproducible_audit_has_nothing_of_this_machine(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["audit", str(SHADOW / "base"), "--reproducible", "--json"]
+    assert main(words) == 0
+    first = capsys.readouterr().out
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(SHADOW))
+    monkeypatch.setenv("XDG_STATE_HOME", "/nowhere")
+    assert main(words) == 0
+    assert capsys.readouterr().out == first
+    assert json.loads(first)["host"] == {}
+    assert main(["audit", "1", "--reproducible"]) == 2

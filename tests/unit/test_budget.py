@@ -1,0 +1,288 @@
+"""Budgets: what their file may say, and which limits of an audit are exceeded."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import footprint
+from footprint.audit.audit import Audit
+from footprint.audit.budget import Budgets, Checked, Result, check_audit, parse_budgets, propose
+from footprint.audit.finding import Confidence, Finding
+from footprint.errors import UsageError
+
+SHADOW = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow"
+KIB = 1024
+TODAY = date(2026, 11, 22)
+BASE = footprint.audit(str(SHADOW / "base"))
+SMALLER = footprint.audit(str(SHADOW / "sans_answers"))
+
+
+def budgets(text: str) -> Budgets:
+    return parse_budgets(tomllib.loads(text), "footprint.toml")
+
+
+def checked(text: str, audit: Audit = BASE, baseline: Audit | None = None, today: date = TODAY) -> Checked:
+    return check_audit(audit, budgets(text), baseline, today)
+
+
+def only(found: Checked) -> Result:
+    (result,) = found.results
+    return result
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("budget = 1", "there is no key 'budget'; did you mean 'budgets'?"),
+        ("[budgets]\nper_proces_bytes = 1", "there is no key 'per_proces_bytes'; did you mean 'per_process_bytes'?"),
+        ("[budgets]\nprivate_bytes = '24 M'", "private_bytes: '24 M' is ambiguous: write MiB"),
+        ("[budgets]\nprivate_bytes = -1", "private_bytes: -1 is not a size"),
+        ("[budgets]\nprivate_bytes = true", "private_bytes: True is not a size"),
+        ("[budgets]\nprivate_bytes = 1.5", "private_bytes: 1.5 is not a size"),
+        ("[budgets]\nmapping_count = '3 KiB'", "mapping_count: '3 KiB' is not a number"),
+        ("[budgets]\nprivate_bytes = {}", "neither `max` nor `max_increase`"),
+        ("[budgets]\nprivate_bytes = { most = 3 }", "private_bytes: there is no key 'most'"),
+        ("[budgets]\nprivate_bytes = { max_increase = 'x %' }", "'x %' is no share such as"),
+        ("[budgets]\nprivate_bytes = { max_increase = '-2 %' }", "'-2 %' is no share such as"),
+        ("[budgets.kinds]\nbs = 3", "kinds.bs: 'bs' is none of"),
+        ("[budgets.findings]\nunused-library = { confidence = 'sure' }", "'sure' is none of proof, high"),
+        ("budgets = 3", "`budgets` is no table"),
+        ("[budgets]\nowners = 3", "`owners` is no table"),
+        ("at_processes = 0", "`at_processes` is 0, not a number of at least 1"),
+        ("at_processes = true", "`at_processes` is True"),
+        ("baseline = 3", "`baseline` is 3, not a text"),
+        ("[libraries]\nallow = 'libc.so.6'", "libraries: `allow` is no list of texts"),
+        ("[libraries]\nallow = ['a']\ndeny = ['a']", "'a' is both allowed and denied"),
+        ("[libraries]\nallow_new = 1", "`allow_new` is neither true nor false"),
+        ("[waivers]\nbudget = 'x'", "no list of tables: write [[waivers]]"),
+        ("[[waivers]]\nbudget = 'x'\nreason = 'y'", "`expires` is missing"),
+        ("[[waivers]]\nbudget = 'x'\nreason = 'y'\nexpires = '2027-01-01'", "not a date such as 2027-01-31"),
+        (
+            "[budgets]\nprivate_bytes = 1\n[[waivers]]\nbudget = 'privat_bytes'\nreason = 'y'\nexpires = 2027-01-01",
+            "there is no budget 'privat_bytes'; did you mean 'private_bytes'?",
+        ),
+    ],
+)
+def test_what_means_nothing_is_refused_with_its_place_and_what_could_be_meant(text: str, cause: str) -> None:
+    with pytest.raises(UsageError) as error:
+        budgets(text)
+    assert str(error.value).startswith("footprint.toml: ")
+    assert cause in str(error.value)
+
+
+def test_sizes_are_bytes_or_texts_with_a_unit() -> None:
+    found = budgets('[budgets]\nprivate_bytes = 4096\nkernel_bytes = "1.5 MiB"\n[budgets.owners]\n"[heap]" = "1 kB"')
+    assert [(one.key, one.limit.most) for one in found.budgets] == [
+        ("private_bytes", 4096),
+        ("kernel_bytes", 1_572_864),
+        ('owners."[heap]"', 1000),
+    ]
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_as_large_as_its_limit_passes_and_a_byte_more_fails() -> None:
+    private_bytes = BASE.totals.private.bytes
+    assert private_bytes is not None
+    passing = only(checked(f"[budgets]\nprivate_bytes = {private_bytes}"))
+    assert (passing.value, passing.fails) == (private_bytes, False)
+    failing = only(checked(f"[budgets]\nprivate_bytes = {private_bytes - 1}"))
+    assert (failing.value - failing.limit, failing.fails) == (1, True)
+
+
+def test_each_figure_is_that_of_the_audit() -> None:
+    figures = {
+        one.key: one.value
+        for one in checked(
+            "at_processes = 10\n[budgets]\nper_process_bytes = 0\nkernel_bytes = 0\nmapped_writable_bytes = 0\n"
+            "floor_bytes = 0\nceiling_bytes = 0\nmapping_count = 0\nlibrary_count = 0\ntotal_at_count_bytes = 0\n"
+            "tls_bytes = 0\n"
+        ).results
+    }
+    totals = BASE.totals
+    assert totals.per_process.bytes is not None
+    assert figures == {
+        "per_process_bytes": totals.per_process.bytes,
+        "kernel_bytes": totals.kernel.bytes,
+        "mapped_writable_bytes": totals.mapped_writable.bytes,
+        "floor_bytes": totals.floor.bytes,
+        "ceiling_bytes": totals.ceiling.bytes,
+        "mapping_count": BASE.mapping_count,
+        # base, libunused.so, libunused_dep.so, libc.so.6 and the loader.
+        "library_count": 5,
+        "total_at_count_bytes": 10 * totals.per_process.bytes,
+        "tls_bytes": sum(one.tls_bytes for one in BASE.objects),
+    }
+
+
+def test_an_owner_and_a_kind_have_their_private_bytes_and_a_symbol_its_size() -> None:
+    found = checked(
+        "[budgets.owners]\n'libunused.so' = 0\n[budgets.kinds]\nrelro = 0\n[budgets.symbols]\n'answer.0' = 4096\n"
+    )
+    values = {one.key: one.value for one in found.results}
+    private = [row for row in BASE.ledger if row.owner.endswith("/libunused.so")]
+    assert values['owners."libunused.so"'] == sum(row.bytes or 0 for row in private) == 4 * KIB
+    assert values["kinds.relro"] == sum(row.bytes or 0 for row in BASE.ledger if row.kind.value == "relro")
+    # Nothing writes it, and it counts all the same.
+    assert values['symbols."answer.0"'] == 4096
+
+
+def test_what_leaves_with_a_library_has_a_budget_and_is_named() -> None:
+    result = only(checked("[budgets.retained]\n'libunused.so' = '4 KiB'"))
+    assert (result.value, result.fails) == (8 * KIB, True)
+    assert result.contributors == (("libunused.so", 4 * KIB), ("libunused_dep.so", 4 * KIB))
+
+
+def test_findings_are_counted_from_the_confidence_that_is_asked_for() -> None:
+    def found(confidence: Confidence) -> Finding:
+        return Finding("unused-library", "direct", confidence.value, "", 0, confidence, (), "")
+
+    audit = replace(BASE, findings=tuple(map(found, Confidence)))
+    text = "[budgets.findings]\nunused-library = {}"
+    for confidence, count in (("proof", 1), ("high", 2), ("medium", 3), ("low", 4), ("blocked", 5)):
+        limit = f"{{ max = 0, confidence = '{confidence}' }}"
+        assert only(checked(text.format(limit), audit)).value == count
+    assert only(checked(text.format(1), audit)).value == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("[budgets.owners]\n'libunsed.so' = 1", "no 'libunsed.so' among its owners; did you mean 'libunused.so'?"),
+        ("[budgets.symbols]\n'answer.9' = 1", "no 'answer.9' among its symbols; did you mean"),
+        ("[budgets.kinds]\nheap = 1", "there is no 'heap' among its kinds"),
+        ("[budgets.retained]\n'libx.so' = 1", "there is no 'libx.so' among its retained"),
+        ("[budgets]\nshared_once_bytes = 1", "this target does not tell it"),
+        ("[budgets]\nprivate_bytes = { max_increase = 0 }", "needs a baseline"),
+        ("[libraries]\nallow_new = false", "needs a baseline"),
+    ],
+)
+def test_a_budget_for_what_is_not_there_is_wrong_use(text: str, cause: str) -> None:
+    with pytest.raises(UsageError) as error:
+        checked(text)
+    assert cause in str(error.value)
+
+
+# --- growth -----------------------------------------------------------------------------------------------------------
+
+
+def test_growth_is_measured_from_the_baseline_and_equality_passes() -> None:
+    # The two buffers of 4 KiB take two pages of .bss.
+    text = "[budgets]\nmapped_writable_bytes = {{ max_increase = {} }}"
+    passing = only(checked(text.format("'8 KiB'"), BASE, SMALLER))
+    assert (passing.fails, passing.value - (passing.grew_from or 0)) == (False, 8 * KIB)
+    failing = only(checked(text.format(8 * KIB - 1), BASE, SMALLER))
+    assert failing.fails
+    assert failing.is_growth
+    assert failing.contributors[:2] == (("answer.0 (base)", 4096), ("answer.1 (base)", 4096))
+
+
+def test_a_share_of_the_baseline_is_counted_down_to_whole_bytes() -> None:
+    ceiling_bytes = SMALLER.totals.ceiling.bytes
+    assert ceiling_bytes is not None
+    result = only(checked("[budgets]\nceiling_bytes = { max_increase = '2.5 %' }", BASE, SMALLER))
+    assert result.limit == ceiling_bytes + ceiling_bytes * 25 // 1000
+
+
+def test_what_shrank_by_more_than_it_may_grow_asks_for_a_new_baseline() -> None:
+    result = only(checked("[budgets]\nmapped_writable_bytes = { max_increase = '4 KiB' }", SMALLER, BASE))
+    assert not result.fails
+    assert "--update-baseline lowers it" in result.remark
+
+
+def test_what_the_baseline_does_not_have_grew_from_nothing() -> None:
+    result = only(checked("[budgets.symbols]\n'answer.1' = { max_increase = 4095 }", BASE, SMALLER))
+    assert (result.grew_from, result.value, result.fails) == (0, 4096, True)
+
+
+def test_an_absolute_limit_and_one_of_growth_are_two_results() -> None:
+    found = checked("[budgets]\nprivate_bytes = { max = '1 GiB', max_increase = 0 }", BASE, SMALLER)
+    assert [one.grew_from is None for one in found.results] == [True, False]
+
+
+# --- libraries --------------------------------------------------------------------------------------------------------
+
+
+def strange(found: Checked) -> list[str]:
+    return [name for name, _ in only(found).contributors]
+
+
+def test_only_libraries_of_the_list_may_be_mapped() -> None:
+    text = "[libraries]\nallow = ['libc.so.*', 'ld-linux*', 'libunused.so']"
+    assert strange(checked(text)) == ["libunused_dep.so"]
+    assert only(checked(text)).fails
+
+
+def test_denied_libraries_fail_by_pattern() -> None:
+    assert sorted(strange(checked("[libraries]\ndeny = ['libunused*']"))) == ["libunused.so", "libunused_dep.so"]
+    assert not checked("[libraries]\ndeny = ['libcrypt*']").failures
+
+
+def test_a_library_that_the_baseline_does_not_have_is_worth_a_review() -> None:
+    without = footprint.audit(str(SHADOW / "sans_crypt"))
+    found = checked("[libraries]\nallow_new = false", BASE, without)
+    assert sorted(strange(found)) == ["libunused.so", "libunused_dep.so"]
+    assert not checked("[libraries]\nallow_new = false", without, BASE).failures
+
+
+# --- waivers ----------------------------------------------------------------------------------------------------------
+
+WAIVED = """
+[budgets]
+private_bytes = 1
+[[waivers]]
+budget = "private_bytes"
+reason = "until the rewrite"
+expires = 2026-11-22
+"""
+
+
+def test_a_waiver_holds_through_its_last_day_and_not_a_day_longer() -> None:
+    today = only(checked(WAIVED))
+    assert (today.is_exceeded, today.fails, today.is_expired) == (True, False, False)
+    later = only(checked(WAIVED, today=date(2026, 11, 23)))
+    assert (later.is_exceeded, later.fails, later.is_expired) == (True, True, True)
+
+
+def test_lists_of_libraries_can_be_waived() -> None:
+    text = "[libraries]\ndeny = ['libunused*']\n[[waivers]]\nbudget = 'libraries.deny'\nreason = 'x'\n"
+    assert not checked(text + "expires = 2027-01-01").failures
+
+
+def test_what_fails_comes_first() -> None:
+    found = checked("[budgets]\nprivate_bytes = '1 GiB'\nkernel_bytes = 0\nmapped_bytes = '1 GiB'\n")
+    assert [one.key for one in found.results] == ["kernel_bytes", "private_bytes", "mapped_bytes"]
+    assert [one.key for one in found.failures] == ["kernel_bytes"]
+
+
+# --- proposals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "audit", [BASE, SMALLER, footprint.audit(str(SHADOW.parents[1] / "tests/corpus/smaps-node.txt"))]
+)
+def test_a_proposal_is_a_budget_file_that_what_it_was_made_of_passes(audit: Audit) -> None:
+    found = checked(propose(audit), audit)
+    assert found.results
+    assert found.failures == ()
+
+
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
+
+
+@given(names=st.lists(NAMES, min_size=1, max_size=4, unique=True))
+def test_a_proposal_for_files_of_any_name_can_be_read_again(names: Sequence[str]) -> None:
+    owners = iter(names)
+    rows = tuple(row._replace(owner=next(owners, row.owner)) for row in BASE.ledger)
+    audit = replace(BASE, ledger=rows)
+    assert budgets(propose(audit)).budgets

@@ -1,0 +1,122 @@
+"""`explain` knows every word that answers have: the pages of the documentation say what it means."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import footprint
+from footprint.audit.budget import FIGURES
+from footprint.audit.compare import Status
+from footprint.audit.finding import Confidence
+from footprint.audit.layout import Kind
+from footprint.audit.ledger import Row
+from footprint.audit.totals import OfWhich, Totals
+from footprint.errors import UsageError
+from footprint.evidence import Evidence
+from footprint.words import explain, known_words
+
+SOURCES = Path(footprint.__file__).parent
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "findings"
+
+
+def texts(*folders: str) -> Iterator[str]:
+    """Give the literal texts of the modules of some packages."""
+    for folder in folders:
+        for path in (SOURCES / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value
+
+
+def rules() -> dict[str, set[str]]:
+    """Give the rules of findings with their kinds, as the modules of the rules name them."""
+    found: dict[str, set[str]] = {}
+    for path in (SOURCES / "findings").glob("*.py"):
+        tree = ast.parse(path.read_text())
+        rule = next(
+            (
+                node.value.value
+                for node in ast.walk(tree)
+                if isinstance(node, ast.AnnAssign)
+                and isinstance(node.target, ast.Name)
+                and node.target.id == "RULE"
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, str)
+            ),
+            None,
+        )
+        if rule is None:
+            continue
+        kinds = found.setdefault(rule, set())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
+                kinds |= {
+                    one.value
+                    for one in ast.walk(node.args[1])
+                    if isinstance(one, ast.Constant) and isinstance(one.value, str) and " " not in one.value
+                }
+    return found
+
+
+WORDS = [
+    *(f"{name}_bytes" for name in Totals._fields if name != "of_which"),
+    *OfWhich._fields,
+    *FIGURES,
+    *(one.value for enum in (Kind, Evidence, Confidence, Status) for one in enum),
+    "pages",
+    "sole_pages",
+    "relocated_bytes",
+    "retained_bytes",
+    "saving_bytes",
+    "evidence",
+    "attribution",
+    *map(str, (0, 1, 2, 3, 4, 130, 141)),
+]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_each_figure_kind_and_exit_code_is_explained(word: str) -> None:
+    assert explain(word)[0].text
+
+
+def test_each_owner_in_brackets_is_explained() -> None:
+    named = {one for one in texts("audit", "process") if re.fullmatch(r"\[[a-z][a-z ]*[a-z]\]", one)}
+    # What Linux prints for the sums of a process, and a table of a budget file, are no owners.
+    assert named - {"[rollup]", "[budgets]"} - set(known_words()) == set()
+
+
+def test_each_rule_has_a_page_with_all_its_kinds_its_cost_an_example_and_a_remedy() -> None:
+    found = rules()
+    assert len(found) >= 7
+    assert {path.stem for path in PAGES.glob("*.md")} == found.keys()
+    for rule, kinds in found.items():
+        page = (PAGES / f"{rule}.md").read_text()
+        assert page.startswith(f"# {rule}\n")
+        for part in ("What it is", "Why it costs", "Example", "Remedy"):
+            assert f"**{part}.**" in page, (rule, part)
+        for kind in kinds - {rule, "-"}:
+            assert f"| `{kind}` |" in page, (rule, kind)
+
+
+def test_a_word_with_several_meanings_has_all_of_them() -> None:
+    assert [one.subject for one in explain("evidence")] == ["Columns"]
+    assert {one.subject for one in explain("direct")} == {"Kinds of unused-library"}
+
+
+def test_words_are_found_as_text_and_json_write_them() -> None:
+    assert explain("per process") == explain("PER_PROCESS_BYTES") == explain("`per_process_bytes`")
+
+
+def test_an_unknown_word_is_wrong_use_with_what_could_be_meant() -> None:
+    with pytest.raises(UsageError, match="did you mean private_bytes"):
+        explain("privat_bytes")
+    with pytest.raises(UsageError, match="lists all"):
+        explain("\x1b[31m" * 100)
+
+
+def test_rows_of_a_ledger_have_no_column_without_meaning() -> None:
+    plain = {"owner", "section", "symbol", "name", "is_writable", "bytes", "kind", "shared_bytes"}
+    assert set(Row._fields) - plain - set(known_words()) == set()
