@@ -1,4 +1,4 @@
-"""Tables that each process asks for and fills at its start, and keeps: constant data, but private in every process.
+"""Rule `heap-at-start`: tables that each process fills at its start and keeps; constant, but private in every process.
 
 What a profile tells decides how sure that is. DHAT counts what is written: where each byte was written once, the table
 is as it was filled. The others tell no more than that it was there early and stayed as large.
@@ -17,8 +17,9 @@ from footprint.heap import CallTree, Counted, Profile
 from footprint.heap.attribution import Share, attribute, charged
 from footprint.units import counted, format_bytes
 
-__all__ = ("heap_at_start",)
+__all__ = ("RULE", "heap_at_start")
 
+RULE: Final = "heap-at-start"
 _LEAST_BYTES: Final = 16 * 1024
 _LEAST_ALIKE: Final = 64
 # The start is the first tenth of a run; in so short a run nothing else can be told from it.
@@ -201,8 +202,8 @@ def _table_finding(table: _Table, held_bytes: Dict[_Place, int] | None) -> Findi
         size_bytes = own_bytes
         reasons = (*reasons, f"of it the process surely holds {format_bytes(own_bytes)}")
     return Finding(
-        rule="heap-at-start",
-        kind=table.kind,
+        RULE,
+        table.kind,
         subject=_subject(share),
         message=f"{_who(share)} asks for {share.size_bytes:,} bytes{blocks} at the start, and keeps them",
         saving_bytes=size_bytes,
@@ -217,8 +218,8 @@ def _alike_finding(share: Share) -> Finding:
     each_bytes = share.size_bytes // count
     up_to = format_bytes(share.size_bytes - each_bytes)
     return Finding(
-        rule="heap-at-start",
-        kind="alike",
+        RULE,
+        "alike",
         subject=_subject(share),
         message=f"{_who(share)} keeps {count:,} blocks of {each_bytes:,} bytes, all asked for by one call",
         saving_bytes=0,
