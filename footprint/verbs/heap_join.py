@@ -24,6 +24,7 @@ from footprint.verbs.saved_files import open_saved_file
 __all__ = ("HeapQuestion", "with_heap")
 
 _AT_END: Final = "end"
+_LONGEST_PATH: Final = 4096
 
 
 class HeapQuestion(NamedTuple):
@@ -91,17 +92,27 @@ def _owners(usage: HeapUsage, known: set[str]) -> dict[str, str]:
 
     Links may lead to one file by several paths, as `/lib` is a link to `/usr/lib`; pmap shows the last part of a path.
     """
-    real = {os.path.realpath(owner): owner for owner in sorted(known) if owner.startswith("/")}
+    real = {_real(owner): owner for owner in sorted(known) if owner.startswith("/")}
     shares = usage.attribution.shares if usage.attribution is not None else ()
     told = {share.owner for share in shares if share.owner.startswith("/")}
     found = {}
     for owner in told - known:
-        path = os.path.realpath(owner)
+        path = _real(owner)
         names = (real.get(path), *(last for each in (path, owner) if (last := each.rpartition("/")[2]) in known))
         name = next(filter(None, names), None)
         if name is not None:
             found[owner] = name
     return found
+
+
+def _real(path: str) -> str:
+    """Follow the links of a path; a profile may call something a path that is none."""
+    if len(path) > _LONGEST_PATH or "\0" in path:
+        return path
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        return path
 
 
 def _held_bytes(joined: Audit, owners: dict[str, str], usage: HeapUsage) -> dict[tuple[str, str], int] | None:

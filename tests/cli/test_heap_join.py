@@ -101,6 +101,16 @@ def test_an_object_is_known_by_whatever_path_leads_to_it(capfdbinary: Captured, 
     assert "heap-profile-misfit" not in {note["slug"] for note in found["notes"]}
 
 
+@pytest.mark.parametrize("path", ["/a\0b.so", "/a\x1b[2Jb.so", "/" + "a/" * 100_000, "/\udcff.so"])
+def test_what_a_profile_calls_a_path_may_be_anything(capfdbinary: Captured, tmp_path: Path, path: str) -> None:
+    (tmp_path / "massif.out").write_bytes(massif([moment((path, "\x1b[31mred", 50_000))]))
+    words = ["audit", SMAPS, "--heap", str(tmp_path / "massif.out")]
+    text = answer(capfdbinary, *words)
+    assert "\x1b" not in text
+    assert "\0" not in text
+    validate(json.loads(answer(capfdbinary, *words, "--json")))
+
+
 def test_grouped_by_symbol_functions_are_told_from_variables(capfdbinary: Captured, profile: str) -> None:
     text = answer(capfdbinary, "audit", PMAP, "--heap", profile, "--by", "symbol", "--top", "3")
     assert "condor_shadow-base  [heap]  param_table" in text
