@@ -7,8 +7,9 @@ name elsewhere (`moved`); the same size under another name, where nothing else c
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from enum import StrEnum
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit
@@ -201,8 +202,7 @@ def compare(
         new_spreads: The same of the new one.
     """
     owners = _owner_names(old, new)
-    same = _same_rows(old.ledger, new.ledger)
-    before, now = ([row for row in audit.ledger if row not in same] for audit in (old, new))
+    before, now = _differing(old.ledger, new.ledger)
     pairs = _matched(before, now, owners)
     is_predicted = old.source == new.source == "prediction"
     changes = [one for pair in pairs if (one := _change(*pair, owners, is_predicted=is_predicted))]
@@ -212,9 +212,9 @@ def compare(
         new,
         count,
         tuple(_total_changes(old, new, old_spreads, new_spreads)),
-        tuple(_owner_changes(old, new, owners)),
+        tuple(_owner_changes(old, new, owners, changes)),
         tuple(changes),
-        len(same) + len(pairs) - len(changes),
+        len(old.ledger) - len(before) + len(pairs) - len(changes),
         tuple(_only_in(new.findings, old.findings)),
         tuple(_only_in(old.findings, new.findings)),
     )
@@ -237,7 +237,7 @@ def _owner_names(old: Audit, new: Audit) -> dict[str, str]:
     By path; by file name; by file name without version; and the one that is left over on both sides and no library: a
     program that is called otherwise now.
     """
-    before, now = ({row.owner for row in audit.ledger} for audit in (old, new))
+    before, now = (set(map(itemgetter(0), audit.ledger)) for audit in (old, new))
     names = {owner: owner for owner in before & now}
     for key in (_file_name, _stem):
         names |= _one_to_one(before - names.keys(), now - set(names.values()), key)
@@ -279,8 +279,12 @@ def _is_file(owner: str) -> bool:
     return not owner.startswith("[")
 
 
-def _owner_changes(old: Audit, new: Audit, names: dict[str, str]) -> list[OwnerChange]:
-    before, now = _sums_by_owner(old.ledger), _sums_by_owner(new.ledger)
+def _owner_changes(old: Audit, new: Audit, names: dict[str, str], changes: Iterable[Change]) -> list[OwnerChange]:
+    # Only of owners in whose rows anything differs: adding up all of them takes longer than all else here.
+    touched = {one for change in changes for one in (change.owner, change.before[0] if change.before else change.owner)}
+    touched |= {owner for owner, name in names.items() if name in touched or owner in touched}
+    touched |= {names[owner] for owner in touched if owner in names}
+    before, now = _sums_by_owner(old.ledger, touched), _sums_by_owner(new.ledger, touched)
     held_by = {one.path: one.held_by for one in old.objects}
     found = []
     for owner, (old_bytes, old_mapped_bytes, was_object) in before.items():
@@ -334,10 +338,12 @@ def _left_with(owner: str, held_by: dict[str, str | None], names: dict[str, str]
 _OF_OBJECTS: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO, Kind.TEXT, Kind.TLS})
 
 
-def _sums_by_owner(rows: Iterable[Row]) -> dict[str, tuple[int | None, int, bool]]:
+def _sums_by_owner(rows: Iterable[Row], owners: Container[str]) -> dict[str, tuple[int | None, int, bool]]:
     """Give the private and mapped bytes of each owner, and whether it is a file with code or data."""
     sums: dict[str, tuple[int | None, int, bool]] = {}
     for row in rows:
+        if row.owner not in owners:
+            continue
         own_bytes, mapped_bytes, is_object = sums.get(row.owner, (0, 0, False))
         total_bytes = None if own_bytes is None or row.bytes is None else own_bytes + row.bytes
         is_file = is_object or (row.kind in _OF_OBJECTS and _is_file(row.owner))
@@ -373,11 +379,30 @@ def comparable_name(symbol: str) -> str:
     return name
 
 
-def _same_rows(before: Sequence[Row], now: Sequence[Row]) -> set[Row]:
-    """Give the rows that are the same from end to end, as nearly all are: they are not looked at one by one."""
-    sides = set(before), set(now)
-    # A row that stands twice is paired like all others.
-    return sides[0] & sides[1] if (len(sides[0]), len(sides[1])) == (len(before), len(now)) else set()
+# How far the order of rows may be off before what is the same is looked for by its names.
+_MOST_AHEAD: Final = 16
+
+
+def _differing(before: Sequence[Row], now: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Give the rows of both sides that are not the same from end to end in the same order, as nearly all are."""
+    old_rest: list[Row] = []
+    new_rest: list[Row] = []
+    at = old_at = 0
+    while old_at < len(before) and at < len(now):
+        row, other = before[old_at], now[at]
+        if row == other:
+            old_at += 1
+            at += 1
+            continue
+        # One of them is new or gone, or both have changed.
+        ahead = next((n for n in range(1, _MOST_AHEAD) if before[old_at + n : old_at + n + 1] == (other,)), None)
+        past = next((n for n in range(1, _MOST_AHEAD) if now[at + n : at + n + 1] == (row,)), None)
+        old_step, step = (1, 1) if ahead is None and past is None else (ahead or 0, 0) if past is None else (0, past)
+        old_rest += before[old_at : old_at + old_step]
+        new_rest += now[at : at + step]
+        old_at += old_step
+        at += step
+    return [*old_rest, *before[old_at:]], [*new_rest, *now[at:]]
 
 
 class _Matcher:
