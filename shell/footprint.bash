@@ -31,116 +31,117 @@ _footprint() {
             values='audit run whatif symbols libraries duplicates maps heap project diff check record trend capture explain doctor'
             ;;
         audit)
-            options='-n --count --tree --name --all --findings --by --top --pid --root --page-size --debug-dir --debuginfod --no-debug-files --reproducible -o --output --format --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --tree --name --all --findings --heap --heap-at --alloc-fn --binary --by --top --pid --root --page-size --debug-dir --debuginfod --no-debug-files --reproducible -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                -n | --count | --tree | --name | --top | --pid | --page-size) kind=none ;;
+                -n | --count | --tree | --name | --heap-at | --alloc-fn | --top | --pid | --page-size | --table) kind=none ;;
+                --heap | --binary | -o | --output) kind=file ;;
                 --by) kind=none values='owner kind section symbol' ;;
                 --root | --debug-dir) kind=folder ;;
-                -o | --output) kind=file ;;
-                --format) kind=none values='text json' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         run)
-            options='--when --when-output --timeout --starts --follow -n --count --by --top -o --output --format --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout -n --count --by --top -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                --when | --when-output | --timeout | --starts | -n | --count | --top) kind=none ;;
+                --when | --when-output | --timeout | --starts | --massif-timeout | -n | --count | --top | --table) kind=none ;;
+                --massif-out | -o | --output) kind=file ;;
                 --by) kind=none values='owner kind section symbol' ;;
-                -o | --output) kind=file ;;
-                --format) kind=none values='text json' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         whatif)
-            options='--drop --when --when-output --timeout --starts --force -n --count --top -o --output --format --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--drop --when --when-output --timeout --starts --force -n --count --top -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                --drop | --when | --when-output | --timeout | --starts | -n | --count | --top) kind=none ;;
+                --drop | --when | --when-output | --timeout | --starts | -n | --count | --top | --table) kind=none ;;
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         symbols)
-            options='--map --by --kind --local --global --min-size --name --source --sort --top --debug-dir --debuginfod --no-debug-files -o --output --format --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--map --by --kind --local --global --min-size --name --source --sort --top --debug-dir --debuginfod --no-debug-files -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
                 --map | -o | --output) kind=file ;;
                 --by) kind=none values='symbol file section' ;;
                 --kind) kind=none values='data bss relro tls' ;;
-                --min-size | --name | --top) kind=none ;;
+                --min-size | --name | --top | --table) kind=none ;;
                 --sort) kind=none values='size address name' ;;
                 --debug-dir) kind=folder ;;
-                --format) kind=none values='text json' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         libraries)
-            options='--tree --why -n --count --root --page-size --top -o --output --format --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--tree --why -n --count --root --page-size --top -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                --why | -n | --count | --page-size | --top) kind=none ;;
+                --why | -n | --count | --page-size | --top | --table) kind=none ;;
                 --root) kind=folder ;;
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         duplicates)
-            options='-n --count --top --debug-dir --debuginfod --no-debug-files -o --output --format --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --top --debug-dir --debuginfod --no-debug-files -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                -n | --count | --top) kind=none ;;
+                -n | --count | --top | --table) kind=none ;;
                 --debug-dir) kind=folder ;;
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         maps)
-            options='--pid --root -o --output --format --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--pid --root -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                --pid) kind=none ;;
+                --pid | --table) kind=none ;;
                 --root) kind=folder ;;
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         heap)
-            options='--at --by --threshold --alloc-fn --binary --root --top --debug-dir --debuginfod --no-debug-files -o --output --format --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--at --by --threshold --alloc-fn --binary --root --top --debug-dir --debuginfod --no-debug-files -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                --at | --threshold | --alloc-fn | --top) kind=none ;;
+                --at | --threshold | --alloc-fn | --top | --table) kind=none ;;
                 --by) kind=none values='owner function tree callers' ;;
                 --binary | -o | --output) kind=file ;;
                 --root | --debug-dir) kind=folder ;;
-                --format) kind=none values='text json' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         project)
-            options='-n --count --memory --model --pid --root -o --output --format --json --color -q --quiet --strict -h --help'
+            options='-n --count --memory --model --pid --root -o --output --format --table --json --color -q --quiet --strict -h --help'
             case $prev in
-                -n | --count | --memory | --pid) kind=none ;;
+                -n | --count | --memory | --pid | --table) kind=none ;;
                 --model) kind=none values='exec fork threads' ;;
                 --root) kind=folder ;;
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         diff)
-            options='-n --count --top --root --debug-dir --debuginfod --no-debug-files -o --output --format --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --top --root --debug-dir --debuginfod --no-debug-files -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                -n | --count | --top) kind=none ;;
+                -n | --count | --top | --table) kind=none ;;
                 --root | --debug-dir) kind=folder ;;
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         check)
-            options='--config --update-baseline --propose --root --debug-dir --debuginfod --no-debug-files -o --output --format --json --color -q --quiet --strict -h --help'
+            options='--config --update-baseline --propose --root --debug-dir --debuginfod --no-debug-files -o --output --format --table --json --color -q --quiet --strict -h --help'
             case $prev in
                 --config | -o | --output) kind=file ;;
                 --root | --debug-dir) kind=folder ;;
-                --format) kind=none values='text json' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
+                --table) kind=none ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -153,12 +154,12 @@ _footprint() {
             esac
             ;;
         trend)
-            options='--history --program --figure --owner --last -o --output --format --json --color -q --quiet --strict -h --help'
+            options='--history --program --figure --owner --last -o --output --format --table --json --color -q --quiet --strict -h --help'
             kind=none
             case $prev in
                 --history | -o | --output) kind=file ;;
-                --program | --figure | --owner | --last) kind=none ;;
-                --format) kind=none values='text json' ;;
+                --program | --figure | --owner | --last | --table) kind=none ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -169,19 +170,21 @@ _footprint() {
             esac
             ;;
         explain)
-            options='-o --output --format --json --color -h --help'
+            options='-o --output --format --table --json --color -h --help'
             case $prev in
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
+                --table) kind=none ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         doctor)
-            options='--calibrate -o --output --format --json --color -q --quiet -h --help'
+            options='--calibrate -o --output --format --table --json --color -q --quiet -h --help'
             kind=none
             case $prev in
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof' ;;
+                --table) kind=none ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;

@@ -21,6 +21,7 @@ from footprint.units import format_bytes
 
 if TYPE_CHECKING:
     from footprint.audit.finding import Finding
+    from footprint.audit.heap_join import HeapAccount
     from footprint.audit.objects import ObjectCost
 
 __all__ = ("Audit", "audit_snapshot", "mapped_files", "program_name")
@@ -48,6 +49,7 @@ class Audit:
         objects: Its objects with what leaves with each, in load order; empty where the files were not looked into for
             that: they are of programs, and of processes that are audited with findings.
         saved_in: The file that it was read back from; None where it was made now.
+        heap: What an allocator profile says of its heap; None where none was joined.
 
     Raises:
         ValueError: Where the rows do not add up to the totals: a defect of footprint, never of the input.
@@ -69,6 +71,7 @@ class Audit:
     debug_files: dict[str, str] = field(default_factory=dict)
     objects: "tuple[ObjectCost, ...]" = ()
     saved_in: str | None = None
+    heap: "HeapAccount | None" = None
 
     def __post_init__(self) -> None:
         kernel, totals = Kind.KERNEL, self.totals

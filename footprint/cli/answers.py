@@ -51,6 +51,10 @@ def about_one(
     root: str | None,
     page_bytes: int | None,
     findings: bool = False,
+    heap: str | None = None,
+    heap_at: str | None = None,
+    allocators: Sequence[str] = (),
+    binaries: Sequence[str] = (),
     debug: "DebugSearch | None",
     is_reproducible: bool = False,
     looks: Looks,
@@ -63,6 +67,8 @@ def about_one(
     from footprint.verbs import processes
 
     if targets and count == 1 and pid is None and (several := processes.captured(targets[0])):
+        if heap is not None:
+            raise UsageError(f"{targets[0]} holds several processes: choose one with --pid, --heap goes with one")
         from footprint.verbs import groups
 
         return _of_group(groups.group_of(several, root=root, debug=debug), f"audit {targets[0]}", looks)
@@ -75,6 +81,10 @@ def about_one(
         root=root,
         page_bytes=page_bytes,
         has_findings=findings,
+        heap=heap,
+        heap_at=heap_at,
+        allocators=allocators,
+        binaries=binaries,
         debug=debug,
         is_reproducible=is_reproducible,
     )

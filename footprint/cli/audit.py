@@ -18,6 +18,10 @@ def audit(
     findings: Annotated[
         bool, typer.Option("--findings", help="Of a process: with what it could do without (a program always is).")
     ] = False,
+    heap: options.Heap = None,
+    heap_at: options.HeapAt = None,
+    allocators: options.AllocFns = None,
+    binaries: options.Binaries = None,
     by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
     top: options.Top = 20,
     pid: options.Pid = None,
@@ -49,6 +53,7 @@ def audit(
     footprint audit --all /usr/bin
     pmap -d 4711 | footprint audit -
     footprint audit --name nginx
+    footprint audit 4711 --heap massif.out
     """
     from footprint.cli.answers import Looks, about_folders, about_group, about_one
     from footprint.cli.output import chosen, exit_code, write
@@ -61,6 +66,8 @@ def audit(
     is_group = tree is not None or name is not None
     if findings and (all_ or is_group or len(targets or ()) != 1):
         raise UsageError("--findings goes with one process")
+    if (heap is not None or heap_at is not None) and (all_ or is_group or len(targets or ()) > 1):
+        raise UsageError("--heap goes with one process")
     if reproducible and (all_ or is_group or findings):
         raise UsageError("--reproducible goes with one program or file")
     if all_ and (is_group or pid is not None):
@@ -87,6 +94,10 @@ def audit(
             root=root,
             page_bytes=page_bytes,
             findings=findings or (is_live and form.member == "issues"),
+            heap=heap,
+            heap_at=heap_at,
+            allocators=allocators or (),
+            binaries=binaries or (),
             debug=debug,
             is_reproducible=reproducible,
             looks=looks,

@@ -30,20 +30,8 @@ def heap(
         float,
         typer.Option("--threshold", min=0, max=100, help="Leave smaller calls out of a tree.", metavar="PERCENT"),
     ] = 1.0,
-    allocators: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--alloc-fn",
-            help="A function that only hands memory on, or the beginning of some (pool_*); repeatable.",
-            metavar="NAME",
-        ),
-    ] = None,
-    binaries: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--binary", help="A program or library of the process, to tell objects by; repeatable.", metavar="FILE"
-        ),
-    ] = None,
+    allocators: options.AllocFns = None,
+    binaries: options.Binaries = None,
     root: options.Root = None,
     top: options.Top = 20,
     debug_dir: options.DebugDirs = None,
@@ -85,13 +73,19 @@ def heap(
         from footprint.report.views.heap import heap_report
 
         return heap_report(
-            found.files, found.notes, by=by.value, threshold_percent=threshold, top=top, is_whole=verbose
+            found.files,
+            found.notes,
+            found.findings,
+            by=by.value,
+            threshold_percent=threshold,
+            top=top,
+            is_whole=verbose,
         )
 
     def members() -> "Json":
         from footprint.report.json.heap import heap_members
 
-        return heap_members(found.files, found.notes, __version__, by=by.value)
+        return heap_members(found.files, found.notes, __version__, by=by.value, findings=found.findings)
 
     def figures() -> "list[Family]":
         from footprint.report.figures import heap_figures

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 __all__ = (
+    "AllocFns",
+    "Binaries",
     "By",
     "Color",
     "ColorOption",
@@ -14,6 +16,8 @@ __all__ = (
     "Debuginfod",
     "Format",
     "FormatOption",
+    "Heap",
+    "HeapAt",
     "HeapBy",
     "Json",
     "Kind",
@@ -161,6 +165,28 @@ Debuginfod = Annotated[
 ]
 NoDebugFiles = Annotated[
     bool, typer.Option("--no-debug-files", help="Show the names that stand in the files themselves, and no others.")
+]
+AllocFns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--alloc-fn",
+        help="A function that only hands memory on, or the beginning of some (pool_*); repeatable.",
+        metavar="NAME",
+    ),
+]
+Heap = Annotated[
+    str | None,
+    typer.Option("--heap", help="An allocator profile of the same program, to split its heap by.", metavar="FILE"),
+]
+HeapAt = Annotated[
+    str | None,
+    typer.Option("--heap-at", help="Which moment of it: a snapshot, a time, peak, or end (default).", metavar="MOMENT"),
+]
+Binaries = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--binary", help="A program or library of the process, to tell objects by; repeatable.", metavar="FILE"
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 FormatOption = Annotated[

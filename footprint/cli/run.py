@@ -23,6 +23,15 @@ def run(
     timeout: options.Timeout = 60,
     starts: options.Starts = 1,
     follow: Annotated[bool, typer.Option("--follow", help="Its child processes, too.")] = False,
+    massif: Annotated[
+        bool, typer.Option("--massif", help="Once more under Valgrind's massif, to tell who asked for its heap.")
+    ] = False,
+    massif_out: Annotated[
+        str | None, typer.Option("--massif-out", help="Where to keep massif's profile.", metavar="FILE")
+    ] = None,
+    massif_timeout: Annotated[
+        float, typer.Option("--massif-timeout", help="After how long that run is ended.", metavar="SECONDS")
+    ] = 600,
     count: options.Count = 1,
     by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
     top: options.Top = 20,
@@ -42,6 +51,7 @@ def run(
     \b
     footprint run -- ls -l
     footprint run --when settled --starts 5 -n 10000 -- ./server --port 8080
+    footprint run --massif --massif-out massif.out -- ./program
     footprint run --when-output 'listening on' --follow -- ./server
     """
     from footprint.cli.output import Answer, chosen, exit_code, write
@@ -49,7 +59,16 @@ def run(
 
     form = chosen("run", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     ran = run_program(
-        command, when=when, when_output=when_output, starts=starts, count=count, follow=follow, timeout_seconds=timeout
+        command,
+        when=when,
+        when_output=when_output,
+        starts=starts,
+        count=count,
+        follow=follow,
+        timeout_seconds=timeout,
+        has_massif=massif or massif_out is not None,
+        massif_out=massif_out,
+        massif_seconds=massif_timeout,
     )
 
     def document() -> "Document":

@@ -57,6 +57,8 @@ def test_every_command_that_the_documentation_shows_runs(
 ) -> None:
     if command.startswith("pmap") and not any(Path(path, "pmap").exists() for path in os.get_exec_path()):
         pytest.skip("pmap is missing")
+    if "--massif" in command and not any(Path(path, "valgrind").exists() for path in os.get_exec_path()):
+        pytest.skip("valgrind is missing")
     line = command.replace("$PID", str(sleeping_pid)).replace(
         "footprint ", f"{shlex.quote(sys.executable)} -m footprint "
     )

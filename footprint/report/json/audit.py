@@ -40,8 +40,17 @@ def audit_members(audit: Audit, version: str) -> Json:
         "findings": finding_rows(audit.findings, audit.projection.count),
         "debug_files": debug_file_rows(audit.debug_files),
         "objects": [_object(one) for one in audit.objects],
+        "heap_account": _heap(audit),
         "notes": note_rows(audit.notes),
     }
+
+
+def _heap(audit: Audit) -> Json | None:
+    if audit.heap is None:
+        return None
+    from footprint.report.json.heap_account import heap_account_json  # noqa: PLC0415 # profiles, which few audits have
+
+    return heap_account_json(audit.heap)
 
 
 def _object(one: "ObjectCost") -> Json:

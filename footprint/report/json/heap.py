@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from footprint.audit.finding import Finding
 from footprint.audit.heap_usage import HeapUsage
 from footprint.elf import shown_name
 from footprint.errors import Note
@@ -10,6 +11,7 @@ from footprint.heap import CallTree
 from footprint.heap.attribution import callees, callers
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows
+from footprint.report.json.findings import finding_rows
 
 __all__ = ("heap_members",)
 
@@ -17,7 +19,9 @@ __all__ = ("heap_members",)
 _LONGEST_NAME: Final = 8192
 
 
-def heap_members(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str) -> Json:
+def heap_members(
+    usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str, findings: Sequence[Finding] = ()
+) -> Json:
     """Give what heap profiles say; `by` is `tree` or `callers` where their call trees are wanted too."""
     tables: dict[str, list[Json]] = {"profiles": [], "snapshots": [], "owners": [], "heap": [], "calls": []}
     for usage in usages:
@@ -38,7 +42,7 @@ def heap_members(usages: Sequence[HeapUsage], notes: Sequence[Note], version: st
             grown = callers(usage.tree, usage.calls) if by == "callers" else callees(usage.tree, usage.calls)
             tables["calls"] += _calls(grown, file)
     target = {"files": [well_formed(usage.file) for usage in usages], "by": by}
-    return envelope(version, {}, target) | tables | {"notes": note_rows(notes)}
+    return envelope(version, {}, target) | tables | {"findings": finding_rows(findings, 1), "notes": note_rows(notes)}
 
 
 def _profile(usage: HeapUsage, file: str) -> Json:
