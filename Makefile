@@ -19,7 +19,7 @@ RUNTIME = .venv/runtime-installed
 DEV = .venv/dev-installed
 
 .SILENT:
-.PHONY: help demo test lint bench format page clean
+.PHONY: help demo test lint bench format shell page clean
 .DEFAULT_GOAL = help
 unexport PYTHONHOME PYTHONPATH
 
@@ -52,6 +52,9 @@ page: ## build the page of --html from its sources in footprint/report/html/app 
 	npm ci --prefix footprint/report/html/app --ignore-scripts --no-audit --no-fund
 	npm run --prefix footprint/report/html/app check
 	npm run --prefix footprint/report/html/app build
+
+shell: $(DEV) ## write the completions of the shells and the man page anew
+	$(BIN)/python shell/generate.py
 
 clean: ## remove .venv, caches and built packages
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache

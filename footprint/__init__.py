@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from footprint.verbs.duplicates import duplicates
     from footprint.verbs.groups import audit_group
     from footprint.verbs.heap import heap_profile
+    from footprint.verbs.history import record, trend
     from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # `audit` is a package here only
     from footprint.verbs.programs import libraries
     from footprint.verbs.run import run
@@ -60,9 +61,11 @@ __all__ = (
     "load_budgets",
     "maps",
     "project",
+    "record",
     "run",
     "survey",
     "symbols",
+    "trend",
     "whatif",
 )
 
@@ -82,9 +85,11 @@ _HOMES = {
     "libraries": "footprint.verbs.programs",
     "maps": "footprint.verbs.processes",
     "project": "footprint.verbs.processes",
+    "record": "footprint.verbs.history",
     "run": "footprint.verbs.run",
     "survey": "footprint.verbs.survey",
     "symbols": "footprint.verbs.symbols",
+    "trend": "footprint.verbs.history",
     "whatif": "footprint.verbs.whatif",
 }
 

@@ -21,10 +21,11 @@ from footprint.units import format_bytes
 
 if TYPE_CHECKING:
     from footprint.audit.finding import Finding
+    from footprint.audit.heap_join import HeapAccount
     from footprint.audit.objects import ObjectCost
     from footprint.audit.page_maps import PageMap, Presence
 
-__all__ = ("Audit", "audit_snapshot", "mapped_files")
+__all__ = ("Audit", "audit_snapshot", "mapped_files", "program_name")
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Audit:
             that: they are of programs, and of processes that are audited with findings.
         page_maps: The pages of its objects one by one; made only where they were asked for, and never saved.
         saved_in: The file that it was read back from; None where it was made now.
+        heap: What an allocator profile says of its heap; None where none was joined.
 
     Raises:
         ValueError: Where the rows do not add up to the totals: a defect of footprint, never of the input.
@@ -72,6 +74,7 @@ class Audit:
     objects: "tuple[ObjectCost, ...]" = ()
     page_maps: "tuple[PageMap, ...]" = ()
     saved_in: str | None = None
+    heap: "HeapAccount | None" = None
 
     def __post_init__(self) -> None:
         kernel, totals = Kind.KERNEL, self.totals
@@ -87,6 +90,12 @@ class Audit:
         for what, total_bytes, sum_bytes in sums:
             if total_bytes is not None and total_bytes != sum_bytes:
                 raise ValueError(f"the rows hold {sum_bytes} {what} bytes, the total is {total_bytes}")
+
+
+def program_name(audit: Audit) -> str:
+    """Give what program an audit is about, as far as it tells: the last part of its path."""
+    words = audit.target if audit.source == "prediction" else audit.command.split(" ", 1)[0]
+    return words.rsplit("/", 1)[-1]
 
 
 def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name

@@ -26,7 +26,9 @@ __all__ = (
     "Result",
     "Waiver",
     "check_audit",
+    "figure_of",
     "parse_budgets",
+    "parts_of",
     "propose",
 )
 
@@ -449,7 +451,7 @@ def _results(
 def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
     """Give the figure that a budget is about; None where the audit does not have it."""
     if budget.table == "figures":
-        return _figure(budget.name, audit, budgets.at_processes)
+        return figure_of(budget.name, audit, budgets.at_processes)
     if budget.table == "findings":
         return len(_counted_findings(budget, audit))
     if budget.table == "retained":
@@ -466,7 +468,8 @@ def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
     return sum(known) if len(known) == len(rows) else None
 
 
-def _figure(name: str, audit: Audit, count: int) -> int | None:
+def figure_of(name: str, audit: Audit, count: int = 1) -> int | None:
+    """Give one of `FIGURES`; None where the audit does not tell it."""
     if name == "mapping_count":
         return audit.mapping_count
     if name == "library_count":
@@ -543,25 +546,43 @@ def _parts(budget: Budget, audit: Audit) -> _Contributors:
         return ()
     if budget.table == "retained" or budget.name == "tls_bytes":
         return _of_objects(budget, audit)
-    rows = _rows_of(budget, audit) if budget.table != "figures" else audit.ledger
-    name_of: Callable[[Row], str] = _label if budget.table in {"owners", "symbols"} else _file_owner
-    sums: dict[str, int] = {}
-    for row in rows:
-        if budget.name == "shared_once_bytes":
-            size_bytes = row.shared_bytes or 0
-        else:
-            size_bytes = _part(budget, row.kind, row.bytes or 0, row.mapped_bytes, is_writable=row.is_writable)
-        sums[name_of(row)] = sums.get(name_of(row), 0) + size_bytes
+    if budget.table == "figures":
+        sums = parts_of(budget.name, audit)
+    else:
+        name_of = _label if budget.table in {"owners", "symbols"} else _file_owner
+        sums = _sums(budget.table, _rows_of(budget, audit), name_of)
     largest = sorted(sums.items(), key=lambda item: (-item[1], item[0]))
     return tuple((name, size_bytes) for name, size_bytes in largest[:_MOST_CONTRIBUTORS] if size_bytes)
+
+
+def parts_of(figure: str, audit: Audit) -> dict[str, int]:
+    """Give what one of `FIGURES` is made of, by file name of the owner; nothing where owners do not make it up."""
+    if figure == "mapping_count":
+        return {}
+    if figure == "library_count":
+        return dict.fromkeys(map(_file_name, _files(audit)), 1)
+    if figure == "tls_bytes":
+        return {one.name: one.tls_bytes for one in audit.objects if one.tls_bytes}
+    return _sums(figure, audit.ledger, _file_owner)
+
+
+def _sums(figure: str, rows: Iterable[Row], name_of: Callable[[Row], str]) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for row in rows:
+        if figure == "shared_once_bytes":
+            size_bytes = row.shared_bytes or 0
+        else:
+            size_bytes = _part(figure, row.kind, row.bytes or 0, row.mapped_bytes, is_writable=row.is_writable)
+        name = name_of(row)
+        sums[name] = sums.get(name, 0) + size_bytes
+    return {name: size_bytes for name, size_bytes in sums.items() if size_bytes}
 
 
 _WRITTEN: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO})
 
 
-def _part(budget: Budget, kind: Kind, private_bytes: int, mapped_bytes: int, *, is_writable: bool) -> int:
-    """Give what a row, or its change, adds to the figure of a budget."""
-    figure = budget.name if budget.table == "figures" else budget.table
+def _part(figure: str, kind: Kind, private_bytes: int, mapped_bytes: int, *, is_writable: bool) -> int:
+    """Give what a row, or its change, adds to a figure, or to what a table of budgets is about."""
     if figure in {"private_bytes", "floor_bytes"}:
         return 0 if kind is Kind.KERNEL else private_bytes
     if figure == "kernel_bytes":
@@ -608,7 +629,8 @@ def _grown(budget: Budget, comparison: Comparison) -> list[tuple[str, int]]:
             "kinds": one.kind.value == budget.name,
             "symbols": one.symbol == budget.name,
         }[budget.table]
-        delta_bytes = _part(budget, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable)
+        figure = budget.name if budget.table == "figures" else budget.table
+        delta_bytes = _part(figure, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable)
         if is_own:
             name = f"{one.symbol} ({_file_name(one.owner)})" if one.symbol is not None else _file_name(one.owner)
             sums[name] = sums.get(name, 0) + delta_bytes
@@ -652,7 +674,7 @@ def propose(audit: Audit) -> str:
     """Write a first budget file: what is measured, and a twentieth more, rounded up."""
     lines = ["# What one process may cost. `footprint check` fails where one of these is exceeded.", "", "[budgets]"]
     for name in ("per_process_bytes", "private_bytes", "mapped_writable_bytes"):
-        size_bytes = _figure(name, audit, 1)
+        size_bytes = figure_of(name, audit)
         if size_bytes is not None:
             lines.append(f'{name} = "{_rounded(size_bytes)}"  # {format_bytes(size_bytes)} now: {FIGURES[name]}')
     lines.append(f"library_count = {len(_files(audit))}")

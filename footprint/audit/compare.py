@@ -474,14 +474,18 @@ def _same_but_numbers(owner: Callable[[Row], str]) -> _Key:
 
 def _same_symbol(owner: Callable[[Row], str] | None) -> _Key:
     def key(row: Row) -> Hashable:
-        return None if row.symbol is None else (owner and owner(row), comparable_name(row.symbol))
+        if row.symbol is None:
+            return None
+        # What a function asked for is no variable that has its name.
+        return (owner and owner(row), comparable_name(row.symbol), row.kind is Kind.HEAP)
 
     return key
 
 
 def _same_size(owner: Callable[[Row], str]) -> _Key:
     def key(row: Row) -> Hashable:
-        if row.symbol is None or row.mapped_bytes < _LEAST_RENAMED_BYTES:
+        # Functions ask for round sizes: that two ask for as much is chance.
+        if row.symbol is None or row.mapped_bytes < _LEAST_RENAMED_BYTES or row.kind is Kind.HEAP:
             return None
         return (owner(row), row.section, row.mapped_bytes)
 

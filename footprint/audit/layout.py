@@ -45,6 +45,8 @@ class Attribution(StrEnum):
     """Its size, alignment and neighbours are those that the C library gives its arenas and stacks."""
     ADJACENCY = "adjacency"
     """It lies right behind the owner's writable data, or where the kernel puts the heap; the file was not read."""
+    PROFILE = "allocator profile"
+    """A profile of another run says who asked for as much; where in the heap it lies is not known."""
     NONE = "none"
     """Nobody says what it is for."""
 

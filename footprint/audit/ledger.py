@@ -13,7 +13,7 @@ from footprint.elf import Contents, Image
 from footprint.evidence import Evidence, weakest
 from footprint.process import PageRange, ranges_bytes
 
-__all__ = ("Files", "Row", "RowSums", "ledger_rows", "merged_rows", "sum_rows")
+__all__ = ("Files", "Row", "RowSums", "added_up", "ledger_rows", "merged_rows", "sum_rows")
 
 
 class Files(Protocol):
@@ -176,6 +176,13 @@ def merged_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
     """
     accounts = _Accounts()
     accounts.add(_without_place(row) for row in rows)
+    return accounts.rows()
+
+
+def added_up(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Give rows as a ledger has them: the largest first, those of one owner, section and symbol as one."""
+    accounts = _Accounts()
+    accounts.add(rows)
     return accounts.rows()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping as Dict
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from footprint.audit.audit import Audit
 from footprint.audit.finding import Confidence, Finding, Location
@@ -21,6 +21,9 @@ from footprint.audit.spread import Spread
 from footprint.audit.totals import OfWhich, Total, Totals
 from footprint.errors import InputError, Note, UnsupportedError, UsageError
 from footprint.evidence import Evidence
+
+if TYPE_CHECKING:
+    from footprint.audit.heap_join import HeapAccount
 
 __all__ = ("SavedAudit", "looks_like_audit", "read_audit", "reprojected")
 
@@ -91,6 +94,7 @@ def read_audit(data: bytes | memoryview, file: str) -> SavedAudit:
             debug_files={at.text(one, "owner"): at.text(one, "file") for one in at.rows(whole, "debug_files", ())},
             objects=tuple(_object(one, at) for one in at.rows(whole, "objects", ())),
             saved_in=file,
+            heap=at.optional(partial(_heap, at), whole, "heap_account"),
         )
     except ValueError as error:
         raise InputError(file, f"it was changed since it was written: {error}") from error
@@ -187,6 +191,12 @@ class _Reader:
         found = self._get(where, key)
         if type(found) is not int or not 0 <= found < _MOST:
             raise self._wrong(key, "no size or count")
+        return found
+
+    def difference(self, where: _Json, key: str) -> int:
+        found = self._get(where, key)
+        if type(found) is not int or not -_MOST < found < _MOST:
+            raise self._wrong(key, "no difference of sizes")
         return found
 
     def truth(self, where: _Json, key: str) -> bool:
@@ -315,6 +325,38 @@ def _object(told: _Json, at: _Reader) -> ObjectCost:
         at.number(told, "retained_bytes"),
         at.optional(at.text, told, "held_by"),
         at.number(told, "tls_bytes"),
+    )
+
+
+def _heap(at: _Reader, whole: _Json, key: str) -> "HeapAccount":
+    from footprint.audit.heap_join import HeapAccount  # noqa: PLC0415 # profiles, which few audits have
+    from footprint.heap.attribution import Share  # noqa: PLC0415 # the same
+
+    told = at.object(whole, key)
+    return HeapAccount(
+        file=at.text(told, "file"),
+        format=at.text(told, "format"),
+        command=at.optional(at.text, told, "command"),
+        snapshot=at.number(told, "snapshot"),
+        snapshot_count=at.number(told, "snapshot_count"),
+        is_peak=at.truth(told, "is_peak"),
+        shares=tuple(
+            Share(
+                at.text(one, "owner"),
+                at.optional(at.text, one, "symbol") or at.text(one, "name"),
+                at.number(one, "bytes"),
+                at.optional(at.number, one, "block_count"),
+            )
+            for one in at.rows(told, "shares")
+        ),
+        live_bytes=at.number(told, "live_bytes"),
+        extra_bytes=at.optional(at.number, told, "extra_bytes"),
+        peak_bytes=at.number(told, "peak_bytes"),
+        held_bytes=at.optional(at.number, told, "held_bytes"),
+        apart_bytes=at.number(told, "apart_bytes"),
+        free_bytes=at.number(told, "free_bytes"),
+        difference_bytes=at.difference(told, "difference_bytes"),
+        evidence=at.word(Evidence, told, "evidence"),
     )
 
 

@@ -1,29 +1,46 @@
-"""What `footprint audit` answers: about one process, or about several as one."""
+"""What verbs answer, with every way of showing it: about one process or several, programs, and what is between two."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from footprint import __version__
+from footprint.cli.output import Answer
 from footprint.errors import Note, UsageError
-from footprint.report.document import Document
 
 if TYPE_CHECKING:
+    from footprint.audit.audit import Audit
+    from footprint.audit.budget import Checked
+    from footprint.audit.compare import Comparison
     from footprint.audit.group import Group
+    from footprint.audit.libraries import Libraries
+    from footprint.findings.linked_twice import Duplicates
+    from footprint.report.document import Document
+    from footprint.report.figures import Family
+    from footprint.report.issues import Issues
+    from footprint.report.json.envelope import Json
+    from footprint.report.stacks import Stacks
     from footprint.verbs.debug_files import DebugSearch
 
-__all__ = ("Answer", "about_folders", "about_group", "about_one")
+__all__ = (
+    "Looks",
+    "about_check",
+    "about_diff",
+    "about_duplicates",
+    "about_folders",
+    "about_group",
+    "about_libraries",
+    "about_one",
+)
+
+Noted = tuple[Answer, Sequence[Note]]
 
 
-class Answer(NamedTuple):
-    """An answer that was not written yet: its notes, and how it is written."""
+class Looks(NamedTuple):
+    """How a report is to look: by what, how many rows a table, and whether names are whole."""
 
-    notes: Sequence[Note]
-    json: Callable[[str], str]
-    report: Callable[..., Document]
-    page: Callable[[str], str]
-
-
-def _no_page(_version: str) -> str:
-    raise UsageError("--html shows one process or program, and this is several")
+    by: str
+    top: int
+    is_whole: bool
 
 
 def about_one(
@@ -34,22 +51,28 @@ def about_one(
     root: str | None,
     page_bytes: int | None,
     findings: bool = False,
+    heap: str | None = None,
+    heap_at: str | None = None,
+    allocators: Sequence[str] = (),
+    binaries: Sequence[str] = (),
     debug: "DebugSearch | None",
-    has_page: bool = False,
     is_reproducible: bool = False,
-) -> Answer:
-    """Audit one process or text; for a page of a live process with all that can be told of it.
+    has_page: bool = False,
+    looks: Looks,
+) -> Noted:
+    """Audit one process or text; for a page with what only that shows.
 
     Raises:
         UsageError: Where none is named.
     """
-    from footprint.report.views.audit import audit_report
     from footprint.verbs import processes
 
     if targets and count == 1 and pid is None and (several := processes.captured(targets[0])):
+        if heap is not None:
+            raise UsageError(f"{targets[0]} holds several processes: choose one with --pid, --heap goes with one")
         from footprint.verbs import groups
 
-        return _about(groups.group_of(several, root=root, debug=debug))
+        return _of_group(groups.group_of(several, root=root, debug=debug), f"audit {targets[0]}", looks)
     if not targets:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
     found = processes.audit(
@@ -58,42 +81,101 @@ def about_one(
         pid=pid,
         root=root,
         page_bytes=page_bytes,
-        has_findings=findings or (has_page and pid is None and processes.process_number(targets[0]) is not None),
+        has_findings=findings,
         has_page_maps=has_page,
+        heap=heap,
+        heap_at=heap_at,
+        allocators=allocators,
+        binaries=binaries,
         debug=debug,
         is_reproducible=is_reproducible,
     )
+    return _of_audit(found, looks), found.notes
 
-    def page(version: str) -> str:
+
+def _of_audit(found: "Audit", looks: Looks) -> Answer:
+    name = f"audit {found.saved_in or found.target}"
+
+    def document() -> "Document":
+        from footprint.report.views.audit import audit_report
+
+        return audit_report(found, by=looks.by, top=looks.top, has_whole_names=looks.is_whole)
+
+    def members() -> "Json":
+        from footprint.report.json.audit import audit_members
+
+        return audit_members(found, __version__)
+
+    def issues() -> "Issues":
+        from footprint.report.issues import issues_of_findings
+        from footprint.report.rules import FINDING_RULES
+
+        binary = _looked_into(found)
+        return issues_of_findings(
+            found.findings, found.target, count=found.projection.count, binary=binary, rules=FINDING_RULES
+        )
+
+    def figures() -> "list[Family]":
+        from footprint.report.figures import audit_figures
+
+        return audit_figures(found)
+
+    def stacks() -> "Stacks":
+        from footprint.report.stacks import ledger_stacks
+
+        return ledger_stacks(found.ledger)
+
+    def page() -> str:
         from footprint.report.html import audit_page
 
-        return audit_page(found, version)
+        return audit_page(found, __version__)
 
-    def json(version: str) -> str:
-        from footprint.report.json.audit import audit_json
-
-        return audit_json(found, version)
-
-    return Answer(found.notes, json, lambda **choices: audit_report(found, **choices), page)
+    return Answer(name, document, members, "ledger", issues, figures, stacks, page)
 
 
-def about_folders(folders: Sequence[str], *, count: int, root: str | None, page_bytes: int | None) -> Answer:
+def _looked_into(audit: "Audit") -> str:
+    """Give the program of an audit that was made with findings.
+
+    Raises:
+        UsageError: Where it was made without: that there are none would not be true.
+    """
+    if not audit.objects:
+        raise UsageError(
+            f"{audit.saved_in or audit.target} was not looked into for findings: audit the program, or the process "
+            "with --findings"
+        )
+    return audit.target if audit.source == "prediction" else audit.objects[0].path
+
+
+def about_folders(
+    folders: Sequence[str], *, count: int, root: str | None, page_bytes: int | None, looks: Looks
+) -> Noted:
     """Rank the programs of some folders.
 
     Raises:
         UsageError: Where none is named, or one is no folder.
     """
-    from footprint.report.json.survey import survey_json
-    from footprint.report.views.survey import survey_report
     from footprint.verbs.survey import survey
 
     found = survey(*folders, count=count, root=root, page_bytes=page_bytes)
-    return Answer(
-        found.notes,
-        lambda version: survey_json(found, version),
-        lambda **choices: survey_report(found, top=choices["top"]),
-        _no_page,
-    )
+
+    def document() -> "Document":
+        from footprint.report.views.survey import survey_report
+
+        return survey_report(found, top=looks.top)
+
+    def members() -> "Json":
+        from footprint.report.json.survey import survey_members
+
+        return survey_members(found, __version__)
+
+    def figures() -> "list[Family]":
+        from footprint.report.figures import survey_figures
+
+        return survey_figures(found)
+
+    answer = Answer(f"audit --all {' '.join(folders)}", document, members, "programs", figures=figures)
+    return answer, found.notes
 
 
 def about_group(
@@ -105,7 +187,8 @@ def about_group(
     pid: int | None,
     root: str | None,
     debug: "DebugSearch | None",
-) -> Answer:
+    looks: Looks,
+) -> Noted:
     """Audit several live processes as one.
 
     Raises:
@@ -120,16 +203,150 @@ def about_group(
         raise UsageError("-n goes with one process: a group is what it is")
     if pid is not None or root is not None:
         raise UsageError("--pid and --root go with a capture or a text, not with live processes")
-    return _about(groups.audit_group([int(target) for target in targets], tree=tree, name=name, debug=debug))
+    found = groups.audit_group([int(target) for target in targets], tree=tree, name=name, debug=debug)
+    asked = [*targets, *([] if tree is None else [f"--tree {tree}"]), *([] if name is None else [f"--name {name}"])]
+    return _of_group(found, f"audit {' '.join(asked)}", looks)
 
 
-def _about(group: "Group") -> Answer:
-    from footprint.report.json.group import group_json
-    from footprint.report.views.group import group_report
+def _of_group(group: "Group", name: str, looks: Looks) -> Noted:
+    def document() -> "Document":
+        from footprint.report.views.group import group_report
 
-    return Answer(
-        group.notes,
-        lambda version: group_json(group, version),
-        lambda **choices: group_report(group, **choices),
-        _no_page,
-    )
+        return group_report(group, by=looks.by, top=looks.top, has_whole_names=looks.is_whole)
+
+    def members() -> "Json":
+        from footprint.report.json.group import group_members
+
+        return group_members(group, __version__)
+
+    def figures() -> "list[Family]":
+        from footprint.report.figures import group_figures
+
+        return group_figures(group)
+
+    def stacks() -> "Stacks":
+        from footprint.report.stacks import ledger_stacks
+
+        return ledger_stacks(group.ledger)
+
+    return Answer(name, document, members, "ledger", figures=figures, stacks=stacks), group.notes
+
+
+def about_diff(found: "Comparison", *, top: int, is_whole: bool) -> Answer:
+    """Give what changed between two audits."""
+    old, new = (one.saved_in or one.target for one in (found.old, found.new))
+
+    def document() -> "Document":
+        from footprint.report.views.diff import diff_report
+
+        return diff_report(found, top=top, has_whole_names=is_whole)
+
+    def members() -> "Json":
+        from footprint.report.json.diff import diff_members
+
+        return diff_members(found, __version__)
+
+    def issues() -> "Issues":
+        from footprint.report.issues import issues_of_findings
+        from footprint.report.rules import FINDING_RULES
+
+        _looked_into(found.old)
+        binary = _looked_into(found.new)
+        return issues_of_findings(found.new_findings, new, count=found.count, binary=binary, rules=FINDING_RULES)
+
+    def figures() -> "list[Family]":
+        from footprint.report.figures import diff_figures
+
+        return diff_figures(found)
+
+    def page() -> str:
+        from footprint.report.html import diff_page
+
+        return diff_page(found, __version__)
+
+    return Answer(f"diff {old} {new}", document, members, "diff", issues, figures, page=page)
+
+
+def about_libraries(found: "Libraries", *, why: str | None, top: int, is_tree: bool, is_whole: bool) -> Answer:
+    """Give the objects of a program; `why` for the chains to one of them instead."""
+
+    def document() -> "Document":
+        from footprint.report.views.libraries import chains_report, libraries_report
+
+        if why is not None:
+            return chains_report(found, why)
+        return libraries_report(found, top=top, is_tree=is_tree, has_whole_names=is_whole)
+
+    def members() -> "Json":
+        from footprint.report.json.libraries import libraries_members
+
+        return libraries_members(found, __version__)
+
+    def issues() -> "Issues":
+        from footprint.report.issues import issues_of_findings
+
+        binary = found.composition.objects[0].path
+        rules = ("unused-library", "underlinked")
+        return issues_of_findings(found.findings, found.target, count=found.count, binary=binary, rules=rules)
+
+    def figures() -> "list[Family]":
+        from footprint.report.figures import libraries_figures
+
+        return libraries_figures(found)
+
+    return Answer(f"libraries {found.target}", document, members, "libraries", issues, figures)
+
+
+def about_duplicates(found: "Duplicates", *, count: int, top: int, is_whole: bool) -> Answer:
+    """Give what files hold several times."""
+    names = " ".join(found.targets)
+
+    def document() -> "Document":
+        from footprint.report.views.duplicates import duplicates_report
+
+        return duplicates_report(found, count=count, top=top, has_linker_names=is_whole)
+
+    def members() -> "Json":
+        from footprint.report.json.duplicates import duplicates_members
+
+        return duplicates_members(found, __version__, count)
+
+    def issues() -> "Issues":
+        from footprint.report.issues import issues_of_findings
+
+        rules = ("duplicate-static", "linked-twice", "large-static")
+        binary = found.files[0].file if found.files else ""
+        return issues_of_findings(found.findings, names, count=count, binary=binary, rules=rules)
+
+    def figures() -> "list[Family]":
+        from footprint.report.figures import duplicates_figures
+
+        return duplicates_figures(found)
+
+    return Answer(f"duplicates {names}", document, members, "duplicates", issues, figures)
+
+
+def about_check(checked: "Checked", target: str, *, baseline: str | None) -> Answer:
+    """Give which budgets are exceeded; `baseline` is what was just written."""
+
+    def document() -> "Document":
+        from footprint.report.views.check import check_report
+
+        return check_report(checked, baseline=baseline)
+
+    def members() -> "Json":
+        from footprint.report.json.check import check_members
+
+        return check_members(checked, __version__)
+
+    def issues() -> "Issues":
+        from footprint.report.issues import issues_of_check
+
+        return issues_of_check(checked, target)
+
+    def figures() -> "list[Family]":
+        from footprint.report.figures import check_figures
+
+        return check_figures(checked)
+
+    return Answer(f"check {target}", document, members, "budgets", issues, figures)

@@ -9,7 +9,7 @@ from typer.main import get_command
 
 from footprint import __version__
 
-__all__ = ("run",)
+__all__ = ("VERBS", "app", "register", "run")
 
 _EPILOG = (
     "Exit codes: 0 fine, 1 findings or a budget exceeded, 2 wrong use, 3 an input that cannot be read, "
@@ -39,13 +39,16 @@ VERBS = (
     "project",
     "diff",
     "check",
+    "record",
+    "trend",
     "capture",
     "explain",
     "doctor",
 )
 
 
-def _register(verbs: Sequence[str]) -> None:
+def register(verbs: Sequence[str]) -> None:
+    """Give the command some of its verbs."""
     for verb in verbs:
         # What stands after the program that is run is its own: its options are not looked at.
         settings = {"allow_interspersed_args": False} if verb in {"run", "whatif"} else None
@@ -72,7 +75,7 @@ def run(words: Sequence[str]) -> int:
     """Run the command on its words and give its exit code."""
     asked = [word for word in words[:1] if word in VERBS]
     app.registered_commands.clear()
-    _register(asked or VERBS)
+    register(asked or VERBS)
     try:
         code = get_command(app).main(list(words), prog_name="footprint", standalone_mode=False)
     except typer.Exit as stop:

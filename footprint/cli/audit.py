@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.cli import options
 
 __all__ = ("audit",)
@@ -19,6 +18,10 @@ def audit(
     findings: Annotated[
         bool, typer.Option("--findings", help="Of a process: with what it could do without (a program always is).")
     ] = False,
+    heap: options.Heap = None,
+    heap_at: options.HeapAt = None,
+    allocators: options.AllocFns = None,
+    binaries: options.Binaries = None,
     by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
     top: options.Top = 20,
     pid: options.Pid = None,
@@ -27,12 +30,13 @@ def audit(
     debug_dir: options.DebugDirs = None,
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
-    html: options.Html = None,
     reproducible: Annotated[
         bool, typer.Option("--reproducible", help="Of a program: the same bytes for the same files, on any machine.")
     ] = False,
+    html: options.Html = None,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -50,48 +54,56 @@ def audit(
     footprint audit --all /usr/bin
     pmap -d 4711 | footprint audit -
     footprint audit --name nginx
+    footprint audit 4711 --heap massif.out
     footprint audit 4711 --html report.html
     """
-    from footprint.cli.answers import about_folders, about_group, about_one
-    from footprint.cli.output import emit, emit_document, emit_page, exit_code, wants_json
+    from footprint.cli.answers import Looks, about_folders, about_group, about_one
+    from footprint.cli.output import chosen, exit_code, write
     from footprint.errors import UsageError
     from footprint.units import parse_bytes
     from footprint.verbs.debug_files import debug_search
 
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    is_json = wants_json(format_, output, is_asked=json)
     page_bytes = None if page_size is None else parse_bytes(page_size)
     is_group = tree is not None or name is not None
     if findings and (all_ or is_group or len(targets or ()) != 1):
         raise UsageError("--findings goes with one process")
+    if (heap is not None or heap_at is not None) and (all_ or is_group or len(targets or ()) > 1):
+        raise UsageError("--heap goes with one process")
     if reproducible and (all_ or is_group or findings):
         raise UsageError("--reproducible goes with one program or file")
     if all_ and (is_group or pid is not None):
         raise UsageError("--all goes with folders: --tree, --name and --pid choose among processes")
-    if html is not None and (all_ or is_group or len(targets or ()) != 1):
-        raise UsageError("--html shows one process or program")
+    is_group = is_group or (len(targets or ()) > 1 and not all_)
+    verb = "audit --all" if all_ else "audit of several" if is_group else "audit"
+    form = chosen(verb, format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
+    looks = Looks(by.value, top, is_whole=verbose)
     if all_:
-        answer = about_folders(targets or [], count=count, root=root, page_bytes=page_bytes)
-    elif is_group or len(targets or ()) > 1:
+        answer, notes = about_folders(targets or [], count=count, root=root, page_bytes=page_bytes, looks=looks)
+    elif is_group:
         if page_bytes is not None:
             raise UsageError("--page-size goes with a program, not with processes")
-        answer = about_group(targets or [], tree, name, count=count, pid=pid, root=root, debug=debug)
+        answer, notes = about_group(
+            targets or [], tree, name, count=count, pid=pid, root=root, debug=debug, looks=looks
+        )
     else:
-        answer = about_one(
+        # A format of findings asks for findings: a live process is not looked into for them else.
+        is_live = pid is None and "".join(targets or ()).isdecimal()
+        answer, notes = about_one(
             targets or [],
             count=count,
             pid=pid,
             root=root,
             page_bytes=page_bytes,
-            findings=findings,
+            findings=findings or (is_live and (form.member == "issues" or form.has_page)),
+            heap=heap,
+            heap_at=heap_at,
+            allocators=allocators or (),
+            binaries=binaries or (),
             debug=debug,
-            has_page=html is not None,
             is_reproducible=reproducible,
+            has_page=form.has_page,
+            looks=looks,
         )
-    has_answer = html is None or emit_page(answer.page(__version__), html, output)
-    if has_answer and is_json:
-        emit(answer.json(__version__), output)
-    elif has_answer:
-        document = answer.report(by=by.value, top=top, has_whole_names=verbose)
-        emit_document(document, output, color, is_quiet=quiet)
-    raise typer.Exit(exit_code(answer.notes, is_strict=strict))
+    write(answer, form)
+    raise typer.Exit(exit_code(notes, is_strict=strict))

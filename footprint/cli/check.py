@@ -27,7 +27,8 @@ def check(
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -40,11 +41,13 @@ def check(
     footprint check ./server
     footprint check audit.json --config budgets/server.toml
     """
-    from footprint.cli.output import emit, emit_document, exit_code, wants_json
+    from footprint.cli.answers import about_check
+    from footprint.cli.output import chosen, emit, exit_code, write
     from footprint.errors import UsageError
     from footprint.verbs import check as verb
     from footprint.verbs.debug_files import debug_search
 
+    form = chosen("check", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     if propose:
         if update_baseline or config is not None:
@@ -61,12 +64,5 @@ def check(
         from footprint.report.json.audit import audit_json
 
         emit(audit_json(checked.audit, __version__), baseline)
-    if wants_json(format_, output, is_asked=json):
-        from footprint.report.json.check import check_json
-
-        emit(check_json(checked, __version__), output)
-    else:
-        from footprint.report.views.check import check_report
-
-        emit_document(check_report(checked, baseline=baseline), output, color, is_quiet=quiet)
+    write(about_check(checked, target, baseline=baseline), form)
     raise typer.Exit(1 if checked.failures else exit_code(checked.audit.notes, is_strict=strict))

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.cli import options
 
 __all__ = ("diff",)
@@ -21,7 +20,8 @@ def diff(
     no_debug_files: options.NoDebugFiles = False,
     html: options.Html = None,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -38,23 +38,13 @@ def diff(
     footprint diff 4711 4712
     footprint diff before.json after.json --html change.html
     """
-    from footprint.cli.output import emit, emit_document, emit_page, exit_code, wants_json
+    from footprint.cli.answers import about_diff
+    from footprint.cli.output import chosen, exit_code, write
     from footprint.verbs.debug_files import debug_search
     from footprint.verbs.diff import diff as compare
 
+    form = chosen("diff", format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    found = compare(old, new, count=count, root=root, debug=debug, has_page_maps=html is not None)
-    has_answer = True
-    if html is not None:
-        from footprint.report.html import diff_page
-
-        has_answer = emit_page(diff_page(found, __version__), html, output)
-    if has_answer and wants_json(format_, output, is_asked=json):
-        from footprint.report.json.diff import diff_json
-
-        emit(diff_json(found, __version__), output)
-    elif has_answer:
-        from footprint.report.views.diff import diff_report
-
-        emit_document(diff_report(found, top=top, has_whole_names=verbose), output, color, is_quiet=quiet)
+    found = compare(old, new, count=count, root=root, debug=debug, has_page_maps=form.has_page)
+    write(about_diff(found, top=top, is_whole=verbose), form)
     raise typer.Exit(exit_code((*found.old.notes, *found.new.notes), is_strict=strict))

@@ -1,11 +1,15 @@
 """`footprint doctor`: what this host lets us read."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from footprint import __version__
 from footprint.cli import options
+
+if TYPE_CHECKING:
+    from footprint.report.document import Document
+    from footprint.report.json.envelope import Json
 
 __all__ = ("doctor",)
 
@@ -15,7 +19,8 @@ def doctor(
         bool, typer.Option("--calibrate", help="Measure first what the C library and the kernel spend, and keep it.")
     ] = False,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -29,18 +34,23 @@ def doctor(
     footprint doctor
     sudo footprint doctor --calibrate
     """
-    from footprint.cli.output import emit, emit_document, wants_json
+    from footprint.cli.output import Answer, chosen, write
     from footprint.verbs import doctor as verb
 
+    form = chosen("doctor", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     if calibrate:
         verb.calibrate_libc()
         verb.calibrate()
     found = verb.doctor()
-    if wants_json(format_, output, is_asked=json):
-        from footprint.report.json.doctor import doctor_json
 
-        emit(doctor_json(found, __version__), output)
-    else:
+    def document() -> "Document":
         from footprint.report.views.doctor import doctor_report
 
-        emit_document(doctor_report(found), output, color, is_quiet=quiet)
+        return doctor_report(found)
+
+    def members() -> "Json":
+        from footprint.report.json.doctor import doctor_members
+
+        return doctor_members(found, __version__)
+
+    write(Answer("doctor", document, members, "checks"), form)

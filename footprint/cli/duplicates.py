@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.cli import options
 
 __all__ = ("duplicates",)
@@ -18,7 +17,8 @@ def duplicates(
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -34,19 +34,13 @@ def duplicates(
     footprint duplicates /usr/bin/node
     footprint duplicates 4711 -n 10000
     """
-    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.cli.answers import about_duplicates
+    from footprint.cli.output import chosen, exit_code, write
     from footprint.verbs import duplicates
     from footprint.verbs.debug_files import debug_search
 
+    form = chosen("duplicates", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     found = duplicates.duplicates(*targets, debug=debug)
-    if json or format_ is options.Format.JSON:
-        from footprint.report.json.duplicates import duplicates_json
-
-        emit(duplicates_json(found, __version__, count), output)
-    else:
-        from footprint.report.views.duplicates import duplicates_report
-
-        document = duplicates_report(found, count=count, top=top, has_linker_names=verbose)
-        emit_document(document, output, color, is_quiet=quiet)
+    write(about_duplicates(found, count=count, top=top, is_whole=verbose), form)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

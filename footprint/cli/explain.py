@@ -1,11 +1,15 @@
 """`footprint explain`: what a word of an answer means."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from footprint import __version__
 from footprint.cli import options
+
+if TYPE_CHECKING:
+    from footprint.report.document import Document
+    from footprint.report.json.envelope import Json
 
 __all__ = ("explain",)
 
@@ -16,7 +20,8 @@ def explain(
         typer.Argument(help="A figure, finding, note, owner, kind or exit code; without one all are listed."),
     ] = None,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
 ) -> None:
@@ -27,18 +32,22 @@ def explain(
     footprint explain unused-library
     footprint explain 3
     """
-    from footprint.cli.output import emit, emit_document, wants_json
+    from footprint.cli.output import Answer, chosen, write
     from footprint.words import explain as look_up
     from footprint.words import known_words
 
+    form = chosen("explain", format_, output, is_json=json, table=table, color=color)
     found = look_up(word) if word is not None else None
-    if wants_json(format_, output, is_asked=json):
-        from footprint.report.json.explain import explain_json
+
+    def document() -> "Document":
+        from footprint.report.views.explain import explain_report, words_report
+
+        return words_report(known_words()) if found is None else explain_report(found)
+
+    def members() -> "Json":
+        from footprint.report.json.explain import explain_members
 
         rows = found or tuple(dict.fromkeys(one for each in known_words().values() for one in each))
-        emit(explain_json(rows, __version__), output)
-        return
-    from footprint.report.views.explain import explain_report, words_report
+        return explain_members(rows, __version__)
 
-    document = words_report(known_words()) if found is None else explain_report(found)
-    emit_document(document, output, color, is_quiet=False)
+    write(Answer("explain" if word is None else f"explain {word}", document, members, "words"), form)

@@ -1,11 +1,17 @@
 """`footprint heap`: what allocator profiles say, by object and function."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from footprint import __version__
 from footprint.cli import options
+
+if TYPE_CHECKING:
+    from footprint.report.document import Document
+    from footprint.report.figures import Family
+    from footprint.report.json.envelope import Json
+    from footprint.report.stacks import Stacks
 
 __all__ = ("heap",)
 
@@ -24,20 +30,8 @@ def heap(
         float,
         typer.Option("--threshold", min=0, max=100, help="Leave smaller calls out of a tree.", metavar="PERCENT"),
     ] = 1.0,
-    allocators: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--alloc-fn",
-            help="A function that only hands memory on, or the beginning of some (pool_*); repeatable.",
-            metavar="NAME",
-        ),
-    ] = None,
-    binaries: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--binary", help="A program or library of the process, to tell objects by; repeatable.", metavar="FILE"
-        ),
-    ] = None,
+    allocators: options.AllocFns = None,
+    binaries: options.Binaries = None,
     root: options.Root = None,
     top: options.Top = 20,
     debug_dir: options.DebugDirs = None,
@@ -45,7 +39,8 @@ def heap(
     no_debug_files: options.NoDebugFiles = False,
     html: options.Html = None,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -63,13 +58,16 @@ def heap(
     footprint heap before.out after.out
     footprint heap massif.out --html report.html
     """
-    from footprint.cli.output import emit, emit_document, emit_page, exit_code
+    from footprint.cli.output import Answer, chosen, exit_code, write
     from footprint.errors import UsageError
     from footprint.verbs.debug_files import debug_search
     from footprint.verbs.heap import heap_profile
 
+    form = chosen("heap", format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
     if len(files) > 1 and by in {options.HeapBy.TREE, options.HeapBy.CALLERS}:
         raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
+    if len(files) > 1 and form.member == "stacks":
+        raise UsageError(f"{form.format} holds one profile: name one file")
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     found = heap_profile(
         *files,
@@ -78,22 +76,42 @@ def heap(
         binaries=binaries or (),
         root=root,
         debug=debug,
-        has_all_trees=html is not None,
+        has_all_trees=form.has_page,
     )
-    has_answer = True
-    if html is not None:
-        from footprint.report.html import heap_page
 
-        has_answer = emit_page(heap_page(found.files, found.notes, __version__), html, output)
-    if has_answer and (json or format_ is options.Format.JSON):
-        from footprint.report.json.heap import heap_json
-
-        emit(heap_json(found.files, found.notes, __version__, by=by.value), output)
-    elif has_answer:
+    def document() -> "Document":
         from footprint.report.views.heap import heap_report
 
-        document = heap_report(
-            found.files, found.notes, by=by.value, threshold_percent=threshold, top=top, is_whole=verbose
+        return heap_report(
+            found.files,
+            found.notes,
+            found.findings,
+            by=by.value,
+            threshold_percent=threshold,
+            top=top,
+            is_whole=verbose,
         )
-        emit_document(document, output, color, is_quiet=quiet)
+
+    def members() -> "Json":
+        from footprint.report.json.heap import heap_members
+
+        return heap_members(found.files, found.notes, __version__, by=by.value, findings=found.findings)
+
+    def figures() -> "list[Family]":
+        from footprint.report.figures import heap_figures
+
+        return heap_figures(found.files)
+
+    def stacks() -> "Stacks":
+        from footprint.report.stacks import heap_stacks
+
+        return heap_stacks(found.files[0])
+
+    def page() -> str:
+        from footprint.report.html import heap_page
+
+        return heap_page(found.files, found.notes, __version__, found.findings)
+
+    name = f"heap {' '.join(files)}"
+    write(Answer(name, document, members, "heap", figures=figures, stacks=stacks, page=page), form)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.cli import options
 
 __all__ = ("libraries",)
@@ -21,7 +20,8 @@ def libraries(
     page_size: options.PageSize = None,
     top: Annotated[int, typer.Option("--top", min=0, help="Rows of the table; 0 is all.")] = 0,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -34,28 +34,18 @@ def libraries(
     footprint libraries /usr/bin/gdb
     footprint libraries --why libz.so.1 /usr/bin/gdb
     """
-    from footprint.cli.output import emit, emit_document, exit_code, wants_json
+    from footprint.cli.answers import about_libraries
+    from footprint.cli.output import chosen, exit_code, write
     from footprint.errors import UsageError
     from footprint.units import parse_bytes
     from footprint.verbs import programs
 
     page_bytes = None if page_size is None else parse_bytes(page_size)
-    is_json = wants_json(format_, output, is_asked=json)
+    form = chosen("libraries", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     if tree and why is not None:
         raise UsageError("--tree and --why are two answers: ask for one of them")
-    if is_json and why is not None:
+    if why is not None and form.member != "document":
         raise UsageError("--why is for the text; the JSON has every relation")
     found = programs.libraries(target, count=count, root=root, page_bytes=page_bytes)
-    if is_json:
-        from footprint.report.json.libraries import libraries_json
-
-        emit(libraries_json(found, __version__), output)
-    else:
-        from footprint.report.views.libraries import chains_report, libraries_report
-
-        if why is None:
-            document = libraries_report(found, top=top, is_tree=tree, has_whole_names=verbose)
-        else:
-            document = chains_report(found, why)
-        emit_document(document, output, color, is_quiet=quiet)
+    write(about_libraries(found, why=why, top=top, is_tree=tree, is_whole=verbose), form)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

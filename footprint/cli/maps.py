@@ -1,9 +1,15 @@
 """`footprint maps`: every mapping of a process with its owner."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from footprint import __version__
 from footprint.cli import options
+
+if TYPE_CHECKING:
+    from footprint.report.document import Document
+    from footprint.report.json.envelope import Json
 
 __all__ = ("maps",)
 
@@ -13,7 +19,8 @@ def maps(
     pid: options.Pid = None,
     root: options.Root = None,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -26,16 +33,21 @@ def maps(
     footprint maps 4711
     footprint maps smaps.txt --json
     """
-    from footprint.cli.output import emit, emit_document, exit_code, wants_json
+    from footprint.cli.output import Answer, chosen, exit_code, write
     from footprint.verbs import processes
 
+    form = chosen("maps", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     found = processes.maps(target, pid=pid, root=root)
-    if wants_json(format_, output, is_asked=json):
-        from footprint.report.json.maps import maps_json
 
-        emit(maps_json(found, __version__), output)
-    else:
+    def document() -> "Document":
         from footprint.report.views.maps import maps_report
 
-        emit_document(maps_report(found, has_whole_names=verbose), output, color, is_quiet=quiet)
+        return maps_report(found, has_whole_names=verbose)
+
+    def members() -> "Json":
+        from footprint.report.json.maps import maps_members
+
+        return maps_members(found, __version__)
+
+    write(Answer(f"maps {target}", document, members, "mappings"), form)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 __all__ = (
+    "AllocFns",
+    "Binaries",
     "By",
     "Color",
     "ColorOption",
@@ -14,6 +16,8 @@ __all__ = (
     "Debuginfod",
     "Format",
     "FormatOption",
+    "Heap",
+    "HeapAt",
     "HeapBy",
     "Html",
     "Json",
@@ -32,6 +36,7 @@ __all__ = (
     "Starts",
     "Strict",
     "SymbolsBy",
+    "Table",
     "Target",
     "Targets",
     "Timeout",
@@ -48,6 +53,19 @@ class Format(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    TSV = "tsv"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    OPENMETRICS = "openmetrics"
+    GITLAB_METRICS = "gitlab-metrics"
+    FOLDED = "folded"
+    SPEEDSCOPE = "speedscope"
+    PPROF = "pprof"
+    HTML = "html"
 
 
 class Color(StrEnum):
@@ -150,12 +168,37 @@ Debuginfod = Annotated[
 NoDebugFiles = Annotated[
     bool, typer.Option("--no-debug-files", help="Show the names that stand in the files themselves, and no others.")
 ]
+AllocFns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--alloc-fn",
+        help="A function that only hands memory on, or the beginning of some (pool_*); repeatable.",
+        metavar="NAME",
+    ),
+]
+Heap = Annotated[
+    str | None,
+    typer.Option("--heap", help="An allocator profile of the same program, to split its heap by.", metavar="FILE"),
+]
+HeapAt = Annotated[
+    str | None,
+    typer.Option("--heap-at", help="Which moment of it: a snapshot, a time, peak, or end (default).", metavar="MOMENT"),
+]
+Binaries = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--binary", help="A program or library of the process, to tell objects by; repeatable.", metavar="FILE"
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 Html = Annotated[
     str | None,
     typer.Option("--html", help="Write a page to look at as well, one file for any browser.", metavar="FILE"),
 ]
-FormatOption = Annotated[Format, typer.Option("--format", help="What to write.")]
+FormatOption = Annotated[
+    Format | None, typer.Option("--format", help="What to write; else the ending of the output file tells.")
+]
+Table = Annotated[str | None, typer.Option("--table", help="Which table, of csv and tsv.", metavar="NAME")]
 Output = Annotated[str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")]
 Top = Annotated[int, typer.Option("--top", min=0, help="Rows a table; 0 is all.")]
 ColorOption = Annotated[Color, typer.Option("--color", help="Colours and tables drawn for a terminal.")]

@@ -1,9 +1,16 @@
 """`footprint project`: what N processes cost, or how many fit."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from footprint import __version__
 from footprint.cli import options
+
+if TYPE_CHECKING:
+    from footprint.report.document import Document
+    from footprint.report.figures import Family
+    from footprint.report.json.envelope import Json
 
 __all__ = ("project",)
 
@@ -16,7 +23,8 @@ def project(
     pid: options.Pid = None,
     root: options.Root = None,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -31,18 +39,28 @@ def project(
     footprint project smaps.txt --memory 32GiB
     footprint project 4711 -n 50 --model fork
     """
-    from footprint.cli.output import emit, emit_document, exit_code, wants_json
+    from footprint.cli.output import Answer, chosen, exit_code, write
     from footprint.units import parse_bytes
     from footprint.verbs import processes
 
+    form = chosen("project", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     memory_bytes = None if memory is None else parse_bytes(memory)
     found = processes.project(target, count=count, memory_bytes=memory_bytes, model=model.value, pid=pid, root=root)
-    if wants_json(format_, output, is_asked=json):
-        from footprint.report.json.audit import projection_json
 
-        emit(projection_json(found, __version__), output)
-    else:
+    def document() -> "Document":
         from footprint.report.views.audit import projection_report
 
-        emit_document(projection_report(found), output, color, is_quiet=quiet)
+        return projection_report(found)
+
+    def members() -> "Json":
+        from footprint.report.json.audit import projection_members
+
+        return projection_members(found, __version__)
+
+    def figures() -> "list[Family]":
+        from footprint.report.figures import projection_figures
+
+        return projection_figures(found.projection, found.target)
+
+    write(Answer(f"project {target}", document, members, "projection", figures=figures), form)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

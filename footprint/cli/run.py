@@ -1,11 +1,17 @@
 """`footprint run`: a program started, taken at a moment, ended, and audited."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from footprint import __version__
 from footprint.cli import options
+
+if TYPE_CHECKING:
+    from footprint.report.document import Document
+    from footprint.report.figures import Family
+    from footprint.report.json.envelope import Json
+    from footprint.report.stacks import Stacks
 
 __all__ = ("run",)
 
@@ -17,11 +23,21 @@ def run(
     timeout: options.Timeout = 60,
     starts: options.Starts = 1,
     follow: Annotated[bool, typer.Option("--follow", help="Its child processes, too.")] = False,
+    massif: Annotated[
+        bool, typer.Option("--massif", help="Once more under Valgrind's massif, to tell who asked for its heap.")
+    ] = False,
+    massif_out: Annotated[
+        str | None, typer.Option("--massif-out", help="Where to keep massif's profile.", metavar="FILE")
+    ] = None,
+    massif_timeout: Annotated[
+        float, typer.Option("--massif-timeout", help="After how long that run is ended.", metavar="SECONDS")
+    ] = 600,
     count: options.Count = 1,
     by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
     top: options.Top = 20,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -35,21 +51,45 @@ def run(
     \b
     footprint run -- ls -l
     footprint run --when settled --starts 5 -n 10000 -- ./server --port 8080
+    footprint run --massif --massif-out massif.out -- ./program
     footprint run --when-output 'listening on' --follow -- ./server
     """
-    from footprint.cli.output import emit, emit_document, exit_code, wants_json
+    from footprint.cli.output import Answer, chosen, exit_code, write
     from footprint.verbs.run import run as run_program
 
+    form = chosen("run", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     ran = run_program(
-        command, when=when, when_output=when_output, starts=starts, count=count, follow=follow, timeout_seconds=timeout
+        command,
+        when=when,
+        when_output=when_output,
+        starts=starts,
+        count=count,
+        follow=follow,
+        timeout_seconds=timeout,
+        has_massif=massif or massif_out is not None,
+        massif_out=massif_out,
+        massif_seconds=massif_timeout,
     )
-    if wants_json(format_, output, is_asked=json):
-        from footprint.report.json.run import run_json
 
-        emit(run_json(ran, __version__), output)
-    else:
+    def document() -> "Document":
         from footprint.report.views.run import run_report
 
-        document = run_report(ran, by=by.value, top=top, has_whole_names=verbose)
-        emit_document(document, output, color, is_quiet=quiet)
+        return run_report(ran, by=by.value, top=top, has_whole_names=verbose)
+
+    def members() -> "Json":
+        from footprint.report.json.run import run_members
+
+        return run_members(ran, __version__)
+
+    def figures() -> "list[Family]":
+        from footprint.report.figures import audit_figures
+
+        return audit_figures(ran.audit)
+
+    def stacks() -> "Stacks":
+        from footprint.report.stacks import ledger_stacks
+
+        return ledger_stacks(ran.audit.ledger)
+
+    write(Answer(f"run {command[0]}", document, members, "ledger", figures=figures, stacks=stacks), form)
     raise typer.Exit(exit_code(ran.notes, is_strict=strict))

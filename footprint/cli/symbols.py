@@ -1,11 +1,17 @@
 """`footprint symbols`: what the writable memory of ELF files holds."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from footprint import __version__
 from footprint.cli import options
+
+if TYPE_CHECKING:
+    from footprint.report.document import Document
+    from footprint.report.figures import Family
+    from footprint.report.json.envelope import Json
+    from footprint.report.stacks import Stacks
 
 __all__ = ("symbols",)
 
@@ -36,7 +42,8 @@ def symbols(
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -54,24 +61,22 @@ def symbols(
     footprint symbols --kind bss --min-size 1MiB libfoo.so
     footprint symbols --source /lib/x86_64-linux-gnu/libc.so.6
     """
-    from footprint.cli.output import emit, emit_document, exit_code
+    from footprint.cli.output import Answer, chosen, exit_code, write
     from footprint.cli.selections import selection, sort_order, tables
     from footprint.verbs import symbols
     from footprint.verbs.debug_files import debug_search
 
+    form = chosen("symbols", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    chosen = selection(kind, min_size, name, is_local=is_local, is_global=is_global)
+    wanted = selection(kind, min_size, name, is_local=is_local, is_global=is_global)
     order = sort_order(by, sort)
-    found = symbols.symbols(*files, map=map_, selection=chosen, debug=debug, source=source)
-    if json or format_ is options.Format.JSON:
-        from footprint.report.json.symbols import symbols_json
+    found = symbols.symbols(*files, map=map_, selection=wanted, debug=debug, source=source)
 
-        emit(symbols_json(found.origins, found.notes, __version__, found.sources), output)
-    else:
+    def document() -> "Document":
         from footprint.report.views.symbols import symbols_report
 
         namers = "Symbols and debug information" if any(one.named for one in found.sources or ()) else "Symbols"
-        document = symbols_report(
+        return symbols_report(
             found.files,
             found.notes,
             top=top,
@@ -81,5 +86,21 @@ def symbols(
             is_selected=found.selection.is_of_variables,
             namers=namers,
         )
-        emit_document(document, output, color, is_quiet=quiet)
+
+    def members() -> "Json":
+        from footprint.report.json.symbols import symbols_members
+
+        return symbols_members(found.origins, found.notes, __version__, found.sources)
+
+    def figures() -> "list[Family]":
+        from footprint.report.figures import symbols_figures
+
+        return symbols_figures(found.origins)
+
+    def stacks() -> "Stacks":
+        from footprint.report.stacks import symbol_stacks
+
+        return symbol_stacks(found.files)
+
+    write(Answer(f"symbols {' '.join(files)}", document, members, "symbols", figures=figures, stacks=stacks), form)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

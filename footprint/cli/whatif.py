@@ -1,11 +1,15 @@
 """`footprint whatif`: a program run with some of its libraries and without them."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from footprint import __version__
 from footprint.cli import options
+
+if TYPE_CHECKING:
+    from footprint.report.document import Document
+    from footprint.report.json.envelope import Json
 
 __all__ = ("whatif",)
 
@@ -21,7 +25,8 @@ def whatif(
     count: options.Count = 1,
     top: options.Top = 20,
     output: options.Output = "-",
-    format_: options.FormatOption = options.Format.TEXT,
+    format_: options.FormatOption = None,
+    table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
@@ -35,9 +40,10 @@ def whatif(
     \b
     footprint whatif --drop libm.so.6 --when settled -n 10000 -- ./server
     """
-    from footprint.cli.output import emit, emit_document, exit_code, wants_json
+    from footprint.cli.output import Answer, chosen, exit_code, write
     from footprint.verbs.whatif import whatif as run_both
 
+    form = chosen("whatif", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     found = run_both(
         command,
         drop=drop,
@@ -48,13 +54,16 @@ def whatif(
         force=force,
         timeout_seconds=timeout,
     )
-    if wants_json(format_, output, is_asked=json):
-        from footprint.report.json.whatif import whatif_json
 
-        emit(whatif_json(found, __version__), output)
-    else:
+    def document() -> "Document":
         from footprint.report.views.whatif import whatif_report
 
-        document = whatif_report(found, top=top, has_whole_names=verbose)
-        emit_document(document, output, color, is_quiet=quiet)
+        return whatif_report(found, top=top, has_whole_names=verbose)
+
+    def members() -> "Json":
+        from footprint.report.json.whatif import whatif_members
+
+        return whatif_members(found, __version__)
+
+    write(Answer(f"whatif {command[0]}", document, members, "changes"), form)
     raise typer.Exit(exit_code(found.notes, is_strict=strict) if found.is_alike else 1)

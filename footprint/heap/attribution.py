@@ -4,7 +4,7 @@ Each byte goes to the innermost function of its stack that does not merely hand 
 of its own, with its cause; the rows always add up to the tree.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -21,6 +21,7 @@ __all__ = (
     "attribute",
     "callees",
     "callers",
+    "charged",
 )
 
 NO_SYMBOL: Final = "[no symbol]"
@@ -108,6 +109,14 @@ def attribute(tree: CallTree, calls: Sequence[Call]) -> Attribution:
             both[1] += own.counts[node] if own.counts else 0
     shares = [Share(*place, both[0], None if own.counts is None else both[1]) for place, both in sums.items()]
     return Attribution(_ordered(shares), tree.total_bytes, tree.total_blocks)
+
+
+def charged(tree: CallTree, calls: Sequence[Call]) -> Iterator[tuple[Call, int, int | None]]:
+    """Give for each node at which stacks end whom `attribute` charges, its bytes and, where it is known, its blocks."""
+    askers, own = _askers(tree, calls), _Own(tree)
+    for node in range(len(tree)):
+        if own.has(node):
+            yield _asker(tree, calls, askers, node), own.sizes[node], own.counts[node] if own.counts else None
 
 
 def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:

@@ -40,6 +40,7 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
     mode = facts.text("mode", "heap")
     counted = _COUNTED.get(mode, Counted.HEAP)
     points_key, peak_key, end_key, left_key = ("aps", "mi", "ei", "fb") if version == 1 else ("pps", "tg", "te", "eb")
+    lives_key = "tli" if version == 1 else "tl"
     frames = tuple(_frame(label, source) for label in facts.entries("ftbl")) or (Frame(label="[root]"),)
     points = [_Object(point, f"a point of `{points_key}`", source) for point in facts.entries(points_key)]
     stacks = Stacks()
@@ -59,6 +60,9 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
     tallies = [Tally(_TALLIES[counted], tree("tb"))]
     if facts.is_on("bkacc") and counted is Counted.HEAP:
         tallies += [Tally(name, tree(key, has_blocks=False)) for name, key in (("read", "rb"), ("written", "wb"))]
+    # Of a long run these are more than a column holds, and too many for anything that lived from the start.
+    if snapshots and sum(point.amount(lives_key, 0) for point in points) <= MOST_AMOUNT:
+        tallies.append(Tally("lived", tree(lives_key, has_blocks=False)))
     notes = []
     if counted is not Counted.HEAP:
         unit = facts.text("bsu", "bytes")

@@ -163,7 +163,8 @@ class Tally(NamedTuple):
     """What was counted over the whole run rather than at a moment.
 
     Attributes:
-        name: `allocated`, `freed`, `read`, `written`, `copied`, `occurred`; or a name that only the profile knows.
+        name: `allocated`, `freed`, `read`, `written`, `copied`, `occurred`, `lived` (the lives of all blocks, in the
+            unit of time); or a name that only the profile knows.
         tree: By which stacks.
     """
 

@@ -3,7 +3,23 @@
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ("Block", "Document", "Facts", "Fold", "Graph", "Heading", "Paragraph", "Point", "Table", "Verdict")
+__all__ = ("About", "Block", "Document", "Facts", "Fold", "Graph", "Heading", "Paragraph", "Point", "Table", "Verdict")
+
+
+class About(NamedTuple):
+    """What a format tells beside the answer itself.
+
+    Attributes:
+        name: What was asked, such as `audit ./server`.
+        version: That of footprint.
+        folder: Paths below it are written as they are called from there.
+        table: Which of the tables, for formats that hold one.
+    """
+
+    name: str
+    version: str
+    folder: str = ""
+    table: str = ""
 
 
 class Heading(NamedTuple):

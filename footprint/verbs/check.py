@@ -4,7 +4,7 @@ import os
 from datetime import date
 from typing import Any, Final
 
-from footprint.audit.audit import Audit
+from footprint.audit.audit import Audit, program_name
 from footprint.audit.budget import Budgets, Checked, check_audit, parse_budgets, propose
 from footprint.errors import InputError, UsageError
 from footprint.files import open_input
@@ -53,7 +53,7 @@ def _toml(path: str) -> dict[str, Any]:
 
 
 def check(
-    target: int | str,
+    target: int | str | Audit,
     budgets: Budgets,
     *,
     today: date | None = None,
@@ -63,7 +63,7 @@ def check(
     """Check a process, program or saved audit against budgets.
 
     Args:
-        target: As for `audit`.
+        target: As for `audit`, or an audit that was made already.
         budgets: What it may cost; `load_budgets` reads them.
         today: The day on which waivers hold or not; the present one.
         root: As for `audit`.
@@ -74,7 +74,7 @@ def check(
         InputError: Where one of them is damaged, or the baseline is of another program.
         UsageError: Where a budget is about something that is not there, or needs a baseline that is not named.
     """
-    found = _audit(target, budgets, root, debug)
+    found = target if isinstance(target, Audit) else _audit(target, budgets, root, debug)
     baseline = None if budgets.baseline is None else _baseline(budgets, found)
     return check_audit(found, budgets, baseline, today or _today())
 
@@ -115,16 +115,10 @@ def _baseline(budgets: Budgets, found: Audit) -> Audit | None:
     saved = saved_audit(path)
     if saved is None:
         raise InputError(path, "it is no saved audit: --update-baseline writes it anew")
-    theirs, ours = _program(saved.audit), _program(found)
+    theirs, ours = program_name(saved.audit), program_name(found)
     if theirs != ours:
         raise InputError(path, f"it is a baseline of {theirs or 'another kind'}, this is {ours or found.target}")
     return saved.audit
-
-
-def _program(audit: Audit) -> str:
-    """Give what program an audit is about, as far as it tells: the last part of its path."""
-    words = audit.target if audit.source == "prediction" else audit.command.split(" ", 1)[0]
-    return os.path.basename(words)
 
 
 def check_for_baseline(

@@ -1,15 +1,18 @@
 """`footprint.heap_profile`: what allocator profiles say, by object and function."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from footprint.audit.finding import Finding
 from footprint.audit.heap_frames import Binary, name_frames
 from footprint.audit.heap_usage import HeapUsage, heap_usage, place_at
 from footprint.elf import read_image
 from footprint.elf.functions import read_functions
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
+from footprint.findings.heap_at_start import heap_at_start
 from footprint.heap import Profile, read_profile
 from footprint.heap.allocators import Allocators
 from footprint.loader import System, link
@@ -17,7 +20,10 @@ from footprint.process.mapped_files import open_regular
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.verbs.saved_files import path_inside
 
-__all__ = ("HeapProfiles", "heap_profile")
+__all__ = ("BinaryFiles", "HeapProfiles", "heap_profile", "read_usage")
+
+# Of massif so many trees tell what has been there since the start.
+_STEPS: Final = 8
 
 
 # Of a page with all moments: how many trees, and how much of the text of a profile.
@@ -32,10 +38,12 @@ class HeapProfiles:
     Attributes:
         files: One entry a profile.
         notes: What was odd, of all of them.
+        findings: What could be constant data; of several profiles none are told.
     """
 
     files: tuple[HeapUsage, ...]
     notes: tuple[Note, ...]
+    findings: tuple[Finding, ...] = ()
 
 
 def heap_profile(
@@ -68,14 +76,15 @@ def heap_profile(
     """
     if not paths:
         raise UsageError("name at least one heap profile")
-    files = _Files(root, debug)
+    files = BinaryFiles(root, debug)
     known = files.with_needed(binaries)
     known_allocators = Allocators(allocators)
     found: list[HeapUsage] = []
     notes: list[Note] = []
     for path in paths:
         try:
-            found.append(_usage(path, at, known_allocators, known, files, has_all_trees=has_all_trees))
+            usage = read_usage(path, at, known_allocators, lambda _: known, files.opened, has_all_trees=has_all_trees)
+            found.append(usage)
         except UsageError:
             raise
         except FootprintError as error:
@@ -85,36 +94,63 @@ def heap_profile(
     if not found:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
     notes += [note for one in found for note in one.notes]
-    return HeapProfiles(tuple(found), tuple(dict.fromkeys(notes + files.notes)))
+    findings = heap_at_start(found[0]) if len(paths) == 1 else ()
+    return HeapProfiles(tuple(found), tuple(dict.fromkeys(notes + files.notes)), findings)
 
 
-def _usage(
+def read_usage(
     path: str,
     at: str | None,
     allocators: Allocators,
-    binaries: Sequence[Binary],
-    files: "_Files",
+    binaries: Callable[[Profile], Sequence[Binary]],
+    opened: Callable[[str], Binary | None],
+    called: str | None = None,
     *,
-    has_all_trees: bool,
+    has_all_trees: bool = False,
 ) -> HeapUsage:
+    """Read a profile, and give what it says of a moment.
+
+    Args:
+        path: The profile.
+        at: Which moment, as `heap_profile` has it.
+        allocators: The functions that only hand memory on.
+        binaries: Gives the files of the process that the profile leaves untold.
+        opened: Gives the file at a path that the profile tells.
+        called: What to call the profile; None for its path.
+        has_all_trees: Whether the call trees of all moments are built, up to a number.
+
+    Raises:
+        AccessError: Where it cannot be opened.
+        InputError: Where it is none, or damaged.
+        UsageError: Where it has no such moment.
+    """
+    name = called or path
+
     def chosen(profile: Profile) -> list[int]:
-        place = place_at(profile, at, path)
-        places = [] if place is None else [place]
+        place, trees = place_at(profile, at, name), profile.tree_places
+        count = _STEPS
         if has_all_trees:
-            # Of more those that are spread over the run.
-            count = len(profile.tree_places)
-            most = max(1, min(_MOST_TREES, count * _MOST_TREE_BYTES // max(1, len(data))))
-            places += profile.tree_places[:: -(-count // most) or 1]
-        return places
+            count = max(count, min(_MOST_TREES, len(trees) * _MOST_TREE_BYTES // max(1, len(data)), len(trees)))
+        # Evenly spread, the first and the last among them.
+        steps = {trees[(len(trees) - 1) * step // (count - 1)] for step in range(count)} if trees else set()
+        return sorted(steps | ({place} if place is not None else set()))
 
     data = open_input(path)
-    profile = read_profile(data, path, chosen)
-    named = name_frames(profile, path, allocators, binaries, files.opened)
-    return heap_usage(path, profile, place_at(profile, at, path), named)
+    profile = read_profile(data, name, chosen)
+    named = name_frames(profile, name, allocators, binaries(profile), opened)
+    return heap_usage(name, profile, place_at(profile, at, name), named)
 
 
-class _Files:
-    """Reads the files of the process, each once."""
+class BinaryFiles:
+    """Reads files with code, each once.
+
+    Args:
+        root: The directory that they take for `/`, where it is not this machine's.
+        debug: Where to look for the symbols of stripped ones; None for nowhere.
+
+    Attributes:
+        notes: Which could not be read.
+    """
 
     def __init__(self, root: str | None, debug: DebugSearch | None) -> None:
         self._root = root

@@ -1,7 +1,7 @@
 """`footprint.audit`, `footprint.project` and `footprint.maps`: what a process holds, live or from a saved text."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -68,6 +68,10 @@ def audit(  # noqa: PLR0913 # all but the target have their name
     page_bytes: int | None = None,
     has_findings: bool = False,
     has_page_maps: bool = False,
+    heap: str | None = None,
+    heap_at: str | None = None,
+    allocators: Sequence[str] = (),
+    binaries: Sequence[str] = (),
     debug: DebugSearch | None = STANDARD_PLACES,
     is_reproducible: bool = False,
 ) -> Audit:
@@ -86,6 +90,10 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         has_findings: Of a live process, tell what it could do without as well, which takes some time; a program is
             always told.
         has_page_maps: Tell the pages of its objects one by one, for a picture; a saved audit does not have them.
+        heap: An allocator profile of another run of the same program, by which the heap is split.
+        heap_at: Which moment of it: the number of a snapshot, a time with its unit, `peak` or `end`; None for its end.
+        allocators: More functions that only hand memory on, for `heap`.
+        binaries: Programs and libraries of the process, for `heap`, where its own files cannot be had.
         debug: Where to look for the symbols of stripped files; None for nowhere.
         is_reproducible: Of a program, whether the same files give the same answer on any machine.
 
@@ -94,6 +102,24 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         InputError: Where the text is none of these, or holds no mapping.
         UsageError: Where the question does not fit the target.
     """
+    if heap is not None or heap_at is not None or allocators or binaries:
+        _check_heap(target, heap)
+        found = audit(
+            target,
+            count=count,
+            memory_bytes=memory_bytes,
+            model=model,
+            pid=pid,
+            root=root,
+            page_bytes=page_bytes,
+            has_findings=has_findings,
+            debug=debug,
+            is_reproducible=is_reproducible,
+        )
+        from footprint.verbs.heap_join import HeapQuestion, with_heap  # noqa: PLC0415 # profiles, which few audits have
+
+        asked = HeapQuestion(heap or "", heap_at, tuple(allocators), tuple(binaries))
+        return with_heap(found, asked, snapshot=_again(found, target, pid), root=root, debug=debug)
     question = Question(count, memory_bytes, _model(model))
     if isinstance(target, str) and _is_program(target, root):
         from footprint.verbs.programs import audit_program  # noqa: PLC0415 # the loader, which no process needs
@@ -128,6 +154,20 @@ def audit(  # noqa: PLR0913 # all but the target have their name
     return audit_of(
         _snapshot(target, pid), _shown(target), question, root=root, debug=debug, has_page_maps=has_page_maps
     )
+
+
+def _check_heap(target: int | str, heap: str | None) -> None:
+    if heap is None:
+        raise UsageError("its moment, allocators and binaries go with an allocator profile of the heap (--heap)")
+    if heap == target == "-":
+        raise UsageError("standard input is one of them: the process, or the profile of its heap")
+
+
+def _again(found: Audit, target: int | str, pid: int | None) -> Callable[[], Snapshot | None]:
+    """Give what reads a process once more: what was read of a pipe is gone, and a saved audit knows its ledger only."""
+    if target == "-" or found.saved_in is not None:
+        return lambda: None
+    return lambda: _snapshot(target, pid)
 
 
 def audit_of(

@@ -228,7 +228,9 @@ def audit_program(
         UsageError: For a model that needs a live process.
     """
     if is_reproducible:
-        programs = Programs(root, Environment(), page_bytes=page_bytes or _USUAL_PAGE_BYTES, is_calibrated=False)
+        programs = Programs(
+            root, Environment(cwd=os.getcwd()), page_bytes=page_bytes or _USUAL_PAGE_BYTES, is_calibrated=False
+        )
         constants, host = BUILT_IN, {}
     else:
         programs, system = Programs(root, page_bytes=page_bytes), os.uname()

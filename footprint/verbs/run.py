@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from footprint.audit.audit import Audit
@@ -13,6 +14,7 @@ from footprint.audit.ran import Ran, Start, median_start
 from footprint.errors import AccessError, InputError, Note, UsageError
 from footprint.process import Snapshot, read_process
 from footprint.process.launch import Moment, Streams, When, launch
+from footprint.verbs.debug_files import STANDARD_PLACES
 from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.processes import audit_of
 
@@ -24,7 +26,7 @@ _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|min)")
 _UNIT_SECONDS: Final = {"ms": 0.001, "s": 1.0, "min": 60.0}
 
 
-def run(
+def run(  # noqa: PLR0913 # all but the command have their name
     command: Sequence[str],
     *,
     when: str = "exit",
@@ -33,6 +35,9 @@ def run(
     count: int = 1,
     follow: bool = False,
     timeout_seconds: float = 60,
+    has_massif: bool = False,
+    massif_out: str | None = None,
+    massif_seconds: float = 600,
 ) -> Ran:
     """Start a program, take it at a moment, end it, and audit it.
 
@@ -47,15 +52,45 @@ def run(
         count: How many processes to project to.
         follow: Whether to audit the processes that it has started, too.
         timeout_seconds: After how long it is taken anyway where it does not settle, or no line matches.
+        has_massif: Run it once more under Valgrind's massif, and split its heap by who asked for it.
+        massif_out: Where to keep the profile of that run; None for nowhere.
+        massif_seconds: After how long that run is ended.
 
     Raises:
-        AccessError: Where it cannot be started, read, or caught at its exit.
+        AccessError: Where it cannot be started, read, or caught at its exit, or there is no Valgrind to run it under.
         UsageError: Where the words are no command or no moment.
     """
     words = check_command(command, starts)
     moment = parse_moment(when, when_output, timeout_seconds)
+    if has_massif and not (math.isfinite(massif_seconds) and 0 < massif_seconds <= _MOST_SECONDS):
+        raise UsageError(f"{massif_seconds} is no number of seconds to wait for")
+    if has_massif:
+        from footprint.verbs.massif import valgrind  # noqa: PLC0415 # few runs are under it
+
+        # Before anything is run.
+        valgrind()
+    elif massif_out is not None:
+        raise UsageError("only a run under massif has a profile to keep (--massif)")
     done = (start(words, moment, Question(count), has_family=follow) for _ in range(starts))
-    return median_start(words, when if when_output is None else When.OUTPUT.value, done)
+    ran = median_start(words, when if when_output is None else When.OUTPUT.value, done)
+    return _with_massif(ran, moment, massif_seconds, massif_out) if has_massif else ran
+
+
+def _with_massif(ran: Ran, moment: Moment, limit_seconds: float, kept_as: str | None) -> Ran:
+    """Run the program once more, and split the heap of the run that is shown by its profile."""
+    from footprint.verbs.heap_join import HeapQuestion, with_heap  # noqa: PLC0415 # profiles, which few runs have
+    from footprint.verbs.massif import profiled_by_massif  # noqa: PLC0415 # the same
+
+    with profiled_by_massif(ran.command, moment, limit_seconds, kept_as) as profiled:
+        named = kept_as or "massif's run of it"
+        # It has ended: its files are those of these paths that are the same.
+        snapshot = ran.start.snapshots[0]._replace(is_live=False)
+        asked = HeapQuestion(profiled.path, called=named)
+        joined = with_heap(ran.audit, asked, snapshot=lambda: snapshot, debug=STANDARD_PLACES)
+    # All but those of the profile are told already.
+    added = [note for note in joined.notes if note not in ran.audit.notes]
+    notes = tuple(dict.fromkeys((*ran.notes, *profiled.notes, *added)))
+    return replace(ran, start=replace(ran.start, audit=joined), notes=notes)
 
 
 def check_command(command: Sequence[str], starts: int) -> tuple[str, ...]:

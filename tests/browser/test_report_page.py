@@ -22,7 +22,7 @@ from footprint.evidence import Evidence
 from footprint.report.escape import printable
 from footprint.report.html import audit_page, diff_page, heap_page
 from footprint.report.json.audit import audit_json
-from footprint.report.json.heap import heap_json
+from footprint.report.json.heap import heap_members
 from footprint.units import format_bytes, parse_bytes
 from footprint.verbs.heap import heap_profile
 from tests.chromium import MISSING, Browser, Page, launched
@@ -514,13 +514,13 @@ def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
 @pytest.fixture(scope="module")
 def heap() -> str:
     found = heap_profile(str(MASSIF), has_all_trees=True)
-    return heap_page(found.files, found.notes, VERSION)
+    return heap_page(found.files, found.notes, VERSION, found.findings)
 
 
 def shares_at(moment: str) -> dict[str, int]:
     """Give the bytes of each object at a moment, as `heap --json` tells them."""
     found = heap_profile(str(MASSIF), at=moment)
-    return {row["owner"]: row["bytes"] for row in json.loads(heap_json(found.files, (), VERSION, by="owner"))["owners"]}
+    return {row["owner"]: row["bytes"] for row in heap_members(found.files, (), VERSION, by="owner")["owners"]}
 
 
 def shown_shares(page: Page) -> dict[str, int]:
@@ -563,7 +563,7 @@ def test_the_calls_of_a_moment_begin_with_main(show: Show, heap: str) -> None:
     page.click("#ledger button[data-value=calls]")
     rows = rows_of(page)
     found = heap_profile(str(MASSIF))
-    calls = json.loads(heap_json(found.files, (), VERSION, by="tree"))["calls"]
+    calls = heap_members(found.files, (), VERSION, by="tree")["calls"]
     outermost = [row for row in calls if row["parent"] == 0]
     assert rows[0][1] == format_bytes(sum(row["bytes"] for row in outermost))
     names = page.js(
@@ -575,14 +575,14 @@ def test_the_calls_of_a_moment_begin_with_main(show: Show, heap: str) -> None:
 @pytest.mark.parametrize("name", ["dhat-3.19-empty.json", "massif-3.19-empty-noalloc.out", "massif-3.19-noheap.out"])
 def test_a_profile_without_trees_says_so(show: Show, name: str) -> None:
     found = heap_profile(str(ROOT / "tests" / "corpus" / "heap" / name), has_all_trees=True)
-    page = show(heap_page(found.files, found.notes, VERSION))
+    page = show(heap_page(found.files, found.notes, VERSION, found.findings))
     assert page.count("#ledger .empty") == 1
 
 
 def test_several_profiles_are_chosen_by_name(show: Show) -> None:
     names = [str(MASSIF), str(MASSIF.with_name("dhat.json"))]
     found = heap_profile(*names, has_all_trees=True)
-    page = show(heap_page(found.files, found.notes, VERSION))
+    page = show(heap_page(found.files, found.notes, VERSION, found.findings))
     assert page.texts("#file option") == names
     page.js(
         "(() => { const one = document.querySelector('#file'); one.selectedIndex = 1;"

@@ -57,6 +57,8 @@ def test_every_command_that_the_documentation_shows_runs(
 ) -> None:
     if command.startswith("pmap") and not any(Path(path, "pmap").exists() for path in os.get_exec_path()):
         pytest.skip("pmap is missing")
+    if "--massif" in command and not any(Path(path, "valgrind").exists() for path in os.get_exec_path()):
+        pytest.skip("valgrind is missing")
     line = command.replace("$PID", str(sleeping_pid)).replace(
         "footprint ", f"{shlex.quote(sys.executable)} -m footprint "
     )
@@ -69,7 +71,20 @@ def test_every_command_that_the_documentation_shows_runs(
 
 def test_the_documentation_shows_every_verb() -> None:
     shown = " ".join(command for _, command in _commands())
-    for verb in ("audit", "run", "whatif", "symbols", "libraries", "maps", "heap", "project", "capture", "doctor"):
+    for verb in (
+        "audit",
+        "run",
+        "whatif",
+        "symbols",
+        "libraries",
+        "maps",
+        "heap",
+        "project",
+        "record",
+        "trend",
+        "capture",
+        "doctor",
+    ):
         assert f"footprint {verb} " in shown
 
 

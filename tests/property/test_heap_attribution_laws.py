@@ -18,7 +18,8 @@ from footprint.heap import CallTree, Profile, read_profile
 from footprint.heap.allocators import Allocators
 from footprint.heap.attribution import callees, callers
 from footprint.heap.massif import read_massif
-from footprint.report.json.heap import heap_json
+from footprint.report.json.envelope import write
+from footprint.report.json.heap import heap_members
 from footprint.report.text import draw, plain
 from footprint.report.views.heap import heap_report
 from tests.massifwriter import ROOT, Line, Moment, massif
@@ -100,7 +101,7 @@ def shown(profile: Profile, name: str) -> None:
             assert plain(document).isprintable() or "\n" in plain(document)
             assert draw(document, 80, has_colour=False)
         heap_report([usage, usage], usage.notes)
-        heap_json([usage], usage.notes, "0", by="callers")
+        write(heap_members([usage], usage.notes, "0", by="callers"))
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -16,7 +16,8 @@ from footprint.errors import AccessError, Note
 from footprint.evidence import Evidence
 from footprint.process import cgroup
 from footprint.process.cgroup import MemoryController, MemoryGroup, find_memory_controller
-from footprint.report.json.doctor import doctor_json
+from footprint.report.json.doctor import doctor_members
+from footprint.report.json.envelope import write
 from footprint.report.text import plain
 from footprint.report.views.doctor import doctor_report
 from footprint.verbs import calibration, kept
@@ -375,7 +376,7 @@ def test_a_host_that_allows_everything_needs_no_cure() -> None:
 
 
 def test_the_json_has_every_check_and_constant() -> None:
-    found = json.loads(doctor_json(DIAGNOSIS, "1.2.3"))
+    found = json.loads(write(doctor_members(DIAGNOSIS, "1.2.3")))
     assert found["host"] == {"kernel": "6.18.44", "machine": "x86_64"}
     assert found["checks"][1] == {
         "name": "memory cgroup",

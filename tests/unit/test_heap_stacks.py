@@ -72,19 +72,25 @@ def test_dhat_tells_the_peak_the_end_and_the_whole_run() -> None:
     assert (end.time, end.live_bytes) == (500, 10)
     assert rows(end.tree) == {(): (10, 1), ("f",): (10, 1), ("f", "g"): (10, 1), ("f", "h"): (0, 0)}
     totals = {tally.name: (tally.tree.total_bytes, tally.tree.total_blocks) for tally in profile.tallies}
-    assert totals == {"allocated": (34, 4), "read": (5, None), "written": (8, None)}
+    assert totals == {"allocated": (34, 4), "read": (5, None), "written": (8, None), "lived": (18, None)}
     assert profile.frames[3] == Frame(0x30, "h", object="/b.so")
 
 
 def test_version_1_has_other_words_for_the_same() -> None:
     text = dhat()
-    for old, new in (b"pps", b"aps"), (b"tg", b"mi"), (b"te", b"ei"), (b"eb", b"fb"), (b"ebk", b"fbk"):
+    words = (b"pps", b"aps"), (b"tg", b"mi"), (b"te", b"ei"), (b"eb", b"fb"), (b"ebk", b"fbk"), (b"tl", b"tli")
+    for old, new in words:
         text = text.replace(b'"%s"' % old, b'"%s"' % new)
     facts = json.loads(text)
     for key in ("mode", "verb", "bklt", "bkacc", "tu", "Mtu"):
         del facts[key]
     first, second = read(json.dumps(facts | {"dhatFileVersion": 1}).encode()), read(dhat())
     assert (first.snapshots, first.tallies, first.time_unit) == (second.snapshots, second.tallies, "instrs")
+
+
+def test_lives_that_no_column_holds_are_left_out() -> None:
+    profile = read(dhat(pps=[{**POINT, "tl": (1 << 62), "fs": [1]}, {**OTHER, "tl": (1 << 62), "fs": [2]}]))
+    assert [tally.name for tally in profile.tallies] == ["allocated", "read", "written"]
 
 
 def test_without_lifetimes_there_is_no_moment() -> None:
@@ -131,6 +137,7 @@ def test_dhat_of_the_corpus() -> None:
         ("allocated", 2315468, 876),
         ("read", 526005, None),
         ("written", 2060550, None),
+        ("lived", 367455920, None),
     ]
     assert [each.live_bytes for each in corpus("dhat-3.19-empty.json").snapshots] == [0, 0]
     assert rows(corpus("dhat-3.19-heap-ten.json").snapshots[1].tree) == {

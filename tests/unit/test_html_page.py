@@ -21,6 +21,7 @@ from footprint.audit.layout import Attribution, Kind
 from footprint.audit.ledger import Row
 from footprint.audit.totals import Total
 from footprint.evidence import Evidence
+from footprint.report.escape import well_formed
 from footprint.report.html import audit_page, diff_page, heap_page, moments
 from footprint.report.html.columns import MOST_EXACT, inexact_count, payload
 from footprint.report.html.shell import SCRIPT_PATH, STYLE_PATH
@@ -28,22 +29,13 @@ from footprint.report.json.audit import audit_members
 from footprint.report.json.diff import diff_members
 from footprint.report.json.heap import heap_members
 from footprint.verbs.heap import heap_profile
+from tests.hostile import HOSTILE
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = ROOT / "footprint" / "report" / "html" / "app"
 STAGES = ROOT / "sample_binaries" / "condor_shadow"
 SMAPS = ROOT / "tests" / "corpus" / "smaps-python3.txt"
-HOSTILE = [
-    "</script><script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "' onmouseover='alert(1)",
-    "<!--",
-    "]]>",
-    "\u202egnp.exe",
-    "a\0b",
-    "\x1b[31m",
-    "n" * 10_240,
-]
+NAMES = HOSTILE | {"10 KB": "n" * 10_240, "the end of a script element": "<!--<script>", "an event": "' onload='x'"}
 
 Json = dict[str, Any]
 
@@ -145,8 +137,8 @@ def test_the_page_of_a_comparison_holds_what_changed_and_both_audits() -> None:
 def test_the_page_of_a_heap_profile_holds_every_moment_that_has_a_call_tree() -> None:
     massif = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
     found = heap_profile(massif, has_all_trees=True)
-    answers = answers_of(heap_page(found.files, found.notes, "1.2.3"))
-    assert answers["heap"] == heap_members(found.files, found.notes, "1.2.3", by="tree")
+    answers = answers_of(heap_page(found.files, found.notes, "1.2.3", found.findings))
+    assert answers["heap"] == heap_members(found.files, found.notes, "1.2.3", by="tree", findings=found.findings)
     profile = found.files[0].profile
     told = sorted(one["moment"] for one in answers["moments"].values())
     assert told == sorted(profile.snapshots[place].number for place in profile.tree_places)
@@ -159,7 +151,7 @@ def test_call_trees_beyond_what_a_page_holds_are_told(monkeypatch: pytest.Monkey
     massif = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
     found = heap_profile(massif, has_all_trees=True)
     monkeypatch.setattr(moments, "_MOST_NODES", 0)
-    page = heap_page(found.files, found.notes, "1.2.3")
+    page = heap_page(found.files, found.notes, "1.2.3", found.findings)
     count = len(found.files[0].profile.tree_places)
     warning = f"{count} call trees of the profile: too many for a page; `heap --at` shows each."
     assert answers_of(page)["warning"] == warning
@@ -225,7 +217,7 @@ def test_our_own_code_and_style_are_small_and_do_not_take_text_for_code() -> Non
     assert "@import" not in style
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name[:12]))
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_hostile_name_is_text_wherever_it_stands(program: Audit, page: str, name: str) -> None:
     hostile = audit_page(with_names(program, name), "1.2.3")
     elements = Elements(hostile)
@@ -236,7 +228,7 @@ def test_a_hostile_name_is_text_wherever_it_stands(program: Audit, page: str, na
     assert "\0" not in hostile
     assert "\x1b" not in hostile
     assert "\u202e" not in hostile
-    assert answers_of(hostile)["audit"]["target"]["name"] == name
+    assert answers_of(hostile)["audit"]["target"]["name"] == well_formed(name)
 
 
 def test_without_a_script_the_page_says_what_the_text_says(program: Audit, page: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from footprint.audit.audit import Audit
 from footprint.audit.compare import Comparison
+from footprint.audit.finding import Finding
 from footprint.audit.heap_usage import HeapUsage
 from footprint.errors import Note
 from footprint.report.document import Document, Paragraph
@@ -51,16 +52,18 @@ def diff_page(found: Comparison, version: str) -> str:
     return _page(title, answers, diff_report(found))
 
 
-def heap_page(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str) -> str:
+def heap_page(
+    usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, findings: Sequence[Finding] = ()
+) -> str:
     """Write the page of heap profiles, with every call tree of theirs that was built."""
     moments, warning = moment_rows(usages)
     # Not rows of one table, so that those within each become columns.
     answers = {
         "kind": "heap",
-        "heap": heap_members(usages, notes, version, by="tree"),
+        "heap": heap_members(usages, notes, version, by="tree", findings=findings),
         "moments": dict(enumerate(moments)),
     }
-    document = heap_report(usages, notes)
+    document = heap_report(usages, notes, findings)
     return _page(", ".join(usage.file for usage in usages), answers, document, warning)
 
 

@@ -20,7 +20,7 @@ __all__ = (
     "audit_members",
     "debug_file_rows",
     "process_target",
-    "projection_json",
+    "projection_members",
     "row_json",
     "totals_json",
 )
@@ -40,8 +40,17 @@ def audit_members(audit: Audit, version: str) -> Json:
         "findings": finding_rows(audit.findings, audit.projection.count),
         "debug_files": debug_file_rows(audit.debug_files),
         "objects": [_object(one) for one in audit.objects],
+        "heap_account": _heap(audit),
         "notes": note_rows(audit.notes),
     }
+
+
+def _heap(audit: Audit) -> Json | None:
+    if audit.heap is None:
+        return None
+    from footprint.report.json.heap_account import heap_account_json  # noqa: PLC0415 # profiles, which few audits have
+
+    return heap_account_json(audit.heap)
 
 
 def _object(one: "ObjectCost") -> Json:
@@ -60,16 +69,13 @@ def debug_file_rows(debug_files: Dict[str, str]) -> list[Json]:
     return [{"owner": well_formed(owner), "file": well_formed(path)} for owner, path in debug_files.items()]
 
 
-def projection_json(audit: Audit, version: str) -> str:
-    """Write what N processes cost, with the totals it is made of."""
-    return write(
-        envelope(version, audit.host, process_target(audit))
-        | {
-            "totals": totals_json(audit),
-            "projection": _projection(audit.projection),
-            "notes": note_rows(audit.notes),
-        }
-    )
+def projection_members(audit: Audit, version: str) -> Json:
+    """Give what N processes cost, with the totals it is made of."""
+    return envelope(version, audit.host, process_target(audit)) | {
+        "totals": totals_json(audit),
+        "projection": _projection(audit.projection),
+        "notes": note_rows(audit.notes),
+    }
 
 
 def process_target(audit: Audit) -> Json:

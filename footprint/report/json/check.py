@@ -3,25 +3,22 @@
 from footprint.audit.budget import Checked, Result
 from footprint.report.escape import well_formed
 from footprint.report.json.audit import process_target, totals_json
-from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.envelope import Json, envelope, note_rows
 
-__all__ = ("check_json",)
+__all__ = ("check_members",)
 
 
-def check_json(checked: Checked, version: str) -> str:
-    """Write what became of each limit."""
+def check_members(checked: Checked, version: str) -> Json:
+    """Give what became of each limit."""
     audit = checked.audit
-    return write(
-        envelope(version, audit.host, process_target(audit))
-        | {
-            "budget_file": well_formed(checked.budgets.file),
-            "count": checked.budgets.at_processes,
-            "totals": totals_json(audit),
-            "checks_failed": len(checked.failures),
-            "budgets": [_result(one) for one in checked.results],
-            "notes": note_rows(audit.notes),
-        }
-    )
+    return envelope(version, audit.host, process_target(audit)) | {
+        "budget_file": well_formed(checked.budgets.file),
+        "count": checked.budgets.at_processes,
+        "totals": totals_json(audit),
+        "checks_failed": len(checked.failures),
+        "budgets": [_result(one) for one in checked.results],
+        "notes": note_rows(audit.notes),
+    }
 
 
 def _result(one: Result) -> Json:

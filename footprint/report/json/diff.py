@@ -4,19 +4,14 @@ from footprint.audit.compare import Change, Comparison, OwnerChange, TotalChange
 from footprint.elf import shown_name
 from footprint.report.escape import well_formed
 from footprint.report.json.audit import process_target
-from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.envelope import Json, envelope, note_rows
 from footprint.report.json.findings import finding_rows
 
-__all__ = ("diff_json", "diff_members")
-
-
-def diff_json(found: Comparison, version: str) -> str:
-    """Write what changed."""
-    return write(diff_members(found, version))
+__all__ = ("diff_members",)
 
 
 def diff_members(found: Comparison, version: str) -> Json:
-    """Give the members of what changed."""
+    """Give what changed."""
     target = {"old": process_target(found.old), "new": process_target(found.new)}
     notes = dict.fromkeys((*found.old.notes, *found.new.notes))
     return envelope(version, found.new.host, target) | {

@@ -3,13 +3,13 @@
 from footprint.audit.diagnosis import Diagnosis
 from footprint.audit.kernel import KernelConstants
 from footprint.report.escape import well_formed
-from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.envelope import Json, envelope, note_rows
 
-__all__ = ("doctor_json",)
+__all__ = ("doctor_members",)
 
 
-def doctor_json(diagnosis: Diagnosis, version: str) -> str:
-    """Write every check, and what the kernel spends on its objects."""
+def doctor_members(diagnosis: Diagnosis, version: str) -> Json:
+    """Give every check, and what the kernel spends on its objects."""
     checks = [
         {
             "name": check.name,
@@ -19,10 +19,11 @@ def doctor_json(diagnosis: Diagnosis, version: str) -> str:
         }
         for check in diagnosis.checks
     ]
-    return write(
-        envelope(version, diagnosis.host, {"name": "host"})
-        | {"checks": checks, "constants": _constants(diagnosis.constants), "notes": note_rows(diagnosis.notes)}
-    )
+    return envelope(version, diagnosis.host, {"name": "host"}) | {
+        "checks": checks,
+        "constants": _constants(diagnosis.constants),
+        "notes": note_rows(diagnosis.notes),
+    }
 
 
 def _constants(constants: KernelConstants) -> Json:

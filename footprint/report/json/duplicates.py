@@ -4,14 +4,14 @@ from footprint.elf import shown_name
 from footprint.findings.duplicate_statics import Copies
 from footprint.findings.linked_twice import Duplicates
 from footprint.report.escape import well_formed
-from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.envelope import Json, envelope, note_rows
 from footprint.report.json.findings import finding_rows
 
-__all__ = ("duplicates_json",)
+__all__ = ("duplicates_members",)
 
 
-def duplicates_json(found: Duplicates, version: str, count: int) -> str:
-    """Write what files hold several times."""
+def duplicates_members(found: Duplicates, version: str, count: int) -> Json:
+    """Give what files hold several times."""
     target = {"names": [well_formed(target) for target in found.targets], "pid": found.pid}
     twice = [
         {
@@ -26,28 +26,25 @@ def duplicates_json(found: Duplicates, version: str, count: int) -> str:
         }
         for one in found.linked_twice
     ]
-    return write(
-        envelope(version, {}, target)
-        | {
-            "files": [
-                {
-                    "file": well_formed(one.file),
-                    "variable_count": one.variable_count,
-                    "unit_count": one.unit_count,
-                    "debug_file": None if one.debug_file is None else well_formed(one.debug_file),
-                    "waste_bytes": sum(copies.waste_bytes for copies in one.copies),
-                    "initialiser_count": one.initialisers.function_count,
-                    "initialiser_bytes": one.initialisers.code_bytes,
-                }
-                for one in found.files
-            ],
-            "duplicates": [_row(one, file.file) for file in found.files for one in file.copies],
-            "linked_twice": twice,
-            "count": count,
-            "findings": finding_rows(found.findings, count),
-            "notes": note_rows(found.notes),
-        }
-    )
+    return envelope(version, {}, target) | {
+        "files": [
+            {
+                "file": well_formed(one.file),
+                "variable_count": one.variable_count,
+                "unit_count": one.unit_count,
+                "debug_file": None if one.debug_file is None else well_formed(one.debug_file),
+                "waste_bytes": sum(copies.waste_bytes for copies in one.copies),
+                "initialiser_count": one.initialisers.function_count,
+                "initialiser_bytes": one.initialisers.code_bytes,
+            }
+            for one in found.files
+        ],
+        "duplicates": [_row(one, file.file) for file in found.files for one in file.copies],
+        "linked_twice": twice,
+        "count": count,
+        "findings": finding_rows(found.findings, count),
+        "notes": note_rows(found.notes),
+    }
 
 
 def _row(one: Copies, file: str) -> Json:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from footprint.report.json.envelope import envelope, write
+from footprint.report.json.envelope import Json, envelope
 from footprint.words import Explanation
 
-__all__ = ("explain_json",)
+__all__ = ("explain_members",)
 
 
-def explain_json(found: Iterable[Explanation], version: str) -> str:
-    """Write what words mean."""
+def explain_members(found: Iterable[Explanation], version: str) -> Json:
+    """Give what words mean."""
     rows = [one._asdict() for one in found]
-    return write(envelope(version, {}, {"name": "words"}) | {"words": rows, "notes": []})
+    return envelope(version, {}, {"name": "words"}) | {"words": rows, "notes": []}

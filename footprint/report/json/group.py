@@ -3,13 +3,13 @@
 from footprint.audit.group import Group
 from footprint.report.escape import well_formed
 from footprint.report.json.audit import debug_file_rows, process_target, row_json, totals_json
-from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.envelope import Json, envelope, note_rows
 
-__all__ = ("group_json",)
+__all__ = ("group_members",)
 
 
-def group_json(group: Group, version: str) -> str:
-    """Write what several processes cost together, and each for itself."""
+def group_members(group: Group, version: str) -> Json:
+    """Give what several processes cost together, and each for itself."""
     host = group.audits[0].host if group.audits else {}
     target: Json = {"pids": [audit.pid for audit in group.audits]}
     totals = {
@@ -29,4 +29,4 @@ def group_json(group: Group, version: str) -> str:
         "debug_files": debug_file_rows(group.debug_files),
         "notes": note_rows(group.notes),
     }
-    return write(envelope(version, {key: well_formed(value) for key, value in host.items()}, target) | tables)
+    return envelope(version, {key: well_formed(value) for key, value in host.items()}, target) | tables

@@ -3,27 +3,26 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from footprint.audit.finding import Finding
 from footprint.audit.heap_usage import HeapUsage
 from footprint.elf import shown_name
 from footprint.errors import Note
 from footprint.heap import CallTree
 from footprint.heap.attribution import Share, callees, callers
 from footprint.report.escape import well_formed
-from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.envelope import Json, envelope, note_rows
+from footprint.report.json.findings import finding_rows
 
-__all__ = ("call_rows", "heap_json", "heap_members", "share_rows")
+__all__ = ("call_rows", "heap_members", "share_rows")
 
 # The nodes of a tree repeat their names, and a name may be as long as a profile is.
 _LONGEST_NAME: Final = 8192
 
 
-def heap_json(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str) -> str:
-    """Write what heap profiles say; `by` is `tree` or `callers` where their call trees are wanted too."""
-    return write(heap_members(usages, notes, version, by=by))
-
-
-def heap_members(usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str) -> Json:
-    """Give the members of what heap profiles say."""
+def heap_members(
+    usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str, findings: Sequence[Finding] = ()
+) -> Json:
+    """Give what heap profiles say; `by` is `tree` or `callers` where their call trees are wanted too."""
     tables: dict[str, list[Json]] = {"profiles": [], "snapshots": [], "owners": [], "heap": [], "calls": []}
     for usage in usages:
         file = well_formed(usage.file)
@@ -40,7 +39,7 @@ def heap_members(usages: Sequence[HeapUsage], notes: Sequence[Note], version: st
             grown = callers(usage.tree, usage.calls) if by == "callers" else callees(usage.tree, usage.calls)
             tables["calls"] += call_rows(grown, file)
     target = {"files": [well_formed(usage.file) for usage in usages], "by": by}
-    return envelope(version, {}, target) | tables | {"notes": note_rows(notes)}
+    return envelope(version, {}, target) | tables | {"findings": finding_rows(findings, 1), "notes": note_rows(notes)}
 
 
 def _profile(usage: HeapUsage, file: str) -> Json:

@@ -3,14 +3,14 @@
 from footprint.audit.libraries import Libraries
 from footprint.audit.predicted import count_pages
 from footprint.report.escape import well_formed
-from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.envelope import Json, envelope, note_rows
 from footprint.report.json.findings import finding_rows
 
-__all__ = ("libraries_json",)
+__all__ = ("libraries_members",)
 
 
-def libraries_json(found: Libraries, version: str) -> str:
-    """Write the objects of a program in load order, with their relations and costs, and what could be spared."""
+def libraries_members(found: Libraries, version: str) -> Json:
+    """Give the objects of a program in load order, with their relations and costs, and what could be spared."""
     composition = found.composition
     target = {
         "name": well_formed(found.target),
@@ -23,16 +23,13 @@ def libraries_json(found: Libraries, version: str) -> str:
         {"name": well_formed(one.name), "requester": one.requester, "cause": well_formed(one.cause)}
         for one in composition.link_map.missing
     ]
-    return write(
-        envelope(version, {}, target)
-        | {
-            "libraries": [_row(found, number) for number in range(len(composition.objects))],
-            "missing": missing,
-            "count": found.count,
-            "findings": finding_rows(found.findings, found.count),
-            "notes": note_rows(found.notes),
-        }
-    )
+    return envelope(version, {}, target) | {
+        "libraries": [_row(found, number) for number in range(len(composition.objects))],
+        "missing": missing,
+        "count": found.count,
+        "findings": finding_rows(found.findings, found.count),
+        "notes": note_rows(found.notes),
+    }
 
 
 def _row(found: Libraries, number: int) -> Json:

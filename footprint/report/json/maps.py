@@ -2,13 +2,13 @@
 
 from footprint.audit.owned import OwnedMap
 from footprint.report.escape import well_formed
-from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.envelope import Json, envelope, note_rows
 
-__all__ = ("maps_json",)
+__all__ = ("maps_members",)
 
 
-def maps_json(owned: OwnedMap, version: str) -> str:
-    """Write every mapping with its owners and all counters that the text has."""
+def maps_members(owned: OwnedMap, version: str) -> Json:
+    """Give every mapping with its owners and all counters that the text has."""
     rows: list[Json] = []
     each = iter(owned.held)
     previous = None
@@ -51,4 +51,4 @@ def maps_json(owned: OwnedMap, version: str) -> str:
         "source": owned.memory.dialect,
     }
     tables = {"footer": dict(owned.memory.footer), "mappings": rows, "notes": note_rows(owned.notes)}
-    return write(envelope(version, owned.host, target) | tables)
+    return envelope(version, owned.host, target) | tables

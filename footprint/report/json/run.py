@@ -5,14 +5,14 @@ from footprint.audit.ran import Ran
 from footprint.audit.spread import Spread
 from footprint.report.escape import well_formed
 from footprint.report.json.audit import audit_members
-from footprint.report.json.envelope import Json, note_rows, write
+from footprint.report.json.envelope import Json, note_rows
 
-__all__ = ("run_json", "spread_json")
+__all__ = ("run_members", "spread_json")
 
 
-def run_json(ran: Ran, version: str) -> str:
-    """Write what a run gave."""
-    return write(audit_members(ran.audit, version) | {"notes": note_rows(ran.notes), "run": _run(ran)})
+def run_members(ran: Ran, version: str) -> Json:
+    """Give what a run gave."""
+    return audit_members(ran.audit, version) | {"notes": note_rows(ran.notes), "run": _run(ran)}
 
 
 def _run(ran: Ran) -> Json:

@@ -2,13 +2,13 @@
 
 from footprint.audit.survey import Survey
 from footprint.report.escape import well_formed
-from footprint.report.json.envelope import envelope, note_rows, write
+from footprint.report.json.envelope import Json, envelope, note_rows
 
-__all__ = ("survey_json",)
+__all__ = ("survey_members",)
 
 
-def survey_json(survey: Survey, version: str) -> str:
-    """Write the programs of some folders, the costliest first."""
+def survey_members(survey: Survey, version: str) -> Json:
+    """Give the programs of some folders, the costliest first."""
     target = {"folders": [well_formed(folder) for folder in survey.folders]}
     rows = [
         {
@@ -23,6 +23,4 @@ def survey_json(survey: Survey, version: str) -> str:
         }
         for one in survey.programs
     ]
-    return write(
-        envelope(version, {}, target) | {"count": survey.count, "programs": rows, "notes": note_rows(survey.notes)}
-    )
+    return envelope(version, {}, target) | {"count": survey.count, "programs": rows, "notes": note_rows(survey.notes)}

@@ -8,20 +8,20 @@ from footprint.elf import SectionContents, Variable, shown_name
 from footprint.elf.origins import Origin, Origins
 from footprint.errors import Note
 from footprint.report.escape import well_formed
-from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.envelope import Json, envelope, note_rows
 
 if TYPE_CHECKING:
     from footprint.elf.sources import Sources
 
-__all__ = ("symbols_json",)
+__all__ = ("symbols_members",)
 
 _BINDINGS: Final = {0: "local", 1: "global", 2: "weak", 10: "unique"}
 
 
-def symbols_json(
+def symbols_members(
     files: Sequence[Origins], notes: Sequence[Note], version: str, sources: "Sequence[Sources] | None" = None
-) -> str:
-    """Write what the writable memory of files holds: the variables, and the sections with what no symbol names.
+) -> Json:
+    """Give what the writable memory of files holds: the variables, and the sections with what no symbol names.
 
     Where a variable is declared is written where it was asked for.
     """
@@ -75,7 +75,7 @@ def symbols_json(
     maps = [well_formed(known.linker_map.file) for known in files if known.linker_map]
     target = {"files": [well_formed(known.contents.file) for known in files], "map": maps[0] if maps else None}
     tables = {"sections": sections, "origins": origins, "symbols": symbols}
-    return write(envelope(version, {}, target) | tables | {"notes": note_rows(notes)})
+    return envelope(version, {}, target) | tables | {"notes": note_rows(notes)}
 
 
 def _declaration(sources: "Sources", section: SectionContents, variable: Variable) -> Json:

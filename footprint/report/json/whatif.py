@@ -4,33 +4,30 @@ from footprint.audit.spread import Spread
 from footprint.audit.whatif import Change, Compared, WhatIf
 from footprint.report.escape import well_formed
 from footprint.report.json.audit import process_target
-from footprint.report.json.envelope import Json, envelope, note_rows, write
+from footprint.report.json.envelope import Json, envelope, note_rows
 from footprint.report.json.run import spread_json
 
-__all__ = ("whatif_json",)
+__all__ = ("whatif_members",)
 
 
-def whatif_json(found: WhatIf, version: str) -> str:
-    """Write both variants and what is between them."""
+def whatif_members(found: WhatIf, version: str) -> Json:
+    """Give both variants and what is between them."""
     audit = found.before.audit
     saving = found.per_process or found.private
-    return write(
-        envelope(version, audit.host, process_target(audit))
-        | {
-            "whatif": _whatif(found),
-            "changes": [_change(one) for one in found.changes],
-            "behaviour": [_compared(one) for one in found.behaviour],
-            "saving": {
-                "predicted_bytes": found.predicted_bytes,
-                "private_bytes": None if found.private is None else found.private.bytes,
-                "kernel_bytes": found.kernel_bytes,
-                "per_process_bytes": None if found.per_process is None else found.per_process.bytes,
-                "count": found.count,
-                "total_bytes": None if saving is None else found.count * saving.bytes,
-            },
-            "notes": note_rows(found.notes),
-        }
-    )
+    return envelope(version, audit.host, process_target(audit)) | {
+        "whatif": _whatif(found),
+        "changes": [_change(one) for one in found.changes],
+        "behaviour": [_compared(one) for one in found.behaviour],
+        "saving": {
+            "predicted_bytes": found.predicted_bytes,
+            "private_bytes": None if found.private is None else found.private.bytes,
+            "kernel_bytes": found.kernel_bytes,
+            "per_process_bytes": None if found.per_process is None else found.per_process.bytes,
+            "count": found.count,
+            "total_bytes": None if saving is None else found.count * saving.bytes,
+        },
+        "notes": note_rows(found.notes),
+    }
 
 
 def _whatif(found: WhatIf) -> Json:

@@ -42,7 +42,8 @@ def _by_section(row: Row) -> _Key:
 
 
 def _by_symbol(row: Row) -> _Key:
-    return row.owner, row.section or "", row.symbol or row.name or f"[{row.kind.value}]"
+    section = "[heap]" if row.kind is Kind.HEAP and row.symbol else row.section or ""
+    return row.owner, section, row.symbol or row.name or f"[{row.kind.value}]"
 
 
 GROUPINGS: Final[dict[str, Callable[[Row], _Key]]] = {
@@ -71,6 +72,7 @@ def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_na
             is_virtual=audit.totals.private.bytes is None,
             has_shared=not _is_prediction(audit),
         ),
+        *_heap(audit, names, top),
         *_symbols(audit, by, top, names),
         *_causes(audit),
         *debug_file_blocks(audit.debug_files, names, is_whole=has_whole_names),
@@ -78,6 +80,18 @@ def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_na
         *note_blocks(audit.notes, audit.target),
         Verdict(_verdict(audit)),
     )
+
+
+def _heap(audit: Audit, names: Names, top: int) -> list[Block]:
+    if audit.heap is None:
+        return []
+    from footprint.audit.heap_join import NAMELESS  # noqa: PLC0415 # profiles, which few audits have
+    from footprint.report.views.heap_account import heap_account_blocks  # noqa: PLC0415 # few audits have one
+
+    is_measured = audit.totals.private.bytes is not None
+    sums = sum_rows([row for row in audit.ledger if row.owner == NAMELESS])
+    nameless_bytes = sums.private_bytes if is_measured else sums.writable_bytes
+    return heap_account_blocks(audit.heap, names, top, nameless_bytes=nameless_bytes, is_measured=is_measured)
 
 
 def _findings(audit: Audit, *, is_verbose: bool) -> list[Block]:
@@ -314,7 +328,8 @@ def _label(key: _Key, names: Names) -> str:
 
 def _symbols(audit: Audit, by: str, top: int, names: Names) -> list[Block]:
     """List the variables that cost most: by what they keep private alone, or by their own bytes where that is more."""
-    named = [row for row in audit.ledger if row.symbol is not None and row.bytes]
+    # What functions asked for is no variable.
+    named = [row for row in audit.ledger if row.symbol is not None and row.bytes and row.kind is not Kind.HEAP]
     if not named or by == "symbol":
         return []
     page_bytes = audit.page_bytes

@@ -8,7 +8,7 @@ from footprint.report.document import Block, Document, Facts, Heading, Paragraph
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
 
-__all__ = ("check_report",)
+__all__ = ("check_report", "check_verdict", "contributor_name", "failure_report")
 
 
 def check_report(checked: Checked, *, baseline: str | None = None) -> Document:
@@ -17,11 +17,15 @@ def check_report(checked: Checked, *, baseline: str | None = None) -> Document:
         Heading(f"footprint check: {checked.audit.target}"),
         Paragraph(_origin(checked)),
     ]
-    for one in checked.failures:
-        blocks.extend(_failure(one, checked))
+    blocks.extend(failure_report(checked))
     blocks.extend(_table([one for one in checked.results if not one.fails]))
     blocks.extend(note_blocks(checked.audit.notes, checked.audit.target))
-    return (*blocks, Verdict(_verdict(checked, baseline)))
+    return (*blocks, Verdict(check_verdict(checked, baseline)))
+
+
+def failure_report(checked: Checked) -> Document:
+    """Say of each budget that is exceeded by how much and through what, and nothing else."""
+    return tuple(block for one in checked.failures for block in _failure(one, checked))
 
 
 def _origin(checked: Checked) -> str:
@@ -43,7 +47,7 @@ def _failure(one: Result, checked: Checked) -> list[Block]:
     ]
     label = "  grew most" if one.is_growth else "  most of it"
     for name, size_bytes in one.contributors:
-        rows.append((label, f"{'+' if one.is_growth else ''}{format_bytes(size_bytes)}", _shown(name)))
+        rows.append((label, f"{'+' if one.is_growth else ''}{format_bytes(size_bytes)}", contributor_name(name)))
         label = ""
     if one.waiver is not None:
         rows.append(("  waiver", "expired", f"{one.waiver.expires}: {one.waiver.reason}"))
@@ -54,8 +58,8 @@ def _failure(one: Result, checked: Checked) -> list[Block]:
     ]
 
 
-def _shown(name: str) -> str:
-    """Show a contributor: a symbol with its file behind it, or something else."""
+def contributor_name(name: str) -> str:
+    """Give what to show for a contributor: a symbol with its file behind it, or something else."""
     symbol, space, owner = name.partition(" (")
     return shown_name(symbol) + space + owner
 
@@ -82,7 +86,8 @@ def _label(one: Result) -> str:
     return f"{label} ({one.remark})" if one.remark else label
 
 
-def _verdict(checked: Checked, baseline: str | None) -> str:
+def check_verdict(checked: Checked, baseline: str | None = None) -> str:
+    """Say in one line what came of a check; `baseline` is the file that was just written."""
     count = len(checked.results)
     failures = checked.failures
     if failures:
@@ -90,7 +95,7 @@ def _verdict(checked: Checked, baseline: str | None) -> str:
         text = f"{len(failures)} of {counted(count, 'limit')} exceeded: {worst.key} by "
         text += _amount(worst.value - worst.limit, worst)
         if worst.contributors:
-            text += f", most of it {_shown(worst.contributors[0][0])}"
+            text += f", most of it {contributor_name(worst.contributors[0][0])}"
         return text + ("; the baseline is left as it was." if baseline is not None else ".")
     if baseline is not None:
         return f"{baseline} is the new baseline; the limits that need none hold."

@@ -5,6 +5,7 @@ from typing import Final
 
 from footprint.audit.compare import Change, Comparison, OwnerChange, Status, TotalChange
 from footprint.audit.finding import Finding
+from footprint.audit.layout import Kind
 from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
@@ -148,7 +149,9 @@ def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
             _variable_sum(shifted, f"[{counted(len(shifted), 'variable')} as large as before, in other pages]")
         )
     columns = ("private", "size", "what", "section", "variable")
-    return [Heading("Variables that changed"), Table(columns, rows, frozenset({2, 3}), tuple(footer))]
+    has_heap = any(one.kind is Kind.HEAP for one in named)
+    heading = f"Variables{', and who asked for heap,' if has_heap else ''} that changed"
+    return [Heading(heading), Table(columns, rows, frozenset({2, 3}), tuple(footer))]
 
 
 def _variable_sum(changes: Sequence[Change], label: str) -> tuple[str, ...]:
@@ -167,7 +170,8 @@ def _variable(one: Change, names: Names) -> tuple[str, ...]:
             label += f", was in {section or 'no section'}"
             if owner != one.owner:
                 label += f" of {names.owner(owner)}"
-    return (_signed(one.delta_bytes), _signed(one.mapped_delta_bytes), one.status.value, one.section or "", label)
+    section = "[heap]" if one.kind is Kind.HEAP else one.section or ""
+    return (_signed(one.delta_bytes), _signed(one.mapped_delta_bytes), one.status.value, section, label)
 
 
 def _findings(title: str, findings: Sequence[Finding]) -> list[Block]:
@@ -180,6 +184,15 @@ def _findings(title: str, findings: Sequence[Finding]) -> list[Block]:
     return [Heading(title), Table(("saving", "rule", "confidence", "finding"), rows, frozenset({1, 2}))]
 
 
+def _ceiling(found: Comparison) -> str:
+    """Say what can come on top of a start that costs as much as before."""
+    total = found.total("ceiling")
+    delta_bytes = None if total is None else total.delta_bytes
+    if not delta_bytes:
+        return ""
+    return f" at its start, and can ever write {format_bytes(abs(delta_bytes))} {'more' if delta_bytes > 0 else 'less'}"
+
+
 def _verdict(found: Comparison) -> str:
     for name, what in (("per_process", "costs"), ("private", "holds"), ("mapped_writable", "maps")):
         total = found.total(name)
@@ -187,7 +200,7 @@ def _verdict(found: Comparison) -> str:
         if total is None or delta_bytes is None:
             continue
         if not delta_bytes:
-            return f"One process {what} as much as before, {format_bytes(total.new.bytes or 0)}."
+            return f"One process {what} as much as before, {format_bytes(total.new.bytes or 0)}{_ceiling(found)}."
         word = "more" if delta_bytes > 0 else "less"
         percent = _percent(delta_bytes, total.old.bytes or 0)
         text = f"One process {what} {format_bytes(abs(delta_bytes))} {word}"

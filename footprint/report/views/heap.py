@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from footprint.audit.finding import Finding
 from footprint.audit.heap_usage import HeapUsage, used_bytes
 from footprint.errors import Note
 from footprint.evidence import Evidence
@@ -10,6 +11,7 @@ from footprint.heap import CallTree, Frame, Profile, Snapshot
 from footprint.heap.attribution import Attribution, Share, callees, callers
 from footprint.report.document import Block, Document, Facts, Graph, Heading, Paragraph, Point, Table, Verdict
 from footprint.report.text.graph import format_time
+from footprint.report.views.findings import finding_blocks
 from footprint.report.views.names import Names
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
@@ -35,6 +37,7 @@ _KNOWN: Final = {
 def heap_report(
     usages: Sequence[HeapUsage],
     notes: Sequence[Note] = (),
+    findings: Sequence[Finding] = (),
     *,
     by: str = "function",
     threshold_percent: float = 1.0,
@@ -46,6 +49,7 @@ def heap_report(
     Args:
         usages: What each profile says of its moment.
         notes: What was odd.
+        findings: What could be constant data.
         by: `owner`, `function`, `tree` (from the outermost function inwards) or `callers` (the other way round).
         threshold_percent: Which calls of a tree are left out.
         top: How many rows a table has; 0 for all.
@@ -60,7 +64,8 @@ def heap_report(
     else:
         blocks = _several(usages, by, names, top)
         verdict = _difference(usages)
-    return (*blocks, *note_blocks(notes, usages[0].file), Verdict(verdict))
+    found = finding_blocks(findings, 1, is_verbose=is_whole)
+    return (*blocks, *found, *note_blocks(notes, usages[0].file), Verdict(verdict))
 
 
 # --- one profile ------------------------------------------------------------------------------------------------------

@@ -94,8 +94,10 @@ function heapPage(answers: any): Node[] {
   return [
     header("Heap over time", commands[0] ?? "", heap),
     ...(files.length > 1 ? [profilesTable(heap), el("p", { class: "tools" }, el("label", { for: "file" }, "Profile"), select)] : []),
-    views, notesSection(table(heap.notes), answers.warning),
-  ];
+    views,
+    table(heap.findings).size ? findingsSection("Findings", table(heap.findings), new Count(1n), "") : null,
+    notesSection(table(heap.notes), answers.warning),
+  ].filter((one): one is HTMLElement => one !== null);
 }
 
 async function start(): Promise<void> {

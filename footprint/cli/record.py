@@ -1,0 +1,49 @@
+"""`footprint record`: the figures of a release, kept in a history."""
+
+from typing import Annotated
+
+import typer
+
+from footprint.cli import options
+
+__all__ = ("record",)
+
+
+def record(
+    target: Annotated[str, typer.Argument(help="A saved audit; or a PID, a program, a capture or a text.")],
+    history: Annotated[
+        str, typer.Option("--history", help="The file of the history; made where there is none.", metavar="FILE")
+    ],
+    version: Annotated[
+        str | None, typer.Option("--version", help="What the release is called.", metavar="VERSION")
+    ] = None,
+    commit: Annotated[
+        str | None, typer.Option("--commit", help="Or the commit that was built.", metavar="COMMIT")
+    ] = None,
+    program: Annotated[
+        str | None, typer.Option("--program", help="What the program is called; else as its file.", metavar="NAME")
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option("--time", help="A date, or seconds since 1970; else the time of the file.", metavar="TIME"),
+    ] = None,
+    color: options.ColorOption = options.Color.AUTO,
+    strict: options.Strict = False,
+) -> None:
+    """Keep the figures of a release in a history, for trend.
+
+    A release that is recorded again takes the place of the first.
+
+    \b
+    footprint record audit.json --history footprint.sqlite --version 1.4.0
+    footprint record ./server --history footprint.sqlite --commit "$(git rev-parse HEAD)"
+    """
+    from footprint.cli.output import Answer, chosen, exit_code, write
+    from footprint.report.views.trend import record_report
+    from footprint.verbs.history import record as verb
+
+    made = verb(target, history, version=version, commit=commit, program=program, time=time)
+    document = record_report(made.recording.release, made.replaced, made.release_count, history)
+    form = chosen("record", options.Format.TEXT, "-", is_json=False, color=color)
+    write(Answer(f"record {target}", lambda: document, dict, ""), form)
+    raise typer.Exit(exit_code(made.notes, is_strict=strict))

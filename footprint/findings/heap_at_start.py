@@ -1,0 +1,229 @@
+"""Rule `heap-at-start`: tables that each process fills at its start and keeps; constant, but private in every process.
+
+What a profile tells decides how sure that is. DHAT counts what is written: where each byte was written once, the table
+is as it was filled. The others tell no more than that it was there early and stayed as large.
+"""
+
+from collections import Counter
+from collections.abc import Container, Iterator
+from collections.abc import Mapping as Dict
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from footprint.audit.finding import Confidence, Finding
+from footprint.audit.heap_usage import HeapUsage
+from footprint.elf import shown_name
+from footprint.heap import CallTree, Counted, Profile
+from footprint.heap.attribution import Share, attribute, charged
+from footprint.units import counted, format_bytes
+
+__all__ = ("RULE", "heap_at_start")
+
+RULE: Final = "heap-at-start"
+_LEAST_BYTES: Final = 16 * 1024
+_LEAST_ALIKE: Final = 64
+# The start is the first tenth of a run; in so short a run nothing else can be told from it.
+_START_SHARE: Final = 10
+_SHORT: Final = {"i": 10**7, "instrs": 10**7, "ms": 100, "s": 0.1, "B": 0}
+# Blocks that lived for so many tenths of the run are kept: at the end all is freed by some programs.
+_KEPT_TENTHS: Final = 8
+_FEW_TREES: Final = 4
+# Its pool for exceptions is never touched as a rule, and costs nothing then.
+_LEFT_ALONE: Final = "libstdc++.so"
+_LONGEST_NAME: Final = 120
+_REMEDY: Final = (
+    "where it holds the same in each process, make it a static const table, or fill it before the workers are forked: "
+    "then all share one copy"
+)
+_REMEDY_ALIKE: Final = "where several of them hold the same, keep one and point to it; or put them into one block"
+
+_Place = tuple[str, str]
+
+
+class _Table(NamedTuple):
+    """What a function asked for and kept."""
+
+    share: Share
+    kind: str
+    confidence: Confidence
+    reasons: tuple[str, ...]
+
+
+def heap_at_start(usage: HeapUsage, held_bytes: Dict[_Place, int] | None = None) -> tuple[Finding, ...]:
+    """Find large tables that are filled at start and kept, and blocks of one call that are alike.
+
+    Args:
+        usage: What a profile says.
+        held_bytes: By owner and function as the profile has them, how much of it a process holds, where one was asked:
+            no more can be saved.
+    """
+    profile = usage.profile
+    if profile.counted is not Counted.HEAP or not profile.snapshots:
+        return ()
+    tables = list(_tables(usage))
+    found = [_table_finding(table, held_bytes) for table in tables]
+    known = {(table.share.owner, table.share.function) for table in tables}
+    found += map(_alike_finding, _alike(usage, known))
+    return tuple(sorted(found, key=lambda one: (-one.saving_bytes, one.subject)))
+
+
+def _tables(usage: HeapUsage) -> Iterator[_Table]:
+    profile = usage.profile
+    tallies = {tally.name: tally.tree for tally in profile.tallies}
+    if "allocated" not in tallies:
+        yield from _steady(usage)
+    elif "lived" in tallies or profile.format != "dhat":
+        yield from _counted(usage, tallies)
+
+
+def _is_told(share: Share) -> bool:
+    is_named = not share.function.startswith("[")
+    return is_named and share.size_bytes >= _LEAST_BYTES and _LEFT_ALONE not in share.owner
+
+
+def _by_place(tree: CallTree, usage: HeapUsage) -> dict[_Place, Share]:
+    return {(share.owner, share.function): share for share in attribute(tree, usage.calls).shares}
+
+
+def _start_end(profile: Profile) -> float:
+    """Give when the start is over."""
+    times = [one.time for one in profile.snapshots if one.time is not None]
+    return max(max(times, default=0) / _START_SHARE, _SHORT.get(profile.time_unit or "", 0))
+
+
+# --- DHAT and heaptrack: all blocks are counted -----------------------------------------------------------------------
+
+
+def _counted(usage: HeapUsage, tallies: Dict[str, CallTree]) -> Iterator[_Table]:
+    profile = usage.profile
+    last = profile.snapshots[-1]
+    if last.tree is None:
+        return
+    left = _by_place(last.tree, usage)
+    lived, written = (_by_place(tallies[name], usage) if name in tallies else None for name in ("lived", "written"))
+    at_peak = _by_place(profile.peak.tree, usage) if profile.peak and profile.peak.tree else left
+    for place, share in _by_place(tallies["allocated"], usage).items():
+        if not _is_told(share):
+            continue
+        is_left = place in left and left[place][2:] == share[2:]
+        is_at_peak = place in at_peak and at_peak[place][2:] == share[2:]
+        if lived is None:
+            if is_left and is_at_peak:
+                reason = "nothing of it was freed, and nothing added after the peak"
+                yield _Table(share, "kept", Confidence.LOW, (reason, _UNWRITTEN))
+            continue
+        life = lived[place].size_bytes / max(1, share.block_count or 0) if place in lived else 0
+        run = last.time or 0
+        if not (is_left and run - life <= _start_end(profile)) and life * 10 < run * _KEPT_TENTHS:
+            continue
+        if written is None:
+            yield _Table(share, "kept", Confidence.MEDIUM, ("its blocks live from the start to the end", _UNWRITTEN))
+            continue
+        written_bytes = written[place].size_bytes if place in written else 0
+        if share.size_bytes // 2 <= written_bytes <= share.size_bytes:
+            reasons = ("its blocks live from the start to the end", f"{written_bytes:,} bytes were written, once each")
+            yield _Table(share, "filled-once", Confidence.HIGH, reasons)
+
+
+_UNWRITTEN: Final = "whether it is written later, or touched at all, the profile does not tell"
+
+
+# --- massif: trees at some moments ------------------------------------------------------------------------------------
+
+
+def _steady(usage: HeapUsage) -> Iterator[_Table]:
+    profile = usage.profile
+    moments = [(one.time or 0, _by_place(one.tree, usage)) for one in profile.snapshots if one.tree is not None]
+    start_end = _start_end(profile)
+    # What was seen once may have been freed the moment after.
+    if len(moments) < 2:
+        return
+    is_short = moments[-1][0] <= start_end
+    for place, share in moments[-1][1].items():
+        if not _is_told(share) or moments[-2][1].get(place) != share:
+            continue
+        sizes = [(time, found[place].size_bytes if place in found else 0) for time, found in moments]
+        is_growing = all(one[1] <= other[1] for one, other in pairwise(sizes))
+        later = [size_bytes for time, size_bytes in sizes if time > start_end]
+        if is_growing and all(size_bytes == share.size_bytes for size_bytes in later):
+            if is_short or len(later) < _FEW_TREES:
+                yield _Table(share, "kept", Confidence.LOW, (_few(len(later), is_short=is_short), _UNWRITTEN))
+            else:
+                reason = f"it is there from the first tenth of the run on, as large in {len(later)} snapshots"
+                yield _Table(share, "kept", Confidence.MEDIUM, (reason, _UNWRITTEN))
+
+
+def _few(count: int, *, is_short: bool) -> str:
+    if is_short:
+        return "it is there at the end, but so short a run is all start"
+    return f"it was looked at in {counted(count, 'snapshot')} after the start only"
+
+
+# --- blocks that are alike --------------------------------------------------------------------------------------------
+
+
+def _alike(usage: HeapUsage, known: Container[_Place]) -> Iterator[Share]:
+    """Give what was asked for in many blocks of one size by one call, and kept to the end."""
+    profile, tree = usage.profile, usage.profile.snapshots[-1].tree
+    ever = next((tally.tree for tally in profile.tallies if tally.name == "allocated"), None)
+    if tree is None or ever is None:
+        return
+    # By function, size and number: those that are left are those that ever were.
+    were = Counter(charged(ever, usage.calls))
+    for call, size_bytes, block_count in charged(tree, usage.calls):
+        is_many = (block_count or 0) >= _LEAST_ALIKE and size_bytes >= _LEAST_BYTES
+        if not is_many or not block_count or size_bytes % block_count or not were[call, size_bytes, block_count]:
+            continue
+        if (call.owner, call.function) not in known and not call.function.startswith("["):
+            yield Share(call.owner, call.function, size_bytes, block_count)
+
+
+# --- what is said of them ---------------------------------------------------------------------------------------------
+
+
+def _subject(share: Share) -> str:
+    return f"{share.owner} {share.function}"
+
+
+def _who(share: Share) -> str:
+    owner = "" if share.owner.startswith("[") else f" of {share.owner.rsplit('/', 1)[-1]}"
+    return f"{_cut(shown_name(share.function))}{owner}"
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
+
+
+def _table_finding(table: _Table, held_bytes: Dict[_Place, int] | None) -> Finding:
+    share = table.share
+    blocks = "" if share.block_count is None else f" in {counted(share.block_count, 'block')}"
+    size_bytes, reasons = share.size_bytes, table.reasons
+    if held_bytes is not None and (own_bytes := held_bytes.get((share.owner, share.function), 0)) < size_bytes:
+        size_bytes = own_bytes
+        reasons = (*reasons, f"of it the process surely holds {format_bytes(own_bytes)}")
+    return Finding(
+        RULE,
+        table.kind,
+        subject=_subject(share),
+        message=f"{_who(share)} asks for {share.size_bytes:,} bytes{blocks} at the start, and keeps them",
+        saving_bytes=size_bytes,
+        confidence=table.confidence,
+        reasons=reasons,
+        remedy=_REMEDY,
+    )
+
+
+def _alike_finding(share: Share) -> Finding:
+    count = share.block_count or 1
+    each_bytes = share.size_bytes // count
+    up_to = format_bytes(share.size_bytes - each_bytes)
+    return Finding(
+        RULE,
+        "alike",
+        subject=_subject(share),
+        message=f"{_who(share)} keeps {count:,} blocks of {each_bytes:,} bytes, all asked for by one call",
+        saving_bytes=0,
+        confidence=Confidence.LOW,
+        reasons=(f"what they hold the profile does not tell: {up_to} if it is the same in all",),
+        remedy=_REMEDY_ALIKE,
+    )

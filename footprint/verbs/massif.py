@@ -1,0 +1,137 @@
+"""A program run under Valgrind's massif, for the profile of its heap."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from footprint.errors import AccessError, InputError, Note
+from footprint.files import open_input, whole_file
+from footprint.process.launch import Moment, Streams, When, launch
+
+__all__ = ("Profiled", "profiled_by_massif", "valgrind")
+
+_TOOL: Final = "valgrind"
+# Valgrind runs a program some 20 times slower than it runs by itself.
+_SLOWER: Final = 20
+_OPTIONS: Final = (
+    "-q",
+    "--tool=massif",
+    "--trace-children=yes",  # what the process becomes by exec is still it
+    "--threshold=0",
+    "--detailed-freq=1",
+    "--max-snapshots=40",
+    "--peak-inaccuracy=0",
+    "--time-unit=B",  # by instructions, what the last of them frees may be in no snapshot
+)
+_MOST_LOG_BYTES: Final = 1 << 16
+
+
+class Profiled(NamedTuple):
+    """What came of it.
+
+    Attributes:
+        path: The profile of the program itself; of its children there are none.
+        notes: What was odd.
+    """
+
+    path: str
+    notes: tuple[Note, ...]
+
+
+def valgrind() -> str:
+    """Give the path of Valgrind.
+
+    Raises:
+        AccessError: Where it is not installed.
+    """
+    tool = shutil.which(_TOOL)
+    if tool is None:
+        raise AccessError(_TOOL, "it is not installed, and massif is one of its tools")
+    return tool
+
+
+@contextmanager
+def profiled_by_massif(
+    command: Sequence[str], moment: Moment, limit_seconds: float, kept_as: str | None
+) -> Iterator[Profiled]:
+    """Run a program under massif to a moment, and give its profile; it is gone afterwards where it is not kept.
+
+    What the program prints then is dropped: it was seen when it ran by itself. What was a file as our standard input is
+    read anew; anything else can be read once, so it has none.
+
+    Args:
+        command: The program and its arguments.
+        moment: When to end it.
+        limit_seconds: After how long it is ended anyway.
+        kept_as: Where to keep the profile; None for nowhere.
+
+    Raises:
+        AccessError: Where there is no Valgrind, it cannot run the program, or the profile cannot be kept.
+    """
+    tool = valgrind()
+    import tempfile  # noqa: PLC0415 # only here something is put aside
+
+    with tempfile.TemporaryDirectory(prefix="footprint-") as folder:
+        # A percent sign begins a word that Valgrind replaces.
+        plain = folder.replace("%", "%%")
+        words = (tool, *_OPTIONS, f"--massif-out-file={plain}/%p.out", f"--log-file={plain}/%p.log", "--", *command)
+        taken = launch(words, _under_valgrind(moment, limit_seconds), lambda tasks: tasks[0], streams=_streams())
+        found = f"{folder}/{taken.pid}.out"
+        if not os.path.isfile(found):
+            raise AccessError(_TOOL, f"it wrote no profile of {command[0]}{_cause(f'{folder}/{taken.pid}.log')}")
+        # That an exit came before the limit is as it should be, and what Valgrind itself gives back is of no interest.
+        told = {"left-behind", "not-stopped", *(() if moment.when is When.EXIT else ("moment-not-reached",))}
+        notes = [*(note for note in taken.notes if note.slug in told), *_notes(moment, taken.when)]
+        if moment.when is When.EXIT and taken.when is not When.EXIT:
+            detail = f"under Valgrind it had not ended after {limit_seconds:g} s, and was ended then"
+            notes.append(Note("massif-cut-off", command[0], detail))
+        if kept_as is not None:
+            _keep(found, kept_as)
+        yield Profiled(kept_as or found, tuple(notes))
+
+
+def _under_valgrind(moment: Moment, limit_seconds: float) -> Moment:
+    """Give a moment that comes in any case."""
+    if moment.when is When.EXIT:
+        # One that ends before is taken at its exit.
+        return Moment(When.TIME, limit_seconds)
+    if moment.when is When.TIME:
+        return replace(moment, seconds=min(limit_seconds, moment.seconds * _SLOWER))
+    return replace(moment, seconds=limit_seconds)
+
+
+def _notes(moment: Moment, when: When) -> Iterator[Note]:
+    if moment.when is When.TIME and when is When.TIME:
+        detail = f"Valgrind runs a program some {_SLOWER} times slower: the profile was taken after that much longer"
+        yield Note("massif-slower", _TOOL, detail)
+    mode = os.fstat(0).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        detail = "standard input can be read once: under Valgrind the program had none"
+        yield Note("massif-no-input", _TOOL, detail)
+
+
+def _streams() -> Streams:
+    is_file = stat.S_ISREG(os.fstat(0).st_mode)
+    return Streams("/proc/self/fd/0" if is_file else os.devnull, lambda _: None, lambda _: None)
+
+
+def _cause(log: str) -> str:
+    """Give what Valgrind says of it."""
+    try:
+        said = bytes(open_input(log)[:_MOST_LOG_BYTES]).decode("utf-8", "replace").strip()
+    except (AccessError, InputError):
+        return ""
+    last = said.splitlines()[-1] if said else ""
+    return f": {last.rpartition('== ')[2] or last}" if last else ""
+
+
+def _keep(found: str, path: str) -> None:
+    try:
+        with open(found, "rb") as source, whole_file(path) as file:
+            shutil.copyfileobj(source, file)
+    except OSError as error:
+        raise AccessError(path, error.strerror or str(error)) from error

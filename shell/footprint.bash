@@ -1,0 +1,212 @@
+# bash completion for footprint. Written by shell/generate.py (make shell): change the command instead.
+
+_footprint() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb= kind=file options= values= i
+    # bash makes words of `--format`, `=` and `json`.
+    if [[ $cur == = ]]; then
+        cur=
+    elif [[ $prev == = ]]; then
+        prev=${COMP_WORDS[COMP_CWORD-2]}
+    fi
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        if [[ ${COMP_WORDS[i]} != -* ]]; then
+            verb=${COMP_WORDS[i]}
+            break
+        fi
+    done
+    for ((i++; i < COMP_CWORD; i++)); do
+        # What stands behind is a command of its own.
+        if [[ ${COMP_WORDS[i]} == -- ]]; then
+            verb=--
+            [[ $i -eq $((COMP_CWORD - 1)) ]] && kind=command
+            break
+        fi
+    done
+
+    case $verb in
+        --) ;;
+        '')
+            kind=none
+            options='--help --version'
+            values='audit run whatif symbols libraries duplicates maps heap project diff check record trend capture explain doctor'
+            ;;
+        audit)
+            options='-n --count --tree --name --all --findings --heap --heap-at --alloc-fn --binary --by --top --pid --root --page-size --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            case $prev in
+                -n | --count | --tree | --name | --heap-at | --alloc-fn | --top | --pid | --page-size | --table) kind=none ;;
+                --heap | --binary | --html | -o | --output) kind=file ;;
+                --by) kind=none values='owner kind section symbol' ;;
+                --root | --debug-dir) kind=folder ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        run)
+            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout -n --count --by --top -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            case $prev in
+                --when | --when-output | --timeout | --starts | --massif-timeout | -n | --count | --top | --table) kind=none ;;
+                --massif-out | -o | --output) kind=file ;;
+                --by) kind=none values='owner kind section symbol' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        whatif)
+            options='--drop --when --when-output --timeout --starts --force -n --count --top -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            case $prev in
+                --drop | --when | --when-output | --timeout | --starts | -n | --count | --top | --table) kind=none ;;
+                -o | --output) kind=file ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        symbols)
+            options='--map --by --kind --local --global --min-size --name --source --sort --top --debug-dir --debuginfod --no-debug-files -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            case $prev in
+                --map | -o | --output) kind=file ;;
+                --by) kind=none values='symbol file section' ;;
+                --kind) kind=none values='data bss relro tls' ;;
+                --min-size | --name | --top | --table) kind=none ;;
+                --sort) kind=none values='size address name' ;;
+                --debug-dir) kind=folder ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        libraries)
+            options='--tree --why -n --count --root --page-size --top -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            case $prev in
+                --why | -n | --count | --page-size | --top | --table) kind=none ;;
+                --root) kind=folder ;;
+                -o | --output) kind=file ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        duplicates)
+            options='-n --count --top --debug-dir --debuginfod --no-debug-files -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            case $prev in
+                -n | --count | --top | --table) kind=none ;;
+                --debug-dir) kind=folder ;;
+                -o | --output) kind=file ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        maps)
+            options='--pid --root -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            case $prev in
+                --pid | --table) kind=none ;;
+                --root) kind=folder ;;
+                -o | --output) kind=file ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        heap)
+            options='--at --by --threshold --alloc-fn --binary --root --top --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            case $prev in
+                --at | --threshold | --alloc-fn | --top | --table) kind=none ;;
+                --by) kind=none values='owner function tree callers' ;;
+                --binary | --html | -o | --output) kind=file ;;
+                --root | --debug-dir) kind=folder ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        project)
+            options='-n --count --memory --model --pid --root -o --output --format --table --json --color -q --quiet --strict -h --help'
+            case $prev in
+                -n | --count | --memory | --pid | --table) kind=none ;;
+                --model) kind=none values='exec fork threads' ;;
+                --root) kind=folder ;;
+                -o | --output) kind=file ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        diff)
+            options='-n --count --top --root --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            case $prev in
+                -n | --count | --top | --table) kind=none ;;
+                --root | --debug-dir) kind=folder ;;
+                --html | -o | --output) kind=file ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        check)
+            options='--config --update-baseline --propose --root --debug-dir --debuginfod --no-debug-files -o --output --format --table --json --color -q --quiet --strict -h --help'
+            case $prev in
+                --config | -o | --output) kind=file ;;
+                --root | --debug-dir) kind=folder ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --table) kind=none ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        record)
+            options='--history --version --commit --program --time --color --strict -h --help'
+            case $prev in
+                --history) kind=file ;;
+                --version | --commit | --program | --time) kind=none ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        trend)
+            options='--history --program --figure --owner --last -o --output --format --table --json --color -q --quiet --strict -h --help'
+            kind=none
+            case $prev in
+                --history | -o | --output) kind=file ;;
+                --program | --figure | --owner | --last | --table) kind=none ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        capture)
+            options='-o --output --freeze -q --quiet --strict -h --help'
+            case $prev in
+                -o | --output) kind=file ;;
+            esac
+            ;;
+        explain)
+            options='-o --output --format --table --json --color -h --help'
+            case $prev in
+                -o | --output) kind=file ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --table) kind=none ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        doctor)
+            options='--calibrate -o --output --format --table --json --color -q --quiet -h --help'
+            kind=none
+            case $prev in
+                -o | --output) kind=file ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --table) kind=none ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+    esac
+
+    COMPREPLY=()
+    if [[ -n $options && $cur == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
+        return
+    fi
+    case $kind in
+        none) [[ -z $values ]] || mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur") ;;
+        command) mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
+        *)
+            compopt -o filenames 2>/dev/null
+            if [[ $kind == folder ]]; then
+                mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+            else
+                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            fi
+            ;;
+    esac
+}
+
+complete -F _footprint footprint

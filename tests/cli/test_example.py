@@ -1,0 +1,106 @@
+"""The example of a release gate works: the commands of its Makefile and of its CI files, run for real."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "docs" / "examples" / "server"
+WORKFLOWS = (".github/workflows/footprint.yml", ".gitlab-ci.yml")
+Make = Callable[..., tuple[int, str]]
+
+
+def commands(workflow: str) -> list[str]:
+    """Give the commands of a CI file, in order, but for those that install."""
+    lines = (EXAMPLE / workflow).read_text().splitlines()
+    found = [match.group(1) for line in lines if (match := re.match(r"\s*(?:- run:|run:|-) ((?:make|pip) .*)$", line))]
+    assert found.count("pip install footprint-audit") >= 1
+    return [one for one in found if not one.startswith("pip ")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Give a copy of the example, with the command of this checkout beside it."""
+    for tool in ("make", "gcc"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is missing")
+    copy = tmp_path / "server"
+    shutil.copytree(EXAMPLE, copy)
+    script = tmp_path / "bin" / "footprint"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m footprint "$@"\n')
+    script.chmod(0o755)
+    return copy
+
+
+def shell(folder: Path, command: str) -> tuple[int, str]:
+    environment = os.environ | {
+        "PATH": f"{folder.parent / 'bin'}:{os.environ['PATH']}",
+        "CI_COMMIT_SHORT_SHA": "c0ffee",
+    }
+    environment.pop("MAKEFLAGS", None)
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    return done.returncode, (done.stdout + done.stderr).decode()
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS)
+def test_the_commands_of_each_ci_file_pass_once_there_is_a_baseline_of_this_machine(
+    folder: Path, workflow: str
+) -> None:
+    assert shell(folder, "make baseline")[0] == 0
+    wanted = commands(workflow)
+    assert {"make check", "make compare", "make measure", "make trend"} <= set(wanted)
+    for command in wanted:
+        code, text = shell(folder, command)
+        assert code == 0, (command, text)
+    assert (folder / "footprint.sqlite").exists()
+    assert "1 release" in text
+
+
+def test_a_larger_table_fails_the_gate_by_name_and_a_new_baseline_agrees_to_it(folder: Path) -> None:
+    assert shell(folder, "make baseline")[0] == 0
+    # 160 connections of 1,024 bytes, where 64 were agreed to.
+    code, text = shell(folder, "make clean && make check CPPFLAGS=-DCONNECTIONS=160")
+    assert code != 0
+    assert "grew most +96 KiB connections (server)" in " ".join(text.split())
+    assert shell(folder, "make compare")[1].count("connections") == 1
+    code, text = shell(folder, "make baseline && make check")
+    assert code == 0, text
+    assert shell(folder, "make clean && make check")[0] == 0
+
+
+def test_a_new_library_is_asked_about(folder: Path) -> None:
+    assert shell(folder, "make baseline")[0] == 0
+    code, text = shell(folder, "make clean && make check LDFLAGS='-Wl,--no-as-needed -lm'")
+    assert code != 0
+    assert "Exceeded: libraries.allow_new" in text
+    assert "Exceeded: findings.unused-library" in text
+    assert "libm.so.6" in text
+
+
+def test_the_baseline_of_the_example_is_one_of_its_server(folder: Path) -> None:
+    # With another compiler and C library it may not hold, but it can be compared with.
+    code, text = shell(folder, "make compare")
+    assert code == 0, text
+    assert "footprint-baseline.json -> ./server" in text
+
+
+def test_every_command_that_the_readme_of_the_example_shows_is_in_its_makefile() -> None:
+    makefile = (EXAMPLE / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z.]+):", makefile, re.MULTILINE))
+    shown = set(re.findall(r"make ([a-z]+)", (EXAMPLE / "README.md").read_text()))
+    assert {"baseline", "check", "compare", "measure", "record", "trend", "clean"} <= shown <= targets

@@ -1,0 +1,294 @@
+"""`--format`: every verb in every format that it gives, and a refusal that lists them in every other."""
+
+import csv
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import junitparser
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from footprint.cli import main
+from footprint.cli.options import Format
+from tests.elfwriter import RW, STB_LOCAL, At, ElfFile, Section, Sym, write
+from tests.hostile import HOSTILE
+
+ROOT = Path(__file__).resolve().parents[2]
+BASE = "sample_binaries/condor_shadow/base"
+SLEEP = "tests/corpus/smaps-sleep.txt"
+MASSIF = "sample_binaries/heap_by_function/massif.out"
+EVERY = {"text", "json", "markdown", "csv", "tsv"}
+ISSUES = {"sarif", "junit", "github", "gitlab"}
+FIGURES = {"openmetrics", "gitlab-metrics"}
+STACKS = {"folded", "speedscope", "pprof"}
+PAGE = {"html"}
+# The words of each verb, and what it gives.
+VERBS = {
+    "audit": (["audit", BASE], EVERY | ISSUES | FIGURES | STACKS | PAGE),
+    "audit --all": (["audit", "--all", "sample_binaries/condor_shadow"], EVERY | FIGURES),
+    "audit of several": (["audit", "--tree", "PID"], EVERY | FIGURES | STACKS),
+    "symbols": (["symbols", BASE], EVERY | FIGURES | STACKS),
+    "libraries": (["libraries", BASE], EVERY | ISSUES | FIGURES),
+    "duplicates": (["duplicates", BASE], EVERY | ISSUES | FIGURES),
+    "maps": (["maps", SLEEP], EVERY),
+    "heap": (["heap", MASSIF], EVERY | FIGURES | STACKS | PAGE),
+    "project": (["project", SLEEP, "-n", "10"], EVERY | FIGURES),
+    "diff": (["diff", "sample_binaries/condor_shadow/sans_answers", BASE], EVERY | ISSUES | FIGURES | PAGE),
+    "doctor": (["doctor"], EVERY),
+    "explain": (["explain"], EVERY),
+    "check": (["check", BASE, "--config", "BUDGETS"], EVERY | ISSUES | FIGURES),
+    "run": (["run", "--", "true"], EVERY | FIGURES | STACKS),
+}
+
+Captured = pytest.CaptureFixture[bytes]
+
+
+@pytest.fixture(autouse=True)
+def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+
+
+@pytest.fixture(scope="module")
+def sleeping_pid() -> Iterator[int]:
+    with subprocess.Popen(["sleep", "600"]) as child:
+        yield child.pid
+        child.kill()
+
+
+@pytest.fixture(scope="module")
+def budgets(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("budgets") / "footprint.toml"
+    path.write_text('[budgets]\nper_process_bytes = "1 MiB"\nlibrary_count = 100\n')
+    return str(path)
+
+
+def ask(captured: Captured, *words: str, code: int = 0) -> bytes:
+    assert main(words) == code
+    out, error = captured.readouterr()
+    assert bool(error) is bool(code), error
+    return error if code else out
+
+
+def check(format_: str, data: bytes) -> None:
+    """Read what was written as what it is; that each means what it should is tested with its writer."""
+    if format_ == "pprof":
+        assert gzip.decompress(data)
+        return
+    text = data.decode()
+    assert text.endswith("\n")
+    if format_ in {"json", "sarif", "gitlab", "speedscope"}:
+        json.loads(text)
+    elif format_ == "junit":
+        assert list(junitparser.JUnitXml.fromstring(data))
+    elif format_ in {"openmetrics", "gitlab-metrics"}:
+        assert list(text_string_to_metric_families(text))
+    elif format_ == "csv":
+        assert len({len(row) for row in csv.reader(text.splitlines(), strict=True)}) == 1
+    elif format_ == "tsv":
+        assert len({line.count("\t") for line in text.splitlines()}) == 1
+    elif format_ == "markdown":
+        assert text.startswith("<!-- footprint: ")
+    elif format_ == "html":
+        assert text.startswith("<!doctype html>")
+    elif format_ == "folded":
+        assert all(line.rpartition(" ")[2].isdigit() for line in text.splitlines())
+
+
+@pytest.mark.parametrize("format_", [one.value for one in Format])
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_gives_a_format_or_says_which_it_gives(
+    verb: str, format_: str, sleeping_pid: int, budgets: str, capfdbinary: Captured
+) -> None:
+    words, given = VERBS[verb]
+    here = {"PID": str(sleeping_pid), "BUDGETS": budgets}
+    asked = [words[0], "--format", format_, *(here.get(one, one) for one in words[1:])]
+    if format_ in given:
+        check(format_, ask(capfdbinary, *asked))
+        return
+    error = ask(capfdbinary, *asked, code=2).decode()
+    assert error.startswith(f"footprint: `{verb}` does not give {format_}: it gives text, json, markdown, csv, tsv")
+    assert set(error.strip().rpartition("it gives ")[2].split(", ")) == given
+
+
+@pytest.mark.parametrize(
+    ("name", "format_"),
+    [
+        ("a.json", "json"),
+        ("a.md", "markdown"),
+        ("a.csv", "csv"),
+        ("a.tsv", "tsv"),
+        ("a.sarif", "sarif"),
+        ("a.sarif.json", "sarif"),
+        ("a.xml", "junit"),
+        ("a.prom", "openmetrics"),
+        ("a.folded", "folded"),
+        ("a.speedscope.json", "speedscope"),
+        ("a.pb.gz", "pprof"),
+        ("a.html", "html"),
+        ("a.txt", "text"),
+    ],
+)
+def test_the_ending_of_a_file_tells_the_format(name: str, format_: str, tmp_path: Path, capfdbinary: Captured) -> None:
+    expected = ask(capfdbinary, "audit", BASE, "--format", format_)
+    assert ask(capfdbinary, "audit", BASE, "-o", str(tmp_path / name)) == b""
+    assert (tmp_path / name).read_bytes() == expected
+
+
+def test_a_format_that_is_named_counts_more_than_the_ending(tmp_path: Path, capfdbinary: Captured) -> None:
+    ask(capfdbinary, "audit", SLEEP, "--format", "text", "-o", str(tmp_path / "a.json"))
+    assert (tmp_path / "a.json").read_bytes().startswith(b"footprint audit: ")
+    ask(capfdbinary, "audit", SLEEP, "--json", "-o", str(tmp_path / "a.csv"))
+    json.loads((tmp_path / "a.csv").read_bytes())
+
+
+def test_a_check_that_fails_says_so_in_every_format_and_by_its_exit_code(tmp_path: Path, capfdbinary: Captured) -> None:
+    toml = tmp_path / "footprint.toml"
+    toml.write_text("[budgets]\nper_process_bytes = 1\nlibrary_count = 100\n")
+    for format_, part in (
+        ("markdown", "**1 of 2 limits exceeded: per_process_bytes by "),
+        ("csv", "\r\nper_process_bytes,"),
+        ("sarif", '"level": "error"'),
+        ("junit", 'name="per_process_bytes" file="'),
+        ("github", f"::error file={toml},title=A figure is larger than its budget allows%3A per_process_bytes::"),
+        ("gitlab", '"severity": "major"'),
+        ("openmetrics", "\nfootprint_budgets_exceeded 1\n"),
+    ):
+        assert main(["check", BASE, "--config", str(toml), "--format", format_]) == 1
+        out, error = capfdbinary.readouterr()
+        assert error == b""
+        check(format_, out)
+        assert part in out.decode()
+
+
+def test_two_formats_at_once_are_refused(capfdbinary: Captured) -> None:
+    error = ask(capfdbinary, "audit", SLEEP, "--json", "--format", "csv", code=2)
+    assert error == b"footprint: --json and --format csv contradict one another\n"
+
+
+def test_an_ending_that_the_verb_does_not_give_is_refused_and_no_file_made(
+    tmp_path: Path, capfdbinary: Captured
+) -> None:
+    error = ask(capfdbinary, "maps", SLEEP, "-o", str(tmp_path / "a.sarif"), code=2)
+    assert error == b"footprint: `maps` does not give sarif: it gives text, json, markdown, csv, tsv\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_table_than_the_main_one_can_be_chosen(capfdbinary: Captured) -> None:
+    ledger = ask(capfdbinary, "audit", BASE, "--format", "csv")
+    assert ledger.startswith(b"owner,kind,section,")
+    findings = ask(capfdbinary, "audit", BASE, "--format", "csv", "--table", "findings")
+    assert findings.startswith(b"rule,kind,subject,")
+    error = ask(capfdbinary, "audit", BASE, "--format", "csv", "--table", "symbols", code=2)
+    assert b"no table 'symbols' in this answer: it has host, target, totals," in error
+    error = ask(capfdbinary, "audit", BASE, "--format", "sarif", "--table", "findings", code=2)
+    assert error == b"footprint: --table chooses among the tables of csv and tsv; sarif holds what it holds\n"
+
+
+def test_what_was_not_looked_into_for_findings_has_no_report_of_them(tmp_path: Path, capfdbinary: Captured) -> None:
+    error = ask(capfdbinary, "audit", SLEEP, "--format", "sarif", code=2).decode()
+    assert error == (
+        f"footprint: {SLEEP} was not looked into for findings: audit the program, or the process with --findings\n"
+    )
+    saved = str(tmp_path / "base.json")
+    ask(capfdbinary, "audit", BASE, "-o", saved)
+    found = json.loads(ask(capfdbinary, "audit", saved, "--format", "sarif"))
+    assert len(found["runs"][0]["results"]) == 3
+
+
+def test_a_live_process_is_looked_into_for_a_report_of_findings(sleeping_pid: int, capfdbinary: Captured) -> None:
+    text = ask(capfdbinary, "audit", str(sleeping_pid), "--format", "junit").decode()
+    assert 'classname="footprint.unused-library"' in text
+
+
+def test_several_heap_profiles_are_no_one_profile(capfdbinary: Captured) -> None:
+    error = ask(capfdbinary, "heap", MASSIF, MASSIF, "--format", "folded", code=2)
+    assert error == b"footprint: folded holds one profile: name one file\n"
+
+
+def test_the_summary_of_a_step_is_added_to_the_file_that_github_names(
+    tmp_path: Path, capfdbinary: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("of another command\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    log = ask(capfdbinary, "audit", BASE, "--format", "github").decode()
+    assert log.startswith(f"::warning file={BASE},title=A library that is needed by name")
+    assert summary.read_text().startswith(f"of another command\n<!-- footprint: audit {BASE} -->\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "none" / "summary.md"))
+    error = ask(capfdbinary, "audit", BASE, "--format", "github", code=3)
+    assert error.endswith(b"none/summary.md: No such file or directory\n")
+
+
+def test_a_summary_that_is_full_is_left_as_it_is_and_that_is_said(
+    tmp_path: Path, capfdbinary: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_bytes(bytes((1 << 20) - 100))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    assert main(["audit", BASE, "--format", "github"]) == 0
+    out, error = capfdbinary.readouterr()
+    assert out.startswith(b"::warning ")
+    assert error == b"footprint: the summary of the step is full: this report is not in it\n"
+    assert summary.stat().st_size == (1 << 20) - 100
+
+
+def test_the_commands_of_github_are_printed_also_where_the_summary_has_a_file(
+    tmp_path: Path, capfdbinary: Captured
+) -> None:
+    log = ask(capfdbinary, "audit", BASE, "--format", "github", "-o", str(tmp_path / "summary.md"))
+    assert log.startswith(b"::warning ")
+    assert (tmp_path / "summary.md").read_text().startswith("<!-- footprint: ")
+
+
+def test_a_binary_format_is_not_written_to_a_terminal(capfdbinary: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    error = ask(capfdbinary, "audit", SLEEP, "--format", "pprof", code=2)
+    assert error == b"footprint: pprof is no text: give it a file with -o, such as profile.pb.gz\n"
+
+
+def test_formats_for_programs_are_utf_8_whatever_the_terminal_is(tmp_path: Path) -> None:
+    path = tmp_path / "caf\xe9"
+    path.write_bytes(Path(BASE).read_bytes())
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
+    words = [sys.executable, "-m", "footprint", "symbols", str(path), "--format", "csv"]
+    done = subprocess.run(words, env=environment, capture_output=True, check=True)
+    assert "caf\xe9" in done.stdout.decode()
+
+
+def test_text_loads_none_of_the_other_formats() -> None:
+    words = "import sys, footprint.cli; footprint.cli.main(sys.argv[1:]); print([*sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", words, "audit", SLEEP], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    loaded = {name for name in done.stdout.split("'") if name.startswith("footprint.report.")}
+    assert "footprint.report.text" in loaded
+    others = ("csv", "figures", "issues", "json", "junit", "markdown", "pprof", "sarif", "stacks", "tables")
+    assert loaded.isdisjoint(f"footprint.report.{name}" for name in others)
+
+
+@pytest.fixture(scope="module")
+def hostile_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Write a file with a variable of each hostile name that a symbol can have."""
+    names = [name for name in HOSTILE.values() if name and "\0" not in name and "\ud800" not in name]
+    symbols = [Sym(name, At(".data", 32 * at), 32, binding=STB_LOCAL) for at, name in enumerate(names)]
+    data = bytes(range(1, 33)) * len(names)
+    path = tmp_path_factory.mktemp("hostile") / "=cmd|'\x1b[31m\u202e`]]>::error::.so"
+    path.write_bytes(write(ElfFile(sections=[Section(".data", flags=RW, data=data)], symbols=symbols)))
+    return str(path)
+
+
+@pytest.mark.parametrize("format_", [one.value for one in Format])
+def test_a_file_of_hostile_names_comes_out_readable(format_: str, hostile_file: str, capfdbinary: Captured) -> None:
+    verb = "duplicates" if format_ in ISSUES else "audit" if format_ in PAGE else "symbols"
+    data = ask(capfdbinary, verb, hostile_file, "--format", format_)
+    check(format_, data)
+    if format_ != "pprof":
+        text = data.decode()
+        assert text.replace("\n", "").replace("\r", "").replace("\t", "").isprintable()
+        assert not any(line.startswith(("::error::", "=cmd", "##[")) for line in text.splitlines())

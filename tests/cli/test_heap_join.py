@@ -1,0 +1,153 @@
+"""`footprint audit --heap` and `run --massif` as a user asks for them: text, JSON, and questions that do not fit."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from footprint.cli import main
+from tests.cli.test_schema import validate
+from tests.heapjoins import moment
+from tests.massifwriter import massif
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = Path(__file__).resolve().parent / "golden"
+SMAPS = "tests/corpus/smaps-sleep.txt"
+MASSIF = "sample_binaries/heap_by_function/massif.out"
+PMAP = "tests/cases/condor_shadow/pmap-d.base.txt"
+
+Captured = pytest.CaptureFixture[bytes]
+
+
+@pytest.fixture(autouse=True)
+def _in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def answer(captured: Captured, *words: str) -> str:
+    code = main(list(words))
+    out, error = captured.readouterr()
+    assert (code, error) == (0, b"")
+    return out.decode()
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> str:
+    """Give a profile of the scheduler's process: 335.8 KB at its peak, as its maintainer found."""
+    path = tmp_path / "massif.out"
+    calls = (("/bin/condor_shadow-base", "param_table", 300_000), ("/bin/condor_shadow-base", "read_config", 41_000))
+    moments = [moment(*calls, time=time * 10**7, extra_bytes=2_859, is_peak=time == 3) for time in range(8)]
+    path.write_bytes(massif(moments))
+    return str(path)
+
+
+def test_the_heap_stands_behind_the_ledger_with_nothing_unexplained(
+    capfdbinary: Captured, profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / PMAP, "pmap.txt")
+    words = ["audit", "pmap.txt", "--heap", Path(profile).name, "--heap-at", "peak", "--top", "6"]
+    assert answer(capfdbinary, *words) == (GOLDEN / "audit-heap.txt").read_text(encoding="utf-8")
+
+
+def test_the_json_is_what_the_schema_says_and_is_shown_again(
+    capfdbinary: Captured, profile: str, tmp_path: Path
+) -> None:
+    for at in ("peak", "0"):
+        text = answer(capfdbinary, "audit", SMAPS, "--heap", profile, "--heap-at", at, "--json")
+        found = json.loads(text)
+        validate(found)
+        account = found["heap_account"]
+        assert account["snapshot"] == (3 if at == "peak" else 0)
+        assert account["difference_bytes"] < 0  # `sleep` has less
+        assert min(row["bytes"] for row in found["ledger"] if row["kind"] == "heap") >= 0
+    saved = tmp_path / "saved.json"
+    saved.write_text(text, encoding="utf-8")
+    plain = answer(capfdbinary, "audit", SMAPS, "--heap", profile, "--heap-at", "0")
+    heading = "The heap, by who asked for it"
+    again = answer(capfdbinary, "audit", str(saved))
+    assert again[again.index(heading) :] == plain[plain.index(heading) :]
+    assert json.loads(answer(capfdbinary, "diff", str(saved), SMAPS, "--json"))["diff"]
+
+
+def test_a_saved_audit_is_joined_too(capfdbinary: Captured, profile: str, tmp_path: Path) -> None:
+    saved = tmp_path / "saved.json"
+    answer(capfdbinary, "audit", SMAPS, "-o", str(saved))
+    late = json.loads(answer(capfdbinary, "audit", str(saved), "--heap", profile, "--json"))
+    at_once = json.loads(answer(capfdbinary, "audit", SMAPS, "--heap", profile, "--json"))
+    assert late["ledger"] == at_once["ledger"]
+    twice = tmp_path / "twice.json"
+    twice.write_text(json.dumps(late), encoding="utf-8")
+    assert main(["audit", str(twice), "--heap", profile]) == 2
+    assert b"split already" in capfdbinary.readouterr().err
+
+
+def test_an_object_is_known_by_whatever_path_leads_to_it(capfdbinary: Captured, tmp_path: Path) -> None:
+    library = tmp_path / "usr" / "lib" / "libtable.so"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    (tmp_path / "lib").symlink_to("usr/lib")
+    text = tmp_path / "smaps.txt"
+    counters = "Size: 64 kB\nRss: 64 kB\nAnonymous: 64 kB\nPrivate_Dirty: 64 kB\n"
+    text.write_text(
+        f"7f0000000000-7f0000010000 r-xp 00000000 08:01 7 {library}\nSize: 64 kB\nRss: 0 kB\nAnonymous: 0 kB\n"
+        f"7f1000000000-7f1000010000 rw-p 00000000 00:00 0 [heap]\n{counters}",
+        encoding="utf-8",
+    )
+    (tmp_path / "massif.out").write_bytes(massif([moment((f"{tmp_path}/lib/libtable.so", "table_new", 50_000))]))
+    found = json.loads(answer(capfdbinary, "audit", str(text), "--heap", str(tmp_path / "massif.out"), "--json"))
+    assert [(one["owner"], one["symbol"]) for one in found["heap_account"]["shares"]] == [(str(library), "table_new")]
+    assert "heap-profile-misfit" not in {note["slug"] for note in found["notes"]}
+
+
+@pytest.mark.parametrize("path", ["/a\0b.so", "/a\x1b[2Jb.so", "/" + "a/" * 100_000, "/\udcff.so"])
+def test_what_a_profile_calls_a_path_may_be_anything(capfdbinary: Captured, tmp_path: Path, path: str) -> None:
+    (tmp_path / "massif.out").write_bytes(massif([moment((path, "\x1b[31mred", 50_000))]))
+    words = ["audit", SMAPS, "--heap", str(tmp_path / "massif.out")]
+    text = answer(capfdbinary, *words)
+    assert "\x1b" not in text
+    assert "\0" not in text
+    validate(json.loads(answer(capfdbinary, *words, "--json")))
+
+
+def test_grouped_by_symbol_functions_are_told_from_variables(capfdbinary: Captured, profile: str) -> None:
+    text = answer(capfdbinary, "audit", PMAP, "--heap", profile, "--by", "symbol", "--top", "3")
+    assert "condor_shadow-base  [heap]  param_table" in text
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "says"),
+    [
+        (2, ["audit", SMAPS, "--heap-at", "peak"], "go with an allocator profile of the heap (--heap)"),
+        (2, ["audit", SMAPS, "--binary", "f"], "go with an allocator profile of the heap (--heap)"),
+        (3, ["audit", SMAPS, "--heap", MASSIF, "--binary", "no-such-file"], "No such file"),
+        (2, ["audit", SMAPS, "--alloc-fn", "f"], "go with an allocator profile of the heap (--heap)"),
+        (2, ["audit", "-", "--heap", "-"], "standard input is one of them"),
+        (2, ["audit", "1", "2", "--heap", MASSIF], "--heap goes with one process"),
+        (2, ["audit", "--all", "sample_binaries", "--heap", MASSIF], "--heap goes with one process"),
+        (2, ["audit", "sample_binaries/heap_by_function/heap", "--heap", MASSIF], "--heap goes with a process"),
+        (2, ["audit", SMAPS, "--heap", MASSIF, "--heap-at", "999"], "has no snapshot 999"),
+        (2, ["audit", SMAPS, "--heap", "tests/corpus/heap/dhat-3.19-copy-ten.json"], "says nothing of memory in use"),
+        (3, ["audit", SMAPS, "--heap", "no-such-file"], "No such file"),
+        (3, ["audit", SMAPS, "--heap", SMAPS], "no profile of massif"),
+        (2, ["run", "--massif", "--massif-timeout", "nan", "--", "true"], "no number of seconds"),
+        (3, ["run", "--massif-out", "/no/such/folder/massif.out", "--", "true"], ""),
+    ],
+)
+def test_what_does_not_fit_is_refused(capfdbinary: Captured, code: int, words: list[str], says: str) -> None:
+    assert main(words) == code
+    out, error = capfdbinary.readouterr()
+    assert out == b""
+    assert says in error.decode()
+
+
+def test_without_valgrind_nothing_is_run(
+    capfdbinary: Captured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    mark = tmp_path / "mark"
+    assert main(["run", "--massif", "--", "/bin/touch", str(mark)]) == 3
+    out, error = capfdbinary.readouterr()
+    assert (out, error) == (b"", b"footprint: valgrind: it is not installed, and massif is one of its tools\n")
+    assert not mark.exists()

@@ -1,0 +1,92 @@
+"""Processes with a heap, and profiles of it, values in: what the tests of joining both begin with."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from footprint.audit.audit import Audit, audit_snapshot
+from footprint.audit.heap_frames import name_frames
+from footprint.audit.heap_usage import HeapUsage, heap_usage, place_at
+from footprint.elf import Contents
+from footprint.heap import read_profile
+from footprint.heap.allocators import Allocators
+from footprint.process import read_texts
+from tests.massifwriter import ROOT, Line, Moment, massif
+
+KIB = 1024
+PROGRAM = "/bin/program"
+
+
+class NoFiles:
+    """Files that cannot be had."""
+
+    def contents_of(self, _loaded: object) -> Contents | None:
+        """Give nothing."""
+        return None
+
+    def relocated_pages_of(self, _loaded: object, _page_bytes: int) -> frozenset[int]:
+        """Give none."""
+        return frozenset()
+
+
+class Area(NamedTuple):
+    """A mapping: its name, how much is mapped and how much is private, in KiB."""
+
+    name: str
+    mapped_kib: int
+    private_kib: int
+    permissions: str = "rw-p"
+
+
+def process(*areas: Area) -> Audit:
+    """Give the audit of a process that has a program and these mappings, with gaps between them."""
+    lines = [f"00400000-00401000 r-xp 00000000 08:01 7 {PROGRAM}\n{_counted(4, 0)}"]
+    start = 0x10_0000_0000 + 0x1000
+    for area in areas:
+        end = start + area.mapped_kib * KIB
+        counters = _counted(area.mapped_kib, area.private_kib)
+        lines.append(f"{start:x}-{end:x} {area.permissions} 00000000 00:00 0 {area.name}\n{counters}")
+        start = end + 0x10000
+    (snapshot,) = read_texts("".join(lines).encode(), "a text")
+    return audit_snapshot(snapshot, {}, NoFiles(), target="a text")
+
+
+def _counted(mapped_kib: int, private_kib: int) -> str:
+    told = {"Size": mapped_kib, "KernelPageSize": 4, "Rss": private_kib, "Private_Dirty": private_kib}
+    told |= dict.fromkeys(("Shared_Clean", "Shared_Dirty", "Private_Clean", "Swap"), 0) | {"Anonymous": private_kib}
+    return "".join(f"{name}: {size} kB\n" for name, size in told.items())
+
+
+def stacks(*sizes: tuple[str, str, int]) -> Line:
+    """Give a tree of functions that asked for memory, each by one call: object, function and bytes."""
+    callers = tuple(
+        Line(size_bytes, f"0x{16 * place + 16:X}: {function} (in {owner})")
+        for place, (owner, function, size_bytes) in enumerate(sizes)
+    )
+    return Line(sum(size_bytes for _, _, size_bytes in sizes), ROOT, callers)
+
+
+def profiled(*moments: Moment, at: str | None = "end", description: str = "(none)", time_unit: str = "i") -> HeapUsage:
+    """Give what a profile of massif says of one of its moments."""
+    profile = read_profile(massif(moments, description, time_unit=time_unit), "massif.out")
+    return heap_usage(
+        "massif.out", profile, place_at(profile, at, "massif.out"), name_frames(profile, "", Allocators())
+    )
+
+
+def moment(*sizes: tuple[str, str, int], time: float = 1, extra_bytes: int = 0, is_peak: bool = False) -> Moment:
+    """Give a moment at which these functions had asked for so much."""
+    return Moment(time, sum(one[2] for one in sizes), extra_bytes, tree=stacks(*sizes), is_peak=is_peak)
+
+
+def heap_rows(audit: Audit) -> list[tuple[str, str | None, int | None, int]]:
+    """Give the rows of the heap: owner, name, private bytes and virtual size; the largest first."""
+    return [(row.owner, row.name, row.bytes, row.mapped_bytes) for row in audit.ledger if row.kind.value == "heap"]
+
+
+def sums(audit: Audit, owners: Sequence[str] = ("heap", "anonymous")) -> Mapping[str, int]:
+    """Give the private bytes of some kinds together."""
+    kinds: dict[str, int] = dict.fromkeys(owners, 0)
+    for row in audit.ledger:
+        if row.kind.value in kinds:
+            kinds[row.kind.value] += row.bytes or 0
+    return kinds

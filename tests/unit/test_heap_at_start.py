@@ -1,0 +1,149 @@
+"""Tables that are filled at start and kept: what each kind of profile can say of them, and what is none."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import footprint
+from footprint.audit.finding import Confidence, Finding
+from footprint.audit.heap_frames import name_frames
+from footprint.audit.heap_usage import HeapUsage, heap_usage, place_at
+from footprint.findings.heap_at_start import heap_at_start
+from footprint.heap import read_profile
+from footprint.heap.allocators import Allocators
+from tests.heapjoins import PROGRAM, moment, profiled
+
+SAMPLE = Path(__file__).resolve().parents[2] / "sample_binaries" / "heap_by_function"
+MILLION = 10**6
+
+
+def told(findings: tuple[Finding, ...]) -> list[tuple[str, str, int]]:
+    return [(one.kind, one.confidence.value, one.saving_bytes) for one in findings]
+
+
+# --- DHAT -------------------------------------------------------------------------------------------------------------
+
+
+def dhat(*points: dict[str, Any], end: int = 1000 * MILLION) -> HeapUsage:
+    """Give a run of a billion instructions; each point is of a function of its own."""
+    defaults = {"tb": 0, "tbk": 1, "tl": 0, "mb": 0, "mbk": 0, "rb": 1, "wb": 0}
+    rows = []
+    for place, point in enumerate(points, 1):
+        size_bytes, count = point["tb"], point.get("tbk", 1)
+        left = {"gb": size_bytes, "gbk": count, "eb": size_bytes, "ebk": count}
+        rows.append({**defaults, **left, **point, "fs": [place]})
+    labels = ["[root]", *(f"0x{16 * place:X}: f{place} (in {PROGRAM})" for place in range(1, len(points) + 1))]
+    facts = {"dhatFileVersion": 2, "mode": "heap", "bklt": True, "bkacc": True, "tu": "instrs", "cmd": "a", "pid": 1}
+    text = json.dumps(facts | {"te": end, "tg": end, "pps": rows, "ftbl": labels})
+    profile = read_profile(text.encode(), "dhat.json")
+    return heap_usage("d", profile, place_at(profile, "end", "d"), name_frames(profile, "d", Allocators()))
+
+
+EARLY = 990 * MILLION  # the life of a block that was asked for after 1 % of the run
+
+
+def test_a_table_that_was_written_once_and_kept_is_constant() -> None:
+    (found,) = heap_at_start(dhat({"tb": 50_000, "tl": EARLY, "wb": 50_000}))
+    assert (found.rule, found.kind, found.saving_bytes) == ("heap-at-start", "filled-once", 50_000)
+    assert found.confidence is Confidence.HIGH
+    assert found.subject == f"{PROGRAM} f1"
+    assert found.message == "f1 of program asks for 50,000 bytes in 1 block at the start, and keeps them"
+    assert found.reasons == ("its blocks live from the start to the end", "50,000 bytes were written, once each")
+
+
+def test_what_is_freed_at_the_very_end_was_kept() -> None:
+    freed = {"tb": 50_000, "tl": EARLY, "wb": 50_000, "eb": 0, "ebk": 0}
+    assert told(heap_at_start(dhat(freed))) == [("filled-once", "high", 50_000)]
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        {"tb": 50_000, "tl": EARLY, "wb": 50_001},  # some of it is written again
+        {"tb": 50_000, "tl": EARLY, "wb": 24_000},  # most of it is never touched, and costs nothing
+        {"tb": 50_000, "tl": EARLY // 2, "wb": 50_000},  # asked for in the middle
+        {"tb": 50_000, "tl": EARLY // 2, "wb": 50_000, "eb": 0, "ebk": 0},  # freed in the middle
+        {"tb": 16_383, "tl": EARLY, "wb": 16_383},  # small
+    ],
+)
+def test_what_is_no_constant_table(point: dict[str, Any]) -> None:
+    assert heap_at_start(dhat(point)) == ()
+
+
+def test_many_blocks_of_one_size_from_one_call_may_hold_the_same() -> None:
+    # They are written again, so that they are no table.
+    (found,) = heap_at_start(dhat({"tb": 64_000, "tbk": 1000, "tl": 1000 * EARLY, "wb": 10**6}))
+    assert (found.kind, found.confidence, found.saving_bytes) == ("alike", Confidence.LOW, 0)
+    assert found.message == "f1 of program keeps 1,000 blocks of 64 bytes, all asked for by one call"
+    assert found.reasons == ("what they hold the profile does not tell: 62.4 KiB if it is the same in all",)
+
+
+def test_blocks_of_different_sizes_are_not_alike() -> None:
+    assert heap_at_start(dhat({"tb": 64_001, "tbk": 1000, "tl": 1000 * EARLY, "wb": 10**6})) == ()
+
+
+def test_no_more_is_saved_than_a_process_holds() -> None:
+    usage = dhat({"tb": 50_000, "tl": EARLY, "wb": 50_000})
+    (found,) = heap_at_start(usage, {(PROGRAM, "f1"): 20_480})
+    assert found.saving_bytes == 20_480
+    assert found.reasons[-1] == "of it the process surely holds 20 KiB"
+
+
+# --- massif -----------------------------------------------------------------------------------------------------------
+
+
+def massif(*sizes: int) -> HeapUsage:
+    """Give a run of a billion instructions in which one function has so much at each of its snapshots."""
+    step = 1000 * MILLION // len(sizes)
+    moments = [moment((PROGRAM, "load", size), time=step * place + 1) for place, size in enumerate(sizes)]
+    return profiled(*moments)
+
+
+def test_what_is_there_from_the_first_tenth_on_and_stays_as_large_may_be_constant() -> None:
+    (found,) = heap_at_start(massif(*[50_000] * 10))
+    assert told((found,)) == [("kept", "medium", 50_000)]
+    assert found.reasons == (
+        "it is there from the first tenth of the run on, as large in 9 snapshots",
+        "whether it is written later, or touched at all, the profile does not tell",
+    )
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [20_000, 20_000, *[50_000] * 8],  # it grows after the start
+        [50_000, 50_000, 50_000, 60_000, 50_000, 50_000],  # it shrinks
+        [50_000, 50_000, 50_000, 50_000, 0],
+        [0, 0, 0, 0, 50_000],
+        [50_000],
+    ],
+)
+def test_what_changes_after_the_start_is_none(sizes: list[int]) -> None:
+    assert heap_at_start(massif(*sizes)) == ()
+
+
+def test_of_few_snapshots_little_is_known() -> None:
+    assert told(heap_at_start(massif(50_000, 50_000, 50_000))) == [("kept", "low", 50_000)]
+
+
+def test_a_profile_of_address_space_has_no_tables() -> None:
+    pages = footprint.heap_profile(str(SAMPLE.parents[1] / "tests/corpus/heap/massif-3.19-pages-as-heap.out"))
+    assert pages.findings == ()
+
+
+# --- the sample -------------------------------------------------------------------------------------------------------
+
+
+def test_the_parameters_of_the_sample_are_found() -> None:
+    # Of the table of the library one byte is written; the file is freed.
+    found = footprint.heap_profile(str(SAMPLE / "dhat.json"), binaries=[str(SAMPLE / "heap")]).findings
+    assert told(found) == [("filled-once", "high", 100_000)]
+    assert found[0].message.startswith("load_parameters of heap asks for 100,000 bytes in 101 blocks")
+
+
+def test_heaptrack_does_not_tell_what_is_written() -> None:
+    # libstdc++ keeps 72,704 bytes for exceptions, which it never touches.
+    found = footprint.heap_profile(str(SAMPLE / "heaptrack.txt")).findings
+    assert told(found) == [("kept", "low", 100_000), ("kept", "low", 50_000)]

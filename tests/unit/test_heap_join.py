@@ -1,0 +1,179 @@
+"""The heap of a process by who asked for it: each row, to the byte, and what does not fit."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import footprint
+from footprint.audit.compare import compare
+from footprint.audit.heap_join import join_heap
+from footprint.audit.layout import Attribution
+from footprint.audit.saved import read_audit
+from footprint.evidence import Evidence
+from footprint.report.document import Paragraph, Table
+from footprint.report.json.audit import audit_json
+from footprint.report.views.heap_account import heap_account_blocks
+from footprint.report.views.names import Names
+from tests.heapjoins import KIB, PROGRAM, Area, heap_rows, moment, process, profiled, sums
+from tests.massifwriter import Line, Moment
+
+PMAP = Path(__file__).resolve().parents[2] / "tests" / "cases" / "condor_shadow" / "pmap-d.base.txt"
+HEAP = Area("[heap]", 132, 100)
+LIBRARY = "/lib/libtable.so"
+
+
+def test_the_heap_is_what_was_asked_for_and_what_the_allocator_adds_and_keeps_and_what_the_runs_differ_by() -> None:
+    # 60,000 and 20,000 live, 500 of the allocator; 10,000 more were live before; 100 KiB = 102,400 are held.
+    before = moment((PROGRAM, "load", 90_000), time=1, extra_bytes=500)
+    now = moment((PROGRAM, "load", 60_000), (LIBRARY, "table_new", 20_000), time=2, extra_bytes=500)
+    joined = join_heap(process(HEAP), profiled(before, now), {})
+    assert heap_rows(joined) == [
+        (PROGRAM, "load", 60_000, 60_000),
+        (LIBRARY, "table_new", 20_000, 20_000),
+        ("[heap beyond the profile]", None, 11_900, 11_900),
+        ("[free but resident]", None, 10_000, 10_000),
+        ("[allocator overhead]", None, 500, 500),
+        ("[heap]", "[mapped, not private]", 0, 32 * KIB),
+    ]
+    account = joined.heap
+    assert account is not None
+    assert (account.held_bytes, account.apart_bytes, account.free_bytes) == (102_400, 0, 10_000)
+    assert (account.live_bytes, account.extra_bytes, account.difference_bytes) == (80_000, 500, 11_900)
+    assert account.peak_bytes == 90_500
+    assert joined.totals == process(HEAP).totals
+
+
+def test_where_the_profile_has_more_each_row_has_what_is_left_if_all_of_it_is_missing_there() -> None:
+    # 102,400 are held, 120,000 profiled: 17,600 are missing, of one function or several.
+    now = moment((PROGRAM, "load", 70_000), (LIBRARY, "one", 30_000), (LIBRARY, "other", 20_000))
+    joined = join_heap(process(HEAP), profiled(now), {})
+    assert heap_rows(joined) == [
+        (PROGRAM, "load", 52_400, 70_000),
+        (LIBRARY, "[several of its functions]", 17_600, 17_600),
+        ("[heap, not told whose]", None, 17_600, 17_600),
+        (LIBRARY, "one", 12_400, 27_568),  # the address space of the heap, 135,168 bytes, ends here
+        (LIBRARY, "other", 2_400, 2_400),
+    ]
+    assert joined.heap is not None
+    assert joined.heap.difference_bytes == -17_600
+    assert sums(joined) == sums(process(HEAP))
+
+
+def test_blocks_that_glibc_maps_apart_are_looked_for_in_nameless_memory() -> None:
+    # 128 KiB is the least that it maps apart: the table may be, the rest may not.
+    here = process(HEAP, Area("", 400, 300))
+    now = moment((PROGRAM, "table", 200_000), (PROGRAM, "rest", 50_000))
+    joined = join_heap(here, profiled(now), {})
+    assert joined.heap is not None
+    assert (joined.heap.apart_bytes, joined.heap.difference_bytes) == (250_000 - 102_400, 0)
+    assert sums(joined) == {"heap": 250_000, "anonymous": 300 * KIB - 147_600}
+    (nameless,) = (row for row in joined.ledger if row.owner == "[anonymous]")
+    assert (nameless.bytes, nameless.mapped_bytes) == (300 * KIB - 147_600, 400 * KIB - 147_600)
+    assert (nameless.evidence, nameless.pages) == (Evidence.ESTIMATED, None)
+
+
+def test_small_blocks_are_in_no_nameless_memory_of_glibc() -> None:
+    here = process(HEAP, Area("", 400, 300))
+    now = moment(*((PROGRAM, f"small{number}", 50_000) for number in range(5)))
+    joined = join_heap(here, profiled(now), {})
+    assert joined.heap is not None
+    assert (joined.heap.apart_bytes, joined.heap.difference_bytes) == (0, 102_400 - 250_000)
+    assert sums(joined) == sums(here)
+
+
+def test_arenas_and_what_allocators_name_are_heap() -> None:
+    here = process(
+        Area("[anon: glibc: malloc]", 64, 8), Area("[anon:scudo:primary]", 64, 4), Area("[anon:other]", 64, 4)
+    )
+    joined = join_heap(here, profiled(moment((PROGRAM, "f", 12 * KIB))), {})
+    assert joined.heap is not None
+    assert (joined.heap.held_bytes, joined.heap.difference_bytes) == (12 * KIB, 0)
+    assert sums(joined) == {"heap": 12 * KIB, "anonymous": 4 * KIB}
+
+
+def test_each_part_is_estimated_and_the_whole_measured() -> None:
+    joined = join_heap(process(HEAP), profiled(moment((PROGRAM, "load", 60_000))), {})
+    rows = [row for row in joined.ledger if row.kind.value == "heap"]
+    assert {row.evidence for row in rows} == {Evidence.ESTIMATED}
+    assert {row.attribution for row in rows} == {Attribution.PROFILE}
+    assert {row.symbol for row in rows} == {"load", None}
+    assert joined.totals.private.evidence is process(HEAP).totals.private.evidence
+
+
+def test_objects_are_called_as_the_ledger_calls_them_and_strange_ones_are_told() -> None:
+    usage = profiled(moment(("/other/program", "load", 60_000)))
+    joined = join_heap(process(HEAP), usage, {"/other/program": PROGRAM})
+    assert heap_rows(joined)[0][:2] == (PROGRAM, "load")
+    assert [note.slug for note in joined.notes if note.slug.startswith("heap-profile")] == []
+    strange = join_heap(process(HEAP), usage, {})
+    (note,) = (note for note in strange.notes if note.slug == "heap-profile-misfit")
+    assert note.detail == "58.6 KiB were asked for by objects that the process does not have: /other/program"
+
+
+def test_a_profile_of_address_space_is_shown_and_added_to_nothing() -> None:
+    heading = "(page allocation syscalls) mmap/mremap/brk, --alloc-fns, etc."
+    tree = Line(1 << 30, heading, (Line(1 << 30, f"0x10: mmap_all (in {PROGRAM})"),))
+    usage = profiled(Moment(1, 1 << 30, tree=tree), description="--pages-as-heap=yes")
+    joined = join_heap(process(HEAP), usage, {})
+    assert joined.ledger == process(HEAP).ledger
+    assert joined.heap is not None
+    assert (joined.heap.held_bytes, joined.heap.live_bytes) == (None, 1 << 30)
+    assert joined.heap.evidence is Evidence.VIRTUAL
+    assert "heap-profile-virtual" in {note.slug for note in joined.notes}
+
+
+def test_of_a_text_with_virtual_sizes_the_mapped_heap_is_split() -> None:
+    # The founding audit: 396 K of heap, of which Massif told 335.8 KB; 60 K are left, and named.
+    plain = footprint.audit(str(PMAP))
+    usage = profiled(moment((PROGRAM, "param", 300_000), (PROGRAM, "rest", 43_859), is_peak=True))
+    joined = join_heap(plain, usage, {})
+    assert heap_rows(joined) == [
+        (PROGRAM, "param", None, 300_000),
+        ("[heap beyond the profile]", None, None, 396 * KIB - 343_859),
+        (PROGRAM, "rest", None, 43_859),
+    ]
+    assert {row.evidence for row in joined.ledger if row.kind.value == "heap"} == {Evidence.VIRTUAL}
+    assert joined.totals == plain.totals
+
+
+def test_the_rows_are_read_back_and_shown_again() -> None:
+    now = moment((PROGRAM, "load", 70_000), (LIBRARY, "one", 30_000), (LIBRARY, "other", 20_000))
+    joined = join_heap(process(HEAP), profiled(now), {})
+    text = audit_json(joined, "1")
+    found = read_audit(text.encode(), "saved.json").audit
+    assert (found.heap, found.ledger) == (joined.heap, joined.ledger)
+    assert audit_json(found, "1") == text
+
+
+def test_two_of_them_are_compared_by_function() -> None:
+    old = join_heap(process(HEAP), profiled(moment((PROGRAM, "load", 60_000))), {})
+    new = join_heap(process(HEAP), profiled(moment((PROGRAM, "load", 70_000))), {})
+    changes = [(one.owner, one.name, one.delta_bytes) for one in compare(old, new).changes]
+    assert changes == [(PROGRAM, "load", 10_000), ("[heap beyond the profile]", None, -10_000)]
+
+
+def test_functions_that_ask_for_as_much_are_not_one_that_was_renamed() -> None:
+    old = join_heap(process(HEAP), profiled(moment((PROGRAM, "load", 60_000))), {})
+    new = join_heap(process(HEAP), profiled(moment((PROGRAM, "read", 60_000))), {})
+    found = {(one.name, one.status.value, one.delta_bytes) for one in compare(old, new).changes}
+    assert found == {("load", "removed", -60_000), ("read", "added", 60_000)}
+
+
+def test_the_table_adds_up_to_the_heap_with_what_is_missing_as_a_negative_row() -> None:
+    joined = join_heap(process(HEAP), profiled(moment((PROGRAM, "load", 110_000), extra_bytes=400)), {})
+    assert joined.heap is not None
+    blocks = heap_account_blocks(joined.heap, Names((), is_whole=True), 20, nameless_bytes=0, is_measured=True)
+    (table,) = (block for block in blocks if isinstance(block, Table))
+    amounts = [int(row[0].replace(",", "")) for row in (*table.rows, *table.footer)]
+    assert amounts == [110_000, 400, -8_000, 102_400]
+    assert any("7.81 KiB more than is held" in block.text for block in blocks if isinstance(block, Paragraph))
+
+
+def test_an_account_that_does_not_add_up_is_a_defect() -> None:
+    joined = join_heap(process(HEAP), profiled(moment((PROGRAM, "f", 10))), {})
+    assert joined.heap is not None
+    with pytest.raises(ValueError, match="are 102401 bytes, it has 102400"):
+        replace(joined.heap, difference_bytes=joined.heap.difference_bytes + 1)
+    with pytest.raises(ValueError, match="do not add up to its live bytes"):
+        replace(joined.heap, shares=())
