@@ -35,10 +35,13 @@ class Profiled(NamedTuple):
 
     Attributes:
         path: The profile of the program itself; of its children there are none.
+        at: The moment of it that fits the one asked for: its end; or its peak, where the program ended before that
+            moment, and so had given back its memory.
         notes: What was odd.
     """
 
     path: str
+    at: str
     notes: tuple[Note, ...]
 
 
@@ -91,7 +94,8 @@ def profiled_by_massif(
             notes.append(Note("massif-cut-off", command[0], detail))
         if kept_as is not None:
             _keep(found, kept_as)
-        yield Profiled(kept_as or found, tuple(notes))
+        has_ended_before = moment.when is not When.EXIT and taken.when is When.EXIT
+        yield Profiled(kept_as or found, "peak" if has_ended_before else "end", tuple(notes))
 
 
 def _under_valgrind(moment: Moment, limit_seconds: float) -> Moment:

@@ -85,7 +85,7 @@ def _with_massif(ran: Ran, moment: Moment, limit_seconds: float, kept_as: str | 
         named = kept_as or "massif's run of it"
         # It has ended: its files are those of these paths that are the same.
         snapshot = ran.start.snapshots[0]._replace(is_live=False)
-        asked = HeapQuestion(profiled.path, called=named)
+        asked = HeapQuestion(profiled.path, at=profiled.at, called=named)
         joined = with_heap(ran.audit, asked, snapshot=lambda: snapshot, debug=STANDARD_PLACES)
     # All but those of the profile are told already.
     added = [note for note in joined.notes if note not in ran.audit.notes]

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -589,6 +591,45 @@ def test_several_profiles_are_chosen_by_name(show: Show) -> None:
         " one.dispatchEvent(new Event('change')) })()"
     )
     assert "dhat" in page.texts(".facts dd")
+
+
+def test_a_heap_that_was_joined_is_shown_by_who_asked_for_it(show: Show) -> None:
+    audit = footprint.audit(str(SMAPS), heap=str(MASSIF))
+    assert audit.heap is not None
+    page = show(audit_page(audit, VERSION))
+    owners: dict[str, int] = {}
+    for share in audit.heap.shares:
+        owners[share.owner] = owners.get(share.owner, 0) + share.size_bytes
+    shown = page.js(
+        "(({tree}) => Object.fromEntries("
+        "tree.children[0].map((node) => [tree.titles[node], tree.columns[0].value(node)])))"
+        "(document.querySelector('#heap .view').parts)"
+    )
+    assert shown == owners
+    assert format_bytes(audit.heap.live_bytes) in page.texts("#heap td")
+
+
+# --- real programs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [["gdb"], ["node", "-e", "console.log(); setInterval(() => {}, 1e6)"]], ids=" ".join)
+def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(show: Show, words: list[str]) -> None:
+    found = shutil.which(words[0])
+    if found is None:
+        pytest.skip(f"{words[0]} is missing")
+    if len(words) == 1:
+        audit = footprint.audit(found, count=1000, has_page_maps=True)
+    else:
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            audit = footprint.audit(child.pid, count=1000, has_findings=True, has_page_maps=True)
+            child.kill()
+    page = show(audit_page(audit, VERSION))
+    assert page.js("document.querySelector('#total').dataset.bytes") == str(audit.projection.total_bytes)
+    assert rows_of(page)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
+    assert page.count("#object option") == len(audit.page_maps)
+    assert page.js("document.querySelector('#libraries .view').parts.tree.size") == len(audit.objects) + 1
 
 
 # --- hostile, huge, empty ---------------------------------------------------------------------------------------------

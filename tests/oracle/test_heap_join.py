@@ -147,3 +147,11 @@ def test_a_run_under_massif_that_takes_too_long_is_cut_off() -> None:
     ran = footprint.run([PYTHON, "-c", code], has_massif=True, massif_seconds=6)
     assert "massif-cut-off" in {note.slug for note in ran.notes}
     assert ran.audit.heap is not None
+
+
+def test_a_profiled_program_that_ended_before_its_moment_is_joined_at_its_peak() -> None:
+    # By itself it is taken in the midst of its sleep; twenty times later it has ended, and given back its memory.
+    script = "import time; held = bytearray(1 << 19); print('ready', flush=True); time.sleep(1)"
+    ran = footprint.run([PYTHON, "-c", script], when="500ms", has_massif=True, massif_seconds=200)
+    assert ran.audit.heap is not None
+    assert ran.audit.heap.live_bytes > 1 << 19

@@ -4,7 +4,7 @@ import { answerStrip, changeStrip, Count, sides } from "./answer";
 import { readAnswers, table, written } from "./data";
 import { el, fill, save } from "./dom";
 import { findingsSection, notesSection, originsSection } from "./findings";
-import { profileSections, profilesTable } from "./heap";
+import { heapAccountSection, profileSections, profilesTable } from "./heap";
 import { changeTree, GROWN, isVirtual, ledgerTree, objectTree, SHRUNK, UNUSED, USED } from "./ledger";
 import { printable } from "./names";
 import { pageMapSection } from "./pagemap";
@@ -47,7 +47,8 @@ function auditPage(answers: any): Node[] {
   const count = new Count(BigInt(audit.projection.count || 1));
   return [
     header(...titleOf(audit), audit), answerStrip(audit, count), ledgerSection(audit),
-    pageMapSection(answers.pages, audit.target.page_bytes), librariesSection(audit),
+    heapAccountSection(audit.heap_account), pageMapSection(answers.pages, audit.target.page_bytes),
+    librariesSection(audit),
     findingsSection("Findings", table(audit.findings), count, NO_FINDINGS(audit)),
     notesSection(table(audit.notes), answers.warning), originsSection(audit),
   ].filter((one): one is HTMLElement => one !== null);

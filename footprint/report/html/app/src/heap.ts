@@ -141,6 +141,22 @@ function amounts(tree: Tree, bytes: (number | null)[], blocks: (number | null)[]
   ];
 }
 
+/** Make what a joined profile says of the heap of a process; null where none was joined. */
+export function heapAccountSection(account: any): HTMLElement | null {
+  if (!account) return null;
+  const { tree, legend } = shareTree(table(account.shares));
+  const figures: [string, number | null][] = [
+    ["held by the process in its heap", account.held_bytes], ["apart, in mappings of their own", account.apart_bytes],
+    ["asked for, as profiled", account.live_bytes], ["the allocator's own, as profiled", account.extra_bytes],
+    ["free, and used before", account.free_bytes], ["beyond that", account.difference_bytes],
+  ];
+  return el("section", { class: "section", id: "heap" }, el("h2", {}, "The heap by who asked for it"),
+    el("p", {}, `As ${printable(account.file)} tells of another run (${account.format}, snapshot ${account.snapshot} of ${account.snapshot_count}${account.is_peak ? ", its peak" : ""}). `,
+      evidenceMark(account.evidence)),
+    plainTable(["what", "bytes"], figures.filter(([, size]) => size !== null).map(([name, size]) => [name, formatBytes(size!)]), "What the heap is made of"),
+    tree.size > 1 ? treeView(tree, "The heap by who asked for it", legend) : el("p", { class: "empty" }, "The profile has no call tree."));
+}
+
 function callTree(rows: Table, total: number): { tree: Tree; legend: Legend } {
   const tree = new Tree();
   const owners = [""];
