@@ -324,6 +324,12 @@ def test_the_keyboard_alone_reaches_every_row_and_opens_and_zooms(show: Show, pr
     assert active()[0] == rows_of(page)[-1][0]
     page.key("PageUp", "PageDown", "Home")
     assert active()[0] == "[total]"
+    # On to the headings: Name, Private, Share.
+    page.key("Tab", "Tab", "Tab", "Enter")
+    assert page.js("document.activeElement.parentElement.ariaSort") == "descending"
+    assert page.js("document.activeElement.textContent") == "Share"
+    page.key("Enter")
+    assert page.js("document.activeElement.parentElement.ariaSort") == "ascending"
 
 
 def test_the_rows_are_copied_as_csv_with_figures_in_bytes(show: Show, process: Audit, browser: Browser) -> None:
@@ -488,7 +494,7 @@ def test_libraries_stand_below_what_they_would_leave_with(show: Show, program: A
 
 
 def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
-    found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), count=10_000)
+    found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), count=10_000, has_page_maps=True)
     page = show(diff_page(found, VERSION))
     private = found.total("private")
     assert private is not None
@@ -506,6 +512,7 @@ def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
         page.click(f"button[data-value={side}]")
         assert rows_of(page)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
         assert page.count(".finding") == len(audit.findings)
+        assert page.count("#object option") == len(audit.page_maps)
     page.click("button[data-value=change]")
     assert rows_of(page) == rows
 
@@ -572,6 +579,14 @@ def test_the_calls_of_a_moment_begin_with_main(show: Show, heap: str) -> None:
         "(({tree}) => tree.children[0].map((node) => tree.names[node]))(document.querySelector('#ledger .view').parts)"
     )
     assert names == [row["name"] for row in outermost]
+
+
+def test_units_that_a_program_declared_are_no_bytes(show: Show) -> None:
+    found = heap_profile(str(ROOT / "tests" / "corpus" / "heap" / "dhat-3.19-ad-hoc.json"), has_all_trees=True)
+    tree = found.files[0].tree
+    assert tree is not None
+    page = show(heap_page(found.files, found.notes, VERSION, found.findings))
+    assert rows_of(page)[0][1] == f"{tree.total_bytes:,}"
 
 
 @pytest.mark.parametrize("name", ["dhat-3.19-empty.json", "massif-3.19-empty-noalloc.out", "massif-3.19-noheap.out"])

@@ -36,7 +36,7 @@ export class Grid {
     this.sortColumn = tree.columns[tree.sortedBy];
     this.headings = [null, ...tree.columns].map((column) =>
       el("div", { role: "columnheader", class: `cell c-${column?.key ?? "name"}` },
-        el("button", { type: "button", tabindex: -1, onclick: () => this.sort(column) }, column?.label ?? "Name")));
+        el("button", { type: "button", onclick: () => this.sort(column) }, column?.label ?? "Name")));
     this.body = el("div", { role: "rowgroup", class: "rows" });
     this.element = el("div", {
       role: "treegrid", class: `grid columns-${tree.columns.length}`, tabindex: 0, "aria-label": label, "aria-readonly": "true",
@@ -296,7 +296,8 @@ export class Grid {
   }
 
   private key(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    // A heading is a button, which has keys of its own.
+    if (event.target !== this.element || event.ctrlKey || event.altKey || event.metaKey) return;
     const place = this.places.get(this.active) ?? 0;
     const go = (to: number) => {
       this.active = this.shown[Math.min(Math.max(to, 0), this.shown.length - 1)];

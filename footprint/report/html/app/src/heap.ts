@@ -9,6 +9,8 @@ import { formatBytes, grouped, percent } from "./units";
 import { treeView, type Legend } from "./view";
 
 const SI: [number, string][] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+type Amount = (size: number) => string;
+
 const PALETTE = 9;
 const LEFT = 76;
 const RIGHT = 14;
@@ -42,6 +44,8 @@ export function profileSections(answers: any, file: string): HTMLElement[] {
   const snapshots = table(heap.snapshots).rows().filter((one) => one.file === file);
   const moments: Moment[] = (Object.values(answers.moments) as any[]).filter((one) => one.file === file);
   const unit = profile.time_unit ?? "";
+  // Units that the program itself declared are no bytes.
+  const amount = profile.counted === "events" ? grouped : formatBytes;
   const used = (one: any) => one.live_bytes + (one.extra_bytes ?? 0) + (one.stack_bytes ?? 0);
   const who = el("section", { class: "section", id: "ledger" });
   let by: "calls" | "functions" = "functions";
@@ -54,7 +58,7 @@ export function profileSections(answers: any, file: string): HTMLElement[] {
     return `snapshot ${moment}${time}${one?.is_peak ? ", the peak" : ""}`;
   };
   const select = el("select", { id: "moment", "aria-label": "Moment", onchange: () => choose(select.selectedIndex) },
-    ...moments.map((one, place) => el("option", { value: place, selected: one === current }, `${nameOf(one.moment)}: ${formatBytes(one.bytes)}`)));
+    ...moments.map((one, place) => el("option", { value: place, selected: one === current }, `${nameOf(one.moment)}: ${amount(one.bytes)}`)));
   const chart = snapshots.length > 1
     ? timeline(snapshots, unit, used, new Set(moments.map((one) => one.moment)), (number) => choose(moments.findIndex((one) => one.moment === number)))
     : null;
@@ -64,7 +68,7 @@ export function profileSections(answers: any, file: string): HTMLElement[] {
       fill(who, el("h2", {}, "Who asked for it"), el("p", { class: "empty" }, "No call tree could be read: who asked for it is not known."));
       return;
     }
-    const { tree, legend } = by === "calls" ? callTree(table(current.calls), current.bytes) : shareTree(table(current.shares));
+    const { tree, legend } = by === "calls" ? callTree(table(current.calls), current.bytes, amount) : shareTree(table(current.shares), amount);
     fill(who, el("h2", {}, `Who asked for it, ${nameOf(current.moment)}`),
       el("div", { class: "tools" }, el("label", { for: "moment" }, "Moment"), select,
         choice("Add up by", [["functions", "By object and function"], ["calls", "By calls, main first"]] as const, by, (value) => {
@@ -89,7 +93,7 @@ export function profileSections(answers: any, file: string): HTMLElement[] {
     const last = snapshots[snapshots.length - 1];
     if (last !== peak) tiles.push(["at the end", formatBytes(used(last)), null]);
   } else if (profile.tree_bytes !== null) {
-    tiles.push([profile.tally ?? "counted", grouped(profile.tree_bytes), profile.evidence]);
+    tiles.push([profile.tally ?? "counted", amount(profile.tree_bytes), profile.evidence]);
   }
   const facts: [string, string][] = [
     ["Profile", printable(file)], ["Format", profile.format], ["Counted", profile.counted],
@@ -129,10 +133,14 @@ function coloured(tree: Tree, owners: string[]): Legend {
   return [...places].filter(([, place]) => place).map(([owner, place]) => [place, shortened(printable(short(owner)), 60)] as const);
 }
 
-function amounts(tree: Tree, bytes: (number | null)[], blocks: (number | null)[]): void {
+function amounts(tree: Tree, bytes: (number | null)[], blocks: (number | null)[], amount: Amount): void {
   const total = tree.areas[0];
+  tree.amount = amount;
   tree.columns = [
-    { key: "bytes", label: "Bytes", value: (node) => bytes[node], text: (node) => cell(bytes[node]) },
+    {
+      key: "bytes", label: amount === formatBytes ? "Bytes" : "Units",
+      value: (node) => bytes[node], text: (node) => (bytes[node] ? amount(bytes[node]!) : cell(bytes[node])),
+    },
     {
       key: "share", label: "Share", value: (node) => (total ? tree.areas[node] / total : null),
       text: (node) => percent(tree.areas[node], total), share: (node) => (total ? tree.areas[node] / total : 0),
@@ -144,7 +152,7 @@ function amounts(tree: Tree, bytes: (number | null)[], blocks: (number | null)[]
 /** Make what a joined profile says of the heap of a process; null where none was joined. */
 export function heapAccountSection(account: any): HTMLElement | null {
   if (!account) return null;
-  const { tree, legend } = shareTree(table(account.shares));
+  const { tree, legend } = shareTree(table(account.shares), formatBytes);
   const figures: [string, number | null][] = [
     ["held by the process in its heap", account.held_bytes], ["apart, in mappings of their own", account.apart_bytes],
     ["asked for, as profiled", account.live_bytes], ["the allocator's own, as profiled", account.extra_bytes],
@@ -157,7 +165,7 @@ export function heapAccountSection(account: any): HTMLElement | null {
     tree.size > 1 ? treeView(tree, "The heap by who asked for it", legend) : el("p", { class: "empty" }, "The profile has no call tree."));
 }
 
-function callTree(rows: Table, total: number): { tree: Tree; legend: Legend } {
+function callTree(rows: Table, total: number, amount: Amount): { tree: Tree; legend: Legend } {
   const tree = new Tree();
   const owners = [""];
   const bytes: (number | null)[] = [total];
@@ -177,11 +185,11 @@ function callTree(rows: Table, total: number): { tree: Tree; legend: Legend } {
     if (blocks[node] !== null) blocks[0] = (blocks[0] ?? 0) + blocks[node]!;
   });
   bytes.forEach((one, node) => (tree.areas[node] = Math.max(0, one ?? 0)));
-  amounts(tree, bytes, blocks);
+  amounts(tree, bytes, blocks, amount);
   return { tree, legend: coloured(tree, owners) };
 }
 
-function shareTree(rows: Table): { tree: Tree; legend: Legend } {
+function shareTree(rows: Table, amount: Amount): { tree: Tree; legend: Legend } {
   const tree = new Tree();
   tree.add(-1, "[total]");
   const owners = [""];
@@ -205,7 +213,7 @@ function shareTree(rows: Table): { tree: Tree; legend: Legend } {
   }
   const bytes = sums(tree, own);
   bytes.forEach((one, node) => (tree.areas[node] = Math.max(0, one ?? 0)));
-  amounts(tree, bytes, sums(tree, counts));
+  amounts(tree, bytes, sums(tree, counts), amount);
   return { tree, legend: coloured(tree, owners) };
 }
 

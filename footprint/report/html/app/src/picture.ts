@@ -3,7 +3,7 @@
 import { hierarchy, partition, treemap, type HierarchyRectangularNode } from "d3-hierarchy";
 import { el } from "./dom";
 import type { Tree } from "./tree";
-import { formatBytes, percent } from "./units";
+import { percent } from "./units";
 
 export type Shape = "icicle" | "treemap" | "sunburst";
 
@@ -136,7 +136,7 @@ export class Picture {
     }
     const shown = this.boxes.filter((one) => one.data.node >= 0).length;
     this.element.setAttribute("aria-label",
-      `${this.label}: ${this.shape} of ${tree.names[zoom]}, ${formatBytes(area)}, ${shown} parts. The table says the same.`);
+      `${this.label}: ${this.shape} of ${tree.names[zoom]}, ${tree.amount(area)}, ${shown} parts. The table says the same.`);
     this.draw();
   }
 

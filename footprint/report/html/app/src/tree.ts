@@ -1,5 +1,7 @@
 // What tables and pictures show: a tree by columns, node 0 being all of it.
 
+import { formatBytes } from "./units";
+
 /** A column of a tree table. */
 export interface Column {
   key: string;
@@ -27,6 +29,8 @@ export class Tree {
   readonly colours: number[] = [];
   readonly hatched: boolean[] = [];
   columns: Column[] = [];
+  /** How an area is written. */
+  amount: (area: number) => string = formatBytes;
   /** Which column the table begins to be sorted by. */
   sortedBy = 0;
 

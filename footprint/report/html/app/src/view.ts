@@ -5,7 +5,7 @@ import { copy, Grid } from "./grid";
 import { KINDS } from "./ledger";
 import { COLOURS, described, Picture, type Shape } from "./picture";
 import type { Tree } from "./tree";
-import { formatBytes, grouped } from "./units";
+import { grouped } from "./units";
 
 /** Colours and what they mean. */
 export type Legend = (readonly [colour: number, text: string])[];
@@ -90,7 +90,7 @@ export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape
   const view = el("div", { class: "view" },
     el("div", { class: "tools" }, shapes, key), crumbs, picture.element, status, tools, grid.element);
   zoom(0);
-  fill(status, tree.areas[0] ? `${hint} ${formatBytes(tree.areas[0])} in all.` : hint);
+  fill(status, tree.areas[0] ? `${hint} ${tree.amount(tree.areas[0])} in all.` : hint);
   (view as any).parts = { tree, grid, picture };
   return view;
 }
