@@ -216,7 +216,7 @@ export function changeStrip(diff: any, count: Count): HTMLElement {
           : el("strong", { id: "total", "data-bytes": "0" }, "the same"),
         main.is_noise ? " (within the spread of the starts)" : "");
     } else fill(verdict, "No figure is known of both.");
-    fill(rows, plainTable(["", "before", "after", "change", `at ${grouped(size)}`, "known"], figures.map((one) => [
+    fill(rows, plainTable(["figure", "before", "after", "change", `at ${grouped(size)}`, "known"], figures.map((one) => [
       named(one.name),
       one.old_bytes === null ? "?" : formatBytes(one.old_bytes), one.new_bytes === null ? "?" : formatBytes(one.new_bytes),
       one.delta_bytes === null ? "?" : formatChange(one.delta_bytes),

@@ -92,6 +92,6 @@ export function originsSection(audit: any, title = "How these figures were obtai
   return el("section", { class: "section" }, el("h2", {}, title),
     el("dl", { class: "facts" }, ...facts.filter(([, text]) => text).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])),
     plainTable(["known", "what it means", "rows", "bytes in them"], MEANINGS.filter(([name]) => byEvidence.has(name)).map(([name, meaning]) => [
-      evidenceMark(name), meaning, grouped(byEvidence.get(name)![0]), formatBytes(byEvidence.get(name)![1])]), "Evidence"),
+      evidenceMark(name), meaning, grouped(byEvidence.get(name)![0]), formatBytes(byEvidence.get(name)![1])]), `${title}: evidence`),
     debug.length ? el("p", {}, `The names of ${debug.length} stripped files are from their debug files.`) : null);
 }
