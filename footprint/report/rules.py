@@ -18,6 +18,7 @@ _TITLES: Final = {
     "large-static": "A large variable that nothing uses, or that could be elsewhere",
     "relocated-tables": "A table of addresses that the loader writes at each start",
     "thread-locals": "An object with many thread-local variables",
+    "heap-at-start": "Memory of the allocator that is filled once, or kept from the start",
     BUDGET: "A figure is larger than its budget allows",
 }
 _OF_BUDGETS: Final = (
