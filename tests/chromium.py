@@ -82,7 +82,7 @@ class Browser:
         if script:
             page.wait("document.documentElement && document.documentElement.dataset.ready")
         else:
-            time.sleep(0.3)
+            page.wait_for_element("#data")
         return page
 
 
@@ -115,6 +115,19 @@ class Page:
                 raise TimeoutError(expression)
             time.sleep(0.02)
         return found
+
+    def wait_for_element(self, selector: str) -> None:
+        """Wait until an element is there, without a script."""
+        until = time.monotonic() + _LONGEST_SECONDS
+        while True:
+            # A document that another one takes the place of meanwhile has no nodes any more.
+            with contextlib.suppress(RuntimeError):
+                root = self.ask("DOM.getDocument")["root"]["nodeId"]
+                if self.ask("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]:
+                    return
+            if time.monotonic() > until:
+                raise TimeoutError(selector)
+            time.sleep(0.02)
 
     def text(self, selector: str) -> str:
         """Give the text of the first element that a selector finds."""

@@ -453,6 +453,7 @@ def test_the_page_map_has_a_cell_a_page_and_says_what_lies_in_it(show: Show) -> 
     assert sum(cells) == sum(count for part in program.parts for _, count in part.runs)
     private = [part for part in program.parts if any(state >= PageState.PRIVATE for state, _ in part.runs)]
     first = private[0]
+    page.wait("document.querySelector('.cells').style.width")
     page.js("document.querySelector('.cells').scrollIntoView({block: 'center'})")
     left, top = page.js("(({x, y}) => [x, y])(document.querySelector('.cells').getBoundingClientRect())")
     x, y = page.js("document.querySelector('#pages').placeOf(0, 0)")
@@ -554,6 +555,7 @@ def test_a_click_into_the_time_chooses_the_tree_of_that_moment(show: Show, heap:
     page = show(heap)
     profile = heap_profile(str(MASSIF)).files[0].profile
     first = profile.snapshots[profile.tree_places[0]].number
+    page.wait("(({width}) => width)(document.querySelector('.chart').viewBox.baseVal) !== 800")
     page.js("document.querySelector('.chart').scrollIntoView({block: 'center'})")
     left, top, width = page.js(
         "(({x, y, width}) => [x, y, width])(document.querySelector('.chart').getBoundingClientRect())"

@@ -1,5 +1,7 @@
 // The answers that stand in the page: tables as columns, see footprint/report/html/columns.py.
 
+import { lookThrough } from "./names";
+
 type Value = string | number | boolean | null | Value[] | { [key: string]: Value };
 
 interface Packed {
@@ -68,7 +70,9 @@ export async function readAnswers(): Promise<any> {
   const bytes = new Uint8Array(binary.length);
   for (let place = 0; place < bytes.length; place += 1) bytes[place] = binary.charCodeAt(place);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const whole = JSON.parse(await new Response(stream).text());
+  const text = await new Response(stream).text();
+  lookThrough(text);
+  const whole = JSON.parse(text);
   return unpacked(whole.answers, fromFrontCoded(whole.texts.shared, whole.texts.rests));
 }
 

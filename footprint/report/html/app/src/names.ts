@@ -1,13 +1,22 @@
 // Foreign names made safe to show, as footprint/report/escape.py has it: they are shown as text, and text has bidi marks.
 
 const PLAIN = /^[\x20-\x7e]*$/;
+let areAllPlain = false;
 const UNSAFE =
   /[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}\ud800-\udfff]/gu;
+
+/**
+ * Look through all texts at once, as JSON that has nothing but ASCII: what is not plain stands in it as an escape. Looking
+ * at each of many names takes a fifth of the time that a page needs.
+ */
+export function lookThrough(json: string): void {
+  areAllPlain = !/\\[^"\\]/.test(json);
+}
 
 /** Write every character that could do something to a line as an escape such as `\x1b`. */
 export function printable(text: string): string {
   // Nearly all names are as they should be.
-  if (PLAIN.test(text)) return text;
+  if (areAllPlain || PLAIN.test(text)) return text;
   return text.replace(UNSAFE, (one) => {
     const code = one.codePointAt(0)!;
     const digits = code < 0x100 ? 2 : code < 0x10000 ? 4 : 8;
