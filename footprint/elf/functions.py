@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from footprint.elf.image import SHT_DYNSYM, SHT_SYMTAB, Buffer, Image, Section, StringTable
-from footprint.errors import InputError
+from footprint.elf.symbols import entries_and_names
 
 __all__ = ("Function", "Functions", "read_functions")
 
@@ -87,15 +87,7 @@ def read_functions(image: Image) -> Functions:
     table = _table(image, SHT_SYMTAB) or _table(image, SHT_DYNSYM)
     if table is None:
         return Functions([], _NO_NAMES, None)
-    if table.entry_bytes != image.symbol_bytes:
-        cause = f"its symbols are {table.entry_bytes} bytes long, the class has {image.symbol_bytes}"
-        raise InputError(image.file, f"section {table.index}: {cause}", table.offset)
-    if not 0 < table.link < len(image.sections):
-        raise InputError(image.file, f"section {table.index}: sh_link {table.link} is no section", table.offset)
-    raw = image.section_bytes(table)
-    symbols = raw[: len(raw) // image.symbol_bytes * image.symbol_bytes]
-    strings = image.sections[table.link]
-    names = StringTable(image.section_bytes(strings), image.file, strings.offset, "symbol names")
+    symbols, names = entries_and_names(image, table)
     # Bit 0 of an address on ARM tells the instruction set.
     mask = ~1 if image.machine == EM_ARM else ~0
     entries = [

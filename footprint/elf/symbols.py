@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from footprint.elf.image import SHT_DYNSYM, SHT_SYMTAB, SHT_SYMTAB_SHNDX, Buffer, Image, Section, StringTable
 from footprint.errors import InputError
 
-__all__ = ("COMMON_SECTIONS", "Symbol", "SymbolTable", "read_variables")
+__all__ = ("COMMON_SECTIONS", "Symbol", "SymbolTable", "entries_and_names", "read_variables")
 
 STT_FUNC: Final = 2
 STT_SECTION: Final = 3
@@ -78,17 +78,9 @@ def read_variables(image: Image, section_indexes: frozenset[int]) -> SymbolTable
     )
     if table is None:
         return SymbolTable(None, 0, ())
-    if table.entry_bytes != image.symbol_bytes:
-        cause = f"its symbols are {table.entry_bytes} bytes long, the class has {image.symbol_bytes}"
-        raise InputError(image.file, f"section {table.index}: {cause}", table.offset)
-    if not 0 < table.link < len(image.sections):
-        raise InputError(image.file, f"section {table.index}: sh_link {table.link} is no section", table.offset)
-    raw = image.section_bytes(table)
-    count = len(raw) // image.symbol_bytes
-    entries = raw[: count * image.symbol_bytes]
+    entries, names = entries_and_names(image, table)
+    count = len(entries) // image.symbol_bytes
     wide = _wide_indexes(image, table)
-    strings = image.sections[table.link]
-    names = StringTable(image.section_bytes(strings), image.file, strings.offset, "symbol names")
     wanted = section_indexes | (COMMON_SECTIONS if image.is_relocatable else frozenset()) | {SHN_XINDEX}
     places = _candidates(image, entries, wanted)
     symbols = []
@@ -107,6 +99,23 @@ def read_variables(image: Image, section_indexes: frozenset[int]) -> SymbolTable
                 new(Symbol, (names.at(name), value, size_bytes, symbol_type, info >> 4, section_index, is_common))
             )
     return SymbolTable(".symtab" if table.type == SHT_SYMTAB else ".dynsym", count, tuple(symbols))
+
+
+def entries_and_names(image: Image, table: Section) -> tuple[Buffer, StringTable]:
+    """Give the whole entries of a symbol table, and where their names are.
+
+    Raises:
+        InputError: Where the table is damaged: an entry size that is none, no strings, a cut.
+    """
+    if table.entry_bytes != image.symbol_bytes:
+        cause = f"its symbols are {table.entry_bytes} bytes long, the class has {image.symbol_bytes}"
+        raise InputError(image.file, f"section {table.index}: {cause}", table.offset)
+    if not 0 < table.link < len(image.sections):
+        raise InputError(image.file, f"section {table.index}: sh_link {table.link} is no section", table.offset)
+    raw = image.section_bytes(table)
+    strings = image.sections[table.link]
+    names = StringTable(image.section_bytes(strings), image.file, strings.offset, "symbol names")
+    return raw[: len(raw) // image.symbol_bytes * image.symbol_bytes], names
 
 
 def _candidates(image: Image, entries: Buffer, wanted: frozenset[int]) -> list[int]:
