@@ -290,7 +290,8 @@ def saved_audit(target: int | str, question: Question = ONE) -> "SavedAudit | No
         InputError: Where it is damaged.
         UsageError: Where it cannot be projected so.
     """
-    if isinstance(target, int) or not os.path.isfile(target):
+    # A number is a process, and `-` standard input, also where a file has that name.
+    if isinstance(target, int) or target == "-" or process_number(target) is not None or not os.path.isfile(target):
         return None
     try:
         with open(target, "rb") as file:

@@ -182,3 +182,13 @@ def test_a_reproducible_audit_has_nothing_of_this_machine(capsys: Captured, monk
     assert capsys.readouterr().out == first
     assert json.loads(first)["host"] == {}
     assert main(["audit", "1", "--reproducible"]) == 2
+
+
+def test_a_number_is_a_process_also_where_a_saved_audit_has_that_name(capsys: Captured) -> None:
+    number = str((1 << 22) + 1)
+    assert main(["audit", "server", "-o", "audit.json"]) == 0
+    shutil.copy("audit.json", number)
+    for words in (["audit", number], ["diff", number, number], ["check", number]):
+        write("[budgets]\nlibrary_count = 9")
+        assert main(words) == 3
+        assert "process" in capsys.readouterr().err
