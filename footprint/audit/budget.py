@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from footprint.audit.audit import Audit
 from footprint.audit.compare import Comparison, compare
 from footprint.audit.finding import Confidence, Finding
-from footprint.audit.layout import Kind
+from footprint.audit.layout import OF_OBJECTS, Kind, file_name, is_file
 from footprint.audit.ledger import Row
 from footprint.errors import UsageError
 from footprint.units import format_bytes, parse_bytes
@@ -27,6 +27,7 @@ __all__ = (
     "Waiver",
     "check_audit",
     "figure_of",
+    "nearest_of",
     "parse_budgets",
     "parts_of",
     "propose",
@@ -53,7 +54,6 @@ _LIBRARY_KEYS: Final = ("allow", "deny", "allow_new")
 _LIMIT_KEYS: Final = ("max", "max_increase")
 _FINDING_KEYS: Final = ("max", "confidence")
 _WAIVER_KEYS: Final = ("budget", "reason", "expires")
-_OF_OBJECTS: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO, Kind.TEXT, Kind.TLS})
 # What is surer than this counts, where a budget of findings names no confidence.
 _USUAL_CONFIDENCE: Final = Confidence.HIGH
 _MOST_CONTRIBUTORS: Final = 3
@@ -230,7 +230,7 @@ def parse_budgets(told: Mapping[str, Any], file: str) -> Budgets:
     known = [*(one.key for one in budgets), *(f"libraries.{key}" for key in _LIBRARY_KEYS)]
     for waiver in found.waivers:
         if waiver.budget not in known:
-            raise at.wrong(f"waivers: there is no budget {waiver.budget!r}{_nearest(waiver.budget, known)}")
+            raise at.wrong(f"waivers: there is no budget {waiver.budget!r}{nearest_of(waiver.budget, known)}")
     return found
 
 
@@ -260,7 +260,8 @@ def _waiver(told: Mapping[str, Any], at: "_File") -> Waiver:
     return Waiver(at.text(told, "budget"), at.text(told, "reason"), expires)
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
+def nearest_of(word: str, known: Iterable[str]) -> str:
+    """Say which of some words could be meant, to be put behind a message; nothing where none is near."""
     from difflib import get_close_matches  # noqa: PLC0415 # only for a message
 
     found = get_close_matches(word, list(known), 1, 0.5)
@@ -281,11 +282,11 @@ class _File:
         for key in told:
             if key not in known:
                 place = f"{where}: " if where else ""
-                raise self.wrong(f"{place}there is no key {key!r}{_nearest(key, known)}")
+                raise self.wrong(f"{place}there is no key {key!r}{nearest_of(key, known)}")
 
     def one_of(self, word: str, known: Sequence[str], key: str) -> None:
         if word not in known:
-            raise self.wrong(f"{key}: {word!r} is none of {', '.join(known)}{_nearest(word, known)}")
+            raise self.wrong(f"{key}: {word!r} is none of {', '.join(known)}{nearest_of(word, known)}")
 
     def table(self, told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         found = told.get(key, {})
@@ -455,9 +456,7 @@ def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
     if budget.table == "findings":
         return len(_counted_findings(budget, audit))
     if budget.table == "retained":
-        held = [
-            one.retained_bytes for one in audit.objects if budget.name in {one.path, one.name, _file_name(one.path)}
-        ]
+        held = [one.retained_bytes for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}]
         return held[0] if held else None
     rows = _rows_of(budget, audit)
     if not rows:
@@ -485,17 +484,13 @@ def figure_of(name: str, audit: Audit, count: int = 1) -> int | None:
 
 def _files(audit: Audit) -> dict[str, None]:
     """Give the objects of a process: the files of which code or data is mapped."""
-    return dict.fromkeys(row.owner for row in audit.ledger if row.kind in _OF_OBJECTS and not row.owner.startswith("["))
-
-
-def _file_name(owner: str) -> str:
-    return owner.removesuffix(" (deleted)").rsplit("/", 1)[-1]
+    return dict.fromkeys(row.owner for row in audit.ledger if row.kind in OF_OBJECTS and is_file(row.owner))
 
 
 def _rows_of(budget: Budget, audit: Audit) -> list[Row]:
     name = budget.name
     if budget.table == "owners":
-        return [row for row in audit.ledger if name in {row.owner, _file_name(row.owner)}]
+        return [row for row in audit.ledger if name in {row.owner, file_name(row.owner)}]
     if budget.table == "kinds":
         return [row for row in audit.ledger if row.kind.value == name]
     return [row for row in audit.ledger if row.symbol == name or (row.symbol is not None and row.name == name)]
@@ -515,7 +510,7 @@ def _absent(budget: Budget, audit: Audit) -> str:
         return "this target tells virtual sizes only"
     known: Iterable[str | None]
     if budget.table == "owners":
-        known = {_file_name(row.owner) for row in audit.ledger}
+        known = {file_name(row.owner) for row in audit.ledger}
     elif budget.table == "kinds":
         known = {row.kind.value for row in audit.ledger}
     elif budget.table == "retained":
@@ -523,7 +518,7 @@ def _absent(budget: Budget, audit: Audit) -> str:
     else:
         known = {row.symbol for row in audit.ledger}
     names = sorted(name for name in known if name)
-    return f"there is no {budget.name!r} among its {budget.table}{_nearest(budget.name, names)}"
+    return f"there is no {budget.name!r} among its {budget.table}{nearest_of(budget.name, names)}"
 
 
 _Contributors = tuple[tuple[str, int], ...]
@@ -560,7 +555,7 @@ def parts_of(figure: str, audit: Audit) -> dict[str, int]:
     if figure == "mapping_count":
         return {}
     if figure == "library_count":
-        return dict.fromkeys(map(_file_name, _files(audit)), 1)
+        return dict.fromkeys(map(file_name, _files(audit)), 1)
     if figure == "tls_bytes":
         return {one.name: one.tls_bytes for one in audit.objects if one.tls_bytes}
     return _sums(figure, audit.ledger, _file_owner)
@@ -602,7 +597,7 @@ def _of_objects(budget: Budget, audit: Audit) -> tuple[tuple[str, int], ...]:
         sizes = [(one.name, one.tls_bytes) for one in audit.objects]
     else:
         holders = {one.path: one.held_by for one in audit.objects}
-        paths = {one.path for one in audit.objects if budget.name in {one.path, one.name, _file_name(one.path)}}
+        paths = {one.path for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}}
         sizes = [(one.name, one.own_bytes) for one in audit.objects if _is_held(one.path, paths, holders)]
     sizes.sort(key=lambda item: (-item[1], item[0]))
     return tuple(one for one in sizes[:_MOST_CONTRIBUTORS] if one[1])
@@ -625,30 +620,30 @@ def _grown(budget: Budget, comparison: Comparison) -> list[tuple[str, int]]:
     for one in comparison.changes:
         is_own = {
             "figures": True,
-            "owners": budget.name in {one.owner, _file_name(one.owner)},
+            "owners": budget.name in {one.owner, file_name(one.owner)},
             "kinds": one.kind.value == budget.name,
             "symbols": one.symbol == budget.name,
         }[budget.table]
         figure = budget.name if budget.table == "figures" else budget.table
         delta_bytes = _part(figure, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable)
         if is_own:
-            name = f"{one.symbol} ({_file_name(one.owner)})" if one.symbol is not None else _file_name(one.owner)
+            name = f"{one.symbol} ({file_name(one.owner)})" if one.symbol is not None else file_name(one.owner)
             sums[name] = sums.get(name, 0) + delta_bytes
     return sorted(((name, size) for name, size in sums.items() if size > 0), key=lambda item: (-item[1], item[0]))
 
 
 def _label(row: Row) -> str:
-    return row.symbol or row.name or row.section or _file_name(row.owner)
+    return row.symbol or row.name or row.section or file_name(row.owner)
 
 
 def _file_owner(row: Row) -> str:
-    return _file_name(row.owner)
+    return file_name(row.owner)
 
 
 def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) -> Iterable[Result]:
     """Give a result for each list of libraries: how many are mapped that must not be."""
     program, *libraries = _files(audit) or [""]
-    names = [_file_name(path) for path in (program, *libraries) if ".so" in _file_name(path)]
+    names = [file_name(path) for path in (program, *libraries) if ".so" in file_name(path)]
     lists: list[tuple[str, list[str], str]] = []
     if budgets.allowed is not None:
         strange = [name for name in names if not _matches(name, budgets.allowed)]
@@ -656,11 +651,11 @@ def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) ->
     if budgets.denied:
         lists.append(("libraries.deny", [name for name in names if _matches(name, budgets.denied)], "denied"))
     if not budgets.allows_new and comparison is not None:
-        new = [_file_name(one.owner) for one in comparison.owners if one.is_new and one.is_object]
+        new = [file_name(one.owner) for one in comparison.owners if one.is_new and one.is_object]
         lists.append(("libraries.allow_new", new, "not in the baseline"))
     sizes: dict[str, int] = {}
     for row in audit.ledger:
-        sizes[_file_name(row.owner)] = sizes.get(_file_name(row.owner), 0) + (row.bytes or 0)
+        sizes[file_name(row.owner)] = sizes.get(file_name(row.owner), 0) + (row.bytes or 0)
     for key, found, remark in lists:
         contributors = tuple((name, sizes.get(name, 0)) for name in found)
         yield Result(key, len(found), 0, True, bool(found), contributors=contributors, remark=remark if found else "")  # noqa: FBT003
@@ -681,7 +676,7 @@ def propose(audit: Audit) -> str:
     owners: dict[str, int] = {}
     for row in audit.ledger:
         if row.kind is not Kind.KERNEL and row.bytes:
-            owners[_file_name(row.owner)] = owners.get(_file_name(row.owner), 0) + row.bytes
+            owners[file_name(row.owner)] = owners.get(file_name(row.owner), 0) + row.bytes
     largest = sorted(owners.items(), key=lambda item: (-item[1], item[0]))[:_MOST_CONTRIBUTORS]
     if largest:
         lines += ["", "[budgets.owners]"]

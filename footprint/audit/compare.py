@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit
 from footprint.audit.finding import Finding
-from footprint.audit.layout import Kind
+from footprint.audit.layout import OF_OBJECTS, Kind, file_name, is_file
 from footprint.audit.ledger import Row
 from footprint.audit.spread import Spread
 from footprint.audit.totals import Total
@@ -228,7 +228,6 @@ def _order(change: Change) -> tuple[object, ...]:
 # --- Owners -----------------------------------------------------------------------------------------------------------
 
 _VERSION_IN_NAME: Final = re.compile(r"[-.]?[0-9][0-9.]*(?=\.so\b|$)|(?<=\.so)[.0-9]+$")
-_DELETED: Final = " (deleted)"
 
 
 def _owner_names(old: Audit, new: Audit) -> dict[str, str]:
@@ -239,10 +238,10 @@ def _owner_names(old: Audit, new: Audit) -> dict[str, str]:
     """
     before, now = (set(map(itemgetter(0), audit.ledger)) for audit in (old, new))
     names = {owner: owner for owner in before & now}
-    for key in (_file_name, _stem):
+    for key in (file_name, _stem):
         names |= _one_to_one(before - names.keys(), now - set(names.values()), key)
     programs = [
-        [owner for owner in left if _is_file(owner) and ".so" not in _file_name(owner)]
+        [owner for owner in left if is_file(owner) and ".so" not in file_name(owner)]
         for left in (before - names.keys(), now - set(names.values()))
     ]
     if len(programs[0]) == len(programs[1]) == 1:
@@ -265,18 +264,10 @@ def _one_to_one(before: Iterable[str], now: Iterable[str], key: Callable[[str], 
     }
 
 
-def _file_name(owner: str) -> str:
-    return owner.removesuffix(_DELETED).rsplit("/", 1)[-1]
-
-
 def _stem(owner: str) -> str | None:
     """Give the file name of a library without its version; None for what is none."""
-    name = _file_name(owner)
-    return _VERSION_IN_NAME.sub("", name) if _is_file(owner) and ".so" in name else None
-
-
-def _is_file(owner: str) -> bool:
-    return not owner.startswith("[")
+    name = file_name(owner)
+    return _VERSION_IN_NAME.sub("", name) if is_file(owner) and ".so" in name else None
 
 
 def _owner_changes(old: Audit, new: Audit, names: dict[str, str], changes: Iterable[Change]) -> list[OwnerChange]:
@@ -335,9 +326,6 @@ def _left_with(owner: str, held_by: dict[str, str | None], names: dict[str, str]
     return found
 
 
-_OF_OBJECTS: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO, Kind.TEXT, Kind.TLS})
-
-
 def _sums_by_owner(rows: Iterable[Row], owners: Container[str]) -> dict[str, tuple[int | None, int, bool]]:
     """Give the private and mapped bytes of each owner, and whether it is a file with code or data."""
     sums: dict[str, tuple[int | None, int, bool]] = {}
@@ -346,8 +334,8 @@ def _sums_by_owner(rows: Iterable[Row], owners: Container[str]) -> dict[str, tup
             continue
         own_bytes, mapped_bytes, is_object = sums.get(row.owner, (0, 0, False))
         total_bytes = None if own_bytes is None or row.bytes is None else own_bytes + row.bytes
-        is_file = is_object or (row.kind in _OF_OBJECTS and _is_file(row.owner))
-        sums[row.owner] = (total_bytes, mapped_bytes + row.mapped_bytes, is_file)
+        is_object = is_object or (row.kind in OF_OBJECTS and is_file(row.owner))
+        sums[row.owner] = (total_bytes, mapped_bytes + row.mapped_bytes, is_object)
     return sums
 
 
@@ -590,4 +578,4 @@ def _only_in(findings: Iterable[Finding], others: Iterable[Finding]) -> Iterable
 
 
 def _finding_key(finding: Finding) -> tuple[str, str, str]:
-    return finding.rule, finding.kind, " ".join(map(_file_name, finding.subject.split(" ")))
+    return finding.rule, finding.kind, " ".join(map(file_name, finding.subject.split(" ")))

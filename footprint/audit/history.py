@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit, program_name
-from footprint.audit.budget import FIGURES, figure_of, parts_of
+from footprint.audit.budget import FIGURES, figure_of, nearest_of, parts_of
 from footprint.errors import Note, UsageError
 
 __all__ = ("COUNTS", "RECORDED", "History", "Recording", "Release", "Step", "Trend", "history_of", "recording_of")
@@ -180,7 +180,7 @@ def history_of(
     """
     for figure in figures:
         if figure not in RECORDED:
-            raise UsageError(f"{figure!r} is no figure that is recorded{_nearest(figure, RECORDED)}")
+            raise UsageError(f"{figure!r} is no figure that is recorded{nearest_of(figure, RECORDED)}")
     programs: dict[str, list[Recording]] = {}
     for one in sorted(recordings, key=lambda one: one.release.time):
         programs.setdefault(one.release.program, []).append(one)
@@ -188,7 +188,7 @@ def history_of(
     if owner is not None:
         known = {name for of_one in chosen.values() for one in of_one for parts in one.parts.values() for name in parts}
         if owner not in known:
-            raise UsageError(f"{file} has no owner {owner!r}{_nearest(owner, sorted(known))}")
+            raise UsageError(f"{file} has no owner {owner!r}{nearest_of(owner, sorted(known))}")
     trends = tuple(
         trend
         for of_one in chosen.values()
@@ -201,13 +201,6 @@ def history_of(
         raise UsageError(f"{file} has no {', '.join(figures)}{whose}: no recording tells it")
     releases = {name: tuple(one.release for one in of_one) for name, of_one in chosen.items()}
     return History(file, releases, trends, tuple(_notes(releases)))
-
-
-def _nearest(word: str, known: Sequence[str]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 # only for a message
-
-    found = get_close_matches(word, known, 1, 0.5)
-    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def _trends(recordings: Sequence[Recording], figure: str, owner: str | None) -> Iterator[Trend]:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
 from footprint.partition import Claim, Gap, Piece, partition
 from footprint.process import Mapping, MemoryMap
+from footprint.process.mapped_files import DELETED
 
 __all__ = ("Attribution", "FileKey", "Kind", "LoadedObject", "Part", "file_key", "has_too_many_segments", "lay_out")
 
@@ -30,6 +31,20 @@ class Kind(StrEnum):
     ANONYMOUS = "anonymous"
     SHARED = "shared"
     KERNEL = "kernel"
+
+
+OF_OBJECTS: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO, Kind.TEXT, Kind.TLS})
+"""What the program and its libraries hold."""
+
+
+def is_file(owner: str) -> bool:
+    """Tell whether an owner is a file; what no file owns has a name in brackets."""
+    return not owner.startswith("[")
+
+
+def file_name(owner: str) -> str:
+    """Give the last part of an owner's path, without the kernel's remark that the file was deleted."""
+    return owner.removesuffix(DELETED).rsplit("/", 1)[-1]
 
 
 class Attribution(StrEnum):

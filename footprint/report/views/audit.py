@@ -5,7 +5,7 @@ from heapq import nsmallest
 from typing import Final
 
 from footprint.audit.audit import Audit
-from footprint.audit.layout import Kind
+from footprint.audit.layout import OF_OBJECTS, Kind
 from footprint.audit.ledger import Row, RowSums, sum_rows
 from footprint.audit.projection import Basis, Model, Projection
 from footprint.audit.totals import OfWhich, Total
@@ -395,12 +395,9 @@ def _causes(audit: Audit) -> list[Block]:
     return [Heading("Why pages of files are private"), Facts(facts)]
 
 
-_OF_OBJECTS: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO, Kind.TEXT, Kind.TLS})
-
-
 def _predicted_causes(audit: Audit) -> list[Block]:
     """Say why pages of files would be written; nothing of the program has run yet."""
-    rows = [row for row in audit.ledger if row.kind in _OF_OBJECTS and row.bytes]
+    rows = [row for row in audit.ledger if row.kind in OF_OBJECTS and row.bytes]
     relocated_bytes = sum([row.relocated_bytes or 0 for row in rows])
     other_bytes = sum([row.bytes or 0 for row in rows]) - relocated_bytes
     facts = (
