@@ -18,10 +18,13 @@ SLEEPER = """
 
     @pytest.fixture
     def sleeper():
-        child = subprocess.Popen(["sleep", "600"])
-        yield child
-        child.kill()
-        child.wait()
+        # What it says shows that it runs: right after its start its files are not mapped yet.
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+            child.stdin.write(b"ready\\n")
+            child.stdin.flush()
+            child.stdout.readline()
+            yield child
+            child.kill()
 """
 Run = Callable[..., pytest.RunResult]
 
