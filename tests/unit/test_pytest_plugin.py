@@ -79,7 +79,7 @@ def test_a_process_within_its_limit_passes_however_it_is_named(run: Run) -> None
 
 def test_a_test_that_yields_its_process_ends_it_itself(run: Run) -> None:
     result = run("""
-        import subprocess, pytest
+        import pathlib, subprocess, time, pytest
 
         ended = []
 
@@ -95,6 +95,8 @@ def test_a_test_that_yields_its_process_ends_it_itself(run: Run) -> None:
         class TestCost:
             def test_method(self):
                 with subprocess.Popen(["sleep", "600"]) as child:
+                    while "libc" not in pathlib.Path(f"/proc/{child.pid}/maps").read_text():
+                        time.sleep(0.01)
                     yield child.pid
                     yield ["true"]
                     child.terminate()
