@@ -109,10 +109,10 @@ def test_a_damaged_audit_is_one_error_that_says_where(
     stage: bytes, change: Callable[[Json], object], cause: str
 ) -> None:
     damaged = changed(stage, change)
-    # The ledger is read otherwise where it stands as footprint writes it.
+    # The ledger of what is compared is read otherwise, where it stands as footprint writes it.
     for text in (damaged, write(json.loads(damaged)).encode()):
         with pytest.raises(InputError) as error:
-            read_audit(text, "a.json")
+            read_audit(text, "a.json", {})
         assert str(error.value).startswith("a.json: ")
         assert cause in str(error.value)
 
@@ -153,7 +153,11 @@ def test_other_json_is_refused(text: bytes) -> None:
 
 
 def test_an_audit_is_the_same_whatever_its_json_looks_like(stage: bytes) -> None:
-    assert read_audit(json.dumps(json.loads(stage), indent=1).encode(), "a.json") == read_audit(stage, "a.json")
+    indented = json.dumps(json.loads(stage), indent=1).encode()
+    found = read_audit(stage, "a.json")
+    assert (
+        read_audit(indented, "a.json") == read_audit(indented, "a.json", {}) == read_audit(stage, "a.json", {}) == found
+    )
 
 
 def test_rows_that_are_known_need_not_be_read_again_and_are_the_same(stage: bytes) -> None:
@@ -171,13 +175,13 @@ def test_rows_that_are_known_need_not_be_read_again_and_are_the_same(stage: byte
 def test_a_ledger_inside_of_something_else_is_not_taken_for_that_of_the_audit(stage: bytes) -> None:
     inside = stage.replace(b'\n"ledger": [\n', b'\n"other": {"x": 1,\n"ledger": [\n').replace(b"\n],", b"\n]},", 1)
     with pytest.raises(InputError, match="the answer of another verb"):
-        read_audit(inside, "a.json")
+        read_audit(inside, "a.json", {})
 
 
 def test_rows_that_share_a_line_are_read_one_by_one(stage: bytes) -> None:
     joined = stage.replace(b"},\n  {", b"}, {", 2)
     assert joined != stage
-    assert read_audit(joined, "a.json").audit.ledger == read_audit(stage, "a.json").audit.ledger
+    assert read_audit(joined, "a.json", {}).audit.ledger == read_audit(stage, "a.json").audit.ledger
 
 
 def test_only_what_says_so_at_its_beginning_looks_like_an_audit(stage: bytes) -> None:
