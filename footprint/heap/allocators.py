@@ -94,7 +94,7 @@ class Allocators:
 
     @staticmethod
     def has_object(path: str) -> bool:
-        """Tell whether an object is one of the well-known replacements of malloc: its functions may have no names."""
+        """Tell whether an object is one of the well-known replacements of malloc: nothing in it asks for itself."""
         return path.rpartition("/")[2].startswith(_OBJECTS)
 
     def _is_one(self, function: str) -> bool:

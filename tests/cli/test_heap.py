@@ -118,6 +118,38 @@ def test_address_space_is_called_so(capfdbinary: Captured) -> None:
     assert found(capfdbinary, "tests/corpus/heap/massif-3.19-pages-as-heap.out")["profiles"][0]["evidence"] == "virtual"
 
 
+def test_units_that_a_program_declared_are_not_called_bytes(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, f"{CORPUS}/dhat-3.19-ad-hoc.json")
+    assert text.splitlines()[1] == "  455 units occurred over the whole run; no moment of it is known"
+    assert "  units    share  events  object\n" in text
+    assert "bytes  " not in text
+
+
+def test_a_profile_of_copies_is_of_bytes_and_of_who_copies(capfdbinary: Captured) -> None:
+    # mempcpy is Valgrind's own here, and hands on what others want.
+    text = answer(capfdbinary, f"{CORPUS}/dhat-3.19-copy-ten.json")
+    assert text.splitlines()[-1] == "285 bytes copied over the whole run, which is no memory in use."
+    assert [row[-1] for row in rows(text, "By function")] == ["open_path", "_dl_new_object", "_dl_allocate_tls_init"]
+    assert "  bytes   share  copies  object" in text
+
+
+def test_a_profile_without_allocations_has_no_empty_tables(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, f"{CORPUS}/dhat-3.19-empty.json")
+    assert "By object" not in text
+    assert "By function" not in text
+
+
+def test_callers_are_named_as_shortly_as_those_who_asked(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, f"{CORPUS}/dhat-3.19-copy-ten.json", "--by", "callers")
+    assert "[no symbol]  (ld-linux-x86-64.so.2)\n" in text
+
+
+def test_of_several_profiles_each_note_names_its_own(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, MASSIF, f"{CORPUS}/massif-3.19-default.out")
+    notes = text[text.index("\nNotes\n") :].split("heap-objects-untold: ")[1:]
+    assert [note.split(":")[0].rsplit("/", 1)[-1] for note in notes] == ["massif.out", "massif-3.19-default.out"]
+
+
 def test_several_profiles_stand_beside_the_first(capfdbinary: Captured) -> None:
     text = answer(capfdbinary, MASSIF, DHAT, f"{SAMPLE}/heaptrack.txt", *BINARY)
     table = rows(text, "By function")

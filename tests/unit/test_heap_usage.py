@@ -178,7 +178,7 @@ def test_massif_counts_what_the_allocator_adds() -> None:
 
 def test_without_the_program_its_functions_are_known_and_its_object_is_not() -> None:
     usage = only(str(SAMPLE / "massif.out"))
-    only_lines = "[no object: only source lines are known]"
+    only_lines = "[no object: lines only]"
     assert functions(usage)[0] == (only_lines, "load_parameters", 100_000)
     assert usage.attribution is not None
     assert usage.attribution.attributed_bytes == 50_000
@@ -190,7 +190,7 @@ def test_without_the_program_its_functions_are_known_and_its_object_is_not() -> 
 def test_another_program_is_not_taken_for_the_one_that_was_profiled() -> None:
     base = str(ROOT_FOLDER / "sample_binaries" / "condor_shadow" / "base")
     usage = only(str(SAMPLE / "massif.out"), binaries=[base])
-    assert {row[0] for row in functions(usage)} == {LIBRARY, "[no object: only source lines are known]"}
+    assert {row[0] for row in functions(usage)} == {LIBRARY, "[no object: lines only]"}
     assert "heap-binary-misfit" in {note.slug for note in usage.notes}
 
 
