@@ -170,6 +170,16 @@ def test_the_end_of_massif_is_its_last_tree() -> None:
     assert (usage.snapshot.number, len(usage.profile.snapshots)) == (13, 14)
 
 
+def test_where_the_end_has_no_tree_the_one_that_stands_for_it_is_told() -> None:
+    usage = only(str(CORPUS / "massif-3.19-default.out"), at="end")
+    assert usage.snapshot is not None
+    assert usage.snapshot.number == 63
+    note = next(note for note in usage.notes if note.slug == "heap-end-untold")
+    assert note.detail.startswith("snapshot 63 (2.02 MiB live) stands for the end: it has the last call tree, and ")
+    assert "snapshot 65 (120.8 KiB live) has none" in note.detail
+    assert "heap-end-untold" not in {note.slug for note in only(str(SAMPLE / "massif.out"), at="end").notes}
+
+
 def test_massif_counts_what_the_allocator_adds() -> None:
     usage = only(str(SAMPLE / "massif.out"))
     assert usage.snapshot is not None
