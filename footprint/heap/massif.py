@@ -8,7 +8,6 @@ Source: massif/ms_main.c and coregrind/m_xtree.c of Valgrind 3.3 to 3.28; heaptr
 
 import re
 from array import array
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from itertools import compress, islice, repeat
 from typing import Final, NamedTuple
@@ -88,6 +87,14 @@ class _Head(NamedTuple):
     kind: bytes
 
 
+class _Unbalanced(NamedTuple):
+    """A line whose callers have other bytes than it."""
+
+    node: int
+    found_bytes: int
+    told_bytes: int
+
+
 class _Counts(dict[bytes, int]):
     """The numbers of children: they are few, and most are 0 or 1."""
 
@@ -124,20 +131,19 @@ class _Tree:
             append(path[depth - 1] if depth else -1)
             path[depth] = node
 
-    def is_whole(self) -> bool:
-        """Tell whether there is one root, and each line has as many children as it says."""
-        children = Counter(self.parents)
-        found = map(children.get, range(len(self.parents)), repeat(0))
-        return children[-1] == 1 and array("i", found) == self.child_counts
-
-    def first_unbalanced(self) -> int | None:
-        """Give the first node that has children which do not add up to it."""
-        rest = self.node_bytes.tolist()
+    def is_whole_and_first_unbalanced(self) -> tuple[bool, _Unbalanced | None]:
+        """Tell whether there is one root, and each line has as many callers as it says; and which do not add up."""
+        missing, rest = self.child_counts.tolist(), self.node_bytes.tolist()
         for parent, amount in zip(islice(self.parents, 1, None), islice(self.node_bytes, 1, None), strict=True):
+            missing[parent] -= 1
             rest[parent] -= amount
+        # A line without a place is a child of -1, as the root is.
+        if self.parents.count(-1) != 1 or any(missing):
+            return False, None
         if not any(compress(rest, self.child_counts)):
-            return None
-        return next(node for node, amount in enumerate(rest) if amount and self.child_counts[node])
+            return True, None
+        node = next(node for node, amount in enumerate(rest) if amount and self.child_counts[node])
+        return True, _Unbalanced(node, self.node_bytes[node] - rest[node], self.node_bytes[node])
 
 
 class _Reader:
@@ -153,7 +159,7 @@ class _Reader:
         self._header: tuple[str | None, str, str] | None = None
         self._broken_trees: list[int] = []
         self._strays: list[int] = []
-        self._unbalanced: list[tuple[int, int]] = []
+        self._unbalanced: list[tuple[int, _Unbalanced]] = []
         self.is_cut = False
 
     def read(self, text: bytes, offset: int, *, is_last: bool) -> int:
@@ -222,22 +228,22 @@ class _Reader:
             return position
         # A long text to look for is found in larger steps.
         mark = text.find(_NEXT, position)
-        if mark < 0:
+        if mark < 0 and self._header is None:
             mark = min((at for start in _HEADER_STARTS if (at := text.find(start, position)) >= 0), default=-1)
         return mark + 1 if mark >= 0 else max(position, text.rfind(b"\n", position) + 1)
 
     def _close(self, tree: _Tree, offset: int, *, is_end: bool) -> None:
-        if not (tree.is_whole() if tree.is_wanted else tree.parents):
+        is_whole, unbalanced = tree.is_whole_and_first_unbalanced() if tree.is_wanted else (bool(tree.parents), None)
+        if not is_whole:
             if is_end:
                 self.is_cut = True
             self._broken_trees.append(offset)
             return
         head = self._found[-1][0]
-        node = tree.first_unbalanced() if tree.is_wanted else None
-        if node is None and tree.node_bytes[0] != head.live_bytes:
-            node = 0
-        if node is not None:
-            self._unbalanced.append((head.number, node))
+        if unbalanced is None and tree.node_bytes[0] != head.live_bytes:
+            unbalanced = _Unbalanced(0, tree.node_bytes[0], head.live_bytes)
+        if unbalanced is not None:
+            self._unbalanced.append((head.number, unbalanced))
         self._found[-1] = (head, tree)
 
     def _read_other(self, text: bytes, offset: int, *, is_last: bool) -> None:
@@ -307,10 +313,11 @@ class _Reader:
             detail = f"trees of {count} snapshots are damaged, kept out: the first before offset {first:#x}"
             yield Note("heap-tree-unread", source, detail)
         if self._unbalanced:
-            number, node = self._unbalanced[0]
+            number, line = self._unbalanced[0]
             detail = (
                 f"in the trees of {len(self._unbalanced)} snapshots callers do not add up to what they are callers "
-                f"of: first in snapshot {number} at line {node + 1} of its tree"
+                f"of: first in snapshot {number} at line {line.node + 1} of its tree, {line.found_bytes:,} of "
+                f"{line.told_bytes:,} bytes"
             )
             yield Note("heap-tree-unbalanced", source, detail)
 
