@@ -11,6 +11,7 @@ from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.inflate import lines_of
 from footprint.heap.profile import CallTree, Counted, Frame, Profile, Snapshot, Tally
 from footprint.heap.stacks import MOST_AMOUNT, Stacks
+from footprint.units import counted
 
 __all__ = ("looks_like_heaptrack", "read_heaptrack")
 
@@ -216,9 +217,15 @@ class _Reader:
         at_end = tree(self._live)
         if self._skipped[0]:
             count, first = self._skipped
-            notes.append(Note("heap-lines-unread", source, f"{count} lines are no records, kept out: {_text(first)!r}"))
+            notes.append(
+                Note(
+                    "heap-lines-unread",
+                    source,
+                    f"{counted(count, 'line')} of no known shape, kept out: {_text(first)!r}",
+                )
+            )
         if cut_count := stacks.cut_count + self._cut_count:
-            detail = f"{cut_count} stacks are cut: heaptrack records none so long"
+            detail = f"{counted(cut_count, 'stack')} cut: heaptrack records none so long"
             notes.append(Note("heap-stacks-cut", source, detail))
         if self._is_attached:
             detail = "heaptrack was attached to the process: what it had before is not in it"

@@ -15,7 +15,9 @@ from typing import Final, NamedTuple
 from footprint.errors import InputError, Note
 from footprint.heap.labels import read_label
 from footprint.heap.profile import CallTree, Counted, Frame, Profile, Snapshot, Tally
+from footprint.heap.stacks import MOST_AMOUNT
 from footprint.heap.xtree import read_columns
+from footprint.units import counted
 
 __all__ = ("looks_like_massif", "read_massif")
 
@@ -95,6 +97,14 @@ class _Unbalanced(NamedTuple):
     told_bytes: int
 
 
+class _Faults(NamedTuple):
+    """What is wrong with a tree: whether it is none, as a text that was cut leaves one; and what does not add up."""
+
+    is_broken: bool = False
+    is_cut: bool = False
+    unbalanced: _Unbalanced | None = None
+
+
 class _Counts(dict[bytes, int]):
     """The numbers of children: they are few, and most are 0 or 1."""
 
@@ -131,19 +141,24 @@ class _Tree:
             append(path[depth - 1] if depth else -1)
             path[depth] = node
 
-    def is_whole_and_first_unbalanced(self) -> tuple[bool, _Unbalanced | None]:
-        """Tell whether there is one root, and each line has as many callers as it says; and which do not add up."""
+    def faults(self) -> _Faults:
+        """Tell what is wrong: a tree has one root, and each line as many callers as it says, which add up to it."""
+        if not self.is_wanted:
+            return _Faults(is_broken=not self.parents, is_cut=not self.parents)
         missing, rest = self.child_counts.tolist(), self.node_bytes.tolist()
         for parent, amount in zip(islice(self.parents, 1, None), islice(self.node_bytes, 1, None), strict=True):
             missing[parent] -= 1
             rest[parent] -= amount
         # A line without a place is a child of -1, as the root is.
         if self.parents.count(-1) != 1 or any(missing):
-            return False, None
+            return _Faults(is_broken=True, is_cut=max(missing, default=1) > 0)
         if not any(compress(rest, self.child_counts)):
-            return True, None
+            return _Faults()
+        # What is counted more than once may come to more than there can be.
+        if sum(map(abs, rest)) > MOST_AMOUNT:
+            return _Faults(is_broken=True)
         node = next(node for node, amount in enumerate(rest) if amount and self.child_counts[node])
-        return True, _Unbalanced(node, self.node_bytes[node] - rest[node], self.node_bytes[node])
+        return _Faults(unbalanced=_Unbalanced(node, self.node_bytes[node] - rest[node], self.node_bytes[node]))
 
 
 class _Reader:
@@ -233,12 +248,12 @@ class _Reader:
         return mark + 1 if mark >= 0 else max(position, text.rfind(b"\n", position) + 1)
 
     def _close(self, tree: _Tree, offset: int, *, is_end: bool) -> None:
-        is_whole, unbalanced = tree.is_whole_and_first_unbalanced() if tree.is_wanted else (bool(tree.parents), None)
-        if not is_whole:
-            if is_end:
-                self.is_cut = True
+        faults = tree.faults()
+        if faults.is_broken:
+            self.is_cut |= is_end and faults.is_cut
             self._broken_trees.append(offset)
             return
+        unbalanced = faults.unbalanced
         head = self._found[-1][0]
         if unbalanced is None and tree.node_bytes[0] != head.live_bytes:
             unbalanced = _Unbalanced(0, tree.node_bytes[0], head.live_bytes)
@@ -306,17 +321,17 @@ class _Reader:
             yield Note("heap-text-truncated", source, "the text ends within a snapshot: the last ones are missing")
         if self._strays:
             count, first = len(self._strays), self._strays[0]
-            detail = f"lines in {count} places are no snapshot, kept out: the first at offset {first:#x}"
+            detail = f"lines in {counted(count, 'place')} are no snapshot, kept out: the first at offset {first:#x}"
             yield Note("heap-lines-unread", source, detail)
         if self._broken_trees:
             count, first = len(self._broken_trees), self._broken_trees[0]
-            detail = f"trees of {count} snapshots are damaged, kept out: the first before offset {first:#x}"
+            detail = f"trees of {counted(count, 'snapshot')} are damaged, kept out: the first before offset {first:#x}"
             yield Note("heap-tree-unread", source, detail)
         if self._unbalanced:
             number, line = self._unbalanced[0]
             detail = (
-                f"in the trees of {len(self._unbalanced)} snapshots callers do not add up to what they are callers "
-                f"of: first in snapshot {number} at line {line.node + 1} of its tree, {line.found_bytes:,} of "
+                f"in the trees of {counted(len(self._unbalanced), 'snapshot')} callers do not add up to what they are "
+                f"callers of: first in snapshot {number} at line {line.node + 1} of its tree, {line.found_bytes:,} of "
                 f"{line.told_bytes:,} bytes"
             )
             yield Note("heap-tree-unbalanced", source, detail)

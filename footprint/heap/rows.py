@@ -8,6 +8,7 @@ from footprint.heap.mapped import read_modules
 from footprint.heap.profile import Counted, Frame, Profile, Snapshot, Tally
 from footprint.heap.sampled import scaled
 from footprint.heap.stacks import Stacks
+from footprint.units import counted
 
 __all__ = ("Rows",)
 
@@ -47,7 +48,7 @@ class Rows:
         modules, stray_count = read_modules(map_lines)
         stray_count += self.stray_count
         if stray_count:
-            detail = f"{stray_count} lines have no known shape, kept out"
+            detail = f"{counted(stray_count, 'line')} of no known shape, kept out"
             notes.append(Note("heap-lines-unread", source, detail))
         if not modules:
             notes.append(Note("heap-no-modules", source, "it lists no mappings: its addresses cannot be named"))

@@ -190,6 +190,20 @@ def test_callers_that_do_not_add_up_are_kept_and_told() -> None:
     assert note.detail.endswith("first in snapshot 0 at line 1 of its tree, 90 of 100 bytes")
 
 
+def test_callers_of_more_bytes_than_an_address_space_has_are_no_tree() -> None:
+    # Each of 10 says that it has nearly all that 18 digits can tell: 2^63 is not ten times as much.
+    most = 10**18 - 1
+    tree = Line(most, ROOT, tuple(Line(most, f"0x{place}: f") for place in range(1, 11)))
+    profile = read(massif([Moment(0, most, tree=tree, is_peak=True)]))
+    assert profile.snapshots[0].tree is None
+    assert slugs(profile) == ["heap-tree-unread"]
+
+
+def test_a_last_tree_of_too_many_lines_was_not_cut() -> None:
+    assert slugs(read(TEXT.replace(b"n2: 330", b"n1: 330"))) == ["heap-tree-unread"]
+    assert slugs(read(TEXT.replace(b"n2: 330", b"n3: 330"))) == ["heap-text-truncated", "heap-tree-unread"]
+
+
 def test_a_tree_of_other_bytes_than_its_snapshot_is_told() -> None:
     profile = read(massif([Moment(0, 101, tree=Line(100, ROOT), is_peak=True)]))
     (note,) = profile.notes
