@@ -205,6 +205,28 @@ def test_the_json_has_the_bytes_by_object_and_function(capfdbinary: Captured) ->
     assert answered["calls"] == []
 
 
+def test_what_was_counted_over_the_run_stands_beside_the_moment(capfdbinary: Captured) -> None:
+    # As the README of the sample derives it: 103 blocks, and all that ever was is there at the peak.
+    text = answer(capfdbinary, DHAT, *BINARY)
+    assert re.search(r"\n  allocated over the run +175\.8 KiB  in 103 blocks\n", text)
+    tallies = {row["name"]: row for row in found(capfdbinary, DHAT)["tallies"]}
+    assert set(tallies) == {"allocated", "read", "written", "lived"}
+    assert tallies["allocated"] == {
+        "file": DHAT,
+        "name": "allocated",
+        "amount": 180_000,
+        "unit": "bytes",
+        "block_count": 103,
+    }
+    assert tallies["lived"]["unit"] == "instrs"
+    columns = found(capfdbinary, f"{CORPUS}/massif-3.19-xtmemory-full.ms.gz")["tallies"]
+    assert [(row["name"], row["amount"], row["block_count"]) for row in columns] == [
+        ("allocated", 2_315_468, 876),
+        ("freed", 2_192_012, 875),
+    ]
+    assert found(capfdbinary, MASSIF)["tallies"] == []
+
+
 def test_the_json_has_trees_where_they_are_asked_for(capfdbinary: Captured) -> None:
     calls = found(capfdbinary, MASSIF, *BINARY, "--by", "tree")["calls"]
     assert [(row["node"], row["parent"], row["symbol"], row["bytes"]) for row in calls] == [

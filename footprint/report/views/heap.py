@@ -28,6 +28,7 @@ _LONGEST_OWNER: Final = 200
 _LONGEST_FUNCTION: Final = 120
 _LONGEST_WHOLE: Final = 2000
 _BLOCKS: Final = {Counted.HEAP: "blocks", Counted.PAGES: "blocks", Counted.COPIES: "copies", Counted.EVENTS: "events"}
+_SHOWN_TALLIES: Final = frozenset({"allocated", "freed", "read", "written"})
 _KNOWN: Final = {
     Evidence.VIRTUAL: "virtual: address space only",
     Evidence.ESTIMATED: "estimated by the profiler",
@@ -132,7 +133,16 @@ def _facts(usage: HeapUsage, snapshot: Snapshot) -> Facts:
         rows.append(("  allocator overhead", format_bytes(snapshot.extra_bytes), ""))
     if snapshot.stack_bytes:
         rows.append(("  stacks", format_bytes(snapshot.stack_bytes), ""))
+    rows += [
+        (f"{one.name} over the run", format_bytes(one.tree.total_bytes), _blocks_of(one.tree))
+        for one in usage.profile.tallies
+        if one.name in _SHOWN_TALLIES
+    ]
     return Facts(tuple(rows))
+
+
+def _blocks_of(tree: CallTree) -> str:
+    return "" if tree.total_blocks is None else f"in {counted(tree.total_blocks, 'block')}"
 
 
 def _snapshots_title(profile: Profile) -> str:
