@@ -33,8 +33,10 @@ _HEADER: Final = re.compile(rb"(?:desc:([^\n]*)\n)?cmd:(.*)\ntime_unit: ?([^\n]*
 _NEXT: Final = b"\n#-----------\n"
 _HEADER_STARTS: Final = (b"\ndesc:", b"\ncmd:")
 _MOST_PENDING_BYTES: Final = 16 << 20
-# More than the lines of any file that was seen, in one tree.
-_MOST_NODES: Final = 1 << 22
+# Far more than in any file that was seen: the lines of one tree, and the places of a program and their text in all.
+_MOST_NODES: Final = 1 << 21
+_MOST_LABELS: Final = 1 << 19
+_MOST_LABEL_BYTES: Final = 128 << 20
 _PAGES: Final = b"(page allocation syscalls)"
 
 
@@ -75,9 +77,16 @@ def read_massif(pieces: Iterable[bytes], source: str, wanted: Collection[int] | 
 class _Labels(dict[bytes, int]):
     """The place of each label among the frames. The snapshots of a long run repeat few labels very often."""
 
+    text_bytes = 0
+
     def __missing__(self, label: bytes) -> int:
         place = self[label] = len(self)
+        self.text_bytes += len(label)
         return place
+
+    def is_too_much(self) -> bool:
+        """Tell whether no program has so many places."""
+        return len(self) > _MOST_LABELS or self.text_bytes > _MOST_LABEL_BYTES
 
 
 class _Head(NamedTuple):
@@ -229,6 +238,9 @@ class _Reader:
         if len(tree.parents) > _MOST_NODES:
             number = self._found[-1][0].number
             raise InputError(self._source, f"the tree of snapshot {number} has more lines than any program has calls")
+        if self._labels.is_too_much():
+            number = self._found[-1][0].number
+            raise InputError(self._source, f"by snapshot {number} it names more places than any program has")
         return end
 
     def _pass_nodes(self, tree: _Tree, text: bytes, position: int) -> int:

@@ -272,6 +272,13 @@ def test_a_tree_of_more_lines_than_any_program_has_calls_is_refused(monkeypatch:
         read(TEXT)
 
 
+@pytest.mark.parametrize("bound", ["_MOST_LABELS", "_MOST_LABEL_BYTES"])
+def test_more_places_than_any_program_has_are_refused(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"footprint.heap.massif.{bound}", 4)
+    with pytest.raises(InputError, match="by snapshot 1 it names more places than any program has"):
+        read(TEXT)
+
+
 def test_damaged_compression_is_refused() -> None:
     whole = gzip.compress(TEXT * 1000)
     for text in (whole[:-20], whole[:99] + b"\0\0\0\0" + whole[103:]):
