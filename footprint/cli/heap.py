@@ -8,6 +8,7 @@ from footprint import __version__
 from footprint.cli import options
 
 if TYPE_CHECKING:
+    from footprint.cli.output import Form
     from footprint.report.document import Document
     from footprint.report.figures import Family
     from footprint.report.issues import Issues
@@ -67,10 +68,7 @@ def heap(
     from footprint.verbs.heap import heap_profile
 
     form = chosen("heap", format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
-    if len(files) > 1 and by in {options.HeapBy.TREE, options.HeapBy.CALLERS}:
-        raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
-    if len(files) > 1 and form.member in {"stacks", "issues"}:
-        raise UsageError(f"{form.format} holds one profile: name one file")
+    _check(len(files), by, form, threshold)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     found = heap_profile(
         *files,
@@ -127,3 +125,20 @@ def heap(
     name = f"heap {' '.join(files)}"
     write(Answer(name, document, members, "heap", issues, figures, stacks, page), form)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))
+
+
+def _check(file_count: int, by: options.HeapBy, form: "Form", threshold: float) -> None:
+    """Refuse what does not go together.
+
+    Raises:
+        UsageError: With the cause.
+    """
+    from footprint.errors import UsageError
+
+    # What is no number passes the bounds of the option.
+    if not 0 <= threshold <= 100:
+        raise UsageError("--threshold is a number of percent")
+    if file_count > 1 and by in {options.HeapBy.TREE, options.HeapBy.CALLERS}:
+        raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
+    if file_count > 1 and form.member in {"stacks", "issues"}:
+        raise UsageError(f"{form.format} holds one profile: name one file")

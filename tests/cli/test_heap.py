@@ -157,6 +157,10 @@ def test_several_profiles_stand_beside_the_first(capfdbinary: Captured) -> None:
     assert ["50,000", "50,000", "50,000", "+0", "+0", "libtable.so", "table_new"] in table
 
 
+def test_a_profile_has_as_much_as_itself(capfdbinary: Captured) -> None:
+    assert answer(capfdbinary, MASSIF, MASSIF, "-q").replace("\n", " ") == f"{MASSIF} has as much as {MASSIF}. "
+
+
 def test_quiet_is_one_sentence(capfdbinary: Captured) -> None:
     assert answer(capfdbinary, MASSIF, *BINARY, "-q").replace("\n", " ").strip() == (
         "175.8 KiB of heap at the peak (snapshot 13): heap asked for 72.2% of it; the object is known of 100.0%."
@@ -248,6 +252,7 @@ def test_the_json_has_trees_where_they_are_asked_for(capfdbinary: Captured) -> N
         ([MASSIF, "--at", "later"], "'later' is no moment"),
         ([MASSIF, DHAT, "--by", "tree"], "--by tree shows one profile"),
         ([MASSIF, "--threshold", "101"], "101"),
+        ([MASSIF, "--threshold", "nan"], "--threshold is a number of percent"),
         ([MASSIF, "--by", "line"], "'line'"),
     ],
 )

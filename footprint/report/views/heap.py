@@ -461,6 +461,7 @@ def _difference(usages: Sequence[HeapUsage]) -> str:
     parts = []
     for usage in usages[1:]:
         difference = usage.total_bytes - first.total_bytes
-        word = "more" if difference >= 0 else "less"
-        parts.append(f"{usage.file} has {format_bytes(abs(difference))} {word} than {first.file}")
+        word = "more" if difference > 0 else "less"
+        much = f"{format_bytes(abs(difference))} {word} than" if difference else "as much as"
+        parts.append(f"{usage.file} has {much} {first.file}")
     return "; ".join(parts) + "."
