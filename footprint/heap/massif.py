@@ -33,8 +33,10 @@ _HEADER: Final = re.compile(rb"(?:desc:([^\n]*)\n)?cmd:(.*)\ntime_unit: ?([^\n]*
 _NEXT: Final = b"\n#-----------\n"
 _HEADER_STARTS: Final = (b"\ndesc:", b"\ncmd:")
 _MOST_PENDING_BYTES: Final = 16 << 20
-# Far more than in any file that was seen: the lines of one tree, and the places of a program and their text in all.
+# Far more than in any file that was seen: the lines of one tree, those of all that are built, and of a program the
+# places, and their text.
 _MOST_NODES: Final = 1 << 21
+_MOST_NODES_IN_ALL: Final = 1 << 24
 _MOST_LABELS: Final = 1 << 19
 _MOST_LABEL_BYTES: Final = 128 << 20
 _PAGES: Final = b"(page allocation syscalls)"
@@ -183,6 +185,7 @@ class _Reader:
         self._header: tuple[str | None, str, str] | None = None
         self._broken_trees: list[int] = []
         self._strays: list[int] = []
+        self._node_count = 0
         self._unbalanced: list[tuple[int, _Unbalanced]] = []
         self.is_cut = False
 
@@ -235,13 +238,18 @@ class _Reader:
             rows = _NODE.findall(text, position, end)
         if rows:
             tree.add(rows, self._labels, self._counts)
-        if len(tree.parents) > _MOST_NODES:
-            number = self._found[-1][0].number
-            raise InputError(self._source, f"the tree of snapshot {number} has more lines than any program has calls")
-        if self._labels.is_too_much():
-            number = self._found[-1][0].number
-            raise InputError(self._source, f"by snapshot {number} it names more places than any program has")
+            self._node_count += len(rows)
+            self._check_bounds(tree)
         return end
+
+    def _check_bounds(self, tree: _Tree) -> None:
+        number = self._found[-1][0].number
+        if len(tree.parents) > _MOST_NODES:
+            raise InputError(self._source, f"the tree of snapshot {number} has more lines than any program has calls")
+        if self._node_count > _MOST_NODES_IN_ALL:
+            raise InputError(self._source, f"up to snapshot {number} its trees have more lines than memory should hold")
+        if self._labels.is_too_much():
+            raise InputError(self._source, f"by snapshot {number} it names more places than any program has")
 
     def _pass_nodes(self, tree: _Tree, text: bytes, position: int) -> int:
         """Add the root of a tree to it, and pass over the other lines; give where those of something else begin."""

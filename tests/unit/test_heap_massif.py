@@ -272,6 +272,15 @@ def test_a_tree_of_more_lines_than_any_program_has_calls_is_refused(monkeypatch:
         read(TEXT)
 
 
+def test_trees_of_more_lines_than_memory_should_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.heap.massif._MOST_NODES_IN_ALL", 9)
+    again = TEXT + TEXT[TEXT.index(b"#-----------\nsnapshot=1") :].replace(b"snapshot=1", b"snapshot=2")
+    with pytest.raises(InputError, match="up to snapshot 2 its trees have more lines"):
+        read(again)
+    # Those that are passed over take no memory.
+    assert read_profile(again, "a text", lambda _: [2]).snapshots[2].tree is not None
+
+
 @pytest.mark.parametrize("bound", ["_MOST_LABELS", "_MOST_LABEL_BYTES"])
 def test_more_places_than_any_program_has_are_refused(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"footprint.heap.massif.{bound}", 4)
