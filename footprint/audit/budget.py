@@ -4,16 +4,19 @@ The file is TOML, and read elsewhere: here is what it may say, and what that mea
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from fnmatch import fnmatchcase
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from footprint.audit.audit import Audit
 from footprint.audit.compare import Comparison, compare
-from footprint.audit.finding import Confidence, Finding
+from footprint.audit.finding import RULES, Confidence, Finding
 from footprint.audit.layout import OF_OBJECTS, Kind, file_name, is_file
 from footprint.audit.ledger import Row
+from footprint.audit.objects import ObjectCost
 from footprint.errors import UsageError
 from footprint.units import format_bytes, parse_bytes
 
@@ -52,7 +55,7 @@ _TABLES: Final = ("owners", "kinds", "symbols", "retained", "findings")
 _KEYS: Final = ("at_processes", "baseline", "budgets", "libraries", "waivers")
 _LIBRARY_KEYS: Final = ("allow", "deny", "allow_new")
 _LIMIT_KEYS: Final = ("max", "max_increase")
-_FINDING_KEYS: Final = ("max", "confidence")
+_FINDING_KEYS: Final = (*_LIMIT_KEYS, "confidence")
 _WAIVER_KEYS: Final = ("budget", "reason", "expires")
 # What is surer than this counts, where a budget of findings names no confidence.
 _USUAL_CONFIDENCE: Final = Confidence.HIGH
@@ -228,9 +231,13 @@ def parse_budgets(told: Mapping[str, Any], file: str) -> Budgets:
         tuple(_waiver(one, at) for one in at.tables(told, "waivers")),
     )
     known = [*(one.key for one in budgets), *(f"libraries.{key}" for key in _LIBRARY_KEYS)]
+    waived: set[str] = set()
     for waiver in found.waivers:
         if waiver.budget not in known:
             raise at.wrong(f"waivers: there is no budget {waiver.budget!r}{nearest_of(waiver.budget, known)}")
+        if waiver.budget in waived:
+            raise at.wrong(f"waivers: {waiver.budget!r} has several: one tells until when it may be exceeded")
+        waived.add(waiver.budget)
     return found
 
 
@@ -242,6 +249,7 @@ def _budgets(tables: Mapping[str, Any], at: "_File") -> Iterable[Budget]:
         for each, limit in at.table(tables, name).items():
             key = f"{name}.{each}" if each.replace("-", "").replace("_", "").isalnum() else f'{name}."{each}"'
             if name == "findings":
+                at.one_of(each, RULES, key)
                 yield at.finding_budget(limit, key, each)
                 continue
             if name == "kinds":
@@ -363,8 +371,9 @@ class _File:
         self.only(told, _FINDING_KEYS, key)
         confidence = told.get("confidence", _USUAL_CONFIDENCE.value)
         self.one_of(str(confidence), [one.value for one in Confidence], key)
-        most = self.amount(told.get("max", 0), f"{key}.max", is_count=True)
-        return Budget(key, "findings", rule, Limit(most), Confidence(confidence))
+        # Who names only how sure they must be wants none of them.
+        amounts = {name: told[name] for name in _LIMIT_KEYS if name in told} or {"max": 0}
+        return Budget(key, "findings", rule, self.limit(amounts, key, is_count=True), Confidence(confidence))
 
 
 # --- The check --------------------------------------------------------------------------------------------------------
@@ -413,7 +422,7 @@ def _results(
     is_count = budget.name in _COUNTS or budget.table == "findings"
     limit = budget.limit
     if limit.most is not None:
-        contributors, is_growth = _contributors(budget, audit, comparison)
+        contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
         yield Result(
             budget.key,
             measured,
@@ -425,9 +434,7 @@ def _results(
         )
     if not limit.needs_baseline or baseline is None:
         return
-    before = _measure(budget, baseline, budgets)
-    # What the baseline does not have grew from nothing.
-    before = 0 if before is None else before
+    before = _before(budget, baseline, budgets)
     increase = limit.most_increase
     if limit.most_increase_share is not None:
         increase = int(before * limit.most_increase_share)
@@ -435,7 +442,7 @@ def _results(
     remark = ""
     if measured < before - (increase or 0):
         remark = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
-    contributors, is_growth = _contributors(budget, audit, comparison)
+    contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
     yield Result(
         budget.key,
         measured,
@@ -449,22 +456,49 @@ def _results(
     )
 
 
+def _before(budget: Budget, baseline: Audit, budgets: Budgets) -> int:
+    """Give the figure of the baseline; what it does not have grew from nothing.
+
+    Raises:
+        UsageError: Where it may have it, and does not tell.
+    """
+    before = _measure(budget, baseline, budgets)
+    if before is not None:
+        return before
+    if budget.table in {"figures", "findings"} or _is_untold(budget, baseline):
+        name = baseline.saved_in or "the baseline"
+        raise UsageError(
+            f"{budgets.file}: {budget.key}: {name} does not tell how much it was: --update-baseline writes it anew"
+        )
+    return 0
+
+
 def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
-    """Give the figure that a budget is about; None where the audit does not have it."""
+    """Give the figure that a budget is about; None where the audit does not have it, or does not tell."""
     if budget.table == "figures":
         return figure_of(budget.name, audit, budgets.at_processes)
     if budget.table == "findings":
-        return len(_counted_findings(budget, audit))
+        return len(_counted_findings(budget, audit)) if _was_looked_into(budget, audit) else None
     if budget.table == "retained":
         held = [one.retained_bytes for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}]
         return held[0] if held else None
     rows = _rows_of(budget, audit)
     if not rows:
-        return None
+        return 0 if budget.table == "kinds" and _tells_kind(budget.name, audit) else None
     if budget.table == "symbols":
         return sum(row.mapped_bytes for row in rows)
     known = [row.bytes for row in rows if row.bytes is not None]
     return sum(known) if len(known) == len(rows) else None
+
+
+def _was_looked_into(budget: Budget, audit: Audit) -> bool:
+    """Tell whether a rule was applied: without it there are no findings, which is not the same as none."""
+    return audit.heap is not None if budget.name == "heap-at-start" else bool(audit.objects)
+
+
+def _tells_kind(kind: str, audit: Audit) -> bool:
+    """Tell whether an audit without memory of a kind says that there is none: files do not tell what is asked for."""
+    return audit.source != "prediction" or Kind(kind) in OF_OBJECTS
 
 
 def figure_of(name: str, audit: Audit, count: int = 1) -> int | None:
@@ -502,11 +536,19 @@ def _counted_findings(budget: Budget, audit: Audit) -> list[Finding]:
     return [one for one in audit.findings if one.rule == budget.name and order.index(one.confidence) <= weakest]
 
 
+def _is_untold(budget: Budget, audit: Audit) -> bool:
+    """Tell whether what a budget is about may be there, and its size is not told."""
+    return not audit.objects if budget.table == "retained" else bool(_rows_of(budget, audit))
+
+
 def _absent(budget: Budget, audit: Audit) -> str:
     """Say why a figure is not there, and what could be meant."""
+    if budget.table == "findings":
+        how = "`--heap` joins a profile" if budget.name == "heap-at-start" else "`--findings` does so for a process"
+        return f"{audit.saved_in or audit.target} was not looked into for that: {how}"
     if budget.table == "figures" or (budget.table == "retained" and not audit.objects):
         return "this target does not tell it"
-    if budget.table != "retained" and _rows_of(budget, audit):
+    if _is_untold(budget, audit):
         return "this target tells virtual sizes only"
     known: Iterable[str | None]
     if budget.table == "owners":
@@ -518,36 +560,54 @@ def _absent(budget: Budget, audit: Audit) -> str:
     else:
         known = {row.symbol for row in audit.ledger}
     names = sorted(name for name in known if name)
-    return f"there is no {budget.name!r} among its {budget.table}{nearest_of(budget.name, names)}"
+    among = {"retained": "libraries"}.get(budget.table, budget.table)
+    return f"there is no {budget.name!r} among its {among}{nearest_of(budget.name, names)}"
 
 
 _Contributors = tuple[tuple[str, int], ...]
 
 
-def _contributors(budget: Budget, audit: Audit, comparison: Comparison | None) -> tuple[_Contributors, bool]:
+def _contributors(
+    budget: Budget, audit: Audit, comparison: Comparison | None, count: int
+) -> tuple[_Contributors, bool]:
     """Give what grew of a figure since the baseline, or where nothing did what it is made of; and which of both."""
-    grown = [] if comparison is None or budget.table in {"findings", "retained"} else _grown(budget, comparison)
-    if grown and budget.name not in _COUNTS and budget.name != "tls_bytes":
-        return tuple(grown[:_MOST_CONTRIBUTORS]), True
-    return _parts(budget, audit), False
+    grown = () if comparison is None else _grown(budget, comparison)
+    if grown:
+        return grown, True
+    return _parts(budget, audit, count), False
 
 
-def _parts(budget: Budget, audit: Audit) -> _Contributors:
+def _parts(budget: Budget, audit: Audit, count: int) -> _Contributors:
     """Give what a figure is made of, the largest first."""
     if budget.table == "findings":
-        found = sorted(_counted_findings(budget, audit), key=lambda one: -one.saving_bytes)
-        return tuple((one.subject, one.saving_bytes) for one in found[:_MOST_CONTRIBUTORS])
-    if budget.name in _COUNTS:
-        return ()
-    if budget.table == "retained" or budget.name == "tls_bytes":
-        return _of_objects(budget, audit)
-    if budget.table == "figures":
+        return _of_findings(_counted_findings(budget, audit))
+    if budget.table == "retained":
+        return _of_retained(budget, audit)
+    if budget.name == "library_count":
+        # As parts they are one each; what is asked here is which could go.
+        files = _files(audit)
+        rows = [row for row in audit.ledger if row.owner in files]
+        sums = _sums("private_bytes" if audit.totals.private.bytes is not None else "mapped_bytes", rows, _file_owner)
+    elif budget.name == "total_at_count_bytes":
+        sums = {name: size * count for name, size in parts_of("per_process_bytes", audit).items()}
+        for name, size in parts_of("shared_once_bytes", audit).items():
+            sums[name] = sums.get(name, 0) + size
+    elif budget.table == "figures":
         sums = parts_of(budget.name, audit)
     else:
         name_of = _label if budget.table in {"owners", "symbols"} else _file_owner
         sums = _sums(budget.table, _rows_of(budget, audit), name_of)
-    largest = sorted(sums.items(), key=lambda item: (-item[1], item[0]))
-    return tuple((name, size_bytes) for name, size_bytes in largest[:_MOST_CONTRIBUTORS] if size_bytes)
+    return _largest(sums.items())
+
+
+def _largest(parts: Iterable[tuple[str, int]]) -> _Contributors:
+    largest = sorted(parts, key=lambda item: (-item[1], item[0]))
+    return tuple(one for one in largest[:_MOST_CONTRIBUTORS] if one[1] > 0)
+
+
+def _of_findings(findings: Iterable[Finding]) -> _Contributors:
+    found = sorted(findings, key=lambda one: (-one.saving_bytes, one.subject))
+    return tuple((one.subject, one.saving_bytes) for one in found[:_MOST_CONTRIBUTORS])
 
 
 def parts_of(figure: str, audit: Audit) -> dict[str, int]:
@@ -557,8 +617,19 @@ def parts_of(figure: str, audit: Audit) -> dict[str, int]:
     if figure == "library_count":
         return dict.fromkeys(map(file_name, _files(audit)), 1)
     if figure == "tls_bytes":
-        return {one.name: one.tls_bytes for one in audit.objects if one.tls_bytes}
+        return _own(audit, attrgetter("tls_bytes"))
+    if figure == "floor_bytes":
+        # The pages of a process are measured, not those that are surely written.
+        return _own(audit, attrgetter("own_bytes")) if audit.source == "prediction" else {}
     return _sums(figure, audit.ledger, _file_owner)
+
+
+def _own(audit: Audit, size_of: Callable[[ObjectCost], int]) -> dict[str, int]:
+    """Add up a size of each object by its name."""
+    sums: dict[str, int] = {}
+    for one in audit.objects:
+        sums[one.name] = sums.get(one.name, 0) + size_of(one)
+    return {name: size_bytes for name, size_bytes in sums.items() if size_bytes}
 
 
 def _sums(figure: str, rows: Iterable[Row], name_of: Callable[[Row], str]) -> dict[str, int]:
@@ -573,7 +644,8 @@ def _sums(figure: str, rows: Iterable[Row], name_of: Callable[[Row], str]) -> di
     return {name: size_bytes for name, size_bytes in sums.items() if size_bytes}
 
 
-_WRITTEN: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO})
+# The initial values of thread-local variables lie among what the loader seals.
+_WRITTEN: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO, Kind.TLS})
 
 
 def _part(figure: str, kind: Kind, private_bytes: int, mapped_bytes: int, *, is_writable: bool) -> int:
@@ -591,16 +663,11 @@ def _part(figure: str, kind: Kind, private_bytes: int, mapped_bytes: int, *, is_
     return private_bytes
 
 
-def _of_objects(budget: Budget, audit: Audit) -> tuple[tuple[str, int], ...]:
-    """Give the objects that a figure of theirs is made of."""
-    if budget.name == "tls_bytes":
-        sizes = [(one.name, one.tls_bytes) for one in audit.objects]
-    else:
-        holders = {one.path: one.held_by for one in audit.objects}
-        paths = {one.path for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}}
-        sizes = [(one.name, one.own_bytes) for one in audit.objects if _is_held(one.path, paths, holders)]
-    sizes.sort(key=lambda item: (-item[1], item[0]))
-    return tuple(one for one in sizes[:_MOST_CONTRIBUTORS] if one[1])
+def _of_retained(budget: Budget, audit: Audit) -> _Contributors:
+    """Give the objects that leave with a library."""
+    holders = {one.path: one.held_by for one in audit.objects}
+    paths = {one.path for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}}
+    return _largest((one.name, one.own_bytes) for one in audit.objects if _is_held(one.path, paths, holders))
 
 
 def _is_held(path: str, by: Container[str], holders: Mapping[str, str | None]) -> bool:
@@ -614,8 +681,20 @@ def _is_held(path: str, by: Container[str], holders: Mapping[str, str | None]) -
     return False
 
 
-def _grown(budget: Budget, comparison: Comparison) -> list[tuple[str, int]]:
+def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
     """Give what grew of that which a budget is about, the most first: variables, and what has no name as its owner."""
+    if budget.table == "findings":
+        new = comparison.new_findings
+        return _of_findings(_counted_findings(budget, replace(comparison.new, findings=new)))
+    if budget.name == "library_count":
+        return _largest(_new_files(comparison))
+    if budget.name in {"tls_bytes", "floor_bytes"}:
+        before = parts_of(budget.name, comparison.old)
+        now = parts_of(budget.name, comparison.new)
+        return _largest((name, size_bytes - before.get(name, 0)) for name, size_bytes in now.items())
+    if budget.table == "retained" or budget.name == "mapping_count":
+        return ()
+    count = comparison.count if budget.name == "total_at_count_bytes" else 1
     sums: dict[str, int] = {}
     for one in comparison.changes:
         is_own = {
@@ -628,8 +707,13 @@ def _grown(budget: Budget, comparison: Comparison) -> list[tuple[str, int]]:
         delta_bytes = _part(figure, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable)
         if is_own:
             name = f"{one.symbol} ({file_name(one.owner)})" if one.symbol is not None else file_name(one.owner)
-            sums[name] = sums.get(name, 0) + delta_bytes
-    return sorted(((name, size) for name, size in sums.items() if size > 0), key=lambda item: (-item[1], item[0]))
+            sums[name] = sums.get(name, 0) + delta_bytes * count
+    return _largest(sums.items())
+
+
+def _new_files(comparison: Comparison) -> Iterable[tuple[str, int]]:
+    """Give the files that the baseline does not have, each with what it adds."""
+    return ((file_name(one.owner), one.delta_bytes) for one in comparison.owners if one.is_new and one.is_object)
 
 
 def _label(row: Row) -> str:
@@ -651,7 +735,7 @@ def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) ->
     if budgets.denied:
         lists.append(("libraries.deny", [name for name in names if _matches(name, budgets.denied)], "denied"))
     if not budgets.allows_new and comparison is not None:
-        new = [file_name(one.owner) for one in comparison.owners if one.is_new and one.is_object]
+        new = [name for name, _ in _new_files(comparison)]
         lists.append(("libraries.allow_new", new, "not in the baseline"))
     sizes: dict[str, int] = {}
     for row in audit.ledger:

@@ -2,9 +2,20 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-__all__ = ("Confidence", "Finding", "Location")
+__all__ = ("RULES", "Confidence", "Finding", "Location")
+
+RULES: Final = (
+    "unused-library",
+    "underlinked",
+    "duplicate-static",
+    "linked-twice",
+    "large-static",
+    "relocated-tables",
+    "thread-locals",
+    "heap-at-start",
+)
 
 
 class Confidence(StrEnum):

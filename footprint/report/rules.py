@@ -4,6 +4,7 @@ import re
 from functools import cache
 from typing import Final, NamedTuple
 
+from footprint.audit.finding import RULES
 from footprint.errors import UsageError
 from footprint.words import explain
 
@@ -26,7 +27,7 @@ _OF_BUDGETS: Final = (
     "**Remedy.** Remove what grew, or raise the limit in the budget file, with a reason."
 )
 # Those that look at what a process is made of.
-FINDING_RULES: Final = tuple(name for name in _TITLES if name != BUDGET)
+FINDING_RULES: Final = RULES
 _LINK: Final = re.compile(r"\[([^\]]{1,200})\]\([^)]{1,200}\)")
 _WHAT: Final = "**What it is.** "
 

@@ -71,7 +71,8 @@ def check(
 
     Raises:
         AccessError: Where the target or the baseline cannot be read.
-        InputError: Where one of them is damaged, or the baseline is of another program.
+        InputError: Where one of them is damaged, or the baseline is of another program, or not
+            measured where this is.
         UsageError: Where a budget is about something that is not there, or needs a baseline that is not named.
     """
     found = target if isinstance(target, Audit) else _audit(target, budgets, root, debug)
@@ -118,6 +119,11 @@ def _baseline(budgets: Budgets, found: Audit) -> Audit | None:
     theirs, ours = program_name(saved.audit), program_name(found)
     if theirs != ours:
         raise InputError(path, f"it is a baseline of {theirs or 'another kind'}, this is {ours or found.target}")
+    is_predicted = saved.audit.source == "prediction"
+    if is_predicted is not (found.source == "prediction"):
+        how = "is predicted from its files, and this was measured"
+        other = "was measured, and this is predicted from its files"
+        raise InputError(path, f"the baseline {how if is_predicted else other}: that says nothing of what grew")
     return saved.audit
 
 

@@ -157,6 +157,20 @@ def test_the_baseline_of_another_program_is_refused(capsys: Captured) -> None:
     assert "it is a baseline of base, this is server" in error
 
 
+def test_a_prediction_is_no_baseline_of_a_measurement(capsys: Captured) -> None:
+    write('baseline = "base.json"\n[budgets]\nprivate_bytes = { max_increase = 0 }')
+    assert main(["audit", "server", "-o", "base.json"]) == 0
+    saved = json.loads(Path("base.json").read_text())
+    saved["target"] |= {"source": "smaps", "command": "./server"}
+    Path("measured.json").write_text(json.dumps(saved))
+    code, out, error = check(capsys, target="measured.json")
+    assert (code, out, error.count("\n")) == (3, "", 1)
+    assert "the baseline is predicted from its files, and this was measured" in error
+    Path("measured.json").rename("base.json")
+    code, _, error = check(capsys)
+    assert (code, "the baseline was measured, and this is predicted from its files" in error) == (3, True)
+
+
 def test_an_expired_waiver_fails_with_its_reason(capsys: Captured) -> None:
     write("[budgets]\nlibrary_count = 4\n[[waivers]]\nbudget = 'library_count'\nreason = 'soon'\nexpires = 2020-02-29")
     code, out, _ = check(capsys)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import footprint
 from footprint.audit.audit import Audit
-from footprint.audit.budget import Budgets, Checked, Result, check_audit, parse_budgets, propose
+from footprint.audit.budget import Budgets, Checked, Result, check_audit, figure_of, parse_budgets, parts_of, propose
 from footprint.audit.finding import Confidence, Finding
+from footprint.audit.layout import Kind
 from footprint.errors import UsageError
 
 SHADOW = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow"
@@ -55,6 +56,8 @@ def only(found: Checked) -> Result:
         ("[budgets]\nprivate_bytes = { max_increase = '-2 %' }", "'-2 %' is no share such as"),
         ("[budgets.kinds]\nbs = 3", "kinds.bs: 'bs' is none of"),
         ("[budgets.findings]\nunused-library = { confidence = 'sure' }", "'sure' is none of proof, high"),
+        ("[budgets.findings]\nunused-libary = 0", "'unused-libary' is none of unused-library, underlinked"),
+        ("[budgets.findings]\nunused-libary = 0", "; did you mean 'unused-library'?"),
         ("budgets = 3", "`budgets` is no table"),
         ("[budgets]\nowners = 3", "`owners` is no table"),
         ("at_processes = 0", "`at_processes` is 0, not a number of at least 1"),
@@ -161,7 +164,7 @@ def test_findings_are_counted_from_the_confidence_that_is_asked_for() -> None:
         ("[budgets.owners]\n'libunsed.so' = 1", "no 'libunsed.so' among its owners; did you mean 'libunused.so'?"),
         ("[budgets.symbols]\n'answer.9' = 1", "no 'answer.9' among its symbols; did you mean"),
         ("[budgets.kinds]\nheap = 1", "there is no 'heap' among its kinds"),
-        ("[budgets.retained]\n'libx.so' = 1", "there is no 'libx.so' among its retained"),
+        ("[budgets.retained]\n'libx.so' = 1", "there is no 'libx.so' among its libraries"),
         ("[budgets]\nshared_once_bytes = 1", "this target does not tell it"),
         ("[budgets]\nprivate_bytes = { max_increase = 0 }", "needs a baseline"),
         ("[libraries]\nallow_new = false", "needs a baseline"),
@@ -171,6 +174,51 @@ def test_a_budget_for_what_is_not_there_is_wrong_use(text: str, cause: str) -> N
     with pytest.raises(UsageError) as error:
         checked(text)
     assert cause in str(error.value)
+
+
+def test_a_process_that_nobody_looked_into_for_findings_has_not_none_of_them() -> None:
+    sleep = footprint.audit(str(SHADOW.parents[1] / "tests/corpus/smaps-sleep.txt"))
+    with pytest.raises(UsageError, match="was not looked into for that: `--findings` does so"):
+        checked("[budgets.findings]\nunused-library = 0", sleep)
+    with pytest.raises(UsageError, match="was not looked into for that: `--heap` joins a profile"):
+        checked("[budgets.findings]\nheap-at-start = 0")
+
+
+def test_a_kind_of_memory_that_objects_could_have_and_do_not_is_nothing() -> None:
+    rows = (row._replace(kind=Kind.RELRO) if row.kind is Kind.TLS else row for row in BASE.ledger)
+    without = replace(BASE, ledger=tuple(rows))
+    assert only(checked("[budgets.kinds]\ntls = 0", without)).value == 0
+
+
+# --- what is responsible ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("figure", ["private_bytes", "per_process_bytes", "floor_bytes", "ceiling_bytes", "tls_bytes"])
+def test_the_parts_of_a_figure_add_up_to_it(figure: str) -> None:
+    assert sum(parts_of(figure, BASE).values()) == figure_of(figure, BASE)
+
+
+def test_what_is_surely_written_at_start_is_no_part_of_what_was_measured() -> None:
+    measured = replace(BASE, source="smaps")
+    assert only(checked("[budgets]\nfloor_bytes = 0", measured)).contributors == ()
+
+
+def test_at_n_processes_what_is_responsible_is_responsible_n_times() -> None:
+    text = "at_processes = 10\n[budgets]\ntotal_at_count_bytes = {}"
+    one = only(checked("[budgets]\nper_process_bytes = 0"))
+    ten = only(checked(text.format(0)))
+    assert ten.contributors == tuple((name, 10 * size) for name, size in one.contributors)
+    grown = only(checked(text.format("{ max_increase = 0 }"), BASE, SMALLER))
+    (each,) = [row.bytes for row in BASE.ledger if row.symbol == "answer.1"]
+    assert dict(grown.contributors)["answer.1 (base)"] == 10 * (each or 0)
+
+
+def test_of_too_many_libraries_the_largest_are_named_or_those_that_are_new() -> None:
+    assert only(checked("[budgets]\nlibrary_count = 4")).contributors[0] == ("libc.so.6", 40 * KIB)
+    without = footprint.audit(str(SHADOW / "sans_crypt"))
+    result = only(checked("[budgets]\nlibrary_count = { max_increase = 1 }", BASE, without))
+    assert (result.value, result.limit, result.is_growth) == (5, 4, True)
+    assert [name for name, _ in result.contributors] == ["libunused.so", "libunused_dep.so"]
 
 
 # --- growth -----------------------------------------------------------------------------------------------------------
@@ -208,6 +256,20 @@ def test_what_the_baseline_does_not_have_grew_from_nothing() -> None:
 def test_an_absolute_limit_and_one_of_growth_are_two_results() -> None:
     found = checked("[budgets]\nprivate_bytes = { max = '1 GiB', max_increase = 0 }", BASE, SMALLER)
     assert [one.grew_from is None for one in found.results] == [True, False]
+
+
+def test_new_findings_are_growth_and_are_named() -> None:
+    without = footprint.audit(str(SHADOW / "sans_crypt"))
+    result = only(checked("[budgets.findings]\nunused-library = { max_increase = 0 }", BASE, without))
+    assert (result.grew_from, result.value, result.fails, result.is_growth) == (0, 1, True, True)
+    assert [name for name, _ in result.contributors] == ["libunused.so"]
+
+
+def test_what_the_baseline_does_not_tell_did_not_grow_from_nothing() -> None:
+    untold = replace(SMALLER, objects=(), saved_in="base.json")
+    for budget in ("[budgets]\ntls_bytes", "[budgets.retained]\n'libunused.so'", "[budgets.findings]\nlinked-twice"):
+        with pytest.raises(UsageError, match=r"base\.json does not tell how much it was"):
+            checked(f"{budget} = {{ max_increase = 0 }}", BASE, untold)
 
 
 # --- libraries --------------------------------------------------------------------------------------------------------
@@ -252,6 +314,12 @@ def test_a_waiver_holds_through_its_last_day_and_not_a_day_longer() -> None:
     assert (today.is_exceeded, today.fails, today.is_expired) == (True, False, False)
     later = only(checked(WAIVED, today=date(2026, 11, 23)))
     assert (later.is_exceeded, later.fails, later.is_expired) == (True, True, True)
+
+
+def test_two_waivers_of_one_budget_contradict_one_another() -> None:
+    second = WAIVED[WAIVED.index("[[waivers]]") :].replace("2026-11-22", "2099-01-01")
+    with pytest.raises(UsageError, match="'private_bytes' has several: one tells until when"):
+        budgets(WAIVED + second)
 
 
 def test_lists_of_libraries_can_be_waived() -> None:
