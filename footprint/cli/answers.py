@@ -20,14 +20,17 @@ if TYPE_CHECKING:
     from footprint.report.json.envelope import Json
     from footprint.report.stacks import Stacks
     from footprint.verbs.debug_files import DebugSearch
+    from footprint.verbs.heap import HeapProfiles
 
 __all__ = (
+    "HeapLooks",
     "Looks",
     "about_check",
     "about_diff",
     "about_duplicates",
     "about_folders",
     "about_group",
+    "about_heap",
     "about_libraries",
     "about_one",
 )
@@ -324,6 +327,64 @@ def about_duplicates(found: "Duplicates", *, count: int, top: int, is_whole: boo
         return duplicates_figures(found)
 
     return Answer(f"duplicates {names}", document, members, "duplicates", issues, figures)
+
+
+class HeapLooks(NamedTuple):
+    """How a report of heap profiles is to look: by what, from which share of it, how many rows, with whole names."""
+
+    by: str
+    threshold_percent: float
+    top: int
+    is_whole: bool
+
+
+def about_heap(found: "HeapProfiles", name: str, looks: HeapLooks, *, binary: str = "") -> Answer:
+    """Give what allocator profiles say; several are compared. `binary` is the program, where it was named."""
+
+    def document() -> "Document":
+        from footprint.report.views.heap import heap_report
+
+        return heap_report(
+            found.files,
+            found.notes,
+            found.findings,
+            by=looks.by,
+            threshold_percent=looks.threshold_percent,
+            top=looks.top,
+            is_whole=looks.is_whole,
+        )
+
+    def members() -> "Json":
+        from footprint.report.json.heap import heap_members
+
+        return heap_members(found.files, found.notes, __version__, by=looks.by, findings=found.findings)
+
+    def issues() -> "Issues":
+        from footprint.findings.heap_at_start import RULE
+        from footprint.heap import Counted
+        from footprint.report.issues import issues_of_findings
+
+        usage = found.files[0]
+        if usage.profile.counted is not Counted.HEAP:
+            raise UsageError(f"{usage.file} says nothing of memory in use: there is nothing to find in it")
+        return issues_of_findings(found.findings, usage.file, binary=binary, rules=(RULE,))
+
+    def figures() -> "list[Family]":
+        from footprint.report.figures import heap_figures
+
+        return heap_figures(found.files)
+
+    def stacks() -> "Stacks":
+        from footprint.report.stacks import heap_stacks
+
+        return heap_stacks(found.files[0])
+
+    def page() -> str:
+        from footprint.report.html import heap_page
+
+        return heap_page(found.files, found.notes, __version__, found.findings)
+
+    return Answer(name, document, members, "heap", issues, figures, stacks, page)
 
 
 def about_check(checked: "Checked", target: str, *, baseline: str | None) -> Answer:

@@ -10,7 +10,7 @@ __all__ = ("diff",)
 
 
 def diff(
-    old: Annotated[str, typer.Argument(help="The one before: a saved audit, a PID, a program, a capture or a text.")],
+    old: Annotated[str, typer.Argument(help="The one before: a saved audit, a PID, a program, a capture, a profile.")],
     new: Annotated[str, typer.Argument(help="The one now, of the same kind.")],
     count: options.OptionalCount = None,
     top: options.Top = 20,
@@ -36,15 +36,26 @@ def diff(
     footprint diff before.json after.json -n 10000
     footprint diff ./old/server ./new/server
     footprint diff 4711 4712
+    footprint diff massif.out.1 massif.out.2
     footprint diff before.json after.json --html change.html
     """
-    from footprint.cli.answers import about_diff
+    from footprint.cli.answers import HeapLooks, about_diff, about_heap
     from footprint.cli.output import chosen, exit_code, write
+    from footprint.errors import UsageError
     from footprint.verbs.debug_files import debug_search
     from footprint.verbs.diff import diff as compare
+    from footprint.verbs.diff import diff_profiles
 
     form = chosen("diff", format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+    profiles = diff_profiles(old, new, root=root, debug=debug)
+    if profiles is not None:
+        if count is not None:
+            raise UsageError("-n goes with processes and programs: a profile is of one run")
+        looks = HeapLooks("function", 1.0, top, verbose)
+        # Findings and stacks are those of one profile.
+        write(about_heap(profiles, f"diff {old} {new}", looks)._replace(issues=None, stacks=None), form)
+        raise typer.Exit(exit_code(profiles.notes, is_strict=strict))
     found = compare(old, new, count=count, root=root, debug=debug, has_page_maps=form.has_page)
     write(about_diff(found, top=top, is_whole=verbose), form)
     raise typer.Exit(exit_code((*found.old.notes, *found.new.notes), is_strict=strict))

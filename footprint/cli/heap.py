@@ -4,16 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.cli import options
 
 if TYPE_CHECKING:
     from footprint.cli.output import Form
-    from footprint.report.document import Document
-    from footprint.report.figures import Family
-    from footprint.report.issues import Issues
-    from footprint.report.json.envelope import Json
-    from footprint.report.stacks import Stacks
 
 __all__ = ("heap",)
 
@@ -60,10 +54,8 @@ def heap(
     footprint heap before.out after.out
     footprint heap massif.out --html report.html
     """
-    from footprint.cli.output import Answer, chosen, exit_code, write
-    from footprint.errors import UsageError
-    from footprint.findings.heap_at_start import RULE
-    from footprint.heap import Counted
+    from footprint.cli.answers import HeapLooks, about_heap
+    from footprint.cli.output import chosen, exit_code, write
     from footprint.verbs.debug_files import debug_search
     from footprint.verbs.heap import heap_profile
 
@@ -80,50 +72,9 @@ def heap(
         has_all_trees=form.has_page,
     )
 
-    def document() -> "Document":
-        from footprint.report.views.heap import heap_report
-
-        return heap_report(
-            found.files,
-            found.notes,
-            found.findings,
-            by=by.value,
-            threshold_percent=threshold,
-            top=top,
-            is_whole=verbose,
-        )
-
-    def members() -> "Json":
-        from footprint.report.json.heap import heap_members
-
-        return heap_members(found.files, found.notes, __version__, by=by.value, findings=found.findings)
-
-    def issues() -> "Issues":
-        from footprint.report.issues import issues_of_findings
-
-        usage = found.files[0]
-        if usage.profile.counted is not Counted.HEAP:
-            raise UsageError(f"{usage.file} says nothing of memory in use: there is nothing to find in it")
-        binary = (binaries or [""])[0]
-        return issues_of_findings(found.findings, usage.file, binary=binary, rules=(RULE,))
-
-    def figures() -> "list[Family]":
-        from footprint.report.figures import heap_figures
-
-        return heap_figures(found.files)
-
-    def stacks() -> "Stacks":
-        from footprint.report.stacks import heap_stacks
-
-        return heap_stacks(found.files[0])
-
-    def page() -> str:
-        from footprint.report.html import heap_page
-
-        return heap_page(found.files, found.notes, __version__, found.findings)
-
-    name = f"heap {' '.join(files)}"
-    write(Answer(name, document, members, "heap", issues, figures, stacks, page), form)
+    looks = HeapLooks(by.value, threshold, top, verbose)
+    answer = about_heap(found, f"heap {' '.join(files)}", looks, binary=(binaries or [""])[0])
+    write(answer, form)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))
 
 

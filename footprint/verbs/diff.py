@@ -1,13 +1,22 @@
 """`footprint.diff`: what changed between two processes, programs, captures or saved audits."""
 
+import os
+from typing import TYPE_CHECKING
+
 from footprint.audit.audit import Audit
 from footprint.audit.compare import ONE_START, Comparison, Spreads, compare
 from footprint.audit.ledger import Row
-from footprint.errors import UsageError
+from footprint.elf import starts_like_elf
+from footprint.errors import InputError, UsageError
+from footprint.files import open_input
+from footprint.process.snapshot import looks_like_capture
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugSearch
-from footprint.verbs.processes import audit, saved_audit
+from footprint.verbs.processes import audit, process_number, saved_audit
 
-__all__ = ("diff",)
+if TYPE_CHECKING:
+    from footprint.verbs.heap import HeapProfiles
+
+__all__ = ("diff", "diff_profiles")
 
 
 def diff(
@@ -54,3 +63,44 @@ def _audit(
     if saved is not None:
         return saved.audit, Spreads(saved.private, saved.per_process)
     return audit(target, root=root, debug=debug, has_page_maps=has_page_maps), ONE_START
+
+
+def diff_profiles(
+    old: int | str, new: int | str, *, root: str | None = None, debug: DebugSearch | None = STANDARD_PLACES
+) -> "HeapProfiles | None":
+    """Compare two allocator profiles; None where they are none.
+
+    Raises:
+        InputError: Where one is damaged.
+        UsageError: Where only one of them is a profile.
+    """
+    are_profiles = [_is_profile(one) for one in (old, new)]
+    if not any(are_profiles):
+        return None
+    if not all(are_profiles):
+        profile, other = (old, new) if are_profiles[0] else (new, old)
+        raise UsageError(f"{profile} is an allocator profile, {other} is none: compare two profiles, or two processes")
+    from footprint.verbs.heap import heap_profile  # noqa: PLC0415 # profiles, which few comparisons are of
+
+    found = heap_profile(str(old), str(new), root=root, debug=debug)
+    if len(found.files) < 2:
+        unread = next(note for note in found.notes if note.slug == "file-unreadable")
+        raise InputError(unread.subject, unread.detail)
+    return found
+
+
+def _is_profile(target: int | str) -> bool:
+    """Tell whether a target is a profile; a pipe is not asked, for what is read of it is gone."""
+    if target == "-" or process_number(target) is not None or not os.path.isfile(target):
+        return False
+    try:
+        with open(target, "rb") as file:
+            head = file.read(1024)
+    except OSError:
+        # It is said where it is read.
+        return False
+    if starts_like_elf(head) or looks_like_capture(head) or b'"footprint/' in head:
+        return False
+    from footprint.heap import looks_like_profile  # noqa: PLC0415 # only of what is nothing else
+
+    return looks_like_profile(open_input(str(target)), str(target))
