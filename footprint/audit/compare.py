@@ -7,9 +7,10 @@ name elsewhere (`moved`); the same size under another name, where nothing else c
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit
@@ -102,6 +103,8 @@ class OwnerChange(NamedTuple):
         old_mapped_bytes: Virtual size before.
         new_mapped_bytes: The same now.
         left_with: The path of the object it left with, where it was there only for that one.
+        is_noise: Whether the starts of both runs overlap in it, so that it need not be a change; None where it was
+            measured once only.
     """
 
     owner: str
@@ -113,6 +116,7 @@ class OwnerChange(NamedTuple):
     old_mapped_bytes: int
     new_mapped_bytes: int
     left_with: str | None = None
+    is_noise: bool | None = None
 
     @property
     def is_new(self) -> bool:
@@ -180,10 +184,11 @@ class Comparison(NamedTuple):
 
 
 class Spreads(NamedTuple):
-    """How far the starts of a run differ."""
+    """How far the starts of a run differ: in the whole, and by owner in its private memory."""
 
     private: Spread | None = None
     per_process: Spread | None = None
+    owners: Mapping[str, Spread] = MappingProxyType({})
 
 
 ONE_START: Final = Spreads()
@@ -212,7 +217,7 @@ def compare(
         new,
         count,
         tuple(_total_changes(old, new, old_spreads, new_spreads)),
-        tuple(_owner_changes(old, new, owners, changes)),
+        tuple(_told_noise(_owner_changes(old, new, owners, changes), old_spreads.owners, new_spreads.owners)),
         tuple(changes),
         len(old.ledger) - len(before) + len(pairs) - len(changes),
         tuple(_only_in(new.findings, old.findings)),
@@ -228,6 +233,9 @@ def _order(change: Change) -> tuple[object, ...]:
 # --- Owners -----------------------------------------------------------------------------------------------------------
 
 _VERSION_IN_NAME: Final = re.compile(r"[-.]?[0-9][0-9.]*(?=\.so\b|$)|(?<=\.so)[.0-9]+$")
+
+
+_NOTHING: Final = Spread(0, 0, 0)
 
 
 def _owner_names(old: Audit, new: Audit) -> dict[str, str]:
@@ -311,6 +319,19 @@ def _owner_changes(old: Audit, new: Audit, names: dict[str, str], changes: Itera
         )
     found.sort(key=lambda one: (-abs(one.delta_bytes), -abs(one.new_mapped_bytes - one.old_mapped_bytes), one.owner))
     return found
+
+
+def _told_noise(
+    changes: Iterable[OwnerChange], old: Mapping[str, Spread], new: Mapping[str, Spread]
+) -> Iterable[OwnerChange]:
+    """Say of each owner whether the starts of both runs overlap in it; one that no start has holds nothing in each."""
+    for one in changes:
+        if not old or not new or one.old_bytes is None or one.new_bytes is None:
+            yield one
+            continue
+        before = old.get(one.old_owner, _NOTHING) if one.old_owner is not None else _NOTHING
+        now = _NOTHING if one.is_gone else new.get(one.owner, _NOTHING)
+        yield one._replace(is_noise=_overlap(before, now))
 
 
 def _left_with(owner: str, held_by: dict[str, str | None], names: dict[str, str]) -> str | None:

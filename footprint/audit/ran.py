@@ -1,9 +1,10 @@
 """What running a program gave: the audit of one start, and how far the starts differ."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from footprint.audit.audit import Audit
+from footprint.audit.ledger import Row
 from footprint.audit.spread import Spread
 from footprint.errors import Note
 from footprint.process import Snapshot
@@ -51,6 +52,7 @@ class Ran:
         start_count: How many there were.
         private: Private memory over all starts; None where it is not known.
         per_process: The cost of one process over all starts; None where it is not known.
+        owners: Of several starts, by owner its private memory and what the kernel spends; 0 where a start lacks it.
         notes: All notes on the start that is shown, and on how the starts differ.
     """
 
@@ -60,6 +62,7 @@ class Ran:
     start_count: int
     private: Spread | None
     per_process: Spread | None
+    owners: Mapping[str, Spread]
     notes: tuple[Note, ...]
 
     @property
@@ -103,8 +106,21 @@ def median_start(
         start_count=len(ordered),
         private=_spread(start.audit.totals.private.bytes for start in ordered),
         per_process=_spread(start.audit.totals.per_process.bytes for start in ordered),
+        owners=_owner_spreads([start.audit.ledger for start in ordered]) if len(ordered) > 1 else {},
         notes=tuple(notes),
     )
+
+
+def _owner_spreads(ledgers: Sequence[Iterable[Row]]) -> dict[str, Spread]:
+    """Give how far each owner differs; those whose private memory is not known are left out."""
+    sums: dict[str, list[int | None]] = {}
+    for number, rows in enumerate(ledgers):
+        for row in rows:
+            sizes = sums.setdefault(row.owner, [0] * len(ledgers))
+            known = sizes[number]
+            sizes[number] = None if known is None or row.bytes is None else known + row.bytes
+    spreads = {owner: _spread(sizes) for owner, sizes in sums.items()}
+    return {owner: spread for owner, spread in spreads.items() if spread is not None}
 
 
 def _spread(figures: Iterable[int | None]) -> Spread | None:

@@ -42,6 +42,7 @@ class SavedAudit(NamedTuple):
         audit: The audit; of a `run` that of the median start.
         private: Private memory over all starts of a `run`, where it was one.
         per_process: The cost of one process over all starts.
+        owners: By owner the same of its private memory; empty where it was saved without.
         start_count: How many starts there were; 1 for what was no `run`.
         tool_version: The footprint that wrote it.
     """
@@ -49,6 +50,7 @@ class SavedAudit(NamedTuple):
     audit: Audit
     private: Spread | None
     per_process: Spread | None
+    owners: Dict[str, Spread]
     start_count: int
     tool_version: str
 
@@ -114,6 +116,7 @@ def read_audit(data: bytes | memoryview, file: str, known_rows: MutableMapping[b
         audit,
         _spread(figures.get("private_bytes"), at),
         _spread(figures.get("per_process_bytes"), at),
+        _owner_spreads(with_run, at),
         at.number(with_run, "starts") if isinstance(with_run, dict) else 1,
         at.text(tool, "version"),
     )
@@ -399,6 +402,13 @@ def _heap(at: _Reader, whole: _Json, key: str) -> "HeapAccount":
         difference_bytes=at.difference(told, "difference_bytes"),
         evidence=at.word(Evidence, told, "evidence"),
     )
+
+
+def _owner_spreads(told: object, at: _Reader) -> dict[str, Spread]:
+    if not isinstance(told, dict):
+        return {}
+    spreads = ((at.text(one, "owner"), _spread(one, at)) for one in at.rows(told, "owners", ()))
+    return {owner: spread for owner, spread in spreads if spread is not None}
 
 
 def _spread(told: object, at: _Reader) -> Spread | None:

@@ -61,7 +61,7 @@ def _audit(
 ) -> tuple[Audit, Spreads]:
     saved = saved_audit(target, known_rows=rows)
     if saved is not None:
-        return saved.audit, Spreads(saved.private, saved.per_process)
+        return saved.audit, Spreads(saved.private, saved.per_process, saved.owners)
     return audit(target, root=root, debug=debug, has_page_maps=has_page_maps), ONE_START
 
 

@@ -41,3 +41,44 @@ def test_a_profile_is_compared_with_a_profile_and_nothing_else(capsys: Captured,
     code, _, error = diff(capsys, MASSIF, str(damaged))
     assert (code, error.count("\n")) == (3, 1)
     assert str(damaged) in error
+
+
+def test_each_change_is_told_for_one_process_and_for_n(capsys: Captured) -> None:
+    stages = [str(SHADOW / name) for name in ("sans_null_xaction", "sans_crypt")]
+    code, out, _ = diff(capsys, *stages, "-n", "10000")
+    lines = [line.split() for line in out.splitlines()]
+    assert code == 0
+    # 184 KiB a process, as in 2010: 184 * 10,000 / 2^20 = 1.75 GiB.
+    assert ["-184", "KiB", "-45.5%", "-1.75", "GiB"] in [
+        line[:5] for line in lines if line[-3:-1] == ["mapped", "writable"]
+    ]
+    # 4 KiB of each of the two libraries: 40,000 KiB = 39.1 MiB.
+    assert ["-4", "KiB", "-39.1", "MiB", "-168", "KiB", "4", "KiB", "0", "B", "libunused.so", "(gone)"] in lines
+    assert "at 10,000" not in diff(capsys, *stages)[1]
+
+
+def test_what_is_paid_once_is_not_paid_n_times(capsys: Captured) -> None:
+    texts = [str(ROOT / "tests" / "corpus" / f"smaps-{name}.txt") for name in ("sleep", "python3")]
+    code, out, _ = diff(capsys, *texts, "-n", "1000", "--json")
+    figures = {one["name"]: one for one in json.loads(out)["figures"]}
+    assert code == 0
+    shared, private = figures["shared_once_bytes"], figures["private_bytes"]
+    assert shared["delta_at_count_bytes"] == shared["delta_bytes"] != 0
+    assert private["delta_at_count_bytes"] == 1000 * private["delta_bytes"]
+
+
+def test_owners_that_differ_as_much_from_start_to_start_are_told_as_noise(capsys: Captured, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    assert main(["run", "--starts", "2", "-o", str(old), "--", "sleep", "0"]) == 0
+    whole = json.loads(old.read_text())
+    spread = next(one for one in whole["run"]["owners"] if one["owner"] == "[stack]")
+    assert spread["min"] <= spread["median"] <= spread["max"]
+    # One page more, which a start of before had as well.
+    spread["max"] = spread["median"] + 4096
+    old.write_text(json.dumps(whole))
+    next(row for row in whole["ledger"] if row["owner"] == "[stack]")["bytes"] += 4096
+    for total in ("private_bytes", "per_process_bytes"):
+        whole["totals"][total] += 4096
+    new.write_text(json.dumps(whole))
+    _, out, _ = diff(capsys, str(old), str(new))
+    assert "[stack]; within the spread of the starts" in out

@@ -254,6 +254,20 @@ def test_a_change_within_the_spread_of_the_starts_is_called_noise() -> None:
     assert total.is_noise is None
 
 
+def test_an_owner_that_changed_within_the_spread_of_the_starts_is_called_noise() -> None:
+    old = audit(memory("[heap]", 100), memory("[stack]", 10))
+    new = audit(memory("[heap]", 120), memory("[anonymous]", 30), memory("[stack]", 10))
+    before = Spreads(owners={"[heap]": Spread(90, 100, 116), "[stack]": Spread(10, 10, 10)})
+    now = Spreads(owners={"[heap]": Spread(115, 120, 130), "[anonymous]": Spread(30, 30, 30)})
+    assert {one.owner: one.is_noise for one in compare(old, new, 1, before, now).owners} == {
+        "[heap]": True,
+        # No start of the old one has it.
+        "[anonymous]": False,
+    }
+    # It was measured once before.
+    assert {one.is_noise for one in compare(old, new, 1, Spreads(), now).owners} == {None}
+
+
 def test_where_only_virtual_sizes_are_known_the_change_is_that_of_what_is_mapped() -> None:
     found = compare(audit(variable("x", 64, None)), audit(variable("x", 96, 96)))
     assert [(one.old_bytes, one.new_bytes, one.delta_bytes) for one in found.changes] == [(None, None, 32)]

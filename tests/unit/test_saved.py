@@ -15,6 +15,7 @@ from footprint.audit.audit import Audit
 from footprint.audit.ledger import Row
 from footprint.audit.projection import Model, Question
 from footprint.audit.saved import looks_like_audit, read_audit, reprojected
+from footprint.audit.spread import Spread
 from footprint.errors import InputError, UnsupportedError, UsageError
 from footprint.report.json.audit import audit_json
 from footprint.report.json.envelope import write
@@ -65,6 +66,10 @@ def test_a_saved_run_keeps_how_far_its_starts_spread(stage: bytes) -> None:
     assert found.private is not None
     assert (found.private.min_bytes, found.private.median_bytes, found.private.max_bytes) == (1, 2, 4)
     assert found.per_process is None
+    # Runs of before have no owners.
+    assert found.owners == {}
+    whole["run"]["owners"] = [{"owner": "[heap]", "min": 3, "median": 4, "max": 5}]
+    assert read_audit(json.dumps(whole).encode(), "run.json").owners == {"[heap]": Spread(3, 4, 5)}
 
 
 def test_a_saved_audit_is_projected_to_another_number_with_its_own_terms() -> None:

@@ -28,12 +28,14 @@ def diff_members(found: Comparison, version: str) -> Json:
 
 def _total(one: TotalChange, count: int) -> Json:
     delta_bytes = one.delta_bytes
+    # What is paid once is paid once by any number.
+    times = 1 if one.name == "shared_once" else count
     return {
         "name": f"{one.name}_bytes",
         "old_bytes": one.old.bytes,
         "new_bytes": one.new.bytes,
         "delta_bytes": delta_bytes,
-        "delta_at_count_bytes": None if delta_bytes is None else delta_bytes * count,
+        "delta_at_count_bytes": None if delta_bytes is None else delta_bytes * times,
         "old_evidence": one.old.evidence.value,
         "new_evidence": one.new.evidence.value,
         "is_noise": one.is_noise,
@@ -52,6 +54,7 @@ def _owner(one: OwnerChange) -> Json:
         "delta_bytes": one.delta_bytes,
         "old_mapped_bytes": one.old_mapped_bytes,
         "new_mapped_bytes": one.new_mapped_bytes,
+        "is_noise": one.is_noise,
     }
 
 

@@ -24,14 +24,17 @@ def _run(ran: Ran) -> Json:
         "exit_code": ran.start.exit_code,
         "signal": ran.start.signal,
         "figures": {"private_bytes": spread_json(ran.private), "per_process_bytes": spread_json(ran.per_process)},
+        "owners": [{"owner": well_formed(owner)} | _sizes(spread) for owner, spread in ran.owners.items()],
         "children": [_child(child) for child in ran.start.children],
     }
 
 
 def spread_json(spread: Spread | None) -> Json | None:
     """Give a figure over several starts."""
-    if spread is None:
-        return None
+    return None if spread is None else _sizes(spread)
+
+
+def _sizes(spread: Spread) -> Json:
     return {"min": spread.min_bytes, "median": spread.median_bytes, "max": spread.max_bytes}
 
 

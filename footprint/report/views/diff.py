@@ -69,20 +69,33 @@ def _percent(delta_bytes: int, old_bytes: int) -> str:
 
 def _totals(found: Comparison) -> list[Block]:
     by_name = {one.name: one for one in found.totals}
-    rows = tuple(_total(by_name[name], label) for name, label in _LABELS.items() if name in by_name)
-    return [Heading("One process costs"), Table(("change", "%", "before", "now", "what"), rows)]
+    rows = tuple(_total(by_name[name], label, found.count) for name, label in _LABELS.items() if name in by_name)
+    columns = ("change", "%", *_at(found.count), "before", "now", "what")
+    return [Heading("One process costs"), Table(columns, rows)]
 
 
-def _total(one: TotalChange, label: str) -> tuple[str, ...]:
+def _at(count: int) -> tuple[str, ...]:
+    """Give the heading of what a change is at N processes; nothing for one."""
+    return (f"at {count:,}",) if count > 1 else ()
+
+
+def _times(delta_bytes: int, count: int) -> tuple[str, ...]:
+    """Give the cell below that heading."""
+    return (_signed(delta_bytes * count),) if count > 1 else ()
+
+
+def _total(one: TotalChange, label: str, count: int) -> tuple[str, ...]:
     if one.old.bytes is None or one.new.bytes is None:
         sizes = ("?" if size is None else format_bytes(size) for size in (one.old.bytes, one.new.bytes))
-        return ("?", "", *sizes, label)
+        return ("?", "", *("?" for _ in _at(count)), *sizes, label)
     evidence = one.old.evidence.value if one.old.evidence is one.new.evidence else "both ways"
     noise = "; within the spread of the starts" if one.is_noise and one.new.bytes != one.old.bytes else ""
     delta_bytes = one.new.bytes - one.old.bytes
     return (
         _signed(delta_bytes),
         _percent(delta_bytes, one.old.bytes),
+        # What all pay once is not paid again.
+        *(_times(delta_bytes, count) if one.name != "shared_once" else _at(count) and (_signed(delta_bytes),)),
         format_bytes(one.old.bytes),
         format_bytes(one.new.bytes),
         f"{label} ({evidence}){noise}",
@@ -95,19 +108,20 @@ def _owners(found: Comparison, top: int, names: Names) -> list[Block]:
         return []
     shown = changed[:top] if top else changed
     rest = changed[len(shown) :]
-    rows = tuple(_owner(one, names) for one in shown)
+    rows = tuple(_owner(one, names, found.count) for one in shown)
     footer = []
     if rest:
-        footer.append(_owner_sum(rest, f"[{len(rest)} more: --top 0 shows all]"))
+        footer.append(_owner_sum(rest, f"[{len(rest)} more: --top 0 shows all]", found.count))
     if len(changed) > 1:
-        footer.append(_owner_sum(changed, "[total]"))
+        footer.append(_owner_sum(changed, "[total]", found.count))
     is_virtual = any(one.old_bytes is None or one.new_bytes is None for one in changed)
     what = "mapped" if is_virtual else "private"
     heading = Heading("Owners that changed")
-    return [heading, Table((what, "mapped", "before", "now", "owner"), rows, frozenset(), tuple(footer))]
+    columns = (what, *_at(found.count), "mapped", "before", "now", "owner")
+    return [heading, Table(columns, rows, frozenset(), tuple(footer))]
 
 
-def _owner(one: OwnerChange, names: Names) -> tuple[str, ...]:
+def _owner(one: OwnerChange, names: Names, count: int) -> tuple[str, ...]:
     label = names.owner(one.owner)
     if one.is_new:
         label += "  (new)"
@@ -115,19 +129,28 @@ def _owner(one: OwnerChange, names: Names) -> tuple[str, ...]:
         label += f"  (gone with {names.owner(one.left_with)})" if one.left_with else "  (gone)"
     elif one.old_owner is not None and names.owner(one.old_owner) != names.owner(one.owner):
         label += f"  (was {names.owner(one.old_owner)})"
+    if one.is_noise and one.delta_bytes:
+        label += "; within the spread of the starts"
     before, now = (
         (one.old_mapped_bytes, one.new_mapped_bytes)
         if one.old_bytes is None or one.new_bytes is None
         else (one.old_bytes, one.new_bytes)
     )
     mapped = _signed(one.new_mapped_bytes - one.old_mapped_bytes)
-    return (_signed(one.delta_bytes), mapped, format_bytes(before), format_bytes(now), label)
+    return (
+        _signed(one.delta_bytes),
+        *_times(one.delta_bytes, count),
+        mapped,
+        format_bytes(before),
+        format_bytes(now),
+        label,
+    )
 
 
-def _owner_sum(changes: Sequence[OwnerChange], label: str) -> tuple[str, ...]:
+def _owner_sum(changes: Sequence[OwnerChange], label: str, count: int) -> tuple[str, ...]:
     delta_bytes = sum(one.delta_bytes for one in changes)
     mapped_bytes = sum(one.new_mapped_bytes - one.old_mapped_bytes for one in changes)
-    return (_signed(delta_bytes), _signed(mapped_bytes), "", "", label)
+    return (_signed(delta_bytes), *_times(delta_bytes, count), _signed(mapped_bytes), "", "", label)
 
 
 def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
@@ -139,28 +162,28 @@ def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
     changed.sort(key=lambda one: -max(abs(one.delta_bytes), abs(one.mapped_delta_bytes)))
     shown = changed[:top] if top else changed
     rest = changed[len(shown) :]
-    rows = tuple(_variable(one, names) for one in shown)
+    rows = tuple(_variable(one, names, found.count) for one in shown)
     footer = []
     if rest:
-        footer.append(_variable_sum(rest, f"[{len(rest)} more: --top 0 shows all]"))
+        footer.append(_variable_sum(rest, f"[{len(rest)} more: --top 0 shows all]", found.count))
     shifted = [one for one in named if one.status is Status.SHIFTED]
     if shifted:
-        footer.append(
-            _variable_sum(shifted, f"[{counted(len(shifted), 'variable')} as large as before, in other pages]")
-        )
-    columns = ("private", "size", "what", "section", "variable")
+        label = f"[{counted(len(shifted), 'variable')} as large as before, in other pages]"
+        footer.append(_variable_sum(shifted, label, found.count))
+    columns = ("private", *_at(found.count), "size", "what", "section", "variable")
+    texts = frozenset({len(columns) - 3, len(columns) - 2})
     has_heap = any(one.kind is Kind.HEAP for one in named)
     heading = f"Variables{', and who asked for heap,' if has_heap else ''} that changed"
-    return [Heading(heading), Table(columns, rows, frozenset({2, 3}), tuple(footer))]
+    return [Heading(heading), Table(columns, rows, texts, tuple(footer))]
 
 
-def _variable_sum(changes: Sequence[Change], label: str) -> tuple[str, ...]:
+def _variable_sum(changes: Sequence[Change], label: str, count: int) -> tuple[str, ...]:
     delta_bytes = sum(one.delta_bytes for one in changes)
     mapped_bytes = sum(one.mapped_delta_bytes for one in changes)
-    return (_signed(delta_bytes), _signed(mapped_bytes), "", "", label)
+    return (_signed(delta_bytes), *_times(delta_bytes, count), _signed(mapped_bytes), "", "", label)
 
 
-def _variable(one: Change, names: Names) -> tuple[str, ...]:
+def _variable(one: Change, names: Names, count: int) -> tuple[str, ...]:
     label = f"{names.symbol(one.symbol or '')}  ({names.owner(one.owner)})"
     if one.before is not None:
         owner, section, symbol = one.before
@@ -171,7 +194,8 @@ def _variable(one: Change, names: Names) -> tuple[str, ...]:
             if owner != one.owner:
                 label += f" of {names.owner(owner)}"
     section = "[heap]" if one.kind is Kind.HEAP else one.section or ""
-    return (_signed(one.delta_bytes), _signed(one.mapped_delta_bytes), one.status.value, section, label)
+    deltas = (_signed(one.delta_bytes), *_times(one.delta_bytes, count), _signed(one.mapped_delta_bytes))
+    return (*deltas, one.status.value, section, label)
 
 
 def _findings(title: str, findings: Sequence[Finding]) -> list[Block]:
