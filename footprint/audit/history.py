@@ -8,12 +8,12 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit, program_name
-from footprint.audit.budget import FIGURES, figure_of, nearest_of, parts_of
+from footprint.audit.budget import figure_of, parts_of
+from footprint.audit.budget_file import COUNTS, FIGURES, nearest_of
 from footprint.errors import Note, UsageError
 
 __all__ = ("COUNTS", "RECORDED", "History", "Recording", "Release", "Step", "Trend", "history_of", "recording_of")
 
-COUNTS: Final = frozenset({"mapping_count", "library_count"})
 # How many of them are looked at is a question of the day: it can be multiplied later.
 RECORDED: Final = tuple(name for name in FIGURES if name != "total_at_count_bytes")
 _LONGEST_NAME: Final = 200

@@ -10,7 +10,7 @@ from footprint.audit.finding import Confidence, Finding, Location
 from footprint.elf.names import normalised
 from footprint.report.escape import printable
 from footprint.report.rules import BUDGET
-from footprint.report.views.check import contributor_name
+from footprint.report.views.check import contributor_name, place_of
 from footprint.units import counted, format_bytes
 
 __all__ = ("Issue", "Issues", "Level", "issues_of_check", "issues_of_findings", "relative_path")
@@ -157,7 +157,7 @@ def _of_result(result: Result, budgets: Budgets, name: str) -> Issue:
     if waiver is not None:
         until = "Its waiver expired on" if result.is_expired else "Waived until"
         message += f" {until} {waiver.expires}: {waiver.reason}."
-    message += f" The limit stands in {budgets.file}."
+    message += f" The limit stands in {place_of(result, budgets)}."
     return Issue(
         BUDGET,
         Level.ERROR if result.fails else Level.NOTE,
@@ -166,7 +166,7 @@ def _of_result(result: Result, budgets: Budgets, name: str) -> Issue:
         _fingerprint((BUDGET, _key(result), name.rsplit("/", 1)[-1])),
         0 if result.is_count else excess,
         None,
-        Location(budgets.file, None),
+        Location(budgets.file, result.line),
         name,
         result.fails,
         None if waiver is None or result.fails else waiver.reason,

@@ -1,6 +1,7 @@
 """`footprint.check`: whether a process costs no more than a budget file allows."""
 
 import os
+from collections.abc import Mapping
 from datetime import date
 from typing import Any, Final
 
@@ -30,23 +31,27 @@ def load_budgets(path: str | None = None) -> Budgets:
         path = next((one for one in (_FILE, _PROJECT_FILE) if os.path.isfile(one)), None)
         if path is None:
             raise UsageError(f"there is no {_FILE} here: name one with --config, or let --propose write a first one")
-    told = _toml(path)
+    told, lines = _toml(path)
     if os.path.basename(path) == _PROJECT_FILE:
         tool = told.get("tool")
         told = tool.get("footprint") if isinstance(tool, dict) else None  # type: ignore[assignment]
         if not isinstance(told, dict):
             raise UsageError(f"{path} has no table [tool.footprint]: name a budget file with --config")
-    return parse_budgets(told, path)
+        lines = {name[2:]: line for name, line in lines.items() if name[:2] == ("tool", "footprint")}
+    return parse_budgets(told, path, lines)
 
 
-def _toml(path: str) -> dict[str, Any]:
+def _toml(path: str) -> tuple[dict[str, Any], Mapping[tuple[str, ...], int]]:
     import tomllib  # noqa: PLC0415 # no other verb reads it
+
+    from footprint.verbs.toml_lines import key_lines  # noqa: PLC0415 # the same
 
     data = bytes(open_input(path))
     if len(data) > _MOST_BYTES:
         raise InputError(path, "longer than any budget file", _MOST_BYTES)
     try:
-        return tomllib.loads(data.decode())
+        text = data.decode()
+        return tomllib.loads(text), key_lines(text)
     except (ValueError, RecursionError) as error:
         # A TOML error tells line and column; bytes that are no UTF-8 tell their place.
         raise InputError(path, f"it is no TOML: {error}") from error

@@ -61,6 +61,29 @@ def test_a_budget_between_two_stages_passes_one_and_fails_the_other_with_the_cul
     assert check(capsys)[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "prefix"), [("footprint.toml", ""), ("pyproject.toml", "[project]\nname = 'x'\n[tool.footprint]\n")]
+)
+def test_a_reviewer_is_led_to_the_line_of_the_limit(capsys: Captured, name: str, prefix: str) -> None:
+    text = prefix + "at_processes = 2\nlibraries.deny = ['libunused*']\n"
+    table = "tool.footprint.budgets" if prefix else "budgets"
+    write(f"{text}[{table}]\nkernel_bytes = '1 GiB'\nlibrary_count = {{ max = 1 }}\n", name)
+    deny, count = prefix.count("\n") + 2, prefix.count("\n") + 5
+    code, out, _ = check(capsys)
+    assert code == 1
+    assert f"The limit stands in {name}, line {deny}." in out
+    assert f"The limit stands in {name}, line {count}." in out
+    out = check(capsys, "--format", "github")[1]
+    assert f"::error file={name},line={count},title=A figure is larger than its budget allows%3A library_count" in out
+    entries = json.loads(check(capsys, "--format", "gitlab")[1])
+    assert {one["location"]["lines"]["begin"] for one in entries if one["severity"] == "major"} == {deny, count}
+    results = json.loads(check(capsys, "--format", "sarif")[1])["runs"][0]["results"]
+    places = [one["locations"][0]["physicalLocation"] for one in results if one["level"] == "error"]
+    assert {place["artifactLocation"]["uri"] for place in places} == {name}
+    assert {place["region"]["startLine"] for place in places} == {deny, count}
+    assert f'file="{name}" line="{count}"' in check(capsys, "--format", "junit")[1]
+
+
 def test_the_quiet_answer_is_one_line_that_says_all(capsys: Captured) -> None:
     write("[budgets.symbols]\n'answer.1' = 4095")
     code, out, _ = check(capsys, "-q")

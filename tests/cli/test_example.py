@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -104,3 +105,9 @@ def test_every_command_that_the_readme_of_the_example_shows_is_in_its_makefile()
     targets = set(re.findall(r"^([a-z.]+):", makefile, re.MULTILINE))
     shown = set(re.findall(r"make ([a-z]+)", (EXAMPLE / "README.md").read_text()))
     assert {"baseline", "check", "compare", "measure", "record", "trend", "clean"} <= shown <= targets
+
+
+def test_no_waiver_of_the_examples_expires_while_they_are_tested() -> None:
+    for path in sorted(EXAMPLE.parent.rglob("*.toml")):
+        for waiver in tomllib.loads(path.read_text()).get("waivers", []):
+            assert waiver["expires"].year == 2099, path

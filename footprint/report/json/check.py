@@ -40,4 +40,5 @@ def _result(one: Result) -> Json:
             "is_expired": one.is_expired,
         },
         "remark": one.remark,
+        "line": one.line,
     }

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from footprint.audit.budget import Checked, Result
+from footprint.audit.budget import Budgets, Checked, Result
 from footprint.elf import shown_name
 from footprint.report.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
 
-__all__ = ("check_report", "check_verdict", "contributor_name", "failure_report")
+__all__ = ("check_report", "check_verdict", "contributor_name", "failure_report", "place_of")
 
 
 def check_report(checked: Checked, *, baseline: str | None = None) -> Document:
@@ -54,8 +54,13 @@ def _failure(one: Result, checked: Checked) -> list[Block]:
     return [
         Heading(f"Exceeded: {one.key}"),
         Facts(tuple(rows)),
-        Paragraph(f"The limit stands in {checked.budgets.file}."),
+        Paragraph(f"The limit stands in {place_of(one, checked.budgets)}."),
     ]
+
+
+def place_of(one: Result, budgets: Budgets) -> str:
+    """Say where a limit stands."""
+    return budgets.file if one.line is None else f"{budgets.file}, line {one.line}"
 
 
 def contributor_name(name: str) -> str:
