@@ -52,6 +52,7 @@ class Finding:
         location: Where in the sources it is, where known.
         is_per_thread: Whether each thread is spared the saving: a process at least once.
         private_bytes: Of a live process, how much of what it is about is private now; None where that is not known.
+        object_path: The path of the object that would be built otherwise; "" where that is none, or several.
     """
 
     rule: str
@@ -66,3 +67,4 @@ class Finding:
     location: Location | None = None
     is_per_thread: bool = False
     private_bytes: int | None = None
+    object_path: str = ""

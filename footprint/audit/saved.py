@@ -358,6 +358,7 @@ def _finding(told: _Json, at: _Reader) -> Finding:
         location=None if place is None else Location(at.text(place, "file"), at.optional(at.number, place, "line")),
         is_per_thread=at.optional(at.text, told, "saving_per") == "thread",
         private_bytes=at.optional(at.number, told, "private_bytes"),
+        object_path=at.optional(at.text, told, "object") or "",
     )
 
 

@@ -472,6 +472,7 @@ def _finding(one: Copies, file: str) -> Finding:
         one.location,
         is_per_thread=one.cost is Cost.PER_THREAD,
         private_bytes=one.private_bytes,
+        object_path=file,
     )
 
 

@@ -172,7 +172,8 @@ def _finding(
 ) -> Finding:
     name = shown_name(static.name)
     section = statics.image.sections[static.section_index]
-    owner = statics.image.file.rsplit("/", 1)[-1]
+    path = statics.image.file
+    owner = path.rsplit("/", 1)[-1]
     message = f"{name} takes {format_bytes(static.size_bytes)} of {section.name} of {owner}"
     at = declared.get((False, static.vaddr))
     location = Location(at.file, at.line) if at else None
@@ -197,6 +198,7 @@ def _finding(
             "remove it, or link with -ffunction-sections -fdata-sections -Wl,--gc-sections",
             (),
             location,
+            object_path=path,
         )
     named = tuple(one for one in alive if one)
     if named:
@@ -205,14 +207,19 @@ def _finding(
     if section.has_file_bytes and initial is not None and initial.raw is not None and initial.is_blank:
         reason = "all its bytes are zeros, and they are read from the file"
         remedy = "leave out its initialiser: in .bss it costs nothing until it is touched"
-        return Finding(RULE, "zero-filled", name, message, 0, Confidence.HIGH, (reason,), remedy, (), location)
+        sure = Confidence.HIGH
+        return Finding(RULE, "zero-filled", name, message, 0, sure, (reason,), remedy, (), location, object_path=path)
     is_written_at_start = initials.is_relocated(static) or cost_of(statics.image, section) is not Cost.WHEN_TOUCHED
     if static.vaddr in users.read and section.has_file_bytes and not is_written_at_start:
         reason = "each instruction that leads to it only reads it, and no table or relocation does"
         remedy = "declare it `const`: in .rodata it is never private"
-        return Finding(RULE, "could-be-const", name, message, 0, Confidence.MEDIUM, (reason,), remedy, (), location)
+        likely = Confidence.MEDIUM
+        return Finding(
+            RULE, "could-be-const", name, message, 0, likely, (reason,), remedy, (), location, object_path=path
+        )
     remedy = "make it as small as what is used of it, or allocate it when it is needed"
-    return Finding(RULE, "buffer", name, message, 0, Confidence.LOW, (_ASK_PROCESS,), remedy, (), location)
+    reasons = (_ASK_PROCESS,)
+    return Finding(RULE, "buffer", name, message, 0, Confidence.LOW, reasons, remedy, (), location, object_path=path)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -258,6 +258,7 @@ def _finding(one: LinkedTwice) -> Finding:
         (reason,),
         remedy,
         is_per_thread=one.waste.keys() == {Cost.PER_THREAD},
+        object_path=one.files[0] if len(one.files) == 1 else "",
     )
 
 

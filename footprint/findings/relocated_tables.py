@@ -63,11 +63,14 @@ def _of_symbol(row: Row, saving_bytes: int) -> Finding:
     else:
         confidence = Confidence.MEDIUM
         reasons.append("the program can write them, too, and then nothing is saved")
-    return Finding(RULE, "symbol", name, message, saving_bytes, confidence, tuple(reasons), _REMEDY)
+    return Finding(
+        RULE, "symbol", name, message, saving_bytes, confidence, tuple(reasons), _REMEDY, object_path=row.owner
+    )
 
 
 def _of_object(owner: str, saving_bytes: int) -> Finding:
     name = owner.rsplit("/", 1)[-1]
     message = f"tables of {name} are written at start, and no symbol names them"
     reason = "its symbols would tell which variables they are"
-    return Finding(RULE, "object", name, message, saving_bytes, Confidence.MEDIUM, (reason,), _REMEDY)
+    confidence = Confidence.MEDIUM
+    return Finding(RULE, "object", name, message, saving_bytes, confidence, (reason,), _REMEDY, object_path=owner)

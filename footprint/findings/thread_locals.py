@@ -54,6 +54,7 @@ def _finding(composition: Composition, number: int, size_bytes: int) -> Finding:
         reasons,
         remedy,
         is_per_thread=True,
+        object_path=composition.objects[number].path,
     )
 
 

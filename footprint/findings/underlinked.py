@@ -64,4 +64,5 @@ def _finding(composition: Composition, user: int, provider: int, missed: Iterabl
         Confidence.HIGH,
         (f"it works because {where}",),
         f"link {name} with {link_option(library)}",
+        object_path=composition.objects[user].path,
     )

@@ -5,7 +5,7 @@ and what it alone brought in goes with it. So every such need is judged by what 
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from footprint.audit.composition import Composition
@@ -183,7 +183,13 @@ def _finding(composition: Composition, heads: frozenset[int], needing: set[int],
         reasons,
         _remedy(composition, heads, users, is_blocked=bool(blocks)),
         tuple(composition.objects[number].path for number in sorted(leaving)),
+        object_path=_only_path(composition, users),
     )
+
+
+def _only_path(composition: Composition, users: Sequence[int]) -> str:
+    """Give the object that is to be linked otherwise; nothing where there are several."""
+    return composition.objects[users[0]].path if len(users) == 1 else ""
 
 
 def _is_used(composition: Composition, leaving: frozenset[int]) -> bool:
@@ -210,6 +216,7 @@ def _staying(composition: Composition, heads: frozenset[int], users: list[int]) 
         Confidence.HIGH,
         ("dropping it saves nothing",),
         f"none is needed; relinking {_names(composition, users)} with -Wl,--as-needed tidies it up",
+        object_path=_only_path(composition, users),
     )
 
 
@@ -218,7 +225,11 @@ def _residue(composition: Composition, need: Need) -> Finding:
     subject = composition.name(need.provider)
     message = f"{composition.name(need.user)} needs the loader itself ({subject}), which is there anyway"
     reason = "linkers leave it there; it costs nothing"
-    return Finding(RULE, "linker-residue", subject, message, 0, Confidence.HIGH, (reason,), "none is needed")
+    path = composition.objects[need.user].path
+    confidence = Confidence.HIGH
+    return Finding(
+        RULE, "linker-residue", subject, message, 0, confidence, (reason,), "none is needed", object_path=path
+    )
 
 
 def doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
@@ -386,6 +397,7 @@ def _soft(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
                     if is_optional
                     else "decide which of the definitions is meant",
                     tuple(composition.objects[number].path for number in sorted(leaving)),
+                    object_path=composition.objects[user].path,
                 )
             )
     return findings

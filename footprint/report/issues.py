@@ -41,7 +41,7 @@ class Issue(NamedTuple):
         saving_bytes: What a process is spared without it; of a budget, by how many bytes it is exceeded.
         confidence: How sure a finding is; None of budgets.
         location: Where in the sources, or in the budget file; None where that is not known.
-        binary: The file that it is in, as the user named it; "" where it is in none.
+        binary: The file that it is in: the object to build otherwise, else what was looked at; "" where it is in none.
         fails: Whether a check of it fails.
         waiver: Why it is let pass, where it is.
     """
@@ -134,7 +134,7 @@ def _of_finding(finding: Finding, binary: str, count: int, *, fails: bool) -> Is
         finding.saving_bytes,
         finding.confidence,
         finding.location,
-        binary,
+        finding.object_path or binary,
         fails,
     )
 

@@ -75,6 +75,7 @@ def _rule(name: str) -> Json:
 
 def _result(issue: Issue, names: list[str], artifacts: "_Artifacts") -> Json:
     name = shortened(issue.subject, _LONGEST_NAME)
+    extra: Json = {}
     message = _without_links(shortened(issue.message, _LONGEST_MESSAGE))
     location: Json = {"logicalLocations": [{"name": name, "fullyQualifiedName": name}]}
     file = issue.location.file if issue.location is not None else issue.binary
@@ -85,6 +86,9 @@ def _result(issue: Issue, names: list[str], artifacts: "_Artifacts") -> Json:
         is_binary = issue.location is None
         place = artifacts.location(file, is_binary=is_binary)
         location["physicalLocation"] = {"artifactLocation": place, "region": region}
+    if issue.location is not None and issue.confidence is not None and issue.binary:
+        # A source file may be in many binaries.
+        extra["analysisTarget"] = artifacts.location(issue.binary, is_binary=True)
     properties: Json = {"savingBytes": issue.saving_bytes}
     if issue.confidence is not None:
         properties["confidence"] = issue.confidence.value
@@ -97,7 +101,7 @@ def _result(issue: Issue, names: list[str], artifacts: "_Artifacts") -> Json:
         # The first is the only one that GitHub looks at; without it, it makes one of the text of the line.
         "partialFingerprints": {"primaryLocationLineHash": issue.fingerprint, "footprint/v1": issue.fingerprint},
         "properties": properties,
-    }
+    } | extra
     if issue.waiver is not None:
         justification = printable(shortened(issue.waiver, _LONGEST_MESSAGE))
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]

@@ -1,9 +1,10 @@
 """`footprint.libraries`: what a program or process is made of, without running anything."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Mapping as Dict
 from dataclasses import replace
+from functools import cache
 
 from footprint.audit.audit import Audit
 from footprint.audit.composition import Composition, compose
@@ -294,15 +295,39 @@ def audit_process(
         floor=Total(sum(one.floor_bytes for one in known), weakest(one.evidence for one in known)),
         ceiling=Total(sum(one.ceiling_bytes for one in known), Evidence.PREDICTED),
     )
+    called = _owner_names(found, pid)
     ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
     notes = (*found.notes, *composition.notes, *missing_notes(composition))
     return replace(
         found,
         totals=totals,
-        findings=ordered,
+        findings=tuple(
+            replace(one, object_path=called(one.object_path), leaves=tuple(map(called, one.leaves))) for one in ordered
+        ),
         notes=tuple(dict.fromkeys(notes)),
-        objects=composition.object_costs(),
+        objects=tuple(
+            one._replace(path=called(one.path), held_by=None if one.held_by is None else called(one.held_by))
+            for one in composition.object_costs()
+        ),
     )
+
+
+def _owner_names(found: Audit, pid: int) -> Callable[[str], str]:
+    """Give what calls an object as the ledger does: the loader may have found it through a symbolic link."""
+    owners = {row.owner for row in found.ledger}
+    root = f"/proc/{pid}/root"
+
+    @cache
+    def called(path: str) -> str:
+        inside = path.removeprefix(root)
+        if not inside or inside in owners:
+            return inside
+        real = os.path.realpath(root + inside).removeprefix(root)
+        # Where nothing but this process has that root, its links lead out of it.
+        real = real if real in owners else os.path.realpath(inside)
+        return real if real in owners else inside
+
+    return called
 
 
 def _of_process(

@@ -60,6 +60,12 @@ def test_a_live_process_is_told_what_it_could_do_without_when_that_is_asked_for(
     (unused,) = [one for one in found["findings"] if one["rule"] == "unused-library"]
     # Both libraries have one page that the loader writes: the one that is unused, and the one that only it needs.
     assert (unused["subject"], unused["confidence"], unused["saving_bytes"]) == ("libunused.so", "high", 8192)
+    # What leaves with what, and what is to be built otherwise, are owners of rows: also where /lib is a link.
+    owners = {row["owner"] for row in found["ledger"]}
+    assert {one["path"] for one in found["objects"]} <= owners
+    assert {one["held_by"] for one in found["objects"]} <= {*owners, None}
+    assert {one["object"] for one in found["findings"]} <= {*owners, None}
+    assert unused["object"] == str(SAMPLE / "base")
     assert [path.rsplit("/", 1)[-1] for path in unused["leaves"]] == ["libunused.so", "libunused_dep.so"]
     assert without["totals"]["floor_bytes"] is None
     assert found["totals"]["private_bytes"] == without["totals"]["private_bytes"]

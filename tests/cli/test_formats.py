@@ -155,7 +155,10 @@ def test_a_check_that_fails_says_so_in_every_format_and_by_its_exit_code(tmp_pat
         ("csv", "\r\nper_process_bytes,"),
         ("sarif", '"level": "error"'),
         ("junit", 'name="per_process_bytes" file="'),
-        ("github", f"::error file={toml},title=A figure is larger than its budget allows%3A per_process_bytes::"),
+        (
+            "github",
+            f"::error file={toml},line=2,title=A figure is larger than its budget allows%3A per_process",
+        ),
         ("gitlab", '"severity": "major"'),
         ("openmetrics", "\nfootprint_budgets_exceeded 1\n"),
     ):

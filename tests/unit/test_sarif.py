@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from dataclasses import replace
 from typing import Any, Final
 from unittest import mock
 
@@ -66,6 +67,7 @@ RESULT: Final = _object(
     locations=_list(LOCATION, minItems=1, maxItems=1),
     partialFingerprints={"type": "object", "additionalProperties": TEXT, "minProperties": 1},
     properties={"type": "object"},
+    analysisTarget=PLACE,
     suppressions=_list(
         _object(
             "kind",
@@ -146,6 +148,19 @@ def test_a_finding_without_a_line_is_in_its_binary_and_named() -> None:
             "mimeType": "application/octet-stream",
         }
     ]
+
+
+def test_a_finding_is_in_the_object_to_build_otherwise_where_that_is_another() -> None:
+    inside = replace(finding("table"), object_path="/usr/lib/libx.so")
+    at_its_line = replace(finding("pool", location=Location("/src/pool.c", 3)), object_path="/usr/lib/libx.so")
+    table, pool = sorted(
+        run_of(inside, at_its_line, binary="/usr/bin/server")["results"], key=lambda one: "analysisTarget" in one
+    )
+    (location,) = table["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "file:///usr/lib/libx.so"
+    # A source file may be in many binaries.
+    assert pool["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "file:///src/pool.c"
+    assert pool["analysisTarget"]["uri"] == "file:///usr/lib/libx.so"
 
 
 def test_each_rule_and_each_file_is_told_once_and_the_rules_have_help() -> None:

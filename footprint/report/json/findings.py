@@ -25,6 +25,7 @@ def finding_rows(findings: Iterable[Finding], count: int) -> list[Json]:
             "reasons": [well_formed(reason) for reason in one.reasons],
             "remedy": well_formed(one.remedy),
             "leaves": [well_formed(path) for path in one.leaves],
+            "object": well_formed(one.object_path) or None,
             "location": None
             if one.location is None
             else {"file": well_formed(one.location.file), "line": one.location.line},
