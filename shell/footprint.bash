@@ -146,10 +146,11 @@ _footprint() {
             esac
             ;;
         record)
-            options='--history --version --commit --program --time --color --strict -h --help'
+            options='--history --version --commit --program --time -o --output --format --table --json --color -q --quiet --strict -h --help'
             case $prev in
-                --history) kind=file ;;
-                --version | --commit | --program | --time) kind=none ;;
+                --history | -o | --output) kind=file ;;
+                --version | --commit | --program | --time | --table) kind=none ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;

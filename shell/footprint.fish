@@ -237,7 +237,12 @@ complete -c footprint -n '__footprint_has_verb record' -l version -x -d 'What th
 complete -c footprint -n '__footprint_has_verb record' -l commit -x -d 'Or the commit that was built.'
 complete -c footprint -n '__footprint_has_verb record' -l program -x -d 'What the program is called; else as its file.'
 complete -c footprint -n '__footprint_has_verb record' -l time -x -d 'A date, or seconds since 1970; else the time of the file.'
+complete -c footprint -n '__footprint_has_verb record' -s o -l output -r -F -d 'Where to write; - is standard output.'
+complete -c footprint -n '__footprint_has_verb record' -l format -x -a 'text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' -d 'What to write; else the ending of the output file tells.'
+complete -c footprint -n '__footprint_has_verb record' -l table -x -d 'Which table, of csv and tsv.'
+complete -c footprint -n '__footprint_has_verb record' -l json -d 'Short for --format json.'
 complete -c footprint -n '__footprint_has_verb record' -l color -x -a 'auto always never' -d 'Colours and tables drawn for a terminal.'
+complete -c footprint -n '__footprint_has_verb record' -s q -l quiet -d 'Only the last line, which says what matters most.'
 complete -c footprint -n '__footprint_has_verb record' -l strict -d 'Exit with 4 where notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb record' -s h -l help -d 'Show the help, and exit.'
 

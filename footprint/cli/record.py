@@ -1,10 +1,15 @@
 """`footprint record`: the figures of a release, kept in a history."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint import __version__
 from footprint.cli import options
+
+if TYPE_CHECKING:
+    from footprint.report.document import Document
+    from footprint.report.json.envelope import Json
 
 __all__ = ("record",)
 
@@ -27,7 +32,12 @@ def record(
         str | None,
         typer.Option("--time", help="A date, or seconds since 1970; else the time of the file.", metavar="TIME"),
     ] = None,
+    output: options.Output = "-",
+    format_: options.FormatOption = None,
+    table: options.Table = None,
+    json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
     strict: options.Strict = False,
 ) -> None:
     """Keep the figures of a release in a history, for trend.
@@ -39,11 +49,20 @@ def record(
     footprint record ./server --history footprint.sqlite --commit "$(git rev-parse HEAD)"
     """
     from footprint.cli.output import Answer, chosen, exit_code, write
-    from footprint.report.views.trend import record_report
     from footprint.verbs.history import record as verb
 
+    form = chosen("record", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     made = verb(target, history, version=version, commit=commit, program=program, time=time)
-    document = record_report(made.recording.release, made.replaced, made.release_count, history)
-    form = chosen("record", options.Format.TEXT, "-", is_json=False, color=color)
-    write(Answer(f"record {target}", lambda: document, dict, ""), form)
+
+    def document() -> "Document":
+        from footprint.report.views.trend import record_report
+
+        return record_report(made.recording.release, made.replaced, made.release_count, history, made.notes)
+
+    def members() -> "Json":
+        from footprint.report.json.record import record_members
+
+        return record_members(made.recording, made.replaced, made.release_count, made.notes, history, __version__)
+
+    write(Answer(f"record {target}", document, members, "recorded"), form)
     raise typer.Exit(exit_code(made.notes, is_strict=strict))

@@ -21,6 +21,7 @@ from tests.hostile import HOSTILE
 ROOT = Path(__file__).resolve().parents[2]
 BASE = "sample_binaries/condor_shadow/base"
 SLEEP = "tests/corpus/smaps-sleep.txt"
+UNUSED = "sample_binaries/unused_library/shadow"
 MASSIF = "sample_binaries/heap_by_function/massif.out"
 EVERY = {"text", "json", "markdown", "csv", "tsv"}
 ISSUES = {"sarif", "junit", "github", "gitlab"}
@@ -43,6 +44,9 @@ VERBS = {
     "explain": (["explain"], EVERY),
     "check": (["check", BASE, "--config", "BUDGETS"], EVERY | ISSUES | FIGURES),
     "run": (["run", "--", "true"], EVERY | FIGURES | STACKS),
+    "whatif": (["whatif", "--drop", "libcrypt_like.so", "--starts", "1", "--", UNUSED], EVERY),
+    "record": (["record", BASE, "--history", "HISTORY", "--version", "1.0"], EVERY),
+    "trend": (["trend", "--history", "docs/examples/history.sqlite"], EVERY),
 }
 
 Captured = pytest.CaptureFixture[bytes]
@@ -103,10 +107,10 @@ def check(format_: str, data: bytes) -> None:
 @pytest.mark.parametrize("format_", [one.value for one in Format])
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_gives_a_format_or_says_which_it_gives(
-    verb: str, format_: str, sleeping_pid: int, budgets: str, capfdbinary: Captured
+    verb: str, format_: str, sleeping_pid: int, budgets: str, tmp_path: Path, capfdbinary: Captured
 ) -> None:
     words, given = VERBS[verb]
-    here = {"PID": str(sleeping_pid), "BUDGETS": budgets}
+    here = {"PID": str(sleeping_pid), "BUDGETS": budgets, "HISTORY": str(tmp_path / "history.sqlite")}
     asked = [words[0], "--format", format_, *(here.get(one, one) for one in words[1:])]
     if format_ in given:
         check(format_, ask(capfdbinary, *asked))

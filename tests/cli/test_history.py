@@ -64,6 +64,37 @@ def test_the_json_of_a_trend_fits_the_schema(capsys: Captured) -> None:
 
 
 @pytest.mark.usefixtures("four_stages")
+def test_the_json_of_a_recording_fits_the_schema(capsys: Captured) -> None:
+    words = (
+        "record",
+        str(SHADOW / "base"),
+        "--history",
+        "h.sqlite",
+        "--program",
+        "shadow",
+        "--version",
+        "1.4",
+        "--json",
+    )
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    Draft202012Validator(SCHEMA).validate(found)
+    assert (found["releases"][0]["version"], found["replaced"]["version"], found["release_count"]) == ("1.4", "1.4", 4)
+    kept = {one["figure"]: (one["value"], one["unit"]) for one in found["recorded"]}
+    # base, the two libraries, libc and the loader.
+    assert kept["library_count"] == (5, "things")
+    assert kept["mapped_writable_bytes"] == (412 * 1024, "bytes")
+
+
+def test_what_is_odd_about_an_audit_is_said_when_it_is_recorded(capsys: Captured) -> None:
+    pmap = ROOT / "tests" / "cases" / "condor_shadow" / "pmap-d.base.txt"
+    words = ("record", str(pmap), "--history", "h.sqlite", "--program", "shadow", "--version", "1", "--strict")
+    code, out, _ = footprint(capsys, *words)
+    assert code == 4
+    assert "virtual-only" in out
+
+
+@pytest.mark.usefixtures("four_stages")
 def test_a_version_that_is_recorded_twice_is_said_to_be_replaced(capsys: Captured) -> None:
     code, out, _ = record(capsys, "sans_crypt", "1.1", "2026-01-16")
     assert code == 0

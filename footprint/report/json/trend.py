@@ -6,12 +6,12 @@ from footprint.audit.history import History, Release, Trend
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows
 
-__all__ = ("trend_members",)
+__all__ = ("release_row", "trend_members")
 
 
 def trend_members(found: History, version: str) -> Json:
     """Give the releases of each program, and how its figures went."""
-    releases = [_release(one) for of_one in found.releases.values() for one in of_one]
+    releases = [release_row(one) for of_one in found.releases.values() for one in of_one]
     return envelope(version, {}, {"history": well_formed(found.file)}) | {
         "releases": releases,
         "trends": [_trend(one) for one in found.trends],
@@ -19,7 +19,8 @@ def trend_members(found: History, version: str) -> Json:
     }
 
 
-def _release(one: Release) -> Json:
+def release_row(one: Release) -> Json:
+    """Give a release as a row."""
     return {
         "program": well_formed(one.program),
         "version": well_formed(one.version),

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from footprint.audit.history import History, Release, Step, Trend
+from footprint.errors import Note
 from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
@@ -19,12 +20,21 @@ _SHORT_COMMIT: Final = 12
 _JUDGED: Final = ("per_process_bytes", "private_bytes", "floor_bytes", "mapped_writable_bytes")
 
 
-def record_report(release: Release, replaced: Release | None, count: int, file: str) -> Document:
+def record_report(
+    release: Release, replaced: Release | None, count: int, file: str, notes: Sequence[Note] = ()
+) -> Document:
     """Say what was recorded, and what it took the place of."""
+    told = tuple(note_blocks(notes, release.program))
     text = f"{release.program} {_version(release)} of {_day(release)} is recorded in {file}"
     if replaced is not None:
-        return (Verdict(f"{text}, in place of what was recorded for it before, of {_day(replaced)}."),)
-    return (Verdict(f"{text}, which has {counted(count, 'release')} of it now."),)
+        return (
+            *told,
+            Verdict(f"{text}, in place of what was recorded for it before, of {_day(replaced)}."),
+        )
+    return (
+        *told,
+        Verdict(f"{text}, which has {counted(count, 'release')} of it now."),
+    )
 
 
 def trend_report(found: History, *, has_blocks: bool) -> Document:
