@@ -1,5 +1,6 @@
 """The example of a release gate works: the commands of its Makefile and of its CI files, run for real."""
 
+import json
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import junitparser
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +46,7 @@ def shell(folder: Path, command: str) -> tuple[int, str]:
     environment = os.environ | {
         "PATH": f"{folder.parent / 'bin'}:{os.environ['PATH']}",
         "CI_COMMIT_SHORT_SHA": "c0ffee",
+        "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
     }
     environment.pop("MAKEFLAGS", None)
     done = subprocess.run(
@@ -64,12 +67,54 @@ def test_the_commands_of_each_ci_file_pass_once_there_is_a_baseline_of_this_mach
 ) -> None:
     assert shell(folder, "make baseline")[0] == 0
     wanted = commands(workflow)
-    assert {"make check", "make compare", "make measure", "make trend"} <= set(wanted)
+    assert {"make check", "make compare", "make measure", "make trend"} <= {" ".join(one.split()[:2]) for one in wanted}
     for command in wanted:
         code, text = shell(folder, command)
         assert code == 0, (command, text)
+    assert (folder / "footprint-comment.md").read_text().startswith("<!-- footprint: diff footprint-baseline.json ")
     assert (folder / "footprint.sqlite").exists()
     assert "1 release" in text
+
+
+def test_reviewers_at_github_see_the_line_of_the_limit_and_the_tables(folder: Path) -> None:
+    assert shell(folder, "make baseline")[0] == 0
+    larger = "CPPFLAGS=-DCONNECTIONS=160"
+    code, log = shell(folder, f"make clean && make check {larger} FORMAT='--format github'")
+    assert code != 0
+    line = next(
+        number
+        for number, text in enumerate((folder / "footprint.toml").read_text().splitlines(), 1)
+        if text.startswith("connections")
+    )
+    assert (
+        f"::error file=footprint.toml,line={line},title=A figure is larger than its budget allows%3A symbols.con" in log
+    )
+    summary = (folder / "summary.md").read_text()
+    assert summary.startswith("<!-- footprint: check ./server -->\n")
+    assert "+96 KiB" in summary
+    assert shell(folder, f"make footprint.sarif {larger}")[0] == 0
+    results = json.loads((folder / "footprint.sarif").read_text())["runs"][0]["results"]
+    assert "error" in {one["level"] for one in results}
+
+
+def test_reviewers_at_gitlab_see_failed_tests_and_issues_at_the_line_of_the_limit(folder: Path) -> None:
+    assert shell(folder, "make baseline && make clean && make server CPPFLAGS=-DCONNECTIONS=160")[0] == 0
+    (reports,) = [one for one in commands(".gitlab-ci.yml") if "footprint-junit.xml" in one]
+    # That limits are exceeded does not keep them from being told.
+    assert shell(folder, reports)[0] == 0
+    suites = junitparser.JUnitXml.fromfile(str(folder / "footprint-junit.xml"))
+    assert sum(suite.failures for suite in suites) > 0
+    entries = json.loads((folder / "gl-code-quality-report.json").read_text())
+    assert {one["location"]["path"] for one in entries if one["severity"] == "major"} == {"footprint.toml"}
+    assert "footprint_budgets_exceeded" in (folder / "footprint-metrics.txt").read_text()
+
+
+def test_the_reports_that_are_uploaded_are_those_that_are_made() -> None:
+    for workflow in WORKFLOWS:
+        made = {word for command in commands(workflow) for word in command.split()[1:]}
+        text = (EXAMPLE / workflow).read_text()
+        named = set(re.findall(r"(?:footprint|gl|audit)[a-z-]*\.(?:sarif|xml|json|txt|md)", text))
+        assert named <= made, workflow
 
 
 def test_a_larger_table_fails_the_gate_by_name_and_a_new_baseline_agrees_to_it(folder: Path) -> None:
