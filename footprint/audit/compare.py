@@ -2,7 +2,8 @@
 
 Rows are matched from the strictest likeness to the loosest, so that the noise of a build (numbers in names, other
 folders) is no change: the same linker name in the same section; the same name but for what compilers number; the same
-name elsewhere (`moved`); the same size under another name, where nothing else could be meant (`renamed`).
+name elsewhere (`moved`); the same size under another name, where nothing else could be meant (`renamed`), and contents
+and declaration do not speak against it.
 """
 
 import re
@@ -195,7 +196,12 @@ ONE_START: Final = Spreads()
 
 
 def compare(
-    old: Audit, new: Audit, count: int = 1, old_spreads: Spreads = ONE_START, new_spreads: Spreads = ONE_START
+    old: Audit,
+    new: Audit,
+    count: int = 1,
+    old_spreads: Spreads = ONE_START,
+    new_spreads: Spreads = ONE_START,
+    is_same: Callable[[Row, Row], bool] | None = None,
 ) -> Comparison:
     """Compare two audits.
 
@@ -205,10 +211,12 @@ def compare(
         count: At how many processes.
         old_spreads: How far the starts differ that the old one is the middle of.
         new_spreads: The same of the new one.
+        is_same: Tells of two variables of one size whether they may be one that is called otherwise now; None for
+            where nothing but the size is known of them.
     """
     owners = _owner_names(old, new)
     before, now = _differing(old.ledger, new.ledger)
-    pairs = _matched(before, now, owners)
+    pairs = _matched(before, now, owners, is_same)
     is_predicted = old.source == new.source == "prediction"
     changes = [one for pair in pairs if (one := _change(*pair, owners, is_predicted=is_predicted))]
     changes.sort(key=_order)
@@ -424,7 +432,9 @@ class _Matcher:
         self._new_left = dict.fromkeys(range(len(now)))
         self._pairs: list[_Pair] = []
 
-    def match(self, old_key: _Key, new_key: _Key, *, is_unique: bool) -> None:
+    def match(
+        self, old_key: _Key, new_key: _Key, *, is_unique: bool, is_same: Callable[[Row, Row], bool] | None = None
+    ) -> None:
         """Pair what has the same key; where it must be unique, only what is the only one on both sides."""
         news: dict[Hashable, list[int]] = {}
         for place in self._new_left:
@@ -439,6 +449,8 @@ class _Matcher:
         for key, places in olds.items():
             if not is_unique or len(places) == len(news[key]) == 1:
                 for old_place, new_place in _in_order(places, news[key], self._before, self._now):
+                    if is_same is not None and not is_same(self._before[old_place], self._now[new_place]):
+                        continue
                     self._pairs.append((self._before[old_place], self._now[new_place]))
                     del self._old_left[old_place], self._new_left[new_place]
 
@@ -449,7 +461,12 @@ class _Matcher:
         return [*self._pairs, *gone, *new]
 
 
-def _matched(before: Sequence[Row], now: Sequence[Row], owners: dict[str, str]) -> list[_Pair]:
+def _matched(
+    before: Sequence[Row],
+    now: Sequence[Row],
+    owners: dict[str, str],
+    is_same: Callable[[Row, Row], bool] | None,
+) -> list[_Pair]:
     """Pair each row before with what it is now; rows without another stand alone."""
 
     def owner(row: Row) -> str:
@@ -460,7 +477,7 @@ def _matched(before: Sequence[Row], now: Sequence[Row], owners: dict[str, str]) 
     found.match(_same_but_numbers(owner), _same_but_numbers(_own), is_unique=False)
     found.match(_same_symbol(owner), _same_symbol(_own), is_unique=True)
     found.match(_same_symbol(None), _same_symbol(None), is_unique=True)
-    found.match(_same_size(owner), _same_size(_own), is_unique=True)
+    found.match(_same_size(owner), _same_size(_own), is_unique=True, is_same=is_same)
     return found.pairs()
 
 

@@ -53,7 +53,12 @@ def diff(
             f"{predicted} is predicted from its files, {measured} was measured: compare two programs, or two processes"
         )
     number = count or max(before.projection.count, now.projection.count)
-    return compare(before, now, number, old_spreads, new_spreads)
+    is_same = None
+    if before.saved_in is None and now.saved_in is None:
+        from footprint.verbs.renames import likeness_of  # noqa: PLC0415 # debug information, which nothing saved needs
+
+        is_same = likeness_of(before, now, root, debug)
+    return compare(before, now, number, old_spreads, new_spreads, is_same)
 
 
 def _audit(

@@ -85,3 +85,51 @@ def test_a_buffer_of_another_name_is_renamed(tmp_path: Path) -> None:
     new = built(tmp_path / "b", source=SOURCE.replace("scratch", "workspace"))
     found = footprint.diff(old, new)
     assert told(found) == [(Status.RENAMED, "_ZN12_GLOBAL__N_19workspaceE", 0)]
+
+
+# Two files, so that a buffer can be declared in another; `NAME` is in one of them.
+OTHER = "char FIRST[4096]; int use_first(int i) { return FIRST[i]++; }"
+LAST = """
+char SECOND_BUFFER[4096]; TABLE
+int use_first(int); int main(int count, char **) { return SECOND_BUFFER[count]++ + use_first(count) + USED; }
+"""
+
+
+def of_two_files(folder: Path, first: str, second: str, table: str = "", used: str = "0", option: str = "-g") -> str:
+    folder.mkdir(parents=True)
+    (folder / "first.cpp").write_text(OTHER.replace("FIRST", first))
+    (folder / "last.cpp").write_text(
+        LAST.replace("SECOND_BUFFER", second).replace("TABLE", table).replace("USED", used)
+    )
+    sources = [str(folder / name) for name in ("first.cpp", "last.cpp")]
+    command = ["g++", "-O1", "-x", "c++", option, *sources, "-o", str(folder / "server")]
+    subprocess.run(command, check=True, capture_output=True)
+    return str(folder / "server")
+
+
+def test_a_buffer_of_another_source_file_is_no_other_name_of_one_that_is_gone(tmp_path: Path) -> None:
+    old = of_two_files(tmp_path / "a", "kept", "gone")
+    # `gone` of last.cpp is `kept` now, and first.cpp has a new one of its size.
+    new = of_two_files(tmp_path / "b", "fresh", "kept")
+    assert told(footprint.diff(old, new)) == [
+        (Status.ADDED, "fresh", 4096),
+        (Status.REMOVED, "gone", -4096),
+    ]
+
+
+@pytest.mark.parametrize("option", ["-g", "-g0"])
+def test_a_table_of_the_same_contents_is_renamed_and_one_of_others_is_not_without_a_declaration(
+    tmp_path: Path, option: str
+) -> None:
+    def built_with(folder: str, name: str, begin: int) -> str:
+        table = f"int {name}[100] = {{ {begin}, 2, 3 }};"
+        return of_two_files(tmp_path / folder, "first", "second", table, f"({name}[count] = 1)", option)
+
+    old = built_with("a", "prices", 1)
+    assert told(footprint.diff(old, built_with("b", "costs", 1))) == [(Status.RENAMED, "costs", 0)]
+    found = told(footprint.diff(old, built_with("c", "costs", 7)))
+    if option == "-g":
+        # Of one type in one file.
+        assert found == [(Status.RENAMED, "costs", 0)]
+    else:
+        assert found == [(Status.ADDED, "costs", 400), (Status.REMOVED, "prices", -400)]

@@ -146,6 +146,23 @@ def test_a_large_buffer_under_another_name_is_renamed() -> None:
     assert found.changes[0].before == ("/bin/server", ".bss", "old_buffer")
 
 
+def test_a_buffer_of_the_same_size_is_not_renamed_where_its_files_say_that_it_is_another() -> None:
+    old, new = audit(variable("buffer", 4096)), audit(variable("scratch", 4096))
+    asked = []
+
+    def is_same(before: Row, now: Row) -> bool:
+        asked.append((before.symbol, now.symbol))
+        return False
+
+    assert [one.status for one in compare(old, new).changes] == [Status.RENAMED]
+    found = compare(old, new, is_same=is_same)
+    assert {(one.status, one.symbol) for one in found.changes} == {
+        (Status.REMOVED, "buffer"),
+        (Status.ADDED, "scratch"),
+    }
+    assert asked == [("buffer", "scratch")]
+
+
 def test_small_variables_and_those_of_which_several_could_be_meant_are_not_called_renamed() -> None:
     small = compare(audit(variable("a", 8, 8)), audit(variable("b", 8, 8)))
     assert sorted(one.status for one in small.changes) == [Status.ADDED, Status.REMOVED]
