@@ -32,6 +32,7 @@ __all__ = (
     "TotalChange",
     "comparable_name",
     "compare",
+    "was_looked_into",
 )
 
 
@@ -165,8 +166,8 @@ class Comparison(NamedTuple):
         owners: The owners that differ, the largest change first.
         changes: The rows that differ, the largest change first; they add up to the differences of the totals.
         same_count: How many rows do not differ.
-        new_findings: What was found now and not before.
-        fixed_findings: What was found before and not now.
+        new_findings: What was found now and not before; nothing where one of them was not looked into for findings.
+        fixed_findings: What was found before and not now; the same.
     """
 
     old: Audit
@@ -217,6 +218,7 @@ def compare(
     owners = _owner_names(old, new)
     before, now = _differing(old.ledger, new.ledger)
     pairs = _matched(before, now, owners, is_same)
+    has_findings = all(map(was_looked_into, (old, new)))
     is_predicted = old.source == new.source == "prediction"
     changes = [one for pair in pairs if (one := _change(*pair, owners, is_predicted=is_predicted))]
     changes.sort(key=_order)
@@ -228,8 +230,8 @@ def compare(
         tuple(_told_noise(_owner_changes(old, new, owners, changes), old_spreads.owners, new_spreads.owners)),
         tuple(changes),
         len(old.ledger) - len(before) + len(pairs) - len(changes),
-        tuple(_only_in(new.findings, old.findings)),
-        tuple(_only_in(old.findings, new.findings)),
+        tuple(_only_in(new.findings, old.findings)) if has_findings else (),
+        tuple(_only_in(old.findings, new.findings)) if has_findings else (),
     )
 
 
@@ -602,6 +604,11 @@ def _overlap(old: Spread | None, new: Spread | None) -> bool | None:
     if old is None or new is None:
         return None
     return old.min_bytes <= new.max_bytes and new.min_bytes <= old.max_bytes
+
+
+def was_looked_into(audit: Audit) -> bool:
+    """Tell whether the rules were applied: what has no findings without that need not be without."""
+    return bool(audit.objects or audit.findings)
 
 
 def _only_in(findings: Iterable[Finding], others: Iterable[Finding]) -> Iterable[Finding]:

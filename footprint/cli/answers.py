@@ -142,12 +142,14 @@ def _looked_into(audit: "Audit") -> str:
     Raises:
         UsageError: Where it was made without: that there are none would not be true.
     """
-    if not audit.objects:
+    from footprint.audit.compare import was_looked_into
+
+    if not was_looked_into(audit):
         raise UsageError(
             f"{audit.saved_in or audit.target} was not looked into for findings: audit the program, or the process "
             "with --findings"
         )
-    return audit.target if audit.source == "prediction" else audit.objects[0].path
+    return audit.target if audit.source == "prediction" or not audit.objects else audit.objects[0].path
 
 
 def about_folders(

@@ -20,6 +20,8 @@ from footprint.audit.spread import Spread
 from footprint.audit.totals import Total, Totals
 from footprint.errors import UsageError
 from footprint.evidence import Evidence
+from footprint.report.text import plain
+from footprint.report.views.diff import diff_report
 
 ROOT = Path(__file__).resolve().parents[2]
 SHADOW = ROOT / "sample_binaries" / "condor_shadow"
@@ -254,6 +256,18 @@ def test_findings_of_the_same_thing_in_another_folder_are_neither_new_nor_gone()
     found = compare(old, new)
     assert [one.subject for one in found.new_findings] == ["y", "y"]
     assert [one.subject for one in found.fixed_findings] == ["x"]
+
+
+def test_findings_are_not_new_where_the_other_side_was_not_looked_into() -> None:
+    found = Finding("unused-library", "direct", "libx.so", "", 0, Confidence.HIGH, (), "")
+    with_findings, without = audit(findings=[found]), audit()
+    looked_into = replace(without, objects=(ObjectCost("/bin/x", "x", 0, 0, None, 0),))
+    for old, new in ((without, with_findings), (with_findings, without)):
+        comparison = compare(old, new)
+        assert comparison.new_findings == comparison.fixed_findings == ()
+        assert "Findings are not compared: " in plain(diff_report(comparison))
+    assert compare(looked_into, with_findings).new_findings == (found,)
+    assert "not compared" not in plain(diff_report(compare(without, without)))
 
 
 def test_a_change_within_the_spread_of_the_starts_is_called_noise() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from footprint.audit.compare import Change, Comparison, OwnerChange, Status, TotalChange
+from footprint.audit.compare import Change, Comparison, OwnerChange, Status, TotalChange, was_looked_into
 from footprint.audit.finding import Finding
 from footprint.audit.layout import Kind
 from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
@@ -46,6 +46,7 @@ def diff_report(found: Comparison, *, top: int = 20, has_whole_names: bool = Fal
         *_variables(found, top, names),
         *_findings("Findings that are new", found.new_findings),
         *_findings("Findings that are gone", found.fixed_findings),
+        *_not_looked_into(found),
         *note_blocks(tuple(dict.fromkeys((*found.old.notes, *found.new.notes))), found.new.target),
         Verdict(_verdict(found)),
     )
@@ -206,6 +207,15 @@ def _findings(title: str, findings: Sequence[Finding]) -> list[Block]:
         for one in findings
     )
     return [Heading(title), Table(("saving", "rule", "confidence", "finding"), rows, frozenset({1, 2}))]
+
+
+def _not_looked_into(found: Comparison) -> list[Block]:
+    """Say that findings are not compared, where only one side has some."""
+    without = [one for one in (found.old, found.new) if not was_looked_into(one)]
+    if len(without) != 1:
+        return []
+    name = without[0].saved_in or without[0].target
+    return [Paragraph(f"Findings are not compared: {name} was not looked into for them (audit --findings).")]
 
 
 def _ceiling(found: Comparison) -> str:
