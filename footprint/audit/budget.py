@@ -19,7 +19,7 @@ from footprint.audit.budget_file import (
     nearest_of,
     parse_budgets,
 )
-from footprint.audit.compare import Comparison, compare
+from footprint.audit.compare import Comparison, compare, was_looked_into
 from footprint.audit.finding import Confidence, Finding
 from footprint.audit.layout import OF_OBJECTS, Kind, file_name, is_file
 from footprint.audit.ledger import Row
@@ -220,7 +220,7 @@ def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
 
 def _was_looked_into(budget: Budget, audit: Audit) -> bool:
     """Tell whether a rule was applied: without it there are no findings, which is not the same as none."""
-    return audit.heap is not None if budget.name == "heap-at-start" else bool(audit.objects)
+    return audit.heap is not None if budget.name == "heap-at-start" else was_looked_into(audit)
 
 
 def _tells_kind(kind: str, audit: Audit) -> bool:

@@ -50,6 +50,7 @@ _WAIVER_KEYS: Final = ("budget", "reason", "expires")
 # What is surer than this counts, where a budget of findings names no confidence.
 USUAL_CONFIDENCE: Final = Confidence.HIGH
 _MOST_COUNT: Final = 10**12
+_MOST_AMOUNT: Final = 1 << 63
 
 
 class Limit(NamedTuple):
@@ -216,7 +217,8 @@ def _waiver(told: Mapping[str, Any], at: "_File") -> Waiver:
     if missing:
         raise at.wrong(f"waivers: each has a budget, a reason and a day on which it expires; `{missing[0]}` is missing")
     expires = told["expires"]
-    if not isinstance(expires, date):
+    # What has a time of day is a date, too, to Python.
+    if type(expires) is not date:
         raise at.wrong(f"waivers: `expires` is {expires!r}, not a date such as 2027-01-31")
     return Waiver(at.text(told, "budget"), at.text(told, "reason"), expires)
 
@@ -288,14 +290,20 @@ class _File:
     def amount(self, told: object, key: str, *, is_count: bool) -> int:
         """Read a size such as `"24 MiB"`, or a number: of things, or of bytes."""
         if type(told) is int and told >= 0:
-            return told
+            return self.possible(told, key)
         if is_count or not isinstance(told, str):
             what = "a number of at least 0" if is_count else 'a size such as "24 MiB", or a number of bytes'
             raise self.wrong(f"{key}: {told!r} is not {what}")
         try:
-            return parse_bytes(told)
+            amount = parse_bytes(told)
         except UsageError as error:
             raise self.wrong(f"{key}: {error}") from error
+        return self.possible(amount, key)
+
+    def possible(self, amount: int, key: str) -> int:
+        if amount >= _MOST_AMOUNT:
+            raise self.wrong(f"{key}: it is larger than any memory")
+        return amount
 
     def limit(self, told: object, key: str, *, is_count: bool) -> Limit:
         if not isinstance(told, dict):

@@ -1,5 +1,6 @@
 """`footprint check`: budgets; exit code 1 where one is exceeded."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -54,6 +55,8 @@ def check(
             raise UsageError(
                 "--propose writes a first budget file: it goes with neither --config nor --update-baseline"
             )
+        if output != "-" and os.path.exists(output):
+            raise UsageError(f"{output} is there already: --propose writes a first budget file, and replaces none")
         emit(verb.proposal(target, root=root, debug=debug), output)
         return
     budgets = verb.load_budgets(config)

@@ -47,6 +47,13 @@ def test_what_is_proposed_passes_until_something_grows(capsys: Captured, folder:
     assert "Exceeded: library_count" in out
 
 
+def test_a_proposal_replaces_no_budget_file(capsys: Captured) -> None:
+    write("[budgets]\nlibrary_count = 3\n")
+    code, _, error = check(capsys, "--propose", "-o", "footprint.toml")
+    assert (code, "footprint.toml is there already" in error) == (2, True)
+    assert Path("footprint.toml").read_text() == "[budgets]\nlibrary_count = 3\n"
+
+
 def test_a_budget_between_two_stages_passes_one_and_fails_the_other_with_the_culprit(
     capsys: Captured, folder: Path
 ) -> None:

@@ -56,6 +56,9 @@ def only(found: Checked) -> Result:
         ("[budgets]\nprivate_bytes = { max_increase = '-2 %' }", "'-2 %' is no share such as"),
         ("[budgets.kinds]\nbs = 3", "kinds.bs: 'bs' is none of"),
         ("[budgets.findings]\nunused-library = { confidence = 'sure' }", "'sure' is none of proof, high"),
+        ("[budgets]\nprivate_bytes = 9223372036854775808", "private_bytes: it is larger than any memory"),
+        ("[budgets]\nprivate_bytes = '8 EiB'", "private_bytes: it is larger than any memory"),
+        ("[[waivers]]\nbudget = 'x'\nreason = 'y'\nexpires = 2027-01-01T10:00:00", "not a date such as 2027-01-31"),
         ("[budgets.findings]\nunused-libary = 0", "'unused-libary' is none of unused-library, underlinked"),
         ("[budgets.findings]\nunused-libary = 0", "; did you mean 'unused-library'?"),
         ("budgets = 3", "`budgets` is no table"),
@@ -266,7 +269,7 @@ def test_new_findings_are_growth_and_are_named() -> None:
 
 
 def test_what_the_baseline_does_not_tell_did_not_grow_from_nothing() -> None:
-    untold = replace(SMALLER, objects=(), saved_in="base.json")
+    untold = replace(SMALLER, objects=(), findings=(), saved_in="base.json")
     for budget in ("[budgets]\ntls_bytes", "[budgets.retained]\n'libunused.so'", "[budgets.findings]\nlinked-twice"):
         with pytest.raises(UsageError, match=r"base\.json does not tell how much it was"):
             checked(f"{budget} = {{ max_increase = 0 }}", BASE, untold)
