@@ -1,5 +1,6 @@
 """What a process may cost: which of its budgets are exceeded, by itself and against a baseline, and through what."""
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import date
@@ -342,7 +343,7 @@ def parts_of(figure: str, audit: Audit) -> dict[str, int]:
     if figure == "mapping_count":
         return {}
     if figure == "library_count":
-        return dict.fromkeys(map(file_name, _files(audit)), 1)
+        return dict(Counter(map(file_name, _files(audit))))
     if figure == "tls_bytes":
         return _own(audit, attrgetter("tls_bytes"))
     if figure == "floor_bytes":
@@ -352,10 +353,11 @@ def parts_of(figure: str, audit: Audit) -> dict[str, int]:
 
 
 def _own(audit: Audit, size_of: Callable[[ObjectCost], int]) -> dict[str, int]:
-    """Add up a size of each object by its name."""
+    """Add up a size of each object by its file name, as the rows of a ledger are."""
     sums: dict[str, int] = {}
     for one in audit.objects:
-        sums[one.name] = sums.get(one.name, 0) + size_of(one)
+        name = file_name(one.path)
+        sums[name] = sums.get(name, 0) + size_of(one)
     return {name: size_bytes for name, size_bytes in sums.items() if size_bytes}
 
 

@@ -201,6 +201,14 @@ def test_the_parts_of_a_figure_add_up_to_it(figure: str) -> None:
     assert sum(parts_of(figure, BASE).values()) == figure_of(figure, BASE)
 
 
+def test_files_of_one_name_are_one_part_which_counts_them_all() -> None:
+    rows = (row._replace(owner=row.owner.replace("libunused_dep.so", "plugins/libunused.so")) for row in BASE.ledger)
+    twice = replace(BASE, ledger=tuple(rows))
+    for figure in ("private_bytes", "mapped_bytes", "library_count"):
+        assert sum(parts_of(figure, twice).values()) == figure_of(figure, twice)
+    assert parts_of("library_count", twice)["libunused.so"] == 2
+
+
 def test_what_is_surely_written_at_start_is_no_part_of_what_was_measured() -> None:
     measured = replace(BASE, source="smaps")
     assert only(checked("[budgets]\nfloor_bytes = 0", measured)).contributors == ()
