@@ -5,6 +5,7 @@ The file is TOML, and read elsewhere: here is what it may say.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from fnmatch import fnmatchcase
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -43,9 +44,9 @@ FIGURES: Final = {
 COUNTS: Final = frozenset({"mapping_count", "library_count"})
 _TABLES: Final = ("owners", "kinds", "symbols", "retained", "findings")
 _KEYS: Final = ("at_processes", "baseline", "budgets", "libraries", "waivers")
-_LIBRARY_KEYS: Final = ("allow", "deny", "allow_new")
-_LIMIT_KEYS: Final = ("max", "max_increase")
-_FINDING_KEYS: Final = (*_LIMIT_KEYS, "confidence")
+LIBRARY_KEYS: Final = ("allow", "deny", "allow_new")
+LIMIT_KEYS: Final = ("max", "max_increase")
+_FINDING_KEYS: Final = (*LIMIT_KEYS, "confidence")
 _WAIVER_KEYS: Final = ("budget", "reason", "expires")
 # What is surer than this counts, where a budget of findings names no confidence.
 USUAL_CONFIDENCE: Final = Confidence.HIGH
@@ -156,10 +157,11 @@ def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProx
     tables = at.table(told, "budgets")
     at.only(tables, (*FIGURES, *_TABLES), "budgets")
     libraries = at.table(told, "libraries")
-    at.only(libraries, _LIBRARY_KEYS, "libraries")
+    at.only(libraries, LIBRARY_KEYS, "libraries")
     allowed = at.texts(libraries, "allow", "libraries") if "allow" in libraries else None
     denied = at.texts(libraries, "deny", "libraries")
-    both = sorted(set(allowed or ()) & set(denied))
+    # Of two patterns the narrower one may be an exception; what is named in full is not.
+    both = [name for name in allowed or () if name in denied or (_is_name(name) and _matches(name, denied))]
     if both:
         raise at.wrong(f"libraries: {both[0]!r} is both allowed and denied")
     budgets = tuple(one._replace(line=_line(one, lines)) for one in _budgets(tables, at))
@@ -172,9 +174,9 @@ def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProx
         denied,
         at.truth(libraries, "allow_new", "libraries", default=True),
         tuple(_waiver(one, at) for one in at.tables(told, "waivers")),
-        {key: line for key in _LIBRARY_KEYS if (line := _nearest_line(("libraries", key), lines)) is not None},
+        {key: line for key in LIBRARY_KEYS if (line := _nearest_line(("libraries", key), lines)) is not None},
     )
-    known = [*(one.key for one in budgets), *(f"libraries.{key}" for key in _LIBRARY_KEYS)]
+    known = [*(one.key for one in budgets), *(f"libraries.{key}" for key in LIBRARY_KEYS)]
     waived: set[str] = set()
     for waiver in found.waivers:
         if waiver.budget not in known:
@@ -199,6 +201,14 @@ def _budgets(tables: Mapping[str, Any], at: "_File") -> Iterable[Budget]:
             if name == "kinds":
                 at.one_of(each, [kind.value for kind in Kind], key)
             yield Budget(key, name, each, at.limit(limit, key, is_count=False))
+
+
+def _is_name(pattern: str) -> bool:
+    return not set(pattern) & set("*?[")
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _line(budget: Budget, lines: Lines) -> int | None:
@@ -308,7 +318,7 @@ class _File:
     def limit(self, told: object, key: str, *, is_count: bool) -> Limit:
         if not isinstance(told, dict):
             return Limit(self.amount(told, key, is_count=is_count))
-        self.only(told, _LIMIT_KEYS, key)
+        self.only(told, LIMIT_KEYS, key)
         if not told:
             raise self.wrong(f"{key}: it has neither `max` nor `max_increase`")
         most = self.amount(told["max"], f"{key}.max", is_count=is_count) if "max" in told else None
@@ -333,5 +343,5 @@ class _File:
         confidence = told.get("confidence", USUAL_CONFIDENCE.value)
         self.one_of(str(confidence), [one.value for one in Confidence], key)
         # Who names only how sure they must be wants none of them.
-        amounts = {name: told[name] for name in _LIMIT_KEYS if name in told} or {"max": 0}
+        amounts = {name: told[name] for name in LIMIT_KEYS if name in told} or {"max": 0}
         return Budget(key, "findings", rule, self.limit(amounts, key, is_count=True), Confidence(confidence))

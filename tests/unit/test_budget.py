@@ -68,6 +68,7 @@ def only(found: Checked) -> Result:
         ("baseline = 3", "`baseline` is 3, not a text"),
         ("[libraries]\nallow = 'libc.so.6'", "libraries: `allow` is no list of texts"),
         ("[libraries]\nallow = ['a']\ndeny = ['a']", "'a' is both allowed and denied"),
+        ("[libraries]\nallow = ['liba.so.1']\ndeny = ['liba.*']", "'liba.so.1' is both allowed and denied"),
         ("[libraries]\nallow_new = 1", "`allow_new` is neither true nor false"),
         ("[waivers]\nbudget = 'x'", "no list of tables: write [[waivers]]"),
         ("[[waivers]]\nbudget = 'x'\nreason = 'y'", "`expires` is missing"),
@@ -299,6 +300,11 @@ def test_only_libraries_of_the_list_may_be_mapped() -> None:
 def test_denied_libraries_fail_by_pattern() -> None:
     assert sorted(strange(checked("[libraries]\ndeny = ['libunused*']"))) == ["libunused.so", "libunused_dep.so"]
     assert not checked("[libraries]\ndeny = ['libcrypt*']").failures
+
+
+def test_an_exception_from_a_pattern_is_no_contradiction() -> None:
+    (failure,) = checked("[libraries]\nallow = ['lib*', 'ld-*']\ndeny = ['libunused.*']").failures
+    assert (failure.key, failure.contributors[0][0]) == ("libraries.deny", "libunused.so")
 
 
 def test_a_library_that_the_baseline_does_not_have_is_worth_a_review() -> None:

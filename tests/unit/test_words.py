@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.audit.budget import FIGURES
+from footprint.audit.budget_file import FIGURES, LIBRARY_KEYS, LIMIT_KEYS
 from footprint.audit.compare import Status
 from footprint.audit.finding import Confidence
 from footprint.audit.layout import Kind
@@ -16,6 +16,7 @@ from footprint.audit.ledger import Row
 from footprint.audit.totals import OfWhich, Totals
 from footprint.errors import UsageError
 from footprint.evidence import Evidence
+from footprint.report.rules import BUDGET
 from footprint.words import explain, known_words
 
 SOURCES = Path(footprint.__file__).parent
@@ -73,6 +74,15 @@ WORDS = [
     "saving_bytes",
     "evidence",
     "attribution",
+    *LIMIT_KEYS,
+    *LIBRARY_KEYS,
+    "at_processes",
+    "baseline",
+    "waiver",
+    "contributors",
+    "grew_from",
+    "is_noise",
+    BUDGET,
     *map(str, (0, 1, 2, 3, 4, 130, 141)),
 ]
 
@@ -80,6 +90,15 @@ WORDS = [
 @pytest.mark.parametrize("word", WORDS)
 def test_each_figure_kind_and_exit_code_is_explained(word: str) -> None:
     assert explain(word)[0].text
+
+
+def test_what_the_reports_of_checks_and_comparisons_say_is_explained() -> None:
+    said = {one.strip() for one in texts("report/views")}
+    for label in ("too much", "room", "grew most", "most of it", "limit", "waived"):
+        assert label in said
+        assert explain(label)[0].text
+    assert any("within the spread of the starts" in one for one in said)
+    assert explain("within the spread of the starts")[0].text
 
 
 def test_each_owner_in_brackets_is_explained() -> None:
