@@ -242,7 +242,7 @@ def _order(change: Change) -> tuple[object, ...]:
 
 # --- Owners -----------------------------------------------------------------------------------------------------------
 
-_VERSION_IN_NAME: Final = re.compile(r"[-.]?[0-9][0-9.]*(?=\.so\b|$)|(?<=\.so)[.0-9]+$")
+_VERSION_IN_NAME: Final = re.compile(r"[-.]?[0-9][0-9.]*(?=\.so\b|$)|(?<=\.so)[.0-9]+$|(?<=\.cpython-)[0-9]+")
 
 
 _NOTHING: Final = Spread(0, 0, 0)

@@ -10,7 +10,7 @@ from footprint.audit.finding import Confidence, Finding, Location
 from footprint.elf.names import normalised
 from footprint.report.escape import printable
 from footprint.report.rules import BUDGET
-from footprint.report.views.check import contributor_name, place_of
+from footprint.report.views.check import contributor_name, place_of, value_and_limit
 from footprint.units import counted, format_bytes
 
 __all__ = ("Issue", "Issues", "Level", "issues_of_check", "issues_of_findings", "relative_path")
@@ -144,7 +144,8 @@ def _of_result(result: Result, budgets: Budgets, name: str) -> Issue:
         return f"{amount:,}" if result.is_count else format_bytes(amount)
 
     excess = result.value - result.limit
-    message = f"{result.key} is {shown(result.value)}, {shown(excess)} over its limit of {shown(result.limit)}."
+    value, limit = value_and_limit(result)
+    message = f"{result.key} is {value}, {shown(excess)} over its limit of {limit}."
     if result.grew_from is not None:
         message += f" It was {shown(result.grew_from)}."
     if result.contributors:

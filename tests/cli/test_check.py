@@ -47,6 +47,17 @@ def test_what_is_proposed_passes_until_something_grows(capsys: Captured, folder:
     assert "Exceeded: library_count" in out
 
 
+def test_what_is_too_much_by_little_is_told_to_the_byte(capsys: Captured) -> None:
+    # 412 KiB are 421,888 bytes.
+    write("[budgets]\nmapped_writable_bytes = 421887\n")
+    code, out, _ = check(capsys)
+    assert code == 1
+    assert "is 421,888 B limit 421,887 B too much 1 B" in " ".join(out.split())
+    assert (
+        "mapped_writable_bytes is 421,888 B, 1 B over its limit of 421,887 B." in check(capsys, "--format", "github")[1]
+    )
+
+
 def test_a_proposal_replaces_no_budget_file(capsys: Captured) -> None:
     write("[budgets]\nlibrary_count = 3\n")
     code, _, error = check(capsys, "--propose", "-o", "footprint.toml")

@@ -198,6 +198,7 @@ def test_in_predictions_a_variable_of_unchanged_size_in_other_pages_is_shifted()
         ("/build/1/lib/libz.so.1", "/build/2/lib/libz.so.1"),
         ("/lib/libssl.so.3.0.1", "/lib/libssl.so.3.0.2"),
         ("/lib/libc-2.31.so", "/lib/libc-2.36.so"),
+        ("/usr/lib/_ssl.cpython-311-x86_64-linux-gnu.so", "/usr/lib/_ssl.cpython-312-x86_64-linux-gnu.so"),
         ("/opt/old/server", "/opt/new/server-next"),
         ("server", "server2"),
         ("/bin/server (deleted)", "/bin/server"),

@@ -8,7 +8,7 @@ from footprint.report.document import Block, Document, Facts, Heading, Paragraph
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
 
-__all__ = ("check_report", "check_verdict", "contributor_name", "failure_report", "place_of")
+__all__ = ("check_report", "check_verdict", "contributor_name", "failure_report", "place_of", "value_and_limit")
 
 
 def check_report(checked: Checked, *, baseline: str | None = None) -> Document:
@@ -38,11 +38,19 @@ def _amount(size: int, one: Result) -> str:
     return f"{size:,}" if one.is_count else format_bytes(size)
 
 
+def value_and_limit(one: Result) -> tuple[str, str]:
+    """Say what is measured and what passes; where they differ by less than is shown, to the byte."""
+    if not one.is_count and 0 < abs(one.value - one.limit) * 1000 < one.limit:
+        return f"{one.value:,} B", f"{one.limit:,} B"
+    return _amount(one.value, one), _amount(one.limit, one)
+
+
 def _failure(one: Result, checked: Checked) -> list[Block]:
     grew = "" if one.grew_from is None else f"{_amount(one.grew_from, one)} in the baseline, and what it may grow"
+    value, limit = value_and_limit(one)
     rows = [
-        ("  is", _amount(one.value, one), ""),
-        ("  limit", _amount(one.limit, one), grew),
+        ("  is", value, ""),
+        ("  limit", limit, grew),
         ("  too much", _amount(one.value - one.limit, one), one.remark),
     ]
     label = "  grew most" if one.is_growth else "  most of it"
@@ -72,7 +80,7 @@ def contributor_name(name: str) -> str:
 def _table(results: Sequence[Result]) -> list[Block]:
     if not results:
         return []
-    rows = tuple((_amount(one.value, one), _amount(one.limit, one), _room(one), _label(one)) for one in results)
+    rows = tuple((*value_and_limit(one), _room(one), _label(one)) for one in results)
     return [Heading("Within the limits"), Table(("is", "limit", "room", "budget"), rows)]
 
 
