@@ -258,13 +258,18 @@ def _owner_names(old: Audit, new: Audit) -> dict[str, str]:
     names = {owner: owner for owner in before & now}
     for key in (file_name, _stem):
         names |= _one_to_one(before - names.keys(), now - set(names.values()), key)
-    programs = [
-        [owner for owner in left if is_file(owner) and ".so" not in file_name(owner)]
-        for left in (before - names.keys(), now - set(names.values()))
-    ]
-    if len(programs[0]) == len(programs[1]) == 1:
-        names[programs[0][0]] = programs[1][0]
+    gone, added = (
+        _programs(audit, left) for audit, left in ((old, before - names.keys()), (new, now - set(names.values())))
+    )
+    if len(gone) == len(added) == 1:
+        names[gone[0]] = added[0]
     return names
+
+
+def _programs(audit: Audit, owners: Container[str]) -> list[str]:
+    """Give those that have code or data of their own and are no library: a file that is only mapped is no program."""
+    found = {row.owner: None for row in audit.ledger if row.owner in owners and row.kind in OF_OBJECTS}
+    return [owner for owner in found if is_file(owner) and ".so" not in file_name(owner)]
 
 
 def _one_to_one(before: Iterable[str], now: Iterable[str], key: Callable[[str], str | None]) -> dict[str, str]:

@@ -210,6 +210,14 @@ def test_a_file_elsewhere_or_of_another_version_is_the_same_owner(old: str, new:
     assert [(one.owner, one.old_owner, one.is_gone) for one in found.owners] == [(new, old, False)]
 
 
+def test_another_file_that_is_only_mapped_is_another_one() -> None:
+    old, new = (audit(memory(path, 4096, kind=Kind.FILE)) for path in ("/data/old.db", "/data/new.db"))
+    assert {(one.owner, one.is_gone) for one in compare(old, new).owners} == {
+        ("/data/old.db", True),
+        ("/data/new.db", False),
+    }
+
+
 def test_libraries_of_one_stem_are_not_confused() -> None:
     old = audit(variable("x", 64, 64, owner="/a/libz.so.1"), variable("y", 64, 64, owner="/b/libz.so.1"))
     new = audit(variable("x", 64, 64, owner="/c/libz.so.1"))
