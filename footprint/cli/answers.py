@@ -97,7 +97,7 @@ def about_one(
 
 
 def _of_audit(found: "Audit", looks: Looks) -> Answer:
-    name = f"audit {found.saved_in or found.target}"
+    name = f"audit {_lasting_name(found)}"
 
     def document() -> "Document":
         from footprint.report.views.audit import audit_report
@@ -134,6 +134,14 @@ def _of_audit(found: "Audit", looks: Looks) -> Answer:
         return audit_page(found, __version__)
 
     return Answer(name, document, members, "ledger", issues, figures, stacks, page)
+
+
+def _lasting_name(audit: "Audit", given: str | None = None) -> str:
+    """Give a name that stays from run to run, which bots and code scanning go by: of a process that of its program."""
+    from footprint.audit.audit import program_name
+
+    name = program_name(audit) if audit.is_live and audit.saved_in is None else ""
+    return name or given or audit.saved_in or audit.target
 
 
 def _looked_into(audit: "Audit") -> str:
@@ -239,7 +247,7 @@ def _of_group(group: "Group", name: str, looks: Looks) -> Noted:
 
 def about_diff(found: "Comparison", *, top: int, is_whole: bool) -> Answer:
     """Give what changed between two audits."""
-    old, new = (one.saved_in or one.target for one in (found.old, found.new))
+    old, new = map(_lasting_name, (found.old, found.new))
 
     def document() -> "Document":
         from footprint.report.views.diff import diff_report
@@ -391,6 +399,7 @@ def about_heap(found: "HeapProfiles", name: str, looks: HeapLooks, *, binary: st
 
 def about_check(checked: "Checked", target: str, *, baseline: str | None) -> Answer:
     """Give which budgets are exceeded; `baseline` is what was just written."""
+    name = _lasting_name(checked.audit, target)
 
     def document() -> "Document":
         from footprint.report.views.check import check_report
@@ -405,11 +414,11 @@ def about_check(checked: "Checked", target: str, *, baseline: str | None) -> Ans
     def issues() -> "Issues":
         from footprint.report.issues import issues_of_check
 
-        return issues_of_check(checked, target)
+        return issues_of_check(checked, name)
 
     def figures() -> "list[Family]":
         from footprint.report.figures import check_figures
 
         return check_figures(checked)
 
-    return Answer(f"check {target}", document, members, "budgets", issues, figures)
+    return Answer(f"check {name}", document, members, "budgets", issues, figures)

@@ -213,6 +213,25 @@ def test_a_live_process_is_looked_into_for_a_report_of_findings(sleeping_pid: in
     assert 'classname="footprint.unused-library"' in text
 
 
+def test_what_is_told_of_a_process_is_the_same_one_in_the_next_run(tmp_path: Path, capfdbinary: Captured) -> None:
+    toml = tmp_path / "footprint.toml"
+    toml.write_text("[budgets]\nprivate_bytes = 1\n")
+    told = []
+    for _ in range(2):
+        with subprocess.Popen([ROOT / "sample_binaries/condor_shadow/base", "--wait"], stdout=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            assert any(line == b"ready\n" for line in child.stdout)
+            words = ["check", str(child.pid), "--config", str(toml), "--format"]
+            assert main([*words, "sarif"]) == 1
+            (run,) = json.loads(capfdbinary.readouterr().out)["runs"]
+            assert main([*words, "markdown"]) == 1
+            first_line = capfdbinary.readouterr().out.splitlines()[0]
+            told.append((run["automationDetails"], [one["partialFingerprints"] for one in run["results"]], first_line))
+            child.kill()
+    assert told[0] == told[1]
+    assert told[0][2] == b"<!-- footprint: check base -->"
+
+
 def test_several_heap_profiles_are_no_one_profile(capfdbinary: Captured) -> None:
     for format_ in ("folded", "sarif"):
         error = ask(capfdbinary, "heap", MASSIF, MASSIF, "--format", format_, code=2)
