@@ -1,13 +1,13 @@
 // The page: which sections it has, by what it is about.
 
-import { answerStrip, changeStrip, Count, sides } from "./answer";
+import { answerStrip, budgetsSection, changeStrip, Count, sides } from "./answer";
 import { readAnswers, table, written } from "./data";
-import { el, fill, save } from "./dom";
+import { choice, el, fill, save } from "./dom";
 import { findingsSection, notesSection, originsSection } from "./findings";
 import { heapAccountSection, profileSections, profilesTable } from "./heap";
-import { changeTree, GROWN, isVirtual, ledgerTree, objectTree, SHRUNK, UNUSED, USED } from "./ledger";
+import { changeTree, GROWN, heldByOwner, isVirtual, ledgerTree, needTree, objectChangeTree, objectTree, renamedOwners, SAME, SHRUNK, UNUSED, USED } from "./ledger";
 import { printable } from "./names";
-import { pageMapSection } from "./pagemap";
+import { pageChangeSection, pageMapSection } from "./pagemap";
 import { kindLegend, treeView } from "./view";
 
 function header(title: string, lead: string, answer: any): HTMLElement {
@@ -24,7 +24,7 @@ function titleOf(audit: any): [string, string] {
 }
 
 function ledgerSection(audit: any): HTMLElement {
-const tree = ledgerTree(audit);
+  const tree = ledgerTree(audit);
   const what = isVirtual(audit) ? "Where the mapped writable memory is" : "Where the memory is";
   return el("section", { class: "section", id: "ledger" }, el("h2", {}, what),
     table(audit.ledger).size ? treeView(tree, what, kindLegend(tree)) : el("p", { class: "empty" }, "The ledger is empty: no memory is known of it."));
@@ -32,10 +32,25 @@ const tree = ledgerTree(audit);
 
 function librariesSection(audit: any): HTMLElement | null {
   if (!table(audit.objects).size) return null;
-  const { tree } = objectTree(audit);
+  const view = el("div");
+  const show = (order: "held" | "needs") => fill(view, ...(order === "held"
+    ? [el("p", {}, "Below each object stand those that are there only for it."),
+      treeView(objectTree(audit).tree, "Objects", [[USED, "used"], [UNUSED, "unused, or leaves with what is"]])]
+    : [el("p", {}, "Below each object stand those that it needs, with the symbols that it uses of them. What one needs in its turn stands below its first row only; its other rows say `repeated`."),
+      treeView(needTree(audit), "Needs", [], null)]));
+  show("held");
+  const isTold = table(audit.objects).column("needs").some((one) => one !== null);
   return el("section", { class: "section", id: "libraries" }, el("h2", {}, "Objects, and what would leave with each"),
-    el("p", {}, "Below each object stand those that are there only for it."),
-    treeView(tree, "Objects", [[USED, "used"], [UNUSED, "unused, or leaves with what is"]]));
+    isTold ? el("div", { class: "tools" }, choice("Order of objects", [["held", "Who holds whom"], ["needs", "Who needs whom"]] as const, "held", show)) : null,
+    view);
+}
+
+function objectChangesSection(diff: any, old: any, now: any): HTMLElement | null {
+  if (!table(old.objects).size || !table(now.objects).size) return null;
+  const tree = objectChangeTree(old, now, renamedOwners(diff));
+  return el("section", { class: "section", id: "libraries" }, el("h2", {}, "Objects that changed"),
+    el("p", {}, "Each stands below what holds it now, or what is gone below what held it before. Retained is the change with all that it holds."),
+    treeView(tree, "Objects before and after", [[GROWN, "grew"], [SHRUNK, "shrank"]]));
 }
 
 const NO_FINDINGS = (audit: any) =>
@@ -46,8 +61,8 @@ function auditPage(answers: any): Node[] {
   const { audit } = answers;
   const count = new Count(BigInt(audit.projection.count || 1));
   return [
-    header(...titleOf(audit), audit), answerStrip(audit, count), ledgerSection(audit),
-    heapAccountSection(audit.heap_account), pageMapSection(answers.pages, audit.target.page_bytes),
+    header(...titleOf(audit), answers.check ?? audit), answerStrip(audit, count), budgetsSection(answers.check), ledgerSection(audit),
+    heapAccountSection(audit.heap_account), pageMapSection(answers.pages, audit.target.page_bytes, heldByOwner(audit)),
     librariesSection(audit),
     findingsSection("Findings", table(audit.findings), count, NO_FINDINGS(audit)),
     notesSection(table(audit.notes), answers.warning), originsSection(audit),
@@ -63,13 +78,17 @@ function diffPage(answers: any): Node[] {
       const tree = changeTree(diff);
       fill(views, el("section", { class: "section", id: "ledger" }, el("h2", {}, "Where it changed"),
         el("p", {}, `${diff.same_count} rows are as before.`),
-        table(diff.diff).size ? treeView(tree, "What changed", [[GROWN, "grew"], [SHRUNK, "shrank"]]) : el("p", { class: "empty" }, "No row differs.")),
+        table(diff.diff).size ? treeView(tree, "What changed", [[GROWN, "grew"], [SHRUNK, "shrank"], [SAME, "as much as before"]]) : el("p", { class: "empty" }, "No row differs.")),
+        old.target.page_bytes === audit.target.page_bytes
+          ? pageChangeSection(answers.old_pages, answers.pages, audit.target.page_bytes, renamedOwners(diff)) : null,
+        objectChangesSection(diff, old, audit),
         findingsSection("Findings that are new", table(diff.new_findings), count, "None."),
         findingsSection("Findings that are gone", table(diff.fixed_findings), count, "None."));
     } else {
       const one = side === "before" ? old : audit;
       fill(views, ledgerSection(one),
-        pageMapSection(side === "before" ? answers.old_pages : answers.pages, one.target.page_bytes), librariesSection(one),
+        pageMapSection(side === "before" ? answers.old_pages : answers.pages, one.target.page_bytes, heldByOwner(one)),
+        heapAccountSection(one.heap_account), librariesSection(one),
         findingsSection("Findings", table(one.findings), count, NO_FINDINGS(one)));
     }
   };
