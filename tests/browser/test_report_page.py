@@ -136,6 +136,17 @@ def bytes_by_owner(audit: Audit) -> dict[str, int]:
     return found
 
 
+def assert_axe_finds_nothing_serious(page: Page) -> None:
+    if not AXE.exists():
+        return
+    page.js(AXE.read_text(encoding="utf-8") + "; null")
+    found = page.js(
+        "axe.run(document, {resultTypes: ['violations']}).then((all) => all.violations.map((one) =>"
+        " [one.id, one.impact, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200))]))"
+    )
+    assert [one for one in found if one[1] in {"serious", "critical"}] == []
+
+
 # --- the answer -------------------------------------------------------------------------------------------------------
 
 
@@ -770,17 +781,27 @@ def test_a_heap_that_was_joined_is_shown_by_who_asked_for_it(show: Show) -> None
 # --- real programs ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", [["gdb"], ["node", "-e", "console.log(); setInterval(() => {}, 1e6)"]], ids=" ".join)
-def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(show: Show, words: list[str]) -> None:
-    found = shutil.which(words[0])
+# Each says something when it is up, and waits.
+PROGRAMS = {
+    "node": ["node", "-e", "console.log(); setInterval(() => {}, 1e6)"],
+    "gdb": ["gdb", "-q", "-nx", "-ex", "echo up\\n"],
+    "java": ["java", "sun.security.tools.keytool.Main", "-genkeypair", "-keystore", "/nowhere"],
+}
+
+
+@pytest.mark.parametrize("name", ["gdb, not run", *PROGRAMS])
+def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(show: Show, name: str) -> None:
+    found = shutil.which(name.split(",", maxsplit=1)[0])
     if found is None:
-        pytest.skip(f"{words[0]} is missing")
-    if len(words) == 1:
+        pytest.skip(f"{name} is missing")
+    if name not in PROGRAMS:
         audit = footprint.audit(found, count=1000, has_page_maps=True)
     else:
-        with subprocess.Popen(words, stdout=subprocess.PIPE) as child:
+        pipe = subprocess.PIPE
+        with subprocess.Popen(PROGRAMS[name], stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT) as child:
             assert child.stdout is not None
-            child.stdout.readline()
+            assert child.stdout.read(1)
+            # Between two readings a process may change: both tell of one audit.
             audit = footprint.audit(child.pid, count=1000, has_findings=True, has_page_maps=True)
             child.kill()
     page = show(audit_page(audit, VERSION))
@@ -788,6 +809,20 @@ def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(show: S
     assert rows_of(page)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
     assert page.count("#object option") == len(audit.page_maps)
     assert page.js("document.querySelector('#libraries .view').parts.tree.size") == len(audit.objects) + 1
+    told = json.loads(audit_json(audit, VERSION))
+    sizes = page.js(
+        "(({tree}) => Object.fromEntries(tree.children[0].map((node) =>"
+        " [tree.titles[node] ?? tree.names[node], tree.columns[0].value(node)])))"
+        "(document.querySelector('#ledger .view').parts)"
+    )
+    owners = bytes_by_owner(audit)
+    assert sorted(sizes.values()) == sorted(owners.values())
+    # An owner of one row has what that is in its name as well.
+    assert {name: size for name, size in sizes.items() if name in owners} == {
+        name: size for name, size in owners.items() if name in sizes
+    }
+    assert page.js("[...document.querySelectorAll('.finding h3 .subject')].length") == min(100, len(told["findings"]))
+    assert_axe_finds_nothing_serious(page)
 
 
 # --- hostile, huge, empty ---------------------------------------------------------------------------------------------
@@ -875,12 +910,7 @@ def test_axe_finds_nothing_serious(show: Show, program: Audit, heap: str, kind: 
         "heap": lambda: heap,
     }
     page = show(texts[kind](), dark=dark)
-    page.js(AXE.read_text(encoding="utf-8") + "; null")
-    found = page.js(
-        "axe.run(document, {resultTypes: ['violations']}).then((all) => all.violations.map((one) =>"
-        " [one.id, one.impact, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200))]))"
-    )
-    assert [one for one in found if one[1] in {"serious", "critical"}] == []
+    assert_axe_finds_nothing_serious(page)
 
 
 # --- a hundred thousand rows ------------------------------------------------------------------------------------------

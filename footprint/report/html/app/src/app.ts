@@ -57,19 +57,24 @@ const NO_FINDINGS = (audit: any) =>
   table(audit.objects).size ? "Nothing was found that it could do without."
     : "What it could do without was not looked for: that takes the live process, or the program.";
 
-function auditPage(answers: any): Node[] {
+/** What makes a part of the page; null where the answer has nothing for it. */
+type Part = () => Node | null;
+
+function auditPage(answers: any): Part[] {
   const { audit } = answers;
   const count = new Count(BigInt(audit.projection.count || 1));
   return [
-    header(...titleOf(audit), answers.check ?? audit), answerStrip(audit, count), budgetsSection(answers.check), ledgerSection(audit),
-    heapAccountSection(audit.heap_account), pageMapSection(answers.pages, audit.target.page_bytes, heldByOwner(audit)),
-    librariesSection(audit),
-    findingsSection("Findings", table(audit.findings), count, NO_FINDINGS(audit)),
-    notesSection(table(audit.notes), answers.warning), originsSection(audit),
-  ].filter((one): one is HTMLElement => one !== null);
+    () => header(...titleOf(audit), answers.check ?? audit), () => answerStrip(audit, count),
+    () => budgetsSection(answers.check), () => ledgerSection(audit),
+    () => heapAccountSection(audit.heap_account),
+    () => pageMapSection(answers.pages, audit.target.page_bytes, heldByOwner(audit)),
+    () => librariesSection(audit),
+    () => findingsSection("Findings", table(audit.findings), count, NO_FINDINGS(audit)),
+    () => notesSection(table(audit.notes), answers.warning), () => originsSection(audit),
+  ];
 }
 
-function diffPage(answers: any): Node[] {
+function diffPage(answers: any): Part[] {
   const { diff, old, audit } = answers;
   const count = new Count(BigInt(diff.count || 1));
   const views = el("div");
@@ -95,14 +100,15 @@ function diffPage(answers: any): Node[] {
   show("change");
   const [before, after] = [old, audit].map((one) => titleOf(one));
   return [
-    header("Before and after", `${before[0]} ${before[1]} → ${after[0]} ${after[1]}`, diff), changeStrip(diff, count),
-    el("div", { class: "sides" }, sides(show)), views,
-    notesSection(table(diff.notes), answers.warning),
-    originsSection(old, "How the figures before were obtained"), originsSection(audit, "How those after were obtained"),
+    () => header("Before and after", `${before[0]} ${before[1]} → ${after[0]} ${after[1]}`, diff),
+    () => changeStrip(diff, count), () => el("div", { class: "sides" }, sides(show)), () => views,
+    () => notesSection(table(diff.notes), answers.warning),
+    () => originsSection(old, "How the figures before were obtained"),
+    () => originsSection(audit, "How those after were obtained"),
   ];
 }
 
-function heapPage(answers: any): Node[] {
+function heapPage(answers: any): Part[] {
   const { heap } = answers;
   const files = table(heap.profiles).column<string>("file");
   const views = el("div");
@@ -112,23 +118,42 @@ function heapPage(answers: any): Node[] {
   show(files[0]);
   const commands = table(heap.profiles).column<string | null>("command");
   return [
-    header("Heap over time", commands[0] ?? "", heap),
-    ...(files.length > 1 ? [profilesTable(heap), el("p", { class: "tools" }, el("label", { for: "file" }, "Profile"), select)] : []),
-    views,
-    table(heap.findings).size ? findingsSection("Findings", table(heap.findings), new Count(1n), "") : null,
-    notesSection(table(heap.notes), answers.warning),
-  ].filter((one): one is HTMLElement => one !== null);
+    () => header("Heap over time", commands[0] ?? "", heap),
+    () => (files.length > 1 ? profilesTable(heap) : null),
+    () => (files.length > 1 ? el("p", { class: "tools" }, el("label", { for: "file" }, "Profile"), select) : null),
+    () => views,
+    () => (table(heap.findings).size ? findingsSection("Findings", table(heap.findings), new Count(1n), "") : null),
+    () => notesSection(table(heap.notes), answers.warning),
+  ];
+}
+
+/** The last part of those that are seen first: the ledger, or what stands in its place. */
+const FIRST = 3;
+
+/** Let the browser paint and answer. */
+function pause(): Promise<void> {
+  return new Promise((done) => setTimeout(done));
 }
 
 async function start(): Promise<void> {
   const app = document.getElementById("app")!;
   try {
     const answers = await readAnswers();
-    fill(app, ...(answers.kind === "diff" ? diffPage(answers) : answers.kind === "heap" ? heapPage(answers) : auditPage(answers)));
-    document.getElementById("static")!.classList.add("paper");
-    app.hidden = false;
+    const parts = answers.kind === "diff" ? diffPage(answers) : answers.kind === "heap" ? heapPage(answers) : auditPage(answers);
+    // What stands first can be used while the rest is made, one part at a time.
+    for (const [place, part] of parts.entries()) {
+      if (place > FIRST) await pause();
+      const made = part();
+      if (made) app.append(made);
+      if (place !== FIRST) continue;
+      document.getElementById("static")!.classList.add("paper");
+      app.hidden = false;
+      document.documentElement.dataset.interactive = String(Math.round(performance.now()));
+    }
     document.documentElement.dataset.ready = String(Math.round(performance.now()));
   } catch (error) {
+    app.hidden = true;
+    document.getElementById("static")!.classList.remove("paper");
     document.getElementById("static")!.prepend(
       el("p", { class: "warning" }, `The page could not be drawn in this browser (${String(error).slice(0, 200)}); the report as text follows.`));
     document.documentElement.dataset.ready = "failed";
