@@ -851,6 +851,32 @@ def test_hostile_names_are_shown_as_text_and_nothing_of_them_runs(show: Show, pr
     assert page.js("document.documentElement.scrollWidth <= innerWidth")
 
 
+def marked(value: Any, key: str = "") -> Any:  # noqa: ANN401 # JSON
+    """Put a mark that turns the direction of text, and a NUL, into every text that is free."""
+    if isinstance(value, dict):
+        return {name: marked(member, name) for name, member in value.items()}
+    if isinstance(value, list):
+        return [marked(member, key) for member in value]
+    is_word = key in {"schema", "kind", "evidence", "attribution", "basis", "model", "confidence", "saving_per"}
+    is_word = is_word or key.endswith("_bytes") or value == "prediction"
+    return f"\u202e\0{value}" if isinstance(value, str) and not is_word else value
+
+
+def test_no_text_of_a_saved_audit_turns_the_direction_of_a_line(show: Show, program: Audit, tmp_path: Path) -> None:
+    saved = tmp_path / "audit.json"
+    saved.write_text(json.dumps(marked(json.loads(audit_json(program, VERSION)))))
+    audit = footprint.audit(str(saved))
+    for page in (show(audit_page(audit, VERSION)), show(diff_page(compare(program, audit), VERSION))):
+        for button in ("before", "after", "needs"):
+            page.js(f"document.querySelectorAll('button[data-value={button}]').forEach((one) => one.click())")
+        texts = page.js(
+            "[document.title, document.body.textContent, ...[...document.querySelectorAll('*')].flatMap("
+            "(one) => [...one.attributes].map((each) => each.value))]"
+        )
+        assert "\\u202e" in "".join(texts)
+        assert [text[:80] for text in texts if "\u202e" in text or "\0" in text] == []
+
+
 def test_an_empty_ledger_and_huge_figures_are_told(show: Show, process: Audit) -> None:
     page = show(audit_page(with_ledger(process), VERSION))
     assert page.text("#ledger .empty") == "The ledger is empty: no memory is known of it."
