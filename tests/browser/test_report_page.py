@@ -606,6 +606,9 @@ def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
     delta = sum(one.delta_bytes for one in found.changes)
     assert private.delta_bytes == sum(one.delta_bytes for one in found.changes if one.kind is not Kind.KERNEL)
     assert rows[0][1] == ("+" if delta > 0 else "") + format_bytes(delta)
+    # Before and after are sums of those rows alone: they are not called a total.
+    assert rows[0][0] == "[what differs]"
+    assert rows[0][2] == format_bytes(sum(one.old_bytes or 0 for one in found.changes))
     per_process = found.total("per_process")
     assert per_process is not None
     assert per_process.delta_bytes is not None

@@ -212,7 +212,7 @@ export function budgetsSection(check: any): HTMLElement | null {
   return el("section", { class: "section", id: "budgets" }, el("h2", {}, "Budgets"),
     el("p", { class: failed ? "wrong" : "" }, rows.length === 0 ? "No budget is set."
       : failed ? `${grouped(failed)} of ${grouped(rows.length)} exceeded.` : rows.length === 1 ? "The budget holds." : `All ${grouped(rows.length)} hold.`),
-    el("p", { class: "small" }, `As ${printable(check.budget_file)} has them, at ${grouped(check.count)}.`),
+    el("p", { class: "small" }, `As ${printable(check.budget_file)} has them, at ${grouped(check.count)} ${check.count === 1 ? "process" : "processes"}.`),
     rows.length ? plainTable(["budget", "is", "limit", "room", "state", "most of it"], rows.map((one) => [
       printable(one.key), amount(one.value, one), amount(one.limit, one),
       one.value <= one.limit ? amount(one.limit - one.value, one) : `-${amount(one.value - one.limit, one)}`, state(one), most(one)]), "Budgets") : null);

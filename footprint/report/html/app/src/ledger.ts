@@ -217,6 +217,8 @@ export function changeTree(diff: any): Tree {
   const renamed = renamedOwners(diff);
   const grouping = byOwner(rows, (row) => Math.abs(delta[row]), (owner) => renamed.get(owner) ?? owner);
   const { tree, rowOf } = grouping;
+  // What is as before is in none of its figures.
+  tree.names[0] = "[what differs]";
   const status = rows.column<string>("status");
   const mappedOr = (key: string, mappedKey: string) => {
     const bytes = rows.column<number | null>(key);
