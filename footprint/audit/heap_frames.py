@@ -25,7 +25,7 @@ from footprint.units import first_of
 __all__ = ("NO_SYMBOL", "ONLY_LINES", "Binary", "NamedFrames", "name_frames")
 
 _NO_OBJECT: Final = "[no object: none at this address]"
-ONLY_LINES: Final = "[no object: only source lines are known]"
+ONLY_LINES: Final = "[no object: lines only]"
 _NOT_TOLD: Final = "[no object: the profile does not tell]"
 _SEVERAL: Final = "[no object: several could be at this address]"
 _ANONYMOUS: Final = "[anonymous]"
@@ -100,9 +100,8 @@ def _call(frame: Frame, modules: "_Modules", placed: "Sequence[_Placed]", alloca
             owner = ONLY_LINES
     elif function is None and frame.addr is not None and placed:
         function = _name_in(owner, frame.addr, placed)
-    if function is None:
-        is_allocator = owner is not None and allocators.has_object(owner)
-    else:
+    is_allocator = owner is not None and allocators.has_object(owner)
+    if function is not None and not is_allocator:
         is_allocator = allocators.has(split_suffixes(shown_name(function)).stem)
     return Call(owner or _NOT_TOLD, function or NO_SYMBOL, is_allocator)
 

@@ -4,7 +4,7 @@ Names in them were made printable when they were written (a byte that is no UTF-
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from collections.abc import Mapping as Dict
 from dataclasses import replace
 from functools import partial
@@ -59,20 +59,31 @@ def looks_like_audit(head: bytes | memoryview) -> bool:
     return start.startswith(b"{") and b'"schema"' in start and b'"footprint/' in start
 
 
-def read_audit(data: bytes | memoryview, file: str) -> SavedAudit:
+def read_audit(data: bytes | memoryview, file: str, known_rows: MutableMapping[bytes, Row] | None = None) -> SavedAudit:
     """Read a saved audit of one process or program.
+
+    Args:
+        data: The whole file.
+        file: What to call it.
+        known_rows: The rows of audits that were read before, by their text, to which those of this one are added: most
+            of the next one are the same, and need not be read again.
 
     Raises:
         InputError: Where it is cut or damaged, is the answer of another verb, or its rows do not add up.
         UnsupportedError: Where a newer footprint wrote it, or it is about several processes.
     """
-    whole = _parsed(data, file)
+    if len(data) > _MOST_BYTES:
+        raise InputError(file, "longer than any audit that footprint reads", _MOST_BYTES)
+    text = bytes(data)
+    apart = None if known_rows is None else _parsed_apart(text, file, known_rows)
+    whole, rows = apart or (_parsed(text, file), None)
     at = _Reader(file)
     _check_kind(whole, file)
     with_run = whole.get("run")
     tool = at.object(whole, "tool")
     target = at.object(whole, "target")
-    rows = tuple(_rows(at.rows(whole, "ledger"), file))
+    if rows is None:
+        rows = tuple(_rows(at.rows(whole, "ledger"), file))
     try:
         audit = Audit(
             target=at.text(target, "name"),
@@ -121,14 +132,44 @@ def reprojected(audit: Audit, question: Question) -> Audit:
     return replace(audit, projection=project(own.terms, own.basis, question, moments))
 
 
-def _parsed(data: bytes | memoryview, file: str) -> _Json:
-    if len(data) > _MOST_BYTES:
-        raise InputError(file, "longer than any audit that footprint reads", _MOST_BYTES)
+# How the ledger stands in what footprint writes: a row a line. No text of JSON has a line break in it.
+_LEDGER: Final = b'\n"ledger": [\n  '
+_BETWEEN_ROWS: Final = b",\n  "
+_LEDGER_END: Final = b"\n]"
+_IN_PLACE: Final = -1
+
+
+def _parsed_apart(text: bytes, file: str, known: MutableMapping[bytes, Row]) -> tuple[_Json, tuple[Row, ...]] | None:
+    """Parse the ledger by itself, without the rows that are known; None where it is laid out otherwise, or is damaged.
+
+    Two audits of 25,000 rows that are compared differ in few: the second takes a tenth of the time.
+    """
+    start = text.find(_LEDGER)
+    end = text.find(_LEDGER_END, start)
+    if start < 0 or end < 0:
+        return None
+    lines = text[start + len(_LEDGER) : end].split(_BETWEEN_ROWS)
+    new = [line for line in lines if line not in known] if known else lines
     try:
-        whole = json.loads(bytes(data))
+        # What stands in its place tells that it was a member of the whole, and not of something in there.
+        whole = json.loads(b"%b%b%d%b" % (text[:start], b'\n"ledger": ', _IN_PLACE, text[end + len(_LEDGER_END) :]))
+        rows = json.loads(b"[%b]" % b",".join(new))
+    except (ValueError, RecursionError):
+        return None
+    is_own = isinstance(whole, dict) and whole.get("ledger") == _IN_PLACE
+    if not is_own or len(rows) != len(new) or not all(isinstance(row, dict) for row in rows):
+        return None
+    known.update(zip(new, _rows(rows, file), strict=True))
+    return whole, tuple(map(known.__getitem__, lines))
+
+
+def _parsed(text: bytes, file: str) -> _Json:
+    try:
+        whole = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(file, f"it is no whole JSON: {error.msg}", error.pos) from error
-    except (UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        # Neither its text nor its numbers can be read: 4,300 digits are too many for Python.
         raise InputError(file, "it is no JSON that footprint writes") from error
     if not isinstance(whole, dict):
         raise InputError(file, "it is no JSON that footprint writes")

@@ -8,8 +8,10 @@ from footprint import __version__
 from footprint.cli import options
 
 if TYPE_CHECKING:
+    from footprint.cli.output import Form
     from footprint.report.document import Document
     from footprint.report.figures import Family
+    from footprint.report.issues import Issues
     from footprint.report.json.envelope import Json
     from footprint.report.stacks import Stacks
 
@@ -60,14 +62,13 @@ def heap(
     """
     from footprint.cli.output import Answer, chosen, exit_code, write
     from footprint.errors import UsageError
+    from footprint.findings.heap_at_start import RULE
+    from footprint.heap import Counted
     from footprint.verbs.debug_files import debug_search
     from footprint.verbs.heap import heap_profile
 
     form = chosen("heap", format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
-    if len(files) > 1 and by in {options.HeapBy.TREE, options.HeapBy.CALLERS}:
-        raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
-    if len(files) > 1 and form.member == "stacks":
-        raise UsageError(f"{form.format} holds one profile: name one file")
+    _check(len(files), by, form, threshold)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     found = heap_profile(
         *files,
@@ -97,6 +98,15 @@ def heap(
 
         return heap_members(found.files, found.notes, __version__, by=by.value, findings=found.findings)
 
+    def issues() -> "Issues":
+        from footprint.report.issues import issues_of_findings
+
+        usage = found.files[0]
+        if usage.profile.counted is not Counted.HEAP:
+            raise UsageError(f"{usage.file} says nothing of memory in use: there is nothing to find in it")
+        binary = (binaries or [""])[0]
+        return issues_of_findings(found.findings, usage.file, binary=binary, rules=(RULE,))
+
     def figures() -> "list[Family]":
         from footprint.report.figures import heap_figures
 
@@ -113,5 +123,22 @@ def heap(
         return heap_page(found.files, found.notes, __version__, found.findings)
 
     name = f"heap {' '.join(files)}"
-    write(Answer(name, document, members, "heap", figures=figures, stacks=stacks, page=page), form)
+    write(Answer(name, document, members, "heap", issues, figures, stacks, page), form)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))
+
+
+def _check(file_count: int, by: options.HeapBy, form: "Form", threshold: float) -> None:
+    """Refuse what does not go together.
+
+    Raises:
+        UsageError: With the cause.
+    """
+    from footprint.errors import UsageError
+
+    # What is no number passes the bounds of the option.
+    if not 0 <= threshold <= 100:
+        raise UsageError("--threshold is a number of percent")
+    if file_count > 1 and by in {options.HeapBy.TREE, options.HeapBy.CALLERS}:
+        raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
+    if file_count > 1 and form.member in {"stacks", "issues"}:
+        raise UsageError(f"{form.format} holds one profile: name one file")

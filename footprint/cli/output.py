@@ -113,7 +113,7 @@ _HAS: Final = {
     "symbols": ("figures", "stacks"),
     "libraries": ("issues", "figures"),
     "duplicates": ("issues", "figures"),
-    "heap": ("figures", "stacks", "page"),
+    "heap": ("issues", "figures", "stacks", "page"),
     "project": ("figures",),
     "check": ("issues", "figures", "page"),
     "diff": ("issues", "figures", "page"),

@@ -28,8 +28,9 @@ _SHORT: Final = {"i": 10**7, "instrs": 10**7, "ms": 100, "s": 0.1, "B": 0}
 # Blocks that lived for so many tenths of the run are kept: at the end all is freed by some programs.
 _KEPT_TENTHS: Final = 8
 _FEW_TREES: Final = 4
-# Its pool for exceptions is never touched as a rule, and costs nothing then.
-_LEFT_ALONE: Final = "libstdc++.so"
+# A pool for exceptions, and Python's index of its arenas: they are hardly ever touched, and cost nothing then.
+_LEFT_ALONE_OBJECT: Final = "libstdc++.so"
+_LEFT_ALONE_FUNCTION: Final = "arena_map_mark_used"
 _LONGEST_NAME: Final = 120
 _REMEDY: Final = (
     "where it holds the same in each process, make it a static const table, or fill it before the workers are forked: "
@@ -77,8 +78,9 @@ def _tables(usage: HeapUsage) -> Iterator[_Table]:
 
 
 def _is_told(share: Share) -> bool:
-    is_named = not share.function.startswith("[")
-    return is_named and share.size_bytes >= _LEAST_BYTES and _LEFT_ALONE not in share.owner
+    if share.function.startswith(("[", _LEFT_ALONE_FUNCTION)) or _LEFT_ALONE_OBJECT in share.owner:
+        return False
+    return share.size_bytes >= _LEAST_BYTES
 
 
 def _by_place(tree: CallTree, usage: HeapUsage) -> dict[_Place, Share]:
@@ -139,8 +141,14 @@ def _steady(usage: HeapUsage) -> Iterator[_Table]:
     if len(moments) < 2:
         return
     is_short = moments[-1][0] <= start_end
+    run, last = max(one.time or 0 for one in profile.snapshots), moments[-1][0]
+    # Behind the last tree nothing is known of a function, but that it has no more than all have.
+    left_bytes = min(one.live_bytes for one in profile.snapshots if (one.time or 0) >= last)
     for place, share in moments[-1][1].items():
         if not _is_told(share) or moments[-2][1].get(place) != share:
+            continue
+        first = next(time for time, found in moments if found.get(place) == share)
+        if share.size_bytes > left_bytes and (last - first) * 10 < run * _KEPT_TENTHS:
             continue
         sizes = [(time, found[place].size_bytes if place in found else 0) for time, found in moments]
         is_growing = all(one[1] <= other[1] for one, other in pairwise(sizes))

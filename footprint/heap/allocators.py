@@ -18,7 +18,6 @@ _NAMES: Final = frozenset(
     _PyMem_RawMalloc _PyMem_RawCalloc _PyMem_RawRealloc _PyMem_ArenaAlloc _PyObject_ArenaMalloc _PyObject_ArenaMmap
     _PyObject_Alloc _PyObject_Arena_Alloc pymalloc_alloc pymalloc_realloc allocate_from_new_pool new_arena
     CRYPTO_malloc CRYPTO_zalloc CRYPTO_realloc CRYPTO_clear_realloc CRYPTO_strdup CRYPTO_strndup CRYPTO_memdup
-    alloc::alloc::alloc alloc::alloc::alloc_zeroed alloc::alloc::realloc alloc::alloc::exchange_malloc
     __rust_alloc __rust_alloc_zeroed __rust_realloc __rdl_alloc __rdl_alloc_zeroed __rdl_realloc
     __rg_alloc __rg_alloc_zeroed __rg_realloc
     """.split()  # noqa: SIM905 # a table of words, which are many
@@ -59,6 +58,10 @@ _PREFIXES: Final = (
     "__gnu_cxx::new_allocator<",
     "__gnu_cxx::__alloc_traits<",
     "__gnu_cxx::__pool_alloc<",
+    "alloc::alloc::",
+    "<alloc::alloc::Global",
+    "alloc::raw_vec::",
+    "<alloc::raw_vec::",
     "std::__1::allocator<",
     "std::__1::__libcpp_allocate",
 )
@@ -94,7 +97,7 @@ class Allocators:
 
     @staticmethod
     def has_object(path: str) -> bool:
-        """Tell whether an object is one of the well-known replacements of malloc: its functions may have no names."""
+        """Tell whether an object is one of the well-known replacements of malloc: nothing in it asks for itself."""
         return path.rpartition("/")[2].startswith(_OBJECTS)
 
     def _is_one(self, function: str) -> bool:

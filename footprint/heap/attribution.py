@@ -6,6 +6,7 @@ of its own, with its cause; the rows always add up to the tree.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress, islice
 from typing import Final, NamedTuple
 
 from footprint.heap.profile import CallTree, Frame
@@ -41,6 +42,10 @@ class Call(NamedTuple):
     owner: str
     function: str
     is_allocator: bool = False
+
+
+_ROOT: Final = -1
+_NOBODY: Final = Call(NO_STACK, NO_STACK)
 
 
 class Share(NamedTuple):
@@ -98,15 +103,20 @@ def attribute(tree: CallTree, calls: Sequence[Call]) -> Attribution:
         tree: The tree.
         calls: What is known of each frame, in the order of its `frames`.
     """
-    askers = _askers(tree, calls)
-    sums: dict[tuple[str, str], list[int]] = {}
     own = _Own(tree)
-    for node in range(len(tree)):
-        if own.has(node):
-            call = _asker(tree, calls, askers, node)
-            both = sums.setdefault((call.owner, call.function), [0, 0])
-            both[0] += own.sizes[node]
-            both[1] += own.counts[node] if own.counts else 0
+    # First by frame, of which there are few.
+    places = [
+        asker if asker >= 0 else index for asker, index in zip(_askers(tree, calls), tree.frame_indexes, strict=True)
+    ]
+    places[0] = _ROOT
+    sizes = _added_up(places, own.sizes)
+    counts = _added_up(places, own.counts or ())
+    sums: dict[tuple[str, str], list[int]] = {}
+    for place in sizes.keys() | counts.keys():
+        call = _NOBODY if place == _ROOT else calls[place]
+        both = sums.setdefault((call.owner, call.function), [0, 0])
+        both[0] += sizes.get(place, 0)
+        both[1] += counts.get(place, 0)
     shares = [Share(*place, both[0], None if own.counts is None else both[1]) for place, both in sums.items()]
     return Attribution(_ordered(shares), tree.total_bytes, tree.total_blocks)
 
@@ -169,6 +179,14 @@ def callees(tree: CallTree, calls: Sequence[Call]) -> CallTree:
     return own.grown(stacks, frames, ends)
 
 
+def _added_up(places: list[int], amounts: Sequence[int]) -> dict[int, int]:
+    """Add up amounts by their places; most of them are 0, and are left out."""
+    sums: dict[int, int] = {}
+    for place, amount in compress(zip(places, amounts, strict=False), amounts):
+        sums[place] = sums.get(place, 0) + amount
+    return sums
+
+
 def _ordered(shares: list[Share]) -> tuple[Share, ...]:
     return tuple(sorted(shares, key=lambda share: (-share.size_bytes, share.owner, share.function)))
 
@@ -195,16 +213,12 @@ class _Own:
 
 def _askers(tree: CallTree, calls: Sequence[Call]) -> list[int]:
     """Give for each node the frame that its bytes are charged to; -1 where no frame up to it has asked."""
-    inlined = tree.inlined_nodes()
-    askers = [-1] * len(tree)
-    indexes, parents = tree.frame_indexes, tree.parents
-    for node in range(1, len(tree)):
-        asker = askers[parents[node]]
-        if asker < 0 and not inlined[node]:
-            call = calls[indexes[node]]
-            if not call.is_allocator and call.owner != BELOW_THRESHOLD:
-                asker = indexes[node]
-        askers[node] = asker
+    can_ask = [not call.is_allocator and call.owner != BELOW_THRESHOLD for call in calls]
+    askers = [-1]
+    rows = zip(tree.parents, tree.frame_indexes, tree.inlined_nodes(), strict=True)
+    for parent, index, is_inlined in islice(rows, 1, None):
+        asker = askers[parent]
+        askers.append(index if asker < 0 and not is_inlined and can_ask[index] else asker)
     return askers
 
 
@@ -212,7 +226,7 @@ def _asker(tree: CallTree, calls: Sequence[Call], askers: list[int], node: int) 
     if askers[node] >= 0:
         return calls[askers[node]]
     if node == 0:
-        return Call(NO_STACK, NO_STACK)
+        return _NOBODY
     # Only functions that hand memory on are known, and the outermost of them is the best answer; or not even that.
     return calls[tree.frame_indexes[node]]
 

@@ -14,7 +14,9 @@ from footprint.heap.stacks import MOST_AMOUNT, Stacks
 
 __all__ = ("looks_like_dhat", "read_dhat")
 
-_MOST_BYTES: Final = 256 << 20
+_MOST_BYTES: Final = 128 << 20
+# Of the text each object and list has more: what is made of brackets would fill memory.
+_LEAST_BYTES_PER_BRACKET: Final = 12
 _MOST_DIGITS: Final = 640  # the least that Python lets one ask for; an amount has 20
 _COUNTED: Final = {"copy": Counted.COPIES, "ad-hoc": Counted.EVENTS}
 _TALLIES: Final = {Counted.HEAP: "allocated", Counted.COPIES: "copied", Counted.EVENTS: "occurred"}
@@ -95,6 +97,8 @@ def _whole(pieces: Iterable[bytes], source: str) -> bytes:
 def _parsed(data: bytes, source: str) -> dict[str, Any]:
     # A point whose frames were all left out has lost the bracket that is written with the first. In a string this
     # would not be found: a quote is escaped there. Names come from the program, and may be in no encoding.
+    if (data.count(b"{") + data.count(b"[")) * _LEAST_BYTES_PER_BRACKET > len(data) + 4096:
+        raise InputError(source, "not the JSON that DHAT writes: it has hardly anything but brackets")
     text = data.replace(b'"fs":]', b'"fs":[]').decode("utf-8", "surrogateescape")
     try:
         facts = json.loads(text, strict=False, parse_int=_integer, parse_constant=_no_number)

@@ -4,13 +4,14 @@ Source: src/analyze/accumulatedtracedata.cpp and src/interpret/heaptrack_interpr
 """
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Final
 
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.inflate import lines_of
 from footprint.heap.profile import CallTree, Counted, Frame, Profile, Snapshot, Tally
 from footprint.heap.stacks import MOST_AMOUNT, Stacks
+from footprint.units import counted
 
 __all__ = ("looks_like_heaptrack", "read_heaptrack")
 
@@ -20,6 +21,10 @@ _MOST_CALLS: Final = 256
 # All stacks together are longer than the text, in which calls are shared: real recordings have one in five bytes.
 _SPARE_FRAMES: Final = 1 << 18
 _FRAMES_PER_BYTE: Final = 1
+# Far more than in any recording that was seen: what the tables hold in all. Traces take little; long strings much.
+_MOST_ENTRIES: Final = 1 << 22
+_TRACES_PER_ENTRY: Final = 4
+_TEXT_BYTES_PER_ENTRY: Final = 64
 
 
 def looks_like_heaptrack(start: bytes) -> bool:
@@ -40,8 +45,10 @@ def read_heaptrack(pieces: Iterable[bytes], source: str) -> Profile:
         UnsupportedError: Where it is a raw one, or of a later format.
     """
     reader = _Reader(source)
-    for _, lines in lines_of(pieces, source):
+    for offset, lines in lines_of(pieces, source):
         reader.read(lines)
+        if reader.entry_count > _MOST_ENTRIES:
+            raise InputError(source, "its tables are longer than those of any recording", offset)
     return reader.finish()
 
 
@@ -53,7 +60,7 @@ class _Reader:
         self._format = 0
         self._command: str | None = None
         self._is_attached = False
-        self._text_bytes = 0
+        self._text_bytes = self._string_bytes = 0
         self._cut_count = 0
         self._skipped: tuple[int, bytes] = (0, b"")
         # The tables. Records refer to their places: from 1, and 0 is none.
@@ -80,6 +87,20 @@ class _Reader:
             b"t": self._add_trace,
             b"a": self._add_class,
         }
+
+    @property
+    def entry_count(self) -> int:
+        """Give how much the tables hold."""
+        tables: tuple[Sized, ...] = (
+            self._strings,
+            self._frames,
+            self._addrs,
+            self._classes,
+            self._class_at,
+            self._moments,
+        )
+        traces, text = len(self._trace_addrs) // _TRACES_PER_ENTRY, self._string_bytes // _TEXT_BYTES_PER_ENTRY
+        return sum(map(len, tables)) + traces + text
 
     def read(self, lines: list[bytes]) -> None:
         for line in lines:
@@ -125,6 +146,7 @@ class _Reader:
     # --- tables: a damaged entry keeps its place, for the sake of those behind it ---
 
     def _add_string(self, rest: bytes) -> None:
+        self._string_bytes += len(rest)
         self._strings.append(_text(rest.partition(b" ")[2] if self._format >= 3 else rest))
 
     def _add_addr(self, rest: bytes) -> None:
@@ -216,9 +238,15 @@ class _Reader:
         at_end = tree(self._live)
         if self._skipped[0]:
             count, first = self._skipped
-            notes.append(Note("heap-lines-unread", source, f"{count} lines are no records, kept out: {_text(first)!r}"))
+            notes.append(
+                Note(
+                    "heap-lines-unread",
+                    source,
+                    f"{counted(count, 'line')} of no known shape, kept out: {_text(first)!r}",
+                )
+            )
         if cut_count := stacks.cut_count + self._cut_count:
-            detail = f"{cut_count} stacks are cut: heaptrack records none so long"
+            detail = f"{counted(cut_count, 'stack')} cut: heaptrack records none so long"
             notes.append(Note("heap-stacks-cut", source, detail))
         if self._is_attached:
             detail = "heaptrack was attached to the process: what it had before is not in it"

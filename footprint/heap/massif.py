@@ -8,7 +8,6 @@ Source: massif/ms_main.c and coregrind/m_xtree.c of Valgrind 3.3 to 3.28; heaptr
 
 import re
 from array import array
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from itertools import compress, islice, repeat
 from typing import Final, NamedTuple
@@ -16,7 +15,9 @@ from typing import Final, NamedTuple
 from footprint.errors import InputError, Note
 from footprint.heap.labels import read_label
 from footprint.heap.profile import CallTree, Counted, Frame, Profile, Snapshot, Tally
+from footprint.heap.stacks import MOST_AMOUNT
 from footprint.heap.xtree import read_columns
+from footprint.units import counted
 
 __all__ = ("looks_like_massif", "read_massif")
 
@@ -32,8 +33,12 @@ _HEADER: Final = re.compile(rb"(?:desc:([^\n]*)\n)?cmd:(.*)\ntime_unit: ?([^\n]*
 _NEXT: Final = b"\n#-----------\n"
 _HEADER_STARTS: Final = (b"\ndesc:", b"\ncmd:")
 _MOST_PENDING_BYTES: Final = 16 << 20
-# More than the lines of any file that was seen, in one tree.
-_MOST_NODES: Final = 1 << 22
+# Far more than in any file that was seen: the lines of one tree, those of all that are built, and of a program the
+# places, and their text.
+_MOST_NODES: Final = 1 << 21
+_MOST_NODES_IN_ALL: Final = 1 << 24
+_MOST_LABELS: Final = 1 << 19
+_MOST_LABEL_BYTES: Final = 128 << 20
 _PAGES: Final = b"(page allocation syscalls)"
 
 
@@ -74,9 +79,16 @@ def read_massif(pieces: Iterable[bytes], source: str, wanted: Collection[int] | 
 class _Labels(dict[bytes, int]):
     """The place of each label among the frames. The snapshots of a long run repeat few labels very often."""
 
+    text_bytes = 0
+
     def __missing__(self, label: bytes) -> int:
         place = self[label] = len(self)
+        self.text_bytes += len(label)
         return place
+
+    def is_too_much(self) -> bool:
+        """Tell whether no program has so many places."""
+        return len(self) > _MOST_LABELS or self.text_bytes > _MOST_LABEL_BYTES
 
 
 class _Head(NamedTuple):
@@ -86,6 +98,22 @@ class _Head(NamedTuple):
     extra_bytes: int
     stack_bytes: int
     kind: bytes
+
+
+class _Unbalanced(NamedTuple):
+    """A line whose callers have other bytes than it."""
+
+    node: int
+    found_bytes: int
+    told_bytes: int
+
+
+class _Faults(NamedTuple):
+    """What is wrong with a tree: whether it is none, as a text that was cut leaves one; and what does not add up."""
+
+    is_broken: bool = False
+    is_cut: bool = False
+    unbalanced: _Unbalanced | None = None
 
 
 class _Counts(dict[bytes, int]):
@@ -124,20 +152,24 @@ class _Tree:
             append(path[depth - 1] if depth else -1)
             path[depth] = node
 
-    def is_whole(self) -> bool:
-        """Tell whether there is one root, and each line has as many children as it says."""
-        children = Counter(self.parents)
-        found = map(children.get, range(len(self.parents)), repeat(0))
-        return children[-1] == 1 and array("i", found) == self.child_counts
-
-    def first_unbalanced(self) -> int | None:
-        """Give the first node that has children which do not add up to it."""
-        rest = self.node_bytes.tolist()
+    def faults(self) -> _Faults:
+        """Tell what is wrong: a tree has one root, and each line as many callers as it says, which add up to it."""
+        if not self.is_wanted:
+            return _Faults(is_broken=not self.parents, is_cut=not self.parents)
+        missing, rest = self.child_counts.tolist(), self.node_bytes.tolist()
         for parent, amount in zip(islice(self.parents, 1, None), islice(self.node_bytes, 1, None), strict=True):
+            missing[parent] -= 1
             rest[parent] -= amount
+        # A line without a place is a child of -1, as the root is.
+        if self.parents.count(-1) != 1 or any(missing):
+            return _Faults(is_broken=True, is_cut=max(missing, default=1) > 0)
         if not any(compress(rest, self.child_counts)):
-            return None
-        return next(node for node, amount in enumerate(rest) if amount and self.child_counts[node])
+            return _Faults()
+        # What is counted more than once may come to more than there can be.
+        if sum(map(abs, rest)) > MOST_AMOUNT:
+            return _Faults(is_broken=True)
+        node = next(node for node, amount in enumerate(rest) if amount and self.child_counts[node])
+        return _Faults(unbalanced=_Unbalanced(node, self.node_bytes[node] - rest[node], self.node_bytes[node]))
 
 
 class _Reader:
@@ -153,7 +185,8 @@ class _Reader:
         self._header: tuple[str | None, str, str] | None = None
         self._broken_trees: list[int] = []
         self._strays: list[int] = []
-        self._unbalanced: list[tuple[int, int]] = []
+        self._node_count = 0
+        self._unbalanced: list[tuple[int, _Unbalanced]] = []
         self.is_cut = False
 
     def read(self, text: bytes, offset: int, *, is_last: bool) -> int:
@@ -205,10 +238,18 @@ class _Reader:
             rows = _NODE.findall(text, position, end)
         if rows:
             tree.add(rows, self._labels, self._counts)
-        if len(tree.parents) > _MOST_NODES:
-            number = self._found[-1][0].number
-            raise InputError(self._source, f"the tree of snapshot {number} has more lines than any program has calls")
+            self._node_count += len(rows)
+            self._check_bounds(tree)
         return end
+
+    def _check_bounds(self, tree: _Tree) -> None:
+        number = self._found[-1][0].number
+        if len(tree.parents) > _MOST_NODES:
+            raise InputError(self._source, f"the tree of snapshot {number} has more lines than any program has calls")
+        if self._node_count > _MOST_NODES_IN_ALL:
+            raise InputError(self._source, f"up to snapshot {number} its trees have more lines than memory should hold")
+        if self._labels.is_too_much():
+            raise InputError(self._source, f"by snapshot {number} it names more places than any program has")
 
     def _pass_nodes(self, tree: _Tree, text: bytes, position: int) -> int:
         """Add the root of a tree to it, and pass over the other lines; give where those of something else begin."""
@@ -222,22 +263,22 @@ class _Reader:
             return position
         # A long text to look for is found in larger steps.
         mark = text.find(_NEXT, position)
-        if mark < 0:
+        if mark < 0 and self._header is None:
             mark = min((at for start in _HEADER_STARTS if (at := text.find(start, position)) >= 0), default=-1)
         return mark + 1 if mark >= 0 else max(position, text.rfind(b"\n", position) + 1)
 
     def _close(self, tree: _Tree, offset: int, *, is_end: bool) -> None:
-        if not (tree.is_whole() if tree.is_wanted else tree.parents):
-            if is_end:
-                self.is_cut = True
+        faults = tree.faults()
+        if faults.is_broken:
+            self.is_cut |= is_end and faults.is_cut
             self._broken_trees.append(offset)
             return
+        unbalanced = faults.unbalanced
         head = self._found[-1][0]
-        node = tree.first_unbalanced() if tree.is_wanted else None
-        if node is None and tree.node_bytes[0] != head.live_bytes:
-            node = 0
-        if node is not None:
-            self._unbalanced.append((head.number, node))
+        if unbalanced is None and tree.node_bytes[0] != head.live_bytes:
+            unbalanced = _Unbalanced(0, tree.node_bytes[0], head.live_bytes)
+        if unbalanced is not None:
+            self._unbalanced.append((head.number, unbalanced))
         self._found[-1] = (head, tree)
 
     def _read_other(self, text: bytes, offset: int, *, is_last: bool) -> None:
@@ -300,17 +341,18 @@ class _Reader:
             yield Note("heap-text-truncated", source, "the text ends within a snapshot: the last ones are missing")
         if self._strays:
             count, first = len(self._strays), self._strays[0]
-            detail = f"lines in {count} places are no snapshot, kept out: the first at offset {first:#x}"
+            detail = f"lines in {counted(count, 'place')} are no snapshot, kept out: the first at offset {first:#x}"
             yield Note("heap-lines-unread", source, detail)
         if self._broken_trees:
             count, first = len(self._broken_trees), self._broken_trees[0]
-            detail = f"trees of {count} snapshots are damaged, kept out: the first before offset {first:#x}"
+            detail = f"trees of {counted(count, 'snapshot')} are damaged, kept out: the first before offset {first:#x}"
             yield Note("heap-tree-unread", source, detail)
         if self._unbalanced:
-            number, node = self._unbalanced[0]
+            number, line = self._unbalanced[0]
             detail = (
-                f"in the trees of {len(self._unbalanced)} snapshots callers do not add up to what they are callers "
-                f"of: first in snapshot {number} at line {node + 1} of its tree"
+                f"in the trees of {counted(len(self._unbalanced), 'snapshot')} callers do not add up to what they are "
+                f"callers of: first in snapshot {number} at line {line.node + 1} of its tree, {line.found_bytes:,} of "
+                f"{line.told_bytes:,} bytes"
             )
             yield Note("heap-tree-unbalanced", source, detail)
 

@@ -3,6 +3,8 @@
 from array import array
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import compress, islice
+from operator import eq
 from typing import NamedTuple
 
 from footprint.errors import Note
@@ -129,11 +131,14 @@ class CallTree:
         Both have one address then, and differ in the rest: two calls that are alike in all are a recursion.
         """
         marks = bytearray(len(self))
-        frames, indexes = self.frames, self.frame_indexes
-        for index, parent in zip(indexes[1:], self.parents[1:], strict=True):
-            addr = frames[index].addr
-            if addr is not None and indexes[parent] != index and frames[indexes[parent]].addr == addr:
-                marks[parent] = 1
+        indexes, parents = self.frame_indexes, self.parents
+        known = [frame.addr for frame in self.frames]
+        addrs = list(map(known.__getitem__, indexes))
+        # Few have the address of the node below: those are found without a loop.
+        alike = map(eq, islice(addrs, 1, None), map(addrs.__getitem__, islice(parents, 1, None)))
+        for node in compress(range(1, len(self)), alike):
+            if addrs[node] is not None and indexes[parents[node]] != indexes[node]:
+                marks[parents[node]] = 1
         return marks
 
 

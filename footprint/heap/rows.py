@@ -3,14 +3,17 @@
 from collections.abc import Iterable
 from typing import Final
 
-from footprint.errors import Note
+from footprint.errors import InputError, Note
 from footprint.heap.mapped import read_modules
 from footprint.heap.profile import Counted, Frame, Profile, Snapshot, Tally
 from footprint.heap.sampled import scaled
 from footprint.heap.stacks import Stacks
+from footprint.units import counted
 
 __all__ = ("Rows",)
 
+# Far more than in any profile that was seen: rows, and the addresses of all of them.
+_MOST_ADDRS: Final = 1 << 21
 _FIGURES: Final = ("blocks in use", "bytes in use", "blocks ever allocated", "bytes ever allocated")
 
 
@@ -23,10 +26,18 @@ class Rows:
         self._places: dict[int, int] = {}
         self._ends: list[int] = []
         self._figures: list[tuple[int, ...]] = []
+        self._addr_count = 0
         self.stray_count = 0
 
     def add(self, addrs: list[int], figures: Iterable[int]) -> None:
-        """Add a row; the addresses are those of the calls, the innermost first."""
+        """Add a row; the addresses are those of the calls, the innermost first.
+
+        Raises:
+            InputError: Where there are more of them than in any profile.
+        """
+        self._addr_count += 1 + len(addrs)
+        if self._addr_count > _MOST_ADDRS:
+            raise InputError(self._source, f"its first {len(self._ends):,} rows are more than any profile has")
         places = self._places
         self._ends.append(self._stacks.add([places.setdefault(addr, len(places) + 1) for addr in addrs]))
         self._figures.append(tuple(figures))
@@ -47,7 +58,7 @@ class Rows:
         modules, stray_count = read_modules(map_lines)
         stray_count += self.stray_count
         if stray_count:
-            detail = f"{stray_count} lines have no known shape, kept out"
+            detail = f"{counted(stray_count, 'line')} of no known shape, kept out"
             notes.append(Note("heap-lines-unread", source, detail))
         if not modules:
             notes.append(Note("heap-no-modules", source, "it lists no mappings: its addresses cannot be named"))

@@ -2,6 +2,7 @@
 
 from footprint.audit.audit import Audit
 from footprint.audit.compare import ONE_START, Comparison, Spreads, compare
+from footprint.audit.ledger import Row
 from footprint.errors import UsageError
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.verbs.processes import audit, saved_audit
@@ -33,8 +34,9 @@ def diff(
         InputError: Where one is damaged.
         UsageError: Where one is predicted from its files and the other was measured.
     """
+    rows: dict[bytes, Row] = {}
     (before, old_spreads), (now, new_spreads) = (
-        _audit(one, root, debug, has_page_maps=has_page_maps) for one in (old, new)
+        _audit(one, root, debug, rows, has_page_maps=has_page_maps) for one in (old, new)
     )
     if (before.source == "prediction") is not (now.source == "prediction"):
         predicted, measured = (old, new) if before.source == "prediction" else (new, old)
@@ -46,9 +48,9 @@ def diff(
 
 
 def _audit(
-    target: int | str, root: str | None, debug: DebugSearch | None, *, has_page_maps: bool
+    target: int | str, root: str | None, debug: DebugSearch | None, rows: dict[bytes, Row], *, has_page_maps: bool
 ) -> tuple[Audit, Spreads]:
-    saved = saved_audit(target)
+    saved = saved_audit(target, known_rows=rows)
     if saved is not None:
         return saved.audit, Spreads(saved.private, saved.per_process)
     return audit(target, root=root, debug=debug, has_page_maps=has_page_maps), ONE_START

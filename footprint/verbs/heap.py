@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from footprint.audit.finding import Finding
@@ -17,6 +17,7 @@ from footprint.heap import Profile, read_profile
 from footprint.heap.allocators import Allocators
 from footprint.loader import System, link
 from footprint.process.mapped_files import open_regular
+from footprint.units import format_bytes
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.verbs.saved_files import path_inside
 
@@ -137,8 +138,22 @@ def read_usage(
 
     data = open_input(path)
     profile = read_profile(data, name, chosen)
+    place = place_at(profile, at, name)
     named = name_frames(profile, name, allocators, binaries(profile), opened)
-    return heap_usage(name, profile, place_at(profile, at, name), named)
+    usage = heap_usage(name, profile, place, named)
+    if at == "end" and place is not None and place + 1 < len(profile.snapshots):
+        usage = replace(usage, notes=(*usage.notes, _end_untold(profile, place, name)))
+    return usage
+
+
+def _end_untold(profile: Profile, place: int, name: str) -> Note:
+    both = (profile.snapshots[place], profile.snapshots[-1])
+    taken, last = (f"snapshot {one.number} ({format_bytes(one.live_bytes)} live)" for one in both)
+    detail = (
+        f"{taken} stands for the end: it has the last call tree, and {last} has none; "
+        f"massif --detailed-freq=1 keeps all of them"
+    )
+    return Note("heap-end-untold", name, detail)
 
 
 class BinaryFiles:

@@ -1,7 +1,7 @@
 """`footprint.audit`, `footprint.project` and `footprint.maps`: what a process holds, live or from a saved text."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -37,6 +37,7 @@ from footprint.verbs.object_files import ObjectFiles
 from footprint.verbs.saved_files import BY_PATH, check_root, open_saved_file, unverified_note
 
 if TYPE_CHECKING:
+    from footprint.audit.ledger import Row
     from footprint.audit.owned import OwnedMap
     from footprint.audit.page_maps import Presence
     from footprint.audit.saved import SavedAudit
@@ -279,12 +280,15 @@ def project(
     return audit(target, count=count or 1, memory_bytes=memory_bytes, model=model, pid=pid, root=root)
 
 
-def saved_audit(target: int | str, question: Question = ONE) -> "SavedAudit | None":
+def saved_audit(
+    target: int | str, question: Question = ONE, known_rows: "MutableMapping[bytes, Row] | None" = None
+) -> "SavedAudit | None":
     """Read a saved audit; None where the target is something else, or a pipe, of which what is read is gone.
 
     Args:
         target: The path of a file.
         question: How many to project it to; one leaves the number that it was saved with.
+        known_rows: As for `read_audit`.
 
     Raises:
         InputError: Where it is damaged.
@@ -304,7 +308,7 @@ def saved_audit(target: int | str, question: Question = ONE) -> "SavedAudit | No
 
     if not looks_like_audit(head):
         raise InputError(target, "it is JSON, but none that footprint has written")
-    found = read_audit(open_input(target), target)
+    found = read_audit(open_input(target), target, known_rows)
     told = {row.symbol: row.name for row in found.audit.ledger if row.symbol and row.name and row.symbol != row.name}
     learn_told_names(told)
     return found if question == ONE else found._replace(audit=reprojected(found.audit, question))

@@ -36,7 +36,7 @@ VERBS = {
     "libraries": (["libraries", BASE], EVERY | ISSUES | FIGURES),
     "duplicates": (["duplicates", BASE], EVERY | ISSUES | FIGURES),
     "maps": (["maps", SLEEP], EVERY),
-    "heap": (["heap", MASSIF], EVERY | FIGURES | STACKS | PAGE),
+    "heap": (["heap", MASSIF], EVERY | ISSUES | FIGURES | STACKS | PAGE),
     "project": (["project", SLEEP, "-n", "10"], EVERY | FIGURES),
     "diff": (["diff", "sample_binaries/condor_shadow/sans_answers", BASE], EVERY | ISSUES | FIGURES | PAGE),
     "doctor": (["doctor"], EVERY),
@@ -207,8 +207,25 @@ def test_a_live_process_is_looked_into_for_a_report_of_findings(sleeping_pid: in
 
 
 def test_several_heap_profiles_are_no_one_profile(capfdbinary: Captured) -> None:
-    error = ask(capfdbinary, "heap", MASSIF, MASSIF, "--format", "folded", code=2)
-    assert error == b"footprint: folded holds one profile: name one file\n"
+    for format_ in ("folded", "sarif"):
+        error = ask(capfdbinary, "heap", MASSIF, MASSIF, "--format", format_, code=2)
+        assert error == f"footprint: {format_} holds one profile: name one file\n".encode()
+
+
+def test_a_table_on_the_heap_is_told_to_a_reviewer(capfdbinary: Captured) -> None:
+    folder = "sample_binaries/heap_by_function"
+    words = ["heap", f"{folder}/dhat.json", "--binary", f"{folder}/heap", "--format", "github"]
+    assert main(words) == 0
+    out, error = capfdbinary.readouterr()
+    assert error == b""
+    assert out.startswith(f"::warning file={folder}/heap,title=Memory of the allocator that is filled once".encode())
+    assert b"load_parameters of heap asks for 100,000 bytes in 101 blocks" in out
+
+
+def test_address_space_was_not_looked_into_for_tables(capfdbinary: Captured) -> None:
+    pages = "tests/corpus/heap/massif-3.19-pages-as-heap.out"
+    error = ask(capfdbinary, "heap", pages, "--format", "junit", code=2).decode()
+    assert error == f"footprint: {pages} says nothing of memory in use: there is nothing to find in it\n"
 
 
 def test_the_summary_of_a_step_is_added_to_the_file_that_github_names(

@@ -118,11 +118,47 @@ def test_address_space_is_called_so(capfdbinary: Captured) -> None:
     assert found(capfdbinary, "tests/corpus/heap/massif-3.19-pages-as-heap.out")["profiles"][0]["evidence"] == "virtual"
 
 
+def test_units_that_a_program_declared_are_not_called_bytes(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, f"{CORPUS}/dhat-3.19-ad-hoc.json")
+    assert text.splitlines()[1] == "  455 units occurred over the whole run; no moment of it is known"
+    assert "  units    share  events  object\n" in text
+    assert "bytes  " not in text
+
+
+def test_a_profile_of_copies_is_of_bytes_and_of_who_copies(capfdbinary: Captured) -> None:
+    # mempcpy is Valgrind's own here, and hands on what others want.
+    text = answer(capfdbinary, f"{CORPUS}/dhat-3.19-copy-ten.json")
+    assert text.splitlines()[-1] == "285 bytes copied over the whole run, which is no memory in use."
+    assert [row[-1] for row in rows(text, "By function")] == ["open_path", "_dl_new_object", "_dl_allocate_tls_init"]
+    assert "  bytes   share  copies  object" in text
+
+
+def test_a_profile_without_allocations_has_no_empty_tables(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, f"{CORPUS}/dhat-3.19-empty.json")
+    assert "By object" not in text
+    assert "By function" not in text
+
+
+def test_callers_are_named_as_shortly_as_those_who_asked(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, f"{CORPUS}/dhat-3.19-copy-ten.json", "--by", "callers")
+    assert "[no symbol]  (ld-linux-x86-64.so.2)\n" in text
+
+
+def test_of_several_profiles_each_note_names_its_own(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, MASSIF, f"{CORPUS}/massif-3.19-default.out")
+    notes = text[text.index("\nNotes\n") :].split("heap-objects-untold: ")[1:]
+    assert [note.split(":")[0].rsplit("/", 1)[-1] for note in notes] == ["massif.out", "massif-3.19-default.out"]
+
+
 def test_several_profiles_stand_beside_the_first(capfdbinary: Captured) -> None:
     text = answer(capfdbinary, MASSIF, DHAT, f"{SAMPLE}/heaptrack.txt", *BINARY)
     table = rows(text, "By function")
     assert ["0", "0", "72,704", "+0", "+72,704", "libstdc++.so.6", "[no symbol]"] in table
     assert ["50,000", "50,000", "50,000", "+0", "+0", "libtable.so", "table_new"] in table
+
+
+def test_a_profile_has_as_much_as_itself(capfdbinary: Captured) -> None:
+    assert answer(capfdbinary, MASSIF, MASSIF, "-q").replace("\n", " ") == f"{MASSIF} has as much as {MASSIF}. "
 
 
 def test_quiet_is_one_sentence(capfdbinary: Captured) -> None:
@@ -173,6 +209,28 @@ def test_the_json_has_the_bytes_by_object_and_function(capfdbinary: Captured) ->
     assert answered["calls"] == []
 
 
+def test_what_was_counted_over_the_run_stands_beside_the_moment(capfdbinary: Captured) -> None:
+    # As the README of the sample derives it: 103 blocks, and all that ever was is there at the peak.
+    text = answer(capfdbinary, DHAT, *BINARY)
+    assert re.search(r"\n  allocated over the run +175\.8 KiB  in 103 blocks\n", text)
+    tallies = {row["name"]: row for row in found(capfdbinary, DHAT)["tallies"]}
+    assert set(tallies) == {"allocated", "read", "written", "lived"}
+    assert tallies["allocated"] == {
+        "file": DHAT,
+        "name": "allocated",
+        "amount": 180_000,
+        "unit": "bytes",
+        "block_count": 103,
+    }
+    assert tallies["lived"]["unit"] == "instrs"
+    columns = found(capfdbinary, f"{CORPUS}/massif-3.19-xtmemory-full.ms.gz")["tallies"]
+    assert [(row["name"], row["amount"], row["block_count"]) for row in columns] == [
+        ("allocated", 2_315_468, 876),
+        ("freed", 2_192_012, 875),
+    ]
+    assert found(capfdbinary, MASSIF)["tallies"] == []
+
+
 def test_the_json_has_trees_where_they_are_asked_for(capfdbinary: Captured) -> None:
     calls = found(capfdbinary, MASSIF, *BINARY, "--by", "tree")["calls"]
     assert [(row["node"], row["parent"], row["symbol"], row["bytes"]) for row in calls] == [
@@ -194,6 +252,7 @@ def test_the_json_has_trees_where_they_are_asked_for(capfdbinary: Captured) -> N
         ([MASSIF, "--at", "later"], "'later' is no moment"),
         ([MASSIF, DHAT, "--by", "tree"], "--by tree shows one profile"),
         ([MASSIF, "--threshold", "101"], "101"),
+        ([MASSIF, "--threshold", "nan"], "--threshold is a number of percent"),
         ([MASSIF, "--by", "line"], "'line'"),
     ],
 )

@@ -129,6 +129,18 @@ def test_the_sample_is_run_plainly_and_under_massif(
     assert again.snapshot.live_bytes == 150_000
 
 
+def test_a_script_that_becomes_the_program_is_profiled_as_the_program(tmp_path: Path) -> None:
+    # As the shims of pyenv do: what a process becomes by exec is still it, and has its number.
+    script = tmp_path / "shim"
+    script.write_text(f'#!/bin/sh\nexec "{SAMPLE / "heap"}"\n', encoding="utf-8")
+    script.chmod(0o755)
+    ran = footprint.run([str(script)], has_massif=True)
+    assert ran.audit.heap is not None
+    assert ran.audit.heap.command == str(SAMPLE / "heap")
+    assert ran.audit.heap.live_bytes == 150_000
+    assert "heap-profile-misfit" not in {note.slug for note in ran.notes}
+
+
 def test_massif_ends_with_a_program_that_does_not() -> None:
     ran = footprint.run(
         [PYTHON, "-c", "print('ready', flush=True); import time; time.sleep(1000)"],

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import footprint
@@ -88,7 +88,6 @@ def read(data: bytes) -> tuple[Snapshot, ...] | None:
 # --- the bytes --------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(st.integers(0, 1 << 16), st.integers(1, 255))
 def test_a_capture_with_any_byte_changed_is_refused_or_read_as_it_was(at: int, change: int) -> None:
     data = bytearray(sound())
@@ -110,7 +109,6 @@ def test_a_capture_cut_anywhere_is_refused() -> None:
     assert all(read(sound()[:length]) is None for length in range(len(sound())))
 
 
-@settings(deadline=None)
 @given(st.integers(0, 1 << 16), st.integers(0, 300), st.binary(max_size=300))
 def test_a_capture_with_any_bytes_replaced_is_refused_or_read_as_it_was(at: int, lost: int, put: bytes) -> None:
     data = bytearray(sound())
@@ -120,7 +118,6 @@ def test_a_capture_with_any_bytes_replaced_is_refused_or_read_as_it_was(at: int,
     assert found is None or found == facts()
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=400))
 @example(b"PK\x05\x06" + bytes(18))
 def test_any_bytes_are_refused(data: bytes) -> None:
@@ -163,7 +160,6 @@ def places(value: Any, way: tuple[str | int, ...] = ()) -> list[tuple[str | int,
     return [found for key in keys for found in ((*way, key), *places(value[key], (*way, key)))]
 
 
-@settings(deadline=None)
 @given(st.data(), JSON)
 def test_a_capture_with_any_value_replaced_or_taken_out_is_refused_or_read(data: st.DataObject, value: object) -> None:
     told = copy.deepcopy(json.loads(members()["footprint-capture.json"]))
@@ -179,7 +175,6 @@ def test_a_capture_with_any_value_replaced_or_taken_out_is_refused_or_read(data:
     assert found is None or all(isinstance(one, Snapshot) for one in found)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["page_bytes", "pages", "status", "smaps", "files", "thread_stack_addrs"]), st.data())
 def test_what_is_read_of_a_hostile_capture_can_be_audited(what: str, data: st.DataObject) -> None:
     told = copy.deepcopy(json.loads(members()["footprint-capture.json"]))
@@ -206,13 +201,11 @@ def test_what_is_read_of_a_hostile_capture_can_be_audited(what: str, data: st.Da
             assert footprint.audit(file.name).pid == 4711
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=100) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_a_capture_with_any_document_in_it_is_refused(text: bytes) -> None:
     assert read(with_members({"footprint-capture.json": text})) is None
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["status", "smaps", "smaps_rollup", "pages"]), st.binary(max_size=200))
 def test_a_capture_with_any_text_in_it_is_refused_or_read(name: str, text: bytes) -> None:
     found = read(with_members({f"4711/{name}": text}))
@@ -242,7 +235,6 @@ def maps_with_pages(draw: st.DrawFn) -> tuple[MemoryMap, dict[int, tuple[PageRan
     return MemoryMap("smaps", tuple(mappings)), pages
 
 
-@settings(deadline=None)
 @given(maps_with_pages(), st.integers(1, 50))
 def test_pages_that_are_written_and_read_again_are_the_same(
     drawn: tuple[MemoryMap, dict[int, tuple[PageRange, ...]]], piece_bytes: int
@@ -253,7 +245,6 @@ def test_pages_that_are_written_and_read_again_are_the_same(
     assert read_page_lines(pieces, memory, PAGE_BYTES, "demo.capture", "4711/pages") == pages
 
 
-@settings(deadline=None)
 @given(st.lists(st.from_regex(rb"[0-9a-f]{1,7}(-[0-9a-f]{1,7}( swapped)?)?|4[0-8]0000-4[0-8]0000", fullmatch=True)))
 def test_pages_that_are_read_lie_in_their_mapping_in_order(lines: list[bytes]) -> None:
     memory = parse_maps(SMAPS, "pid 4711")

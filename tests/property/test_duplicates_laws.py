@@ -6,7 +6,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.elf import read_image
@@ -67,7 +67,6 @@ def copies(found: Units) -> tuple[Copies, ...]:
 
 
 @given(units)
-@settings(deadline=None)
 def test_waste_is_what_all_copies_but_one_take_and_no_address_counts_twice(found: Units) -> None:
     seen: set[tuple[str, int]] = set()
     for one in copies(found):
@@ -80,7 +79,6 @@ def test_waste_is_what_all_copies_but_one_take_and_no_address_counts_twice(found
 
 
 @given(st.data(), units)
-@settings(deadline=None)
 def test_the_order_of_source_files_and_of_their_symbols_changes_nothing(data: Any, found: Units) -> None:  # noqa: ANN401 # of Hypothesis
     # At one address only the first name counts: each slot is given once.
     slots: set[tuple[str, int]] = set()
@@ -100,7 +98,6 @@ def test_the_order_of_source_files_and_of_their_symbols_changes_nothing(data: An
 
 
 @given(st.lists(st.tuples(st.integers(HEADER_BYTES, len(SAMPLE) - 1), st.integers(0, 255)), min_size=1, max_size=20))
-@settings(deadline=None)
 def test_a_damaged_file_gives_an_answer_or_one_of_our_errors(damage: list[tuple[int, int]]) -> None:
     raw = bytearray(SAMPLE)
     for at, byte in damage:
@@ -115,7 +112,6 @@ def test_a_damaged_file_gives_an_answer_or_one_of_our_errors(damage: list[tuple[
 
 
 @given(st.integers(0, len(SAMPLE)))
-@settings(deadline=None)
 def test_a_file_that_is_cut_gives_an_answer_or_one_of_our_errors(size: int) -> None:
     try:
         find_copies(read_statics(read_image(SAMPLE[:size], "program")))

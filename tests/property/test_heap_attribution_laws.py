@@ -59,7 +59,7 @@ def ends(tree: CallTree) -> int:
     return sum(tree.own_bytes())
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(nodes(ROOT))
 def test_every_byte_has_one_function_in_every_view(root: Line) -> None:
     profile = read_profile(massif([Moment(0, root.size_bytes, tree=root, is_peak=True)]), "a text")
@@ -109,7 +109,7 @@ def test_every_profile_of_the_corpus_can_be_shown_in_every_way(name: str) -> Non
     shown(read_profile(TEXTS[name], name), name)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.sampled_from(sorted(TEXTS)), st.data())
 def test_a_profile_that_is_cut_anywhere_is_shown_or_refused(name: str, data: st.DataObject) -> None:
     text = TEXTS[name]
@@ -121,7 +121,7 @@ def test_a_profile_that_is_cut_anywhere_is_shown_or_refused(name: str, data: st.
     shown(profile, "a text")
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.sampled_from(sorted(TEXTS)), st.data())
 def test_a_profile_with_other_bytes_in_it_is_shown_or_refused(name: str, data: st.DataObject) -> None:
     text = bytearray(TEXTS[name])
@@ -136,7 +136,6 @@ def test_a_profile_with_other_bytes_in_it_is_shown_or_refused(name: str, data: s
     shown(profile, "a text")
 
 
-@settings(deadline=None)
 @given(st.sampled_from(sorted(name for name in TEXTS if "massif" in name and "xtm" not in name)), st.data())
 def test_in_which_pieces_a_text_comes_changes_nothing_of_what_is_wanted(name: str, data: st.DataObject) -> None:
     text = TEXTS[name]
@@ -162,7 +161,7 @@ def test_the_library_call_says_the_same_of_each_moment_as_the_whole_profile() ->
         assert usage.attribution.total_bytes == tree.total_bytes
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.data())
 def test_a_damaged_binary_names_functions_or_is_refused(data: st.DataObject) -> None:
     folder = FOLDER / "sample_binaries" / "heap_by_function"

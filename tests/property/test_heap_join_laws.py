@@ -28,7 +28,7 @@ def areas(draw: st.DrawFn) -> Area:
 @given(
     st.lists(areas(), max_size=6), st.lists(st.tuples(CALLS, st.integers(0, 5000)), min_size=1, max_size=4), st.data()
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_rows_add_up_to_the_heap_that_the_kernel_counts(
     found: list[Area], moments: list[tuple[list[tuple[str, str, int]], int]], data: st.DataObject
 ) -> None:

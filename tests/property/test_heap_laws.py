@@ -89,7 +89,6 @@ def moments(draw: st.DrawFn) -> Moment:
 COMMANDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).map(str.strip)
 
 
-@settings(deadline=None)
 @given(st.lists(moments(), min_size=1, max_size=5), COMMANDS)
 def test_what_massif_writes_is_read_again(written: list[Moment], command: str) -> None:
     profile = read_profile(massif(written, command=command), "a text")
@@ -101,7 +100,6 @@ def test_what_massif_writes_is_read_again(written: list[Moment], command: str) -
     assert_sound(profile)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(sorted(name for name in TEXTS if "massif" in name)), st.data())
 def test_in_which_pieces_a_text_comes_changes_nothing(name: str, data: st.DataObject) -> None:
     text = TEXTS[name]
@@ -156,7 +154,7 @@ def test_the_order_of_stacks_changes_no_amount(rows: list[tuple[list[int], int, 
 # --- damage -----------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.sampled_from(sorted(TEXTS)), st.data())
 def test_a_damaged_text_is_read_or_refused(name: str, data: st.DataObject) -> None:
     text = bytearray(TEXTS[name][: 20 * 1024])
@@ -172,7 +170,6 @@ def test_a_damaged_text_is_read_or_refused(name: str, data: st.DataObject) -> No
         assert_sound(profile)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from([b"", b"desc: ", b"v 1 3\n", b"heap profile: ", b"heap_v2/", b"{", b"\x1f\x8b"]),
     st.binary(max_size=99),
@@ -182,7 +179,6 @@ def test_any_bytes_are_read_or_refused(start: bytes, rest: bytes) -> None:
     assert profile is None or profile.format == "heaptrack"
 
 
-@settings(deadline=None)
 @given(st.integers(0, len(gzip.compress(TEXTS["massif-3.19-default.out"], mtime=0)) - 1), st.integers(0, 255))
 def test_damaged_compression_is_read_or_refused(at: int, byte: int) -> None:
     text = bytearray(gzip.compress(TEXTS["massif-3.19-default.out"], mtime=0))

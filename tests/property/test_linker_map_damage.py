@@ -53,14 +53,14 @@ def check(data: bytes, name: str) -> None:
 
 
 @given(st.sampled_from(NAMES), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_map_that_is_cut_gives_what_was_there(name: str, data: st.DataObject) -> None:
     whole = sample(name)
     check(whole[: data.draw(st.integers(0, len(whole)))], name)
 
 
 @given(st.sampled_from(NAMES), st.data())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_a_map_with_bytes_changed_gives_facts_or_one_error(name: str, data: st.DataObject) -> None:
     damaged = bytearray(sample(name))
     places = st.integers(0, len(damaged) - 1)
@@ -70,7 +70,7 @@ def test_a_map_with_bytes_changed_gives_facts_or_one_error(name: str, data: st.D
 
 
 @given(st.sampled_from(NAMES), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_map_with_lines_in_disorder_gives_facts_or_one_error(name: str, random: Random) -> None:
     lines = sample(name).split(b"\n")
     random.shuffle(lines)

@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from footprint.errors import InputError
@@ -76,7 +76,6 @@ def memory_maps(draw: st.DrawFn) -> tuple[Mapping, ...]:
     return tuple(mappings)
 
 
-@settings(deadline=None)
 @given(memory_maps())
 def test_a_map_that_is_written_and_read_again_is_the_same(mappings: tuple[Mapping, ...]) -> None:
     assert parse_maps(written(mappings), "a text").mappings == mappings
@@ -105,7 +104,6 @@ def damaged_texts(draw: st.DrawFn) -> bytes:
     return bytes(text)
 
 
-@settings(deadline=None)
 @given(damaged_texts())
 @example(b"7fff00000000-7ffe00000000 rw-p 00000000 00:00 0 \n")
 def test_a_damaged_text_is_read_or_refused_and_no_mapping_of_it_has_a_negative_size(text: bytes) -> None:
@@ -113,14 +111,12 @@ def test_a_damaged_text_is_read_or_refused_and_no_mapping_of_it_has_a_negative_s
     assert memory is None or all(mapping.size_bytes >= 0 for mapping in memory.mappings)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_or_refused(text: bytes) -> None:
     memory = read(text)
     assert memory is None or memory.mappings or not text
 
 
-@settings(deadline=None)
 @given(st.text("0123456789abcdef-rwxps: \nRskB\r\t", max_size=200))
 def test_any_text_of_the_letters_of_a_map_is_read_or_refused(text: str) -> None:
     memory = read(text.encode())
@@ -175,7 +171,6 @@ def in_pieces(text: bytes, cuts: list[int]) -> list[bytes]:
 CUTS = st.lists(st.integers(0, 9000), max_size=6)
 
 
-@settings(deadline=None)
 @given(TEXTS, CUTS)
 def test_pieces_of_any_size_give_the_facts_of_the_whole(text: bytes, cuts: list[int]) -> None:
     pieces = in_pieces(text, [min(cut, len(text)) for cut in cuts])
@@ -183,7 +178,6 @@ def test_pieces_of_any_size_give_the_facts_of_the_whole(text: bytes, cuts: list[
     assert parse_maps(iter(pieces), "a text") == parse_maps(text, "a text")
 
 
-@settings(deadline=None)
 @given(damaged_texts(), CUTS)
 def test_pieces_of_a_damaged_text_give_the_facts_of_the_whole(text: bytes, cuts: list[int]) -> None:
     pieces = in_pieces(text, [min(cut, len(text)) for cut in cuts])

@@ -6,7 +6,7 @@ The pages have 16 bytes and the part has 12 of them, so that everything meets ev
 from collections import defaultdict
 from dataclasses import dataclass
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.audit.layout import Attribution, FileKey, Kind, LoadedObject, Part
@@ -143,7 +143,6 @@ def by_bytes(case: Case, contents: Contents) -> tuple[dict[Owner, Tally], dict[i
     return tallies, names
 
 
-@settings(deadline=None)
 @given(cases())
 def test_each_variable_has_the_bytes_and_pages_that_asking_every_byte_gives(case: Case) -> None:
     found, contents = found_by_us(case)
@@ -172,7 +171,6 @@ def test_each_variable_has_the_bytes_and_pages_that_asking_every_byte_gives(case
     assert ours == theirs
 
 
-@settings(deadline=None)
 @given(cases())
 def test_what_no_variable_owns_adds_up_for_each_section_to_what_asking_every_byte_gives(case: Case) -> None:
     # Between sections the bytes go to the one before, in front of the first to it: so only sums over those are told.
@@ -186,7 +184,6 @@ def test_what_no_variable_owns_adds_up_for_each_section_to_what_asking_every_byt
     assert ours == {owner: tally.private_bytes for owner, tally in tallies.items() if owner[1] is None}
 
 
-@settings(deadline=None)
 @given(cases())
 def test_private_bytes_are_the_ranges_and_mapped_bytes_the_part(case: Case) -> None:
     found, _ = found_by_us(case)
@@ -194,7 +191,6 @@ def test_private_bytes_are_the_ranges_and_mapped_bytes_the_part(case: Case) -> N
     assert sum(one.mapped_bytes for one in found) == case.end - case.start
 
 
-@settings(deadline=None)
 @given(cases())
 def test_no_figure_of_a_slice_is_larger_than_what_it_is_part_of(case: Case) -> None:
     for one in found_by_us(case)[0]:
@@ -209,7 +205,6 @@ def test_no_figure_of_a_slice_is_larger_than_what_it_is_part_of(case: Case) -> N
             assert one.private_bytes in {0, one.mapped_bytes}
 
 
-@settings(deadline=None)
 @given(cases())
 def test_slices_come_in_the_order_of_their_sections_and_the_rest_behind_them(case: Case) -> None:
     found, _ = found_by_us(case)
@@ -222,7 +217,6 @@ def test_slices_come_in_the_order_of_their_sections_and_the_rest_behind_them(cas
     assert not any(one.private_bytes for one in found if one.name == "[not private]")
 
 
-@settings(deadline=None)
 @given(cases())
 def test_what_is_not_private_has_a_line_of_its_own_only_where_the_part_cuts_a_variable(case: Case) -> None:
     # The rest of it is in another part, and may be private there: together they are as large as it is.
@@ -239,7 +233,6 @@ def test_what_is_not_private_has_a_line_of_its_own_only_where_the_part_cuts_a_va
     assert shown <= cut
 
 
-@settings(deadline=None)
 @given(cases())
 def test_whether_a_page_is_in_memory_or_in_swap_changes_nothing(case: Case) -> None:
     all_in_memory = Case(case.file, case.start, case.end, case.private, frozenset(), case.relocated)

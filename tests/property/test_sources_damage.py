@@ -74,7 +74,7 @@ def test_what_is_damaged_here_is_whole_without_damage(tmp_path: Path) -> None:
     assert found.notes == ()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.tuples(st.sampled_from(DEBUG), st.integers(0, 1 << 16), st.integers(0, 255)), min_size=1, max_size=8)
 )

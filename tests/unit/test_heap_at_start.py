@@ -14,6 +14,7 @@ from footprint.findings.heap_at_start import heap_at_start
 from footprint.heap import read_profile
 from footprint.heap.allocators import Allocators
 from tests.heapjoins import PROGRAM, moment, profiled
+from tests.massifwriter import Moment
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_binaries" / "heap_by_function"
 MILLION = 10**6
@@ -122,6 +123,26 @@ def test_what_is_there_from_the_first_tenth_on_and_stays_as_large_may_be_constan
 )
 def test_what_changes_after_the_start_is_none(sizes: list[int]) -> None:
     assert heap_at_start(massif(*sizes)) == ()
+
+
+def test_what_is_more_than_all_that_is_left_later_was_freed() -> None:
+    # 50,000 bytes of 8 million instructions: the last tree is not the end, at which 4,000 are left.
+    early = [moment((PROGRAM, "load", 50_000), time=time * MILLION) for time in (2, 3, 4)]
+    assert told(heap_at_start(profiled(*early, Moment(8 * MILLION, 50_000)))) == [("kept", "low", 50_000)]
+    assert heap_at_start(profiled(*early, Moment(8 * MILLION, 4_000))) == ()
+
+
+def test_what_is_freed_at_the_very_end_of_a_run_under_massif_was_kept() -> None:
+    moments = [moment((PROGRAM, "load", 50_000), time=time * 100 * MILLION) for time in range(1, 10)]
+    assert told(heap_at_start(profiled(*moments, Moment(1000 * MILLION, 0)))) == [("kept", "medium", 50_000)]
+
+
+def test_the_index_of_arenas_of_python_is_left_alone() -> None:
+    moments = [
+        moment((PROGRAM, "arena_map_mark_used", 393_216), time=time * 100 * MILLION + 1, is_peak=time == 9)
+        for time in range(10)
+    ]
+    assert heap_at_start(profiled(*moments)) == ()
 
 
 def test_of_few_snapshots_little_is_known() -> None:

@@ -110,6 +110,11 @@ def test_what_was_inlined_into_a_function_that_hands_memory_on_is_passed_over_wi
         ("application::_M_create(int)", False),
         ("_PyObject_Malloc", True),
         ("PyObject_Call", False),
+        ("alloc::alloc::Global::alloc_impl", True),
+        ("<alloc::alloc::Global as core::alloc::Allocator>::allocate", True),
+        ("alloc::raw_vec::RawVec<T,A>::allocate_in", True),
+        ("<alloc::raw_vec::RawVec<u8>>::reserve_for_push", True),
+        ("alloc::vec::Vec<T,A>::push", False),
         ("operator()(int)", False),
         ("mallocate", False),
         ("main", False),
@@ -123,6 +128,13 @@ def test_functions_that_only_hand_memory_on_are_known_by_name(name: str, *, hand
 def test_a_replacement_of_malloc_is_known_by_its_file_where_its_functions_have_no_names() -> None:
     asked = line(50, 0x12, "???", "/opt/program")
     assert attributed(line(50, 0x11, "???", "/usr/lib/libjemalloc.so.2", asked)) == [("/opt/program", NO_SYMBOL, 50)]
+
+
+def test_what_a_replacement_of_malloc_names_hands_memory_on_too() -> None:
+    # DHAT's own copies of functions of the C library are in its file.
+    asked = line(50, 0x12, "open_path", "/usr/lib/ld.so")
+    own = "/usr/libexec/valgrind/vgpreload_dhat-amd64-linux.so"
+    assert attributed(line(50, 0x11, "mempcpy", own, asked)) == [("/usr/lib/ld.so", "open_path", 50)]
 
 
 # --- what is not known ------------------------------------------------------------------------------------------------

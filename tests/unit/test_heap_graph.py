@@ -42,6 +42,12 @@ def test_no_peak_is_lost_between_columns() -> None:
     assert bars(graph_lines(Graph(points, "i", ""), 40, has_blocks=False))[0].count(":") == 1
 
 
+def test_times_that_go_back_are_drawn_at_the_edge() -> None:
+    # Of a damaged profile: its first moment says that it was later than all but the last.
+    points = (Point(900, 14), Point(0, 7), Point(850, 7), Point(1000, 1))
+    assert bars(graph_lines(Graph(points, "i", ""), 40, has_blocks=False))[0].strip() == ":"
+
+
 def test_a_graph_of_blocks_has_its_marks_below_and_shows_eighths_of_a_row() -> None:
     points = (Point(0, 14 * 8), Point(1, 1), Point(2, 3), Point(3, 0), Point(4, 0, "#"))
     lines = graph_lines(Graph(points, "s", "# the peak"), 5 + 5 + 10, has_blocks=True)

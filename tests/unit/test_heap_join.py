@@ -170,6 +170,17 @@ def test_the_table_adds_up_to_the_heap_with_what_is_missing_as_a_negative_row() 
     assert any("7.81 KiB more than is held" in block.text for block in blocks if isinstance(block, Paragraph))
 
 
+def test_an_allocator_that_names_none_of_its_memory_is_not_explained_as_glibc() -> None:
+    here = process(Area("", 400, 300), Area("/lib/libjemalloc.so.2", 4, 4))
+    joined = join_heap(here, profiled(moment((PROGRAM, "small", 50_000))), {})
+    assert joined.heap is not None
+    assert (joined.heap.held_bytes, joined.heap.apart_bytes) == (0, 50_000)
+    blocks = heap_account_blocks(joined.heap, Names((), is_whole=True), 20, nameless_bytes=0, is_measured=True)
+    texts = [block.text for block in blocks if isinstance(block, Paragraph)]
+    assert texts[0].startswith("Its allocator gives its memory no name and uses no [heap], as jemalloc does")
+    assert not any("glibc" in text for text in texts)
+
+
 def test_an_account_that_does_not_add_up_is_a_defect() -> None:
     joined = join_heap(process(HEAP), profiled(moment((PROGRAM, "f", 10))), {})
     assert joined.heap is not None

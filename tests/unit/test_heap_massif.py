@@ -187,12 +187,28 @@ def test_callers_that_do_not_add_up_are_kept_and_told() -> None:
     assert tree_of(profile, 0).own_bytes() == [10, 60, 30]
     (note,) = profile.notes
     assert note.slug == "heap-tree-unbalanced"
-    assert "snapshot 0 at line 1" in note.detail
+    assert note.detail.endswith("first in snapshot 0 at line 1 of its tree, 90 of 100 bytes")
+
+
+def test_callers_of_more_bytes_than_an_address_space_has_are_no_tree() -> None:
+    # Each of 10 says that it has nearly all that 18 digits can tell: 2^63 is not ten times as much.
+    most = 10**18 - 1
+    tree = Line(most, ROOT, tuple(Line(most, f"0x{place}: f") for place in range(1, 11)))
+    profile = read(massif([Moment(0, most, tree=tree, is_peak=True)]))
+    assert profile.snapshots[0].tree is None
+    assert slugs(profile) == ["heap-tree-unread"]
+
+
+def test_a_last_tree_of_too_many_lines_was_not_cut() -> None:
+    assert slugs(read(TEXT.replace(b"n2: 330", b"n1: 330"))) == ["heap-tree-unread"]
+    assert slugs(read(TEXT.replace(b"n2: 330", b"n3: 330"))) == ["heap-text-truncated", "heap-tree-unread"]
 
 
 def test_a_tree_of_other_bytes_than_its_snapshot_is_told() -> None:
     profile = read(massif([Moment(0, 101, tree=Line(100, ROOT), is_peak=True)]))
-    assert slugs(profile) == ["heap-tree-unbalanced"]
+    (note,) = profile.notes
+    assert note.slug == "heap-tree-unbalanced"
+    assert note.detail.endswith("first in snapshot 0 at line 1 of its tree, 100 of 101 bytes")
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------
@@ -253,6 +269,22 @@ def test_what_is_no_profile_is_refused(text: bytes) -> None:
 def test_a_tree_of_more_lines_than_any_program_has_calls_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("footprint.heap.massif._MOST_NODES", 4)
     with pytest.raises(InputError, match="the tree of snapshot 1 has more lines"):
+        read(TEXT)
+
+
+def test_trees_of_more_lines_than_memory_should_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.heap.massif._MOST_NODES_IN_ALL", 9)
+    again = TEXT + TEXT[TEXT.index(b"#-----------\nsnapshot=1") :].replace(b"snapshot=1", b"snapshot=2")
+    with pytest.raises(InputError, match="up to snapshot 2 its trees have more lines"):
+        read(again)
+    # Those that are passed over take no memory.
+    assert read_profile(again, "a text", lambda _: [2]).snapshots[2].tree is not None
+
+
+@pytest.mark.parametrize("bound", ["_MOST_LABELS", "_MOST_LABEL_BYTES"])
+def test_more_places_than_any_program_has_are_refused(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"footprint.heap.massif.{bound}", 4)
+    with pytest.raises(InputError, match="by snapshot 1 it names more places than any program has"):
         read(TEXT)
 
 

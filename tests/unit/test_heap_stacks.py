@@ -476,3 +476,30 @@ def test_a_damaged_first_line_is_refused(text: bytes) -> None:
 def test_samples_that_scale_beyond_any_memory_are_refused() -> None:
     with pytest.raises(InputError, match="scale"):
         read(b"heap_v2/900000000000000000\n@ 0x1\n t*: 900000000000000000: 1 [0: 0]\n")
+
+
+# --- more than there can be -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"s 5 a\xffbcd", b"i 10 1", b"t 1 0", b"a 10 0", b"c 1", b"s " + b"100000 " + b"a" * 100_000],
+)
+def test_tables_of_a_recording_that_are_too_long_are_refused(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.heap.heaptrack._MOST_ENTRIES", 300)
+    with pytest.raises(InputError, match="its tables are longer than those of any recording"):
+        read(b"v 10400 3\nX ./a\ns 1 a\ni 1 1\n" + (line + b"\n") * 2000)
+
+
+@pytest.mark.parametrize("row", [b"1: 1 [1: 1] @ 0x1 0x2 0x3 0x4", b"1: 1 [1: 1] @"])
+def test_rows_that_are_too_many_are_refused(row: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.heap.rows._MOST_ADDRS", 10)
+    text = b"heap profile: 11: 11 [11: 11] @ heapprofile\n" + (row + b"\n") * 11
+    with pytest.raises(InputError, match=r"its first (2|10) rows are more than any profile has"):
+        read(text)
+
+
+@pytest.mark.parametrize("part", [b"{}", b"[]", b"[[]]"])
+def test_json_of_nothing_but_brackets_is_refused_before_it_is_read(part: bytes) -> None:
+    with pytest.raises(InputError, match="hardly anything but brackets"):
+        read(b'{"dhatFileVersion":2,"pps":[' + (part + b",") * 3000 + b"{}]}")

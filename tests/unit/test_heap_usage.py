@@ -52,6 +52,9 @@ def moments(unit: str = "ms") -> Profile:
         ("1min", "ms", 4),
         ("0.5s", "ms", 1),
         ("3ki", "i", 3),
+        ("3.00 kinstrs", "instrs", 3),
+        ("3ki", "instrs", 3),
+        ("3kµs", "µs", 3),
         ("2 KiB", "B", 1),
         ("3kB", "B", 3),
         ("3500s", "s", 3),
@@ -170,6 +173,16 @@ def test_the_end_of_massif_is_its_last_tree() -> None:
     assert (usage.snapshot.number, len(usage.profile.snapshots)) == (13, 14)
 
 
+def test_where_the_end_has_no_tree_the_one_that_stands_for_it_is_told() -> None:
+    usage = only(str(CORPUS / "massif-3.19-default.out"), at="end")
+    assert usage.snapshot is not None
+    assert usage.snapshot.number == 63
+    note = next(note for note in usage.notes if note.slug == "heap-end-untold")
+    assert note.detail.startswith("snapshot 63 (2.02 MiB live) stands for the end: it has the last call tree, and ")
+    assert "snapshot 65 (120.8 KiB live) has none" in note.detail
+    assert "heap-end-untold" not in {note.slug for note in only(str(SAMPLE / "massif.out"), at="end").notes}
+
+
 def test_massif_counts_what_the_allocator_adds() -> None:
     usage = only(str(SAMPLE / "massif.out"))
     assert usage.snapshot is not None
@@ -178,7 +191,7 @@ def test_massif_counts_what_the_allocator_adds() -> None:
 
 def test_without_the_program_its_functions_are_known_and_its_object_is_not() -> None:
     usage = only(str(SAMPLE / "massif.out"))
-    only_lines = "[no object: only source lines are known]"
+    only_lines = "[no object: lines only]"
     assert functions(usage)[0] == (only_lines, "load_parameters", 100_000)
     assert usage.attribution is not None
     assert usage.attribution.attributed_bytes == 50_000
@@ -190,7 +203,7 @@ def test_without_the_program_its_functions_are_known_and_its_object_is_not() -> 
 def test_another_program_is_not_taken_for_the_one_that_was_profiled() -> None:
     base = str(ROOT_FOLDER / "sample_binaries" / "condor_shadow" / "base")
     usage = only(str(SAMPLE / "massif.out"), binaries=[base])
-    assert {row[0] for row in functions(usage)} == {LIBRARY, "[no object: only source lines are known]"}
+    assert {row[0] for row in functions(usage)} == {LIBRARY, "[no object: lines only]"}
     assert "heap-binary-misfit" in {note.slug for note in usage.notes}
 
 

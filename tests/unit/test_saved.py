@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 import footprint
 from footprint.audit.audit import Audit
+from footprint.audit.ledger import Row
 from footprint.audit.projection import Model, Question
 from footprint.audit.saved import looks_like_audit, read_audit, reprojected
 from footprint.errors import InputError, UnsupportedError, UsageError
 from footprint.report.json.audit import audit_json
+from footprint.report.json.envelope import write
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / "sample_binaries" / "condor_shadow" / "base"
@@ -119,10 +121,13 @@ def changed(text: bytes, change: Callable[[Json], object]) -> bytes:
 def test_a_damaged_audit_is_one_error_that_says_where(
     stage: bytes, change: Callable[[Json], object], cause: str
 ) -> None:
-    with pytest.raises(InputError) as error:
-        read_audit(changed(stage, change), "a.json")
-    assert str(error.value).startswith("a.json: ")
-    assert cause in str(error.value)
+    damaged = changed(stage, change)
+    # The ledger of what is compared is read otherwise, where it stands as footprint writes it.
+    for text in (damaged, write(json.loads(damaged)).encode()):
+        with pytest.raises(InputError) as error:
+            read_audit(text, "a.json", {})
+        assert str(error.value).startswith("a.json: ")
+        assert cause in str(error.value)
 
 
 def test_the_audit_of_a_newer_footprint_is_refused_with_both_numbers(stage: bytes) -> None:
@@ -143,10 +148,53 @@ def test_a_half_written_audit_is_an_error_with_the_offset(stage: bytes) -> None:
         read_audit(stage[: len(stage) // 2], "a.json")
 
 
-@pytest.mark.parametrize("text", [b"[" * 100_000, b"[]", b"7", b"\xff\xfe{}", b'{"schema": ["footprint/1"]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" * 100_000,
+        b"[]",
+        b"7",
+        b"\xff\xfe{}",
+        b'{"schema": ["footprint/1"]}',
+        b'{"schema": "footprint/1", "pid": %b}' % (b"9" * 5000),
+    ],
+    ids=lambda text: repr(text[:24]),
+)
 def test_other_json_is_refused(text: bytes) -> None:
     with pytest.raises(InputError):
         read_audit(text, "a.json")
+
+
+def test_an_audit_is_the_same_whatever_its_json_looks_like(stage: bytes) -> None:
+    indented = json.dumps(json.loads(stage), indent=1).encode()
+    found = read_audit(stage, "a.json")
+    assert (
+        read_audit(indented, "a.json") == read_audit(indented, "a.json", {}) == read_audit(stage, "a.json", {}) == found
+    )
+
+
+def test_rows_that_are_known_need_not_be_read_again_and_are_the_same(stage: bytes) -> None:
+    rows: dict[bytes, Row] = {}
+    first = read_audit(stage, "a.json", rows)
+    assert set(rows.values()) == set(first.audit.ledger)
+    symbol = next(row.symbol for row in first.audit.ledger if row.symbol)
+    other = stage.replace(b'"symbol": "%b"' % symbol.encode(), b'"symbol": "renamed"', 1)
+    again = read_audit(other, "a.json", rows)
+    assert again == read_audit(other, "a.json")
+    new = [row for row, before in zip(again.audit.ledger, first.audit.ledger, strict=True) if row is not before]
+    assert [row.symbol for row in new] == ["renamed"]
+
+
+def test_a_ledger_inside_of_something_else_is_not_taken_for_that_of_the_audit(stage: bytes) -> None:
+    inside = stage.replace(b'\n"ledger": [\n', b'\n"other": {"x": 1,\n"ledger": [\n').replace(b"\n],", b"\n]},", 1)
+    with pytest.raises(InputError, match="the answer of another verb"):
+        read_audit(inside, "a.json", {})
+
+
+def test_rows_that_share_a_line_are_read_one_by_one(stage: bytes) -> None:
+    joined = stage.replace(b"},\n  {", b"}, {", 2)
+    assert joined != stage
+    assert read_audit(joined, "a.json", {}).audit.ledger == read_audit(stage, "a.json").audit.ledger
 
 
 def test_only_what_says_so_at_its_beginning_looks_like_an_audit(stage: bytes) -> None:

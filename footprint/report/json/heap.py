@@ -7,7 +7,7 @@ from footprint.audit.finding import Finding
 from footprint.audit.heap_usage import HeapUsage
 from footprint.elf import shown_name
 from footprint.errors import Note
-from footprint.heap import CallTree
+from footprint.heap import CallTree, Profile
 from footprint.heap.attribution import Share, callees, callers
 from footprint.report.escape import well_formed
 from footprint.report.json.envelope import Json, envelope, note_rows
@@ -17,17 +17,27 @@ __all__ = ("call_rows", "heap_members", "share_rows")
 
 # The nodes of a tree repeat their names, and a name may be as long as a profile is.
 _LONGEST_NAME: Final = 8192
+# What was counted over a run; how long blocks lived is in the unit of time, and what only a profile knows in none.
+_UNITS: Final = dict.fromkeys(("allocated", "freed", "read", "written", "copied"), "bytes") | {"occurred": "units"}
 
 
 def heap_members(
     usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str, findings: Sequence[Finding] = ()
 ) -> Json:
     """Give what heap profiles say; `by` is `tree` or `callers` where their call trees are wanted too."""
-    tables: dict[str, list[Json]] = {"profiles": [], "snapshots": [], "owners": [], "heap": [], "calls": []}
+    tables: dict[str, list[Json]] = {
+        "profiles": [],
+        "snapshots": [],
+        "owners": [],
+        "heap": [],
+        "calls": [],
+        "tallies": [],
+    }
     for usage in usages:
         file = well_formed(usage.file)
         tables["profiles"].append(_profile(usage, file))
         tables["snapshots"] += _snapshots(usage, file)
+        tables["tallies"] += _tallies(usage.profile, file)
         if usage.attribution is None or usage.tree is None:
             continue
         tables["owners"] += [
@@ -75,6 +85,18 @@ def _snapshots(usage: HeapUsage, file: str) -> Iterator[Json]:
             "stack_bytes": one.stack_bytes,
             "is_peak": one.is_peak,
             "has_tree": place in trees,
+        }
+
+
+def _tallies(profile: Profile, file: str) -> Iterator[Json]:
+    for one in profile.tallies:
+        unit = well_formed(profile.time_unit or "") if one.name == "lived" else _UNITS.get(one.name)
+        yield {
+            "file": file,
+            "name": well_formed(one.name[:_LONGEST_NAME]),
+            "amount": one.tree.total_bytes,
+            "unit": unit,
+            "block_count": one.tree.total_blocks,
         }
 
 

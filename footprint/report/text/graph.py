@@ -69,15 +69,16 @@ def _columns(points: Sequence[Point], count: int) -> list[_Column]:
     start = points[0].time
     span = points[-1].time - start
     found: list[_Column | None] = [None] * count
-    for point in points:
-        place = min(count - 1, int((point.time - start) * count / span)) if span > 0 else 0
+    # Times that go back, as in a damaged profile, are drawn at the edge.
+    places = [max(0, min(count - 1, int((point.time - start) * count / span))) if span > 0 else 0 for point in points]
+    for place, point in zip(places, points, strict=True):
         known = found[place]
         most = point.size_bytes if known is None else max(known.size_bytes, point.size_bytes)
         mark = point.mark if known is None else min(known.mark, point.mark, key="#@ ".index)
         found[place] = _Column(most, mark)
     columns: list[_Column] = []
     held_bytes = 0
-    last_of = {min(count - 1, int((p.time - start) * count / span)) if span > 0 else 0: p.size_bytes for p in points}
+    last_of = {place: point.size_bytes for place, point in zip(places, points, strict=True)}
     for place, column in enumerate(found):
         columns.append(_Column(held_bytes, " ") if column is None else column)
         held_bytes = last_of.get(place, held_bytes)

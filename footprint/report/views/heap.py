@@ -7,7 +7,7 @@ from footprint.audit.finding import Finding
 from footprint.audit.heap_usage import HeapUsage, used_bytes
 from footprint.errors import Note
 from footprint.evidence import Evidence
-from footprint.heap import CallTree, Frame, Profile, Snapshot
+from footprint.heap import CallTree, Counted, Frame, Profile, Snapshot
 from footprint.heap.attribution import Attribution, Share, callees, callers
 from footprint.report.document import Block, Document, Facts, Graph, Heading, Paragraph, Point, Table, Verdict
 from footprint.report.text.graph import format_time
@@ -27,6 +27,8 @@ _LONGEST_UNIT: Final = 16
 _LONGEST_OWNER: Final = 200
 _LONGEST_FUNCTION: Final = 120
 _LONGEST_WHOLE: Final = 2000
+_BLOCKS: Final = {Counted.HEAP: "blocks", Counted.PAGES: "blocks", Counted.COPIES: "copies", Counted.EVENTS: "events"}
+_SHOWN_TALLIES: Final = frozenset({"allocated", "freed", "read", "written"})
 _KNOWN: Final = {
     Evidence.VIRTUAL: "virtual: address space only",
     Evidence.ESTIMATED: "estimated by the profiler",
@@ -55,8 +57,7 @@ def heap_report(
         top: How many rows a table has; 0 for all.
         is_whole: Whether to show whole paths, linker names, and each single call of a tree of callers.
     """
-    shares = [share for usage in usages if usage.attribution for share in usage.attribution.shares]
-    names = Names({share.owner for share in shares}, is_whole=is_whole)
+    names = Names({call.owner for usage in usages for call in usage.calls}, is_whole=is_whole)
     if len(usages) == 1:
         blocks = _one(usages[0], names, top)
         blocks += _by(usages[0], by, names, threshold_percent, top, is_whole=is_whole)
@@ -65,7 +66,8 @@ def heap_report(
         blocks = _several(usages, by, names, top)
         verdict = _difference(usages)
     found = finding_blocks(findings, 1, is_verbose=is_whole)
-    return (*blocks, *found, *note_blocks(notes, usages[0].file), Verdict(verdict))
+    target = usages[0].file if len(usages) == 1 else ""
+    return (*blocks, *found, *note_blocks(notes, target), Verdict(verdict))
 
 
 # --- one profile ------------------------------------------------------------------------------------------------------
@@ -81,12 +83,10 @@ def _one(usage: HeapUsage, names: Names, top: int) -> list[Block]:
     if usage.snapshot is not None:
         blocks.append(_facts(usage, usage.snapshot))
     elif usage.tally is not None and usage.tree is not None:
-        blocks.append(
-            Paragraph(f"{usage.tree.total_bytes:,} {usage.tally} over the whole run; no moment of it is known")
-        )
+        blocks.append(Paragraph(f"{_tally(usage, usage.tree)} over the whole run; no moment of it is known"))
     if len(profile.snapshots) >= _LEAST_POINTS:
         blocks += [Heading(_snapshots_title(profile)), _snapshots(usage, top)]
-    if usage.attribution is not None:
+    if usage.attribution is not None and usage.attribution.shares:
         blocks += [Heading(f"By object, {moment_name(usage)}"), _owners(usage, usage.attribution, names, top)]
     elif usage.snapshot is not None and usage.snapshot.live_bytes:
         blocks.append(Paragraph("no call tree of this moment could be read: who asked for it is not known"))
@@ -133,7 +133,16 @@ def _facts(usage: HeapUsage, snapshot: Snapshot) -> Facts:
         rows.append(("  allocator overhead", format_bytes(snapshot.extra_bytes), ""))
     if snapshot.stack_bytes:
         rows.append(("  stacks", format_bytes(snapshot.stack_bytes), ""))
+    rows += [
+        (f"{one.name} over the run", format_bytes(one.tree.total_bytes), _blocks_of(one.tree))
+        for one in usage.profile.tallies
+        if one.name in _SHOWN_TALLIES
+    ]
     return Facts(tuple(rows))
+
+
+def _blocks_of(tree: CallTree) -> str:
+    return "" if tree.total_blocks is None else f"in {counted(tree.total_blocks, 'block')}"
 
 
 def _snapshots_title(profile: Profile) -> str:
@@ -203,11 +212,12 @@ def _owners(usage: HeapUsage, attribution: Attribution, names: Names, top: int) 
             if size:
                 footer.append((f"{size:,}", _share(size, usage), *blank, label))
     rows = tuple((*_amounts(one, usage), _owner(one.owner, names)) for one in shown)
-    return Table((*_headings(attribution), "object"), rows, frozenset(), tuple(footer))
+    return Table((*_headings(usage, attribution), "object"), rows, frozenset(), tuple(footer))
 
 
-def _headings(attribution: Attribution) -> tuple[str, ...]:
-    return ("bytes", "share") if attribution.total_blocks is None else ("bytes", "share", "blocks")
+def _headings(usage: HeapUsage, attribution: Attribution) -> tuple[str, ...]:
+    amounts = (_unit_of(usage), "share")
+    return amounts if attribution.total_blocks is None else (*amounts, _BLOCKS[usage.profile.counted])
 
 
 def _amounts(one: Share, usage: HeapUsage) -> tuple[str, ...]:
@@ -217,7 +227,7 @@ def _amounts(one: Share, usage: HeapUsage) -> tuple[str, ...]:
 
 def _by(usage: HeapUsage, by: str, names: Names, threshold_percent: float, top: int, *, is_whole: bool) -> list[Block]:
     attribution, tree = usage.attribution, usage.tree
-    if attribution is None or tree is None or by == "owner":
+    if attribution is None or tree is None or not attribution.shares or by == "owner":
         return []
     when = moment_name(usage)
     if by == "function":
@@ -236,7 +246,7 @@ def _by(usage: HeapUsage, by: str, names: Names, threshold_percent: float, top: 
         (f"{line.size_bytes:,}", _share(line.size_bytes, usage), *([line.blocks] if has_blocks else []), line.text)
         for line in lines
     )
-    return [Heading(f"{heading}, {when}"), Table((*_headings(attribution), "function"), rows)]
+    return [Heading(f"{heading}, {when}"), Table((*_headings(usage, attribution), "function"), rows)]
 
 
 def _functions(usage: HeapUsage, attribution: Attribution, names: Names, top: int) -> Table:
@@ -247,9 +257,9 @@ def _functions(usage: HeapUsage, attribution: Attribution, names: Names, top: in
     footer: tuple[tuple[str, ...], ...] = ()
     if rest := attribution.shares[len(shown) :]:
         size_bytes = sum(one.size_bytes for one in rest)
-        blank = [""] * (len(_headings(attribution)) - 1)
+        blank = [""] * (len(_headings(usage, attribution)) - 1)
         footer = ((f"{size_bytes:,}", _share(size_bytes, usage), *blank, f"[{len(rest)} more: --top 0 shows all]"),)
-    headings = _headings(attribution)
+    headings = _headings(usage, attribution)
     return Table((*headings, "object", "function"), rows, frozenset({len(headings)}), footer)
 
 
@@ -423,7 +433,9 @@ def _beside_each_other(
 def _verdict(usage: HeapUsage, names: Names) -> str:
     attribution = usage.attribution
     if usage.snapshot is None:
-        return f"{usage.file} says nothing of memory in use." if attribution is None else _tally_verdict(usage)
+        if usage.tree is None:
+            return f"{usage.file} says nothing of memory in use."
+        return f"{_tally(usage, usage.tree)} over the whole run, which is no memory in use."
     what = "of address space" if usage.evidence is Evidence.VIRTUAL else "of heap"
     amount = f"{format_bytes(usage.snapshot.live_bytes)} {what} {moment_name(usage)}"
     if attribution is None or not attribution.total_bytes:
@@ -436,9 +448,12 @@ def _verdict(usage: HeapUsage, names: Names) -> str:
     return f"{amount}: {most}; the object is known of {known:.1%}."
 
 
-def _tally_verdict(usage: HeapUsage) -> str:
-    total_bytes = 0 if usage.tree is None else usage.tree.total_bytes
-    return f"{total_bytes:,} {usage.tally} over the whole run, which is no memory in use."
+def _tally(usage: HeapUsage, tree: CallTree) -> str:
+    return f"{tree.total_bytes:,} {_unit_of(usage)} {usage.tally}"
+
+
+def _unit_of(usage: HeapUsage) -> str:
+    return "units" if usage.profile.counted is Counted.EVENTS else "bytes"
 
 
 def _difference(usages: Sequence[HeapUsage]) -> str:
@@ -446,6 +461,7 @@ def _difference(usages: Sequence[HeapUsage]) -> str:
     parts = []
     for usage in usages[1:]:
         difference = usage.total_bytes - first.total_bytes
-        word = "more" if difference >= 0 else "less"
-        parts.append(f"{usage.file} has {format_bytes(abs(difference))} {word} than {first.file}")
+        word = "more" if difference > 0 else "less"
+        much = f"{format_bytes(abs(difference))} {word} than" if difference else "as much as"
+        parts.append(f"{usage.file} has {much} {first.file}")
     return "; ".join(parts) + "."

@@ -48,10 +48,11 @@ def _held(account: HeapAccount, *, is_measured: bool) -> Facts:
     rows = [("heap of the process", format_bytes(account.total_bytes), known)]
     if account.apart_bytes:
         apart = format_bytes(account.apart_bytes)
+        which = "blocks that are mapped each on its own" if account.held_bytes else "as much as is profiled"
         rows = [
             ("heap of the process", format_bytes(account.total_bytes), "estimated"),
             ("  heap and arenas", format_bytes(account.held_bytes or 0), known),
-            ("  nameless memory", apart, "estimated: blocks that are mapped each on its own"),
+            ("  nameless memory", apart, f"estimated: {which}"),
         ]
     rows.append(("live, as profiled", format_bytes(account.live_bytes), "never scaled"))
     return Facts(tuple(rows))
@@ -103,7 +104,12 @@ def _explained(account: HeapAccount, nameless_bytes: int, *, is_measured: bool) 
     """Say what the remainders are, and what would make them smaller."""
     texts = []
     difference = account.difference_bytes
-    if account.apart_bytes:
+    if account.apart_bytes and not account.held_bytes:
+        texts.append(
+            f"Its allocator gives its memory no name and uses no [heap], as jemalloc does: of {NAMELESS} as much as is "
+            "profiled is taken for it."
+        )
+    elif account.apart_bytes:
         texts.append(
             f"{format_bytes(account.apart_bytes)} more is profiled than the heap and the arenas hold: allocators map "
             "large blocks (with glibc from 128 KiB on) each on its own, in memory that has no name, so that much of "
