@@ -136,9 +136,9 @@ _footprint() {
             esac
             ;;
         check)
-            options='--config --update-baseline --propose --root --debug-dir --debuginfod --no-debug-files -o --output --format --table --json --color -q --quiet --strict -h --help'
+            options='--config --update-baseline --propose --root --debug-dir --debuginfod --no-debug-files -o --output --format --html --table --json --color -q --quiet --strict -h --help'
             case $prev in
-                --config | -o | --output) kind=file ;;
+                --config | -o | --output | --html) kind=file ;;
                 --root | --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
                 --table) kind=none ;;

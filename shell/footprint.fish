@@ -225,6 +225,7 @@ complete -c footprint -n '__footprint_has_verb check' -l debuginfod -d 'Ask the 
 complete -c footprint -n '__footprint_has_verb check' -l no-debug-files -d 'Show the names that stand in the files themselves, and no others.'
 complete -c footprint -n '__footprint_has_verb check' -s o -l output -r -F -d 'Where to write; - is standard output.'
 complete -c footprint -n '__footprint_has_verb check' -l format -x -a 'text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' -d 'What to write; else the ending of the output file tells.'
+complete -c footprint -n '__footprint_has_verb check' -l html -r -F -d 'Write a page to look at as well, one file for any browser.'
 complete -c footprint -n '__footprint_has_verb check' -l table -x -d 'Which table, of csv and tsv.'
 complete -c footprint -n '__footprint_has_verb check' -l json -d 'Short for --format json.'
 complete -c footprint -n '__footprint_has_verb check' -l color -x -a 'auto always never' -d 'Colours and tables drawn for a terminal.'

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from footprint.audit.objects import ObjectCost
+from footprint.audit.objects import Need, ObjectCost
 from footprint.audit.predicted import Predicted
 from footprint.elf.constructors import own_constructors
 from footprint.elf.notes import optional_libraries
@@ -93,9 +93,19 @@ class Composition:
                     self.retained_bytes[number],
                     None if holder is None else self.objects[holder].path,
                     predicted.tls_bytes if predicted else 0,
+                    self._needs_of(number),
                 )
             )
         return tuple(found)
+
+    def _needs_of(self, user: int) -> tuple[Need, ...]:
+        answers, stand_ins = self.answerers(user), self.substitutes[user]
+        return tuple(
+            [
+                Need(self.objects[one].path, None if one in stand_ins else len(answers.get(one, ())))
+                for one in self.needed[user]
+            ]
+        )
 
     @property
     def evidence(self) -> Evidence:

@@ -2,7 +2,19 @@
 
 from typing import NamedTuple
 
-__all__ = ("ObjectCost",)
+__all__ = ("Need", "ObjectCost")
+
+
+class Need(NamedTuple):
+    """An object that another one brings in.
+
+    Attributes:
+        path: Its path.
+        symbol_count: How many symbols are used of it; None where it stands in for those of the other one.
+    """
+
+    path: str
+    symbol_count: int | None
 
 
 class ObjectCost(NamedTuple):
@@ -15,6 +27,7 @@ class ObjectCost(NamedTuple):
         retained_bytes: The same of all that leaves with it, itself included.
         held_by: The path of the nearest object that it would leave with; None where there is none.
         tls_bytes: What each thread has of its thread-local variables.
+        needs: What it brings in; None where that was not saved.
     """
 
     path: str
@@ -23,3 +36,4 @@ class ObjectCost(NamedTuple):
     retained_bytes: int
     held_by: str | None
     tls_bytes: int
+    needs: tuple[Need, ...] | None = None

@@ -15,7 +15,7 @@ from footprint.audit.audit import Audit
 from footprint.audit.finding import Confidence, Finding, Location
 from footprint.audit.layout import Attribution, Kind
 from footprint.audit.ledger import Row
-from footprint.audit.objects import ObjectCost
+from footprint.audit.objects import Need, ObjectCost
 from footprint.audit.projection import Basis, Model, Point, Projection, Question, Term, project
 from footprint.audit.spread import Spread
 from footprint.audit.totals import OfWhich, Total, Totals
@@ -370,7 +370,12 @@ def _object(told: _Json, at: _Reader) -> ObjectCost:
         at.number(told, "retained_bytes"),
         at.optional(at.text, told, "held_by"),
         at.number(told, "tls_bytes"),
+        at.optional(partial(_needs, at), told, "needs"),
     )
+
+
+def _needs(at: _Reader, told: _Json, key: str) -> tuple[Need, ...]:
+    return tuple(Need(at.text(one, "path"), at.optional(at.number, one, "symbol_count")) for one in at.rows(told, key))
 
 
 def _heap(at: _Reader, whole: _Json, key: str) -> "HeapAccount":

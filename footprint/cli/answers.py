@@ -421,4 +421,9 @@ def about_check(checked: "Checked", target: str, *, baseline: str | None) -> Ans
 
         return check_figures(checked)
 
-    return Answer(f"check {name}", document, members, "budgets", issues, figures)
+    def page() -> str:
+        from footprint.report.html import check_page
+
+        return check_page(checked, __version__)
+
+    return Answer(f"check {name}", document, members, "budgets", issues, figures, page=page)

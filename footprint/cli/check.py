@@ -29,6 +29,7 @@ def check(
     no_debug_files: options.NoDebugFiles = False,
     output: options.Output = "-",
     format_: options.FormatOption = None,
+    html: options.Html = None,
     table: options.Table = None,
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
@@ -41,6 +42,7 @@ def check(
     footprint check ./server --propose -o footprint.toml
     footprint check ./server
     footprint check audit.json --config budgets/server.toml
+    footprint check ./server --html report.html
     """
     from footprint.cli.answers import about_check
     from footprint.cli.output import chosen, emit, exit_code, write
@@ -48,13 +50,11 @@ def check(
     from footprint.verbs import check as verb
     from footprint.verbs.debug_files import debug_search
 
-    form = chosen("check", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    form = chosen("check", format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     if propose:
-        if update_baseline or config is not None:
-            raise UsageError(
-                "--propose writes a first budget file: it goes with neither --config nor --update-baseline"
-            )
+        if update_baseline or config is not None or html is not None:
+            raise UsageError("--propose writes a first budget file: not with --config, --update-baseline or --html")
         if output != "-" and os.path.exists(output):
             raise UsageError(f"{output} is there already: --propose writes a first budget file, and replaces none")
         emit(verb.proposal(target, root=root, debug=debug), output)

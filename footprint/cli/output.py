@@ -115,7 +115,7 @@ _HAS: Final = {
     "duplicates": ("issues", "figures"),
     "heap": ("issues", "figures", "stacks", "page"),
     "project": ("figures",),
-    "check": ("issues", "figures"),
+    "check": ("issues", "figures", "page"),
     "diff": ("issues", "figures", "page"),
 }
 _ENDINGS: Final = {

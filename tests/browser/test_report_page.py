@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,20 @@ import pytest
 
 import footprint
 from footprint.audit.audit import Audit
+from footprint.audit.budget import check_audit, parse_budgets
+from footprint.audit.compare import compare
 from footprint.audit.layout import Attribution, Kind
 from footprint.audit.ledger import Row
+from footprint.audit.objects import Need, ObjectCost
 from footprint.audit.page_maps import PageState
 from footprint.audit.projection import Question, project
 from footprint.audit.totals import Total
 from footprint.elf import shown_name
 from footprint.evidence import Evidence
 from footprint.report.escape import printable
-from footprint.report.html import audit_page, diff_page, heap_page
+from footprint.report.html import audit_page, check_page, diff_page, heap_page
 from footprint.report.json.audit import audit_json
+from footprint.report.json.check import check_members
 from footprint.report.json.heap import heap_members
 from footprint.units import format_bytes, parse_bytes
 from footprint.verbs.heap import heap_profile
@@ -129,6 +134,17 @@ def bytes_by_owner(audit: Audit) -> dict[str, int]:
     for row in audit.ledger:
         found[row.owner] = found.get(row.owner, 0) + (row.bytes or 0)
     return found
+
+
+def assert_axe_finds_nothing_serious(page: Page) -> None:
+    if not AXE.exists():
+        return
+    page.js(AXE.read_text(encoding="utf-8") + "; null")
+    found = page.js(
+        "axe.run(document, {resultTypes: ['violations']}).then((all) => all.violations.map((one) =>"
+        " [one.id, one.impact, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200))]))"
+    )
+    assert [one for one in found if one[1] in {"serious", "critical"}] == []
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------
@@ -337,7 +353,7 @@ def test_the_rows_are_copied_as_csv_with_figures_in_bytes(show: Show, process: A
     page = show(audit_page(process, VERSION))
     text = page.js("document.querySelector('#ledger .view').parts.grid.csv()")
     first, total, *rows = text.split("\r\n")
-    assert first.startswith("level 1,private,share,pages,mapped,evidence")
+    assert first.startswith("level 1,bytes,share,pages,mapped,evidence")
     sizes = bytes_by_owner(process)
     assert total.split(",")[:2] == ["[total]", str(sum(sizes.values()))]
     assert [int(row.split(",")[-5]) for row in rows if row] == sorted(sizes.values(), reverse=True)
@@ -425,6 +441,15 @@ def test_the_json_that_the_page_saves_is_the_one_of_the_command(show: Show, prog
     assert page.js("window.named").endswith(".json")
 
 
+def test_sizes_that_are_only_virtual_are_not_called_nothing(show: Show) -> None:
+    audit = footprint.audit(str(PMAP))
+    page = show(audit_page(audit, VERSION))
+    writable = sum(row.mapped_bytes for row in audit.ledger if row.is_writable)
+    # pmap's own last line: 972K writeable/private.
+    assert writable == 972 * 1024
+    assert page.texts(".section:last-child td")[-1] == "972 KiB"
+
+
 def test_notes_and_origins_are_told(show: Show) -> None:
     audit = footprint.audit(str(PMAP))
     page = show(audit_page(audit, VERSION))
@@ -473,6 +498,24 @@ def test_the_page_map_has_a_cell_a_page_and_says_what_lies_in_it(show: Show) -> 
     assert page.text("#cell").startswith(f"{first.start_addr + audit.page_bytes:#x} ") or len(first.runs) == 1
 
 
+def test_pages_that_are_private_without_being_told_apart_are_said_to_be_so(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    drawn = private_pages(program)
+    for owner, size in bytes_by_owner(program).items():
+        name = owner.rsplit("/", 1)[-1]
+        if name not in drawn:
+            continue
+        page.js(
+            "(() => { const one = document.querySelector('#object'); one.selectedIndex ="
+            f" [...one.options].findIndex((each) => each.textContent.includes({json.dumps(name + ':')}));"
+            " one.dispatchEvent(new Event('change')) })()"
+        )
+        if size > drawn[name] * program.page_bytes:
+            assert page.text("#pages .remark").startswith(f"The table above has {format_bytes(size)} of it")
+        else:
+            assert page.count("#pages .remark") == 0
+
+
 # --- libraries --------------------------------------------------------------------------------------------------------
 
 
@@ -491,6 +534,66 @@ def test_libraries_stand_below_what_they_would_leave_with(show: Show, program: A
     assert {path for path, *_, mark in found if mark} == unused
 
 
+def test_needs_stand_below_who_has_them_and_those_that_are_not_used_are_marked(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    page.click("#libraries button[data-value=needs]")
+    tree = "(({tree}) => tree.names.map((_, node) => [%s]))(document.querySelector('#libraries .view').parts)"
+    found = page.js(
+        tree % "node ? tree.titles[tree.parents[node]] : null, tree.titles[node],"
+        " tree.columns[2].value(node), tree.columns[3].value(node)"
+    )
+    edges = {(user, path): (count, mark.split(",")[0]) for user, path, count, mark in found if user is not None}
+    assert {edge: count for edge, (count, _) in edges.items()} == {
+        (one.path, need.path): need.symbol_count for one in program.objects for need in one.needs or ()
+    }
+    unused = {
+        (user.rsplit("/", 1)[-1], path.rsplit("/", 1)[-1])
+        for (user, path), (_, mark) in edges.items()
+        if mark == "unused"
+    }
+    # `readelf -d` has the needs; main of base.c calls nothing of the library.
+    assert ("base", "libunused.so") in unused
+    page.click("#libraries .view > .tools button:nth-of-type(1)")
+    assert "unused" in [row[4] for row in rows_of(page, "#libraries")]
+
+
+def test_needs_that_go_in_a_circle_end(show: Show, process: Audit) -> None:
+    objects = tuple(
+        ObjectCost(path, path[1:], 8, 8, None, 0, (Need(needed, 1), Need("/c", 0)))
+        for path, needed in (("/a", "/b"), ("/b", "/a"))
+    )
+    last = ObjectCost("/c", "c", 8, 8, None, 0, (Need("/not there", None), Need("/c", None)))
+    page = show(audit_page(replace(process, objects=(*objects, last)), VERSION))
+    page.click("#libraries button[data-value=needs]")
+    page.click("#libraries .view > .tools button:nth-of-type(1)")
+    assert [row[0] for row in rows_of(page, "#libraries")] == ["[all objects]", "a", "b", "a", "c", "c", "c"]
+
+
+# --- budgets ----------------------------------------------------------------------------------------------------------
+
+
+def test_budgets_stand_behind_the_answer_as_the_command_tells_them(show: Show, program: Audit) -> None:
+    told = {"budgets": {"per_process_bytes": "1 KiB", "mapped_bytes": "1 GiB", "symbols": {"answer.1": "4 KiB"}}}
+    checked = check_audit(program, parse_budgets(told, "<b>.toml"), None, date(2026, 1, 1))
+    page = show(check_page(checked, VERSION))
+    rows = page.js(
+        "[...document.querySelectorAll('#budgets tbody tr')]"
+        ".map((row) => [...row.children].map((one) => one.textContent))"
+    )
+    assert [row[:3] for row in rows] == [
+        [one.key, format_bytes(one.value), format_bytes(one.limit)] for one in checked.results
+    ]
+    assert [row[4] for row in rows] == ["exceeded", *["holds"] * (len(rows) - 1)]
+    assert page.text("#budgets p").startswith("1 of ")
+    page.js(
+        "(() => { window.saved = []; const make = URL.createObjectURL;"
+        " URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text));"
+        " return make.call(URL, blob) }; HTMLAnchorElement.prototype.click = function () {} })()"
+    )
+    page.click("#download")
+    assert json.loads(page.wait("window.saved[0]")) == json.loads(json.dumps(check_members(checked, VERSION)))
+
+
 # --- comparison -------------------------------------------------------------------------------------------------------
 
 
@@ -503,6 +606,9 @@ def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
     delta = sum(one.delta_bytes for one in found.changes)
     assert private.delta_bytes == sum(one.delta_bytes for one in found.changes if one.kind is not Kind.KERNEL)
     assert rows[0][1] == ("+" if delta > 0 else "") + format_bytes(delta)
+    # Before and after are sums of those rows alone: they are not called a total.
+    assert rows[0][0] == "[what differs]"
+    assert rows[0][2] == format_bytes(sum(one.old_bytes or 0 for one in found.changes))
     per_process = found.total("per_process")
     assert per_process is not None
     assert per_process.delta_bytes is not None
@@ -516,6 +622,55 @@ def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
         assert page.count("#object option") == len(audit.page_maps)
     page.click("button[data-value=change]")
     assert rows_of(page) == rows
+
+
+def private_pages(audit: Audit) -> dict[str, int]:
+    return {
+        one.owner.rsplit("/", 1)[-1]: sum(
+            count for part in one.parts for state, count in part.runs if state >= PageState.PRIVATE
+        )
+        for one in audit.page_maps
+    }
+
+
+def test_the_change_has_the_objects_and_pages_that_came_and_went(show: Show) -> None:
+    found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), has_page_maps=True)
+    page = show(diff_page(found, VERSION))
+    rows = page.js(
+        "(({tree}) => tree.titles.slice(1)"
+        ".map((title, place) => [title, ...tree.columns.map((one) => one.value(place + 1))]))"
+        "(document.querySelector('#libraries .view').parts)"
+    )
+    old, now = ({one.name: one for one in audit.objects} for audit in (found.old, found.new))
+    # The program is one object, though its file has another name.
+    assert len(rows) == len((old | now).keys() - {"base"})
+    gone = {title.rsplit("/", 1)[-1]: before for title, _, _, before, _, what in rows if what == "gone"}
+    assert gone == {name: one.own_bytes for name, one in old.items() if name not in {*now, "base"}}
+    assert set(gone) == {"libunused.so", "libunused_dep.so"}
+    change = page.js("document.querySelector('#libraries .view').parts.tree.columns[0].value(0)")
+    assert change == sum(one.own_bytes for one in now.values()) - sum(one.own_bytes for one in old.values())
+    before, after = private_pages(found.old), private_pages(found.new)
+    for text in page.texts("#object option"):
+        name, _, figures = text.partition(": pages +")
+        more, _, less = figures.partition(" -")
+        mine = "sans_crypt" if name.endswith("sans_crypt") else name
+        assert int(more) - int(less) == after.get(mine, 0) - before.get("base" if mine == "sans_crypt" else mine, 0)
+    page.js(
+        "(() => { const one = document.querySelector('#object');"
+        " one.selectedIndex = [...one.options].findIndex((each) => each.textContent.startsWith('libunused.so'));"
+        " one.dispatchEvent(new Event('change')) })()"
+    )
+    page.js("document.querySelector('.cells').focus()")
+    page.key("ArrowRight", "ArrowLeft")
+    assert "private only before relro" in page.text("#cell")
+
+
+def test_pages_that_stayed_and_objects_that_are_not_known_are_told(show: Show, process: Audit) -> None:
+    found = footprint.diff(str(STAGES / "base"), str(STAGES / "base"), has_page_maps=True)
+    page = show(diff_page(found, VERSION))
+    assert page.text("#pages .empty") == "Every object has the private pages that it had."
+    page = show(diff_page(compare(process, process), VERSION))
+    assert page.count("#pages, #libraries") == 0
 
 
 # --- heap profiles ----------------------------------------------------------------------------------------------------
@@ -629,17 +784,27 @@ def test_a_heap_that_was_joined_is_shown_by_who_asked_for_it(show: Show) -> None
 # --- real programs ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", [["gdb"], ["node", "-e", "console.log(); setInterval(() => {}, 1e6)"]], ids=" ".join)
-def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(show: Show, words: list[str]) -> None:
-    found = shutil.which(words[0])
+# Each says something when it is up, and waits.
+PROGRAMS = {
+    "node": ["node", "-e", "console.log(); setInterval(() => {}, 1e6)"],
+    "gdb": ["gdb", "-q", "-nx", "-ex", "echo up\\n"],
+    "java": ["java", "sun.security.tools.keytool.Main", "-genkeypair", "-keystore", "/nowhere"],
+}
+
+
+@pytest.mark.parametrize("name", ["gdb, not run", *PROGRAMS])
+def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(show: Show, name: str) -> None:
+    found = shutil.which(name.split(",", maxsplit=1)[0])
     if found is None:
-        pytest.skip(f"{words[0]} is missing")
-    if len(words) == 1:
+        pytest.skip(f"{name} is missing")
+    if name not in PROGRAMS:
         audit = footprint.audit(found, count=1000, has_page_maps=True)
     else:
-        with subprocess.Popen(words, stdout=subprocess.PIPE) as child:
+        pipe = subprocess.PIPE
+        with subprocess.Popen(PROGRAMS[name], stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT) as child:
             assert child.stdout is not None
-            child.stdout.readline()
+            assert child.stdout.read(1)
+            # Between two readings a process may change: both tell of one audit.
             audit = footprint.audit(child.pid, count=1000, has_findings=True, has_page_maps=True)
             child.kill()
     page = show(audit_page(audit, VERSION))
@@ -647,6 +812,20 @@ def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(show: S
     assert rows_of(page)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
     assert page.count("#object option") == len(audit.page_maps)
     assert page.js("document.querySelector('#libraries .view').parts.tree.size") == len(audit.objects) + 1
+    told = json.loads(audit_json(audit, VERSION))
+    sizes = page.js(
+        "(({tree}) => Object.fromEntries(tree.children[0].map((node) =>"
+        " [tree.titles[node] ?? tree.names[node], tree.columns[0].value(node)])))"
+        "(document.querySelector('#ledger .view').parts)"
+    )
+    owners = bytes_by_owner(audit)
+    assert sorted(sizes.values()) == sorted(owners.values())
+    # An owner of one row has what that is in its name as well.
+    assert {name: size for name, size in sizes.items() if name in owners} == {
+        name: size for name, size in owners.items() if name in sizes
+    }
+    assert page.js("[...document.querySelectorAll('.finding h3 .subject')].length") == min(100, len(told["findings"]))
+    assert_axe_finds_nothing_serious(page)
 
 
 # --- hostile, huge, empty ---------------------------------------------------------------------------------------------
@@ -673,6 +852,32 @@ def test_hostile_names_are_shown_as_text_and_nothing_of_them_runs(show: Show, pr
     page.type("#ledger input[type=search]", "nnnn")
     assert max(len(row[0]) for row in rows_of(page)) < 500
     assert page.js("document.documentElement.scrollWidth <= innerWidth")
+
+
+def marked(value: Any, key: str = "") -> Any:  # noqa: ANN401 # JSON
+    """Put a mark that turns the direction of text, and a NUL, into every text that is free."""
+    if isinstance(value, dict):
+        return {name: marked(member, name) for name, member in value.items()}
+    if isinstance(value, list):
+        return [marked(member, key) for member in value]
+    is_word = key in {"schema", "kind", "evidence", "attribution", "basis", "model", "confidence", "saving_per"}
+    is_word = is_word or key.endswith("_bytes") or value == "prediction"
+    return f"\u202e\0{value}" if isinstance(value, str) and not is_word else value
+
+
+def test_no_text_of_a_saved_audit_turns_the_direction_of_a_line(show: Show, program: Audit, tmp_path: Path) -> None:
+    saved = tmp_path / "audit.json"
+    saved.write_text(json.dumps(marked(json.loads(audit_json(program, VERSION)))))
+    audit = footprint.audit(str(saved))
+    for page in (show(audit_page(audit, VERSION)), show(diff_page(compare(program, audit), VERSION))):
+        for button in ("before", "after", "needs"):
+            page.js(f"document.querySelectorAll('button[data-value={button}]').forEach((one) => one.click())")
+        texts = page.js(
+            "[document.title, document.body.textContent, ...[...document.querySelectorAll('*')].flatMap("
+            "(one) => [...one.attributes].map((each) => each.value))]"
+        )
+        assert "\\u202e" in "".join(texts)
+        assert [text[:80] for text in texts if "\u202e" in text or "\0" in text] == []
 
 
 def test_an_empty_ledger_and_huge_figures_are_told(show: Show, process: Audit) -> None:
@@ -734,12 +939,7 @@ def test_axe_finds_nothing_serious(show: Show, program: Audit, heap: str, kind: 
         "heap": lambda: heap,
     }
     page = show(texts[kind](), dark=dark)
-    page.js(AXE.read_text(encoding="utf-8") + "; null")
-    found = page.js(
-        "axe.run(document, {resultTypes: ['violations']}).then((all) => all.violations.map((one) =>"
-        " [one.id, one.impact, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200))]))"
-    )
-    assert [one for one in found if one[1] in {"serious", "critical"}] == []
+    assert_axe_finds_nothing_serious(page)
 
 
 # --- a hundred thousand rows ------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ VERBS = {
     "diff": (["diff", "sample_binaries/condor_shadow/sans_answers", BASE], EVERY | ISSUES | FIGURES | PAGE),
     "doctor": (["doctor"], EVERY),
     "explain": (["explain"], EVERY),
-    "check": (["check", BASE, "--config", "BUDGETS"], EVERY | ISSUES | FIGURES),
+    "check": (["check", BASE, "--config", "BUDGETS"], EVERY | ISSUES | FIGURES | PAGE),
     "run": (["run", "--", "true"], EVERY | FIGURES | STACKS),
     "whatif": (["whatif", "--drop", "libcrypt_like.so", "--starts", "1", "--", UNUSED], EVERY),
     "record": (["record", BASE, "--history", "HISTORY", "--version", "1.0"], EVERY),

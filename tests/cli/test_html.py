@@ -41,6 +41,17 @@ def test_a_saved_audit_has_the_page_of_its_process(capfdbinary: Captured, tmp_pa
     assert b"7 processes cost" in capfdbinary.readouterr().out
 
 
+def test_a_check_has_the_page_of_its_audit_and_its_exit_code(capfdbinary: Captured, tmp_path: Path) -> None:
+    budgets, page = tmp_path / "footprint.toml", tmp_path / "report.html"
+    for limit, code in (("1 KiB", 1), ("1 GiB", 0)):
+        budgets.write_text(f'[budgets]\nper_process_bytes = "{limit}"\n')
+        assert main(["check", BASE, "--config", str(budgets), "--html", str(page)]) == code
+        assert (b"Exceeded: per_process_bytes" in capfdbinary.readouterr().out) == (code == 1)
+        # What stands there without JavaScript.
+        assert ("Exceeded: per_process_bytes" in page.read_text()) == (code == 1)
+    assert main(["check", BASE, "--propose", "--html", str(page)]) == 2
+
+
 @pytest.mark.parametrize(
     "words",
     [

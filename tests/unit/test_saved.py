@@ -57,6 +57,19 @@ def test_a_finding_keeps_what_is_private_and_who_is_spared_and_older_ones_that_d
     assert (second.is_per_thread, second.private_bytes) == (False, None)
 
 
+def test_what_an_object_needs_is_kept_and_older_audits_that_do_not_say_are_read(stage: bytes) -> None:
+    program = read_audit(stage, "audit.json").audit.objects[0]
+    # `nm -D` of libunused.so: nothing that base has undefined.
+    assert program.needs is not None
+    assert [need.symbol_count for need in program.needs if need.path.endswith("/libunused.so")] == [0]
+    whole = json.loads(stage)
+    del whole["objects"][0]["needs"]
+    assert read_audit(json.dumps(whole).encode(), "audit.json").audit.objects[0] == program._replace(needs=None)
+    whole["objects"][0]["needs"] = [{"path": "/lib/x.so", "symbol_count": -1}]
+    with pytest.raises(InputError, match="`symbol_count` is no size or count"):
+        read_audit(json.dumps(whole).encode(), "audit.json")
+
+
 def test_a_saved_run_keeps_how_far_its_starts_spread(stage: bytes) -> None:
     whole = json.loads(stage)
     figures = {"private_bytes": {"min": 1, "median": 2, "max": 4}, "per_process_bytes": None}

@@ -4,9 +4,9 @@ The page is written in TypeScript in `app/`; its built files stand here and ship
 """
 
 from footprint.report.document import About
-from footprint.report.html.pages import audit_page, diff_page, heap_page
+from footprint.report.html.pages import audit_page, check_page, diff_page, heap_page
 
-__all__ = ("audit_page", "diff_page", "heap_page", "html")
+__all__ = ("audit_page", "check_page", "diff_page", "heap_page", "html")
 
 
 def html(page: str, _about: About) -> str:

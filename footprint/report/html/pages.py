@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from footprint.audit.audit import Audit
+from footprint.audit.budget import Checked
 from footprint.audit.compare import Comparison
 from footprint.audit.finding import Finding
 from footprint.audit.heap_usage import HeapUsage
@@ -15,14 +16,16 @@ from footprint.report.html.page_maps import page_map_members
 from footprint.report.html.shell import page
 from footprint.report.html.static import static_html
 from footprint.report.json.audit import audit_members
+from footprint.report.json.check import check_members
 from footprint.report.json.diff import diff_members
 from footprint.report.json.heap import heap_members
 from footprint.report.views.audit import audit_report
+from footprint.report.views.check import check_report
 from footprint.report.views.diff import diff_report
 from footprint.report.views.heap import heap_report
 from footprint.units import counted, format_bytes
 
-__all__ = ("audit_page", "diff_page", "heap_page")
+__all__ = ("audit_page", "check_page", "diff_page", "heap_page")
 
 Json = dict[str, Any]
 
@@ -36,6 +39,18 @@ def audit_page(audit: Audit, version: str) -> str:
     """
     answers = {"kind": "audit", "audit": audit_members(audit, version), "pages": page_map_members(audit.page_maps)}
     return _page(audit.target, answers, audit_report(audit))
+
+
+def check_page(checked: Checked, version: str) -> str:
+    """Write the page of an audit with what became of its budgets."""
+    audit = checked.audit
+    answers = {
+        "kind": "audit",
+        "audit": audit_members(audit, version),
+        "pages": page_map_members(audit.page_maps),
+        "check": check_members(checked, version),
+    }
+    return _page(audit.target, answers, (*check_report(checked), *audit_report(audit)))
 
 
 def diff_page(found: Comparison, version: str) -> str:

@@ -61,6 +61,9 @@ def _object(one: "ObjectCost") -> Json:
         "retained_bytes": one.retained_bytes,
         "held_by": None if one.held_by is None else well_formed(one.held_by),
         "tls_bytes": one.tls_bytes,
+        "needs": None
+        if one.needs is None
+        else [{"path": well_formed(need.path), "symbol_count": need.symbol_count} for need in one.needs],
     }
 
 

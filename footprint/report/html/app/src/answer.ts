@@ -4,6 +4,7 @@
 import { choice, el, evidenceMark, fill, plainTable } from "./dom";
 import { table } from "./data";
 import { weakest } from "./ledger";
+import { printable } from "./names";
 import { formatBytes, formatChange, grouped, parseBytes, percent } from "./units";
 
 const NOUNS: Record<string, [string, string]> = {
@@ -194,6 +195,27 @@ function fitControl(costs: Costs, projection: any, nouns: string): HTMLElement {
   });
   tell();
   return el("div", { class: "control" }, el("label", { for: "memory" }, "Memory that they may take"), text, slider, answer);
+}
+
+/** Make the budgets of a check: those that fail first, as the command tells them. */
+export function budgetsSection(check: any): HTMLElement | null {
+  if (!check) return null;
+  const rows = table(check.budgets).rows();
+  const failed: number = check.checks_failed;
+  const amount = (size: number, one: any) => (one.unit === "bytes" ? formatBytes(size) : grouped(size));
+  const state = (one: any) => {
+    const word = one.fails ? "exceeded" : one.is_exceeded ? "waived" : "holds";
+    return el("span", { class: one.fails ? "wrong" : "" }, one.fails ? el("strong", {}, word) : word,
+      one.waiver ? ` (${printable(one.waiver.reason)}, ${one.waiver.is_expired ? "expired" : "until"} ${one.waiver.expires})` : "");
+  };
+  const most = (one: any) => one.contributors.map((part: any) => `${printable(part.name)} ${formatBytes(part.size_bytes)}`).join(", ");
+  return el("section", { class: "section", id: "budgets" }, el("h2", {}, "Budgets"),
+    el("p", { class: failed ? "wrong" : "" }, rows.length === 0 ? "No budget is set."
+      : failed ? `${grouped(failed)} of ${grouped(rows.length)} exceeded.` : rows.length === 1 ? "The budget holds." : `All ${grouped(rows.length)} hold.`),
+    el("p", { class: "small" }, `As ${printable(check.budget_file)} has them, at ${grouped(check.count)} ${check.count === 1 ? "process" : "processes"}.`),
+    rows.length ? plainTable(["budget", "is", "limit", "room", "state", "most of it"], rows.map((one) => [
+      printable(one.key), amount(one.value, one), amount(one.limit, one),
+      one.value <= one.limit ? amount(one.limit - one.value, one) : `-${amount(one.value - one.limit, one)}`, state(one), most(one)]), "Budgets") : null);
 }
 
 const ORDER = ["per_process_bytes", "private_bytes", "kernel_bytes", "shared_once_bytes"];

@@ -1,4 +1,6 @@
-// Elements made in one line. Text is always text: nothing here takes HTML.
+// Elements made in one line. Text is always text: nothing here takes HTML, and no text turns the direction of a line.
+
+import { printable } from "./names";
 
 type Child = Node | string | null | undefined | false;
 type Attribute = string | number | boolean | null | undefined | ((event: any) => void);
@@ -13,7 +15,7 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (typeof value === "function") made.addEventListener(name.slice(2), value);
-    else made.setAttribute(name, value === true ? "" : String(value));
+    else made.setAttribute(name, value === true ? "" : printable(String(value)));
   }
   fill(made, ...children);
   return made;
@@ -21,7 +23,8 @@ export function el<K extends keyof HTMLElementTagNameMap>(
 
 /** Replace what an element holds. */
 export function fill(element: Element, ...children: Child[]): void {
-  element.replaceChildren(...children.filter((child): child is Node | string => Boolean(child)));
+  element.replaceChildren(...children.filter((child): child is Node | string => Boolean(child))
+    .map((child) => (typeof child === "string" ? printable(child) : child)));
 }
 
 /** Make buttons of which one is pressed. */

@@ -3,6 +3,7 @@
 import type { Count } from "./answer";
 import { table, type Table } from "./data";
 import { el, evidenceMark, fill, plainTable } from "./dom";
+import { isVirtual } from "./ledger";
 import { printable } from "./names";
 import { formatBytes, grouped } from "./units";
 
@@ -71,7 +72,11 @@ const MEANINGS = [
 export function originsSection(audit: any, title = "How these figures were obtained"): HTMLElement {
   const { target, host, tool } = audit;
   const ledger = table(audit.ledger);
-  const bytes = ledger.column<number | null>("bytes");
+  // Of address space only the size of what is writable is told.
+  const virtual = isVirtual(audit);
+  const isWritable = ledger.column<boolean>("is_writable");
+  const bytes = virtual ? ledger.column<number>("mapped_bytes").map((size, row) => (isWritable[row] ? size : 0))
+    : ledger.column<number | null>("bytes");
   const evidence = ledger.column<string>("evidence");
   const byEvidence = new Map<string, [number, number]>();
   evidence.forEach((one, row) => {
@@ -91,7 +96,7 @@ export function originsSection(audit: any, title = "How these figures were obtai
   const debug = table(audit.debug_files).rows();
   return el("section", { class: "section" }, el("h2", {}, title),
     el("dl", { class: "facts" }, ...facts.filter(([, text]) => text).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])),
-    plainTable(["known", "what it means", "rows", "bytes in them"], MEANINGS.filter(([name]) => byEvidence.has(name)).map(([name, meaning]) => [
+    plainTable(["known", "what it means", "rows", virtual ? "writable in them" : "bytes in them"], MEANINGS.filter(([name]) => byEvidence.has(name)).map(([name, meaning]) => [
       evidenceMark(name), meaning, grouped(byEvidence.get(name)![0]), formatBytes(byEvidence.get(name)![1])]), `${title}: evidence`),
     debug.length ? el("p", {}, `The names of ${debug.length} stripped files are from their debug files.`) : null);
 }

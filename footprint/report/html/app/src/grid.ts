@@ -27,7 +27,7 @@ export class Grid {
   private places = new Map<number, number>();
   private matches: Uint8Array | null = null;
   private lower: string[] | null = null;
-  private sortColumn: Column | null;
+  private sortColumn: Column | null | undefined; // undefined: the order in which they were added
   private isDescending = true;
   private active = 0;
   private readonly headings: HTMLElement[];
@@ -155,6 +155,7 @@ export class Grid {
     let found = this.sorted.get(node);
     if (!found) {
       found = this.tree.children[node].slice();
+      if (this.sortColumn === undefined) return found;
       const { sortColumn: column, tree } = this;
       const turn = this.isDescending ? -1 : 1;
       const values = new Map(found.map((one) => [one, column ? (column.order ?? column.value)(one) : tree.names[one]]));

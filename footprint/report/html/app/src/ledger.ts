@@ -109,6 +109,15 @@ function column(rows: Table, grouping: Grouped, key: string): (number | null)[] 
   return sums(grouping.tree, grouping.rowOf.map((row) => (row < 0 ? null : values[row])));
 }
 
+/** Give the private bytes of each owner. */
+export function heldByOwner(audit: any): Map<string, number> {
+  const rows = table(audit.ledger);
+  const bytes = rows.column<number | null>("bytes");
+  const found = new Map<string, number>();
+  rows.column<string>("owner").forEach((owner, row) => found.set(owner, (found.get(owner) ?? 0) + (bytes[row] ?? 0)));
+  return found;
+}
+
 /** Tell whether only virtual sizes are known of an audit. */
 export function isVirtual(audit: any): boolean {
   return audit.totals.private_bytes === null;
@@ -147,7 +156,7 @@ export function ledgerTree(audit: any): Tree {
   };
   tree.columns = [
     {
-      key: "bytes", label: virtual ? "Writable" : "Private",
+      key: "bytes", label: virtual ? "Writable" : "Bytes",
       value: (node) => tree.areas[node], text: (node) => cell(tree.areas[node]),
     },
     {
@@ -191,17 +200,25 @@ function hatchGroups(tree: Tree): void {
   }
 }
 
+/** Give what owners are called now that had another name before. */
+export function renamedOwners(diff: any): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const one of table(diff.owner_changes).rows()) {
+    if (one.old_owner !== null && !one.is_gone) found.set(one.old_owner, one.owner);
+  }
+  return found;
+}
+
 /** Make the tree of what changed: only rows that differ are in it, as large as they changed. */
 export function changeTree(diff: any): Tree {
   const rows = table(diff.diff);
   const delta = rows.column<number>("delta_bytes");
   // What is gone has the name that its owner had: it stands with what that is called now.
-  const renamed = new Map<string, string>();
-  for (const one of table(diff.owner_changes).rows()) {
-    if (one.old_owner !== null && !one.is_gone) renamed.set(one.old_owner, one.owner);
-  }
+  const renamed = renamedOwners(diff);
   const grouping = byOwner(rows, (row) => Math.abs(delta[row]), (owner) => renamed.get(owner) ?? owner);
   const { tree, rowOf } = grouping;
+  // What is as before is in none of its figures.
+  tree.names[0] = "[what differs]";
   const status = rows.column<string>("status");
   const mappedOr = (key: string, mappedKey: string) => {
     const bytes = rows.column<number | null>(key);
@@ -231,6 +248,140 @@ export function changeTree(diff: any): Tree {
   return tree;
 }
 
+/**
+ * Make the tree of who needs whom, a row for each need. What an object needs stands below the first of its rows only:
+ * with all that it leads to, it could be there without end.
+ */
+export function needTree(audit: any): Tree {
+  const rows = table(audit.objects);
+  const [paths, names] = [rows.column<string>("path"), rows.column<string>("name")];
+  const [own, retained] = [rows.column<number>("own_bytes"), rows.column<number>("retained_bytes")];
+  const needs = rows.column<{ path: string; symbol_count: number | null }[] | null>("needs");
+  const rowOfPath = new Map(paths.map((path, row) => [path, row] as const));
+  const tree = new Tree();
+  const rowOf = [-1];
+  const symbols: (number | null)[] = [null];
+  const marks = [""];
+  const seen = new Set<number>();
+  tree.add(-1, "[all objects]");
+  const wait: number[] = [];
+  const add = (parent: number, row: number, count: number | null, mark: string) => {
+    const node = tree.add(parent, printable(shortened(names[row] || paths[row])), printable(paths[row]), mark === "unused" ? UNUSED : USED);
+    rowOf[node] = row;
+    symbols[node] = count;
+    marks[node] = mark;
+    if (seen.has(row)) {
+      if (needs[row]?.length) marks[node] = mark ? `${mark}, repeated` : "repeated";
+    } else {
+      seen.add(row);
+      wait.push(node);
+    }
+  };
+  const visit = () => {
+    for (let place = 0; place < wait.length; place += 1) {
+      for (const one of needs[rowOf[wait[place]]] ?? []) {
+        const row = rowOfPath.get(one.path);
+        if (row !== undefined) add(wait[place], row, one.symbol_count, one.symbol_count === null ? "stands in" : one.symbol_count ? "" : "unused");
+      }
+    }
+    wait.length = 0;
+  };
+  const isNeeded = new Set(needs.flatMap((some, row) => (some ?? []).map((one) => rowOfPath.get(one.path)).filter((one) => one !== row)));
+  // What nobody needs comes first; what need only each other is reached from nowhere, and shown at the top too.
+  for (const wanted of [false, true]) {
+    paths.forEach((_, row) => {
+      if (seen.has(row) || isNeeded.has(row) !== wanted) return;
+      add(0, row, null, "");
+      visit();
+    });
+  }
+  const of = (values: number[]) => (node: number) => (rowOf[node] < 0 ? null : values[rowOf[node]]);
+  tree.sortedBy = -1;
+  tree.columns = [
+    { key: "aside", label: "Own", value: of(own), text: (node) => cell(of(own)(node)) },
+    { key: "retained", label: "Retained", value: of(retained), text: (node) => cell(of(retained)(node)) },
+    {
+      key: "symbols", label: "Symbols", value: (node) => symbols[node],
+      text: (node) => (symbols[node] === null ? "" : symbols[node] ? grouped(symbols[node]!) : "none"),
+    },
+    { key: "edge", label: "Need", value: (node) => marks[node], text: (node) => marks[node] },
+  ];
+  return tree;
+}
+
+/** Add objects below those that hold them, those that nobody holds below the root. */
+function nested(paths: string[], heldBy: (string | null)[], add: (parent: number, row: number) => number): void {
+  const below = new Map<string | null, number[]>();
+  const known = new Set(paths);
+  heldBy.forEach((holder, row) => {
+    const key = holder !== null && known.has(holder) && holder !== paths[row] ? holder : null;
+    const some = below.get(key);
+    if (some) some.push(row);
+    else below.set(key, [row]);
+  });
+  const seen = new Set<number>();
+  // A saved audit may say that objects hold each other: those are reached from nowhere, and shown at the top.
+  for (const start of [...(below.get(null) ?? []), ...paths.keys()]) {
+    const wait: [number, number][] = [[0, start]];
+    for (let place = 0; place < wait.length; place += 1) {
+      const [parent, row] = wait[place];
+      if (seen.has(row)) continue;
+      seen.add(row);
+      const node = add(parent, row);
+      for (const one of below.get(paths[row]) ?? []) wait.push([node, one]);
+    }
+  }
+}
+
+/** Make the tree of how the objects of two audits differ: each below what holds it now, or held it before. */
+export function objectChangeTree(old: any, now: any, renamed: Map<string, string>): Tree {
+  const called = (path: string | null) => (path === null ? null : renamed.get(path) ?? path);
+  interface Pair { name: string; holder: string | null; before: any; after: any }
+  const pairs = new Map<string, Pair>();
+  for (const one of table(now.objects).rows()) pairs.set(one.path, { name: one.name, holder: one.held_by, before: null, after: one });
+  for (const one of table(old.objects).rows()) {
+    const path = called(one.path)!;
+    const found = pairs.get(path);
+    if (found) found.before = one;
+    else pairs.set(path, { name: one.name, holder: called(one.held_by), before: one, after: null });
+  }
+  const paths = [...pairs.keys()];
+  const rows = [...pairs.values()];
+  const tree = new Tree();
+  const rowOf = [-1];
+  tree.add(-1, "[all objects]");
+  const delta = (row: number, key: string) => (rows[row].after?.[key] ?? 0) - (rows[row].before?.[key] ?? 0);
+  nested(paths, rows.map((one) => one.holder), (parent, row) => {
+    const change = delta(row, "own_bytes");
+    const node = tree.add(parent, printable(shortened(rows[row].name || paths[row])), printable(paths[row]), change > 0 ? GROWN : change < 0 ? SHRUNK : SAME);
+    rowOf[node] = row;
+    return node;
+  });
+  const all = (value: (row: number) => number) => sums(tree, rowOf.map((row) => (row < 0 ? null : value(row))));
+  all((row) => Math.abs(delta(row, "own_bytes"))).forEach((area, node) => (tree.areas[node] = area ?? 0));
+  const side = (which: "before" | "after") => {
+    const whole = rows.reduce((sum, one) => sum + (one[which]?.own_bytes ?? 0), 0);
+    return (node: number): number | null => (rowOf[node] < 0 ? whole : rows[rowOf[node]][which]?.own_bytes ?? null);
+  };
+  const [before, after] = [side("before"), side("after")];
+  const change = (node: number) => (after(node) ?? 0) - (before(node) ?? 0);
+  const total = change(0);
+  const retained = (node: number) => (rowOf[node] < 0 ? total : delta(rowOf[node], "retained_bytes"));
+  tree.colours[0] = total > 0 ? GROWN : total < 0 ? SHRUNK : SAME;
+  const what = (node: number) => {
+    const one = rowOf[node] < 0 ? null : rows[rowOf[node]];
+    return !one || (one.before && one.after) ? "" : one.after ? "new" : "gone";
+  };
+  tree.columns = [
+    { key: "change", label: "Change", value: change, order: (node) => Math.abs(change(node)), text: (node) => formatChange(change(node)) },
+    { key: "aside", label: "Retained", value: retained, order: (node) => Math.abs(retained(node)), text: (node) => formatChange(retained(node)) },
+    { key: "before", label: "Before", value: before, text: (node) => cell(before(node)) },
+    { key: "after", label: "After", value: after, text: (node) => cell(after(node)) },
+    { key: "status", label: "What", value: what, text: what },
+  ];
+  return tree;
+}
+
 /** Make the tree of objects: below each those that would leave the process with it. */
 export function objectTree(audit: any): { tree: Tree; nodeOf: Map<string, number> } {
   const rows = table(audit.objects);
@@ -251,39 +402,18 @@ export function objectTree(audit: any): { tree: Tree; nodeOf: Map<string, number
     }
     if (!unused.has(subject)) unused.set(subject, confidence);
   });
-  const below = new Map<string | null, number[]>();
-  const known = new Set(paths);
-  heldBy.forEach((holder, row) => {
-    const key = holder !== null && known.has(holder) && holder !== paths[row] ? holder : null;
-    below.set(key, [...(below.get(key) ?? []), row]);
-  });
   const tree = new Tree();
   const rowOf = [-1];
   const nodeOf = new Map<string, number>();
   tree.add(-1, "[all objects]");
-  // A saved audit may say that objects hold each other: those are reached from nowhere, and shown at the top.
-  const wait: [number, number][] = (below.get(null) ?? []).map((row) => [0, row]);
-  const seen = new Set<number>();
-  const visit = () => {
-    for (let next = wait.shift(); next; next = wait.shift()) {
-      const [parent, row] = next;
-      if (seen.has(row)) continue;
-      seen.add(row);
-      const isUnused = unused.has(paths[row]);
-      const name = printable(shortened(names[row] || paths[row]));
-      const node = tree.add(parent, isUnused ? `${name} (unused)` : name, printable(paths[row]), isUnused ? UNUSED : USED);
-      rowOf[node] = row;
-      nodeOf.set(paths[row], node);
-      for (const one of below.get(paths[row]) ?? []) wait.push([node, one]);
-    }
-  };
-  visit();
-  for (let row = 0; row < rows.size; row += 1) {
-    if (!seen.has(row)) {
-      wait.push([0, row]);
-      visit();
-    }
-  }
+  nested(paths, heldBy, (parent, row) => {
+    const isUnused = unused.has(paths[row]);
+    const name = printable(shortened(names[row] || paths[row]));
+    const node = tree.add(parent, isUnused ? `${name} (unused)` : name, printable(paths[row]), isUnused ? UNUSED : USED);
+    rowOf[node] = row;
+    nodeOf.set(paths[row], node);
+    return node;
+  });
   sums(tree, rowOf.map((row) => (row < 0 ? null : own[row]))).forEach((area, node) => (tree.areas[node] = area ?? 0));
   // Sums of nodes that have own bytes and children: `sums` adds the children to what stands there.
   const of = (values: number[]) => (node: number) => (rowOf[node] < 0 ? tree.areas[node] : values[rowOf[node]]);

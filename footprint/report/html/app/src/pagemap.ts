@@ -5,8 +5,10 @@ import { el, fill, plainTable } from "./dom";
 import { printable, shortened, shortOwners } from "./names";
 import { formatBytes, grouped } from "./units";
 
+type States = [word: string, colour: string, meaning: string][];
+
 /** The states of footprint/audit/page_maps.py, in their order. */
-const STATES: [word: string, colour: string, meaning: string][] = [
+const STATES: States = [
   ["untouched", "", "not in memory"],
   ["not private", "#dddddd", "whether it is in memory was not looked at"],
   ["shared", "#77aadd", "in memory, and perhaps of others too"],
@@ -16,6 +18,16 @@ const STATES: [word: string, colour: string, meaning: string][] = [
   ["unknown", "#9aa5b1", "page bits could not be read"],
 ];
 const PRIVATE = [3, 4, 5];
+const UNKNOWN = 6;
+/** What became of a page between two audits. */
+const CHANGES: States = [
+  ["not private", "", "neither before nor after"],
+  ["private as before", "#dddddd", "only the process holds it, before and after"],
+  ["private only after", "#e69f00", "it became private, or is new"],
+  ["private only before", "#56b4e9", "it is private no more, or gone"],
+  ["unknown", "#9aa5b1", "page bits could not be read of both"],
+];
+const [NEITHER, BOTH, ONLY_AFTER, ONLY_BEFORE, UNTOLD] = [0, 1, 2, 3, 4];
 const HEAD_PX = 20;
 const MOST_TALL = 16000;
 const MOST_NAMES = 12;
@@ -26,6 +38,8 @@ interface Part {
   kind: string;
   permissions: string;
   states: Uint8Array;
+  /** Where it was before, of a change. */
+  before?: { start_addr: number; places: Place[] };
   /** Where its first cell is drawn, from above. */
   top: number;
 }
@@ -73,9 +87,83 @@ function privateCount(one: PageMap): number {
   return PRIVATE.reduce((all, state) => all + one.counts[state], 0);
 }
 
-/** Make the section of page maps; null where there is none. */
-export function pageMapSection(pages: Record<string, any> | undefined, pageBytes: number): HTMLElement | null {
+/**
+ * Make the section of page maps; null where there is none.
+ *
+ * @param heldBy What the ledger says that each owner has.
+ */
+export function pageMapSection(pages: Record<string, any> | undefined, pageBytes: number, heldBy: Map<string, number>): HTMLElement | null {
   const maps = Object.values(pages ?? {}).map(read).sort((one, other) => privateCount(other) - privateCount(one));
+  return cellSection(maps, STATES, pageBytes, "Page by page", (one) => `${formatBytes(privateCount(one) * pageBytes)} private`, (one) => {
+    const drawn = privateCount(one) * pageBytes;
+    const held = heldBy.get(one.owner) ?? drawn;
+    if (held <= drawn || one.counts[UNKNOWN] || one.omittedPages) return null;
+    return `The table above has ${formatBytes(held)} of it: which of its other pages the process writes is not known one by one.`;
+  });
+}
+
+/** Make the section of how the pages of objects changed; null where they are not known of both. */
+export function pageChangeSection(
+  old: Record<string, any> | undefined, now: Record<string, any> | undefined, pageBytes: number, renamed: Map<string, string>,
+): HTMLElement | null {
+  const before = Object.values(old ?? {}).map(read);
+  const after = Object.values(now ?? {}).map(read);
+  if (!before.length || !after.length) return null;
+  const byOwner = new Map<string, [PageMap | null, PageMap | null]>();
+  for (const one of before) byOwner.set(renamed.get(one.owner) ?? one.owner, [one, null]);
+  for (const one of after) byOwner.set(one.owner, [byOwner.get(one.owner)?.[0] ?? null, one]);
+  const maps = [...byOwner].map(([owner, [one, other]]) => changed(owner, one, other))
+    .filter((one) => one.counts[ONLY_AFTER] || one.counts[ONLY_BEFORE])
+    .sort((one, other) => moved(other) - moved(one));
+  if (!maps.length) {
+    return el("section", { class: "section", id: "pages" }, el("h2", {}, "Pages that changed"), el("p", { class: "empty" }, "Every object has the private pages that it had."));
+  }
+  return cellSection(maps, CHANGES, pageBytes, "Pages that changed",
+    (one) => `pages +${grouped(one.counts[ONLY_AFTER])} -${grouped(one.counts[ONLY_BEFORE])}`,
+    () => "Parts of one kind go together in their order, and their pages from the beginning of each.");
+}
+
+function moved(one: PageMap): number {
+  return one.counts[ONLY_AFTER] + one.counts[ONLY_BEFORE];
+}
+
+// The parts of an object go together that are alike, in their order; their pages from the beginning of each.
+function changed(owner: string, old: PageMap | null, now: PageMap | null): PageMap {
+  const keyed = (map: PageMap | null) => {
+    const found = new Map<string, Part>();
+    const made = new Map<string, number>();
+    for (const part of [...(map?.parts ?? [])].sort((a, b) => a.start_addr - b.start_addr)) {
+      const key = `${part.kind} ${part.permissions}`;
+      const place = made.get(key) ?? 0;
+      made.set(key, place + 1);
+      found.set(`${key} ${place}`, part);
+    }
+    return found;
+  };
+  const [before, after] = [keyed(old), keyed(now)];
+  const counts = CHANGES.map(() => 0);
+  const parts = [...new Set([...after.keys(), ...before.keys()])].map((key) => {
+    const [one, other] = [before.get(key), after.get(key)];
+    const states = new Uint8Array(Math.max(one?.states.length ?? 0, other?.states.length ?? 0));
+    states.forEach((_, page) => {
+      const [was, is] = [one?.states[page] ?? 0, other?.states[page] ?? 0];
+      const [wasPrivate, isPrivate] = [PRIVATE.includes(was), PRIVATE.includes(is)];
+      const state = was === UNKNOWN || is === UNKNOWN ? UNTOLD : wasPrivate && isPrivate ? BOTH : isPrivate ? ONLY_AFTER : wasPrivate ? ONLY_BEFORE : NEITHER;
+      states[page] = state;
+      counts[state] += 1;
+    });
+    const { start_addr, kind, permissions } = (other ?? one)!;
+    return { start_addr, kind, permissions, states, top: 0, before: one && { start_addr: one.start_addr, places: old!.places } };
+  });
+  const hasMoved = (part: Part) => part.states.some((state) => state === ONLY_AFTER || state === ONLY_BEFORE);
+  parts.sort((a, b) => Number(hasMoved(b)) - Number(hasMoved(a)));
+  return { owner, parts, places: now?.places ?? [], counts, omittedPages: (old?.omittedPages ?? 0) + (now?.omittedPages ?? 0) };
+}
+
+function cellSection(
+  maps: PageMap[], states: States, pageBytes: number, title: string,
+  figureOf: (one: PageMap) => string, remarkOn: (one: PageMap) => string | null,
+): HTMLElement | null {
   if (!maps.length) return null;
   const short = shortOwners(maps.map((one) => one.owner));
   const status = el("p", { class: "status", id: "cell", role: "status" });
@@ -85,7 +173,7 @@ export function pageMapSection(pages: Record<string, any> | undefined, pageBytes
   const present = new Set<number>();
   maps.forEach((one) => one.counts.forEach((count, state) => count && present.add(state)));
   const legend = el("ul", { class: "legend" }, ...[...present].sort().map((state) => {
-    const [word, colour, meaning] = STATES[state];
+    const [word, colour, meaning] = states[state];
     const swatch = el("span", { class: "swatch" });
     swatch.style.background = colour;
     return el("li", {}, swatch, `${word}: ${meaning}`);
@@ -129,12 +217,12 @@ export function pageMapSection(pages: Record<string, any> | undefined, pageBytes
     context.font = `12px ${style.fontFamily}`;
     for (const part of map.parts) {
       context.fillStyle = style.color;
-      context.fillText(`${part.kind} ${part.permissions} at ${hex(part.start_addr)}, ${grouped(part.states.length)} pages`, 0, part.top - 6);
+      context.fillText(`${part.kind} ${part.permissions} at ${hex(part.start_addr)}, ${grouped(part.states.length)} ${part.states.length === 1 ? "page" : "pages"}`, 0, part.top - 6);
       part.states.forEach((state, page) => {
         const x = (page % columns) * cell;
         const y = part.top + Math.floor(page / columns) * cell;
         if (state) {
-          context.fillStyle = STATES[state][1];
+          context.fillStyle = states[state][1];
           context.fillRect(x, y, cell - gap, cell - gap);
         } else if (cell > 4) {
           context.strokeStyle = line;
@@ -171,9 +259,11 @@ export function pageMapSection(pages: Record<string, any> | undefined, pageBytes
   const tell = ([place, page]: [number, number]) => {
     const part = map.parts[place];
     if (!part?.states.length) return;
-    const addr = part.start_addr + page * pageBytes;
-    const [names, more, sections] = within(map.places, addr, addr + pageBytes);
-    fill(status, el("strong", {}, `${hex(addr)} ${STATES[part.states[page]][0]}`),
+    // What is private no more is told as it was.
+    const was = states === CHANGES && part.states[page] === ONLY_BEFORE ? part.before : undefined;
+    const addr = (was ?? part).start_addr + page * pageBytes;
+    const [names, more, sections] = within(was?.places ?? map.places, addr, addr + pageBytes);
+    fill(status, el("strong", {}, `${hex(addr)} ${states[part.states[page]][0]}`),
       ` ${part.kind} ${part.permissions} ${sections.join(", ")}`,
       names.length ? `: ${names.join("; ")}${more ? `; and ${grouped(more)} more` : ""}` : "");
   };
@@ -188,14 +278,15 @@ export function pageMapSection(pages: Record<string, any> | undefined, pageBytes
     canvas.setAttribute("aria-label", `Pages of ${printable(short(map.owner))}: arrow keys walk, the line above tells`);
     lay();
     fill(status, "Point at a cell, or walk with the arrow keys, to read what lies in that page.");
-    const shown = STATES.map((_, state) => state).filter((state) => map.counts[state]);
+    const shown = states.map((_, state) => state).filter((state) => map.counts[state]);
     fill(figures,
-      plainTable(["part", "pages", ...shown.map((state) => STATES[state][0])],
+      plainTable(["part", "pages", ...shown.map((state) => states[state][0])],
         map.parts.slice(0, MOST_LISTED).map((part) => {
-          const counts = STATES.map(() => 0);
+          const counts = states.map(() => 0);
           part.states.forEach((state) => (counts[state] += 1));
           return [`${part.kind} ${part.permissions} ${hex(part.start_addr)}`, grouped(part.states.length), ...shown.map((state) => counts[state] ? grouped(counts[state]) : "-")];
         }), "Pages by state"),
+      remarkOn(map) ? el("p", { class: "remark" }, remarkOn(map)) : null,
       map.omittedPages ? el("p", {}, `${grouped(map.omittedPages)} more pages are too many to be drawn.`) : null);
   };
   canvas.addEventListener("mousemove", (event) => {
@@ -216,11 +307,11 @@ export function pageMapSection(pages: Record<string, any> | undefined, pageBytes
     if (y < box.scrollTop || y > box.scrollTop + box.clientHeight - cell) box.scrollTop = y - box.clientHeight / 2;
   });
   const select = el("select", { id: "object", onchange: () => show(select.selectedIndex) }, ...maps.map((one) =>
-    el("option", {}, `${printable(shortened(short(one.owner), 120))}: ${formatBytes(privateCount(one) * pageBytes)} private`)));
+    el("option", {}, `${printable(shortened(short(one.owner), 120))}: ${figureOf(one)}`)));
   new ResizeObserver(lay).observe(box);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
   show(0);
-  const section = el("section", { class: "section", id: "pages" }, el("h2", {}, "Page by page"),
+  const section = el("section", { class: "section", id: "pages" }, el("h2", {}, title),
     el("div", { class: "tools" }, el("label", { for: "object" }, "Object"), select, legend), status, box, figures);
   (section as any).placeOf = (part: number, page: number) =>
     [(page % columns) * cell + cell / 2, map.parts[part].top + Math.floor(page / columns) * cell + cell / 2];

@@ -18,8 +18,8 @@ export function kindLegend(tree: Tree): Legend {
     .map((one) => [one, KINDS[one]] as const);
 }
 
-/** Show a tree; `shape` is what the picture begins with. */
-export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape = "icicle"): HTMLElement {
+/** Show a tree; `shape` is what the picture begins with, and null where there is none. */
+export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape | null = "icicle"): HTMLElement {
   made += 1;
   const status = el("p", { class: "status", "aria-live": "off" });
   const found = el("span", { class: "found", role: "status" });
@@ -54,8 +54,8 @@ export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape
       zoom(node);
     },
   });
-  picture.setShape(shape);
-  const hint = "Point at a part to read it; click it, or press Enter in the table, to look closer.";
+  if (shape) picture.setShape(shape);
+  const hint = !shape ? "" : "Point at a part to read it; click it, or press Enter in the table, to look closer.";
   fill(status, hint);
 
   const filter = el("input", {
@@ -81,14 +81,14 @@ export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape
     el("button", { type: "button", onclick: () => void copy(grid.csv(), found, "The rows") }, "Copy as CSV"),
   );
   const shapes = choice("Picture", [["icicle", "Icicle"], ["treemap", "Treemap"], ["sunburst", "Sunburst"]] as const,
-    shape, (value) => picture.setShape(value));
+    shape ?? "icicle", (value) => picture.setShape(value));
   const key = el("ul", { class: "legend" }, ...legend.map(([colour, text]) => {
     const swatch = el("span", { class: "swatch" });
     swatch.style.background = COLOURS[colour];
     return el("li", {}, swatch, text);
   }), tree.hatched.some(Boolean) && el("li", {}, el("span", { class: "swatch hatched" }), "estimated, or its owner assumed"));
   const view = el("div", { class: "view" },
-    el("div", { class: "tools" }, shapes, key), crumbs, picture.element, status, tools, grid.element);
+    ...(shape ? [el("div", { class: "tools" }, shapes, key), crumbs, picture.element, status] : []), tools, grid.element);
   zoom(0);
   fill(status, tree.areas[0] ? `${hint} ${tree.amount(tree.areas[0])} in all.` : hint);
   (view as any).parts = { tree, grid, picture };
