@@ -85,8 +85,18 @@ class Change(NamedTuple):
     def delta_bytes(self) -> int:
         """Give how much more is private now; where that is not known, how much more is mapped writable."""
         if self.old_bytes is None or self.new_bytes is None:
-            return self.new_mapped_bytes * self.is_writable - self.old_mapped_bytes * self.was_writable
+            return self.new_writable_bytes - self.old_writable_bytes
         return self.new_bytes - self.old_bytes
+
+    @property
+    def old_writable_bytes(self) -> int:
+        """Give what of its virtual size was writable before."""
+        return self.old_mapped_bytes if self.was_writable else 0
+
+    @property
+    def new_writable_bytes(self) -> int:
+        """Give the same now."""
+        return self.new_mapped_bytes if self.is_writable else 0
 
     @property
     def mapped_delta_bytes(self) -> int:

@@ -624,6 +624,17 @@ def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
     assert rows_of(page) == rows
 
 
+def test_a_comparison_of_virtual_sizes_shows_what_is_writable(show: Show) -> None:
+    other = PMAP.with_name("pmap-d.sans-crypt.rw-only.txt")
+    page = show(diff_page(footprint.diff(str(PMAP), str(other)), VERSION))
+    rows = rows_of(page)
+    # 972 K and 780 K, by the last lines of the texts.
+    assert rows[0][:2] == ["[what differs]", "-192 KiB"]
+    assert page.text(".view .status").endswith(" 1000 KiB, grown and shrunk, in all.")
+    before, after = (parse_bytes(text.replace(" ", "")) for text in rows[0][2:4])
+    assert after - before == -192 * 1024
+
+
 def private_pages(audit: Audit) -> dict[str, int]:
     return {
         one.owner.rsplit("/", 1)[-1]: sum(
