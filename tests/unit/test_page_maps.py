@@ -92,25 +92,33 @@ def test_without_page_bits_the_counters_decide_where_they_can() -> None:
 
 
 def test_variables_stand_at_their_addresses_below_their_section() -> None:
-    places = map_of([page(3)], PAGE).places
-    assert Place(B + 0x3000, 4 * PAGE, ".data", None) in places
-    assert Place(B + 0x3010, 32, ".data", "first") in places
-    assert Place(B + 0x4000, PAGE, ".data", "second") in places
-    named = [place for place in places if place.symbol is not None]
-    assert sum(place.size_bytes for place in named) == 4 * PAGE
+    found = map_of([page(3)], PAGE)
+    assert found.sections == (Place(B + 0x3000, 4 * PAGE, ".data", None),)
+    assert found.variables is not None
+    assert Place(B + 0x3010, 32, ".data", "first") in found.variables
+    assert Place(B + 0x4000, PAGE, ".data", "second") in found.variables
+    assert sum(place.size_bytes for place in found.variables) == 4 * PAGE
+
+
+def test_a_section_is_told_as_far_as_the_pages_of_its_object_reach() -> None:
+    part = Part(MAPPING, B + 0x4000, B + 0x6000, KEY.name, Kind.DATA, Attribution.NAME, LOADED)
+    (found,) = page_maps([part], [Held(0, None, 0, 0, Evidence.MEASURED)], {}, Files(), PAGE)
+    assert found.sections == (Place(B + 0x4000, 2 * PAGE, ".data", None),)
 
 
 def test_what_a_map_has_no_room_for_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_PAGES", 3)
+    monkeypatch.setattr(module, "MOST_PAGES", 3)
     found = map_of([page(3)], PAGE)
     assert (found.parts, found.omitted_pages) == ((), 4)
-    monkeypatch.setattr(module, "_MOST_PAGES", 4)
-    monkeypatch.setattr(module, "_MOST_NAMES", 1)
+    monkeypatch.setattr(module, "MOST_PAGES", 4)
+    monkeypatch.setattr(module, "MOST_SECTIONS", 0)
+    monkeypatch.setattr(module, "_MOST_VARIABLES", 1)
     found = map_of([page(3)], PAGE)
     assert found.omitted_pages == 0
-    assert len(found.places) == 1
+    assert (found.sections, found.omitted_sections) == ((), 1)
     # Both variables, and what lies before, between and behind them.
-    assert found.omitted_places == 5
+    assert len(found.variables or ()) == 1
+    assert found.omitted_variables == 4
 
 
 def bytes_of_maps(audit: Audit) -> dict[str, int]:
