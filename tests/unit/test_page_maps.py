@@ -28,6 +28,7 @@ PAGE = 4096
 B = 0x7F0000000000
 """Where the object is loaded: what is linked for vaddr 0x3000 stands at B + 0x3000."""
 STAGE = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow" / "base"
+MASSIF = STAGE.parents[1] / "heap_by_function" / "massif.out"
 PRIVATE = {PageState.PRIVATE, PageState.RELOCATED, PageState.SWAPPED}
 KEY = FileKey("08:01", 7, "/lib/liba.so")
 # Four pages of .data: a variable of 32 bytes in the first, one that is the second, nothing else.
@@ -166,6 +167,13 @@ def test_the_private_pages_of_a_process_add_up_to_its_ledger(sleeping_pid: int, 
     assert maps == {owner: rows[owner] for owner in maps}
     states = {state for one in audit.page_maps for part in one.parts for state, _ in part.runs}
     assert {PageState.PRIVATE, PageState.RELOCATED, PageState.SHARED, PageState.UNTOUCHED} <= states
+
+
+def test_the_pages_are_the_same_where_the_heap_is_split(sleeping_pid: int) -> None:
+    plain = footprint.audit(sleeping_pid, has_page_maps=True)
+    split = footprint.audit(sleeping_pid, has_page_maps=True, heap=str(MASSIF))
+    assert split.heap is not None
+    assert [one.owner for one in split.page_maps] == [one.owner for one in plain.page_maps] != []
 
 
 def test_pages_that_were_read_or_written_are_present_and_no_others() -> None:
