@@ -24,6 +24,7 @@ from footprint.audit.page_maps import PageMap, PagePart, PageState, Place
 from footprint.audit.projection import Question, project
 from footprint.audit.saved import read_audit
 from footprint.audit.totals import Total
+from footprint.cli import main
 from footprint.elf import shown_name
 from footprint.evidence import Evidence
 from footprint.report.escape import printable
@@ -674,6 +675,15 @@ def test_budgets_stand_behind_the_answer_as_the_command_tells_them(show: Show, p
     )
     page.click("#download")
     assert json.loads(page.wait("window.saved[0]")) == json.loads(json.dumps(check_members(checked, VERSION)))
+
+
+def test_the_page_of_a_check_has_the_pages_of_its_audit(show: Show, program: Audit, tmp_path: Path) -> None:
+    budgets, audit, report = (tmp_path / name for name in ("footprint.toml", "audit.json", "report.html"))
+    budgets.write_text('[budgets]\nper_process_bytes = "1 GiB"\n')
+    audit.write_text(audit_json(program, VERSION))
+    for target in (STAGES / "base", audit):
+        assert main(["check", str(target), "--config", str(budgets), "--html", str(report)]) == 0
+        assert show(report.read_text()).count("#object option") == len(program.page_maps)
 
 
 # --- comparison -------------------------------------------------------------------------------------------------------
