@@ -953,17 +953,20 @@ def marked(value: Any, key: str = "") -> Any:  # noqa: ANN401 # JSON
     if isinstance(value, list):
         return [marked(member, key) for member in value]
     is_word = key in {"schema", "kind", "evidence", "attribution", "basis", "model", "confidence", "saving_per"}
-    is_word = is_word or key.endswith("_bytes") or value == "prediction"
+    is_word = is_word or key in {"states", "permissions"} or key.endswith("_bytes") or value == "prediction"
     return f"\u202e\0{value}" if isinstance(value, str) and not is_word else value
 
 
 def test_no_text_of_a_saved_audit_turns_the_direction_of_a_line(show: Show, program: Audit, tmp_path: Path) -> None:
     saved = tmp_path / "audit.json"
     saved.write_text(json.dumps(marked(json.loads(audit_json(program, VERSION)))))
-    audit = footprint.audit(str(saved))
+    audit = footprint.audit(str(saved), has_page_maps=True)
     for page in (show(audit_page(audit, VERSION)), show(diff_page(compare(program, audit), VERSION))):
         for button in ("before", "after", "needs"):
             page.js(f"document.querySelectorAll('button[data-value={button}]').forEach((one) => one.click())")
+        told = point_at_first_cell(page)
+        assert " \\u202e\\x00" in told
+        assert told.endswith(": its variables are not saved")
         texts = page.js(
             "[document.title, document.body.textContent, ...[...document.querySelectorAll('*')].flatMap("
             "(one) => [...one.attributes].map((each) => each.value))]"
