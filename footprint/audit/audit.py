@@ -49,7 +49,7 @@ class Audit:
         debug_files: Of owners that were stripped, the files that the names of their variables are from.
         objects: Its objects with what leaves with each, in load order; empty where the files were not looked into for
             that: they are of programs, and of processes that are audited with findings.
-        page_maps: The pages of its objects one by one; made only where they were asked for, and never saved.
+        page_maps: The pages of its objects one by one; made, and read back, only where they were asked for.
         saved_in: The file that it was read back from; None where it was made now.
         heap: What an allocator profile says of its heap; None where none was joined.
 

@@ -1,6 +1,7 @@
 """The pages of each object one by one: which are private, shared or untouched, why, and what lies in them.
 
-The ledger adds all of this up. Only a picture needs it, so an audit has it where it was asked for.
+The ledger adds all of this up. Only a picture needs it, so an audit has it where it was asked for. Saved audits keep it
+without the variables: their names would take half as much again as the ledger, which has them too.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -12,17 +13,29 @@ from footprint.audit.layout import Kind, LoadedObject, Part
 from footprint.audit.ledger import Files
 from footprint.audit.measured import Held
 from footprint.audit.pages import clip
-from footprint.elf import Variable
+from footprint.elf import Contents, SectionContents, Variable
 from footprint.process import Mapping, PageRange
 
-__all__ = ("PageMap", "PagePart", "PageState", "Place", "Presence", "not_looked_at", "page_maps")
+__all__ = (
+    "MOST_PAGES",
+    "MOST_SECTIONS",
+    "PageMap",
+    "PagePart",
+    "PageState",
+    "Place",
+    "Presence",
+    "not_looked_at",
+    "page_maps",
+)
 
 Presence = Callable[[Mapping], Sequence[PageRange] | None]
 """Gives the pages of a mapping that the process has; None where that is not to be known."""
 
-# 4 GiB of small pages: no picture has as many cells.
-_MOST_PAGES: Final = 1 << 20
-_MOST_NAMES: Final = 200_000
+MOST_PAGES: Final = 1 << 20
+"""Of all maps of an audit: 4 GiB of small pages. No picture has as many cells."""
+MOST_SECTIONS: Final = 100_000
+"""Of all maps of an audit."""
+_MOST_VARIABLES: Final = 200_000
 
 
 def not_looked_at(_mapping: Mapping) -> None:
@@ -47,6 +60,11 @@ class PageState(IntEnum):
     UNKNOWN = 6
     """Page bits could not be read: only how many of its mapping are private is known."""
 
+    @property
+    def word(self) -> str:
+        """Give what it is called."""
+        return self.name.lower().replace("_", " ")
+
 
 class PagePart(NamedTuple):
     """Neighbouring pages of an object that are mapped alike.
@@ -65,7 +83,7 @@ class PagePart(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What lies at some addresses: a section where there is no symbol, else a variable, or why there is none.
+    """What lies at some addresses: a section, or in one a variable, or why there is none.
 
     Attributes:
         addr: Where it begins.
@@ -86,16 +104,20 @@ class PageMap(NamedTuple):
     Attributes:
         owner: Its path, as the rows of the ledger have it.
         parts: Its pages, ascending.
-        places: What lies in them: its sections, and in writable ones its variables.
+        sections: Its sections, as far as they lie between the first of these pages and the last.
+        variables: What lies in the writable ones; None where that is not told, as in a saved audit.
         omitted_pages: How many pages there are beyond what a map tells.
-        omitted_places: How many names.
+        omitted_sections: How many sections.
+        omitted_variables: How many variables.
     """
 
     owner: str
     parts: tuple[PagePart, ...]
-    places: tuple[Place, ...]
+    sections: tuple[Place, ...]
+    variables: tuple[Place, ...] | None
     omitted_pages: int = 0
-    omitted_places: int = 0
+    omitted_sections: int = 0
+    omitted_variables: int = 0
 
 
 def page_maps(
@@ -142,8 +164,9 @@ class _Reader:
         self._files = files
         self._page_bytes = page_bytes
         self._presence = presence
-        self._pages_left = _MOST_PAGES
-        self._names_left = _MOST_NAMES
+        self._pages_left = MOST_PAGES
+        self._sections_left = MOST_SECTIONS
+        self._variables_left = _MOST_VARIABLES
 
     def map_of(self, loaded: LoadedObject, parts: Sequence[tuple[Part, Held]]) -> PageMap:
         shown: list[PagePart] = []
@@ -151,16 +174,29 @@ class _Reader:
         relocated = self._files.relocated_pages_of(loaded, self._page_bytes)
         for part, held in parts:
             page_count = -(-part.size_bytes // self._page_bytes)
-            if page_count > self._pages_left:
+            runs = _joined(self._states(part, held, relocated, page_count)) if page_count <= self._pages_left else ()
+            # Addresses that begin amid a page have cells of their own.
+            told_count = sum([count for _, count in runs])
+            if not 0 < told_count <= self._pages_left:
                 omitted_pages += page_count
                 continue
-            self._pages_left -= page_count
-            runs = _joined(self._states(part, held, relocated, page_count))
+            self._pages_left -= told_count
             shown.append(PagePart(part.start_addr, part.kind, part.mapping.permissions, runs))
-        places = list(self._places(loaded, shown))
-        kept = places[: self._names_left]
-        self._names_left -= len(kept)
-        return PageMap(parts[0][0].owner, tuple(shown), tuple(kept), omitted_pages, len(places) - len(kept))
+        contents = self._files.contents_of(loaded) if shown else None
+        sections = list(self._sections(loaded, contents, shown))
+        variables = list(_variables(loaded, contents))
+        told_sections, told_variables = sections[: self._sections_left], variables[: self._variables_left]
+        self._sections_left -= len(told_sections)
+        self._variables_left -= len(told_variables)
+        return PageMap(
+            parts[0][0].owner,
+            tuple(shown),
+            tuple(told_sections),
+            tuple(told_variables),
+            omitted_pages,
+            len(sections) - len(told_sections),
+            len(variables) - len(told_variables),
+        )
 
     def _states(
         self, part: Part, held: Held, relocated: Container[int], page_count: int
@@ -202,25 +238,38 @@ class _Reader:
             at = one.end_addr
         yield PageState.UNTOUCHED, -(-(end_addr - at) // size)
 
-    def _places(self, loaded: LoadedObject, parts: Sequence[PagePart]) -> Iterator[Place]:
+    def _sections(self, loaded: LoadedObject, contents: Contents | None, parts: Sequence[PagePart]) -> Iterator[Place]:
+        """Give the sections, cut where the pages end: what headers claim of other addresses is of no use here."""
         if loaded.image is None or not parts:
             return
-        contents = self._files.contents_of(loaded)
-        bias_addr = loaded.bias_addr
-        read: set[int] = set()
-        for one in contents.sections if contents else ():
-            section = one.section
-            read.add(section.index)
-            if section.is_tls and not section.has_file_bytes:
-                continue
-            base_addr = section.vaddr + bias_addr
-            yield Place(base_addr, section.size_bytes, section.name, None)
-            for start, end, owner in one.ranges.pieces:
-                symbol = owner.name if isinstance(owner, Variable) else owner.label
-                yield Place(base_addr + start, end - start, section.name, symbol)
-        for section in loaded.image.sections:
-            if section.is_in_memory and section.index not in read and not section.is_tls and section.size_bytes:
-                yield Place(section.vaddr + bias_addr, section.size_bytes, section.name, None)
+        first_addr, last = parts[0].start_addr, parts[-1]
+        end_addr = last.start_addr + self._page_bytes * sum([count for _, count in last.runs])
+        read = {one.section.index for one in contents.sections} if contents else set()
+        others = [
+            one
+            for one in loaded.image.sections
+            if one.is_in_memory and one.index not in read and not one.is_tls and one.size_bytes
+        ]
+        for section in (*(one.section for one in _told(contents)), *others):
+            addr = section.vaddr + loaded.bias_addr
+            start, end = max(addr, first_addr), min(addr + section.size_bytes, end_addr)
+            if start < end:
+                yield Place(start, end - start, section.name, None)
+
+
+def _told(contents: Contents | None) -> Iterator[SectionContents]:
+    """Give the sections that hold variables; not those that each thread has elsewhere, without being in the file."""
+    for one in contents.sections if contents else ():
+        if not one.section.is_tls or one.section.has_file_bytes:
+            yield one
+
+
+def _variables(loaded: LoadedObject, contents: Contents | None) -> Iterator[Place]:
+    for one in _told(contents):
+        base_addr = one.section.vaddr + loaded.bias_addr
+        for start, end, owner in one.ranges.pieces:
+            symbol = owner.name if isinstance(owner, Variable) else owner.label
+            yield Place(base_addr + start, end - start, one.section.name, symbol)
 
 
 def _joined(runs: Iterable[tuple[PageState, int]]) -> tuple[tuple[PageState, int], ...]:

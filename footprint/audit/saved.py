@@ -4,6 +4,7 @@ Names in them were made printable when they were written (a byte that is no UTF-
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from collections.abc import Mapping as Dict
 from dataclasses import replace
@@ -24,6 +25,7 @@ from footprint.evidence import Evidence
 
 if TYPE_CHECKING:
     from footprint.audit.heap_join import HeapAccount
+    from footprint.audit.page_maps import PageMap, PagePart, PageState
 
 __all__ = ("SavedAudit", "looks_like_audit", "read_audit", "reprojected")
 
@@ -31,6 +33,8 @@ _SCHEMA: Final = "footprint/1"
 # The audit of a process with a million variables takes 400 MB.
 _MOST_BYTES: Final = 512 << 20
 _MOST: Final = 1 << 63
+_MOST_ADDR: Final = 1 << 64
+_PERMISSIONS: Final = re.compile(r"[r-][w-][x-][ps]")
 _T = TypeVar("_T")
 _Json = Dict[str, Any]
 
@@ -61,7 +65,13 @@ def looks_like_audit(head: bytes | memoryview) -> bool:
     return start.startswith(b"{") and b'"schema"' in start and b'"footprint/' in start
 
 
-def read_audit(data: bytes | memoryview, file: str, known_rows: MutableMapping[bytes, Row] | None = None) -> SavedAudit:
+def read_audit(
+    data: bytes | memoryview,
+    file: str,
+    known_rows: MutableMapping[bytes, Row] | None = None,
+    *,
+    has_page_maps: bool = False,
+) -> SavedAudit:
     """Read a saved audit of one process or program.
 
     Args:
@@ -69,6 +79,7 @@ def read_audit(data: bytes | memoryview, file: str, known_rows: MutableMapping[b
         file: What to call it.
         known_rows: The rows of audits that were read before, by their text, to which those of this one are added: most
             of the next one are the same, and need not be read again.
+        has_page_maps: Whether the pages of its objects are read, where it was saved with them.
 
     Raises:
         InputError: Where it is cut or damaged, is the answer of another verb, or its rows do not add up.
@@ -106,6 +117,7 @@ def read_audit(data: bytes | memoryview, file: str, known_rows: MutableMapping[b
             findings=tuple(_finding(one, at) for one in at.rows(whole, "findings")),
             debug_files={at.text(one, "owner"): at.text(one, "file") for one in at.rows(whole, "debug_files", ())},
             objects=tuple(_object(one, at) for one in at.rows(whole, "objects", ())),
+            page_maps=tuple(_page_maps(whole, at)) if has_page_maps else (),
             saved_in=file,
             heap=at.optional(partial(_heap, at), whole, "heap_account"),
         )
@@ -199,54 +211,67 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self._file = file
 
-    def _wrong(self, key: str, what: str) -> InputError:
+    def wrong(self, key: str, what: str) -> InputError:
         return InputError(self._file, f"it is damaged: `{key}` is {what}")
 
     def _get(self, where: _Json, key: str) -> object:
         if key not in where:
-            raise self._wrong(key, "missing")
+            raise self.wrong(key, "missing")
         return where[key]
 
     def object(self, where: _Json, key: str) -> _Json:
         found = self._get(where, key)
         if not isinstance(found, dict):
-            raise self._wrong(key, "no object")
+            raise self.wrong(key, "no object")
         return found
 
     def rows(self, where: _Json, key: str, default: Sequence[_Json] | None = None) -> Sequence[_Json]:
         found = where.get(key, default) if default is not None else self._get(where, key)
         if not isinstance(found, list | tuple) or not all(isinstance(one, dict) for one in found):
-            raise self._wrong(key, "no table")
+            raise self.wrong(key, "no table")
         return found
 
     def text(self, where: _Json, key: str) -> str:
         found = self._get(where, key)
         if not isinstance(found, str):
-            raise self._wrong(key, "no text")
+            raise self.wrong(key, "no text")
         return found
 
     def texts(self, where: _Json, key: str) -> tuple[str, ...]:
         found = self._get(where, key)
         if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-            raise self._wrong(key, "no list of texts")
+            raise self.wrong(key, "no list of texts")
         return tuple(found)
 
-    def number(self, where: _Json, key: str) -> int:
+    def words(self, known: Dict[str, _T], where: _Json, key: str) -> Sequence[_T]:
+        found = self.texts(where, key)
+        try:
+            return [known[one] for one in found]
+        except KeyError as error:
+            raise self.wrong(key, f"{error}, which this footprint does not know") from None
+
+    def numbers(self, where: _Json, key: str, least: int = 0) -> Sequence[int]:
         found = self._get(where, key)
-        if type(found) is not int or not 0 <= found < _MOST:
-            raise self._wrong(key, "no size or count")
+        if not isinstance(found, list) or not all(type(one) is int and least <= one < _MOST_ADDR for one in found):
+            raise self.wrong(key, "no list of sizes, counts or addresses")
+        return found
+
+    def number(self, where: _Json, key: str, past: int = _MOST) -> int:
+        found = self._get(where, key)
+        if type(found) is not int or not 0 <= found < past:
+            raise self.wrong(key, "no size or count")
         return found
 
     def difference(self, where: _Json, key: str) -> int:
         found = self._get(where, key)
         if type(found) is not int or not -_MOST < found < _MOST:
-            raise self._wrong(key, "no difference of sizes")
+            raise self.wrong(key, "no difference of sizes")
         return found
 
     def truth(self, where: _Json, key: str) -> bool:
         found = self._get(where, key)
         if not isinstance(found, bool):
-            raise self._wrong(key, "neither true nor false")
+            raise self.wrong(key, "neither true nor false")
         return found
 
     def word(self, words: type[_T], where: _Json, key: str) -> _T:
@@ -255,7 +280,7 @@ class _Reader:
         try:
             return words(found)  # type: ignore[call-arg]
         except ValueError:
-            raise self._wrong(key, f"{found!r}, which this footprint does not know") from None
+            raise self.wrong(key, f"{found!r}, which this footprint does not know") from None
 
     def optional(self, read: Callable[[_Json, str], _T], where: _Json, key: str) -> _T | None:
         return None if where.get(key) is None else read(where, key)
@@ -408,6 +433,48 @@ def _heap(at: _Reader, whole: _Json, key: str) -> "HeapAccount":
         difference_bytes=at.difference(told, "difference_bytes"),
         evidence=at.word(Evidence, told, "evidence"),
     )
+
+
+def _page_maps(whole: _Json, at: _Reader) -> Iterable["PageMap"]:
+    """Read page maps; together they claim no more than footprint writes, since each page becomes a cell."""
+    from footprint.audit.page_maps import MOST_PAGES, MOST_SECTIONS, PageMap, PageState, Place  # noqa: PLC0415 # pages
+
+    told = at.rows(whole, "page_maps", ())
+    if told and at.number(at.object(whole, "target"), "page_bytes") == 0:
+        raise at.wrong("page_bytes", "no size of a page")
+    states = {state.word: state for state in PageState}
+    page_count = section_count = 0
+    for one in told:
+        parts = tuple([_page_part(part, states, at) for part in at.rows(one, "parts")])
+        sections = at.object(one, "sections")
+        columns = (at.numbers(sections, "addrs"), at.numbers(sections, "size_bytes"), at.texts(sections, "names"))
+        if len(set(map(len, columns))) > 1:
+            raise at.wrong("sections", "of columns that differ in length")
+        page_count += sum([count for part in parts for _, count in part.runs])
+        section_count += len(columns[0])
+        if page_count > MOST_PAGES or section_count > MOST_SECTIONS:
+            raise at.wrong("page_maps", f"of more than {MOST_PAGES:,} pages, or {MOST_SECTIONS:,} sections")
+        yield PageMap(
+            owner=at.text(one, "owner"),
+            parts=parts,
+            sections=tuple([Place(*place, None) for place in zip(*columns, strict=True)]),
+            variables=None,
+            omitted_pages=at.number(one, "omitted_pages"),
+            omitted_sections=at.number(one, "omitted_sections"),
+        )
+
+
+def _page_part(told: _Json, known: Dict[str, "PageState"], at: _Reader) -> "PagePart":
+    from footprint.audit.page_maps import PagePart  # noqa: PLC0415 # pages
+
+    permissions = at.text(told, "permissions")
+    if not _PERMISSIONS.fullmatch(permissions):
+        raise at.wrong("permissions", "none of a mapping")
+    states, counts = at.words(known, told, "states"), at.numbers(told, "page_counts", least=1)
+    if len(states) != len(counts) or not counts:
+        raise at.wrong("page_counts", "not as many as `states`")
+    start_addr = at.number(told, "start_addr", _MOST_ADDR)
+    return PagePart(start_addr, at.word(Kind, told, "kind"), permissions, tuple(zip(states, counts, strict=True)))
 
 
 def _owner_spreads(told: object, at: _Reader) -> dict[str, Spread]:

@@ -60,10 +60,10 @@ def about_one(
     binaries: Sequence[str] = (),
     debug: "DebugSearch | None",
     is_reproducible: bool = False,
-    has_page: bool = False,
+    has_page_maps: bool = False,
     looks: Looks,
 ) -> Noted:
-    """Audit one process or text; for a page with what only that shows.
+    """Audit one process or text; with page maps for what shows them.
 
     Raises:
         UsageError: Where none is named.
@@ -85,7 +85,7 @@ def about_one(
         root=root,
         page_bytes=page_bytes,
         has_findings=findings,
-        has_page_maps=has_page,
+        has_page_maps=has_page_maps,
         heap=heap,
         heap_at=heap_at,
         allocators=allocators,

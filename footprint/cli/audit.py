@@ -102,7 +102,7 @@ def audit(
             binaries=binaries or (),
             debug=debug,
             is_reproducible=reproducible,
-            has_page=form.has_page,
+            has_page_maps=form.has_page_maps,
             looks=looks,
         )
     write(answer, form)

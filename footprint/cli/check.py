@@ -61,11 +61,14 @@ def check(
         return
     budgets = verb.load_budgets(config)
     judge = verb.check_for_baseline if update_baseline else verb.check
-    checked = judge(target, budgets, root=root, debug=debug)
+    checked = judge(target, budgets, root=root, debug=debug, has_page_maps=form.has_page)
     baseline = verb.baseline_path(budgets) if update_baseline else None
     if baseline is not None and not checked.failures:
+        from dataclasses import replace
+
         from footprint.report.json.audit import audit_json
 
-        emit(audit_json(checked.audit, __version__), baseline)
+        # It is kept to be compared, in figures: where pages stand differs from start to start.
+        emit(audit_json(replace(checked.audit, page_maps=()), __version__), baseline)
     write(about_check(checked, target, baseline=baseline), form)
     raise typer.Exit(1 if checked.failures else exit_code(checked.audit.notes, is_strict=strict))

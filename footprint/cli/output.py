@@ -74,6 +74,11 @@ class Form(NamedTuple):
         return self.html is not None or self.format is Format.HTML
 
     @property
+    def has_page_maps(self) -> bool:
+        """Tell whether the pages of objects are told: by a page, and by JSON, of which a page can be made later."""
+        return self.has_page or self.format is Format.JSON
+
+    @property
     def member(self) -> str:
         """Give which member of an answer it is made of."""
         return _WRITERS[self.format].member

@@ -64,6 +64,7 @@ def check(
     today: date | None = None,
     root: str | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
+    has_page_maps: bool = False,
 ) -> Checked:
     """Check a process, program or saved audit against budgets.
 
@@ -73,6 +74,7 @@ def check(
         today: The day on which waivers hold or not; the present one.
         root: As for `audit`.
         debug: As for `audit`.
+        has_page_maps: As for `audit`.
 
     Raises:
         AccessError: Where the target or the baseline cannot be read.
@@ -80,7 +82,7 @@ def check(
             measured where this is.
         UsageError: Where a budget is about something that is not there, or needs a baseline that is not named.
     """
-    found = target if isinstance(target, Audit) else _audit(target, budgets, root, debug)
+    found = target if isinstance(target, Audit) else _audit(target, budgets, root, debug, has_page_maps=has_page_maps)
     baseline = None if budgets.baseline is None else _baseline(budgets, found)
     return check_audit(found, budgets, baseline, today or _today())
 
@@ -89,8 +91,10 @@ def _today() -> date:
     return date.today()  # noqa: DTZ011 # a waiver ends with the day of whoever reads it
 
 
-def _audit(target: int | str, budgets: Budgets, root: str | None, debug: DebugSearch | None) -> Audit:
-    saved = saved_audit(target)
+def _audit(
+    target: int | str, budgets: Budgets, root: str | None, debug: DebugSearch | None, *, has_page_maps: bool
+) -> Audit:
+    saved = saved_audit(target, has_page_maps=has_page_maps)
     if saved is not None:
         return saved.audit
     # Only what reads the files of a process tells these.
@@ -98,7 +102,14 @@ def _audit(target: int | str, budgets: Budgets, root: str | None, debug: DebugSe
         one.table in {"findings", "retained"} or one.name in {"tls_bytes", "floor_bytes", "ceiling_bytes"}
         for one in budgets.budgets
     )
-    return audit(target, count=budgets.at_processes, root=root, has_findings=has_findings, debug=debug)
+    return audit(
+        target,
+        count=budgets.at_processes,
+        root=root,
+        has_findings=has_findings,
+        has_page_maps=has_page_maps,
+        debug=debug,
+    )
 
 
 def baseline_path(budgets: Budgets) -> str:
@@ -139,6 +150,7 @@ def check_for_baseline(
     today: date | None = None,
     root: str | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
+    has_page_maps: bool = False,
 ) -> Checked:
     """Check only the limits that need no baseline: what holds them may become the new one.
 
@@ -146,7 +158,7 @@ def check_for_baseline(
         UsageError: Where no baseline is named, besides what `check` raises.
     """
     baseline_path(budgets)
-    found = _audit(target, budgets, root, debug)
+    found = _audit(target, budgets, root, debug, has_page_maps=has_page_maps)
     absolute = tuple(
         one._replace(limit=one.limit._replace(most_increase=None, most_increase_share=None))
         for one in budgets.budgets

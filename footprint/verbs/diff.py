@@ -36,7 +36,7 @@ def diff(
         count: At how many processes; where it is not given, at the larger number that a saved one was made for.
         root: A folder in which the files of captures and texts are, or what programs take for `/`.
         debug: Where to look for the symbols of stripped files; None for nowhere.
-        has_page_maps: Tell the pages of their objects one by one, for a picture; saved audits do not have them.
+        has_page_maps: Tell the pages of their objects one by one, for a picture; of saved audits, as they were saved.
 
     Raises:
         AccessError: Where one is gone or may not be read.
@@ -64,7 +64,7 @@ def diff(
 def _audit(
     target: int | str, root: str | None, debug: DebugSearch | None, rows: dict[bytes, Row], *, has_page_maps: bool
 ) -> tuple[Audit, Spreads]:
-    saved = saved_audit(target, known_rows=rows)
+    saved = saved_audit(target, known_rows=rows, has_page_maps=has_page_maps)
     if saved is not None:
         return saved.audit, Spreads(saved.private, saved.per_process, saved.owners)
     return audit(target, root=root, debug=debug, has_page_maps=has_page_maps), ONE_START

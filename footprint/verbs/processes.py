@@ -90,7 +90,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         page_bytes: The size of a page, for a program and another machine than this.
         has_findings: Of a live process, tell what it could do without as well, which takes some time; a program is
             always told.
-        has_page_maps: Tell the pages of its objects one by one, for a picture; a saved audit does not have them.
+        has_page_maps: Tell the pages of its objects one by one, for a picture; of a saved audit, as it was saved.
         heap: An allocator profile of another run of the same program, by which the heap is split.
         heap_at: Which moment of it: the number of a snapshot, a time with its unit, `peak` or `end`; None for its end.
         allocators: More functions that only hand memory on, for `heap`.
@@ -114,6 +114,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
             root=root,
             page_bytes=page_bytes,
             has_findings=has_findings,
+            has_page_maps=has_page_maps,
             debug=debug,
             is_reproducible=is_reproducible,
         )
@@ -147,7 +148,7 @@ def audit(  # noqa: PLR0913 # all but the target have their name
         if number is None or pid is not None:
             raise UsageError("--findings goes with a live process: a text does not tell what its files hold")
         return audit_process(number, question, debug=debug, has_page_maps=has_page_maps)
-    saved = saved_audit(target, question)
+    saved = saved_audit(target, question, has_page_maps=has_page_maps)
     if saved is not None:
         if pid is not None or root is not None:
             raise UsageError("--pid and --root go with captures and texts; a saved audit is what it is")
@@ -281,7 +282,11 @@ def project(
 
 
 def saved_audit(
-    target: int | str, question: Question = ONE, known_rows: "MutableMapping[bytes, Row] | None" = None
+    target: int | str,
+    question: Question = ONE,
+    known_rows: "MutableMapping[bytes, Row] | None" = None,
+    *,
+    has_page_maps: bool = False,
 ) -> "SavedAudit | None":
     """Read a saved audit; None where the target is something else, or a pipe, of which what is read is gone.
 
@@ -289,6 +294,7 @@ def saved_audit(
         target: The path of a file.
         question: How many to project it to; one leaves the number that it was saved with.
         known_rows: As for `read_audit`.
+        has_page_maps: The same.
 
     Raises:
         InputError: Where it is damaged.
@@ -308,7 +314,7 @@ def saved_audit(
 
     if not looks_like_audit(head):
         raise InputError(target, "it is JSON, but none that footprint has written")
-    found = read_audit(open_input(target), target, known_rows)
+    found = read_audit(open_input(target), target, known_rows, has_page_maps=has_page_maps)
     told = {row.symbol: row.name for row in found.audit.ledger if row.symbol and row.name and row.symbol != row.name}
     learn_told_names(told)
     return found if question == ONE else found._replace(audit=reprojected(found.audit, question))

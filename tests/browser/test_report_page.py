@@ -20,9 +20,11 @@ from footprint.audit.compare import compare
 from footprint.audit.layout import Attribution, Kind
 from footprint.audit.ledger import Row
 from footprint.audit.objects import Need, ObjectCost
-from footprint.audit.page_maps import PageState
+from footprint.audit.page_maps import PageMap, PagePart, PageState, Place
 from footprint.audit.projection import Question, project
+from footprint.audit.saved import read_audit
 from footprint.audit.totals import Total
+from footprint.cli import main
 from footprint.elf import shown_name
 from footprint.evidence import Evidence
 from footprint.report.escape import printable
@@ -487,7 +489,7 @@ def test_the_page_map_has_a_cell_a_page_and_says_what_lies_in_it(show: Show) -> 
     assert told.startswith(f"{first.start_addr:#x} {first.runs[0][0].name.lower().replace('_', ' ')}")
     here = [
         one.symbol
-        for one in program.places
+        for one in program.variables or ()
         if one.symbol
         and one.addr < first.start_addr + audit.page_bytes
         and first.start_addr < one.addr + one.size_bytes
@@ -514,6 +516,87 @@ def test_pages_that_are_private_without_being_told_apart_are_said_to_be_so(show:
             assert page.text("#pages .remark").startswith(f"The table above has {format_bytes(size)} of it")
         else:
             assert page.count("#pages .remark") == 0
+
+
+def cells_of(page: Page) -> dict[str, list[str]]:
+    """Give of each object in the list the table of its parts: pages, and how many are in which state."""
+    found: dict[str, list[str]] = page.js(
+        "(() => { const one = document.querySelector('#object');"
+        " return Object.fromEntries([...one.options].map((option, place) => {"
+        " one.selectedIndex = place; one.dispatchEvent(new Event('change'));"
+        " return [option.textContent, [...document.querySelectorAll('#pages tr')].map((row) => row.textContent)];"
+        " })) })()"
+    )
+    return found
+
+
+def point_at_first_cell(page: Page) -> str:
+    """Choose the first object, point at its first page, and give what is told of it."""
+    page.js(
+        "(() => { const one = document.querySelector('#object'); one.selectedIndex = 0;"
+        " one.dispatchEvent(new Event('change')) })()"
+    )
+    page.wait("document.querySelector('.cells').style.width")
+    page.js("document.querySelector('.cells').scrollIntoView({block: 'center'})")
+    left, top = page.js("(({x, y}) => [x, y])(document.querySelector('.cells').getBoundingClientRect())")
+    x, y = page.js("document.querySelector('#pages').placeOf(0, 0)")
+    page.move_to(left + x, top + y)
+    return page.text("#cell")
+
+
+def test_the_page_of_a_saved_audit_has_the_same_pages_and_says_that_variables_are_not_saved(
+    show: Show, program: Audit
+) -> None:
+    text = audit_json(program, VERSION).encode()
+    live = show(audit_page(program, VERSION))
+    saved = show(audit_page(read_audit(text, "audit.json", has_page_maps=True).audit, VERSION))
+    assert cells_of(saved) == cells_of(live) != {}
+    assert saved.texts("#pages .legend li") == live.texts("#pages .legend li")
+    told, told_live = point_at_first_cell(saved), point_at_first_cell(live)
+    place, _, untold = told.partition(": ")
+    assert untold == "its variables are not saved"
+    # What stands before the variables is the same: address, state, sections.
+    assert told_live.startswith(f"{place}: ")
+    assert "not its variables" in saved.texts("#pages .remark")[-1]
+    assert not any("not its variables" in text for text in live.texts("#pages .remark"))
+
+
+def test_a_section_of_several_pages_tells_how_many_of_them_are_private(show: Show, process: Audit) -> None:
+    # Four pages of data, then one of .bss; .data reaches into the first three, .tail lies in the fourth.
+    runs = ((PageState.PRIVATE, 1), (PageState.NOT_PRIVATE, 1), (PageState.RELOCATED, 2))
+    parts = (PagePart(0x10000, Kind.DATA, "rw-p", runs), PagePart(0x14000, Kind.BSS, "rw-p", ((PageState.PRIVATE, 1),)))
+    sections = (
+        Place(0x10010, 0x2100, ".data", None),
+        Place(0x13000, 0x20, ".tail", None),
+        Place(0x13F00, 0x200, ".bss", None),
+    )
+    audit = replace(process, page_maps=(PageMap("/lib/a.so", parts, sections, None, 0, 7),))
+    page = show(audit_page(audit, VERSION))
+    assert "data rw-p .data (2 of 3 pages private): its variables" in point_at_first_cell(page)
+    page.js("document.querySelector('.cells').focus()")
+    page.key("ArrowRight", "ArrowRight", "ArrowRight")
+    assert "0x13000 relocated data rw-p .tail, .bss (2 of 2 pages private): its" in page.text("#cell")
+    assert "7 more names are too many to be told." in page.texts("#pages p")
+
+
+def test_a_comparison_of_saved_audits_has_the_pages_that_came_and_went(show: Show, tmp_path: Path) -> None:
+    paths = []
+    for name in ("base", "sans_crypt"):
+        audit = footprint.audit(str(STAGES / name), has_page_maps=True)
+        paths.append(tmp_path / f"{name}.json")
+        paths[-1].write_text(audit_json(audit, VERSION))
+    live = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), has_page_maps=True)
+    saved = footprint.diff(str(paths[0]), str(paths[1]), has_page_maps=True)
+    pages = [show(diff_page(one, VERSION)) for one in (live, saved)]
+    # The change, before, after; what came and went is drawn for the objects that were not renamed.
+    for side in ("before", "after"):
+        for page in pages:
+            page.click(f"button[data-value={side}]")
+        assert cells_of(pages[0]) == cells_of(pages[1]) != {}
+    for page in pages:
+        page.click("button[data-value=change]")
+    assert cells_of(pages[0]) == cells_of(pages[1]) != {}
+    assert point_at_first_cell(pages[1]).endswith(": its variables are not saved")
 
 
 # --- libraries --------------------------------------------------------------------------------------------------------
@@ -592,6 +675,15 @@ def test_budgets_stand_behind_the_answer_as_the_command_tells_them(show: Show, p
     )
     page.click("#download")
     assert json.loads(page.wait("window.saved[0]")) == json.loads(json.dumps(check_members(checked, VERSION)))
+
+
+def test_the_page_of_a_check_has_the_pages_of_its_audit(show: Show, program: Audit, tmp_path: Path) -> None:
+    budgets, audit, report = (tmp_path / name for name in ("footprint.toml", "audit.json", "report.html"))
+    budgets.write_text('[budgets]\nper_process_bytes = "1 GiB"\n')
+    audit.write_text(audit_json(program, VERSION))
+    for target in (STAGES / "base", audit):
+        assert main(["check", str(target), "--config", str(budgets), "--html", str(report)]) == 0
+        assert show(report.read_text()).count("#object option") == len(program.page_maps)
 
 
 # --- comparison -------------------------------------------------------------------------------------------------------
@@ -877,17 +969,20 @@ def marked(value: Any, key: str = "") -> Any:  # noqa: ANN401 # JSON
     if isinstance(value, list):
         return [marked(member, key) for member in value]
     is_word = key in {"schema", "kind", "evidence", "attribution", "basis", "model", "confidence", "saving_per"}
-    is_word = is_word or key.endswith("_bytes") or value == "prediction"
+    is_word = is_word or key in {"states", "permissions"} or key.endswith("_bytes") or value == "prediction"
     return f"\u202e\0{value}" if isinstance(value, str) and not is_word else value
 
 
 def test_no_text_of_a_saved_audit_turns_the_direction_of_a_line(show: Show, program: Audit, tmp_path: Path) -> None:
     saved = tmp_path / "audit.json"
     saved.write_text(json.dumps(marked(json.loads(audit_json(program, VERSION)))))
-    audit = footprint.audit(str(saved))
+    audit = footprint.audit(str(saved), has_page_maps=True)
     for page in (show(audit_page(audit, VERSION)), show(diff_page(compare(program, audit), VERSION))):
         for button in ("before", "after", "needs"):
             page.js(f"document.querySelectorAll('button[data-value={button}]').forEach((one) => one.click())")
+        told = point_at_first_cell(page)
+        assert " \\u202e\\x00" in told
+        assert told.endswith(": its variables are not saved")
         texts = page.js(
             "[document.title, document.body.textContent, ...[...document.querySelectorAll('*')].flatMap("
             "(one) => [...one.attributes].map((each) => each.value))]"

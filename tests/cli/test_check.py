@@ -247,3 +247,12 @@ def test_a_number_is_a_process_also_where_a_saved_audit_has_that_name(capsys: Ca
         write("[budgets]\nlibrary_count = 9")
         assert main(words) == 3
         assert "process" in capsys.readouterr().err
+
+
+def test_a_baseline_holds_no_pages_also_where_a_page_is_made_beside_it(capsys: Captured) -> None:
+    write('baseline = "b.json"\n[budgets]\nprivate_bytes = "1 GiB"\n')
+    assert check(capsys, "--update-baseline")[0] == 0
+    alone = Path("b.json").read_bytes()
+    assert b'"page_maps"' not in alone
+    assert check(capsys, "--update-baseline", "--html", "report.html")[0] == 0
+    assert Path("b.json").read_bytes() == alone

@@ -1,5 +1,7 @@
 """`--html` as a user gives it: a page beside the answer, or in its place, and never half of one."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,34 @@ def test_a_saved_audit_has_the_page_of_its_process(capfdbinary: Captured, tmp_pa
     assert main(["audit", BASE, "-n", "7", "-o", str(saved)]) == 0
     assert main(["audit", str(saved), "--html", "-"]) == 0
     assert b"7 processes cost" in capfdbinary.readouterr().out
+
+
+def test_only_the_json_of_an_audit_keeps_its_pages(capfdbinary: Captured, tmp_path: Path) -> None:
+    saved, again = tmp_path / "audit.json", tmp_path / "again.json"
+    assert main(["audit", BASE, "-o", str(saved)]) == 0
+    assert main(["audit", BASE, "--json"]) == 0
+    # What is redirected is what is saved, and what is read and saved again keeps them too.
+    assert capfdbinary.readouterr().out == saved.read_bytes()
+    assert main(["audit", str(saved), "-o", str(again)]) == 0
+    assert again.read_bytes() == saved.read_bytes()
+    owners = {one["owner"] for one in json.loads(saved.read_text())["page_maps"]}
+    assert {owner.rsplit("/", 1)[-1] for owner in owners} >= {"base", "libunused.so"}
+    assert main(["audit", BASE, "--format", "csv", "--table", "page_maps"]) == 2
+
+
+@pytest.mark.parametrize("others", [[], [SANS_CRYPT]])
+def test_damaged_pages_of_a_saved_audit_give_an_error_where_a_page_is_made(
+    capfdbinary: Captured, tmp_path: Path, others: list[str]
+) -> None:
+    saved, page = tmp_path / "audit.json", tmp_path / "report.html"
+    assert main(["audit", BASE, "-o", str(saved)]) == 0
+    saved.write_text(re.sub(r'"page_counts": \[\d+', '"page_counts": [99999999', saved.read_text(), count=1))
+    words = ["diff", str(saved), *others] if others else ["audit", str(saved)]
+    assert main(words) == 0
+    capfdbinary.readouterr()
+    assert main([*words, "--html", str(page)]) == 3
+    assert b"`page_maps` is of more than 1,048,576 pages" in capfdbinary.readouterr().err
+    assert not page.exists()
 
 
 def test_a_check_has_the_page_of_its_audit_and_its_exit_code(capfdbinary: Captured, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ PAGE = 4096
 B = 0x7F0000000000
 """Where the object is loaded: what is linked for vaddr 0x3000 stands at B + 0x3000."""
 STAGE = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow" / "base"
+MASSIF = STAGE.parents[1] / "heap_by_function" / "massif.out"
 PRIVATE = {PageState.PRIVATE, PageState.RELOCATED, PageState.SWAPPED}
 KEY = FileKey("08:01", 7, "/lib/liba.so")
 # Four pages of .data: a variable of 32 bytes in the first, one that is the second, nothing else.
@@ -92,25 +93,33 @@ def test_without_page_bits_the_counters_decide_where_they_can() -> None:
 
 
 def test_variables_stand_at_their_addresses_below_their_section() -> None:
-    places = map_of([page(3)], PAGE).places
-    assert Place(B + 0x3000, 4 * PAGE, ".data", None) in places
-    assert Place(B + 0x3010, 32, ".data", "first") in places
-    assert Place(B + 0x4000, PAGE, ".data", "second") in places
-    named = [place for place in places if place.symbol is not None]
-    assert sum(place.size_bytes for place in named) == 4 * PAGE
+    found = map_of([page(3)], PAGE)
+    assert found.sections == (Place(B + 0x3000, 4 * PAGE, ".data", None),)
+    assert found.variables is not None
+    assert Place(B + 0x3010, 32, ".data", "first") in found.variables
+    assert Place(B + 0x4000, PAGE, ".data", "second") in found.variables
+    assert sum(place.size_bytes for place in found.variables) == 4 * PAGE
+
+
+def test_a_section_is_told_as_far_as_the_pages_of_its_object_reach() -> None:
+    part = Part(MAPPING, B + 0x4000, B + 0x6000, KEY.name, Kind.DATA, Attribution.NAME, LOADED)
+    (found,) = page_maps([part], [Held(0, None, 0, 0, Evidence.MEASURED)], {}, Files(), PAGE)
+    assert found.sections == (Place(B + 0x4000, 2 * PAGE, ".data", None),)
 
 
 def test_what_a_map_has_no_room_for_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_PAGES", 3)
+    monkeypatch.setattr(module, "MOST_PAGES", 3)
     found = map_of([page(3)], PAGE)
     assert (found.parts, found.omitted_pages) == ((), 4)
-    monkeypatch.setattr(module, "_MOST_PAGES", 4)
-    monkeypatch.setattr(module, "_MOST_NAMES", 1)
+    monkeypatch.setattr(module, "MOST_PAGES", 4)
+    monkeypatch.setattr(module, "MOST_SECTIONS", 0)
+    monkeypatch.setattr(module, "_MOST_VARIABLES", 1)
     found = map_of([page(3)], PAGE)
     assert found.omitted_pages == 0
-    assert len(found.places) == 1
+    assert (found.sections, found.omitted_sections) == ((), 1)
     # Both variables, and what lies before, between and behind them.
-    assert found.omitted_places == 5
+    assert len(found.variables or ()) == 1
+    assert found.omitted_variables == 4
 
 
 def bytes_of_maps(audit: Audit) -> dict[str, int]:
@@ -158,6 +167,13 @@ def test_the_private_pages_of_a_process_add_up_to_its_ledger(sleeping_pid: int, 
     assert maps == {owner: rows[owner] for owner in maps}
     states = {state for one in audit.page_maps for part in one.parts for state, _ in part.runs}
     assert {PageState.PRIVATE, PageState.RELOCATED, PageState.SHARED, PageState.UNTOUCHED} <= states
+
+
+def test_the_pages_are_the_same_where_the_heap_is_split(sleeping_pid: int) -> None:
+    plain = footprint.audit(sleeping_pid, has_page_maps=True)
+    split = footprint.audit(sleeping_pid, has_page_maps=True, heap=str(MASSIF))
+    assert split.heap is not None
+    assert [one.owner for one in split.page_maps] == [one.owner for one in plain.page_maps] != []
 
 
 def test_pages_that_were_read_or_written_are_present_and_no_others() -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 
 import footprint
 from footprint.audit.audit import Audit
+from footprint.audit.layout import Kind
 from footprint.audit.ledger import Row
+from footprint.audit.page_maps import MOST_PAGES, PageMap, PagePart, PageState, Place
 from footprint.audit.projection import Model, Question
 from footprint.audit.saved import looks_like_audit, read_audit, reprojected
 from footprint.audit.spread import Spread
@@ -216,3 +219,131 @@ def test_a_damaged_byte_never_gives_anything_but_an_audit_or_our_error(stage: by
         text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
     with suppress(InputError):
         assert read_audit(bytes(text), "a.json").audit.saved_in == "a.json"
+
+
+# --- page by page -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mapped() -> Audit:
+    return footprint.audit(str(STAGE), has_page_maps=True)
+
+
+def test_page_maps_are_read_where_they_are_asked_for_and_written_again_byte_for_byte(mapped: Audit) -> None:
+    text = saved(mapped)
+    found = read_audit(text, "audit.json", has_page_maps=True).audit
+    assert saved(found) == text
+    assert found.page_maps == tuple(one._replace(variables=None, omitted_variables=0) for one in mapped.page_maps)
+    assert read_audit(text, "audit.json").audit.page_maps == ()
+
+
+def test_an_audit_without_page_maps_does_not_speak_of_them(stage: bytes) -> None:
+    assert b"page_maps" not in stage
+    assert read_audit(stage, "audit.json", has_page_maps=True).audit.page_maps == ()
+
+
+def one_map(**fields: Any) -> Json:  # noqa: ANN401 # what JSON holds
+    """Give a page map of three pages, with other members where they are named."""
+    part = {
+        "start_addr": 0x7000,
+        "kind": "data",
+        "permissions": "rw-p",
+        "states": ["private", "shared"],
+        "page_counts": [1, 2],
+    }
+    sections = {"names": [".data"], "addrs": [0x7010], "size_bytes": [64]}
+    whole: Json = {"owner": "/lib/a.so", "parts": [part], "sections": sections} | {
+        "omitted_pages": 0,
+        "omitted_sections": 0,
+    }
+    for key, value in fields.items():
+        place = part if key in part else sections if key in sections else whole
+        place[key] = value
+    return whole
+
+
+def with_maps(stage: bytes, *maps: Json) -> bytes:
+    return changed(stage, lambda whole: whole.update(page_maps=list(maps)))
+
+
+def test_a_page_map_tells_states_and_sections_and_no_variables(stage: bytes) -> None:
+    (found,) = read_audit(with_maps(stage, one_map()), "a.json", has_page_maps=True).audit.page_maps
+    runs = ((PageState.PRIVATE, 1), (PageState.SHARED, 2))
+    part = PagePart(0x7000, Kind.DATA, "rw-p", runs)
+    assert found == PageMap("/lib/a.so", (part,), (Place(0x7010, 64, ".data", None),), None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "cause"),
+    [
+        ({"owner": 7}, "`owner` is no text"),
+        ({"parts": None}, "`parts` is no table"),
+        ({"sections": []}, "`sections` is no object"),
+        ({"start_addr": 1 << 64}, "`start_addr` is no size or count"),
+        ({"kind": "quantum"}, "'quantum', which this footprint does not know"),
+        # They are shown beside addresses: no text of someone else's stands there.
+        ({"permissions": "rw-p\u202e"}, "`permissions` is none of a mapping"),
+        ({"states": ["private", "lost"]}, "`states` is 'lost', which this footprint does not know"),
+        ({"states": ["private"]}, "`page_counts` is not as many as `states`"),
+        ({"states": [], "page_counts": []}, "`page_counts` is not as many as `states`"),
+        ({"page_counts": [1, 0]}, "`page_counts` is no list of sizes, counts or addresses"),
+        ({"page_counts": [1, True]}, "`page_counts` is no list of sizes, counts or addresses"),
+        ({"page_counts": [1, MOST_PAGES]}, "`page_maps` is of more than 1,048,576 pages"),
+        ({"names": [], "addrs": [], "size_bytes": [1]}, "`sections` is of columns that differ in length"),
+        ({"addrs": [-1]}, "`addrs` is no list of sizes, counts or addresses"),
+        ({"names": [None]}, "`names` is no list of texts"),
+        (
+            {"names": [""] * 100_001, "addrs": [0] * 100_001, "size_bytes": [1] * 100_001},
+            "`page_maps` is of more than 1,048,576 pages, or 100,000 sections",
+        ),
+        ({"omitted_pages": 0.5}, "`omitted_pages` is no size or count"),
+    ],
+)
+def test_a_damaged_page_map_is_one_error_and_only_where_it_is_read(stage: bytes, fields: Json, cause: str) -> None:
+    text = with_maps(stage, one_map(**fields))
+    with pytest.raises(InputError) as error:
+        read_audit(text, "a.json", has_page_maps=True)
+    assert str(error.value).startswith("a.json: it is damaged: ")
+    assert cause in str(error.value)
+    assert read_audit(text, "a.json").audit.page_maps == ()
+
+
+def test_the_pages_of_all_maps_together_have_a_limit(stage: bytes) -> None:
+    half = one_map(page_counts=[1, MOST_PAGES // 2 - 1])
+    assert len(read_audit(with_maps(stage, half, half), "a.json", has_page_maps=True).audit.page_maps) == 2
+    with pytest.raises(InputError, match=r"more than 1,048,576 pages"):
+        read_audit(with_maps(stage, half, half, one_map()), "a.json", has_page_maps=True)
+
+
+def test_pages_without_a_size_are_refused(stage: bytes) -> None:
+    text = changed(with_maps(stage, one_map()), lambda whole: whole["target"].update(page_bytes=0))
+    with pytest.raises(InputError, match="`page_bytes` is no size of a page"):
+        read_audit(text, "a.json", has_page_maps=True)
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from(PageState), st.integers(1, 2_000)), min_size=1, max_size=9),
+        min_size=1,
+        max_size=9,
+    )
+)
+def test_whatever_the_runs_each_page_is_read_back_in_its_state(mapped: Audit, each: list[Any]) -> None:
+    parts = tuple(PagePart(0x7000, Kind.DATA, "rw-p", tuple(runs)) for runs in each)
+    audit = replace(mapped, page_maps=(PageMap("/lib/a.so", parts, (), None),))
+    text = saved(audit)
+    found = read_audit(text, "a.json", has_page_maps=True).audit
+    assert found.page_maps == audit.page_maps
+    assert saved(found) == text
+
+
+@given(data=st.data())
+def test_damaged_bytes_of_page_maps_give_an_audit_or_our_error(mapped: Audit, data: st.DataObject) -> None:
+    text = bytearray(saved(mapped))
+    start = text.index(b'"page_maps"')
+    for _ in range(data.draw(st.integers(1, 4))):
+        text[data.draw(st.integers(start, len(text) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(InputError):
+        found = read_audit(bytes(text), "a.json", has_page_maps=True).audit
+        pages = sum(count for one in found.page_maps for part in one.parts for _, count in part.runs)
+        assert pages <= MOST_PAGES

@@ -12,7 +12,7 @@ from footprint.errors import Note
 from footprint.report.document import Document, Paragraph
 from footprint.report.html.columns import MOST_EXACT, inexact_count, payload
 from footprint.report.html.moments import moment_rows
-from footprint.report.html.page_maps import page_map_members
+from footprint.report.html.page_maps import variable_members
 from footprint.report.html.shell import page
 from footprint.report.html.static import static_html
 from footprint.report.json.audit import audit_members
@@ -37,7 +37,7 @@ def audit_page(audit: Audit, version: str) -> str:
         audit: It.
         version: The footprint that writes it.
     """
-    answers = {"kind": "audit", "audit": audit_members(audit, version), "pages": page_map_members(audit.page_maps)}
+    answers = {"kind": "audit", "audit": audit_members(audit, version), "variables": variable_members(audit.page_maps)}
     return _page(audit.target, answers, audit_report(audit))
 
 
@@ -47,7 +47,7 @@ def check_page(checked: Checked, version: str) -> str:
     answers = {
         "kind": "audit",
         "audit": audit_members(audit, version),
-        "pages": page_map_members(audit.page_maps),
+        "variables": variable_members(audit.page_maps),
         "check": check_members(checked, version),
     }
     return _page(audit.target, answers, (*check_report(checked), *audit_report(audit)))
@@ -60,8 +60,8 @@ def diff_page(found: Comparison, version: str) -> str:
         "diff": diff_members(found, version),
         "old": audit_members(found.old, version),
         "audit": audit_members(found.new, version),
-        "old_pages": page_map_members(found.old.page_maps),
-        "pages": page_map_members(found.new.page_maps),
+        "old_variables": variable_members(found.old.page_maps),
+        "variables": variable_members(found.new.page_maps),
     }
     title = f"{found.old.saved_in or found.old.target} -> {found.new.saved_in or found.new.target}"
     return _page(title, answers, diff_report(found))

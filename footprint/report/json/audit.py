@@ -41,8 +41,17 @@ def audit_members(audit: Audit, version: str) -> Json:
         "debug_files": debug_file_rows(audit.debug_files),
         "objects": [_object(one) for one in audit.objects],
         "heap_account": _heap(audit),
+        **_page_maps(audit),
         "notes": note_rows(audit.notes),
     }
+
+
+def _page_maps(audit: Audit) -> Json:
+    if not audit.page_maps:
+        return {}
+    from footprint.report.json.page_maps import page_map_rows  # noqa: PLC0415 # for a picture only
+
+    return {"page_maps": page_map_rows(audit.page_maps)}
 
 
 def _heap(audit: Audit) -> Json | None:

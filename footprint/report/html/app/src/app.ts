@@ -67,7 +67,7 @@ function auditPage(answers: any): Part[] {
     () => header(...titleOf(audit), answers.check ?? audit), () => answerStrip(audit, count),
     () => budgetsSection(answers.check), () => ledgerSection(audit),
     () => heapAccountSection(audit.heap_account),
-    () => pageMapSection(answers.pages, audit.target.page_bytes, heldByOwner(audit)),
+    () => pageMapSection({ maps: audit.page_maps, variables: answers.variables }, audit.target.page_bytes, heldByOwner(audit)),
     () => librariesSection(audit),
     () => findingsSection("Findings", table(audit.findings), count, NO_FINDINGS(audit)),
     () => notesSection(table(audit.notes), answers.warning), () => originsSection(audit),
@@ -77,6 +77,7 @@ function auditPage(answers: any): Part[] {
 function diffPage(answers: any): Part[] {
   const { diff, old, audit } = answers;
   const count = new Count(BigInt(diff.count || 1));
+  const pages = { before: { maps: old.page_maps, variables: answers.old_variables }, after: { maps: audit.page_maps, variables: answers.variables } };
   const views = el("div");
   const show = (side: "change" | "before" | "after") => {
     if (side === "change") {
@@ -85,14 +86,14 @@ function diffPage(answers: any): Part[] {
         el("p", {}, `${diff.same_count} rows are as before.`),
         table(diff.diff).size ? treeView(tree, "What changed", [[GROWN, "grew"], [SHRUNK, "shrank"], [SAME, "as much as before"]]) : el("p", { class: "empty" }, "No row differs.")),
         old.target.page_bytes === audit.target.page_bytes
-          ? pageChangeSection(answers.old_pages, answers.pages, audit.target.page_bytes, renamedOwners(diff)) : null,
+          ? pageChangeSection(pages.before, pages.after, audit.target.page_bytes, renamedOwners(diff)) : null,
         objectChangesSection(diff, old, audit),
         findingsSection("Findings that are new", table(diff.new_findings), count, "None."),
         findingsSection("Findings that are gone", table(diff.fixed_findings), count, "None."));
     } else {
       const one = side === "before" ? old : audit;
       fill(views, ledgerSection(one),
-        pageMapSection(side === "before" ? answers.old_pages : answers.pages, one.target.page_bytes, heldByOwner(one)),
+        pageMapSection(pages[side], one.target.page_bytes, heldByOwner(one)),
         heapAccountSection(one.heap_account), librariesSection(one),
         findingsSection("Findings", table(one.findings), count, NO_FINDINGS(one)));
     }

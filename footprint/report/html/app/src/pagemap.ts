@@ -1,6 +1,6 @@
 // The pages of an object one by one: a cell a page, with what is known of it and what lies in it.
 
-import { table } from "./data";
+import { Table, table } from "./data";
 import { el, fill, plainTable } from "./dom";
 import { printable, shortened, shortOwners } from "./names";
 import { formatBytes, grouped } from "./units";
@@ -17,6 +17,7 @@ const STATES: States = [
   ["swapped", "#c3a5d8", "private, on a swap device"],
   ["unknown", "#9aa5b1", "page bits could not be read"],
 ];
+const NUMBERS = new Map(STATES.map(([word], number) => [word, number]));
 const PRIVATE = [3, 4, 5];
 const UNKNOWN = 6;
 /** What became of a page between two audits. */
@@ -39,7 +40,7 @@ interface Part {
   permissions: string;
   states: Uint8Array;
   /** Where it was before, of a change. */
-  before?: { start_addr: number; places: Place[] };
+  before?: { start_addr: number; map: PageMap };
   /** Where its first cell is drawn, from above. */
   top: number;
 }
@@ -54,33 +55,56 @@ interface Place {
 interface PageMap {
   owner: string;
   parts: Part[];
-  places: Place[];
+  sections: Place[];
+  /** By their addresses; null where they are not told. */
+  variables: Place[] | null;
   counts: number[];
   omittedPages: number;
+  omittedNames: number;
 }
 
-function read(one: any): PageMap {
+/** What a page has of the pages of an audit: what the audit has, and by the number of each map what lies in it. */
+export interface PageMaps {
+  maps: unknown;
+  variables?: Record<string, any>;
+}
+
+function read(told: PageMaps): PageMap[] {
+  return table(told.maps).rows().map((one, number) => readOne(one, told.variables?.[number]));
+}
+
+function readOne(one: any, named: any): PageMap {
   const counts = STATES.map(() => 0);
-  const parts = table(one.parts).rows().map((row) => {
-    const runs: number[] = row.runs;
-    let size = 0;
-    for (let place = 1; place < runs.length; place += 2) size += runs[place];
-    const states = new Uint8Array(size);
-    for (let place = 0, at = 0; place < runs.length; place += 2) {
-      states.fill(runs[place], at, at + runs[place + 1]);
-      at += runs[place + 1];
-      counts[runs[place]] += runs[place + 1];
-    }
-    return { start_addr: row.start_addr, kind: row.kind, permissions: row.permissions, states, top: 0 };
+  const parts: Part[] = one.parts.map((part: any) => {
+    const states = new Uint8Array(part.page_counts.reduce((all: number, count: number) => all + count, 0));
+    let at = 0;
+    part.page_counts.forEach((count: number, place: number) => {
+      const state = NUMBERS.get(part.states[place])!;
+      states.fill(state, at, at + count);
+      at += count;
+      counts[state] += count;
+    });
+    return { start_addr: part.start_addr, kind: part.kind, permissions: part.permissions, states, top: 0 };
   });
   // What is private stands above: of a large program all else is far more.
   const isPrivate = (part: Part) => part.states.some((state) => PRIVATE.includes(state));
   parts.sort((a, b) => Number(isPrivate(b)) - Number(isPrivate(a)) || a.start_addr - b.start_addr);
-  const rows = table(one.places);
-  const [addr, size, section, name] = ["addr", "size_bytes", "section", "name"].map((key) => rows.column(key));
-  const places = Array.from({ length: rows.size }, (_, row) => ({ addr: addr[row], size: size[row], section: section[row], name: name[row] }))
+  const { names, addrs, size_bytes } = one.sections;
+  return {
+    owner: one.owner, parts, counts, omittedPages: one.omitted_pages,
+    omittedNames: one.omitted_sections + (named?.omitted_count ?? 0),
+    sections: places(addrs, size_bytes, names, names.map(() => null)),
+    variables: named ? variablesOf(table(named.variables)) : null,
+  };
+}
+
+function variablesOf(rows: Table): Place[] {
+  return places(rows.column("addr"), rows.column("size_bytes"), rows.column("section"), rows.column("name"));
+}
+
+function places(addr: number[], size: number[], section: string[], name: (string | null)[]): Place[] {
+  return addr.map((_, row) => ({ addr: addr[row], size: size[row], section: section[row], name: name[row] }))
     .sort((a, b) => a.addr - b.addr);
-  return { owner: one.owner, parts, places, counts, omittedPages: one.omitted_pages };
 }
 
 function privateCount(one: PageMap): number {
@@ -92,8 +116,8 @@ function privateCount(one: PageMap): number {
  *
  * @param heldBy What the ledger says that each owner has.
  */
-export function pageMapSection(pages: Record<string, any> | undefined, pageBytes: number, heldBy: Map<string, number>): HTMLElement | null {
-  const maps = Object.values(pages ?? {}).map(read).sort((one, other) => privateCount(other) - privateCount(one));
+export function pageMapSection(told: PageMaps, pageBytes: number, heldBy: Map<string, number>): HTMLElement | null {
+  const maps = read(told).sort((one, other) => privateCount(other) - privateCount(one));
   return cellSection(maps, STATES, pageBytes, "Page by page", (one) => `${formatBytes(privateCount(one) * pageBytes)} private`, (one) => {
     const drawn = privateCount(one) * pageBytes;
     const held = heldBy.get(one.owner) ?? drawn;
@@ -104,10 +128,9 @@ export function pageMapSection(pages: Record<string, any> | undefined, pageBytes
 
 /** Make the section of how the pages of objects changed; null where they are not known of both. */
 export function pageChangeSection(
-  old: Record<string, any> | undefined, now: Record<string, any> | undefined, pageBytes: number, renamed: Map<string, string>,
+  old: PageMaps, now: PageMaps, pageBytes: number, renamed: Map<string, string>,
 ): HTMLElement | null {
-  const before = Object.values(old ?? {}).map(read);
-  const after = Object.values(now ?? {}).map(read);
+  const [before, after] = [read(old), read(now)];
   if (!before.length || !after.length) return null;
   const byOwner = new Map<string, [PageMap | null, PageMap | null]>();
   for (const one of before) byOwner.set(renamed.get(one.owner) ?? one.owner, [one, null]);
@@ -153,11 +176,15 @@ function changed(owner: string, old: PageMap | null, now: PageMap | null): PageM
       counts[state] += 1;
     });
     const { start_addr, kind, permissions } = (other ?? one)!;
-    return { start_addr, kind, permissions, states, top: 0, before: one && { start_addr: one.start_addr, places: old!.places } };
+    return { start_addr, kind, permissions, states, top: 0, before: one && { start_addr: one.start_addr, map: old! } };
   });
   const hasMoved = (part: Part) => part.states.some((state) => state === ONLY_AFTER || state === ONLY_BEFORE);
   parts.sort((a, b) => Number(hasMoved(b)) - Number(hasMoved(a)));
-  return { owner, parts, places: now?.places ?? [], counts, omittedPages: (old?.omittedPages ?? 0) + (now?.omittedPages ?? 0) };
+  return {
+    owner, parts, counts, sections: now?.sections ?? [], variables: now ? now.variables : [],
+    omittedPages: (old?.omittedPages ?? 0) + (now?.omittedPages ?? 0),
+    omittedNames: (old?.omittedNames ?? 0) + (now?.omittedNames ?? 0),
+  };
 }
 
 function cellSection(
@@ -262,10 +289,26 @@ function cellSection(
     // What is private no more is told as it was.
     const was = states === CHANGES && part.states[page] === ONLY_BEFORE ? part.before : undefined;
     const addr = (was ?? part).start_addr + page * pageBytes;
-    const [names, more, sections] = within(was?.places ?? map.places, addr, addr + pageBytes);
+    const lying = was?.map ?? map;
+    const sections = within(lying.sections, addr, addr + pageBytes);
+    const names = within(lying.variables ?? [], addr, addr + pageBytes);
+    const untold = lying.variables || part.kind === "text" ? "" : ": its variables are not saved";
     fill(status, el("strong", {}, `${hex(addr)} ${states[part.states[page]][0]}`),
-      ` ${part.kind} ${part.permissions} ${sections.join(", ")}`,
-      names.length ? `: ${names.join("; ")}${more ? `; and ${grouped(more)} more` : ""}` : "");
+      ` ${part.kind} ${part.permissions} ${sections.slice(0, MOST_NAMES).map((one) => printable(one.section) + share(one)).join(", ")}${untold}`,
+      names.length ? `: ${names.slice(0, MOST_NAMES).map((one) => `${printable(shortened(one.name!, 200))} (${formatBytes(one.size)})`).join("; ")}` : "",
+      names.length > MOST_NAMES ? `; and ${grouped(names.length - MOST_NAMES)} more` : "");
+  };
+  // Of a section that has several pages, how many of them are private.
+  const share = ({ addr, size }: Place): string => {
+    if (states !== STATES || map.counts[UNKNOWN]) return "";
+    let [count, own] = [0, 0];
+    for (const part of map.parts) {
+      const first = Math.max(0, Math.floor((addr - part.start_addr) / pageBytes));
+      const past = Math.min(part.states.length, Math.ceil((addr + size - part.start_addr) / pageBytes));
+      for (let page = first; page < past; page += 1) if (PRIVATE.includes(part.states[page])) own += 1;
+      count += Math.max(0, past - first);
+    }
+    return count > 1 ? ` (${grouped(own)} of ${grouped(count)} pages private)` : "";
   };
   const choose = (found: [number, number]) => {
     chosen = found;
@@ -287,6 +330,8 @@ function cellSection(
           return [`${part.kind} ${part.permissions} ${hex(part.start_addr)}`, grouped(part.states.length), ...shown.map((state) => counts[state] ? grouped(counts[state]) : "-")];
         }), "Pages by state"),
       remarkOn(map) ? el("p", { class: "remark" }, remarkOn(map)) : null,
+      map.variables ? null : el("p", { class: "remark" }, "A saved audit tells the sections of a page, and not its variables: the page of the process or program itself tells them."),
+      map.omittedNames ? el("p", {}, `${grouped(map.omittedNames)} more names are too many to be told.`) : null,
       map.omittedPages ? el("p", {}, `${grouped(map.omittedPages)} more pages are too many to be drawn.`) : null);
   };
   canvas.addEventListener("mousemove", (event) => {
@@ -318,21 +363,14 @@ function cellSection(
   return section;
 }
 
-// What lies between two addresses: the names, how many more there are, and the sections.
-function within(places: Place[], start: number, end: number): [string[], number, string[]] {
-  const names: string[] = [];
-  const sections = new Set<string>();
-  let more = 0;
-  // Sections stand among what they hold: what reaches into a page may begin far before it.
+// What lies between two addresses. Places stand by where they begin: what reaches into a page may begin far before it.
+function within(places: Place[], start: number, end: number): Place[] {
+  const found: Place[] = [];
   for (const one of places) {
     if (one.addr >= end) break;
-    if (one.addr + one.size <= start) continue;
-    sections.add(printable(one.section));
-    if (one.name === null) continue;
-    if (names.length < MOST_NAMES) names.push(`${printable(shortened(one.name, 200))} (${formatBytes(one.size)})`);
-    else more += 1;
+    if (one.addr + one.size > start) found.push(one);
   }
-  return [names, more, [...sections].slice(0, MOST_NAMES)];
+  return found;
 }
 
 function hex(addr: number): string {
