@@ -223,6 +223,8 @@ def test_of_a_process_all_files_are_read_that_it_runs(capsys: Captured) -> None:
         found = ask_json(capsys, str(child.pid))
     assert found["target"]["pid"] == child.pid
     assert any("libc" in file["file"] for file in found["files"])
+    # They are called as its mappings call them, and not as they are reached.
+    assert "/proc/" not in json.dumps(found)
 
 
 def test_of_a_process_it_is_told_how_much_is_private_now(capsys: Captured) -> None:
