@@ -618,14 +618,9 @@ def was_looked_into(audit: Audit) -> bool:
 
 def _only_in(findings: Iterable[Finding], others: Iterable[Finding]) -> Iterable[Finding]:
     """Give the findings that the others lack; the same thing in another folder is the same."""
-    known = Counter(map(_finding_key, others))
+    known = Counter(one.key for one in others)
     for one in findings:
-        key = _finding_key(one)
-        if known[key]:
-            known[key] -= 1
+        if known[one.key]:
+            known[one.key] -= 1
         else:
             yield one
-
-
-def _finding_key(finding: Finding) -> tuple[str, str, str]:
-    return finding.rule, finding.kind, " ".join(map(file_name, finding.subject.split(" ")))

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from footprint.audit.budget import Budgets, Checked, Result
 from footprint.audit.finding import Confidence, Finding, Location
-from footprint.elf.names import normalised
 from footprint.report.escape import printable
 from footprint.report.rules import BUDGET
 from footprint.report.views.check import contributor_name, place_of, value_and_limit
@@ -124,7 +123,7 @@ def _of_finding(finding: Finding, binary: str, count: int, *, fails: bool) -> Is
     why = f"{finding.confidence.value.capitalize()}: {'; '.join(finding.reasons)}" if finding.reasons else ""
     sentences = (finding.message, saving, why, f"Remedy: {finding.remedy}")
     message = " ".join(f"{one.rstrip('.')}." for one in sentences if one)
-    key = (finding.rule, finding.kind, normalised(finding.subject), binary.rsplit("/", 1)[-1])
+    key = (*finding.key, binary.rsplit("/", 1)[-1])
     return Issue(
         finding.rule,
         level,

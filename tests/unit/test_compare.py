@@ -260,8 +260,8 @@ def test_findings_of_the_same_thing_in_another_folder_are_neither_new_nor_gone()
     def finding(subject: str) -> Finding:
         return Finding("large-static", "dead-code", subject, "", 0, Confidence.LOW, (), "")
 
-    old = audit(findings=[finding("/old/server"), finding("x")])
-    new = audit(findings=[finding("/new/server"), finding("y"), finding("y")])
+    old = audit(findings=[finding("/old/server"), finding("x"), finding("table.lto_priv.0")])
+    new = audit(findings=[finding("/new/server"), finding("y"), finding("y"), finding("table.lto_priv.3")])
     found = compare(old, new)
     assert [one.subject for one in found.new_findings] == ["y", "y"]
     assert [one.subject for one in found.fixed_findings] == ["x"]

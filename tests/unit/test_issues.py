@@ -60,6 +60,15 @@ def test_the_fingerprint_stays_when_the_line_the_size_or_what_compilers_number_c
     assert old.fingerprint != other.fingerprint
 
 
+def test_the_fingerprint_is_the_same_in_every_folder() -> None:
+    def fingerprint(folder: str) -> str:
+        path = f"{folder}/libtable.so"
+        found = replace(finding(f"{path} fill_table.isra.0", rule="heap-at-start"), object_path=path)
+        return issues_of_findings([found], "massif.out", binary=f"{folder}/server").issues[0].fingerprint
+
+    assert fingerprint("/home/ann/server") == fingerprint("/builds/7/my server")
+
+
 def test_two_findings_of_one_name_have_fingerprints_of_their_own() -> None:
     found = issues_of_findings([finding("table"), finding("table", saving_bytes=64)], "server").issues
     first, second = (one.fingerprint for one in found)
