@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from footprint.cli import main
+from tests.jsonschemas import WRITTEN
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample_binaries" / "condor_shadow"
-SCHEMA = json.loads((ROOT / "footprint" / "report" / "json" / "footprint-1.schema.json").read_text(encoding="utf-8"))
 
 Captured = pytest.CaptureFixture[bytes]
 Json = dict[str, Any]
@@ -46,7 +45,7 @@ def shadow() -> Iterator[int]:
 def answered(capfdbinary: Captured, *words: str) -> Json:
     assert main([*words, "--json"]) == 0
     answer: Json = json.loads(capfdbinary.readouterr().out)
-    Draft202012Validator(SCHEMA).validate(answer)
+    WRITTEN.validate(answer)
     return answer
 
 

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from footprint.cli import main
 from tests.elfwriter import RO, RW, SHN_ABS, STB_LOCAL, STT_FILE, At, ElfFile, Section, Sym, write
+from tests.jsonschemas import WRITTEN
 
 ROOT = Path(__file__).resolve().parents[2]
 CONDOR = "sample_binaries/condor_shadow"
 GOLDEN = Path(__file__).resolve().parent / "golden"
-SCHEMA = json.loads((ROOT / "footprint" / "report" / "json" / "footprint-1.schema.json").read_text(encoding="utf-8"))
 
 Captured = pytest.CaptureFixture[str]
 
@@ -43,7 +42,7 @@ def asked_of(captured: Captured, *words: str) -> str:
 
 def ask_json(captured: Captured, *words: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(ask(captured, *words, "--json"))
-    assert [error.message for error in Draft202012Validator(SCHEMA).iter_errors(found)] == []
+    assert [error.message for error in WRITTEN.iter_errors(found)] == []
     return found
 
 
