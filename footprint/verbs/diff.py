@@ -76,14 +76,17 @@ def diff_profiles(
     """Compare two allocator profiles; None where they are none.
 
     Raises:
+        AccessError: Where one of them is a profile and the other cannot be opened.
         InputError: Where one is damaged.
-        UsageError: Where only one of them is a profile.
+        UsageError: Where only one of them is a profile, or they do not count the same.
     """
     are_profiles = [_is_profile(one) for one in (old, new)]
     if not any(are_profiles):
         return None
     if not all(are_profiles):
         profile, other = (old, new) if are_profiles[0] else (new, old)
+        if other != "-" and process_number(other) is None:
+            open_input(str(other))
         raise UsageError(f"{profile} is an allocator profile, {other} is none: compare two profiles, or two processes")
     from footprint.verbs.heap import heap_profile  # noqa: PLC0415 # profiles, which few comparisons are of
 
