@@ -419,3 +419,21 @@ def test_paths_that_a_profile_names_are_read_only_where_they_are_files(capfdbina
     )
     shown = answer(capfdbinary, profile(tmp_path, text))
     assert "it is no regular file, its functions are not named" in shown.replace("\n    ", " ")
+
+
+def test_what_one_profile_does_not_tell_is_no_difference(capfdbinary: Captured) -> None:
+    # One run, in which 180,000 bytes were in use at the peak; massif tells the allocator's overhead, DHAT does not.
+    for first, second in ((MASSIF, DHAT), (DHAT, MASSIF)):
+        out = " ".join(answer(capfdbinary, first, second).split())
+        assert out.endswith(f"{second} has as much as {first}.")
+        assert f"Without [allocator overhead]: {DHAT} does not tell it." in out
+        assert "824" not in out
+    assert "[allocator overhead]" in answer(capfdbinary, MASSIF, MASSIF)
+
+
+def test_profiles_that_count_different_things_are_not_compared(capfdbinary: Captured) -> None:
+    copies, pages = (str(CORPUS / name) for name in ("dhat-3.19-copy-ten.json", "massif-3.19-pages-as-heap.out"))
+    told = f"{MASSIF} counts memory in use, {copies} bytes that are copied: compare profiles that count the same"
+    assert refused(capfdbinary, MASSIF, copies) == (2, f"footprint: {told}\n")
+    assert f"{pages} address space: " in refused(capfdbinary, MASSIF, pages)[1]
+    assert f"{copies} has as much as {copies}." in " ".join(answer(capfdbinary, copies, copies).split())
