@@ -9,7 +9,13 @@ from footprint.audit.budget import Budgets, Checked, Result
 from footprint.audit.finding import Confidence, Finding, Location
 from footprint.report.escape import printable
 from footprint.report.rules import BUDGET
-from footprint.report.views.check import contributor_name, place_of, value_and_limit
+from footprint.report.views.check import (
+    contributor_name,
+    contributor_size,
+    contributors_label,
+    place_of,
+    value_and_limit,
+)
 from footprint.units import counted, format_bytes
 
 __all__ = ("Issue", "Issues", "Level", "issues_of_check", "issues_of_findings", "relative_path")
@@ -148,9 +154,9 @@ def _of_result(result: Result, budgets: Budgets, name: str) -> Issue:
     if result.grew_from is not None:
         message += f" It was {shown(result.grew_from)}."
     if result.contributors:
-        sign = "+" if result.is_growth else ""
-        largest = ", ".join(f"{contributor_name(one)} {sign}{format_bytes(size)}" for one, size in result.contributors)
-        message += f" Grew most: {largest}." if result.is_growth else f" Most of it: {largest}."
+        label = contributors_label(result)
+        largest = [f"{contributor_name(one)} {contributor_size(result, size)}" for one, size in result.contributors]
+        message += f" {label[:1].upper()}{label[1:]}: {', '.join(map(str.rstrip, largest))}."
     if result.remark:
         message += f" {result.remark[:1].upper()}{result.remark[1:]}."
     waiver = result.waiver

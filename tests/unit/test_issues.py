@@ -76,6 +76,13 @@ def test_two_findings_of_one_name_have_fingerprints_of_their_own() -> None:
     assert first[:-2] == second[:-2]
 
 
+def test_an_exceeded_number_of_findings_names_them_and_no_part_of_a_size() -> None:
+    budgets = parse_budgets({"budgets": {"findings": {"large-static": 0}}}, "footprint.toml")
+    audit = replace(footprint.audit(SLEEP), findings=(finding("table"), finding("buffer", saving_bytes=0)))
+    (failed, *_) = issues_of_check(check_audit(audit, budgets, None, date(2027, 1, 1)), "sleep").issues
+    assert " is 2, 2 over its limit of 0. Among them: table 4 KiB, buffer. " in failed.message
+
+
 def test_an_exceeded_budget_says_figure_excess_limit_and_where_the_limit_stands() -> None:
     # The `Anonymous:` of this text add up to 108 KiB.
     found = issues_of_check(checked({"budgets": {"private_bytes": "64 KiB", "mapping_count": 1000}}), "sleep")
