@@ -21,6 +21,7 @@ from footprint.audit.ledger import Row
 from footprint.audit.spread import Spread
 from footprint.audit.totals import Total
 from footprint.elf.names import normalised
+from footprint.errors import Note
 
 __all__ = (
     "ONE_START",
@@ -179,6 +180,18 @@ class Comparison(NamedTuple):
     same_count: int
     new_findings: tuple[Finding, ...]
     fixed_findings: tuple[Finding, ...]
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Give the notes of both; where each says another thing of one subject, with the side that says it."""
+        sides = [dict.fromkeys(side.notes) for side in (self.old, self.new)]
+        told = {(one.slug, one.subject) for one in sides[0].keys() - sides[1]}
+        told &= {(one.slug, one.subject) for one in sides[1].keys() - sides[0]}
+        return tuple(
+            one._replace(subject=f"{one.subject}, {when}") if (one.slug, one.subject) in told else one
+            for notes, when in ((sides[0], "before"), ([one for one in sides[1] if one not in sides[0]], "now"))
+            for one in notes
+        )
 
     def total(self, name: str) -> TotalChange | None:
         """Give one figure of the whole; None where neither knows it."""

@@ -58,4 +58,4 @@ def diff(
         raise typer.Exit(exit_code(profiles.notes, is_strict=strict))
     found = compare(old, new, count=count, root=root, debug=debug, has_page_maps=form.has_page)
     write(about_diff(found, top=top, is_whole=verbose), form)
-    raise typer.Exit(exit_code((*found.old.notes, *found.new.notes), is_strict=strict))
+    raise typer.Exit(exit_code(found.notes, is_strict=strict))

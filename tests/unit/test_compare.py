@@ -18,7 +18,7 @@ from footprint.audit.ledger import Row, sum_rows
 from footprint.audit.objects import ObjectCost
 from footprint.audit.spread import Spread
 from footprint.audit.totals import Total, Totals
-from footprint.errors import UsageError
+from footprint.errors import Note, UsageError
 from footprint.evidence import Evidence
 from footprint.report.text import plain
 from footprint.report.views.diff import diff_report
@@ -265,6 +265,21 @@ def test_findings_of_the_same_thing_in_another_folder_are_neither_new_nor_gone()
     found = compare(old, new)
     assert [one.subject for one in found.new_findings] == ["y", "y"]
     assert [one.subject for one in found.fixed_findings] == ["x"]
+
+
+def test_a_note_says_which_side_it_is_of_where_both_say_another_thing_of_one_subject() -> None:
+    def noted(*notes: Note) -> Audit:
+        return replace(audit(), notes=notes)
+
+    both, apart = Note("library-missing", "libx.so", "absent"), Note("file-not-found", "liby.so", "deleted")
+    peaks = [Note("freed-before-exit", "server", f"{size} MiB at the peak") for size in (16, 18)]
+    found = compare(noted(both, peaks[0]), noted(both, peaks[1], apart))
+    assert found.notes == (
+        both,
+        peaks[0]._replace(subject="server, before"),
+        peaks[1]._replace(subject="server, now"),
+        apart,
+    )
 
 
 def test_findings_are_not_new_where_the_other_side_was_not_looked_into() -> None:

@@ -47,7 +47,7 @@ def diff_report(found: Comparison, *, top: int = 20, has_whole_names: bool = Fal
         *_findings("Findings that are new", found.new_findings),
         *_findings("Findings that are gone", found.fixed_findings),
         *_not_looked_into(found),
-        *note_blocks(tuple(dict.fromkeys((*found.old.notes, *found.new.notes))), found.new.target),
+        *note_blocks(found.notes, found.new.target),
         Verdict(_verdict(found)),
     )
 
