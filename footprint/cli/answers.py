@@ -350,6 +350,8 @@ class HeapLooks(NamedTuple):
 
 def about_heap(found: "HeapProfiles", name: str, looks: HeapLooks, *, binary: str = "") -> Answer:
     """Give what allocator profiles say; several are compared. `binary` is the program, where it was named."""
+    # Tables go by the name of the file: one that is compared with itself is told once in them.
+    files = tuple({one.file: one for one in found.files}.values())
 
     def document() -> "Document":
         from footprint.report.views.heap import heap_report
@@ -367,7 +369,7 @@ def about_heap(found: "HeapProfiles", name: str, looks: HeapLooks, *, binary: st
     def members() -> "Json":
         from footprint.report.json.heap import heap_members
 
-        return heap_members(found.files, found.notes, __version__, by=looks.by, findings=found.findings)
+        return heap_members(files, found.notes, __version__, by=looks.by, findings=found.findings)
 
     def issues() -> "Issues":
         from footprint.findings.heap_at_start import RULE
@@ -382,7 +384,7 @@ def about_heap(found: "HeapProfiles", name: str, looks: HeapLooks, *, binary: st
     def figures() -> "list[Family]":
         from footprint.report.figures import heap_figures
 
-        return heap_figures(found.files)
+        return heap_figures(files)
 
     def stacks() -> "Stacks":
         from footprint.report.stacks import heap_stacks
@@ -392,7 +394,7 @@ def about_heap(found: "HeapProfiles", name: str, looks: HeapLooks, *, binary: st
     def page() -> str:
         from footprint.report.html import heap_page
 
-        return heap_page(found.files, found.notes, __version__, found.findings)
+        return heap_page(files, found.notes, __version__, found.findings)
 
     return Answer(name, document, members, "heap", issues, figures, stacks, page)
 

@@ -161,6 +161,15 @@ def test_a_profile_has_as_much_as_itself(capfdbinary: Captured) -> None:
     assert answer(capfdbinary, MASSIF, MASSIF, "-q").replace("\n", " ") == f"{MASSIF} has as much as {MASSIF}. "
 
 
+def test_a_profile_that_is_compared_with_itself_is_counted_once(capfdbinary: Captured) -> None:
+    tables = ("profiles", "snapshots", "owners", "heap")
+    alone, twice = found(capfdbinary, MASSIF), found(capfdbinary, MASSIF, MASSIF)
+    assert [twice[table] for table in tables] == [alone[table] for table in tables]
+    assert f'footprint_heap_live_bytes{{file="{MASSIF}",evidence="measured"}} 180000\n' in answer(
+        capfdbinary, MASSIF, MASSIF, "--format", "openmetrics"
+    )
+
+
 def test_quiet_is_one_sentence(capfdbinary: Captured) -> None:
     assert answer(capfdbinary, MASSIF, *BINARY, "-q").replace("\n", " ").strip() == (
         "175.8 KiB of heap at the peak (snapshot 13): heap asked for 72.2% of it; the object is known of 100.0%."
