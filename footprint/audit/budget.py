@@ -21,7 +21,7 @@ from footprint.audit.budget_file import (
     parse_budgets,
 )
 from footprint.audit.compare import Comparison, compare, was_looked_into
-from footprint.audit.finding import Confidence, Finding
+from footprint.audit.finding import HEAP_AT_START, Confidence, Finding
 from footprint.audit.layout import OF_OBJECTS, Kind, file_name, is_file
 from footprint.audit.ledger import Row
 from footprint.audit.objects import ObjectCost
@@ -206,7 +206,7 @@ def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
     if budget.table == "figures":
         return figure_of(budget.name, audit, budgets.at_processes)
     if budget.table == "findings":
-        return len(_counted_findings(budget, audit)) if _was_looked_into(budget, audit) else None
+        return len(_counted_findings(budget, audit)) if was_looked_into(audit, budget.name) else None
     if budget.table == "retained":
         held = [one.retained_bytes for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}]
         return held[0] if held else None
@@ -217,11 +217,6 @@ def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
         return sum(row.mapped_bytes for row in rows)
     known = [row.bytes for row in rows if row.bytes is not None]
     return sum(known) if len(known) == len(rows) else None
-
-
-def _was_looked_into(budget: Budget, audit: Audit) -> bool:
-    """Tell whether a rule was applied: without it there are no findings, which is not the same as none."""
-    return audit.heap is not None if budget.name == "heap-at-start" else was_looked_into(audit)
 
 
 def _tells_kind(kind: str, audit: Audit) -> bool:
@@ -272,7 +267,7 @@ def _is_untold(budget: Budget, audit: Audit) -> bool:
 def _absent(budget: Budget, audit: Audit) -> str:
     """Say why a figure is not there, and what could be meant."""
     if budget.table == "findings":
-        how = "`--heap` joins a profile" if budget.name == "heap-at-start" else "`--findings` does so for a process"
+        how = "`--heap` joins a profile" if budget.name == HEAP_AT_START else "`--findings` does so for a process"
         return f"{audit.saved_in or audit.target} was not looked into for that: {how}"
     if budget.table == "figures" or (budget.table == "retained" and not audit.objects):
         return "this target does not tell it"

@@ -7,8 +7,10 @@ from typing import Final, NamedTuple
 from footprint.audit.layout import file_name
 from footprint.elf.names import normalised
 
-__all__ = ("RULES", "Confidence", "Finding", "Location")
+__all__ = ("HEAP_AT_START", "RULES", "Confidence", "Finding", "Location")
 
+HEAP_AT_START: Final = "heap-at-start"
+"""The rule that reads an allocator profile; the others read files."""
 RULES: Final = (
     "unused-library",
     "underlinked",
@@ -17,7 +19,7 @@ RULES: Final = (
     "large-static",
     "relocated-tables",
     "thread-locals",
-    "heap-at-start",
+    HEAP_AT_START,
 )
 
 

@@ -1,11 +1,13 @@
 """`footprint audit --heap` and `run --massif` as a user asks for them: text, JSON, and questions that do not fit."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from footprint.audit.finding import RULES
 from footprint.cli import main
 from tests.cli.test_schema import validate
 from tests.heapjoins import moment
@@ -69,6 +71,16 @@ def test_the_json_is_what_the_schema_says_and_is_shown_again(
     again = answer(capfdbinary, "audit", str(saved))
     assert again[again.index(heading) :] == plain[plain.index(heading) :]
     assert json.loads(answer(capfdbinary, "diff", str(saved), SMAPS, "--json"))["diff"]
+
+
+def test_reviewers_are_told_of_the_rules_that_were_applied_and_no_others(capfdbinary: Captured, profile: str) -> None:
+    def passed_or_found(*words: str) -> set[str]:
+        return set(re.findall(r'classname="footprint\.([a-z-]+)"', answer(capfdbinary, *words, "--format", "junit")))
+
+    program = "sample_binaries/condor_shadow/base"
+    assert passed_or_found("audit", SMAPS, "--heap", profile) == {"heap-at-start"}
+    assert passed_or_found("audit", program) == set(RULES) - {"heap-at-start"}
+    assert passed_or_found("diff", program, program) == set(RULES) - {"heap-at-start"}
 
 
 def test_a_saved_audit_is_joined_too(capfdbinary: Captured, profile: str, tmp_path: Path) -> None:

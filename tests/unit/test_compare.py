@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -292,6 +293,22 @@ def test_findings_are_not_new_where_the_other_side_was_not_looked_into() -> None
         assert "Findings are not compared: " in plain(diff_report(comparison))
     assert compare(looked_into, with_findings).new_findings == (found,)
     assert "not compared" not in plain(diff_report(compare(without, without)))
+
+
+def test_findings_of_a_profile_are_compared_where_both_sides_have_one_and_those_of_files_where_both_were_read() -> None:
+    table = Finding("heap-at-start", "filled-once", "libx.so fill", "", 0, Confidence.HIGH, (), "")
+    unused = Finding("unused-library", "direct", "libx.so", "", 0, Confidence.HIGH, (), "")
+    account = cast("Any", object())  # only that there is one matters
+    with_profile = replace(audit(findings=[table]), heap=account)
+    with_files = audit(findings=[unused])
+    comparison = compare(with_profile, with_files)
+    assert comparison.new_findings == comparison.fixed_findings == ()
+    text = " ".join(plain(diff_report(comparison)).split())
+    assert "Findings are not compared: " in text
+    assert "Findings on the heap are not compared: " in text
+    both = replace(with_files, findings=(unused, table), heap=account)
+    assert compare(replace(audit(), heap=account), both).new_findings == (table,)
+    assert compare(both, with_files).fixed_findings == ()
 
 
 def test_a_change_within_the_spread_of_the_starts_is_called_noise() -> None:
