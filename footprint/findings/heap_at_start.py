@@ -10,7 +10,7 @@ from collections.abc import Mapping as Dict
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from footprint.audit.finding import HEAP_AT_START, Confidence, Finding
+from footprint.audit.finding import Confidence, Finding
 from footprint.audit.heap_usage import HeapUsage
 from footprint.audit.layout import file_name, is_file
 from footprint.elf import shown_name
@@ -20,7 +20,7 @@ from footprint.units import counted, format_bytes
 
 __all__ = ("RULE", "heap_at_start")
 
-RULE: Final = HEAP_AT_START
+RULE: Final = "heap-at-start"
 _LEAST_BYTES: Final = 16 * 1024
 _LEAST_ALIKE: Final = 64
 # The start is the first tenth of a run; in so short a run nothing else can be told from it.
