@@ -107,9 +107,11 @@ def test_an_object_is_known_by_whatever_path_leads_to_it(capfdbinary: Captured, 
         f"7f1000000000-7f1000010000 rw-p 00000000 00:00 0 [heap]\n{counters}",
         encoding="utf-8",
     )
-    (tmp_path / "massif.out").write_bytes(massif([moment((f"{tmp_path}/lib/libtable.so", "table_new", 50_000))]))
+    asked = moment((f"{tmp_path}/lib/libtable.so", "table_new", 50_000))
+    (tmp_path / "massif.out").write_bytes(massif([asked] * 5))
     found = json.loads(answer(capfdbinary, "audit", str(text), "--heap", str(tmp_path / "massif.out"), "--json"))
     assert [(one["owner"], one["symbol"]) for one in found["heap_account"]["shares"]] == [(str(library), "table_new")]
+    assert [(one["object"], one["subject"]) for one in found["findings"]] == [(str(library), f"{library} table_new")]
     assert "heap-profile-misfit" not in {note["slug"] for note in found["notes"]}
 
 
