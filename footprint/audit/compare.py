@@ -65,6 +65,7 @@ class Change(NamedTuple):
         new_mapped_bytes: The same now.
         before: Owner, section and symbol (or name) that it had, where it was moved or renamed.
         is_writable: Whether the range counts into `mapped_writable_bytes`.
+        was_writable: Whether it did before.
     """
 
     status: Status
@@ -79,13 +80,24 @@ class Change(NamedTuple):
     new_mapped_bytes: int
     before: tuple[str, str | None, str | None] | None = None
     is_writable: bool = True
+    was_writable: bool = True
 
     @property
     def delta_bytes(self) -> int:
-        """Give how much more is private now; where that is not known, how much more is mapped."""
+        """Give how much more is private now; where that is not known, how much more is mapped writable."""
         if self.old_bytes is None or self.new_bytes is None:
-            return self.mapped_delta_bytes
+            return self.new_writable_bytes - self.old_writable_bytes
         return self.new_bytes - self.old_bytes
+
+    @property
+    def old_writable_bytes(self) -> int:
+        """Give what of its virtual size was writable before."""
+        return self.old_mapped_bytes if self.was_writable else 0
+
+    @property
+    def new_writable_bytes(self) -> int:
+        """Give the same now."""
+        return self.new_mapped_bytes if self.is_writable else 0
 
     @property
     def mapped_delta_bytes(self) -> int:
@@ -105,6 +117,8 @@ class OwnerChange(NamedTuple):
         new_bytes: The same now.
         old_mapped_bytes: Virtual size before.
         new_mapped_bytes: The same now.
+        old_writable_bytes: What of that was writable.
+        new_writable_bytes: The same now.
         left_with: The path of the object it left with, where it was there only for that one.
         is_noise: Whether the starts of both runs overlap in it, so that it need not be a change; None where it was
             measured once only.
@@ -118,6 +132,8 @@ class OwnerChange(NamedTuple):
     new_bytes: int | None
     old_mapped_bytes: int
     new_mapped_bytes: int
+    old_writable_bytes: int
+    new_writable_bytes: int
     left_with: str | None = None
     is_noise: bool | None = None
 
@@ -128,9 +144,9 @@ class OwnerChange(NamedTuple):
 
     @property
     def delta_bytes(self) -> int:
-        """Give how much more is private now; where that is not known, how much more is mapped."""
+        """Give how much more is private now; where that is not known, how much more is mapped writable."""
         if self.old_bytes is None or self.new_bytes is None:
-            return self.new_mapped_bytes - self.old_mapped_bytes
+            return self.new_writable_bytes - self.old_writable_bytes
         return self.new_bytes - self.old_bytes
 
 
@@ -313,39 +329,37 @@ def _owner_changes(old: Audit, new: Audit, names: dict[str, str], changes: Itera
     before, now = _sums_by_owner(old.ledger, touched), _sums_by_owner(new.ledger, touched)
     held_by = {one.path: one.held_by for one in old.objects}
     found = []
-    for owner, (old_bytes, old_mapped_bytes, was_object) in before.items():
+    for owner, was in before.items():
         new_name = names.get(owner)
-        new_bytes, new_mapped_bytes, _ = now[new_name] if new_name is not None else (0, 0, False)
-        if new_name is None or (old_bytes, old_mapped_bytes) != (new_bytes, new_mapped_bytes):
+        sums = now[new_name] if new_name is not None else _NO_SUMS
+        if new_name is None or was[:3] != sums[:3]:
+            left_with = _left_with(owner, held_by, names) if new_name is None else None
             found.append(
-                OwnerChange(
-                    new_name or owner,
-                    owner,
-                    new_name is None,
-                    was_object,
-                    old_bytes,
-                    new_bytes if old_bytes is not None else None,
-                    old_mapped_bytes,
-                    new_mapped_bytes,
-                    _left_with(owner, held_by, names) if new_name is None else None,
-                )
+                _owner_change(new_name or owner, owner, was, sums, is_gone=new_name is None, left_with=left_with)
             )
-    for owner in now.keys() - set(names.values()):
-        new_bytes, new_mapped_bytes, is_object = now[owner]
-        found.append(
-            OwnerChange(
-                owner,
-                old_owner=None,
-                is_gone=False,
-                is_object=is_object,
-                old_bytes=None if new_bytes is None else 0,
-                new_bytes=new_bytes,
-                old_mapped_bytes=0,
-                new_mapped_bytes=new_mapped_bytes,
-            )
-        )
+    added = now.keys() - set(names.values())
+    found += [_owner_change(owner, None, _NO_SUMS, now[owner], is_gone=False) for owner in added]
     found.sort(key=lambda one: (-abs(one.delta_bytes), -abs(one.new_mapped_bytes - one.old_mapped_bytes), one.owner))
     return found
+
+
+def _owner_change(
+    owner: str, old_owner: str | None, old: "_Sums", new: "_Sums", *, is_gone: bool, left_with: str | None = None
+) -> OwnerChange:
+    is_known = old.bytes is not None and new.bytes is not None
+    return OwnerChange(
+        owner,
+        old_owner,
+        is_gone,
+        (new if old_owner is None else old).is_object,
+        old.bytes if is_known else None,
+        new.bytes if is_known else None,
+        old.mapped_bytes,
+        new.mapped_bytes,
+        old.writable_bytes,
+        new.writable_bytes,
+        left_with,
+    )
 
 
 def _told_noise(
@@ -374,16 +388,30 @@ def _left_with(owner: str, held_by: dict[str, str | None], names: dict[str, str]
     return found
 
 
-def _sums_by_owner(rows: Iterable[Row], owners: Container[str]) -> dict[str, tuple[int | None, int, bool]]:
-    """Give the private and mapped bytes of each owner, and whether it is a file with code or data."""
-    sums: dict[str, tuple[int | None, int, bool]] = {}
+class _Sums(NamedTuple):
+    """The private, mapped and mapped writable bytes of an owner, and whether it is a file with code or data."""
+
+    bytes: int | None
+    mapped_bytes: int
+    writable_bytes: int
+    is_object: bool
+
+
+_NO_SUMS: Final = _Sums(0, 0, 0, is_object=False)
+
+
+def _sums_by_owner(rows: Iterable[Row], owners: Container[str]) -> dict[str, _Sums]:
+    sums: dict[str, _Sums] = {}
     for row in rows:
         if row.owner not in owners:
             continue
-        own_bytes, mapped_bytes, is_object = sums.get(row.owner, (0, 0, False))
-        total_bytes = None if own_bytes is None or row.bytes is None else own_bytes + row.bytes
-        is_object = is_object or (row.kind in OF_OBJECTS and is_file(row.owner))
-        sums[row.owner] = (total_bytes, mapped_bytes + row.mapped_bytes, is_object)
+        own_bytes, mapped_bytes, writable_bytes, is_object = sums.get(row.owner, _NO_SUMS)
+        sums[row.owner] = _Sums(
+            None if own_bytes is None or row.bytes is None else own_bytes + row.bytes,
+            mapped_bytes + row.mapped_bytes,
+            writable_bytes + row.mapped_bytes * row.is_writable,
+            is_object or (row.kind in OF_OBJECTS and is_file(row.owner)),
+        )
     return sums
 
 
@@ -565,7 +593,8 @@ def _change(before: Row | None, now: Row | None, owners: dict[str, str], *, is_p
         return None
     status, was = _status(before, now, owners), None
     if before and now:
-        if status is Status.CHANGED and before[5:7] == now[5:7]:
+        is_as_before = before[5:7] == now[5:7] and before.is_writable is now.is_writable
+        if status is Status.CHANGED and is_as_before:
             return None
         if status is not Status.CHANGED:
             was = (before.owner, before.section, before.symbol or before.name)
@@ -585,6 +614,7 @@ def _change(before: Row | None, now: Row | None, owners: dict[str, str], *, is_p
         now.mapped_bytes if now else 0,
         was,
         row.is_writable,
+        (before or row).is_writable,
     )
 
 

@@ -624,6 +624,17 @@ def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
     assert rows_of(page) == rows
 
 
+def test_a_comparison_of_virtual_sizes_shows_what_is_writable(show: Show) -> None:
+    other = PMAP.with_name("pmap-d.sans-crypt.rw-only.txt")
+    page = show(diff_page(footprint.diff(str(PMAP), str(other)), VERSION))
+    rows = rows_of(page)
+    # 972 K and 780 K, by the last lines of the texts.
+    assert rows[0][:2] == ["[what differs]", "-192 KiB"]
+    assert page.text(".view .status").endswith(" 1000 KiB, grown and shrunk, in all.")
+    before, after = (parse_bytes(text.replace(" ", "")) for text in rows[0][2:4])
+    assert after - before == -192 * 1024
+
+
 def private_pages(audit: Audit) -> dict[str, int]:
     return {
         one.owner.rsplit("/", 1)[-1]: sum(
@@ -824,7 +835,12 @@ def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(show: S
     assert {name: size for name, size in sizes.items() if name in owners} == {
         name: size for name, size in owners.items() if name in sizes
     }
-    assert page.js("[...document.querySelectorAll('.finding h3 .subject')].length") == min(100, len(told["findings"]))
+    savings = [bool(one["saving_bytes"]) for one in told["findings"]]
+    assert page.count("section > .findings .finding .subject") == min(100, savings.count(True))
+    others = savings.count(False)
+    assert page.count("details .finding .subject") == min(100, others)
+    # Few are shown at once.
+    assert page.count("details[open] .finding") == (others if others <= 6 else 0)
     assert_axe_finds_nothing_serious(page)
 
 

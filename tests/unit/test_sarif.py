@@ -8,6 +8,7 @@ from unittest import mock
 
 import pytest
 from jsonschema import Draft202012Validator
+from sarif_pydantic import Sarif
 
 from footprint.audit.finding import Finding, Location
 from footprint.report import sarif as module
@@ -114,6 +115,7 @@ VALIDATOR: Final = Draft202012Validator(SCHEMA)
 def read(text: str) -> dict[str, Any]:
     found = json.loads(text)
     VALIDATOR.validate(found)
+    assert len(Sarif.model_validate(found).runs) == 1
     (run,) = found["runs"]
     for result in run["results"]:
         assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]

@@ -53,6 +53,8 @@ def _owner(one: OwnerChange) -> Json:
         "delta_bytes": one.delta_bytes,
         "old_mapped_bytes": one.old_mapped_bytes,
         "new_mapped_bytes": one.new_mapped_bytes,
+        "old_writable_bytes": one.old_writable_bytes,
+        "new_writable_bytes": one.new_writable_bytes,
         "is_noise": one.is_noise,
     }
 
@@ -79,6 +81,8 @@ def _change(one: Change) -> Json:
         "delta_bytes": one.delta_bytes,
         "old_mapped_bytes": one.old_mapped_bytes,
         "new_mapped_bytes": one.new_mapped_bytes,
+        "old_writable_bytes": one.old_writable_bytes,
+        "new_writable_bytes": one.new_writable_bytes,
         "mapped_delta_bytes": one.mapped_delta_bytes,
         "before": before,
     }

@@ -117,7 +117,7 @@ def _owners(found: Comparison, top: int, names: Names) -> list[Block]:
     if len(changed) > 1:
         footer.append(_owner_sum(changed, "[total]", found.count))
     is_virtual = any(one.old_bytes is None or one.new_bytes is None for one in changed)
-    what = "mapped" if is_virtual else "private"
+    what = "writable" if is_virtual else "private"
     heading = Heading("Owners that changed")
     columns = (what, *_at(found.count), "mapped", "before", "now", "owner")
     return [heading, Table(columns, rows, frozenset(), tuple(footer))]
@@ -134,7 +134,7 @@ def _owner(one: OwnerChange, names: Names, count: int) -> tuple[str, ...]:
     if one.is_noise and one.delta_bytes:
         label += "; within the spread of the starts"
     before, now = (
-        (one.old_mapped_bytes, one.new_mapped_bytes)
+        (one.old_writable_bytes, one.new_writable_bytes)
         if one.old_bytes is None or one.new_bytes is None
         else (one.old_bytes, one.new_bytes)
     )
@@ -172,7 +172,8 @@ def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
     if shifted:
         label = f"[{counted(len(shifted), 'variable')} as large as before, in other pages]"
         footer.append(_variable_sum(shifted, label, found.count))
-    columns = ("private", *_at(found.count), "size", "what", "section", "variable")
+    is_virtual = any(one.old_bytes is None or one.new_bytes is None for one in named)
+    columns = ("writable" if is_virtual else "private", *_at(found.count), "size", "what", "section", "variable")
     texts = frozenset({len(columns) - 3, len(columns) - 2})
     has_heap = any(one.kind is Kind.HEAP for one in named)
     heading = f"Variables{', and who asked for heap,' if has_heap else ''} that changed"

@@ -8,10 +8,25 @@ import { printable } from "./names";
 import { formatBytes, grouped } from "./units";
 
 const MOST_SHOWN = 100;
+const FEW = 6;
+const SAVES_NOTHING = "saves nothing by itself";
 
-/** Make a section of findings; empty ones say why. */
+/** Make a section of findings; empty ones say why. Of what saves nothing, many wait until they are asked for. */
 export function findingsSection(title: string, findings: Table, count: Count, ifNone: string): HTMLElement {
   const rows = findings.rows();
+  const [saving, others] = [rows.filter((one) => one.saving_bytes), rows.filter((one) => !one.saving_bytes)];
+  const also = saving.length ? " more" : "";
+  return el("section", { class: "section" }, el("h2", {}, title),
+    saving.length ? cards(saving, count) : null,
+    others.length
+      ? el("details", { open: others.length <= FEW },
+        el("summary", {}, others.length === 1 ? `1${also} ${SAVES_NOTHING}` : `${grouped(others.length)}${also} save nothing by themselves`),
+        cards(others, count))
+      : null,
+    rows.length ? null : el("p", {}, ifNone));
+}
+
+function cards(rows: any[], count: Count): HTMLElement {
   const list = el("ol", { class: "findings" });
   let most = MOST_SHOWN;
   const draw = (size: bigint) => {
@@ -22,8 +37,7 @@ export function findingsSection(title: string, findings: Table, count: Count, if
       } }, `Show all ${grouped(rows.length)}`)));
   };
   count.watch(draw);
-  return el("section", { class: "section" }, el("h2", {}, title),
-    rows.length ? list : el("p", {}, ifNone));
+  return list;
 }
 
 function card(one: any, count: bigint): HTMLElement {
@@ -36,7 +50,7 @@ function card(one: any, count: bigint): HTMLElement {
     el("p", {},
       one.saving_bytes
         ? el("strong", {}, `${saves} ${formatBytes(one.saving_bytes)} a ${unit}`)
-        : el("strong", {}, "saves nothing by itself"),
+        : el("strong", {}, SAVES_NOTHING),
       one.saving_bytes && count > 1n
         ? el("span", { class: "at-count", "data-bytes": total.toString() }, `, ${formatBytes(total)} in ${grouped(count)}`)
         : null,

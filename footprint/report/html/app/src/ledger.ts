@@ -219,17 +219,19 @@ export function changeTree(diff: any): Tree {
   const { tree, rowOf } = grouping;
   // What is as before is in none of its figures.
   tree.names[0] = "[what differs]";
+  // The picture adds up what grew and what shrank.
+  tree.amount = (area) => `${formatBytes(area)}, grown and shrunk,`;
   const status = rows.column<string>("status");
-  const mappedOr = (key: string, mappedKey: string) => {
+  const writableOr = (key: string, writableKey: string) => {
     const bytes = rows.column<number | null>(key);
-    const mapped = rows.column<number>(mappedKey);
+    const writable = rows.column<number>(writableKey);
     const oldBytes = rows.column<number | null>("old_bytes");
     const newBytes = rows.column<number | null>("new_bytes");
     return sums(tree, rowOf.map((row) =>
-      row < 0 ? null : oldBytes[row] === null || newBytes[row] === null ? mapped[row] : bytes[row]));
+      row < 0 ? null : oldBytes[row] === null || newBytes[row] === null ? writable[row] : bytes[row]));
   };
-  const before = mappedOr("old_bytes", "old_mapped_bytes");
-  const after = mappedOr("new_bytes", "new_mapped_bytes");
+  const before = writableOr("old_bytes", "old_writable_bytes");
+  const after = writableOr("new_bytes", "new_writable_bytes");
   const change = sums(tree, rowOf.map((row) => (row < 0 ? null : delta[row])));
   for (let node = 0; node < tree.size; node += 1) {
     const value = change[node] ?? 0;
