@@ -126,11 +126,11 @@ _footprint() {
             esac
             ;;
         diff)
-            options='-n --count --top --root --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --top --binary --root --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
                 -n | --count | --top | --table) kind=none ;;
+                --binary | --html | -o | --output) kind=file ;;
                 --root | --debug-dir) kind=folder ;;
-                --html | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
                 --color) kind=none values='auto always never' ;;
             esac

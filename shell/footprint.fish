@@ -201,6 +201,7 @@ complete -c footprint -n '__footprint_has_verb project' -s h -l help -d 'Show th
 
 complete -c footprint -n '__footprint_has_verb diff' -s n -l count -x -d 'How many processes.'
 complete -c footprint -n '__footprint_has_verb diff' -l top -x -d 'Rows a table; 0 is all.'
+complete -c footprint -n '__footprint_has_verb diff' -l binary -r -F -d 'A program or library of the process, to tell objects by; repeatable.'
 complete -c footprint -n '__footprint_has_verb diff' -l root -x -a '(__fish_complete_directories)' -d 'Where the files of the other machine are: of captures, saved texts, programs.'
 complete -c footprint -n '__footprint_has_verb diff' -l debug-dir -x -a '(__fish_complete_directories)' -d 'Where else than in /usr/lib/debug debug files are; repeatable.'
 complete -c footprint -n '__footprint_has_verb diff' -l debuginfod -d 'Ask the servers of DEBUGINFOD_URLS for debug files that are not here.'

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import date
-from fnmatch import fnmatchcase
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -17,11 +16,12 @@ from footprint.audit.budget_file import (
     Budgets,
     Limit,
     Waiver,
+    matches,
     nearest_of,
     parse_budgets,
 )
-from footprint.audit.compare import Comparison, compare, was_looked_into
-from footprint.audit.finding import Confidence, Finding
+from footprint.audit.compare import Change, Comparison, compare, was_looked_into
+from footprint.audit.finding import HEAP_AT_START, Confidence, Finding
 from footprint.audit.layout import OF_OBJECTS, Kind, file_name, is_file
 from footprint.audit.ledger import Row
 from footprint.audit.objects import ObjectCost
@@ -206,7 +206,7 @@ def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
     if budget.table == "figures":
         return figure_of(budget.name, audit, budgets.at_processes)
     if budget.table == "findings":
-        return len(_counted_findings(budget, audit)) if _was_looked_into(budget, audit) else None
+        return len(_counted_findings(budget, audit)) if was_looked_into(audit, budget.name) else None
     if budget.table == "retained":
         held = [one.retained_bytes for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}]
         return held[0] if held else None
@@ -217,11 +217,6 @@ def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
         return sum(row.mapped_bytes for row in rows)
     known = [row.bytes for row in rows if row.bytes is not None]
     return sum(known) if len(known) == len(rows) else None
-
-
-def _was_looked_into(budget: Budget, audit: Audit) -> bool:
-    """Tell whether a rule was applied: without it there are no findings, which is not the same as none."""
-    return audit.heap is not None if budget.name == "heap-at-start" else was_looked_into(audit)
 
 
 def _tells_kind(kind: str, audit: Audit) -> bool:
@@ -255,7 +250,12 @@ def _rows_of(budget: Budget, audit: Audit) -> list[Row]:
         return [row for row in audit.ledger if name in {row.owner, file_name(row.owner)}]
     if budget.table == "kinds":
         return [row for row in audit.ledger if row.kind.value == name]
-    return [row for row in audit.ledger if row.symbol == name or (row.symbol is not None and row.name == name)]
+    return [row for row in audit.ledger if _is_symbol(row, name)]
+
+
+def _is_symbol(one: Row | Change, name: str) -> bool:
+    """Tell whether a budget names a symbol: as the linker does, or as it is shown."""
+    return one.symbol is not None and name in {one.symbol, one.name}
 
 
 def _counted_findings(budget: Budget, audit: Audit) -> list[Finding]:
@@ -272,7 +272,7 @@ def _is_untold(budget: Budget, audit: Audit) -> bool:
 def _absent(budget: Budget, audit: Audit) -> str:
     """Say why a figure is not there, and what could be meant."""
     if budget.table == "findings":
-        how = "`--heap` joins a profile" if budget.name == "heap-at-start" else "`--findings` does so for a process"
+        how = "`--heap` joins a profile" if budget.name == HEAP_AT_START else "`--findings` does so for a process"
         return f"{audit.saved_in or audit.target} was not looked into for that: {how}"
     if budget.table == "figures" or (budget.table == "retained" and not audit.objects):
         return "this target does not tell it"
@@ -430,7 +430,7 @@ def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
             "figures": True,
             "owners": budget.name in {one.owner, file_name(one.owner)},
             "kinds": one.kind.value == budget.name,
-            "symbols": one.symbol == budget.name,
+            "symbols": _is_symbol(one, budget.name),
         }[budget.table]
         figure = budget.name if budget.table == "figures" else budget.table
         delta_bytes = _part(figure, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable)
@@ -459,10 +459,10 @@ def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) ->
     names = [file_name(path) for path in (program, *libraries) if ".so" in file_name(path)]
     lists: list[tuple[str, list[str], str]] = []
     if budgets.allowed is not None:
-        strange = [name for name in names if not _matches(name, budgets.allowed)]
+        strange = [name for name in names if not matches(name, budgets.allowed)]
         lists.append(("libraries.allow", strange, "not in the list"))
     if budgets.denied:
-        lists.append(("libraries.deny", [name for name in names if _matches(name, budgets.denied)], "denied"))
+        lists.append(("libraries.deny", [name for name in names if matches(name, budgets.denied)], "denied"))
     if not budgets.allows_new and comparison is not None:
         new = [name for name, _ in _new_files(comparison)]
         lists.append(("libraries.allow_new", new, "not in the baseline"))
@@ -480,10 +480,6 @@ def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) ->
             remark=remark if found else "",
             line=budgets.library_lines.get(key.removeprefix("libraries.")),
         )
-
-
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def propose(audit: Audit) -> str:

@@ -23,6 +23,7 @@ __all__ = (
     "Budgets",
     "Limit",
     "Waiver",
+    "matches",
     "nearest_of",
     "parse_budgets",
 )
@@ -161,7 +162,7 @@ def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProx
     allowed = at.texts(libraries, "allow", "libraries") if "allow" in libraries else None
     denied = at.texts(libraries, "deny", "libraries")
     # Of two patterns the narrower one may be an exception; what is named in full is not.
-    both = [name for name in allowed or () if name in denied or (_is_name(name) and _matches(name, denied))]
+    both = [name for name in allowed or () if name in denied or (_is_name(name) and matches(name, denied))]
     if both:
         raise at.wrong(f"libraries: {both[0]!r} is both allowed and denied")
     budgets = tuple(one._replace(line=_line(one, lines)) for one in _budgets(tables, at))
@@ -207,7 +208,8 @@ def _is_name(pattern: str) -> bool:
     return not set(pattern) & set("*?[")
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Tell whether one of the patterns of a list of libraries is about a name."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

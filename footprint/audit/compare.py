@@ -15,12 +15,13 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit
-from footprint.audit.finding import Finding
+from footprint.audit.finding import HEAP_AT_START, Finding
 from footprint.audit.layout import OF_OBJECTS, Kind, file_name, is_file
 from footprint.audit.ledger import Row
 from footprint.audit.spread import Spread
 from footprint.audit.totals import Total
 from footprint.elf.names import normalised
+from footprint.errors import Note
 
 __all__ = (
     "ONE_START",
@@ -196,6 +197,18 @@ class Comparison(NamedTuple):
     new_findings: tuple[Finding, ...]
     fixed_findings: tuple[Finding, ...]
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Give the notes of both; where each says another thing of one subject, with the side that says it."""
+        sides = [dict.fromkeys(side.notes) for side in (self.old, self.new)]
+        told = {(one.slug, one.subject) for one in sides[0].keys() - sides[1]}
+        told &= {(one.slug, one.subject) for one in sides[1].keys() - sides[0]}
+        return tuple(
+            one._replace(subject=f"{one.subject}, {when}") if (one.slug, one.subject) in told else one
+            for notes, when in ((sides[0], "before"), ([one for one in sides[1] if one not in sides[0]], "now"))
+            for one in notes
+        )
+
     def total(self, name: str) -> TotalChange | None:
         """Give one figure of the whole; None where neither knows it."""
         return next((one for one in self.totals if one.name == name), None)
@@ -234,7 +247,6 @@ def compare(
     owners = _owner_names(old, new)
     before, now = _differing(old.ledger, new.ledger)
     pairs = _matched(before, now, owners, is_same)
-    has_findings = all(map(was_looked_into, (old, new)))
     is_predicted = old.source == new.source == "prediction"
     changes = [one for pair in pairs if (one := _change(*pair, owners, is_predicted=is_predicted))]
     changes.sort(key=_order)
@@ -246,8 +258,8 @@ def compare(
         tuple(_told_noise(_owner_changes(old, new, owners, changes), old_spreads.owners, new_spreads.owners)),
         tuple(changes),
         len(old.ledger) - len(before) + len(pairs) - len(changes),
-        tuple(_only_in(new.findings, old.findings)) if has_findings else (),
-        tuple(_only_in(old.findings, new.findings)) if has_findings else (),
+        tuple(_only_in(new, old)),
+        tuple(_only_in(old, new)),
     )
 
 
@@ -641,21 +653,18 @@ def _overlap(old: Spread | None, new: Spread | None) -> bool | None:
     return old.min_bytes <= new.max_bytes and new.min_bytes <= old.max_bytes
 
 
-def was_looked_into(audit: Audit) -> bool:
-    """Tell whether the rules were applied: what has no findings without that need not be without."""
-    return bool(audit.objects or audit.findings)
+def was_looked_into(audit: Audit, rule: str | None = None) -> bool:
+    """Tell whether a rule was applied, or those that read files: what has no findings without that may have some."""
+    if rule == HEAP_AT_START:
+        return audit.heap is not None
+    return bool(audit.objects) or any(one.rule != HEAP_AT_START for one in audit.findings)
 
 
-def _only_in(findings: Iterable[Finding], others: Iterable[Finding]) -> Iterable[Finding]:
-    """Give the findings that the others lack; the same thing in another folder is the same."""
-    known = Counter(map(_finding_key, others))
-    for one in findings:
-        key = _finding_key(one)
-        if known[key]:
-            known[key] -= 1
-        else:
+def _only_in(audit: Audit, other: Audit) -> Iterable[Finding]:
+    """Give the findings that the other was looked into for, and lacks; the same thing in another folder is the same."""
+    known = Counter(one.key for one in other.findings)
+    for one in audit.findings:
+        if known[one.key]:
+            known[one.key] -= 1
+        elif was_looked_into(other, one.rule):
             yield one
-
-
-def _finding_key(finding: Finding) -> tuple[str, str, str]:
-    return finding.rule, finding.kind, " ".join(map(file_name, finding.subject.split(" ")))

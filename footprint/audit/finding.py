@@ -4,8 +4,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-__all__ = ("RULES", "Confidence", "Finding", "Location")
+from footprint.audit.layout import file_name
+from footprint.elf.names import normalised
 
+__all__ = ("HEAP_AT_START", "RULES", "Confidence", "Finding", "Location")
+
+HEAP_AT_START: Final = "heap-at-start"
+"""The rule that reads an allocator profile; the others read files."""
 RULES: Final = (
     "unused-library",
     "underlinked",
@@ -14,7 +19,7 @@ RULES: Final = (
     "large-static",
     "relocated-tables",
     "thread-locals",
-    "heap-at-start",
+    HEAP_AT_START,
 )
 
 
@@ -68,3 +73,12 @@ class Finding:
     is_per_thread: bool = False
     private_bytes: int | None = None
     object_path: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Give what it is known by from build to build, in whatever folder: its rule, kind and subject."""
+        # The path of the object is one word also where a folder has a space in its name.
+        subject = self.subject
+        if self.object_path:
+            subject = subject.replace(self.object_path, file_name(self.object_path))
+        return self.rule, self.kind, normalised(" ".join(map(file_name, subject.split(" "))))

@@ -111,12 +111,9 @@ def _of_audit(found: "Audit", looks: Looks) -> Answer:
 
     def issues() -> "Issues":
         from footprint.report.issues import issues_of_findings
-        from footprint.report.rules import FINDING_RULES
 
-        binary = _looked_into(found)
-        return issues_of_findings(
-            found.findings, found.target, count=found.projection.count, binary=binary, rules=FINDING_RULES
-        )
+        rules, count = _applied_rules(found), found.projection.count
+        return issues_of_findings(found.findings, found.target, count=count, binary=_program_of(found), rules=rules)
 
     def figures() -> "list[Family]":
         from footprint.report.figures import audit_figures
@@ -144,20 +141,29 @@ def _lasting_name(audit: "Audit", given: str | None = None) -> str:
     return name or given or audit.saved_in or audit.target
 
 
-def _looked_into(audit: "Audit") -> str:
-    """Give the program of an audit that was made with findings.
+def _applied_rules(audit: "Audit") -> list[str]:
+    """Give the rules that an audit was looked into for: of the others, that nothing was found would not be true.
 
     Raises:
-        UsageError: Where it was made without: that there are none would not be true.
+        UsageError: Where there are none.
     """
     from footprint.audit.compare import was_looked_into
+    from footprint.report.rules import FINDING_RULES
 
-    if not was_looked_into(audit):
+    rules = [rule for rule in FINDING_RULES if was_looked_into(audit, rule)]
+    if not rules:
         raise UsageError(
             f"{audit.saved_in or audit.target} was not looked into for findings: audit the program, or the process "
             "with --findings"
         )
-    return audit.target if audit.source == "prediction" or not audit.objects else audit.objects[0].path
+    return rules
+
+
+def _program_of(audit: "Audit") -> str:
+    """Give the path of the program; "" where it is not known."""
+    if audit.source == "prediction":
+        return audit.target
+    return audit.objects[0].path if audit.objects else ""
 
 
 def about_folders(
@@ -261,11 +267,11 @@ def about_diff(found: "Comparison", *, top: int, is_whole: bool) -> Answer:
 
     def issues() -> "Issues":
         from footprint.report.issues import issues_of_findings
-        from footprint.report.rules import FINDING_RULES
 
-        _looked_into(found.old)
-        binary = _looked_into(found.new)
-        return issues_of_findings(found.new_findings, new, count=found.count, binary=binary, rules=FINDING_RULES)
+        before = _applied_rules(found.old)
+        rules = [one for one in _applied_rules(found.new) if one in before]
+        binary = _program_of(found.new)
+        return issues_of_findings(found.new_findings, new, count=found.count, binary=binary, rules=rules)
 
     def figures() -> "list[Family]":
         from footprint.report.figures import diff_figures
@@ -350,6 +356,8 @@ class HeapLooks(NamedTuple):
 
 def about_heap(found: "HeapProfiles", name: str, looks: HeapLooks, *, binary: str = "") -> Answer:
     """Give what allocator profiles say; several are compared. `binary` is the program, where it was named."""
+    # Tables go by the name of the file: one that is compared with itself is told once in them.
+    files = tuple({one.file: one for one in found.files}.values())
 
     def document() -> "Document":
         from footprint.report.views.heap import heap_report
@@ -367,7 +375,7 @@ def about_heap(found: "HeapProfiles", name: str, looks: HeapLooks, *, binary: st
     def members() -> "Json":
         from footprint.report.json.heap import heap_members
 
-        return heap_members(found.files, found.notes, __version__, by=looks.by, findings=found.findings)
+        return heap_members(files, found.notes, __version__, by=looks.by, findings=found.findings)
 
     def issues() -> "Issues":
         from footprint.findings.heap_at_start import RULE
@@ -382,7 +390,7 @@ def about_heap(found: "HeapProfiles", name: str, looks: HeapLooks, *, binary: st
     def figures() -> "list[Family]":
         from footprint.report.figures import heap_figures
 
-        return heap_figures(found.files)
+        return heap_figures(files)
 
     def stacks() -> "Stacks":
         from footprint.report.stacks import heap_stacks
@@ -392,7 +400,7 @@ def about_heap(found: "HeapProfiles", name: str, looks: HeapLooks, *, binary: st
     def page() -> str:
         from footprint.report.html import heap_page
 
-        return heap_page(found.files, found.notes, __version__, found.findings)
+        return heap_page(files, found.notes, __version__, found.findings)
 
     return Answer(name, document, members, "heap", issues, figures, stacks, page)
 

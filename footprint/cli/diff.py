@@ -14,6 +14,7 @@ def diff(
     new: Annotated[str, typer.Argument(help="The one now, of the same kind.")],
     count: options.OptionalCount = None,
     top: options.Top = 20,
+    binaries: options.Binaries = None,
     root: options.Root = None,
     debug_dir: options.DebugDirs = None,
     debuginfod: options.Debuginfod = False,
@@ -48,7 +49,7 @@ def diff(
 
     form = chosen("diff", format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    profiles = diff_profiles(old, new, root=root, debug=debug)
+    profiles = diff_profiles(old, new, binaries=binaries or (), root=root, debug=debug, has_all_trees=form.has_page)
     if profiles is not None:
         if count is not None:
             raise UsageError("-n goes with processes and programs: a profile is of one run")
@@ -58,4 +59,4 @@ def diff(
         raise typer.Exit(exit_code(profiles.notes, is_strict=strict))
     found = compare(old, new, count=count, root=root, debug=debug, has_page_maps=form.has_page)
     write(about_diff(found, top=top, is_whole=verbose), form)
-    raise typer.Exit(exit_code((*found.old.notes, *found.new.notes), is_strict=strict))
+    raise typer.Exit(exit_code(found.notes, is_strict=strict))

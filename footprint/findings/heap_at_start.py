@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from footprint.audit.finding import Confidence, Finding
 from footprint.audit.heap_usage import HeapUsage
+from footprint.audit.layout import file_name, is_file
 from footprint.elf import shown_name
 from footprint.heap import CallTree, Counted, Profile
 from footprint.heap.attribution import Share, attribute, charged
@@ -193,8 +194,12 @@ def _subject(share: Share) -> str:
     return f"{share.owner} {share.function}"
 
 
+def _object_path(share: Share) -> str:
+    return share.owner if is_file(share.owner) else ""
+
+
 def _who(share: Share) -> str:
-    owner = "" if share.owner.startswith("[") else f" of {share.owner.rsplit('/', 1)[-1]}"
+    owner = f" of {file_name(share.owner)}" if is_file(share.owner) else ""
     return f"{_cut(shown_name(share.function))}{owner}"
 
 
@@ -218,6 +223,7 @@ def _table_finding(table: _Table, held_bytes: Dict[_Place, int] | None) -> Findi
         confidence=table.confidence,
         reasons=reasons,
         remedy=_REMEDY,
+        object_path=_object_path(share),
     )
 
 
@@ -234,4 +240,5 @@ def _alike_finding(share: Share) -> Finding:
         confidence=Confidence.LOW,
         reasons=(f"what they hold the profile does not tell: {up_to} if it is the same in all",),
         remedy=_REMEDY_ALIKE,
+        object_path=_object_path(share),
     )

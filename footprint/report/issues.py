@@ -7,10 +7,15 @@ from typing import NamedTuple
 
 from footprint.audit.budget import Budgets, Checked, Result
 from footprint.audit.finding import Confidence, Finding, Location
-from footprint.elf.names import normalised
 from footprint.report.escape import printable
 from footprint.report.rules import BUDGET
-from footprint.report.views.check import contributor_name, place_of, value_and_limit
+from footprint.report.views.check import (
+    contributor_name,
+    contributor_size,
+    contributors_label,
+    place_of,
+    value_and_limit,
+)
 from footprint.units import counted, format_bytes
 
 __all__ = ("Issue", "Issues", "Level", "issues_of_check", "issues_of_findings", "relative_path")
@@ -124,7 +129,7 @@ def _of_finding(finding: Finding, binary: str, count: int, *, fails: bool) -> Is
     why = f"{finding.confidence.value.capitalize()}: {'; '.join(finding.reasons)}" if finding.reasons else ""
     sentences = (finding.message, saving, why, f"Remedy: {finding.remedy}")
     message = " ".join(f"{one.rstrip('.')}." for one in sentences if one)
-    key = (finding.rule, finding.kind, normalised(finding.subject), binary.rsplit("/", 1)[-1])
+    key = (*finding.key, binary.rsplit("/", 1)[-1])
     return Issue(
         finding.rule,
         level,
@@ -149,9 +154,9 @@ def _of_result(result: Result, budgets: Budgets, name: str) -> Issue:
     if result.grew_from is not None:
         message += f" It was {shown(result.grew_from)}."
     if result.contributors:
-        sign = "+" if result.is_growth else ""
-        largest = ", ".join(f"{contributor_name(one)} {sign}{format_bytes(size)}" for one, size in result.contributors)
-        message += f" Grew most: {largest}." if result.is_growth else f" Most of it: {largest}."
+        label = contributors_label(result)
+        largest = [f"{contributor_name(one)} {contributor_size(result, size)}" for one, size in result.contributors]
+        message += f" {label[:1].upper()}{label[1:]}: {', '.join(map(str.rstrip, largest))}."
     if result.remark:
         message += f" {result.remark[:1].upper()}{result.remark[1:]}."
     waiver = result.waiver

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from footprint.audit.audit import Audit, program_name
 from footprint.audit.budget import Budgets, Checked, check_audit, parse_budgets, propose
-from footprint.errors import InputError, UsageError
+from footprint.errors import FootprintError, InputError, UsageError
 from footprint.files import open_input
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.verbs.processes import audit, process_number, saved_audit
@@ -25,20 +25,37 @@ def load_budgets(path: str | None = None) -> Budgets:
     Raises:
         AccessError: Where it cannot be opened.
         InputError: Where it is no TOML.
-        UsageError: Where there is none, or it says what means nothing.
+        UsageError: Where there is none, or both, or it says what means nothing.
     """
     if path is None:
+        if os.path.isfile(_FILE) and os.path.isfile(_PROJECT_FILE) and _has_budgets(_PROJECT_FILE):
+            # Whichever was read, the limits of the other would be thought to hold.
+            raise UsageError(
+                f"there are budgets in {_FILE} and in {_PROJECT_FILE}: keep one, or name one with --config"
+            )
         path = next((one for one in (_FILE, _PROJECT_FILE) if os.path.isfile(one)), None)
         if path is None:
             raise UsageError(f"there is no {_FILE} here: name one with --config, or let --propose write a first one")
     told, lines = _toml(path)
     if os.path.basename(path) == _PROJECT_FILE:
-        tool = told.get("tool")
-        told = tool.get("footprint") if isinstance(tool, dict) else None  # type: ignore[assignment]
+        told = _of_project(told)  # type: ignore[assignment]
         if not isinstance(told, dict):
             raise UsageError(f"{path} has no table [tool.footprint]: name a budget file with --config")
         lines = {name[2:]: line for name, line in lines.items() if name[:2] == ("tool", "footprint")}
     return parse_budgets(told, path, lines)
+
+
+def _of_project(told: Mapping[str, Any]) -> object:
+    tool = told.get("tool")
+    return tool.get("footprint") if isinstance(tool, dict) else None
+
+
+def _has_budgets(path: str) -> bool:
+    """Tell whether a project has a table of budgets; of one that cannot be read, its own tools tell."""
+    try:
+        return _of_project(_toml(path)[0]) is not None
+    except FootprintError:
+        return False
 
 
 def _toml(path: str) -> tuple[dict[str, Any], Mapping[tuple[str, ...], int]]:

@@ -159,8 +159,13 @@ class DebugFiles:
                 notes.append(_unreadable(image, error))
         return None, notes
 
-    def alternate_of(self, debug: Image) -> tuple[Image | None, list[Note]]:
-        """Give the file in which dwz put what the debug information of a file shares with others."""
+    def alternate_of(self, debug: Image, *paths: str) -> tuple[Image | None, list[Note]]:
+        """Give the file in which dwz put what the debug information of a file shares with others.
+
+        Args:
+            debug: The file with the debug information.
+            paths: The absolute paths of the file that the debug information is of.
+        """
         notes: list[Note] = []
         try:
             link = alternate_link(debug)
@@ -168,8 +173,8 @@ class DebugFiles:
             return None, [_unreadable(debug, error)]
         if link is None or not self._is_on:
             return None, notes
-        folder = os.path.dirname(os.path.realpath(debug.file))
-        places = [os.path.join(folder, link.path)]
+        folders = [os.path.dirname(path) for path in (os.path.realpath(debug.file), *paths)]
+        places = [os.path.join(folder, link.path) for folder in folders]
         places += [f"{each}/{place}" for each in self._folders if (place := build_id_place(link.build_id))]
         places.append(cached_path(self._cache, link.build_id))
         for path in dict.fromkeys(places):

@@ -72,7 +72,7 @@ class DebugInformation:
         image, wanted = self.image, list(places)
         if image is None or not wanted:
             return {}
-        alternate, odd = self._files.alternate_of(image)
+        alternate, odd = self._files.alternate_of(image, *self._paths)
         package, more = self._files.package_of(image, *self._paths)
         self.notes += odd + more
         try:

@@ -1,6 +1,7 @@
 """`footprint.diff`: what changed between two processes, programs, captures or saved audits."""
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from footprint.audit.audit import Audit
@@ -71,23 +72,34 @@ def _audit(
 
 
 def diff_profiles(
-    old: int | str, new: int | str, *, root: str | None = None, debug: DebugSearch | None = STANDARD_PLACES
+    old: int | str,
+    new: int | str,
+    *,
+    binaries: Sequence[str] = (),
+    root: str | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
+    has_all_trees: bool = False,
 ) -> "HeapProfiles | None":
-    """Compare two allocator profiles; None where they are none.
+    """Compare two allocator profiles; None where they are none. The options are those of `heap_profile`.
 
     Raises:
+        AccessError: Where one of them is a profile and the other cannot be opened.
         InputError: Where one is damaged.
-        UsageError: Where only one of them is a profile.
+        UsageError: Where only one of them is a profile, they do not count the same, or binaries go with none.
     """
     are_profiles = [_is_profile(one) for one in (old, new)]
+    if binaries and not any(are_profiles):
+        raise UsageError("--binary goes with allocator profiles: neither is one")
     if not any(are_profiles):
         return None
     if not all(are_profiles):
         profile, other = (old, new) if are_profiles[0] else (new, old)
+        if other != "-" and process_number(other) is None:
+            open_input(str(other))
         raise UsageError(f"{profile} is an allocator profile, {other} is none: compare two profiles, or two processes")
     from footprint.verbs.heap import heap_profile  # noqa: PLC0415 # profiles, which few comparisons are of
 
-    found = heap_profile(str(old), str(new), root=root, debug=debug)
+    found = heap_profile(str(old), str(new), binaries=binaries, root=root, debug=debug, has_all_trees=has_all_trees)
     if len(found.files) < 2:
         unread = next(note for note in found.notes if note.slug == "file-unreadable")
         raise InputError(unread.subject, unread.detail)

@@ -1,6 +1,6 @@
 """`footprint.duplicates`: data that files hold several times over."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -52,9 +52,10 @@ def duplicates(*targets: int | str, debug: DebugSearch | None = STANDARD_PLACES)
     debug_files = DebugFiles(debug)
     files: list[Statics] = []
     notes: list[Note] = []
-    for path in each_once(paths, notes):
+    reached = _reached(process)
+    for path in each_once(paths, notes, reached):
         try:
-            statics, odd = _read(path, debug_files)
+            statics, odd = _read(path, debug_files, reached)
             files.append(statics)
             notes += odd
         except FootprintError as error:
@@ -76,9 +77,10 @@ def _found_in(
 ) -> _Found:
     """Give the copies in each file, those among them, and what comes of it."""
     private = None if process is None else process.private_bytes([one.image for one in files])
+    reached = _reached(process)
     read, found, large = list[Statics](), list[FileCopies](), list[Finding]()
     for one in files:
-        declared = _declared(one, debug_files, notes)
+        declared = _declared(one, debug_files, reached(one.image.file), notes)
         private_of = None if private is None else partial(private.of, one.image)
         try:
             copies = find_copies(one, declared)
@@ -107,7 +109,7 @@ def findings_in(image: Image, debug: DebugSearch | None = STANDARD_PLACES) -> tu
     if image.is_relocatable:
         return ()
     debug_files = DebugFiles(debug)
-    _, _, findings = _found_in([_statics(image, debug_files)[0]], None, debug_files, [])
+    _, _, findings = _found_in([_statics(image, debug_files, image.file)[0]], None, debug_files, [])
     return tuple([one for one in findings if one.confidence is not Confidence.LOW])
 
 
@@ -118,10 +120,10 @@ def findings_of(snapshot: Snapshot, debug: DebugSearch | None = STANDARD_PLACES)
     """
     process, debug_files = ProcessFiles(snapshot), DebugFiles(debug)
     files: list[Statics] = []
-    for path in each_once(process.paths, []):
+    for path in each_once(process.paths, [], process.reached):
         # The audit itself tells which files cannot be read.
         with suppress(FootprintError):
-            files.append(_read(path, debug_files)[0])
+            files.append(_read(path, debug_files, process.reached)[0])
     try:
         _, _, findings = _found_in(files, process, debug_files, [])
     except FootprintError:
@@ -130,26 +132,31 @@ def findings_of(snapshot: Snapshot, debug: DebugSearch | None = STANDARD_PLACES)
     return tuple([one for one in findings if one.confidence is not Confidence.LOW or one.private_bytes is not None])
 
 
-def _read(path: str, debug_files: DebugFiles) -> tuple[Statics, list[Note]]:
-    image = read_image(open_input(path), path)
+def _reached(process: ProcessFiles | None) -> Callable[[str], str]:
+    """Give where files are: as they are named, but those of a process, whose `/` may be another."""
+    return str if process is None else process.reached
+
+
+def _read(path: str, debug_files: DebugFiles, reached: Callable[[str], str]) -> tuple[Statics, list[Note]]:
+    image = read_image(open_input(reached(path)), path)
     if image.is_relocatable:
         raise InputError(path, "it is not linked yet: only in a linked file there are copies to count")
-    return _statics(image, debug_files)
+    return _statics(image, debug_files, reached(path))
 
 
-def _statics(image: Image, debug_files: DebugFiles) -> tuple[Statics, list[Note]]:
-    statics, _, odd = debug_files.read(image, read_statics, *absolute_paths(image.file))
+def _statics(image: Image, debug_files: DebugFiles, path: str) -> tuple[Statics, list[Note]]:
+    statics, _, odd = debug_files.read(image, read_statics, *absolute_paths(path))
     return statics, odd
 
 
-def _declared(statics: Statics, debug_files: DebugFiles, notes: list[Note]) -> Lines:
+def _declared(statics: Statics, debug_files: DebugFiles, path: str, notes: list[Note]) -> Lines:
     """Look up where the variables are declared that may be copies or are large."""
     several = candidates(statics)
     wanted = {(one.is_tls, one.vaddr): one for one in (*several, *large_ones(statics))}
     if not wanted:
         return {}
     image = statics.image
-    information = DebugInformation(debug_files, image, statics.debug, *absolute_paths(image.file))
+    information = DebugInformation(debug_files, image, statics.debug, *absolute_paths(path))
     within = {place: one for place, one in wanted.items() if one.section_index in information.within}
     found = information.declarations(Place(vaddr, is_tls) for is_tls, vaddr in within)
     lines: dict[tuple[bool, int], Declared] = {}

@@ -13,7 +13,7 @@ from footprint.elf.functions import read_functions
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
 from footprint.findings.heap_at_start import heap_at_start
-from footprint.heap import Profile, read_profile
+from footprint.heap import Counted, Profile, read_profile
 from footprint.heap.allocators import Allocators
 from footprint.loader import System, link
 from footprint.process.mapped_files import open_regular
@@ -25,11 +25,15 @@ __all__ = ("BinaryFiles", "HeapProfiles", "heap_profile", "read_usage")
 
 # Of massif so many trees tell what has been there since the start.
 _STEPS: Final = 8
-
-
 # Of a page with all moments: how many trees, and how much of the text of a profile.
-_MOST_TREES = 200
-_MOST_TREE_BYTES = 64 << 20
+_MOST_TREES: Final = 200
+_MOST_TREE_BYTES: Final = 64 << 20
+_AMOUNTS: Final = {
+    Counted.HEAP: "memory in use",
+    Counted.PAGES: "address space",
+    Counted.COPIES: "bytes that are copied",
+    Counted.EVENTS: "units that the program declares",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ def heap_profile(
     Raises:
         AccessError: Where the only profile cannot be opened, or one of the binaries.
         InputError: Where the only profile is none, or is damaged, or one of the binaries.
-        UsageError: Where no profile is given, or it has no such moment.
+        UsageError: Where no profile is given, or it has no such moment, or several do not count the same thing.
     """
     if not paths:
         raise UsageError("name at least one heap profile")
@@ -94,9 +98,26 @@ def heap_profile(
             notes.append(Note("file-unreadable", path, error.detail))
     if not found:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
+    _check_alike(found)
     notes += [note for one in found for note in one.notes]
     findings = heap_at_start(found[0]) if len(paths) == 1 else ()
     return HeapProfiles(tuple(found), tuple(dict.fromkeys(notes + files.notes)), findings)
+
+
+def _check_alike(usages: Sequence[HeapUsage]) -> None:
+    """Refuse profiles whose amounts are of different things: their difference would be of nothing."""
+    first = usages[0]
+    for one in usages[1:]:
+        if (one.profile.counted, one.tally) != (first.profile.counted, first.tally):
+            raise UsageError(
+                f"{first.file} counts {_counted_by(first)}, {one.file} {_counted_by(one)}: "
+                "compare profiles that count the same"
+            )
+
+
+def _counted_by(usage: HeapUsage) -> str:
+    counted = usage.profile.counted
+    return f"what was {usage.tally} over the run" if usage.tally and counted is Counted.HEAP else _AMOUNTS[counted]
 
 
 def read_usage(

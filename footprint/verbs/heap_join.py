@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit
+from footprint.audit.finding import Finding
 from footprint.audit.heap_frames import Binary
 from footprint.audit.heap_join import join_heap
 from footprint.audit.heap_usage import HeapUsage
@@ -82,7 +83,7 @@ def with_heap(
     owners = _owners(usage, {row.owner for row in audit.ledger})
     joined = join_heap(audit, usage, owners)
     held_bytes = _held_bytes(joined, owners, usage)
-    found = (*audit.findings, *heap_at_start(usage, held_bytes))
+    found = (*audit.findings, *(_as_called(one, owners) for one in heap_at_start(usage, held_bytes)))
     ordered = tuple(sorted(found, key=lambda one: -one.saving_bytes))
     return replace(joined, findings=ordered, notes=tuple(dict.fromkeys((*joined.notes, *files.notes))))
 
@@ -103,6 +104,13 @@ def _owners(usage: HeapUsage, known: set[str]) -> dict[str, str]:
         if name is not None:
             found[owner] = name
     return found
+
+
+def _as_called(finding: Finding, owners: dict[str, str]) -> Finding:
+    """Call the object of a finding as the ledger does."""
+    path = finding.object_path
+    name = owners.get(path, path)
+    return replace(finding, subject=finding.subject.replace(path, name, 1), object_path=name)
 
 
 def _real(path: str) -> str:

@@ -12,6 +12,7 @@ from footprint.audit.finding import Finding
 from footprint.audit.kernel import BUILT_IN
 from footprint.audit.ledger import Row
 from footprint.audit.libraries import Libraries
+from footprint.audit.objects import ObjectCost
 from footprint.audit.predicted import Predicted, predict
 from footprint.audit.prediction import predicted_audit
 from footprint.audit.projection import Question
@@ -31,6 +32,7 @@ from footprint.verbs.calibration import load_constants
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.verbs.libc_calibration import load_libc_start
 from footprint.verbs.object_files import ObjectFiles
+from footprint.verbs.process_files import path_below
 from footprint.verbs.processes import audit_of, process_number, with_files_told
 
 __all__ = ("Programs", "audit_process", "audit_program", "composition_findings", "libraries", "missing_notes")
@@ -97,14 +99,14 @@ class Programs:
             AccessError: Where its program cannot be opened.
             InputError: Where that is no linked ELF file.
         """
-        link_map = link(self._system, _below(path, folder), self._environment)
+        link_map = link(self._system, path_below(path, folder), self._environment)
         held_bytes: dict[str, int] = {}
         for row in ledger:
             held_bytes[row.owner] = held_bytes.get(row.owner, 0) + (row.bytes or 0)
         owners: dict[Library, str] = {}
         for mapping in reversed(snapshot.memory.mappings):
             if mapping.inode and mapping.name.startswith("/") and mapping.name not in owners.values():
-                file = self._system.file(_below(mapping.name.removesuffix(DELETED), folder))
+                file = self._system.file(path_below(mapping.name.removesuffix(DELETED), folder))
                 if isinstance(file, Library):
                     owners[file] = mapping.name
         known = {linked.library for linked in link_map.objects}
@@ -112,7 +114,7 @@ class Programs:
             known.add(link_map.interpreter_object.library)
         executable = {one.name for one in snapshot.memory.mappings if one.permissions[2] == "x"}
         opened = [
-            (_below(name.removesuffix(DELETED), folder), file)
+            (path_below(name.removesuffix(DELETED), folder), file)
             for file, name in owners.items()
             if file not in known and name in executable
         ]
@@ -305,10 +307,16 @@ def audit_process(
             replace(one, object_path=called(one.object_path), leaves=tuple(map(called, one.leaves))) for one in ordered
         ),
         notes=tuple(dict.fromkeys(notes)),
-        objects=tuple(
-            one._replace(path=called(one.path), held_by=None if one.held_by is None else called(one.held_by))
-            for one in composition.object_costs()
-        ),
+        objects=tuple(_renamed(one, called) for one in composition.object_costs()),
+    )
+
+
+def _renamed(one: ObjectCost, called: Callable[[str], str]) -> ObjectCost:
+    """Name an object, and all that it speaks of, as `called` does."""
+    return one._replace(
+        path=called(one.path),
+        held_by=None if one.held_by is None else called(one.held_by),
+        needs=None if one.needs is None else tuple([need._replace(path=called(need.path)) for need in one.needs]),
     )
 
 
@@ -364,7 +372,7 @@ def _stand_ins(snapshot: Snapshot, root: str, folder: str) -> dict[str, str]:
     """Give where the files are to be had that a process has mapped, and that are not at their paths any more."""
     found: dict[str, str] = {}
     for mapping in snapshot.memory.mappings:
-        path = _below(mapping.name.removesuffix(DELETED), folder)
+        path = path_below(mapping.name.removesuffix(DELETED), folder)
         if not (mapping.inode and mapping.permissions[2] == "x" and path.startswith("/")) or path in found:
             continue
         try:
@@ -375,12 +383,6 @@ def _stand_ins(snapshot: Snapshot, root: str, folder: str) -> dict[str, str]:
         if not is_there and os.path.exists(mapped):
             found[path] = mapped
     return found
-
-
-def _below(path: str, folder: str) -> str:
-    """Give a path as a process sees it that takes a folder for `/`."""
-    prefix = folder.rstrip("/")
-    return path[len(prefix) :] if prefix and path.startswith(f"{prefix}/") else path
 
 
 def _environment(variables: Dict[str, str], cwd: str) -> Environment:

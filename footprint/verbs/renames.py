@@ -16,6 +16,7 @@ from footprint.errors import FootprintError
 from footprint.files import open_input
 from footprint.verbs.debug_files import DebugFiles, DebugSearch, absolute_paths
 from footprint.verbs.debug_information import DebugInformation
+from footprint.verbs.process_files import reach_of
 from footprint.verbs.saved_files import path_inside
 
 __all__ = ("likeness_of",)
@@ -77,7 +78,7 @@ def _opener(audit: Audit, root: str | None) -> Callable[[str], str] | None:
         return None
     if audit.source == "prediction":
         return lambda path: path if root is None else path_inside(root, path)
-    return (lambda path: f"/proc/{audit.pid}/root{path}") if audit.is_live else None
+    return reach_of(audit.pid) if audit.is_live and audit.pid is not None else None
 
 
 def _said(path: str, symbol: str, files: DebugFiles) -> _Said:

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from footprint.cli import main
+from tests.jsonschemas import WRITTEN
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample_binaries" / "condor_shadow"
-SCHEMA = json.loads((ROOT / "footprint" / "report" / "json" / "footprint-1.schema.json").read_text(encoding="utf-8"))
 
 Captured = pytest.CaptureFixture[bytes]
 Json = dict[str, Any]
@@ -46,7 +45,7 @@ def shadow() -> Iterator[int]:
 def answered(capfdbinary: Captured, *words: str) -> Json:
     assert main([*words, "--json"]) == 0
     answer: Json = json.loads(capfdbinary.readouterr().out)
-    Draft202012Validator(SCHEMA).validate(answer)
+    WRITTEN.validate(answer)
     return answer
 
 
@@ -64,6 +63,7 @@ def test_a_live_process_is_told_what_it_could_do_without_when_that_is_asked_for(
     owners = {row["owner"] for row in found["ledger"]}
     assert {one["path"] for one in found["objects"]} <= owners
     assert {one["held_by"] for one in found["objects"]} <= {*owners, None}
+    assert {need["path"] for one in found["objects"] for need in one["needs"]} <= owners
     assert {one["object"] for one in found["findings"]} <= {*owners, None}
     assert unused["object"] == str(SAMPLE / "base")
     assert [path.rsplit("/", 1)[-1] for path in unused["leaves"]] == ["libunused.so", "libunused_dep.so"]
@@ -79,8 +79,11 @@ def test_only_one_live_process_is_asked_for_findings(capfdbinary: Captured, word
     assert b"--findings goes with" in capfdbinary.readouterr().err
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root changes the root of a process")
-def test_the_libraries_of_a_process_in_another_root_are_found_there(capfdbinary: Captured, tmp_path: Path) -> None:
+@pytest.fixture
+def shadow_elsewhere(tmp_path: Path) -> Iterator[int]:
+    """Start the sample in a folder that it takes for `/`."""
+    if os.geteuid() != 0:
+        pytest.skip("only root changes the root of a process")
     interpreter = Path("/lib64/ld-linux-x86-64.so.2")
     libc = Path("/lib/x86_64-linux-gnu/libc.so.6")
     if not (interpreter.exists() and libc.exists()):
@@ -92,8 +95,31 @@ def test_the_libraries_of_a_process_in_another_root_are_found_there(capfdbinary:
         shutil.copy(SAMPLE / name, tmp_path)
     # Without /proc there, the loader does not know what `$ORIGIN` is.
     with started("chroot", tmp_path, "/base", "--wait", LD_LIBRARY_PATH="/") as pid:
-        answer = answered(capfdbinary, "libraries", str(pid))
+        yield pid
 
+
+def test_what_is_found_in_a_process_in_another_root_is_called_as_its_memory_is(
+    capfdbinary: Captured, tmp_path: Path, shadow_elsewhere: int
+) -> None:
+    found = answered(capfdbinary, "audit", str(shadow_elsewhere), "--findings")
+    copies = answered(capfdbinary, "duplicates", str(shadow_elsewhere), "--no-debug-files")
+
+    program, owners = f"{tmp_path}/base", {row["owner"] for row in found["ledger"]}
+    assert {need["path"] for one in found["objects"] for need in one["needs"]} <= owners
+    assert "large-static" in {one["rule"] for one in found["findings"] if one["object"] == program}
+    assert program in {one["file"] for one in copies["files"]} <= owners
+    # Both count the same pages.
+    (null_xaction,) = copies["duplicates"]
+    symbol = "_ZN7classadL12NULL_XACTIONE"
+    assert (null_xaction["file"], null_xaction["symbol"]) == (program, symbol)
+    assert [null_xaction["private_bytes"]] == [row["bytes"] for row in found["ledger"] if row["symbol"] == symbol]
+    assert "/proc/" not in json.dumps([found, copies])
+
+
+def test_the_libraries_of_a_process_in_another_root_are_found_there(
+    capfdbinary: Captured, shadow_elsewhere: int
+) -> None:
+    answer = answered(capfdbinary, "libraries", str(shadow_elsewhere))
     paths = [one["path"] for one in answer["libraries"]]
     # In load order, as the process itself calls them; libunused_dep.so comes with libunused.so, behind the C library.
     assert paths[:4] == ["/base", "/libunused.so", "/lib/x86_64-linux-gnu/libc.so.6", "/libunused_dep.so"]

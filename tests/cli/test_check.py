@@ -152,6 +152,20 @@ def test_budgets_may_stand_in_pyproject(capsys: Captured) -> None:
     assert "pyproject.toml" in out
 
 
+def test_budgets_in_both_files_are_refused_unless_one_is_named(capsys: Captured) -> None:
+    write("[tool.footprint.budgets]\nlibrary_count = 4", "pyproject.toml")
+    write("[budgets]\nlibrary_count = 99")
+    code, _, error = check(capsys)
+    assert (code, error) == (
+        2,
+        "footprint: there are budgets in footprint.toml and in pyproject.toml: keep one, or name one with --config\n",
+    )
+    assert [check(capsys, "--config", name)[0] for name in ("footprint.toml", "pyproject.toml")] == [0, 1]
+    for other in ("[project]\nname = 'x'\n", "[tool]\nblack = {}\n", "tool = 1\n", "no TOML"):
+        write(other, "pyproject.toml")
+        assert check(capsys)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("text", "code", "cause"),
     [

@@ -29,12 +29,28 @@ def test_allocator_profiles_are_compared_as_heap_does(capsys: Captured) -> None:
     assert [one["file"] for one in json.loads(out)["profiles"]] == [MASSIF, other]
 
 
+def test_what_heap_is_told_of_profiles_diff_is_told_too(capsys: Captured, tmp_path: Path) -> None:
+    sample = SHADOW.parent / "heap_by_function"
+    words = [str(sample / "massif.out"), str(sample / "dhat.json"), "--binary", str(sample / "heap")]
+    pages = [tmp_path / f"{verb}.html" for verb in ("heap", "diff")]
+    for verb, page in zip(("heap", "diff"), pages, strict=True):
+        assert main([verb, *words, "--html", str(page)]) == 0
+    first, second = (line for line in capsys.readouterr().out.split("2 profiles\n")[1:])
+    assert first == second
+    assert "[no object" not in first
+    # All but the time at which it was made.
+    assert abs(pages[0].stat().st_size - pages[1].stat().st_size) < 64
+    told = (2, "footprint: --binary goes with allocator profiles: neither is one\n")
+    assert diff(capsys, str(SHADOW / "base"), str(SHADOW / "base"), "--binary", str(SHADOW / "base"))[::2] == told
+
+
 def test_a_profile_is_compared_with_a_profile_and_nothing_else(capsys: Captured, tmp_path: Path) -> None:
     code, _, error = diff(capsys, str(SHADOW / "base"), MASSIF)
     assert (code, error.count("\n")) == (2, 1)
     assert f"{MASSIF} is an allocator profile, {SHADOW / 'base'} is none" in error
     assert diff(capsys, MASSIF, MASSIF, "-n", "10")[0] == 2
     assert "does not give speedscope" in diff(capsys, MASSIF, MASSIF, "--format", "speedscope")[2]
+    assert diff(capsys, MASSIF, "nowhere")[::2] == (3, "footprint: nowhere: No such file or directory\n")
     # Its compressed text ends in the middle.
     damaged = tmp_path / "dhat.json.gz"
     damaged.write_bytes(gzip.compress((HEAP / "dhat-3.19-heap.json").read_bytes())[:-40])

@@ -161,6 +161,15 @@ def test_a_profile_has_as_much_as_itself(capfdbinary: Captured) -> None:
     assert answer(capfdbinary, MASSIF, MASSIF, "-q").replace("\n", " ") == f"{MASSIF} has as much as {MASSIF}. "
 
 
+def test_a_profile_that_is_compared_with_itself_is_counted_once(capfdbinary: Captured) -> None:
+    tables = ("profiles", "snapshots", "owners", "heap")
+    alone, twice = found(capfdbinary, MASSIF), found(capfdbinary, MASSIF, MASSIF)
+    assert [twice[table] for table in tables] == [alone[table] for table in tables]
+    assert f'footprint_heap_live_bytes{{file="{MASSIF}",evidence="measured"}} 180000\n' in answer(
+        capfdbinary, MASSIF, MASSIF, "--format", "openmetrics"
+    )
+
+
 def test_quiet_is_one_sentence(capfdbinary: Captured) -> None:
     assert answer(capfdbinary, MASSIF, *BINARY, "-q").replace("\n", " ").strip() == (
         "175.8 KiB of heap at the peak (snapshot 13): heap asked for 72.2% of it; the object is known of 100.0%."
@@ -419,3 +428,21 @@ def test_paths_that_a_profile_names_are_read_only_where_they_are_files(capfdbina
     )
     shown = answer(capfdbinary, profile(tmp_path, text))
     assert "it is no regular file, its functions are not named" in shown.replace("\n    ", " ")
+
+
+def test_what_one_profile_does_not_tell_is_no_difference(capfdbinary: Captured) -> None:
+    # One run, in which 180,000 bytes were in use at the peak; massif tells the allocator's overhead, DHAT does not.
+    for first, second in ((MASSIF, DHAT), (DHAT, MASSIF)):
+        out = " ".join(answer(capfdbinary, first, second).split())
+        assert out.endswith(f"{second} has as much as {first}.")
+        assert f"Without [allocator overhead]: {DHAT} does not tell it." in out
+        assert "824" not in out
+    assert "[allocator overhead]" in answer(capfdbinary, MASSIF, MASSIF)
+
+
+def test_profiles_that_count_different_things_are_not_compared(capfdbinary: Captured) -> None:
+    copies, pages = (str(CORPUS / name) for name in ("dhat-3.19-copy-ten.json", "massif-3.19-pages-as-heap.out"))
+    told = f"{MASSIF} counts memory in use, {copies} bytes that are copied: compare profiles that count the same"
+    assert refused(capfdbinary, MASSIF, copies) == (2, f"footprint: {told}\n")
+    assert f"{pages} address space: " in refused(capfdbinary, MASSIF, pages)[1]
+    assert f"{copies} has as much as {copies}." in " ".join(answer(capfdbinary, copies, copies).split())

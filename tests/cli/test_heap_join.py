@@ -1,11 +1,13 @@
 """`footprint audit --heap` and `run --massif` as a user asks for them: text, JSON, and questions that do not fit."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from footprint.audit.finding import RULES
 from footprint.cli import main
 from tests.cli.test_schema import validate
 from tests.heapjoins import moment
@@ -71,6 +73,16 @@ def test_the_json_is_what_the_schema_says_and_is_shown_again(
     assert json.loads(answer(capfdbinary, "diff", str(saved), SMAPS, "--json"))["diff"]
 
 
+def test_reviewers_are_told_of_the_rules_that_were_applied_and_no_others(capfdbinary: Captured, profile: str) -> None:
+    def passed_or_found(*words: str) -> set[str]:
+        return set(re.findall(r'classname="footprint\.([a-z-]+)"', answer(capfdbinary, *words, "--format", "junit")))
+
+    program = "sample_binaries/condor_shadow/base"
+    assert passed_or_found("audit", SMAPS, "--heap", profile) == {"heap-at-start"}
+    assert passed_or_found("audit", program) == set(RULES) - {"heap-at-start"}
+    assert passed_or_found("diff", program, program) == set(RULES) - {"heap-at-start"}
+
+
 def test_a_saved_audit_is_joined_too(capfdbinary: Captured, profile: str, tmp_path: Path) -> None:
     saved = tmp_path / "saved.json"
     answer(capfdbinary, "audit", SMAPS, "-o", str(saved))
@@ -95,9 +107,11 @@ def test_an_object_is_known_by_whatever_path_leads_to_it(capfdbinary: Captured, 
         f"7f1000000000-7f1000010000 rw-p 00000000 00:00 0 [heap]\n{counters}",
         encoding="utf-8",
     )
-    (tmp_path / "massif.out").write_bytes(massif([moment((f"{tmp_path}/lib/libtable.so", "table_new", 50_000))]))
+    asked = moment((f"{tmp_path}/lib/libtable.so", "table_new", 50_000))
+    (tmp_path / "massif.out").write_bytes(massif([asked] * 5))
     found = json.loads(answer(capfdbinary, "audit", str(text), "--heap", str(tmp_path / "massif.out"), "--json"))
     assert [(one["owner"], one["symbol"]) for one in found["heap_account"]["shares"]] == [(str(library), "table_new")]
+    assert [(one["object"], one["subject"]) for one in found["findings"]] == [(str(library), f"{library} table_new")]
     assert "heap-profile-misfit" not in {note["slug"] for note in found["notes"]}
 
 

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 import footprint
 from footprint.cli import main
-from footprint.report.json.envelope import SCHEMA_PATH
 from tests.elfwriter import (
     DT_NEEDED,
     DT_RUNPATH,
@@ -34,11 +32,11 @@ from tests.elfwriter import (
     Sym,
     write,
 )
+from tests.jsonschemas import WRITTEN
 from tests.sysroot import GLIBC, Sysroot, loader_cache
 
 JUMP_SLOT = 7
 PAGE = 4096
-VALIDATOR = Draft202012Validator(json.loads(SCHEMA_PATH.read_text(encoding="utf-8")))
 
 Captured = pytest.CaptureFixture[str]
 Json = dict[str, Any]
@@ -191,7 +189,7 @@ def asked(captured: Captured, *words: str) -> Json:
     text = answer(captured, *words, "--json")
     assert text.isascii()
     found: Json = json.loads(text)
-    assert [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(found)] == []
+    assert [f"{error.json_path}: {error.message}" for error in WRITTEN.iter_errors(found)] == []
     return found
 
 
@@ -254,10 +252,10 @@ def test_the_schema_misses_every_member_that_is_left_out_and_refuses_any_other(
     for table in ("libraries", "findings"):
         for member in found[table][0]:
             less = found | {table: [{key: value for key, value in found[table][0].items() if key != member}]}
-            assert not VALIDATOR.is_valid(less), member
-        assert not VALIDATOR.is_valid(found | {table: [found[table][0] | {"other": 1}]})
+            assert not WRITTEN.is_valid(less), member
+        assert not WRITTEN.is_valid(found | {table: [found[table][0] | {"other": 1}]})
     for member in found:
-        assert not VALIDATOR.is_valid({key: value for key, value in found.items() if key != member}), member
+        assert not WRITTEN.is_valid({key: value for key, value in found.items() if key != member}), member
 
 
 def test_the_call_gives_what_the_command_shows(capfd: Captured, root: str) -> None:

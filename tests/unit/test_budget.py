@@ -265,6 +265,14 @@ def test_what_the_baseline_does_not_have_grew_from_nothing() -> None:
     assert (result.grew_from, result.value, result.fails) == (0, 4096, True)
 
 
+def test_a_symbol_that_is_named_as_it_is_shown_grew_as_one_that_is_named_as_the_linker_does() -> None:
+    ledger = tuple([row._replace(name="answer(1)") if row.symbol == "answer.1" else row for row in BASE.ledger])
+    for name in ("answer.1", "answer(1)"):
+        limit = f"[budgets.symbols]\n'{name}' = {{ max_increase = 4095 }}"
+        result = only(checked(limit, replace(BASE, ledger=ledger), SMALLER))
+        assert (result.grew_from, result.is_growth, result.contributors) == (0, True, (("answer.1 (base)", 4096),))
+
+
 def test_an_absolute_limit_and_one_of_growth_are_two_results() -> None:
     found = checked("[budgets]\nprivate_bytes = { max = '1 GiB', max_increase = 0 }", BASE, SMALLER)
     assert [one.grew_from is None for one in found.results] == [True, False]

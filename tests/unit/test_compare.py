@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from footprint.audit.ledger import Row, sum_rows
 from footprint.audit.objects import ObjectCost
 from footprint.audit.spread import Spread
 from footprint.audit.totals import Total, Totals
-from footprint.errors import UsageError
+from footprint.errors import Note, UsageError
 from footprint.evidence import Evidence
 from footprint.report.text import plain
 from footprint.report.views.diff import diff_report
@@ -260,11 +261,26 @@ def test_findings_of_the_same_thing_in_another_folder_are_neither_new_nor_gone()
     def finding(subject: str) -> Finding:
         return Finding("large-static", "dead-code", subject, "", 0, Confidence.LOW, (), "")
 
-    old = audit(findings=[finding("/old/server"), finding("x")])
-    new = audit(findings=[finding("/new/server"), finding("y"), finding("y")])
+    old = audit(findings=[finding("/old/server"), finding("x"), finding("table.lto_priv.0")])
+    new = audit(findings=[finding("/new/server"), finding("y"), finding("y"), finding("table.lto_priv.3")])
     found = compare(old, new)
     assert [one.subject for one in found.new_findings] == ["y", "y"]
     assert [one.subject for one in found.fixed_findings] == ["x"]
+
+
+def test_a_note_says_which_side_it_is_of_where_both_say_another_thing_of_one_subject() -> None:
+    def noted(*notes: Note) -> Audit:
+        return replace(audit(), notes=notes)
+
+    both, apart = Note("library-missing", "libx.so", "absent"), Note("file-not-found", "liby.so", "deleted")
+    peaks = [Note("freed-before-exit", "server", f"{size} MiB at the peak") for size in (16, 18)]
+    found = compare(noted(both, peaks[0]), noted(both, peaks[1], apart))
+    assert found.notes == (
+        both,
+        peaks[0]._replace(subject="server, before"),
+        peaks[1]._replace(subject="server, now"),
+        apart,
+    )
 
 
 def test_findings_are_not_new_where_the_other_side_was_not_looked_into() -> None:
@@ -277,6 +293,22 @@ def test_findings_are_not_new_where_the_other_side_was_not_looked_into() -> None
         assert "Findings are not compared: " in plain(diff_report(comparison))
     assert compare(looked_into, with_findings).new_findings == (found,)
     assert "not compared" not in plain(diff_report(compare(without, without)))
+
+
+def test_findings_of_a_profile_are_compared_where_both_sides_have_one_and_those_of_files_where_both_were_read() -> None:
+    table = Finding("heap-at-start", "filled-once", "libx.so fill", "", 0, Confidence.HIGH, (), "")
+    unused = Finding("unused-library", "direct", "libx.so", "", 0, Confidence.HIGH, (), "")
+    account = cast("Any", object())  # only that there is one matters
+    with_profile = replace(audit(findings=[table]), heap=account)
+    with_files = audit(findings=[unused])
+    comparison = compare(with_profile, with_files)
+    assert comparison.new_findings == comparison.fixed_findings == ()
+    text = " ".join(plain(diff_report(comparison)).split())
+    assert "Findings are not compared: " in text
+    assert "Findings on the heap are not compared: " in text
+    both = replace(with_files, findings=(unused, table), heap=account)
+    assert compare(replace(audit(), heap=account), both).new_findings == (table,)
+    assert compare(both, with_files).fixed_findings == ()
 
 
 def test_a_change_within_the_spread_of_the_starts_is_called_noise() -> None:

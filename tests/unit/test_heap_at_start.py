@@ -49,7 +49,7 @@ def test_a_table_that_was_written_once_and_kept_is_constant() -> None:
     (found,) = heap_at_start(dhat({"tb": 50_000, "tl": EARLY, "wb": 50_000}))
     assert (found.rule, found.kind, found.saving_bytes) == ("heap-at-start", "filled-once", 50_000)
     assert found.confidence is Confidence.HIGH
-    assert found.subject == f"{PROGRAM} f1"
+    assert (found.subject, found.object_path) == (f"{PROGRAM} f1", PROGRAM)
     assert found.message == "f1 of program asks for 50,000 bytes in 1 block at the start, and keeps them"
     assert found.reasons == ("its blocks live from the start to the end", "50,000 bytes were written, once each")
 

@@ -60,11 +60,27 @@ def test_the_fingerprint_stays_when_the_line_the_size_or_what_compilers_number_c
     assert old.fingerprint != other.fingerprint
 
 
+def test_the_fingerprint_is_the_same_in_every_folder() -> None:
+    def fingerprint(folder: str) -> str:
+        path = f"{folder}/libtable.so"
+        found = replace(finding(f"{path} fill_table.isra.0", rule="heap-at-start"), object_path=path)
+        return issues_of_findings([found], "massif.out", binary=f"{folder}/server").issues[0].fingerprint
+
+    assert fingerprint("/home/ann/server") == fingerprint("/builds/7/my server")
+
+
 def test_two_findings_of_one_name_have_fingerprints_of_their_own() -> None:
     found = issues_of_findings([finding("table"), finding("table", saving_bytes=64)], "server").issues
     first, second = (one.fingerprint for one in found)
     assert (first[-2:], second[-2:]) == (":1", ":2")
     assert first[:-2] == second[:-2]
+
+
+def test_an_exceeded_number_of_findings_names_them_and_no_part_of_a_size() -> None:
+    budgets = parse_budgets({"budgets": {"findings": {"large-static": 0}}}, "footprint.toml")
+    audit = replace(footprint.audit(SLEEP), findings=(finding("table"), finding("buffer", saving_bytes=0)))
+    (failed, *_) = issues_of_check(check_audit(audit, budgets, None, date(2027, 1, 1)), "sleep").issues
+    assert " is 2, 2 over its limit of 0. Among them: table 4 KiB, buffer. " in failed.message
 
 
 def test_an_exceeded_budget_says_figure_excess_limit_and_where_the_limit_stands() -> None:

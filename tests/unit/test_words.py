@@ -94,7 +94,7 @@ def test_each_figure_kind_and_exit_code_is_explained(word: str) -> None:
 
 def test_what_the_reports_of_checks_and_comparisons_say_is_explained() -> None:
     said = {one.strip() for one in texts("report/views")}
-    for label in ("too much", "room", "grew most", "most of it", "limit", "waived"):
+    for label in ("too much", "room", "grew most", "most of it", "among them", "new", "limit", "waived"):
         assert label in said
         assert explain(label)[0].text
     assert any("within the spread of the starts" in one for one in said)

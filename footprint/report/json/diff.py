@@ -13,7 +13,6 @@ __all__ = ("diff_members",)
 def diff_members(found: Comparison, version: str) -> Json:
     """Give what changed."""
     target = {"old": process_target(found.old), "new": process_target(found.new)}
-    notes = dict.fromkeys((*found.old.notes, *found.new.notes))
     return envelope(version, found.new.host, target) | {
         "count": found.count,
         "figures": [_total(one, found.count) for one in found.totals],
@@ -22,7 +21,7 @@ def diff_members(found: Comparison, version: str) -> Json:
         "same_count": found.same_count,
         "new_findings": finding_rows(found.new_findings, found.count),
         "fixed_findings": finding_rows(found.fixed_findings, found.count),
-        "notes": note_rows(notes),
+        "notes": note_rows(found.notes),
     }
 
 

@@ -8,7 +8,16 @@ from footprint.report.document import Block, Document, Facts, Heading, Paragraph
 from footprint.report.views.notes import note_blocks
 from footprint.units import counted, format_bytes
 
-__all__ = ("check_report", "check_verdict", "contributor_name", "failure_report", "place_of", "value_and_limit")
+__all__ = (
+    "check_report",
+    "check_verdict",
+    "contributor_name",
+    "contributor_size",
+    "contributors_label",
+    "failure_report",
+    "place_of",
+    "value_and_limit",
+)
 
 
 def check_report(checked: Checked, *, baseline: str | None = None) -> Document:
@@ -53,9 +62,9 @@ def _failure(one: Result, checked: Checked) -> list[Block]:
         ("  limit", limit, grew),
         ("  too much", _amount(one.value - one.limit, one), one.remark),
     ]
-    label = "  grew most" if one.is_growth else "  most of it"
+    label = f"  {contributors_label(one)}"
     for name, size_bytes in one.contributors:
-        rows.append((label, f"{'+' if one.is_growth else ''}{format_bytes(size_bytes)}", contributor_name(name)))
+        rows.append((label, contributor_size(one, size_bytes), contributor_name(name)))
         label = ""
     if one.waiver is not None:
         rows.append(("  waiver", "expired", f"{one.waiver.expires}: {one.waiver.reason}"))
@@ -69,6 +78,20 @@ def _failure(one: Result, checked: Checked) -> list[Block]:
 def place_of(one: Result, budgets: Budgets) -> str:
     """Say where a limit stands."""
     return budgets.file if one.line is None else f"{budgets.file}, line {one.line}"
+
+
+def contributors_label(one: Result) -> str:
+    """Say what the contributors are: parts of a size, or some of the things that are counted."""
+    if one.is_count:
+        return "new" if one.is_growth else "among them"
+    return "grew most" if one.is_growth else "most of it"
+
+
+def contributor_size(one: Result, size_bytes: int) -> str:
+    """Give the size of a contributor; nothing of a thing that is counted and has none."""
+    if one.is_count and not size_bytes:
+        return ""
+    return f"{'+' if one.is_growth else ''}{format_bytes(size_bytes)}"
 
 
 def contributor_name(name: str) -> str:
@@ -108,7 +131,8 @@ def check_verdict(checked: Checked, baseline: str | None = None) -> str:
         text = f"{len(failures)} of {counted(count, 'limit')} exceeded: {worst.key} by "
         text += _amount(worst.value - worst.limit, worst)
         if worst.contributors:
-            text += f", most of it {contributor_name(worst.contributors[0][0])}"
+            word = "among them" if worst.is_count else "most of it"
+            text += f", {word} {contributor_name(worst.contributors[0][0])}"
         return text + ("; the baseline is left as it was." if baseline is not None else ".")
     if baseline is not None:
         return f"{baseline} is the new baseline; the limits that need none hold."

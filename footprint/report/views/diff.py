@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
+from footprint.audit.audit import Audit
 from footprint.audit.compare import Change, Comparison, OwnerChange, Status, TotalChange, was_looked_into
-from footprint.audit.finding import Finding
+from footprint.audit.finding import HEAP_AT_START, Finding
 from footprint.audit.layout import Kind
 from footprint.report.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.report.views.names import Names
@@ -47,7 +48,7 @@ def diff_report(found: Comparison, *, top: int = 20, has_whole_names: bool = Fal
         *_findings("Findings that are new", found.new_findings),
         *_findings("Findings that are gone", found.fixed_findings),
         *_not_looked_into(found),
-        *note_blocks(tuple(dict.fromkeys((*found.old.notes, *found.new.notes))), found.new.target),
+        *note_blocks(found.notes, found.new.target),
         Verdict(_verdict(found)),
     )
 
@@ -212,11 +213,21 @@ def _findings(title: str, findings: Sequence[Finding]) -> list[Block]:
 
 def _not_looked_into(found: Comparison) -> list[Block]:
     """Say that findings are not compared, where only one side has some."""
-    without = [one for one in (found.old, found.new) if not was_looked_into(one)]
-    if len(without) != 1:
-        return []
-    name = without[0].saved_in or without[0].target
-    return [Paragraph(f"Findings are not compared: {name} was not looked into for them (audit --findings).")]
+    blocks: list[Block] = []
+    sides = (found.old, found.new)
+    without = [one for one in sides if not was_looked_into(one)]
+    if len(without) == 1:
+        text = f"Findings are not compared: {_name(without[0])} was not looked into for them (audit --findings)."
+        blocks.append(Paragraph(text))
+    without = [one for one in sides if not was_looked_into(one, HEAP_AT_START)]
+    if len(without) == 1 and any(one.rule == HEAP_AT_START for side in sides for one in side.findings):
+        text = f"Findings on the heap are not compared: {_name(without[0])} was joined with no profile (audit --heap)."
+        blocks.append(Paragraph(text))
+    return blocks
+
+
+def _name(audit: Audit) -> str:
+    return audit.saved_in or audit.target
 
 
 def _ceiling(found: Comparison) -> str:

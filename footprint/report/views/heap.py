@@ -1,6 +1,7 @@
 """The report of `footprint heap`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from footprint.audit.finding import Finding
@@ -352,22 +353,22 @@ def _tree_lines(tree: CallTree, labels: _Labels, least_bytes: float, top: int) -
 
 
 def _several(usages: Sequence[HeapUsage], by: str, names: Names, top: int) -> list[Block]:
+    totals = _totals(usages)
     rows = tuple(
         (
             str(number),
-            f"{usage.total_bytes:,}",
-            f"{usage.total_bytes - usages[0].total_bytes:+,}" if number > 1 else "",
+            f"{total_bytes:,}",
+            f"{total_bytes - totals[0]:+,}" if number > 1 else "",
             usage.evidence.value,
             moment_name(usage),
             usage.file,
         )
-        for number, usage in enumerate(usages, 1)
+        for number, (usage, total_bytes) in enumerate(zip(usages, totals, strict=True), 1)
     )
     columns = ("", "bytes", "to the first", "known", "moment", "profile")
     blocks: list[Block] = [Heading(f"{len(usages)} profiles"), Table(columns, rows, frozenset({3, 4}))]
-    overhead = [
-        [(label, "", amount) for label, amount in _beside(usage.snapshot)] if usage.snapshot else [] for usage in usages
-    ]
+    blocks += _left_out(usages)
+    overhead = [[(label, "", amount) for label, amount in _beside(usage, usages)] for usage in usages]
     owners = [
         [*((one.owner, "", one.size_bytes) for one in (usage.attribution.owners if usage.attribution else ())), *beside]
         for usage, beside in zip(usages, overhead, strict=True)
@@ -392,8 +393,35 @@ def _several(usages: Sequence[HeapUsage], by: str, names: Names, top: int) -> li
     return blocks
 
 
-def _beside(snapshot: Snapshot) -> Iterable[tuple[str, int]]:
-    return ((OVERHEAD, snapshot.extra_bytes or 0), (STACKS, snapshot.stack_bytes or 0))
+_BESIDE: Final = ((OVERHEAD, attrgetter("extra_bytes")), (STACKS, attrgetter("stack_bytes")))
+
+
+def _beside(usage: HeapUsage, usages: Sequence[HeapUsage]) -> Iterator[tuple[str, int]]:
+    """Give what a profile has beside what is live, as far as all of them tell it: what is not told is not 0."""
+    for label, size_of in _BESIDE:
+        if usage.snapshot is not None and not _silent(usages, size_of):
+            yield label, size_of(usage.snapshot)
+
+
+def _silent(usages: Sequence[HeapUsage], size_of: Callable[[Snapshot], int | None]) -> list[HeapUsage]:
+    return [one for one in usages if one.snapshot is not None and size_of(one.snapshot) is None]
+
+
+def _totals(usages: Sequence[HeapUsage]) -> list[int]:
+    """Give the memory of each, without what one of them does not tell."""
+    return [
+        one.total_bytes
+        if one.snapshot is None
+        else one.snapshot.live_bytes + sum(size_bytes for _, size_bytes in _beside(one, usages))
+        for one in usages
+    ]
+
+
+def _left_out(usages: Sequence[HeapUsage]) -> Iterator[Block]:
+    for label, size_of in _BESIDE:
+        silent = _silent(usages, size_of)
+        if any(one.snapshot is not None and size_of(one.snapshot) for one in usages) and silent:
+            yield Paragraph(f"Without {label}: {silent[0].file} does not tell it.")
 
 
 def _beside_each_other(
@@ -457,10 +485,10 @@ def _unit_of(usage: HeapUsage) -> str:
 
 
 def _difference(usages: Sequence[HeapUsage]) -> str:
-    first = usages[0]
+    first, totals = usages[0], _totals(usages)
     parts = []
-    for usage in usages[1:]:
-        difference = usage.total_bytes - first.total_bytes
+    for usage, total_bytes in zip(usages[1:], totals[1:], strict=True):
+        difference = total_bytes - totals[0]
         word = "more" if difference > 0 else "less"
         much = f"{format_bytes(abs(difference))} {word} than" if difference else "as much as"
         parts.append(f"{usage.file} has {much} {first.file}")
