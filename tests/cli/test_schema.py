@@ -321,4 +321,4 @@ def test_the_schema_refuses_what_no_page_map_may_say(ask: Ask, place: list[str |
     for step in way:
         inner = inner[step]
     inner[last] = value
-    assert not VALIDATOR.is_valid(found)
+    assert not READ.is_valid(found)
