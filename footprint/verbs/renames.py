@@ -6,8 +6,8 @@ from functools import cache
 from typing import NamedTuple
 
 from footprint.audit.audit import Audit
-from footprint.audit.compare import comparable_name
 from footprint.audit.ledger import Row
+from footprint.audit.matching import comparable_name
 from footprint.elf import read_image
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.sources import Place, said_of

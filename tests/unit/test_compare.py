@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 import footprint
 from footprint.audit.audit import Audit
-from footprint.audit.compare import Change, Comparison, Spreads, Status, comparable_name, compare
+from footprint.audit.compare import Change, Comparison, Spreads, Status, compare
 from footprint.audit.finding import Confidence, Finding
 from footprint.audit.layout import Attribution, Kind
 from footprint.audit.ledger import Row, sum_rows
+from footprint.audit.matching import comparable_name
 from footprint.audit.objects import ObjectCost
 from footprint.audit.spread import Spread
 from footprint.audit.totals import Total, Totals
