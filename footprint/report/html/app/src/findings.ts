@@ -58,6 +58,7 @@ function card(one: any, count: bigint): HTMLElement {
     el("p", {}, printable(one.message), "."),
     el("dl", {},
       ...(place ? [el("dt", {}, "Declared"), el("dd", {}, el("code", {}, printable(`${place.file}${place.line === null ? "" : `:${place.line}`}`)))] : []),
+      ...(one.object ? [el("dt", {}, "Object"), el("dd", {}, el("code", {}, printable(one.object)))] : []),
       ...(one.private_bytes === null ? [] : [el("dt", {}, "Private now"), el("dd", {}, formatBytes(one.private_bytes))]),
       ...(one.reasons.length ? [el("dt", {}, `Why ${one.confidence}`), el("dd", {}, printable(one.reasons.join("; ")))] : []),
       el("dt", {}, "Remedy"), el("dd", {}, printable(one.remedy)),
