@@ -34,6 +34,8 @@ _SCHEMA: Final = "footprint/1"
 _MOST_BYTES: Final = 512 << 20
 _MOST: Final = 1 << 63
 _MOST_ADDR: Final = 1 << 64
+# Of a word that means nothing here, which may be of any length.
+_SHOWN_CHARS: Final = 80
 _PERMISSIONS: Final = re.compile(r"[r-][w-][x-][ps]")
 _T = TypeVar("_T")
 _Json = Dict[str, Any]
@@ -106,7 +108,7 @@ def read_audit(
             is_live=at.truth(target, "is_live"),
             mapping_count=at.number(target, "mapping_count"),
             page_bytes=at.number(target, "page_bytes"),
-            host={str(key): str(value) for key, value in at.object(whole, "host").items()},
+            host=_host(at.object(whole, "host"), at),
             totals=_totals(at.object(whole, "totals"), at),
             ledger=rows,
             projection=_projection(at.object(whole, "projection"), at),
@@ -248,7 +250,7 @@ class _Reader:
         try:
             return [known[one] for one in found]
         except KeyError as error:
-            raise self.wrong(key, f"{error}, which this footprint does not know") from None
+            raise self.wrong(key, _unknown(error.args[0])) from None
 
     def numbers(self, where: _Json, key: str, least: int = 0) -> Sequence[int]:
         found = self._get(where, key)
@@ -280,10 +282,14 @@ class _Reader:
         try:
             return words(found)  # type: ignore[call-arg]
         except ValueError:
-            raise self.wrong(key, f"{found!r}, which this footprint does not know") from None
+            raise self.wrong(key, _unknown(found)) from None
 
     def optional(self, read: Callable[[_Json, str], _T], where: _Json, key: str) -> _T | None:
         return None if where.get(key) is None else read(where, key)
+
+
+def _unknown(word: str) -> str:
+    return f"{word[:_SHOWN_CHARS]!r}, which this footprint does not know"
 
 
 _TEXTS: Final = ("owner", "kind", "section", "symbol", "name", "evidence", "attribution")
@@ -314,10 +320,16 @@ def _rows(rows: Sequence[_Json], file: str) -> Iterable[Row]:
         try:
             columns[name] = list(map(known_words.__getitem__, columns[name]))
         except KeyError as error:
-            cause = f"`{name}` of a row of `ledger` is {error}, which this footprint does not know"
-            raise InputError(file, cause) from None
+            raise InputError(file, f"`{name}` of a row of `ledger` is {_unknown(error.args[0])}") from None
     # Makes a named tuple in half the time that its own constructor takes.
     return map(partial(tuple.__new__, Row), zip(*columns.values(), strict=True))
+
+
+def _host(told: _Json, at: _Reader) -> dict[str, str]:
+    """Read what it was made on: a text and a prediction may not say, and what says one of the two says both."""
+    for key in ("kernel", "machine") if told else ():
+        at.text(told, key)
+    return {key: at.text(told, key) for key in told}
 
 
 def _totals(told: _Json, at: _Reader) -> Totals:

@@ -123,6 +123,8 @@ def changed(text: bytes, change: Callable[[Json], object]) -> bytes:
         (lambda whole: whole["findings"][0].update(reasons=[1]), "`reasons` is no list of texts"),
         (lambda whole: whole["target"].update(is_live="no"), "`is_live` is neither true nor false"),
         (lambda whole: whole["target"].pop("name"), "`name` is missing"),
+        (lambda whole: whole.update(host={"machine": "x86_64"}), "`kernel` is missing"),
+        (lambda whole: whole.update(host={"kernel": "6.1", "machine": 64}), "`machine` is no text"),
         (lambda whole: whole.update(schema="other/1"), "it is no JSON that footprint writes"),
     ],
 )
@@ -136,6 +138,20 @@ def test_a_damaged_audit_is_one_error_that_says_where(
             read_audit(text, "a.json", {})
         assert str(error.value).startswith("a.json: ")
         assert cause in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda whole: whole["ledger"][0].update(kind="x" * 100_000),
+        lambda whole: whole["projection"].update(basis="x" * 100_000),
+    ],
+)
+def test_of_a_long_word_that_means_nothing_only_the_beginning_is_said(
+    stage: bytes, change: Callable[[Json], object]
+) -> None:
+    with pytest.raises(InputError, match=r"'x{80}', which this footprint does not know"):
+        read_audit(changed(stage, change), "a.json")
 
 
 def test_the_audit_of_a_newer_footprint_is_refused_with_both_numbers(stage: bytes) -> None:
