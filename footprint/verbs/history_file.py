@@ -132,7 +132,8 @@ def kept(path: str) -> tuple[Recording, ...]:
 def _opened(path: str, mode: str) -> Iterator[sqlite3.Connection]:
     """Open a database, and give what goes wrong with it as errors of ours; what is not committed is undone."""
     try:
-        if os.path.exists(path) and not os.path.isfile(path):
+        # SQLite would take what stands before a NUL for the name.
+        if "\0" in path or (os.path.exists(path) and not os.path.isfile(path)):
             raise InputError(path, "it is no file")
         # A file may be called `:memory:`, or have a `?` in its name.
         address = f"file:{quote(os.fsencode(os.path.abspath(path)))}?mode={mode}"
@@ -198,6 +199,8 @@ def _release(row: tuple[Any, ...], path: str) -> Release:
     program, version, is_commit, time, source, tool_version = row
     if is_commit not in {0, 1} or not 0 <= _number(time, path) <= _LAST_SECOND:
         raise InputError(path, "it is damaged: a recording has no time, or is neither a version nor a commit")
+    if not program or not version:
+        raise InputError(path, "it is damaged: a recording has no program, or no version")
     return Release(
         _text(program, path),
         _text(version, path),

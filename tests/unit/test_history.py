@@ -198,6 +198,8 @@ def damaged(path: Path, *statements: str) -> str:
         "UPDATE recording SET time = 253402300800",
         "UPDATE recording SET is_commit = 2",
         "UPDATE recording SET program = x'00'",
+        "UPDATE recording SET program = ''",
+        "UPDATE recording SET version = ''",
         "DROP TABLE part",
         "ALTER TABLE part ADD COLUMN another",
         "CREATE VIEW more AS WITH RECURSIVE a(b) AS (SELECT 1 UNION ALL SELECT b FROM a) SELECT * FROM a",
@@ -242,6 +244,12 @@ def test_every_byte_of_a_history_may_be_another_and_nothing_but_our_errors_comes
         path.write_bytes(data[:offset] + bytes([data[offset] ^ 0xFF]) + data[offset + 1 :])
         with suppress(InputError, AccessError):
             kept(str(path))
+
+
+def test_no_file_is_made_of_the_beginning_of_a_name_with_a_nul(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="it is no file"):
+        keep(f"{tmp_path / 'history'}\0.sqlite", FIRST)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> None:
