@@ -14,6 +14,8 @@ _FACTORS: Final[dict[str, int]] = {"": 1, "b": 1} | {
     for power, prefix in enumerate("kmgtpe", start=1)
     for suffix, base in (("b", 1000), ("ib", 1024))
 }
+# Of what is no size, which may be of any length.
+_SHOWN_CHARS: Final = 80
 _QUANTITY: Final = r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+]?[0-9]{1,2})?)\s*([A-Za-z]*)\s*"
 
 
@@ -62,15 +64,16 @@ def parse_bytes(text: str) -> int:
         UsageError: For a bare `M` or `K`, which means 10^6 to some and 2^20 to others, and for anything else.
     """
     match = re.fullmatch(_QUANTITY, text)
+    shown = text[:_SHOWN_CHARS]
     if match is None:
-        raise UsageError(f"{text!r} is not a size: write it like 32GiB, 500MB or 4096")
+        raise UsageError(f"{shown!r} is not a size: write it like 32GiB, 500MB or 4096")
     number, unit = match.group(1), match.group(2).lower()
     if unit in {"k", "m", "g", "t", "p", "e"}:
         prefix = unit.upper()
-        raise UsageError(f"{text!r} is ambiguous: write {prefix}iB for powers of 1024 or {prefix}B for powers of 1000")
+        raise UsageError(f"{shown!r} is ambiguous: write {prefix}iB for powers of 1024 or {prefix}B for powers of 1000")
     factor = _FACTORS.get(unit)
     if factor is None:
-        raise UsageError(f"{text!r} has no unit that footprint knows: B, KiB, MiB, GiB, TiB, kB, MB, GB, TB")
+        raise UsageError(f"{shown!r} has no unit that footprint knows: B, KiB, MiB, GiB, TiB, kB, MB, GB, TB")
     if number.isdigit():
         return int(number) * factor
     from fractions import Fraction  # noqa: PLC0415 # a float has too few digits for a large memory

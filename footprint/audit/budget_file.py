@@ -53,6 +53,11 @@ _WAIVER_KEYS: Final = ("budget", "reason", "expires")
 USUAL_CONFIDENCE: Final = Confidence.HIGH
 _MOST_COUNT: Final = 10**12
 _MOST_AMOUNT: Final = 1 << 63
+# Of patterns of libraries: a file name is no longer, and no program maps so many. What they cost is not linear.
+_MOST_PATTERNS: Final = 1000
+_MOST_PATTERN_CHARS: Final = 255
+# Of what a message repeats, which may be of any length.
+_SHOWN_CHARS: Final = 80
 
 
 class Limit(NamedTuple):
@@ -159,8 +164,8 @@ def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProx
     at.only(tables, (*FIGURES, *_TABLES), "budgets")
     libraries = at.table(told, "libraries")
     at.only(libraries, LIBRARY_KEYS, "libraries")
-    allowed = at.texts(libraries, "allow", "libraries") if "allow" in libraries else None
-    denied = at.texts(libraries, "deny", "libraries")
+    allowed = at.patterns(libraries, "allow", "libraries") if "allow" in libraries else None
+    denied = at.patterns(libraries, "deny", "libraries")
     # Of two patterns the narrower one may be an exception; what is named in full is not.
     both = [name for name in allowed or () if name in denied or (_is_name(name) and matches(name, denied))]
     if both:
@@ -181,7 +186,7 @@ def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProx
     waived: set[str] = set()
     for waiver in found.waivers:
         if waiver.budget not in known:
-            raise at.wrong(f"waivers: there is no budget {waiver.budget!r}{nearest_of(waiver.budget, known)}")
+            raise at.wrong(f"waivers: there is no budget {_quoted(waiver.budget)}{nearest_of(waiver.budget, known)}")
         if waiver.budget in waived:
             raise at.wrong(f"waivers: {waiver.budget!r} has several: one tells until when it may be exceeded")
         waived.add(waiver.budget)
@@ -231,8 +236,14 @@ def _waiver(told: Mapping[str, Any], at: "_File") -> Waiver:
     expires = told["expires"]
     # What has a time of day is a date, too, to Python.
     if type(expires) is not date:
-        raise at.wrong(f"waivers: `expires` is {expires!r}, not a date such as 2027-01-31")
+        raise at.wrong(f"waivers: `expires` is {_quoted(expires)}, not a date such as 2027-01-31")
     return Waiver(at.text(told, "budget"), at.text(told, "reason"), expires)
+
+
+def _quoted(told: object) -> str:
+    """Give what a file says for a message, and of what is long the beginning."""
+    shown = repr(told)
+    return shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}..."
 
 
 def nearest_of(word: str, known: Iterable[str]) -> str:
@@ -257,11 +268,11 @@ class _File:
         for key in told:
             if key not in known:
                 place = f"{where}: " if where else ""
-                raise self.wrong(f"{place}there is no key {key!r}{nearest_of(key, known)}")
+                raise self.wrong(f"{place}there is no key {_quoted(key)}{nearest_of(key, known)}")
 
     def one_of(self, word: str, known: Sequence[str], key: str) -> None:
         if word not in known:
-            raise self.wrong(f"{key}: {word!r} is none of {', '.join(known)}{nearest_of(word, known)}")
+            raise self.wrong(f"{key}: {_quoted(word)} is none of {', '.join(known)}{nearest_of(word, known)}")
 
     def table(self, told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         found = told.get(key, {})
@@ -278,13 +289,17 @@ class _File:
     def text(self, told: Mapping[str, Any], key: str) -> str:
         found = told[key]
         if not isinstance(found, str) or not found:
-            raise self.wrong(f"`{key}` is {found!r}, not a text")
+            raise self.wrong(f"`{key}` is {_quoted(found)}, not a text")
         return found
 
-    def texts(self, told: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    def patterns(self, told: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
         found = told.get(key, [])
         if not isinstance(found, list) or not all(isinstance(one, str) and one for one in found):
             raise self.wrong(f"{where}: `{key}` is no list of texts")
+        if len(found) > _MOST_PATTERNS:
+            raise self.wrong(f"{where}: `{key}` has more than {_MOST_PATTERNS:,} patterns")
+        if too_long := [one for one in found if len(one) > _MOST_PATTERN_CHARS]:
+            raise self.wrong(f"{where}: `{key}`: {_quoted(too_long[0])} is longer than any name of a library")
         return tuple(found)
 
     def truth(self, told: Mapping[str, Any], key: str, where: str, *, default: bool) -> bool:
@@ -296,7 +311,7 @@ class _File:
     def count(self, told: Mapping[str, Any], key: str, default: int) -> int:
         found = told.get(key, default)
         if type(found) is not int or not 1 <= found <= _MOST_COUNT:
-            raise self.wrong(f"`{key}` is {found!r}, not a number of at least 1")
+            raise self.wrong(f"`{key}` is {_quoted(found)}, not a number of at least 1")
         return found
 
     def amount(self, told: object, key: str, *, is_count: bool) -> int:
@@ -305,7 +320,7 @@ class _File:
             return self.possible(told, key)
         if is_count or not isinstance(told, str):
             what = "a number of at least 0" if is_count else 'a size such as "24 MiB", or a number of bytes'
-            raise self.wrong(f"{key}: {told!r} is not {what}")
+            raise self.wrong(f"{key}: {_quoted(told)} is not {what}")
         try:
             amount = parse_bytes(told)
         except UsageError as error:
@@ -335,7 +350,7 @@ class _File:
         number = text.rstrip().removesuffix("%").strip()
         whole, _, part = number.partition(".")
         if not (whole.isdecimal() and whole.isascii() and (part.isdecimal() or not part) and len(number) < 20):
-            raise self.wrong(f'{place}: {text!r} is no share such as "2 %"')
+            raise self.wrong(f'{place}: {_quoted(text)} is no share such as "2 %"')
         return Fraction(number) / 100
 
     def finding_budget(self, told: object, key: str, rule: str) -> Budget:
