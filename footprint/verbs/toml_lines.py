@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-__all__ = ("key_lines",)
+__all__ = ("has_deep_key", "key_lines")
 
 Path = tuple[str, ...]
 
@@ -19,6 +19,17 @@ _TOKEN: Final = re.compile(
     r"#[^\n]*|\n|[\[\]{}=]|[^\s\"'#\[\]{}=.]+|.",
     re.DOTALL,
 )
+
+# A key of 65 parts. Nothing is given back, a word is looked at from its beginning alone, and a text in quotes has few
+# escapes: the cost is linear.
+_DEEP_KEY: Final = re.compile(
+    r"(?<![A-Za-z0-9_-])(?:(?:[A-Za-z0-9_-]++|\"(?:[^\"\\\n]++|\\.){0,64}+\"|'[^'\n]*+')[ \t]*+\.[ \t]*+){64}",
+)
+
+
+def has_deep_key(text: str) -> bool:
+    """Tell whether a text has a key of more parts than any that is needed: for long ones the reader takes for ever."""
+    return _DEEP_KEY.search(text) is not None
 
 
 def key_lines(text: str) -> Mapping[Path, int]:

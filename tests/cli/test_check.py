@@ -170,6 +170,7 @@ def test_budgets_in_both_files_are_refused_unless_one_is_named(capsys: Captured)
     ("text", "code", "cause"),
     [
         ("[budgets", 3, "footprint.toml: it is no TOML"),
+        (f"{'.'.join('a' * 500_000)} = 1", 3, "footprint.toml: a key in it has more than 64 parts"),
         ("[budgets]\nprivate_byts = 3", 2, "did you mean 'private_bytes'?"),
         ("[budgets.owners]\n'libunsed.so' = 3", 2, "did you mean 'libunused.so'?"),
         ("[budgets]\nprivate_bytes = { max_increase = 0 }", 2, "needs a baseline"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.verbs.toml_lines import key_lines
+from footprint.verbs.toml_lines import has_deep_key, key_lines
 
 TEXT = """# [budgets]
 at_processes = 10 # private_bytes = 3
@@ -81,3 +81,20 @@ def test_every_key_of_any_text_is_found_where_it_was_written(gap: str, tables: d
 
 def quoted(name: str) -> str:
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@pytest.mark.parametrize("part", ["a", "'a'", '"a b"', "7-x", '""', r'"a\".b\\"'])
+@pytest.mark.parametrize("gap", [".", " . ", "\t."])
+@pytest.mark.parametrize("form", ["{} = 1", "[{}]", "x = {{ {} = 1 }}"])
+def test_a_key_of_65_parts_is_deep_and_one_of_64_is_not(part: str, gap: str, form: str) -> None:
+    for count, is_deep in ((64, False), (65, True)):
+        text = form.format(gap.join([part] * count))
+        tomllib.loads(text)
+        assert has_deep_key(text) is is_deep
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 1_000_000, '"' * 1_000_000, "a." * 60 + " " * 900_000, "'a'.\n" * 200_000, r"\"" * 500_000]
+)
+def test_long_texts_without_deep_keys_are_looked_through_once(text: str) -> None:
+    assert not has_deep_key(text)
