@@ -13,8 +13,9 @@ __all__ = ("Abbreviation", "AbbreviationTables")
 _LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
 # Code, tag and children of an abbreviation, then its attributes as one. Compilers give it some twenty.
 _MOST_ATTRIBUTES: Final = 512
+# The attributes are no possessive group: Python before 3.11.5 matches those wrongly (gh-106052).
 _ABBREVIATION: Final = re.compile(
-    rb"(?!\x00)(%(leb)b)(%(leb)b)(.)((?:(?!\x00\x00)%(leb)b(?:\x21%(leb)b|(?!\x21)%(leb)b)){0,%(most)d}+)\x00\x00"
+    rb"(?!\x00)(%(leb)b)(%(leb)b)(.)((?:(?!\x00\x00)%(leb)b(?:\x21%(leb)b|(?!\x21)%(leb)b)){0,%(most)d})\x00\x00"
     % {b"leb": _LEB, b"most": _MOST_ATTRIBUTES},
     re.DOTALL,
 )
