@@ -20,16 +20,39 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 
-# A key of 65 parts. Nothing is given back, a word is looked at from its beginning alone, and a text in quotes has few
-# escapes: the cost is linear.
-_DEEP_KEY: Final = re.compile(
-    r"(?<![A-Za-z0-9_-])(?:(?:[A-Za-z0-9_-]++|\"(?:[^\"\\\n]++|\\.){0,64}+\"|'[^'\n]*+')[ \t]*+\.[ \t]*+){64}",
-)
+_MOST_PARTS: Final = 64
+_BETWEEN_KEYS: Final = frozenset("=,[]{}#")
 
 
 def has_deep_key(text: str) -> bool:
     """Tell whether a text has a key of more parts than any that is needed: for long ones the reader takes for ever."""
-    return _DEEP_KEY.search(text) is not None
+    return any(line.count(".") >= _MOST_PARTS and _is_deep(line) for line in text.split("\n"))
+
+
+def _is_deep(line: str) -> bool:
+    """Tell whether more parts of a key follow each other on a line; what is in quotes is one."""
+    quote, is_escaped = "", False
+    dot_count, has_part, has_ended = 0, False, False
+    for one in line:
+        if is_escaped:
+            is_escaped = False
+        elif quote:
+            is_escaped = one == "\\" and quote == '"'
+            quote = "" if one == quote else quote
+        elif one == ".":
+            dot_count = dot_count + 1 if has_part else 0
+            has_part = has_ended = False
+            # The part behind the last dot is one more.
+            if dot_count == _MOST_PARTS:
+                return True
+        elif one in " \t":
+            has_ended = has_part
+        else:
+            quote = one if one in "\"'" else ""
+            is_apart = has_ended or one in _BETWEEN_KEYS
+            dot_count = 0 if is_apart else dot_count
+            has_part, has_ended = one not in _BETWEEN_KEYS, False
+    return False
 
 
 def key_lines(text: str) -> Mapping[Path, int]:
