@@ -143,10 +143,15 @@ class Page:
 
     def click(self, selector: str, *, times: int = 1) -> None:
         """Click with the mouse the middle of the first element that a selector finds."""
+        # Pictures take their size in the frames after the page is there: what stands below them moves until then.
         found = self.js(
-            f"(() => {{ const one = document.querySelector({json.dumps(selector)});"
-            " one.scrollIntoView({block: 'center'});"
-            " const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] })()"
+            f"(async () => {{ const one = document.querySelector({json.dumps(selector)});"
+            " const place = () => { one.scrollIntoView({block: 'center', behavior: 'instant'});"
+            " const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] };"
+            " for (let before = '', still = 0; still < 2;) {"
+            " await new Promise((done) => setTimeout(done, 20));"
+            " const now = String(place()); still = now === before ? still + 1 : 0; before = now }"
+            " return place() })()"
         )
         self.click_at(*found, times=times)
 
