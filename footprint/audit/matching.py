@@ -16,7 +16,7 @@ from footprint.audit.layout import OF_OBJECTS, Kind, file_name, is_file
 from footprint.audit.ledger import Row
 from footprint.elf.names import normalised
 
-__all__ = ("Pair", "comparable_name", "differing_rows", "owner_names", "paired_rows")
+__all__ = ("LEAST_RENAMED_BYTES", "Pair", "comparable_name", "differing_rows", "owner_names", "paired_rows")
 
 _VERSION_IN_NAME: Final = re.compile(r"[-.]?[0-9][0-9.]*(?=\.so\b|$)|(?<=\.so)[.0-9]+$|(?<=\.cpython-)[0-9]+")
 
@@ -80,7 +80,7 @@ _NUMBERED: Final = (
 )
 _DIGITS: Final = re.compile(r"[0-9]+")
 # A smaller variable under another name is most likely another variable.
-_LEAST_RENAMED_BYTES: Final = 256
+LEAST_RENAMED_BYTES: Final = 256
 
 
 def comparable_name(symbol: str) -> str:
@@ -214,7 +214,7 @@ def _same_symbol(owner: Callable[[Row], str] | None) -> _Key:
 def _same_size(owner: Callable[[Row], str]) -> _Key:
     def key(row: Row) -> Hashable:
         # Functions ask for round sizes: that two ask for as much is chance.
-        if row.symbol is None or row.mapped_bytes < _LEAST_RENAMED_BYTES or row.kind is Kind.HEAP:
+        if row.symbol is None or row.mapped_bytes < LEAST_RENAMED_BYTES or row.kind is Kind.HEAP:
             return None
         return (owner(row), row.section, row.mapped_bytes)
 

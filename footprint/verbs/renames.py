@@ -1,17 +1,18 @@
 """Whether two variables of one size may be one that got another name, by what the files say that hold them."""
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 from footprint.audit.audit import Audit
 from footprint.audit.ledger import Row
-from footprint.audit.matching import comparable_name
+from footprint.audit.matching import LEAST_RENAMED_BYTES, comparable_name
 from footprint.elf import read_image
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.sources import Place, said_of
-from footprint.elf.statics import Static, Statics, read_statics
+from footprint.elf.statics import Static, read_statics
 from footprint.errors import FootprintError
 from footprint.files import open_input
 from footprint.verbs.debug_files import DebugFiles, DebugSearch, absolute_paths
@@ -54,14 +55,18 @@ def likeness_of(
     files = DebugFiles(debug)
 
     @cache
-    def said(path: str, symbol: str) -> _Said:
+    def variables(path: str) -> _Variables | None:
         try:
-            return _said(path, symbol, files)
+            return _Variables(path, files)
         except FootprintError:
-            return _NOTHING
+            return None
+
+    def said(path: str, row: Row) -> _Said:
+        found = variables(path)
+        return _NOTHING if found is None else found.said(row.symbol or "")
 
     def is_same(row: Row, other: Row) -> bool:
-        first, second = said(before(row.owner), row.symbol or ""), said(now(other.owner), other.symbol or "")
+        first, second = said(before(row.owner), row), said(now(other.owner), other)
         has_contents = first.initial is not None and second.initial is not None
         if has_contents and first.initial == second.initial:
             return True
@@ -81,25 +86,44 @@ def _opener(audit: Audit, root: str | None) -> Callable[[str], str] | None:
     return reach_of(audit.pid) if audit.is_live and audit.pid is not None else None
 
 
-def _said(path: str, symbol: str, files: DebugFiles) -> _Said:
-    image = read_image(open_input(path), path)
-    statics, _, _ = files.read(image, read_statics, *absolute_paths(path))
-    named = [one for one in statics.statics if one.name == symbol]
-    if len(named) != 1:
-        return _NOTHING
-    initials = Initials(statics)
-    initials.prepare(named)
-    initial = initials.of(named[0])
-    return _Said(_declared(statics, named[0], files), None if initial is None or initial.is_blank else initial)
+class _Variables:
+    """What a file says of its variables that may be called otherwise, searched for all at once.
+
+    Raises:
+        AccessError: Where it cannot be opened.
+        InputError: Where it is damaged.
+    """
+
+    def __init__(self, path: str, files: DebugFiles) -> None:
+        image = read_image(open_input(path), path)
+        paths = absolute_paths(path)
+        statics, _, _ = files.read(image, read_statics, *paths)
+        counts = Counter(one.name for one in statics.statics)
+        self._by_name = {
+            one.name: one for one in statics.statics if counts[one.name] == 1 and one.size_bytes >= LEAST_RENAMED_BYTES
+        }
+        self._initials = Initials(statics)
+        self._initials.prepare(self._by_name.values())
+        information = DebugInformation(files, statics.image, statics.debug, *paths)
+        self._declarations = information.declarations(
+            _place(one) for one in self._by_name.values() if one.section_index in information.within
+        )
+
+    def said(self, symbol: str) -> _Said:
+        """Tell of one variable; nothing of those that several have the name of."""
+        static = self._by_name.get(symbol)
+        if static is None:
+            return _NOTHING
+        initial = self._initials.of(static)
+        return _Said(self._declared(static), None if initial is None or initial.is_blank else initial)
+
+    def _declared(self, static: Static) -> _Declared | None:
+        said = said_of(static.name, self._declarations.get(_place(static), ()))
+        if said is None or said.defined_in is None:
+            return None
+        function = None if said.function is None else comparable_name(said.function)
+        return _Declared(said.type_name, os.path.basename(said.defined_in), function)
 
 
-def _declared(statics: Statics, static: Static, files: DebugFiles) -> _Declared | None:
-    information = DebugInformation(files, statics.image, statics.debug, *absolute_paths(statics.image.file))
-    if static.section_index not in information.within:
-        return None
-    place = Place(static.vaddr, static.is_tls)
-    said = said_of(static.name, information.declarations((place,)).get(place, ()))
-    if said is None or said.defined_in is None:
-        return None
-    function = None if said.function is None else comparable_name(said.function)
-    return _Declared(said.type_name, os.path.basename(said.defined_in), function)
+def _place(static: Static) -> Place:
+    return Place(static.vaddr, static.is_tls)
