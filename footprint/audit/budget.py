@@ -1,7 +1,7 @@
 """What a process may cost: which of its budgets are exceeded, by itself and against a baseline, and through what."""
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date
 from operator import attrgetter
@@ -24,7 +24,7 @@ from footprint.audit.compare import Change, Comparison, compare, was_looked_into
 from footprint.audit.finding import HEAP_AT_START, Confidence, Finding
 from footprint.audit.layout import OF_OBJECTS, Kind, file_name, is_file
 from footprint.audit.ledger import Row
-from footprint.audit.objects import ObjectCost
+from footprint.audit.objects import ObjectCost, holders_of
 from footprint.errors import UsageError
 from footprint.units import format_bytes
 
@@ -208,8 +208,7 @@ def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
     if budget.table == "findings":
         return len(_counted_findings(budget, audit)) if was_looked_into(audit, budget.name) else None
     if budget.table == "retained":
-        held = [one.retained_bytes for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}]
-        return held[0] if held else None
+        return next((one.retained_bytes for one in _objects_of(budget, audit)), None)
     rows = _rows_of(budget, audit)
     if not rows:
         return 0 if budget.table == "kinds" and _tells_kind(budget.name, audit) else None
@@ -395,19 +394,16 @@ def _part(figure: str, kind: Kind, private_bytes: int, mapped_bytes: int, *, is_
 def _of_retained(budget: Budget, audit: Audit) -> _Contributors:
     """Give the objects that leave with a library."""
     holders = {one.path: one.held_by for one in audit.objects}
-    paths = {one.path for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}}
-    return _largest((one.name, one.own_bytes) for one in audit.objects if _is_held(one.path, paths, holders))
+    paths = {one.path for one in _objects_of(budget, audit)}
+    return _largest(
+        (one.name, one.own_bytes)
+        for one in audit.objects
+        if one.path in paths or any(holder in paths for holder in holders_of(one.path, holders))
+    )
 
 
-def _is_held(path: str, by: Container[str], holders: Mapping[str, str | None]) -> bool:
-    seen: set[str] = set()
-    at: str | None = path
-    while at is not None and at not in seen:
-        if at in by:
-            return True
-        seen.add(at)
-        at = holders.get(at)
-    return False
+def _objects_of(budget: Budget, audit: Audit) -> list[ObjectCost]:
+    return [one for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}]
 
 
 def _grown(budget: Budget, comparison: Comparison) -> _Contributors:

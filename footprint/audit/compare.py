@@ -14,6 +14,7 @@ from footprint.audit.finding import HEAP_AT_START, Finding
 from footprint.audit.layout import OF_OBJECTS, Kind, is_file
 from footprint.audit.ledger import Row
 from footprint.audit.matching import comparable_name, differing_rows, owner_names, paired_rows
+from footprint.audit.objects import holders_of
 from footprint.audit.spread import Spread
 from footprint.audit.totals import Total
 from footprint.errors import Note
@@ -324,13 +325,10 @@ def _told_noise(
 def _left_with(owner: str, held_by: dict[str, str | None], names: dict[str, str]) -> str | None:
     """Give the object whose going took an owner along: the last of its holders that is gone too."""
     found = None
-    holder = held_by.get(owner)
-    # A saved audit may say that objects hold each other.
-    seen = {owner}
-    while holder is not None and holder not in names and holder not in seen:
-        seen.add(holder)
+    for holder in holders_of(owner, held_by):
+        if holder in names:
+            break
         found = holder
-        holder = held_by.get(holder)
     return found
 
 

@@ -1,8 +1,9 @@
 """What each object of a process costs with all that it brings in, as an audit keeps it."""
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-__all__ = ("Need", "ObjectCost")
+__all__ = ("Need", "ObjectCost", "holders_of")
 
 
 class Need(NamedTuple):
@@ -37,3 +38,18 @@ class ObjectCost(NamedTuple):
     held_by: str | None
     tls_bytes: int
     needs: tuple[Need, ...] | None = None
+
+
+def holders_of(path: str, held_by: Mapping[str, str | None]) -> Iterator[str]:
+    """Give the objects that one would leave with, the nearest first.
+
+    Args:
+        path: The path of the one.
+        held_by: `held_by` of each object by its path; a saved audit may say that objects hold each other.
+    """
+    seen = {path}
+    holder = held_by.get(path)
+    while holder is not None and holder not in seen:
+        seen.add(holder)
+        yield holder
+        holder = held_by.get(holder)
