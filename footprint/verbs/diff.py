@@ -1,6 +1,5 @@
 """`footprint.diff`: what changed between two processes, programs, captures or saved audits."""
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from footprint.errors import InputError, UsageError
 from footprint.files import open_input
 from footprint.process.snapshot import looks_like_capture
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugSearch
-from footprint.verbs.processes import audit, process_number, saved_audit
+from footprint.verbs.processes import audit, head_of, process_number, saved_audit
 
 if TYPE_CHECKING:
     from footprint.verbs.heap import HeapProfiles
@@ -107,16 +106,9 @@ def diff_profiles(
 
 
 def _is_profile(target: int | str) -> bool:
-    """Tell whether a target is a profile; a pipe is not asked, for what is read of it is gone."""
-    if target == "-" or process_number(target) is not None or not os.path.isfile(target):
-        return False
-    try:
-        with open(target, "rb") as file:
-            head = file.read(1024)
-    except OSError:
-        # It is said where it is read.
-        return False
-    if starts_like_elf(head) or looks_like_capture(head) or b'"footprint/' in head:
+    """Tell whether a target is an allocator profile."""
+    head = head_of(target)
+    if not head or starts_like_elf(head) or looks_like_capture(head) or b'"footprint/' in head:
         return False
     from footprint.heap import looks_like_profile  # noqa: PLC0415 # only of what is nothing else
 

@@ -46,6 +46,7 @@ __all__ = (
     "audit",
     "audit_of",
     "captured",
+    "head_of",
     "maps",
     "process_number",
     "project",
@@ -300,14 +301,9 @@ def saved_audit(
         InputError: Where it is damaged.
         UsageError: Where it cannot be projected so.
     """
-    # A number is a process, and `-` standard input, also where a file has that name.
-    if isinstance(target, int) or target == "-" or process_number(target) is not None or not os.path.isfile(target):
+    if isinstance(target, int):
         return None
-    try:
-        with open(target, "rb") as file:
-            head = file.read(1024)
-    except OSError:
-        return None
+    head = head_of(target)
     if not head.lstrip().startswith(b"{"):
         return None
     from footprint.audit.saved import looks_like_audit, read_audit, reprojected  # noqa: PLC0415 # json
@@ -318,6 +314,21 @@ def saved_audit(
     told = {row.symbol: row.name for row in found.audit.ledger if row.symbol and row.name and row.symbol != row.name}
     learn_told_names(told)
     return found if question == ONE else found._replace(audit=reprojected(found.audit, question))
+
+
+def head_of(target: int | str) -> bytes:
+    """Give how a file begins; nothing of what is none, or cannot be read, which is said where it is read.
+
+    A pipe is not asked: what is read of it is gone. A number is a process, and `-` standard input, also where a file
+    has that name.
+    """
+    if target == "-" or process_number(target) is not None or not os.path.isfile(target):
+        return b""
+    try:
+        with open(target, "rb") as file:
+            return file.read(1024)
+    except OSError:
+        return b""
 
 
 def _is_program(target: str, root: str | None) -> bool:
