@@ -17,7 +17,7 @@ import footprint
 from footprint.audit.audit import Audit
 from footprint.audit.budget import check_audit, parse_budgets
 from footprint.audit.compare import compare
-from footprint.audit.layout import Attribution, Kind
+from footprint.audit.layout import Kind
 from footprint.audit.ledger import Row
 from footprint.audit.objects import Need, ObjectCost
 from footprint.audit.page_maps import PageMap, PagePart, PageState, Place
@@ -35,6 +35,7 @@ from footprint.report.json.heap import heap_members
 from footprint.units import format_bytes, parse_bytes
 from footprint.verbs.heap import heap_profile
 from tests.chromium import MISSING, Browser, Page, launched
+from tests.ledgers import ledger_row
 
 pytestmark = pytest.mark.skipif(MISSING, reason="chromium is missing")
 
@@ -99,26 +100,6 @@ def enter(page: Page, selector: str, text: str) -> None:
         f"(() => {{ const one = document.querySelector('{selector}'); one.value = {json.dumps(text)};"
         " one.dispatchEvent(new Event('input')) })()"
     )
-
-
-def variable(owner: str, size_bytes: int = 0, **fields: Any) -> Row:  # noqa: ANN401 # of any type
-    row = Row(
-        owner=owner,
-        kind=Kind.DATA,
-        section=None,
-        symbol=None,
-        name=None,
-        bytes=size_bytes,
-        mapped_bytes=size_bytes,
-        shared_bytes=0,
-        pages=1,
-        sole_pages=0,
-        relocated_bytes=0,
-        is_writable=True,
-        evidence=Evidence.DERIVED,
-        attribution=Attribution.PROGRAM_HEADERS,
-    )
-    return row._replace(**fields)
 
 
 def with_ledger(audit: Audit, *rows: Row) -> Audit:
@@ -368,7 +349,7 @@ def test_the_rows_are_copied_as_csv_with_figures_in_bytes(show: Show, process: A
 
 
 def test_a_name_that_a_spreadsheet_would_take_for_a_formula_gets_an_apostrophe(show: Show, process: Audit) -> None:
-    row = variable('=HYPERLINK("x"),1')
+    row = ledger_row('=HYPERLINK("x"),1')
     page = show(audit_page(replace(process, ledger=(*process.ledger, row)), VERSION))
     assert '"\'=HYPERLINK(""x""),1",' in page.js("document.querySelector('#ledger .view').parts.grid.csv()")
 
@@ -948,7 +929,7 @@ def test_hostile_names_are_shown_as_text_and_nothing_of_them_runs(show: Show, pr
         "a\0b",
         "n" * 10_240,
     ]
-    rows = [variable(name, section=name, symbol=name, name=name) for name in names]
+    rows = [ledger_row(name, section=name, symbol=name, name=name) for name in names]
     audit = replace(process, ledger=(*process.ledger, *rows), command=names[0], target=names[1])
     page = show(audit_page(audit, VERSION))
     assert not page.js("document.title").startswith("taken")
@@ -995,7 +976,7 @@ def test_no_text_of_a_saved_audit_turns_the_direction_of_a_line(show: Show, prog
 def test_an_empty_ledger_and_huge_figures_are_told(show: Show, process: Audit) -> None:
     page = show(audit_page(with_ledger(process), VERSION))
     assert page.text("#ledger .empty") == "The ledger is empty: no memory is known of it."
-    page = show(audit_page(with_ledger(process, variable("[big]", (1 << 63) - 1)), VERSION))
+    page = show(audit_page(with_ledger(process, ledger_row("[big]", (1 << 63) - 1)), VERSION))
     assert "cannot be told exactly by a browser" in page.text("#notes .warning")
     assert rows_of(page)[0][1] == "8 EiB"
 
@@ -1059,7 +1040,7 @@ def test_axe_finds_nothing_serious(show: Show, program: Audit, heap: str, kind: 
 
 def test_a_hundred_thousand_rows_are_scrolled_to_their_end(show: Show, process: Audit) -> None:
     rows = [
-        variable(f"/lib/lib{number % 25}.so", 8, section=".data", symbol=name, name=name)
+        ledger_row(f"/lib/lib{number % 25}.so", 8, section=".data", symbol=name, name=name)
         for number in range(100_000)
         for name in [f"variable_{number}"]
     ]

@@ -24,6 +24,7 @@ from footprint.errors import Note, UsageError
 from footprint.evidence import Evidence
 from footprint.report.text import plain
 from footprint.report.views.diff import diff_report
+from tests.ledgers import ledger_row
 
 ROOT = Path(__file__).resolve().parents[2]
 SHADOW = ROOT / "sample_binaries" / "condor_shadow"
@@ -42,19 +43,15 @@ def variable(
 ) -> Row:
     evidence = Evidence.VIRTUAL if private_bytes is None else Evidence.DERIVED
     pages = None if private_bytes is None else -(-private_bytes // 4096)
-    return Row(
-        owner=owner,
+    return ledger_row(
+        owner,
+        size_bytes,
         kind=kind,
         section=section,
         symbol=symbol,
         name=symbol,
         bytes=private_bytes,
-        mapped_bytes=size_bytes,
-        shared_bytes=0,
         pages=pages,
-        sole_pages=0,
-        relocated_bytes=0,
-        is_writable=True,
         evidence=evidence,
         attribution=Attribution.NAME,
     )

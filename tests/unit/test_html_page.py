@@ -17,7 +17,6 @@ import pytest
 
 import footprint
 from footprint.audit.audit import Audit
-from footprint.audit.layout import Attribution, Kind
 from footprint.audit.ledger import Row
 from footprint.audit.totals import Total
 from footprint.evidence import Evidence
@@ -30,6 +29,7 @@ from footprint.report.json.diff import diff_members
 from footprint.report.json.heap import heap_members
 from footprint.verbs.heap import heap_profile
 from tests.hostile import HOSTILE
+from tests.ledgers import ledger_row
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = ROOT / "footprint" / "report" / "html" / "app"
@@ -68,22 +68,7 @@ def answers_of(page: str) -> Json:
 
 
 def variable(owner: str, name: str, size_bytes: int) -> Row:
-    return Row(
-        owner=owner,
-        kind=Kind.DATA,
-        section=None,
-        symbol=name,
-        name=name,
-        bytes=size_bytes,
-        mapped_bytes=size_bytes,
-        shared_bytes=0,
-        pages=1,
-        sole_pages=0,
-        relocated_bytes=0,
-        is_writable=True,
-        evidence=Evidence.DERIVED,
-        attribution=Attribution.PROGRAM_HEADERS,
-    )
+    return ledger_row(owner, size_bytes, symbol=name, name=name)
 
 
 def with_names(audit: Audit, *names: str) -> Audit:

@@ -6,7 +6,7 @@ import pytest
 
 from footprint.audit.audit import audit_snapshot
 from footprint.audit.kernel import KernelCost
-from footprint.audit.layout import Attribution, FileKey, Kind, LoadedObject
+from footprint.audit.layout import FileKey, Kind, LoadedObject
 from footprint.audit.ledger import Row
 from footprint.audit.models import project_process
 from footprint.audit.projection import Basis, Model, Point, Projection, Question
@@ -15,6 +15,7 @@ from footprint.elf import Contents
 from footprint.errors import UsageError
 from footprint.evidence import Evidence
 from footprint.process import Status, read_texts
+from tests.ledgers import ledger_row
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -90,22 +91,7 @@ def with_special(totals: Totals = TOTALS, **figures: int) -> Totals:
 
 
 def row(owner: str, size_bytes: int) -> Row:
-    return Row(
-        owner=owner,
-        kind=Kind.STACK,
-        section=None,
-        symbol=None,
-        name=None,
-        bytes=size_bytes,
-        mapped_bytes=size_bytes,
-        shared_bytes=0,
-        pages=None,
-        sole_pages=0,
-        relocated_bytes=None,
-        is_writable=True,
-        evidence=MEASURED,
-        attribution=Attribution.NAME,
-    )
+    return ledger_row(owner, size_bytes, kind=Kind.STACK, pages=None, relocated_bytes=None, evidence=MEASURED)
 
 
 # --- started copies ---------------------------------------------------------------------------------------------------
