@@ -1,12 +1,21 @@
-"""Rows of a ledger, of which a test says what it is about."""
+"""Rows of a ledger, and audits of them, of which a test says what it is about."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import footprint
+from footprint.audit.audit import Audit
+from footprint.audit.finding import Finding
 from footprint.audit.layout import Attribution, Kind
-from footprint.audit.ledger import Row
+from footprint.audit.ledger import Row, sum_rows
+from footprint.audit.totals import Total, Totals
 from footprint.evidence import Evidence
 
-__all__ = ("ledger_row",)
+__all__ = ("audit_of", "ledger_row")
+
+SLEEP = footprint.audit(str(Path(__file__).resolve().parent / "corpus" / "smaps-sleep.txt"))
 
 
 def ledger_row(owner: str, size_bytes: int = 0, **fields: Any) -> Row:  # noqa: ANN401 # of any type
@@ -28,3 +37,18 @@ def ledger_row(owner: str, size_bytes: int = 0, **fields: Any) -> Row:  # noqa: 
         attribution=Attribution.PROGRAM_HEADERS,
     )
     return row._replace(**fields)
+
+
+def audit_of(*rows: Row, source: str = "smaps", findings: Sequence[Finding] = ()) -> Audit:
+    """Give a measured audit of these rows alone; the kernel spends nothing."""
+    sums = sum_rows(rows)
+    figures = {
+        "private": sums.private_bytes,
+        "kernel": 0,
+        "per_process": sums.private_bytes,
+        "mapped_writable": sums.writable_bytes,
+        "mapped": sums.mapped_bytes,
+        "shared_once": 0,
+    }
+    known = SLEEP.totals._asdict() | {name: Total(figure, Evidence.MEASURED) for name, figure in figures.items()}
+    return replace(SLEEP, ledger=rows, totals=Totals(**known), source=source, findings=tuple(findings), notes=())

@@ -25,6 +25,7 @@ from footprint.audit.finding import HEAP_AT_START, Confidence, Finding
 from footprint.audit.layout import OF_OBJECTS, Kind, file_name, is_file
 from footprint.audit.ledger import Row
 from footprint.audit.objects import ObjectCost, holders_of
+from footprint.audit.spread import ONE_START, Spreads
 from footprint.errors import UsageError
 from footprint.units import format_bytes
 
@@ -105,7 +106,14 @@ class Checked(NamedTuple):
         return tuple(one for one in self.results if one.fails)
 
 
-def check_audit(audit: Audit, budgets: Budgets, baseline: Audit | None, today: date) -> Checked:
+def check_audit(
+    audit: Audit,
+    budgets: Budgets,
+    baseline: Audit | None,
+    today: date,
+    spreads: Spreads = ONE_START,
+    baseline_spreads: Spreads = ONE_START,
+) -> Checked:
     """Check an audit.
 
     Args:
@@ -113,6 +121,8 @@ def check_audit(audit: Audit, budgets: Budgets, baseline: Audit | None, today: d
         budgets: What it may cost.
         baseline: The audit to compare with, where there is one.
         today: The day on which waivers hold, or do not any more.
+        spreads: How far the starts differ that the audit is the middle of.
+        baseline_spreads: The same of the baseline.
 
     Raises:
         UsageError: Where a budget is about something that the audit does not have or tell, or needs a baseline.
@@ -121,7 +131,7 @@ def check_audit(audit: Audit, budgets: Budgets, baseline: Audit | None, today: d
         raise UsageError(
             f"{budgets.file}: a limit of growth needs a baseline: name one there, and write it with --update-baseline"
         )
-    comparison = None if baseline is None else compare(baseline, audit, budgets.at_processes)
+    comparison = None if baseline is None else compare(baseline, audit, budgets.at_processes, baseline_spreads, spreads)
     waivers = {one.budget: one for one in budgets.waivers}
     results = [
         *(result for one in budgets.budgets for result in _results(one, audit, baseline, budgets, comparison)),
@@ -169,6 +179,8 @@ def _results(
     remark = ""
     if measured < before - (increase or 0):
         remark = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
+    elif measured > before and comparison is not None and _is_noise(budget, comparison):
+        remark = "within the spread of the starts"
     contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
     yield Result(
         budget.key,
@@ -434,6 +446,15 @@ def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
             name = f"{one.symbol} ({file_name(one.owner)})" if one.symbol is not None else file_name(one.owner)
             sums[name] = sums.get(name, 0) + delta_bytes * count
     return _largest(sums.items())
+
+
+def _is_noise(budget: Budget, comparison: Comparison) -> bool:
+    """Tell whether the starts of both runs overlap in a figure, so that its growth need not be a change."""
+    if budget.table == "figures":
+        total = comparison.total(budget.name.removesuffix("_bytes"))
+        return total is not None and total.is_noise is True
+    own = [one for one in comparison.owners if budget.name in {one.owner, file_name(one.owner)}]
+    return budget.table == "owners" and bool(own) and all(one.is_noise is True for one in own)
 
 
 def _new_files(comparison: Comparison) -> Iterable[tuple[str, int]]:

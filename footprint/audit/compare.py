@@ -6,7 +6,6 @@ What is only called otherwise by another build, or in another folder, is no chan
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit
@@ -15,16 +14,14 @@ from footprint.audit.layout import OF_OBJECTS, Kind, is_file
 from footprint.audit.ledger import Row
 from footprint.audit.matching import comparable_name, differing_rows, owner_names, paired_rows
 from footprint.audit.objects import holders_of
-from footprint.audit.spread import Spread
+from footprint.audit.spread import ONE_START, Spread, Spreads
 from footprint.audit.totals import Total
 from footprint.errors import Note
 
 __all__ = (
-    "ONE_START",
     "Change",
     "Comparison",
     "OwnerChange",
-    "Spreads",
     "Status",
     "TotalChange",
     "compare",
@@ -207,17 +204,6 @@ class Comparison(NamedTuple):
     def total(self, name: str) -> TotalChange | None:
         """Give one figure of the whole; None where neither knows it."""
         return next((one for one in self.totals if one.name == name), None)
-
-
-class Spreads(NamedTuple):
-    """How far the starts of a run differ: in the whole, and by owner in its private memory."""
-
-    private: Spread | None = None
-    per_process: Spread | None = None
-    owners: Mapping[str, Spread] = MappingProxyType({})
-
-
-ONE_START: Final = Spreads()
 
 
 def compare(

@@ -18,7 +18,7 @@ from footprint.audit.layout import Attribution, Kind
 from footprint.audit.ledger import Row
 from footprint.audit.objects import Need, ObjectCost
 from footprint.audit.projection import Basis, Model, Point, Projection, Question, Term, project
-from footprint.audit.spread import Spread
+from footprint.audit.spread import Spread, Spreads
 from footprint.audit.totals import OfWhich, Total, Totals
 from footprint.errors import InputError, Note, UnsupportedError, UsageError
 from footprint.evidence import Evidence
@@ -46,17 +46,13 @@ class SavedAudit(NamedTuple):
 
     Attributes:
         audit: The audit; of a `run` that of the median start.
-        private: Private memory over all starts of a `run`, where it was one.
-        per_process: The cost of one process over all starts.
-        owners: By owner the same of its private memory; empty where it was saved without.
+        spreads: How far the starts of a `run` differ, where it was one.
         start_count: How many starts there were; 1 for what was no `run`.
         tool_version: The footprint that wrote it.
     """
 
     audit: Audit
-    private: Spread | None
-    per_process: Spread | None
-    owners: Dict[str, Spread]
+    spreads: Spreads
     start_count: int
     tool_version: str
 
@@ -128,9 +124,11 @@ def read_audit(
     figures = at.object(with_run, "figures") if isinstance(with_run, dict) else {}
     return SavedAudit(
         audit,
-        _spread(figures.get("private_bytes"), at),
-        _spread(figures.get("per_process_bytes"), at),
-        _owner_spreads(with_run, at),
+        Spreads(
+            _spread(figures.get("private_bytes"), at),
+            _spread(figures.get("per_process_bytes"), at),
+            _owner_spreads(with_run, at),
+        ),
         at.number(with_run, "starts") if isinstance(with_run, dict) else 1,
         at.text(tool, "version"),
     )

@@ -1,8 +1,10 @@
 """A figure over several starts of a program."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
-__all__ = ("Spread",)
+__all__ = ("ONE_START", "Spread", "Spreads")
 
 
 class Spread(NamedTuple):
@@ -11,3 +13,14 @@ class Spread(NamedTuple):
     min_bytes: int
     median_bytes: int
     max_bytes: int
+
+
+class Spreads(NamedTuple):
+    """How far the starts of a run differ: in the whole, and by owner in its private memory."""
+
+    private: Spread | None = None
+    per_process: Spread | None = None
+    owners: Mapping[str, Spread] = MappingProxyType({})
+
+
+ONE_START: Final = Spreads()

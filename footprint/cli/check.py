@@ -1,12 +1,15 @@
 """`footprint check`: budgets; exit code 1 where one is exceeded."""
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from footprint import __version__
 from footprint.cli import options
+
+if TYPE_CHECKING:
+    from footprint.audit.audit import Audit
 
 __all__ = ("check",)
 
@@ -64,11 +67,25 @@ def check(
     checked = judge(target, budgets, root=root, debug=debug, has_page_maps=form.has_page)
     baseline = verb.baseline_path(budgets) if update_baseline else None
     if baseline is not None and not checked.failures:
-        from dataclasses import replace
-
-        from footprint.report.json.audit import audit_json
-
-        # It is kept to be compared, in figures: where pages stand differs from start to start.
-        emit(audit_json(replace(checked.audit, page_maps=()), __version__), baseline)
+        emit(_baseline(checked.audit), baseline)
     write(about_check(checked, target, baseline=baseline), form)
     raise typer.Exit(1 if checked.failures else exit_code(checked.audit.notes, is_strict=strict))
+
+
+def _baseline(audit: "Audit") -> str:
+    """Write what is kept to be compared, of a saved run with how far its starts differ.
+
+    Where pages stand is left out: it differs from start to start.
+    """
+    from dataclasses import replace
+    from json import loads
+
+    from footprint.files import open_input
+    from footprint.report.json.audit import audit_json
+    from footprint.report.json.envelope import write
+
+    if audit.saved_in is None:
+        return audit_json(replace(audit, page_maps=()), __version__)
+    saved = loads(bytes(open_input(audit.saved_in)))
+    saved.pop("page_maps", None)
+    return write(saved)

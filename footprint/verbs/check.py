@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from footprint.audit.audit import Audit, program_name
 from footprint.audit.budget import Budgets, Checked, check_audit, parse_budgets, propose
+from footprint.audit.spread import ONE_START, Spreads
 from footprint.errors import FootprintError, InputError, UsageError
 from footprint.files import open_input
 from footprint.verbs.debug_files import STANDARD_PLACES, DebugSearch
@@ -101,9 +102,13 @@ def check(
             measured where this is.
         UsageError: Where a budget is about something that is not there, or needs a baseline that is not named.
     """
-    found = target if isinstance(target, Audit) else _audit(target, budgets, root, debug, has_page_maps=has_page_maps)
-    baseline = None if budgets.baseline is None else _baseline(budgets, found)
-    return check_audit(found, budgets, baseline, today or _today())
+    found, spreads = (
+        (target, ONE_START)
+        if isinstance(target, Audit)
+        else _audit(target, budgets, root, debug, has_page_maps=has_page_maps)
+    )
+    baseline, baseline_spreads = (None, ONE_START) if budgets.baseline is None else _baseline(budgets, found)
+    return check_audit(found, budgets, baseline, today or _today(), spreads, baseline_spreads)
 
 
 def _today() -> date:
@@ -112,16 +117,16 @@ def _today() -> date:
 
 def _audit(
     target: int | str, budgets: Budgets, root: str | None, debug: DebugSearch | None, *, has_page_maps: bool
-) -> Audit:
+) -> tuple[Audit, Spreads]:
     saved = saved_audit(target, has_page_maps=has_page_maps)
     if saved is not None:
-        return saved.audit
+        return saved.audit, saved.spreads
     # Only what reads the files of a process tells these.
     has_findings = process_number(target) is not None and any(
         one.table in {"findings", "retained"} or one.name in {"tls_bytes", "floor_bytes", "ceiling_bytes"}
         for one in budgets.budgets
     )
-    return audit(
+    measured = audit(
         target,
         count=budgets.at_processes,
         root=root,
@@ -129,6 +134,7 @@ def _audit(
         has_page_maps=has_page_maps,
         debug=debug,
     )
+    return measured, ONE_START
 
 
 def baseline_path(budgets: Budgets) -> str:
@@ -142,12 +148,12 @@ def baseline_path(budgets: Budgets) -> str:
     return os.path.join(os.path.dirname(budgets.file), budgets.baseline)
 
 
-def _baseline(budgets: Budgets, found: Audit) -> Audit | None:
+def _baseline(budgets: Budgets, found: Audit) -> tuple[Audit | None, Spreads]:
     path = baseline_path(budgets)
     if not os.path.exists(path):
         if budgets.needs_baseline:
             raise UsageError(f"{path}: there is no baseline yet: --update-baseline writes it")
-        return None
+        return None, ONE_START
     saved = saved_audit(path)
     if saved is None:
         raise InputError(path, "it is no saved audit: --update-baseline writes it anew")
@@ -159,7 +165,7 @@ def _baseline(budgets: Budgets, found: Audit) -> Audit | None:
         how = "is predicted from its files, and this was measured"
         other = "was measured, and this is predicted from its files"
         raise InputError(path, f"the baseline {how if is_predicted else other}: that says nothing of what grew")
-    return saved.audit
+    return saved.audit, saved.spreads
 
 
 def check_for_baseline(
@@ -177,7 +183,7 @@ def check_for_baseline(
         UsageError: Where no baseline is named, besides what `check` raises.
     """
     baseline_path(budgets)
-    found = _audit(target, budgets, root, debug, has_page_maps=has_page_maps)
+    found, _ = _audit(target, budgets, root, debug, has_page_maps=has_page_maps)
     absolute = tuple(
         one._replace(limit=one.limit._replace(most_increase=None, most_increase_share=None))
         for one in budgets.budgets

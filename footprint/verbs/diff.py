@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from footprint.audit.audit import Audit
-from footprint.audit.compare import ONE_START, Comparison, Spreads, compare
+from footprint.audit.compare import Comparison, compare
 from footprint.audit.ledger import Row
+from footprint.audit.spread import ONE_START, Spreads
 from footprint.elf import starts_like_elf
 from footprint.errors import InputError, UsageError
 from footprint.files import open_input
@@ -66,7 +67,7 @@ def _audit(
 ) -> tuple[Audit, Spreads]:
     saved = saved_audit(target, known_rows=rows, has_page_maps=has_page_maps)
     if saved is not None:
-        return saved.audit, Spreads(saved.private, saved.per_process, saved.owners)
+        return saved.audit, saved.spreads
     return audit(target, root=root, debug=debug, has_page_maps=has_page_maps), ONE_START
 
 

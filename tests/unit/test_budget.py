@@ -15,7 +15,9 @@ from footprint.audit.audit import Audit
 from footprint.audit.budget import Budgets, Checked, Result, check_audit, figure_of, parse_budgets, parts_of, propose
 from footprint.audit.finding import Confidence, Finding
 from footprint.audit.layout import Kind
+from footprint.audit.spread import Spread, Spreads
 from footprint.errors import UsageError
+from tests.ledgers import audit_of, ledger_row
 
 SHADOW = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow"
 KIB = 1024
@@ -262,6 +264,26 @@ def test_what_shrank_by_more_than_it_may_grow_asks_for_a_new_baseline() -> None:
     result = only(checked("[budgets]\nmapped_writable_bytes = { max_increase = '4 KiB' }", SMALLER, BASE))
     assert not result.fails
     assert "--update-baseline lowers it" in result.remark
+
+
+def test_growth_within_the_spread_of_the_starts_says_so_and_fails_nevertheless() -> None:
+    def of_heap(size_bytes: int) -> Audit:
+        return audit_of(ledger_row("[heap]", size_bytes, kind=Kind.HEAP), ledger_row("[stack]", 10, kind=Kind.STACK))
+
+    def result(name: str, limit_bytes: int, most_bytes: int) -> Result:
+        starts = Spreads(Spread(125, 130, 140), None, {"[heap]": Spread(115, 120, 130)})
+        baseline_starts = Spreads(Spread(100, 110, most_bytes), None, {"[heap]": Spread(90, 100, most_bytes - 10)})
+        limits = budgets(f"[budgets]\n{name} = {{ max_increase = {limit_bytes} }}")
+        return only(check_audit(of_heap(120), limits, of_heap(100), TODAY, starts, baseline_starts))
+
+    told = "within the spread of the starts"
+    for name in ("private_bytes", "owners.'[heap]'"):
+        # The costliest start of before took as much as the cheapest of now: 125 bytes, 115 of them heap.
+        assert (result(name, 19, 125).fails, result(name, 19, 125).remark) == (True, told)
+        assert (result(name, 20, 125).fails, result(name, 20, 125).remark) == (False, told)
+        assert (result(name, 19, 124).fails, result(name, 19, 124).remark) == (True, "")
+    # How far a variable, or a kind, differs from start to start is not known.
+    assert result("kinds.heap", 19, 125).remark == ""
 
 
 def test_what_the_baseline_does_not_have_grew_from_nothing() -> None:

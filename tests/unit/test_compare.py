@@ -1,6 +1,5 @@
 """What changed between two audits: each row paired with what it was, and noise of a build is no change."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,19 +11,18 @@ from hypothesis import strategies as st
 
 import footprint
 from footprint.audit.audit import Audit
-from footprint.audit.compare import Change, Comparison, Spreads, Status, compare
+from footprint.audit.compare import Change, Comparison, Status, compare
 from footprint.audit.finding import Confidence, Finding
 from footprint.audit.layout import Attribution, Kind
-from footprint.audit.ledger import Row, sum_rows
+from footprint.audit.ledger import Row
 from footprint.audit.matching import comparable_name
 from footprint.audit.objects import ObjectCost
-from footprint.audit.spread import Spread
-from footprint.audit.totals import Total, Totals
+from footprint.audit.spread import Spread, Spreads
 from footprint.errors import Note, UsageError
 from footprint.evidence import Evidence
 from footprint.report.text import plain
 from footprint.report.views.diff import diff_report
-from tests.ledgers import ledger_row
+from tests.ledgers import audit_of, ledger_row
 
 ROOT = Path(__file__).resolve().parents[2]
 SHADOW = ROOT / "sample_binaries" / "condor_shadow"
@@ -61,21 +59,6 @@ def memory(owner: str, size_bytes: int, name: str | None = None, kind: Kind = Ki
     return variable("", size_bytes, size_bytes, owner, "", kind)._replace(symbol=None, name=name, section=None)
 
 
-def audit(*rows: Row, source: str = "smaps", findings: Sequence[Finding] = ()) -> Audit:
-    """Give an audit of these rows alone; the kernel spends nothing."""
-    sums = sum_rows(rows)
-    figures = {
-        "private": sums.private_bytes,
-        "kernel": 0,
-        "per_process": sums.private_bytes,
-        "mapped_writable": sums.writable_bytes,
-        "mapped": sums.mapped_bytes,
-        "shared_once": 0,
-    }
-    known = EMPTY.totals._asdict() | {name: Total(figure, Evidence.MEASURED) for name, figure in figures.items()}
-    return replace(EMPTY, ledger=rows, totals=Totals(**known), source=source, findings=tuple(findings), notes=())
-
-
 def changes(found: Comparison) -> list[tuple[str, str | None, int, int]]:
     return [
         (one.status.value, one.symbol or one.name, one.delta_bytes, one.mapped_delta_bytes) for one in found.changes
@@ -83,14 +66,14 @@ def changes(found: Comparison) -> list[tuple[str, str | None, int, int]]:
 
 
 def test_what_is_as_before_is_counted_and_not_shown() -> None:
-    one = audit(variable("table", 4 * KIB, 4 * KIB), memory("[heap]", 8 * KIB))
+    one = audit_of(variable("table", 4 * KIB, 4 * KIB), memory("[heap]", 8 * KIB))
     found = compare(one, one)
     assert (found.changes, found.owners, found.same_count) == ((), (), 2)
 
 
 def test_a_variable_that_grew_that_is_new_and_that_is_gone_are_told_the_largest_change_first() -> None:
-    old = audit(variable("grew", 100, 100), variable("gone", 50, 50))
-    new = audit(variable("grew", 300, 300), variable("new", 70, 70))
+    old = audit_of(variable("grew", 100, 100), variable("gone", 50, 50))
+    new = audit_of(variable("grew", 300, 300), variable("new", 70, 70))
     assert changes(compare(old, new)) == [
         ("changed", "grew", 200, 200),
         ("added", "new", 70, 70),
@@ -100,8 +83,8 @@ def test_a_variable_that_grew_that_is_new_and_that_is_gone_are_told_the_largest_
 
 def test_of_three_statics_of_one_name_the_one_that_grew_is_one_row() -> None:
     # The ledger has one row for the statics of one name in a section: all of them together.
-    old = audit(variable("cache", 3 * 64, 3 * 64), variable("other", 64, 64))
-    new = audit(variable("cache", 64 + 64 + 4096, 64 + 64 + 4096), variable("other", 64, 64))
+    old = audit_of(variable("cache", 3 * 64, 3 * 64), variable("other", 64, 64))
+    new = audit_of(variable("cache", 64 + 64 + 4096, 64 + 64 + 4096), variable("other", 64, 64))
     assert changes(compare(old, new)) == [("changed", "cache", 4096 - 64, 4096 - 64)]
 
 
@@ -121,7 +104,7 @@ def test_of_three_statics_of_one_name_the_one_that_grew_is_one_row() -> None:
 )
 def test_what_compilers_number_anew_is_the_same_variable(old: str, new: str) -> None:
     assert comparable_name(old) == comparable_name(new)
-    found = compare(audit(variable(old, 64, 64)), audit(variable(new, 64, 64)))
+    found = compare(audit_of(variable(old, 64, 64)), audit_of(variable(new, 64, 64)))
     assert (found.changes, found.same_count) == ((), 1)
 
 
@@ -134,21 +117,21 @@ def test_numbers_that_the_source_has_given_tell_variables_apart(one: str, other:
 
 
 def test_numbered_statics_are_paired_by_their_sizes_first() -> None:
-    old = audit(variable("seen.1", 64, 64), variable("seen.2", 128, 128))
-    new = audit(variable("seen.7", 128, 128), variable("seen.8", 64, 64), variable("seen.9", 32, 32))
+    old = audit_of(variable("seen.1", 64, 64), variable("seen.2", 128, 128))
+    new = audit_of(variable("seen.7", 128, 128), variable("seen.8", 64, 64), variable("seen.9", 32, 32))
     assert changes(compare(old, new)) == [("added", "seen.9", 32, 32)]
 
 
 def test_a_large_buffer_under_another_name_is_renamed() -> None:
-    old = audit(variable("old_buffer", 4096, 4096), variable("kept", 8, 8))
-    new = audit(variable("new_buffer", 4096, 4096), variable("kept", 8, 8))
+    old = audit_of(variable("old_buffer", 4096, 4096), variable("kept", 8, 8))
+    new = audit_of(variable("new_buffer", 4096, 4096), variable("kept", 8, 8))
     found = compare(old, new)
     assert changes(found) == [("renamed", "new_buffer", 0, 0)]
     assert found.changes[0].before == ("/bin/server", ".bss", "old_buffer")
 
 
 def test_a_buffer_of_the_same_size_is_not_renamed_where_its_files_say_that_it_is_another() -> None:
-    old, new = audit(variable("buffer", 4096)), audit(variable("scratch", 4096))
+    old, new = audit_of(variable("buffer", 4096)), audit_of(variable("scratch", 4096))
     asked = []
 
     def is_same(before: Row, now: Row) -> bool:
@@ -165,16 +148,16 @@ def test_a_buffer_of_the_same_size_is_not_renamed_where_its_files_say_that_it_is
 
 
 def test_small_variables_and_those_of_which_several_could_be_meant_are_not_called_renamed() -> None:
-    small = compare(audit(variable("a", 8, 8)), audit(variable("b", 8, 8)))
+    small = compare(audit_of(variable("a", 8, 8)), audit_of(variable("b", 8, 8)))
     assert sorted(one.status for one in small.changes) == [Status.ADDED, Status.REMOVED]
     olds = [variable(name, 4096, 4096) for name in ("a", "b")]
-    several = compare(audit(*olds), audit(variable("c", 4096, 4096)))
+    several = compare(audit_of(*olds), audit_of(variable("c", 4096, 4096)))
     assert sorted(one.status for one in several.changes) == [Status.ADDED, Status.REMOVED, Status.REMOVED]
 
 
 def test_a_variable_in_another_section_or_library_is_moved() -> None:
-    old = audit(variable("table", 4096, 4096, section=".data", kind=Kind.DATA), variable("zlib_tables", 512, 512))
-    new = audit(variable("table", 4096, 0), variable("zlib_tables", 512, 512, owner="/lib/libz.so.1"))
+    old = audit_of(variable("table", 4096, 4096, section=".data", kind=Kind.DATA), variable("zlib_tables", 512, 512))
+    new = audit_of(variable("table", 4096, 0), variable("zlib_tables", 512, 512, owner="/lib/libz.so.1"))
     found = compare(old, new)
     assert changes(found) == [("moved", "table", -4096, 0), ("moved", "zlib_tables", 0, 0)]
     assert [one.before for one in found.changes] == [
@@ -184,10 +167,10 @@ def test_a_variable_in_another_section_or_library_is_moved() -> None:
 
 
 def test_in_predictions_a_variable_of_unchanged_size_in_other_pages_is_shifted() -> None:
-    old = audit(variable("table", 4096, 100), source="prediction")
-    new = audit(variable("table", 4096, 900), source="prediction")
+    old = audit_of(variable("table", 4096, 100), source="prediction")
+    new = audit_of(variable("table", 4096, 900), source="prediction")
     assert changes(compare(old, new)) == [("shifted", "table", 800, 0)]
-    measured = compare(audit(variable("table", 4096, 100)), audit(variable("table", 4096, 900)))
+    measured = compare(audit_of(variable("table", 4096, 100)), audit_of(variable("table", 4096, 900)))
     assert changes(measured) == [("changed", "table", 800, 0)]
 
 
@@ -204,13 +187,13 @@ def test_in_predictions_a_variable_of_unchanged_size_in_other_pages_is_shifted()
     ],
 )
 def test_a_file_elsewhere_or_of_another_version_is_the_same_owner(old: str, new: str) -> None:
-    found = compare(audit(variable("x", 64, 64, owner=old)), audit(variable("x", 64, 128, owner=new)))
+    found = compare(audit_of(variable("x", 64, 64, owner=old)), audit_of(variable("x", 64, 128, owner=new)))
     assert changes(found) == [("changed", "x", 64, 0)]
     assert [(one.owner, one.old_owner, one.is_gone) for one in found.owners] == [(new, old, False)]
 
 
 def test_another_file_that_is_only_mapped_is_another_one() -> None:
-    old, new = (audit(memory(path, 4096, kind=Kind.FILE)) for path in ("/data/old.db", "/data/new.db"))
+    old, new = (audit_of(memory(path, 4096, kind=Kind.FILE)) for path in ("/data/old.db", "/data/new.db"))
     assert {(one.owner, one.is_gone) for one in compare(old, new).owners} == {
         ("/data/old.db", True),
         ("/data/new.db", False),
@@ -218,8 +201,8 @@ def test_another_file_that_is_only_mapped_is_another_one() -> None:
 
 
 def test_libraries_of_one_stem_are_not_confused() -> None:
-    old = audit(variable("x", 64, 64, owner="/a/libz.so.1"), variable("y", 64, 64, owner="/b/libz.so.1"))
-    new = audit(variable("x", 64, 64, owner="/c/libz.so.1"))
+    old = audit_of(variable("x", 64, 64, owner="/a/libz.so.1"), variable("y", 64, 64, owner="/b/libz.so.1"))
+    new = audit_of(variable("x", 64, 64, owner="/c/libz.so.1"))
     found = compare(old, new)
     assert {(one.owner, one.is_new, one.is_gone) for one in found.owners} == {
         ("/a/libz.so.1", False, True),
@@ -233,7 +216,7 @@ def test_a_library_that_left_with_another_says_so() -> None:
     holders = (None, None, "/l/libcrypt.so", "/l/libfree.so")
     rows = [variable("x", 64, 64, owner=path) for path in paths]
     objects = tuple(ObjectCost(path, "", 0, 0, holder, 0) for path, holder in zip(paths, holders, strict=True))
-    found = compare(replace(audit(*rows), objects=objects), audit(rows[0]))
+    found = compare(replace(audit_of(*rows), objects=objects), audit_of(rows[0]))
     assert [(one.owner, one.left_with) for one in found.owners] == [
         ("/l/libcrypt.so", None),
         ("/l/libfree.so", "/l/libcrypt.so"),
@@ -245,13 +228,13 @@ def test_objects_that_claim_to_hold_each_other_are_no_trouble() -> None:
     paths = ("/l/a.so", "/l/b.so")
     objects = tuple(ObjectCost(path, "", 0, 0, holder, 0) for path, holder in zip(paths, paths[::-1], strict=True))
     rows = [variable("x", 64, 64, owner=path) for path in paths]
-    found = compare(replace(audit(*rows), objects=objects), audit())
+    found = compare(replace(audit_of(*rows), objects=objects), audit_of())
     assert [one.left_with for one in found.owners] == ["/l/b.so", "/l/a.so"]
 
 
 def test_a_name_that_counts_something_is_the_same_row_with_another_count() -> None:
-    old = audit(memory("[kernel]", 0, "[kernel stacks of 7 threads]"))
-    new = audit(memory("[kernel]", 0, "[kernel stacks of 8 threads]"))
+    old = audit_of(memory("[kernel]", 0, "[kernel stacks of 7 threads]"))
+    new = audit_of(memory("[kernel]", 0, "[kernel stacks of 8 threads]"))
     assert compare(old, new).same_count == 1
 
 
@@ -259,8 +242,8 @@ def test_findings_of_the_same_thing_in_another_folder_are_neither_new_nor_gone()
     def finding(subject: str) -> Finding:
         return Finding("large-static", "dead-code", subject, "", 0, Confidence.LOW, (), "")
 
-    old = audit(findings=[finding("/old/server"), finding("x"), finding("table.lto_priv.0")])
-    new = audit(findings=[finding("/new/server"), finding("y"), finding("y"), finding("table.lto_priv.3")])
+    old = audit_of(findings=[finding("/old/server"), finding("x"), finding("table.lto_priv.0")])
+    new = audit_of(findings=[finding("/new/server"), finding("y"), finding("y"), finding("table.lto_priv.3")])
     found = compare(old, new)
     assert [one.subject for one in found.new_findings] == ["y", "y"]
     assert [one.subject for one in found.fixed_findings] == ["x"]
@@ -268,7 +251,7 @@ def test_findings_of_the_same_thing_in_another_folder_are_neither_new_nor_gone()
 
 def test_a_note_says_which_side_it_is_of_where_both_say_another_thing_of_one_subject() -> None:
     def noted(*notes: Note) -> Audit:
-        return replace(audit(), notes=notes)
+        return replace(audit_of(), notes=notes)
 
     both, apart = Note("library-missing", "libx.so", "absent"), Note("file-not-found", "liby.so", "deleted")
     peaks = [Note("freed-before-exit", "server", f"{size} MiB at the peak") for size in (16, 18)]
@@ -283,7 +266,7 @@ def test_a_note_says_which_side_it_is_of_where_both_say_another_thing_of_one_sub
 
 def test_findings_are_not_new_where_the_other_side_was_not_looked_into() -> None:
     found = Finding("unused-library", "direct", "libx.so", "", 0, Confidence.HIGH, (), "")
-    with_findings, without = audit(findings=[found]), audit()
+    with_findings, without = audit_of(findings=[found]), audit_of()
     looked_into = replace(without, objects=(ObjectCost("/bin/x", "x", 0, 0, None, 0),))
     for old, new in ((without, with_findings), (with_findings, without)):
         comparison = compare(old, new)
@@ -297,20 +280,20 @@ def test_findings_of_a_profile_are_compared_where_both_sides_have_one_and_those_
     table = Finding("heap-at-start", "filled-once", "libx.so fill", "", 0, Confidence.HIGH, (), "")
     unused = Finding("unused-library", "direct", "libx.so", "", 0, Confidence.HIGH, (), "")
     account = cast("Any", object())  # only that there is one matters
-    with_profile = replace(audit(findings=[table]), heap=account)
-    with_files = audit(findings=[unused])
+    with_profile = replace(audit_of(findings=[table]), heap=account)
+    with_files = audit_of(findings=[unused])
     comparison = compare(with_profile, with_files)
     assert comparison.new_findings == comparison.fixed_findings == ()
     text = " ".join(plain(diff_report(comparison)).split())
     assert "Findings are not compared: " in text
     assert "Findings on the heap are not compared: " in text
     both = replace(with_files, findings=(unused, table), heap=account)
-    assert compare(replace(audit(), heap=account), both).new_findings == (table,)
+    assert compare(replace(audit_of(), heap=account), both).new_findings == (table,)
     assert compare(both, with_files).fixed_findings == ()
 
 
 def test_a_change_within_the_spread_of_the_starts_is_called_noise() -> None:
-    old, new = audit(memory("[heap]", 100)), audit(memory("[heap]", 120))
+    old, new = audit_of(memory("[heap]", 100)), audit_of(memory("[heap]", 120))
 
     def is_noise(most_bytes: int) -> bool | None:
         spreads = Spreads(private=Spread(90, 100, most_bytes)), Spreads(private=Spread(115, 120, 130))
@@ -325,8 +308,8 @@ def test_a_change_within_the_spread_of_the_starts_is_called_noise() -> None:
 
 
 def test_an_owner_that_changed_within_the_spread_of_the_starts_is_called_noise() -> None:
-    old = audit(memory("[heap]", 100), memory("[stack]", 10))
-    new = audit(memory("[heap]", 120), memory("[anonymous]", 30), memory("[stack]", 10))
+    old = audit_of(memory("[heap]", 100), memory("[stack]", 10))
+    new = audit_of(memory("[heap]", 120), memory("[anonymous]", 30), memory("[stack]", 10))
     before = Spreads(owners={"[heap]": Spread(90, 100, 116), "[stack]": Spread(10, 10, 10)})
     now = Spreads(owners={"[heap]": Spread(115, 120, 130), "[anonymous]": Spread(30, 30, 30)})
     assert {one.owner: one.is_noise for one in compare(old, new, 1, before, now).owners} == {
@@ -339,7 +322,7 @@ def test_an_owner_that_changed_within_the_spread_of_the_starts_is_called_noise()
 
 
 def test_where_only_virtual_sizes_are_known_the_change_is_that_of_what_is_mapped() -> None:
-    found = compare(audit(variable("x", 64, None)), audit(variable("x", 96, 96)))
+    found = compare(audit_of(variable("x", 64, None)), audit_of(variable("x", 96, 96)))
     assert [(one.old_bytes, one.new_bytes, one.delta_bytes) for one in found.changes] == [(None, None, 32)]
 
 
@@ -411,7 +394,7 @@ def audits(draw: st.DrawFn) -> Audit:
         owner, name, section = draw(OWNERS), draw(NAMES), draw(st.sampled_from([".bss", ".data"]))
         size_bytes = draw(SIZES)
         rows[owner, name, section] = variable(name, size_bytes, draw(st.integers(0, size_bytes)), owner, section)
-    return audit(*rows.values(), source=draw(st.sampled_from(["smaps", "prediction"])))
+    return audit_of(*rows.values(), source=draw(st.sampled_from(["smaps", "prediction"])))
 
 
 @given(old=audits(), new=audits())
@@ -431,7 +414,7 @@ def test_changes_add_up_to_the_difference_of_the_totals(old: Audit, new: Audit) 
 @st.composite
 def virtual_audits(draw: st.DrawFn) -> Audit:
     rows = draw(audits()).ledger
-    return audit(
+    return audit_of(
         *(row._replace(bytes=None, pages=None, is_writable=draw(st.booleans())) for row in rows), source="pmap -d"
     )
 

@@ -46,7 +46,7 @@ def test_a_saved_audit_is_written_again_byte_for_byte(target: Path) -> None:
     found = read_audit(text, "audit.json")
     assert saved(found.audit) == text
     assert found.audit.saved_in == "audit.json"
-    assert (found.tool_version, found.start_count, found.private) == ("1.2.3", 1, None)
+    assert (found.tool_version, found.start_count, found.spreads.private) == ("1.2.3", 1, None)
 
 
 def test_a_finding_keeps_what_is_private_and_who_is_spared_and_older_ones_that_do_not_say_are_read(
@@ -79,13 +79,12 @@ def test_a_saved_run_keeps_how_far_its_starts_spread(stage: bytes) -> None:
     whole["run"] = {"starts": 5, "figures": figures}
     found = read_audit(json.dumps(whole).encode(), "run.json")
     assert found.start_count == 5
-    assert found.private is not None
-    assert (found.private.min_bytes, found.private.median_bytes, found.private.max_bytes) == (1, 2, 4)
-    assert found.per_process is None
+    assert found.spreads.private == Spread(1, 2, 4)
+    assert found.spreads.per_process is None
     # Runs of before have no owners.
-    assert found.owners == {}
+    assert found.spreads.owners == {}
     whole["run"]["owners"] = [{"owner": "[heap]", "min": 3, "median": 4, "max": 5}]
-    assert read_audit(json.dumps(whole).encode(), "run.json").owners == {"[heap]": Spread(3, 4, 5)}
+    assert read_audit(json.dumps(whole).encode(), "run.json").spreads.owners == {"[heap]": Spread(3, 4, 5)}
 
 
 def test_a_saved_audit_is_projected_to_another_number_with_its_own_terms() -> None:
