@@ -177,10 +177,10 @@ def _results(
         increase = int(before * limit.most_increase_share)
     most = before + (increase or 0)
     remark = ""
-    if measured < before - (increase or 0):
-        remark = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
-    elif measured > before and comparison is not None and _is_noise(budget, comparison):
+    if measured != before and comparison is not None and _is_noise(budget, comparison):
         remark = "within the spread of the starts"
+    elif measured < before - (increase or 0):
+        remark = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
     contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
     yield Result(
         budget.key,
