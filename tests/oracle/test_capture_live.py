@@ -1,6 +1,5 @@
 """Captures of running programs: the same rows as the live process, which runs on as if nothing had been."""
 
-import contextlib
 import json
 import os
 import re
@@ -24,12 +23,14 @@ from footprint.process import Snapshot, read_process
 from footprint.process.capture import read_capture
 from footprint.verbs.capture import capture
 from footprint.verbs.processes import _images
+from tests.liveprocesses import DyingOS, states, wait_until
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/smaps"), reason="this kernel has no smaps")
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
-PATIENCE_SECONDS = 120
+# Before which of them a process may end.
+SYSTEM_CALLS = frozenset({"open", "read", "pread", "listdir", "stat", "pidfd_open"})
 # For each line that it is told it maps memory, and says so.
 MAPPING = (
     "import mmap, sys\nkept = []\nfor _ in sys.stdin: kept.append(mmap.mmap(-1, 1 << 20)); print('done', flush=True)"
@@ -63,24 +64,6 @@ def start_python(start: Start, code: str) -> Child:
     assert child.stdout is not None
     assert child.stdout.readline() == b"ready\n"
     return child
-
-
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        if time.monotonic() > end:
-            pytest.fail(f"waited {PATIENCE_SECONDS} s for {what}")
-        time.sleep(0.01)
-
-
-def states(pid: int) -> set[str]:
-    """Give the state of each thread: S sleeps, R runs, T is stopped."""
-    found = set()
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            text = Path(f"/proc/{pid}/task/{thread}/status").read_text(encoding="utf-8", errors="replace")
-            found.update(re.findall(r"^State:\t(.)", text, re.MULTILINE))
-    return found
 
 
 def resting(pid: int) -> int:
@@ -377,27 +360,6 @@ def test_what_is_no_process_id_is_wrong_use(tmp_path: Path, pid: int) -> None:
         capture(output=str(tmp_path / "file.capture"))
 
 
-class DyingOS:
-    """The os module, but for what happens right before its n-th call."""
-
-    def __init__(self, calls: int, kill: Callable[[], None]) -> None:
-        self.calls_left = calls
-        self._kill = kill
-
-    def __getattr__(self, name: str) -> object:
-        found = getattr(os, name)
-        return self.before(found) if name in {"open", "read", "pread", "listdir", "stat", "pidfd_open"} else found
-
-    def before(self, function: Callable[..., object]) -> Callable[..., object]:
-        def call(*words: object, **options: object) -> object:
-            if self.calls_left == 0:
-                self._kill()
-            self.calls_left -= 1
-            return function(*words, **options)
-
-        return call
-
-
 @pytest.mark.parametrize("freeze", [False, True])
 def test_a_process_that_is_killed_before_any_call_is_an_error_or_a_whole_capture(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, freeze: bool
@@ -410,7 +372,7 @@ def test_a_process_that_is_killed_before_any_call_is_an_error_or_a_whole_capture
             child.kill()
             child.wait()
 
-        dying = DyingOS(calls, kill)
+        dying = DyingOS(calls, SYSTEM_CALLS, kill)
         for module in ("snapshot", "mapped_files", "pages", "frozen"):
             monkeypatch.setattr(f"footprint.process.{module}.os", dying)
         monkeypatch.setattr("footprint.process.pages.ioctl", dying.before(ioctl))

@@ -8,7 +8,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from footprint.errors import AccessError
 from footprint.process.family import descendants, named
 from footprint.process.pages import has_exclusive_bit
 from footprint.verbs.groups import audit_group
+from tests.liveprocesses import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(
     not has_exclusive_bit(), reason="the page bits of this host do not tell which pages are mapped once"
@@ -31,7 +31,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "footprint" / "report" / "json" / "footprint-1.schema.json").read_text(encoding="utf-8"))
 KIB, MIB = 1 << 10, 1 << 20
 PAGE = os.sysconf("SC_PAGE_SIZE")
-PATIENCE_SECONDS = 100
 
 Json = dict[str, Any]
 
@@ -62,14 +61,6 @@ def start() -> Iterator[Start]:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
-
-
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        if time.monotonic() > end:
-            pytest.fail(f"waited {PATIENCE_SECONDS} s for {what}")
-        time.sleep(0.01)
 
 
 def state(pid: int) -> str:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ import pytest
 import footprint
 from footprint.audit.audit import Audit
 from footprint.audit.ledger import Row
+from tests.liveprocesses import private_bytes_between, states, status_of, wait_until
 
 pytestmark = pytest.mark.skipif(
     not os.path.exists("/proc/self/smaps_rollup"), reason="Linux before 4.14 does not add up smaps itself"
@@ -27,7 +27,6 @@ pytestmark = pytest.mark.skipif(
 
 KIB = 1024
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-PATIENCE_SECONDS = 120
 
 JAVA = """
 class Sleep {
@@ -118,35 +117,11 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
                 pipe.close()
 
 
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        if time.monotonic() > end:
-            pytest.fail(f"waited {PATIENCE_SECONDS} s for {what}")
-        time.sleep(0.02)
-
-
-def states(pid: int) -> set[str]:
-    """Give the state of each thread: S sleeps, R runs, T is stopped."""
-    found = set()
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        try:
-            found.add(status_of(f"{pid}/task/{thread}")["State"][0])
-        except (FileNotFoundError, ProcessLookupError):  # a thread that has just ended
-            found.add("X")
-    return found
-
-
 def rests(pid: int) -> bool:
     """Tell whether all threads of a process sleep, and nothing in its memory changes for a while."""
     before = rollup_of(pid)
     time.sleep(0.2)
     return states(pid) == {"S"} and rollup_of(pid) == before
-
-
-def status_of(which: str) -> dict[str, str]:
-    with open(f"/proc/{which}/status", encoding="ascii", errors="replace") as text:
-        return {key: value.strip() for key, _, value in (line.partition(":") for line in text)}
 
 
 def rollup_of(pid: int) -> dict[str, int]:
@@ -167,18 +142,6 @@ def blocks_of(pid: int) -> list[Block]:
         Block(int(start, 16), int(end, 16), permissions, int(offset, 16), int(inode), name, int(kib) * KIB)
         for start, end, permissions, offset, inode, name, kib in found
     ]
-
-
-def private_bytes_between(pid: int, start_addr: int, end_addr: int) -> int:
-    """Count the pages that are present, of no file, and mapped by this process alone, by the bits of each; or in swap.
-
-    Source: Documentation/admin-guide/mm/pagemap.rst: bit 63 present, 62 swapped, 61 file or shared, 56 exclusive.
-    """
-    with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:
-        pagemap.seek(start_addr // PAGE_BYTES * 8)
-        words = struct.iter_unpack("=Q", pagemap.read((end_addr - start_addr) // PAGE_BYTES * 8))
-    are_private: list[bool] = [word >> 56 & 0b10100001 == 0b10000001 or bool(word >> 62 & 1) for (word,) in words]
-    return PAGE_BYTES * sum(are_private)
 
 
 def look_at(pid: int) -> Stopped:

@@ -10,10 +10,8 @@ import platform
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from fcntl import ioctl
 from functools import partial
@@ -27,6 +25,7 @@ from footprint.audit.layout import Part
 from footprint.audit.ledger import Row
 from footprint.audit.owned import OwnedMap
 from footprint.errors import AccessError, UnsupportedError
+from tests.liveprocesses import PATIENCE_SECONDS, DyingOS, private_bytes_between, status_of, wait_until
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -34,7 +33,8 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 ROOT = Path(__file__).resolve().parents[2]
 CONDOR_SHADOW = ROOT / "sample_binaries" / "condor_shadow"
 NOBODY = 65534
-PATIENCE_SECONDS = 120
+# Before which of them a process may end.
+SYSTEM_CALLS = frozenset({"open", "read", "pread", "listdir", "stat", "fstat"})
 
 is_root = os.geteuid() == 0
 
@@ -115,14 +115,6 @@ def run_footprint(*words: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, cwd=ROOT, env=utf8, capture_output=True, timeout=PATIENCE_SECONDS, check=False)
 
 
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        if time.monotonic() > end:
-            pytest.fail(f"waited {PATIENCE_SECONDS} s for {what}")
-        time.sleep(0.01)
-
-
 def stop(*pids: int) -> None:
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
@@ -132,11 +124,6 @@ def stop(*pids: int) -> None:
 
 def is_stopped(pid: int) -> bool:
     return all(status_of(f"{pid}/task/{thread}")["State"][0] in "Tt" for thread in os.listdir(f"/proc/{pid}/task"))
-
-
-def status_of(pid: int | str) -> dict[str, str]:
-    with open(f"/proc/{pid}/status", encoding="utf-8", errors="surrogateescape") as text:
-        return {key: value.strip() for key, _, value in (line.partition(":") for line in text)}
 
 
 def rollup_of(pid: int) -> dict[str, int]:
@@ -242,27 +229,6 @@ def test_a_process_of_another_user_is_not_readable_and_the_error_says_who_may() 
     assert_one_line_and_exit_3(done, f"pid {other}: permission denied: reading its memory takes its own user, or root")
 
 
-class DyingOS:
-    """The os module, but for what happens right before its n-th call."""
-
-    def __init__(self, calls: int, kill: Callable[[], None]) -> None:
-        self.calls_left = calls
-        self._kill = kill
-
-    def __getattr__(self, name: str) -> object:
-        found = getattr(os, name)
-        return self.before(found) if name in {"open", "read", "pread", "listdir", "stat", "fstat"} else found
-
-    def before(self, function: Callable[..., object]) -> Callable[..., object]:
-        def call(*words: object, **options: object) -> object:
-            if self.calls_left == 0:
-                self._kill()
-            self.calls_left -= 1
-            return function(*words, **options)
-
-        return call
-
-
 @pytest.mark.parametrize("is_reaped", [True, False], ids=["gone", "zombie"])
 def test_a_process_that_is_killed_before_any_call_is_an_error_or_an_answer(
     start: Start, monkeypatch: pytest.MonkeyPatch, *, is_reaped: bool
@@ -277,7 +243,7 @@ def test_a_process_that_is_killed_before_any_call_is_an_error_or_an_answer(
             os.kill(pid, signal.SIGKILL)
             os.waitid(os.P_PID, pid, os.WEXITED | (0 if is_reaped else os.WNOWAIT))
 
-        dying = DyingOS(calls, kill)
+        dying = DyingOS(calls, SYSTEM_CALLS, kill)
         for module in ("snapshot", "mapped_files", "pages"):
             monkeypatch.setattr(f"footprint.process.{module}.os", dying)
         monkeypatch.setattr("footprint.process.pages.ioctl", dying.before(ioctl))
@@ -494,18 +460,6 @@ if child == 0:
 print('child', child, flush=True)
 time.sleep(3600)
 """
-
-
-def private_bytes_between(pid: int, start_addr: int, end_addr: int) -> int:
-    """Count the pages that are present, of no file, and mapped by this process alone, by the bits of each; or in swap.
-
-    Source: Documentation/admin-guide/mm/pagemap.rst: bit 63 present, 62 swapped, 61 file or shared, 56 exclusive.
-    """
-    with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:
-        pagemap.seek(start_addr // PAGE_BYTES * 8)
-        words = struct.iter_unpack("=Q", pagemap.read((end_addr - start_addr) // PAGE_BYTES * 8))
-    are_private: list[bool] = [word >> 56 & 0b10100001 == 0b10000001 or bool(word >> 62 & 1) for (word,) in words]
-    return PAGE_BYTES * sum(are_private)
 
 
 def all_private_bytes(pid: int) -> int:

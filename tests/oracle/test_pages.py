@@ -31,6 +31,7 @@ from footprint.audit.audit import Audit
 from footprint.process import Mapping, pages, ranges_bytes, read_process
 from footprint.process.mappings import Counters, parse_maps
 from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
+from tests.liveprocesses import states
 
 pytestmark = pytest.mark.skipif(
     not has_exclusive_bit(), reason="the page bits of this host do not tell which pages are mapped once"
@@ -436,17 +437,6 @@ def print_program(user: str, said_at_rest: str, *command: str) -> None:
 
 def plain_environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "HOME": "/"}
-
-
-def states(pid: int) -> set[str]:
-    found = set()
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        try:
-            text = Path(f"/proc/{pid}/task/{thread}/stat").read_text(encoding="utf-8", errors="replace")
-            found.add(text.rpartition(")")[2].split()[0])
-        except (FileNotFoundError, ProcessLookupError):  # a thread that has just ended
-            found.add("X")
-    return found
 
 
 def rests(pid: int) -> bool:

@@ -12,22 +12,13 @@ from typing import Any
 import pytest
 
 from footprint.audit.ran import Ran
-from footprint.errors import AccessError, UsageError
-from footprint.process.launch import Moment, When, launch
+from footprint.errors import UsageError
+from footprint.process.launch import When
 from footprint.verbs.run import run
+from tests.liveprocesses import is_ptrace_allowed
 
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
-
-
-def is_ptrace_allowed() -> bool:
-    try:
-        launch(["true"], Moment(When.EXIT), len)
-    except AccessError as error:
-        if "ptrace" not in str(error):
-            raise
-        return False
-    return True
 
 
 pytestmark = pytest.mark.skipif(not is_ptrace_allowed(), reason="ptrace is not allowed here")

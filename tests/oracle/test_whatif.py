@@ -17,22 +17,14 @@ from jsonschema import Draft202012Validator
 
 from footprint.audit.whatif import Verdict, WhatIf
 from footprint.errors import AccessError, FootprintError, UsageError
-from footprint.process.launch import Moment, When, launch
 from footprint.verbs import whatif as verb
 from footprint.verbs.whatif import whatif
+from tests.liveprocesses import is_ptrace_allowed
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_binaries" / "unused_library"
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 NOT_UTF8 = os.fsdecode(b"not utf-8 \xff")
-
-
-def is_ptrace_allowed() -> bool:
-    try:
-        launch(["true"], Moment(When.EXIT), len)
-    except AccessError:
-        return False
-    return True
 
 
 pytestmark = [

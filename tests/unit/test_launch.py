@@ -20,6 +20,7 @@ from footprint.errors import AccessError, UsageError
 from footprint.process.launch import Moment, Taken, When, launch
 from footprint.process.launch.traced import Traced
 from footprint.verbs.run import parse_moment
+from tests.liveprocesses import is_ptrace_allowed
 
 EXIT = Moment(When.EXIT)
 SECONDS_OF_OURS = count(int(f"9{os.getpid():07d}00"))
@@ -28,16 +29,6 @@ SECONDS_OF_OURS = count(int(f"9{os.getpid():07d}00"))
 
 def pids_of(tasks: tuple[int, ...]) -> tuple[int, ...]:
     return tasks
-
-
-def is_ptrace_allowed() -> bool:
-    try:
-        launch(["true"], EXIT, pids_of)
-    except AccessError as error:
-        if "ptrace" not in str(error):
-            raise
-        return False
-    return True
 
 
 pytestmark = pytest.mark.skipif(not is_ptrace_allowed(), reason="ptrace is not allowed here")
