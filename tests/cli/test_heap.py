@@ -445,7 +445,8 @@ def test_what_one_profile_does_not_tell_is_no_difference(capfdbinary: Captured) 
 
 
 def test_profiles_that_count_different_things_are_not_compared(capfdbinary: Captured) -> None:
-    copies, pages = (str(CORPUS / name) for name in ("dhat-3.19-copy-ten.json", "massif-3.19-pages-as-heap.out"))
+    folder = "tests/corpus/heap"
+    copies, pages = (f"{folder}/{name}" for name in ("dhat-3.19-copy-ten.json", "massif-3.19-pages-as-heap.out"))
     told = f"{MASSIF} counts memory in use, {copies} bytes that are copied: compare profiles that count the same"
     assert refused(capfdbinary, MASSIF, copies) == (2, f"footprint: {told}\n")
     assert f"{pages} address space: " in refused(capfdbinary, MASSIF, pages)[1]
