@@ -1,6 +1,6 @@
 """Which files make a process, found by the rules of its loader: nothing is ever run, least of all the program."""
 
-from footprint.loader.linkmap import Dependency, Linked, LinkMap, Missing, link
+from footprint.loader.linkmap import Dependency, Linked, LinkMap, Missing, Searches, link
 from footprint.loader.mapped import FoundBy
 from footprint.loader.system import Library, Refusal, System
 from footprint.loader.target import Environment, Libc
@@ -15,6 +15,7 @@ __all__ = (
     "Linked",
     "Missing",
     "Refusal",
+    "Searches",
     "System",
     "link",
 )

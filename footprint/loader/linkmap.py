@@ -6,7 +6,6 @@ Source: elf/dl-deps.c and elf/rtld.c of glibc; ldso/dynlink.c of musl.
 import stat
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
-from weakref import WeakKeyDictionary
 
 from footprint.elf.image import ET_DYN, ET_EXEC
 from footprint.elf.linkage import DF_1_PIE
@@ -17,7 +16,7 @@ from footprint.loader.search import GlibcSearch
 from footprint.loader.system import Library, Refusal, System
 from footprint.loader.target import Environment, Libc, Target, loader_of, target_of
 
-__all__ = ("Dependency", "LinkMap", "Linked", "Missing", "link")
+__all__ = ("Dependency", "LinkMap", "Linked", "Missing", "Searches", "link")
 
 _UNTOUCHED: Final = Environment()
 
@@ -90,13 +89,19 @@ class LinkMap:
     notes: tuple[Note, ...]
 
 
-def link(system: System, path: str, environment: Environment = _UNTOUCHED) -> LinkMap:
+Search = GlibcSearch | MuslSearch
+Searches = dict[tuple[object, ...], Search]
+
+
+def link(system: System, path: str, environment: Environment = _UNTOUCHED, searches: Searches | None = None) -> LinkMap:
     """Find what a program consists of, without running anything; a library alone is taken for a program.
 
     Args:
         system: The files.
         path: The program, as seen from the root of the system.
         environment: What its caller decides.
+        searches: What the programs of this system have in common, which is found out once and added to it; whoever
+            links several of them keeps it.
 
     Raises:
         AccessError: Where the program cannot be opened.
@@ -118,16 +123,10 @@ def link(system: System, path: str, environment: Environment = _UNTOUCHED) -> Li
         return LinkMap((alone,), (), None, None, Libc.OTHER, None, ())
     if environment.is_secure is None:
         environment = replace(environment, is_secure=bool(program.mode & (stat.S_ISUID | stat.S_ISGID)))
-    return _Closure(_search_of(system, program, environment), root).link_map()
+    return _Closure(_search_of(system, program, environment, {} if searches is None else searches), root).link_map()
 
 
-Search = GlibcSearch | MuslSearch
-# What the programs of a system have in common is found out once.
-_SEARCHES: Final[WeakKeyDictionary[System, dict[tuple[object, ...], Search]]] = WeakKeyDictionary()
-
-
-def _search_of(system: System, program: Library, environment: Environment) -> Search:
-    searches = _SEARCHES.setdefault(system, {})
+def _search_of(system: System, program: Library, environment: Environment, searches: Searches) -> Search:
     loader = loader_of(system, program)
     key = program.kind, loader, environment
     search = searches.get(key)

@@ -84,7 +84,7 @@ class Library:
         linkage: Linkage,
         mode: int,
         state: _State,
-        open_image: "Callable[[Library], Image]",
+        open_image: Callable[[str, _State], Image],
     ) -> None:
         self.real_path = real_path
         self.linkage = linkage
@@ -102,7 +102,7 @@ class Library:
         Raises:
             AccessError: Where it is gone, or no longer the file that it was.
         """
-        return self._open(self)
+        return self._open(self.real_path, self.state)
 
     @property
     def is_program(self) -> bool:
@@ -132,6 +132,7 @@ class System:
         self._by_inode: dict[tuple[int, int], Library | Refusal] = {}
         self._is_directory: dict[str, bool] = {}
         self._links: dict[str, str | None] = {}
+        # By path, not by library, which holds it: a ring would keep the files open until Python looks for rings.
         self._open_image = lru_cache(_MOST_MAPPED_FILES)(_map_again)
 
     def file(self, path: str) -> Library | Refusal | None:
@@ -288,11 +289,11 @@ def _mapped(path: str) -> tuple[Buffer, _State]:
         os.close(descriptor)
 
 
-def _map_again(library: Library) -> Image:
-    data, state = _mapped(library.real_path)
-    if state != library.state:
-        raise AccessError(library.real_path, "it was replaced while footprint looked at it")
+def _map_again(path: str, state: _State) -> Image:
+    data, state_now = _mapped(path)
+    if state_now != state:
+        raise AccessError(path, "it was replaced while footprint looked at it")
     try:
-        return read_image(data, library.real_path)
+        return read_image(data, path)
     except InputError:
-        return read_image(data, library.real_path, with_sections=False)
+        return read_image(data, path, with_sections=False)

@@ -23,7 +23,7 @@ from footprint.findings.relocated_tables import relocated_tables
 from footprint.findings.thread_locals import thread_locals
 from footprint.findings.underlinked import underlinked
 from footprint.findings.unused_libraries import unused_libraries
-from footprint.loader import Environment, Library, Linked, LinkMap, System, link
+from footprint.loader import Environment, Library, Linked, LinkMap, Searches, System, link
 from footprint.loader.bindings import Binder
 from footprint.loader.opened import with_opened
 from footprint.process import Snapshot, read_process
@@ -73,6 +73,7 @@ class Programs:
         self._page_bytes = os.sysconf("SC_PAGESIZE") if page_bytes is None else page_bytes
         if self._page_bytes not in _PAGE_SIZES:
             raise UsageError(f"no machine has pages of {self._page_bytes} bytes: 4KiB, 8KiB, 16KiB, 32KiB or 64KiB")
+        self._searches: Searches = {}
         self._binder = Binder()
         self._predicted: dict[Library, Predicted] = {}
 
@@ -83,7 +84,7 @@ class Programs:
             AccessError: Where it cannot be opened.
             InputError: Where it is no linked ELF file.
         """
-        link_map = link(self._system, path, self._environment)
+        link_map = link(self._system, path, self._environment, self._searches)
         return compose(link_map, self._binder.bind(link_map), self._page_bytes, self._predictor(link_map))
 
     def composition_of(self, snapshot: Snapshot, path: str, ledger: Iterable[Row], folder: str = "/") -> Composition:
@@ -99,7 +100,7 @@ class Programs:
             AccessError: Where its program cannot be opened.
             InputError: Where that is no linked ELF file.
         """
-        link_map = link(self._system, path_below(path, folder), self._environment)
+        link_map = link(self._system, path_below(path, folder), self._environment, self._searches)
         held_bytes: dict[str, int] = {}
         for row in ledger:
             held_bytes[row.owner] = held_bytes.get(row.owner, 0) + (row.bytes or 0)

@@ -187,7 +187,7 @@ def test_300_objects_that_all_need_all_are_soon_told_apart() -> None:
 
 def linked(name: str, loader: int | None, *dependencies: int | None) -> Linked:
     image = read_image(write(ElfFile(dynamic=[Dyn(DT_SONAME, name)])), name)
-    library = Library(name, image, read_linkage(image), 0o755, None, lambda _: image)  # type: ignore[arg-type] # it never changes
+    library = Library(name, image, read_linkage(image), 0o755, None, lambda *_: image)  # type: ignore[arg-type] # it never changes
     named = tuple(Dependency(f"lib{place}.so", place) for place in dependencies)
     return Linked(name, library, FoundBy.DEFAULT, loader, named)
 

@@ -59,7 +59,7 @@ def made(
     sections = [*tables, Section(".data", flags=RW, data=bytes(64)), *fields.pop("sections", ())]
     raw = write(ElfFile(sections=sections, dynamic=[Dyn(DT_SONAME, name), *more], dynamic_symbols=symbols, **fields))
     image = read_image(raw, name)
-    return Library(name, image, read_linkage(image), 0o755, None, lambda _: image)  # type: ignore[arg-type] # it never changes
+    return Library(name, image, read_linkage(image), 0o755, None, lambda *_: image)  # type: ignore[arg-type] # it never changes
 
 
 def defined(name: str, kind: int = STT_FUNC, **fields: Any) -> Sym:  # noqa: ANN401 # any field of a symbol

@@ -12,7 +12,7 @@ from tests.elfwriter import DT_NEEDED, DT_SONAME, Dyn, ElfFile, write
 def made(path: str, *needed: str, soname: str | None = None) -> Library:
     dynamic = [*(Dyn(DT_NEEDED, name) for name in needed), *([Dyn(DT_SONAME, soname)] if soname else [])]
     image = read_image(write(ElfFile(dynamic=dynamic or [Dyn(DT_NEEDED, "libc.so.6")])), path)
-    return Library(path, image, read_linkage(image), 0o755, None, lambda _: image)  # type: ignore[arg-type] # it never changes
+    return Library(path, image, read_linkage(image), 0o755, None, lambda *_: image)  # type: ignore[arg-type] # it never changes
 
 
 def started() -> LinkMap:
