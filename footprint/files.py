@@ -19,6 +19,7 @@ MOST_TEXT_BYTES = 2 << 30
 # A file that is truncated while it is mapped (a linker or `cp` at work) kills who reads the map: what is not large is
 # read instead, which takes no longer. The files of live processes stay mapped: their truncation kills these as well.
 _MOST_READ_BYTES = 8 << 20
+_KEPT_DESCRIPTORS = 64
 # Who writes to a named pipe may begin a little later than we do.
 _LONGEST_WAIT_SECONDS = 2
 _WAIT_SECONDS = 0.05
@@ -83,12 +84,15 @@ def _begin_pipe(descriptor: int, path: str) -> bytes:
 def map_descriptor(descriptor: int, name: str) -> bytes | memoryview:
     """Map a regular file; an empty one, one of /proc that claims to be, and one of /sys is read.
 
+    Each map holds a descriptor as long as it is there. Where few are left, as in an audit of a process with a thousand
+    files, it is read, too.
+
     Raises:
         AccessError: Where it can be neither mapped nor read.
         InputError: Where it cannot be mapped, and is longer than any text that footprint reads.
     """
     try:
-        if os.fstat(descriptor).st_size == 0:
+        if os.fstat(descriptor).st_size == 0 or not _has_descriptors_left(descriptor):
             return read_all(descriptor, name)
         return memoryview(mmap.mmap(descriptor, 0, prot=mmap.PROT_READ))
     except (OSError, ValueError) as error:
@@ -96,6 +100,16 @@ def map_descriptor(descriptor: int, name: str) -> bytes | memoryview:
             return read_all(descriptor, name)
         cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise AccessError(name, cause) from error
+
+
+def _has_descriptors_left(descriptor: int) -> bool:
+    """Tell whether a map leaves some to others: numbers are given from the lowest on, so that a high one tells."""
+    try:
+        number = os.dup(descriptor)
+    except OSError:
+        return False
+    os.close(number)
+    return number < os.sysconf("SC_OPEN_MAX") - _KEPT_DESCRIPTORS
 
 
 def text_of(data: bytes | memoryview, name: str) -> bytes:

@@ -1,14 +1,18 @@
 """Inputs of every kind: files, pipes, files that the kernel makes, and what is refused; and files written whole."""
 
+import gc
 import mmap
 import os
+import resource
 import stat
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+import footprint
 from footprint import cli, files
 from footprint.errors import AccessError, InputError
 from footprint.files import map_descriptor, open_input, read_all, text_of, whole_file
@@ -34,6 +38,58 @@ def test_a_large_file_is_mapped_and_not_read(tmp_path: Path) -> None:
     assert isinstance(data, memoryview)
     assert isinstance(data.obj, mmap.mmap)
     assert len(data) == LARGE_BYTES
+
+
+def test_where_few_descriptors_are_left_a_large_file_is_read_and_not_mapped(tmp_path: Path) -> None:
+    # Its map would hold one as long as it is there.
+    path = tmp_path / "large"
+    path.touch()
+    os.truncate(path, LARGE_BYTES)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = [os.dup(0) for _ in range(8)]
+    try:
+        # 64 are left to others; as many as this are open at the most.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(held) + 64, limits[1]))
+        data = open_input(str(path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for descriptor in held:
+            os.close(descriptor)
+    assert isinstance(data, bytes)
+    assert len(data) == LARGE_BYTES
+
+
+def test_the_answer_is_the_same_however_few_files_may_be_open() -> None:
+    # A Python with these modules has some 20 files mapped.
+    mapping = "import ctypes, decimal, json, sqlite3, ssl, time; print(flush=True); time.sleep(100)"
+    code = (
+        "import json, resource, sys; import footprint; most = int(sys.argv[1]);"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (most, max(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])));"
+        "found = footprint.audit(int(sys.argv[2]));"
+        "print(json.dumps([found.notes, [row[:5] for row in found.ledger]]))"
+    )
+    with subprocess.Popen([sys.executable, "-c", mapping], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        answers = {
+            subprocess.run(
+                [sys.executable, "-c", code, str(most), str(child.pid)], capture_output=True, check=True
+            ).stdout
+            for most in (12, 1000)
+        }
+        child.kill()
+    assert len(answers) == 1
+
+
+def test_audits_keep_no_file_open() -> None:
+    program = str(Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow" / "base")
+    gc.collect()
+    before = os.listdir("/proc/self/fd")
+    for _ in range(2):
+        footprint.audit(program)
+        footprint.audit(os.getpid())
+    gc.collect()
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_an_empty_file_and_one_of_proc_that_claims_to_be_are_read(tmp_path: Path) -> None:
