@@ -436,6 +436,20 @@ def test_what_is_estimated_is_hatched(show: Show) -> None:
     assert "[stack]" not in names
 
 
+def test_parts_thinner_than_a_line_have_their_colour(show: Show, process: Audit) -> None:
+    # Half of the picture, about 570 pixels, for 700 parts.
+    rows = [ledger_row(f"/lib/lib{number}.so", 100) for number in range(700)]
+    page = show(audit_page(with_ledger(process, ledger_row("[large]", 70_000), *rows), VERSION))
+    red, green, blue = page.js(
+        "(({picture: {element}}) => { const {width, height} = element;"
+        " const {data} = element.getContext('2d').getImageData(width * 0.6, 100, width * 0.3, 20);"
+        " return [0, 1, 2].map((part) => data.filter((_, place) => place % 4 === part)"
+        ".reduce((sum, one) => sum + one, 0) * 4 / data.length) })(document.querySelector('#ledger .view').parts)"
+    )
+    # Data is #ee8866, the ground white.
+    assert (red, green, blue) == pytest.approx((0xEE, 0x88, 0x66), abs=60)
+
+
 # --- findings, notes, JSON --------------------------------------------------------------------------------------------
 
 
@@ -1064,6 +1078,18 @@ def test_on_paper_the_page_is_the_text_of_the_answer(show: Show, program: Audit)
 def test_nothing_is_wider_than_the_screen(show: Show, program: Audit, width: int) -> None:
     page = show(audit_page(program, VERSION), width=width)
     assert page.js("document.documentElement.scrollWidth") <= width
+
+
+def test_headings_are_whole_on_a_small_screen(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION), width=400)
+    for button in ("held", "needs"):
+        page.click(f"#libraries button[data-value={button}]")
+        # The one that is sorted by has a mark behind it.
+        cut = page.js(
+            "[...document.querySelectorAll('[role=columnheader]')].filter((one) => { one.firstElementChild.click();"
+            " return one.scrollWidth > one.clientWidth }).map((one) => one.textContent)"
+        )
+        assert cut == []
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -81,10 +81,11 @@ export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape
     if (grid.isCut) fill(found, `the first ${grouped(grid.rowCount)} rows are shown`);
   };
   const tools = el("div", { class: "tools" },
-    filter, found,
+    filter,
     el("button", { type: "button", onclick: openAll }, "Open all"),
     el("button", { type: "button", onclick: () => grid.openAll(false) }, "Close all"),
     el("button", { type: "button", onclick: () => void copy(grid.csv(), found, "The rows") }, "Copy as CSV"),
+    found,
   );
   const shapes = choice("Picture", [["icicle", "Icicle"], ["treemap", "Treemap"], ["sunburst", "Sunburst"]] as const,
     shape ?? "icicle", (value) => picture.setShape(value));
