@@ -94,6 +94,11 @@ def rows_of(page: Page, grid: str = "#ledger") -> list[list[str]]:
     return found
 
 
+def settle(page: Page) -> None:
+    """Wait until no table is busy with a filter or an order."""
+    page.wait("!document.querySelector('[aria-busy]')")
+
+
 def enter(page: Page, selector: str, text: str) -> None:
     """Put a text into a field, also one that cannot be typed."""
     page.js(
@@ -257,6 +262,7 @@ def test_a_click_on_a_triangle_opens_an_owner_and_another_one_closes_it(show: Sh
 def test_typing_into_the_filter_shows_what_is_called_so_with_its_section_and_owner(show: Show, program: Audit) -> None:
     page = show(audit_page(program, VERSION))
     page.type("#ledger input[type=search]", "Answer.")
+    settle(page)
     rows = rows_of(page)
     expected = [row for row in audit_json_rows(program) if "answer." in f"{row['name']}\n{row['symbol']}".lower()]
     assert expected
@@ -265,6 +271,39 @@ def test_typing_into_the_filter_shows_what_is_called_so_with_its_section_and_own
     assert len(shown) == min(len(expected), len(rows) - 3)
     assert rows[0][0] == "[total]"
     page.type("#ledger input[type=search]", "no such name at all")
+    settle(page)
+    assert [row[0] for row in rows_of(page)] == ["[total]"]
+
+
+def test_an_owner_that_is_found_opens_to_all_that_lies_in_it(show: Show, process: Audit) -> None:
+    rows = [ledger_row("/lib/libfound.so", 8, section=".data", symbol=name, name=name) for name in ("one", "two")]
+    page = show(audit_page(with_ledger(process, *rows, ledger_row("/lib/libother.so", 8)), VERSION))
+    page.type("#ledger input[type=search]", "LIBFOUND")
+    settle(page)
+    page.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
+    assert [row[0] for row in rows_of(page)] == ["[total]", "libfound.so", ".data", "one", "two"]
+    assert page.text("#ledger .found") == "1 name"
+
+
+def test_of_two_filters_and_orders_at_once_the_second_is_shown(show: Show, process: Audit) -> None:
+    rows = [ledger_row(f"/lib/lib{name}.so", size) for name, size in (("one", 8), ("two", 16), ("twin", 24))]
+    page = show(audit_page(with_ledger(process, *rows), VERSION))
+    type_and_sort_at_once(page, ["one", "tw"], ["bytes", "name"])
+    settle(page)
+    assert [row[0] for row in rows_of(page)] == ["[total]", "libtwin.so", "libtwo.so"]
+    assert page.text("#ledger .found") == "2 names"
+
+
+def test_what_is_typed_into_the_filter_is_no_pattern(show: Show, process: Audit) -> None:
+    names = ["operator*(a[0], b?) + {c}", "a|b", "^x$", "back\\slash"]
+    rows = [ledger_row("/lib/libc.so", 8, section=".data", symbol=name, name=name) for name in (*names, "a.b", "x")]
+    page = show(audit_page(with_ledger(process, *rows), VERSION))
+    for name in names:
+        page.type("#ledger input[type=search]", name)
+        settle(page)
+        assert [row[0] for row in rows_of(page)][3:] == [name]
+    page.type("#ledger input[type=search]", ".*")
+    settle(page)
     assert [row[0] for row in rows_of(page)] == ["[total]"]
 
 
@@ -277,6 +316,7 @@ def test_a_heading_sorts_and_sorts_the_other_way_again(show: Show, process: Audi
     page = show(audit_page(process, VERSION))
     heading = "#ledger [role=columnheader].c-mapped button"
     page.click(heading)
+    settle(page)
     assert page.js(f"document.querySelector('{heading}').parentElement.ariaSort") == "descending"
     mapped: dict[str, int] = {}
     for row in process.ledger:
@@ -284,8 +324,10 @@ def test_a_heading_sorts_and_sorts_the_other_way_again(show: Show, process: Audi
     ordered = sorted(mapped.values(), reverse=True)
     assert [row[4] for row in rows_of(page)[1:6]] == [format_bytes(size) for size in ordered[:5]]
     page.click(heading)
+    settle(page)
     assert page.js(f"document.querySelector('{heading}').parentElement.ariaSort") == "ascending"
     page.click("#ledger [role=columnheader].c-name button")
+    settle(page)
     names = [row[0] for row in rows_of(page)[1:]]
     assert names == sorted(names)
 
@@ -392,6 +434,20 @@ def test_what_is_estimated_is_hatched(show: Show) -> None:
     assert "[heap]" in names
     assert "libcrypt-2.11.1.so" in names
     assert "[stack]" not in names
+
+
+def test_parts_thinner_than_a_line_have_their_colour(show: Show, process: Audit) -> None:
+    # Half of the picture, about 570 pixels, for 700 parts.
+    rows = [ledger_row(f"/lib/lib{number}.so", 100) for number in range(700)]
+    page = show(audit_page(with_ledger(process, ledger_row("[large]", 70_000), *rows), VERSION))
+    red, green, blue = page.js(
+        "(({picture: {element}}) => { const {width, height} = element;"
+        " const {data} = element.getContext('2d').getImageData(width * 0.6, 100, width * 0.3, 20);"
+        " return [0, 1, 2].map((part) => data.filter((_, place) => place % 4 === part)"
+        ".reduce((sum, one) => sum + one, 0) * 4 / data.length) })(document.querySelector('#ledger .view').parts)"
+    )
+    # Data is #ee8866, the ground white.
+    assert (red, green, blue) == pytest.approx((0xEE, 0x88, 0x66), abs=60)
 
 
 # --- findings, notes, JSON --------------------------------------------------------------------------------------------
@@ -936,10 +992,13 @@ def test_hostile_names_are_shown_as_text_and_nothing_of_them_runs(show: Show, pr
     assert page.count("#app img, #app script") == 0
     page.click("#ledger .tools button:nth-of-type(1)")
     page.type("#ledger input[type=search]", "<")
+    settle(page)
     assert names[0] in [row[0] for row in rows_of(page)]
     page.type("#ledger input[type=search]", "gnp")
+    settle(page)
     assert "\\u202egnp.exe" in [row[0] for row in rows_of(page)]
     page.type("#ledger input[type=search]", "nnnn")
+    settle(page)
     assert max(len(row[0]) for row in rows_of(page)) < 500
     assert page.js("document.documentElement.scrollWidth <= innerWidth")
 
@@ -1021,6 +1080,18 @@ def test_nothing_is_wider_than_the_screen(show: Show, program: Audit, width: int
     assert page.js("document.documentElement.scrollWidth") <= width
 
 
+def test_headings_are_whole_on_a_small_screen(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION), width=400)
+    for button in ("held", "needs"):
+        page.click(f"#libraries button[data-value={button}]")
+        # The one that is sorted by has a mark behind it.
+        cut = page.js(
+            "[...document.querySelectorAll('[role=columnheader]')].filter((one) => { one.firstElementChild.click();"
+            " return one.scrollWidth > one.clientWidth }).map((one) => one.textContent)"
+        )
+        assert cut == []
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("kind", ["audit", "diff", "heap"])
 def test_axe_finds_nothing_serious(show: Show, program: Audit, heap: str, kind: str, dark: bool) -> None:  # noqa: FBT001 # a case
@@ -1054,4 +1125,76 @@ def test_a_hundred_thousand_rows_are_scrolled_to_their_end(show: Show, process: 
     last = rows_of(page)[-1]
     assert last[0].startswith("variable_")
     page.type("#ledger input[type=search]", "variable_99999")
+    settle(page)
     assert [row[0] for row in rows_of(page)][-1] == "variable_99999"
+
+
+@pytest.fixture
+def crowded(show: Show, process: Audit) -> Page:
+    """Give the page of 100,000 variables that lie in one section, all of them in view."""
+    # Neither by their size nor by their name they stand in the order of their numbers.
+    rows = [
+        ledger_row("/lib/libmany.so", 8 * (number * 31 % 1009), section=".data", symbol=name, name=name)
+        for number in range(100_000)
+        for name in [f"variable_{number * 7919 % 100_003}"]
+    ]
+    page = show(audit_page(with_ledger(process, *rows), VERSION))
+    page.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
+    return page
+
+
+def column_of(page: Page, place: int) -> list[str]:
+    """Give a column of all rows that are shown below the section, from those that the page would copy."""
+    text = page.js("document.querySelector('#ledger .view').parts.grid.csv()")
+    return [row.split(",")[place] for row in text.split("\r\n")[4:-1]]
+
+
+def test_a_hundred_thousand_names_of_one_section_are_sorted(crowded: Page) -> None:
+    assert len(column_of(crowded, 2)) == 100_000
+    for heading, place, kind in (("name", 2, str), ("bytes", 3, int)):
+        for _ in range(2):
+            crowded.click(f"#ledger [role=columnheader].c-{heading} button")
+            settle(crowded)
+            order = crowded.js(f"document.querySelector('#ledger [role=columnheader].c-{heading}').ariaSort")
+            found = [kind(text) for text in column_of(crowded, place)]
+            assert found == sorted(found, reverse=order == "descending")
+
+
+def test_rows_stay_while_a_table_is_busy_and_it_says_so(crowded: Page) -> None:
+    before = column_of(crowded, 2)[:100]
+    grid = "document.querySelector('#ledger [role=treegrid]')"
+    name = "#ledger [role=columnheader].c-name"
+    assert crowded.js(
+        f"(() => {{ document.querySelector('{name} button').click();"
+        f" return [{grid}.ariaBusy, document.querySelector('{name}').ariaSort] }})()"
+    ) == ["true", "none"]
+    settle(crowded)
+    assert crowded.js(f"document.querySelector('{name}').ariaSort") == "ascending"
+    assert column_of(crowded, 2)[:100] == sorted(column_of(crowded, 2))[:100] != before
+
+
+def type_and_sort_at_once(page: Page, texts: list[str], columns: list[str]) -> None:
+    """Change the filter and the order several times before the page can do anything else."""
+    page.js(
+        "(() => { const field = document.querySelector('#ledger input[type=search]');"
+        f" for (field.value of {json.dumps(texts)}) field.dispatchEvent(new Event('input'));"
+        f" for (const name of {json.dumps(columns)})"
+        " document.querySelector(`#ledger [role=columnheader].c-${name} button`).click() })()"
+    )
+
+
+def test_what_is_typed_or_chosen_last_is_what_is_shown(crowded: Page) -> None:
+    type_and_sort_at_once(crowded, ["variable", "variable_4", "", "VARIABLE_4711"], ["name", "mapped", "name", "bytes"])
+    settle(crowded)
+    numbers = [number for number in range(100_003) if str(number).startswith("4711")]
+    assert crowded.text("#ledger .found") == f"{len(numbers)} names"
+    assert set(column_of(crowded, 2)) == {f"variable_{number}" for number in numbers}
+    sizes = [int(size) for size in column_of(crowded, 3)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert crowded.js("[...document.querySelectorAll('#ledger [aria-sort]')].map((one) => one.ariaSort)") == [
+        "none",
+        "descending",
+        *["none"] * 4,
+    ]
+    enter(crowded, "#ledger input[type=search]", "")
+    assert crowded.js("document.querySelector('#ledger [role=treegrid]').ariaRowCount") == str(100_000 + 4)

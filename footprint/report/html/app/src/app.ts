@@ -8,6 +8,7 @@ import { heapAccountSection, profileSections, profilesTable } from "./heap";
 import { changeTree, GROWN, heldByOwner, isVirtual, ledgerTree, needTree, objectChangeTree, objectTree, renamedOwners, SAME, SHRUNK, UNUSED, USED } from "./ledger";
 import { printable } from "./names";
 import { pageChangeSection, pageMapSection } from "./pagemap";
+import { pause } from "./turns";
 import { kindLegend, treeView } from "./view";
 
 function header(title: string, lead: string, answer: any): HTMLElement {
@@ -130,11 +131,6 @@ function heapPage(answers: any): Part[] {
 
 /** The last part of those that are seen first: the ledger, or what stands in its place. */
 const FIRST = 3;
-
-/** Let the browser paint and answer. */
-function pause(): Promise<void> {
-  return new Promise((done) => setTimeout(done));
-}
 
 async function start(): Promise<void> {
   const app = document.getElementById("app")!;

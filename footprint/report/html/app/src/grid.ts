@@ -1,8 +1,10 @@
 // A tree table: an ARIA treegrid of which only the rows in view are elements.
 
+import { type Found, HOLDS_FOUND, matching, ordered } from "./arrange";
 import { el, fill } from "./dom";
 import { csv } from "./names";
 import type { Column, Tree } from "./tree";
+import { atOnce, inTurns } from "./turns";
 
 const ROW_PX = 28;
 const OVERSCAN = 6;
@@ -22,11 +24,14 @@ export class Grid {
   private readonly pool: HTMLElement[] = [];
   private readonly open = new Set<number>([0]);
   private readonly closed = new Set<number>();
-  private sorted = new Map<number, number[]>();
+  /** What lies in each node, in the order in which it is shown. */
+  private children: number[][];
+  private found: Found | null = null;
   private shown: number[] = [];
-  private places = new Map<number, number>();
-  private matches: Uint8Array | null = null;
-  private lower: string[] | null = null;
+  /** Of each node its place in what is shown, or -1. */
+  private readonly places: Int32Array;
+  /** What is worked out, in turns; meanwhile the rows stay as they are. */
+  private readonly work = new Map<"order" | "filter", Generator>();
   private sortColumn: Column | null | undefined; // undefined: the order in which they were added
   private isDescending = true;
   private active = 0;
@@ -34,6 +39,8 @@ export class Grid {
 
   constructor(readonly tree: Tree, label: string, private readonly id: string, private readonly events: Events) {
     this.sortColumn = tree.columns[tree.sortedBy];
+    this.children = this.sortColumn ? atOnce(ordered(tree, this.sortColumn, true)) : tree.children;
+    this.places = new Int32Array(tree.size);
     this.headings = [null, ...tree.columns].map((column) =>
       el("div", { role: "columnheader", class: `cell c-${column?.key ?? "name"}` },
         el("button", { type: "button", onclick: () => this.sort(column) }, column?.label ?? "Name")));
@@ -53,6 +60,7 @@ export class Grid {
     new ResizeObserver(() => this.draw()).observe(this.element);
     // One group that holds all says nothing before it is open.
     if (tree.children[0].length <= 3) tree.children[0].forEach((node) => this.open.add(node));
+    this.tellOrder();
     this.flatten();
   }
 
@@ -68,40 +76,32 @@ export class Grid {
 
   /** Tell whether the filter lets a node be shown. */
   has(node: number): boolean {
-    if (this.matches === null) return true;
-    return [...this.tree.path(node)].some((one) => (this.matches![one] & 1) !== 0) || this.matches[node] !== 0;
+    return this.found === null || this.found.marks[node] !== 0;
   }
 
-  /** Show only what contains a text, with what it lies in. Gives how many rows contain it, -1 for all. */
-  filter(text: string): number {
-    const wanted = text.trim().toLowerCase();
-    this.closed.clear();
-    let count = -1;
-    if (!wanted) {
-      this.matches = null;
-    } else {
-      const { tree } = this;
-      this.lower ??= tree.names.map((name, node) => `${name}\n${tree.titles[node] ?? ""}`.toLowerCase());
-      const found = (this.matches = new Uint8Array(tree.size));
-      count = 0;
-      for (let node = tree.size - 1; node > 0; node -= 1) {
-        if (this.lower[node].includes(wanted)) {
-          found[node] |= 1;
-          count += 1;
-        }
-        if (found[node]) found[tree.parents[node]] |= 2;
-      }
-    }
-    this.element.scrollTop = 0;
-    this.flatten();
-    return count;
+  /** Show only what contains a text, with what it lies in and what lies in it. Gives how many rows contain it. */
+  async filter(text: string): Promise<number | null> {
+    const found = await this.workOut("filter", matching(this.tree, text));
+    if (!found) return null;
+    this.showFound(found);
+    return found.count;
+  }
+
+  /** Show what the filter kept out again. */
+  unfilter(): void {
+    this.giveUp("filter");
+    this.showFound(null);
   }
 
   /** Sort by a column, null for the names; the same again turns the order. */
-  sort(column: Column | null): void {
-    this.isDescending = this.sortColumn === column ? !this.isDescending : column !== null && column.isEvidence !== true;
+  async sort(column: Column | null): Promise<void> {
+    const isDescending = this.sortColumn === column ? !this.isDescending : column !== null && column.isEvidence !== true;
     this.sortColumn = column;
-    this.sorted.clear();
+    this.isDescending = isDescending;
+    const children = await this.workOut("order", ordered(this.tree, column, isDescending));
+    if (!children) return;
+    this.children = children;
+    this.tellOrder();
     this.flatten();
   }
 
@@ -111,7 +111,7 @@ export class Grid {
     this.open.clear();
     this.open.add(0);
     if (isOpen) this.tree.children.forEach((children, node) => children.length && this.open.add(node));
-    else if (this.matches) this.tree.children.forEach((children, node) => node && children.length && this.closed.add(node));
+    else if (this.found) this.tree.children.forEach((children, node) => node && children.length && this.closed.add(node));
     this.flatten();
   }
 
@@ -146,56 +146,58 @@ export class Grid {
     return csv(rows);
   }
 
-  private isOpen(node: number): boolean {
-    if (this.closed.has(node)) return false;
-    return this.open.has(node) || (this.matches !== null && (this.matches[node] & 2) !== 0);
+  // Newer work of a kind takes the place of what is still worked on; for that there is null.
+  private async workOut<T>(what: "order" | "filter", work: Generator<void, T>): Promise<T | null> {
+    this.work.set(what, work);
+    this.element.setAttribute("aria-busy", "true");
+    const isWanted = () => this.work.get(what) === work;
+    const found = await inTurns(work, isWanted);
+    if (!isWanted()) return null;
+    this.giveUp(what);
+    return found;
   }
 
-  private childrenOf(node: number): number[] {
-    let found = this.sorted.get(node);
-    if (!found) {
-      found = this.tree.children[node].slice();
-      if (this.sortColumn === undefined) return found;
-      const { sortColumn: column, tree } = this;
-      const turn = this.isDescending ? -1 : 1;
-      const values = new Map(found.map((one) => [one, column ? (column.order ?? column.value)(one) : tree.names[one]]));
-      found.sort((one, other) => {
-        const a = values.get(one) ?? null;
-        const b = values.get(other) ?? null;
-        if (a === b) return one - other;
-        if (a === null || b === null) return a === null ? 1 : -1;
-        return turn * (typeof a === "string" || typeof b === "string" ? (String(a) < String(b) ? -1 : 1) : a - b);
-      });
-      this.sorted.set(node, found);
-    }
-    return found;
+  private giveUp(what: "order" | "filter"): void {
+    this.work.delete(what);
+    if (!this.work.size) this.element.removeAttribute("aria-busy");
+  }
+
+  private showFound(found: Found | null): void {
+    this.found = found;
+    this.closed.clear();
+    this.element.scrollTop = 0;
+    this.flatten();
+  }
+
+  private isOpen(node: number): boolean {
+    if (!this.tree.children[node].length || this.closed.has(node)) return false;
+    return this.open.has(node) || (this.found !== null && (this.found.marks[node] & HOLDS_FOUND) !== 0);
+  }
+
+  private tellOrder(): void {
+    [null, ...this.tree.columns].forEach((column, place) => {
+      const order = column === this.sortColumn ? (this.isDescending ? "descending" : "ascending") : "none";
+      this.headings[place].setAttribute("aria-sort", order);
+    });
   }
 
   // Put together the rows to show, in their order.
   private flatten(): void {
     const shown: number[] = [];
-    const { matches } = this;
-    const stack: [number, boolean][] = [[0, matches === null]];
+    const stack = [0];
     while (stack.length && shown.length < MOST_ROWS) {
-      const [node, isWithin] = stack.pop()!;
+      const node = stack.pop()!;
       shown.push(node);
       if (!this.isOpen(node)) continue;
-      const children = this.childrenOf(node);
-      for (let place = children.length - 1; place >= 0; place -= 1) {
-        const child = children[place];
-        const isMatch = matches === null || isWithin || matches[child] !== 0;
-        if (isMatch) stack.push([child, matches === null || isWithin || (matches[child] & 1) !== 0]);
-      }
+      const children = this.children[node];
+      for (let place = children.length - 1; place >= 0; place -= 1) if (this.has(children[place])) stack.push(children[place]);
     }
     this.shown = shown;
-    this.places = new Map(shown.map((node, place) => [node, place]));
-    if (!this.places.has(this.active)) this.active = 0;
+    this.places.fill(-1);
+    shown.forEach((node, place) => (this.places[node] = place));
+    if (this.places[this.active] < 0) this.active = 0;
     this.body.style.height = `${shown.length * ROW_PX}px`;
     this.element.setAttribute("aria-rowcount", String(shown.length + 1));
-    [null, ...this.tree.columns].forEach((column, place) => {
-      const order = column === this.sortColumn ? (this.isDescending ? "descending" : "ascending") : "none";
-      this.headings[place].setAttribute("aria-sort", order);
-    });
     this.draw();
   }
 
@@ -286,8 +288,8 @@ export class Grid {
   }
 
   private reveal(): void {
-    const place = this.places.get(this.active);
-    if (place === undefined) return;
+    const place = this.places[this.active];
+    if (place < 0) return;
     const head = (this.element.firstElementChild as HTMLElement).offsetHeight;
     const top = place * ROW_PX;
     const height = this.element.clientHeight - head;
@@ -299,7 +301,7 @@ export class Grid {
   private key(event: KeyboardEvent): void {
     // A heading is a button, which has keys of its own.
     if (event.target !== this.element || event.ctrlKey || event.altKey || event.metaKey) return;
-    const place = this.places.get(this.active) ?? 0;
+    const place = this.places[this.active];
     const go = (to: number) => {
       this.active = this.shown[Math.min(Math.max(to, 0), this.shown.length - 1)];
       this.reveal();
@@ -319,7 +321,7 @@ export class Grid {
         break;
       case "ArrowLeft":
         if (this.tree.children[this.active].length && this.isOpen(this.active)) this.toggle(this.active, false);
-        else if (this.active) go(this.places.get(this.tree.parents[this.active]) ?? 0);
+        else if (this.active) go(this.places[this.tree.parents[this.active]]);
         break;
       case "Enter": this.events.onopen(this.active); break;
       default: return;

@@ -14,7 +14,7 @@ type Amount = (size: number) => string;
 const PALETTE = 9;
 const LEFT = 76;
 const RIGHT = 14;
-const TOP = 14;
+const TOP = 20;
 const BOTTOM = 26;
 const TALL = 240;
 
@@ -279,7 +279,7 @@ function timeline(
     if (peak) {
       const at = x(peak.time ?? snapshots.indexOf(peak));
       parts.push(svg("line", { x1: at, x2: at, y1: TOP - 6, y2: TALL - BOTTOM, class: "peak" }));
-      parts.push(svg("text", { x: at, y: TOP - 3, "text-anchor": at > width - 120 ? "end" : at < LEFT + 60 ? "start" : "middle" }, `peak ${formatBytes(used(peak))}`));
+      parts.push(svg("text", { x: at, y: TOP - 8, "text-anchor": at > width - 120 ? "end" : at < LEFT + 60 ? "start" : "middle" }, `peak ${formatBytes(used(peak))}`));
     }
     chart.replaceChildren(...parts);
     chart.setAttribute("aria-label", `Memory over time, ${snapshots.length} snapshots, at most ${formatBytes(most)}`);

@@ -167,12 +167,20 @@ export class Picture {
         context.fillStyle = hatch;
         context.fill();
       }
-      context.strokeStyle = ground;
-      context.lineWidth = 1;
-      context.stroke();
+      // Around what is hardly wider than a line, lines would be all that is seen of it.
+      if (this.thickness(box) >= 3) {
+        context.strokeStyle = ground;
+        context.lineWidth = 1;
+        context.stroke();
+      }
       this.write(context, box);
     }
     this.paint();
+  }
+
+  private thickness(box: Drawn): number {
+    const width = box.x1 - box.x0;
+    return Math.min(this.shape === "sunburst" ? (width * (box.y0 + box.y1)) / 2 : width, box.y1 - box.y0);
   }
 
   private name(box: Drawn): string {

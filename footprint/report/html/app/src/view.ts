@@ -60,25 +60,32 @@ export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape
 
   const filter = el("input", {
     type: "search", placeholder: "Filter by name", "aria-label": `${label}: filter by name`,
-    oninput: () => {
-      const count = grid.filter(filter.value);
-      fill(found, count < 0 ? "" : count === 1 ? "1 name" : `${grouped(count)} names`);
+    maxlength: 1000,
+    oninput: async () => {
+      const text = filter.value.trim();
+      if (!text) return unfilter();
+      const count = await grid.filter(text);
+      if (count !== null) fill(found, count === 1 ? "1 name" : `${grouped(count)} names`);
     },
   });
+  const unfilter = () => {
+    grid.unfilter();
+    fill(found);
+  };
   const clear = () => {
     filter.value = "";
-    grid.filter("");
-    fill(found);
+    unfilter();
   };
   const openAll = () => {
     grid.openAll(true);
     if (grid.isCut) fill(found, `the first ${grouped(grid.rowCount)} rows are shown`);
   };
   const tools = el("div", { class: "tools" },
-    filter, found,
+    filter,
     el("button", { type: "button", onclick: openAll }, "Open all"),
     el("button", { type: "button", onclick: () => grid.openAll(false) }, "Close all"),
     el("button", { type: "button", onclick: () => void copy(grid.csv(), found, "The rows") }, "Copy as CSV"),
+    found,
   );
   const shapes = choice("Picture", [["icicle", "Icicle"], ["treemap", "Treemap"], ["sunburst", "Sunburst"]] as const,
     shape ?? "icicle", (value) => picture.setShape(value));
