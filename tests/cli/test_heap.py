@@ -183,7 +183,13 @@ def test_quiet_is_one_sentence(capfdbinary: Captured) -> None:
 def drawn(width: int, *words: str, **environment: str) -> str:
     """Give what a terminal of a width gets."""
     code = "import sys; from footprint.cli import main; sys.exit(main())"
-    known = {"PYTHONPATH": str(ROOT), "COLUMNS": str(width), "FORCE_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    known = {
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": str(width),
+        "TERM": "xterm",
+        "FORCE_COLOR": "1",
+        "PYTHONIOENCODING": "utf-8",
+    }
     done = subprocess.run(
         [sys.executable, "-c", code, "heap", *words],
         env=os.environ | known | environment,
