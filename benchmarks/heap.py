@@ -1,7 +1,8 @@
 """How long a large file of massif takes, beside ms_print: `python benchmarks/heap.py --megabytes 100`.
 
-The file is made for it, of detailed snapshots only, with 20,000 places in the program; or `--file` names one. Prints a
-table, and judges nothing.
+The file is made for it, of detailed snapshots only, with 20,000 places in the program, as of C++; `--short` ones, as of
+C, make twice as many lines of it, and `--deepest` larger trees. `--file` names one instead. Prints a table, and judges
+nothing.
 """
 
 import argparse
@@ -47,6 +48,8 @@ def main() -> int:
     """Make the file, and measure."""
     parser = argparse.ArgumentParser(description="Time the reader of massif beside ms_print.")
     parser.add_argument("--megabytes", type=int, default=100, metavar="N", help="how long the file is (100)")
+    parser.add_argument("--short", action="store_true", help="short names of functions")
+    parser.add_argument("--deepest", type=int, default=_DEEPEST, metavar="N", help=f"calls in a stack ({_DEEPEST})")
     parser.add_argument("--file", metavar="FILE", help="a file of massif, instead of one that is made")
     parser.add_argument("--rounds", type=int, default=_ROUNDS, metavar="N", help=f"of each, in turns ({_ROUNDS})")
     options = parser.parse_args()
@@ -55,7 +58,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = options.file or os.path.join(folder, "massif.out")
         if not options.file:
-            _make(path, options.megabytes * 10**6)
+            _make(path, options.megabytes * 10**6, options.deepest, is_short=options.short)
         size_bytes = os.path.getsize(path)
         commands, ours, others = [], [], []
         for _ in range(options.rounds):
@@ -90,8 +93,9 @@ def _command(path: str) -> tuple[float, int]:
     return perf_counter() - start, usage.ru_maxrss * 1024
 
 
-def _make(path: str, size_bytes: int) -> None:
+def _make(path: str, size_bytes: int, deepest: int, *, is_short: bool) -> None:
     draws = _draws()
+    short = [f"0x{0x400000 + 79 * n:X}: f{n} (f.c:{n % 5000 + 1})" for n in range(_PLACES)]
     places = [
         f"0x{0x400000 + 7919 * n:X}: project::part_{n % 97}::Class{n % 1013}::function_{n}"
         f"(int, std::vector<long> const&) (file_{n % 997}.cpp:{n % 5000 + 1})"
@@ -102,21 +106,21 @@ def _make(path: str, size_bytes: int) -> None:
         for number in count():
             total_bytes = 10**8 + next(draws) % 10**8
             file.write(_HEAD.format(number, total_bytes))
-            file.writelines(_lines(total_bytes, _ROOT, 0, places, draws))
+            file.writelines(_lines(total_bytes, _ROOT, 0, deepest, short if is_short else places, draws))
             if file.tell() >= size_bytes:
                 return
 
 
-def _lines(amount: int, label: str, depth: int, places: list[str], draws: Iterator[int]) -> Iterator[str]:
+def _lines(amount: int, label: str, depth: int, deepest: int, places: list[str], draws: Iterator[int]) -> Iterator[str]:
     """Write a node and those below it: most have one caller, some two or three, which share its bytes."""
-    few = (1, 1, 1, 1, 2, 3)[next(draws) % 6] if depth < _DEEPEST and amount > 200 and next(draws) % 50 else 0
+    few = (1, 1, 1, 1, 2, 3)[next(draws) % 6] if depth < deepest and amount > 200 and next(draws) % 50 else 0
     yield f"{' ' * depth}n{few}: {amount} {label}\n"
     rest = amount
     for left in range(few, 0, -1):
         share = rest if left == 1 else rest - next(draws) % (rest // 2 + 1)
         rest -= share
         caller = places[next(draws) % len(places)]
-        yield from _lines(share, caller, depth + 1, places, draws)
+        yield from _lines(share, caller, depth + 1, deepest, places, draws)
 
 
 def _draws() -> Iterator[int]:

@@ -326,16 +326,18 @@ def _parts(budget: Budget, audit: Audit, count: int) -> _Contributors:
         # As parts they are one each; what is asked here is which could go.
         files = _files(audit)
         rows = [row for row in audit.ledger if row.owner in files]
-        sums = _sums("private_bytes" if audit.totals.private.bytes is not None else "mapped_bytes", rows, _file_owner)
+        figure = "private_bytes" if audit.totals.private.bytes is not None else "mapped_bytes"
+        sums = _sums_by_file(figure, rows)
     elif budget.name == "total_at_count_bytes":
         sums = {name: size * count for name, size in parts_of("per_process_bytes", audit).items()}
         for name, size in parts_of("shared_once_bytes", audit).items():
             sums[name] = sums.get(name, 0) + size
     elif budget.table == "figures":
         sums = parts_of(budget.name, audit)
+    elif budget.table == "kinds":
+        sums = _sums_by_file(budget.table, _rows_of(budget, audit))
     else:
-        name_of = _label if budget.table in {"owners", "symbols"} else _file_owner
-        sums = _sums(budget.table, _rows_of(budget, audit), name_of)
+        sums = _sums(budget.table, _rows_of(budget, audit), _label)
     return _largest(sums.items())
 
 
@@ -360,7 +362,7 @@ def parts_of(figure: str, audit: Audit) -> dict[str, int]:
     if figure == "floor_bytes":
         # The pages of a process are measured, not those that are surely written.
         return _own(audit, attrgetter("own_bytes")) if audit.source == "prediction" else {}
-    return _sums(figure, audit.ledger, _file_owner)
+    return _sums_by_file(figure, audit.ledger)
 
 
 def _own(audit: Audit, size_of: Callable[[ObjectCost], int]) -> dict[str, int]:
@@ -370,6 +372,13 @@ def _own(audit: Audit, size_of: Callable[[ObjectCost], int]) -> dict[str, int]:
         name = file_name(one.path)
         sums[name] = sums.get(name, 0) + size_of(one)
     return {name: size_bytes for name, size_bytes in sums.items() if size_bytes}
+
+
+def _sums_by_file(figure: str, rows: Iterable[Row]) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for owner, size_bytes in _sums(figure, rows, attrgetter("owner")).items():
+        sums[file_name(owner)] = sums.get(file_name(owner), 0) + size_bytes
+    return sums
 
 
 def _sums(figure: str, rows: Iterable[Row], name_of: Callable[[Row], str]) -> dict[str, int]:
@@ -466,10 +475,6 @@ def _label(row: Row) -> str:
     return row.symbol or row.name or row.section or file_name(row.owner)
 
 
-def _file_owner(row: Row) -> str:
-    return file_name(row.owner)
-
-
 def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) -> Iterable[Result]:
     """Give a result for each list of libraries: how many are mapped that must not be."""
     program, *libraries = _files(audit) or [""]
@@ -483,9 +488,7 @@ def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) ->
     if not budgets.allows_new and comparison is not None:
         new = [name for name, _ in _new_files(comparison)]
         lists.append(("libraries.allow_new", new, "not in the baseline"))
-    sizes: dict[str, int] = {}
-    for row in audit.ledger:
-        sizes[file_name(row.owner)] = sizes.get(file_name(row.owner), 0) + (row.bytes or 0)
+    sizes = parts_of("per_process_bytes", audit) if lists else {}
     for key, found, remark in lists:
         yield Result(
             key,

@@ -4,14 +4,15 @@ What is only called otherwise by another build, or in another folder, is no chan
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from enum import StrEnum
+from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
 from footprint.audit.audit import Audit
 from footprint.audit.finding import HEAP_AT_START, Finding
 from footprint.audit.layout import OF_OBJECTS, Kind, is_file
-from footprint.audit.ledger import Row
+from footprint.audit.ledger import Row, sum_rows
 from footprint.audit.matching import comparable_name, differing_rows, owner_names, paired_rows
 from footprint.audit.objects import holders_of
 from footprint.audit.spread import ONE_START, Spread, Spreads
@@ -330,19 +331,19 @@ class _Sums(NamedTuple):
 _NO_SUMS: Final = _Sums(0, 0, 0, is_object=False)
 
 
-def _sums_by_owner(rows: Iterable[Row], owners: Container[str]) -> dict[str, _Sums]:
-    sums: dict[str, _Sums] = {}
-    for row in rows:
-        if row.owner not in owners:
-            continue
-        own_bytes, mapped_bytes, writable_bytes, is_object = sums.get(row.owner, _NO_SUMS)
-        sums[row.owner] = _Sums(
-            None if own_bytes is None or row.bytes is None else own_bytes + row.bytes,
-            mapped_bytes + row.mapped_bytes,
-            writable_bytes + row.mapped_bytes * row.is_writable,
-            is_object or (row.kind in OF_OBJECTS and is_file(row.owner)),
-        )
-    return sums
+def _sums_by_owner(rows: Sequence[Row], owners: Container[str]) -> dict[str, _Sums]:
+    by_owner: dict[str, list[Row]] = {}
+    for owner, row in zip(map(itemgetter(0), rows), rows, strict=True):
+        if owner in owners:
+            by_owner.setdefault(owner, []).append(row)
+    return {owner: _sums_of(owner, own) for owner, own in by_owner.items()}
+
+
+def _sums_of(owner: str, rows: Sequence[Row]) -> _Sums:
+    sums = sum_rows(rows)
+    is_known = None not in map(attrgetter("bytes"), rows)
+    is_object = is_file(owner) and not OF_OBJECTS.isdisjoint(map(attrgetter("kind"), rows))
+    return _Sums(sums.private_bytes if is_known else None, sums.mapped_bytes, sums.writable_bytes, is_object)
 
 
 # --- Rows -------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,9 @@ __all__ = ("Attribution", "FileKey", "Kind", "LoadedObject", "Part", "file_key",
 class Kind(StrEnum):
     """What a range of a process is for. Rows of kind `kernel` are no part of the address space."""
 
+    # That of an enumeration is made in Python; this is asked for each row of a ledger.
+    __hash__ = str.__hash__
+
     DATA = "data"
     BSS = "bss"
     RELRO = "relro"

@@ -8,6 +8,7 @@ not speak against it.
 
 import re
 from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from functools import cache
 from operator import itemgetter
 from typing import Final
 
@@ -31,11 +32,11 @@ def owner_names(old: Audit, new: Audit) -> dict[str, str]:
     names = {owner: owner for owner in before & now}
     for key in (file_name, _stem):
         names |= _one_to_one(before - names.keys(), now - set(names.values()), key)
-    gone, added = (
-        _programs(audit, left) for audit, left in ((old, before - names.keys()), (new, now - set(names.values())))
-    )
-    if len(gone) == len(added) == 1:
-        names[gone[0]] = added[0]
+    gone, added = before - names.keys(), now - set(names.values())
+    if gone and added:
+        old_programs, new_programs = _programs(old, gone), _programs(new, added)
+        if len(old_programs) == len(new_programs) == 1:
+            names[old_programs[0]] = new_programs[0]
     return names
 
 
@@ -83,6 +84,7 @@ _DIGITS: Final = re.compile(r"[0-9]+")
 LEAST_RENAMED_BYTES: Final = 256
 
 
+@cache
 def comparable_name(symbol: str) -> str:
     """Give a linker name without what differs between two builds of one source."""
     name = normalised(symbol)
@@ -103,7 +105,7 @@ def differing_rows(before: Sequence[Row], now: Sequence[Row]) -> tuple[list[Row]
     at = old_at = 0
     while old_at < len(before) and at < len(now):
         row, other = before[old_at], now[at]
-        if row == other:
+        if row is other or row == other:
             old_at += 1
             at += 1
             continue

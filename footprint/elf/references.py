@@ -11,10 +11,8 @@ appendix A (opcode maps).
 """
 
 import re
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Sequence
-from operator import add
 from typing import Final, NamedTuple
 
 from footprint.elf.dynamic import numbers, read_dynamic, words
@@ -36,6 +34,8 @@ _RIP_RELATIVE: Final = frozenset(range(0x05, 0x40, 8))
 _CALL_OR_JUMP: Final = frozenset({0xE8, 0xE9})
 # Behind 0F.
 _JUMP_IF: Final = frozenset(range(0x80, 0x90))
+# What no displacement stands behind is passed over faster by a pattern than by a loop.
+_BEFORE_DISPLACEMENT: Final = b"[%s]" % re.escape(bytes(_RIP_RELATIVE | _CALL_OR_JUMP | _JUMP_IF))
 _LONGEST_IMMEDIATE_BYTES: Final = 4
 # Whether an immediate stands behind the displacement, by the opcode; of `test` and `not` the middle of ModRM tells.
 _BYTE_IMMEDIATE: Final = frozenset({0x6B, 0x80, 0x83, 0xC0, 0xC1, 0xC6})
@@ -170,26 +170,32 @@ class _Finder:
     def look_at_code(self, raw: bytes | memoryview, vaddr: int, *, is_fixed: bool) -> None:
         """Take every four bytes that lead to a place for a reference."""
         low, high = self._low, self._high
-        for shift in range(4):
-            displacements = array("i")
-            count = max(0, len(raw) - shift) // 4
-            displacements.frombytes(raw[shift : shift + count * 4])
-            behind = range(vaddr + shift + 4, vaddr + shift + 4 + count * 4, 4)
-            for index, target in enumerate(map(add, displacements, behind)):
-                if low <= target < high:
-                    before = raw[shift + 4 * index - 1] if shift + index else 0
-                    if before in _RIP_RELATIVE:
-                        sizes, is_known = _immediate_sizes(raw, shift + 4 * index - 1)
-                        self._note(target, behind[index] - 4, sizes, is_known=is_known)
-                    elif before in _CALL_OR_JUMP or _is_jump_if(raw, shift + 4 * index):
-                        self._note(target, behind[index] - 4, (0,), is_known=False)
-            if is_fixed:
-                far_low = low - self._far_bytes
-                for index, target in enumerate(displacements):
-                    if far_low <= target < high:
-                        is_far = target not in self._begins and _is_indexed(raw, shift + 4 * index)
-                        self._note(target, behind[index] - 4, (0,), far_bytes=self._far_bytes if is_far else 0)
+        third, fourth = _upper_bytes(low - vaddr - len(raw), high - vaddr)
+        for match in re.finditer(b"%s(?=..%s%s)" % (_BEFORE_DISPLACEMENT, third, fourth), raw, re.DOTALL):
+            at = match.end()
+            target = vaddr + at + 4 + _word_at(raw, at)
+            if low <= target < high:
+                before = raw[at - 1]
+                if before in _RIP_RELATIVE:
+                    sizes, is_known = _immediate_sizes(raw, at - 1)
+                    self._note(target, vaddr + at, sizes, is_known=is_known)
+                elif before in _CALL_OR_JUMP or _is_jump_if(raw, at):
+                    self._note(target, vaddr + at, (0,), is_known=False)
+        if is_fixed:
+            self._look_at_addresses(raw, vaddr)
         self._short_jumps(raw, vaddr)
+
+    def _look_at_addresses(self, raw: bytes | memoryview, vaddr: int) -> None:
+        """Take every four bytes in code that are an address of a place for a reference."""
+        low, high = self._low - self._far_bytes, self._high
+        third, fourth = _upper_bytes(low, high)
+        # The third first: the fourth is a zero in most programs, of which code is full.
+        for match in re.finditer(b"%s(?=%s)" % (third, fourth), raw):
+            at = match.start() - 2
+            target = _word_at(raw, at) if at >= 0 else low - 1
+            if low <= target < high:
+                is_far = target not in self._begins and _is_indexed(raw, at)
+                self._note(target, vaddr + at, (0,), far_bytes=self._far_bytes if is_far else 0)
 
     def look_at_distances(self, raw: bytes | memoryview, vaddr: int, bases: Collection[int]) -> None:
         """Take every distance from a base to a place for a reference."""
@@ -228,6 +234,17 @@ class _Finder:
                 )
                 is_far = target + max(immediate_sizes) < near
                 self._found[number].append(Reference(at, is_within and is_known, is_far))
+
+
+def _upper_bytes(low: int, high: int) -> tuple[bytes, bytes]:
+    """Give patterns of the upper two bytes that words from `low` to `high` have; some other words have them, too."""
+    # Of 256 numbers in a row the lower bytes are all that there are.
+    third, fourth = ({n & 0xFF for n in range(low >> bits, (high >> bits) + 1)[:256]} for bits in (16, 24))
+    return b"[%s]" % re.escape(bytes(third)), b"[%s]" % re.escape(bytes(fourth))
+
+
+def _word_at(raw: bytes | memoryview, at: int) -> int:
+    return int.from_bytes(raw[at : at + 4], "little", signed=True)
 
 
 def _is_indexed(raw: bytes | memoryview, at: int) -> bool:

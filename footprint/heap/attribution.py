@@ -103,21 +103,33 @@ def attribute(tree: CallTree, calls: Sequence[Call]) -> Attribution:
         tree: The tree.
         calls: What is known of each frame, in the order of its `frames`.
     """
-    own = _Own(tree)
-    # First by frame, of which there are few.
-    places = [
-        asker if asker >= 0 else index for asker, index in zip(_askers(tree, calls), tree.frame_indexes, strict=True)
-    ]
-    places[0] = _ROOT
-    sizes = _added_up(places, own.sizes)
-    counts = _added_up(places, own.counts or ())
-    sums: dict[tuple[str, str], list[int]] = {}
-    for place in sizes.keys() | counts.keys():
-        call = _NOBODY if place == _ROOT else calls[place]
-        both = sums.setdefault((call.owner, call.function), [0, 0])
-        both[0] += sizes.get(place, 0)
-        both[1] += counts.get(place, 0)
-    shares = [Share(*place, both[0], None if own.counts is None else both[1]) for place, both in sums.items()]
+    can_ask, inlined = _can_ask(calls), tree.inlined_nodes()
+    parents, indexes = tree.parents, tree.frame_indexes
+    # By frame, of which there are few.
+    sizes, counts = {_ROOT: tree.total_bytes}, {_ROOT: tree.total_blocks or 0}
+    columns = [(sizes, tree.node_bytes)]
+    if tree.node_blocks is not None:
+        columns.append((counts, tree.node_blocks))
+    # Whoever asks is charged for all that is below: nodes are looked at down to there only, a few of very many.
+    is_open = bytearray(len(tree))
+    is_open[0] = True
+    for node in compress(range(1, len(tree)), map(is_open.__getitem__, islice(parents, 1, None))):
+        place = indexes[node]
+        above = indexes[parents[node]] if parents[node] else _ROOT
+        is_open[node] = inlined[node] or not can_ask[place]
+        for sums, amounts in columns:
+            sums[place] = sums.get(place, 0) + amounts[node]
+            sums[above] -= amounts[node]
+    charged_to: dict[tuple[str, str], list[int]] = {}
+    for place, size_bytes in sizes.items():
+        block_count = counts.get(place, 0)
+        if size_bytes or block_count:
+            call = _NOBODY if place == _ROOT else calls[place]
+            both = charged_to.setdefault((call.owner, call.function), [0, 0])
+            both[0] += size_bytes
+            both[1] += block_count
+    has_blocks = tree.node_blocks is not None
+    shares = [Share(*place, both[0], both[1] if has_blocks else None) for place, both in charged_to.items()]
     return Attribution(_ordered(shares), tree.total_bytes, tree.total_blocks)
 
 
@@ -179,14 +191,6 @@ def callees(tree: CallTree, calls: Sequence[Call]) -> CallTree:
     return own.grown(stacks, frames, ends)
 
 
-def _added_up(places: list[int], amounts: Sequence[int]) -> dict[int, int]:
-    """Add up amounts by their places; most of them are 0, and are left out."""
-    sums: dict[int, int] = {}
-    for place, amount in compress(zip(places, amounts, strict=False), amounts):
-        sums[place] = sums.get(place, 0) + amount
-    return sums
-
-
 def _ordered(shares: list[Share]) -> tuple[Share, ...]:
     return tuple(sorted(shares, key=lambda share: (-share.size_bytes, share.owner, share.function)))
 
@@ -213,13 +217,18 @@ class _Own:
 
 def _askers(tree: CallTree, calls: Sequence[Call]) -> list[int]:
     """Give for each node the frame that its bytes are charged to; -1 where no frame up to it has asked."""
-    can_ask = [not call.is_allocator and call.owner != BELOW_THRESHOLD for call in calls]
+    can_ask = _can_ask(calls)
     askers = [-1]
     rows = zip(tree.parents, tree.frame_indexes, tree.inlined_nodes(), strict=True)
     for parent, index, is_inlined in islice(rows, 1, None):
         asker = askers[parent]
         askers.append(index if asker < 0 and not is_inlined and can_ask[index] else asker)
     return askers
+
+
+def _can_ask(calls: Sequence[Call]) -> list[bool]:
+    """Tell of each frame whether it may be charged: a function that only hands memory on has asked for nothing."""
+    return [not call.is_allocator and call.owner != BELOW_THRESHOLD for call in calls]
 
 
 def _asker(tree: CallTree, calls: Sequence[Call], askers: list[int], node: int) -> Call:

@@ -127,7 +127,7 @@ class _Counts(dict[bytes, int]):
 
 
 class _Tree:
-    """The columns of one tree, and the last node of each depth; of a tree that is not wanted only the root."""
+    """The columns of one tree, and the last node above each depth; of a tree that is not wanted only the root."""
 
     def __init__(self, *, is_wanted: bool) -> None:
         self.is_wanted = is_wanted
@@ -135,7 +135,7 @@ class _Tree:
         self.frame_indexes = array("i")
         self.node_bytes = array("q")
         self.child_counts = array("i")
-        self._path: list[int] = []
+        self._path = [-1]
 
     def add(self, rows: list[tuple[bytes, bytes, bytes, bytes]], labels: _Labels, counts: _Counts) -> None:
         """Add lines to it."""
@@ -146,11 +146,11 @@ class _Tree:
         depths = list(map(len, indents))
         path, parents = self._path, self.parents
         # A line that is too deep gets a parent that is none: the numbers of children show it in the end.
-        path.extend(repeat(-1, max(depths) + 1 - len(path)))
+        path.extend(repeat(-1, max(depths) + 2 - len(path)))
         append = parents.append
         for node, depth in enumerate(depths, len(parents)):
-            append(path[depth - 1] if depth else -1)
-            path[depth] = node
+            append(path[depth])
+            path[depth + 1] = node
 
     def faults(self) -> _Faults:
         """Tell what is wrong: a tree has one root, and each line as many callers as it says, which add up to it."""

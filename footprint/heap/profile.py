@@ -133,6 +133,10 @@ class CallTree:
         marks = bytearray(len(self))
         indexes, parents = self.frame_indexes, self.parents
         known = [frame.addr for frame in self.frames]
+        told = [addr for addr in known if addr is not None]
+        if len(set(told)) == len(told):
+            # Each address is of one function: the profile tells of none that was inlined.
+            return marks
         addrs = list(map(known.__getitem__, indexes))
         # Few have the address of the node below: those are found without a loop.
         alike = map(eq, islice(addrs, 1, None), map(addrs.__getitem__, islice(parents, 1, None)))

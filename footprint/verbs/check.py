@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from footprint.audit.audit import Audit, program_name
 from footprint.audit.budget import Budgets, Checked, check_audit, parse_budgets, propose
+from footprint.audit.ledger import Row
 from footprint.audit.spread import ONE_START, Spreads
 from footprint.errors import FootprintError, InputError, UsageError
 from footprint.files import open_input
@@ -102,12 +103,14 @@ def check(
             measured where this is.
         UsageError: Where a budget is about something that is not there, or needs a baseline that is not named.
     """
+    # Most rows of the target are those of its baseline.
+    rows: dict[str, Row] | None = None if budgets.baseline is None else {}
     found, spreads = (
         (target, ONE_START)
         if isinstance(target, Audit)
-        else _audit(target, budgets, root, debug, has_page_maps=has_page_maps)
+        else _audit(target, budgets, root, debug, rows, has_page_maps=has_page_maps)
     )
-    baseline, baseline_spreads = (None, ONE_START) if budgets.baseline is None else _baseline(budgets, found)
+    baseline, baseline_spreads = (None, ONE_START) if budgets.baseline is None else _baseline(budgets, found, rows)
     return check_audit(found, budgets, baseline, today or _today(), spreads, baseline_spreads)
 
 
@@ -116,9 +119,15 @@ def _today() -> date:
 
 
 def _audit(
-    target: int | str, budgets: Budgets, root: str | None, debug: DebugSearch | None, *, has_page_maps: bool
+    target: int | str,
+    budgets: Budgets,
+    root: str | None,
+    debug: DebugSearch | None,
+    known_rows: dict[str, Row] | None = None,
+    *,
+    has_page_maps: bool,
 ) -> tuple[Audit, Spreads]:
-    saved = saved_audit(target, has_page_maps=has_page_maps)
+    saved = saved_audit(target, known_rows=known_rows, has_page_maps=has_page_maps)
     if saved is not None:
         return saved.audit, saved.spreads
     # Only what reads the files of a process tells these.
@@ -148,13 +157,13 @@ def baseline_path(budgets: Budgets) -> str:
     return os.path.join(os.path.dirname(budgets.file), budgets.baseline)
 
 
-def _baseline(budgets: Budgets, found: Audit) -> tuple[Audit | None, Spreads]:
+def _baseline(budgets: Budgets, found: Audit, known_rows: dict[str, Row] | None) -> tuple[Audit | None, Spreads]:
     path = baseline_path(budgets)
     if not os.path.exists(path):
         if budgets.needs_baseline:
             raise UsageError(f"{path}: there is no baseline yet: --update-baseline writes it")
         return None, ONE_START
-    saved = saved_audit(path)
+    saved = saved_audit(path, known_rows=known_rows or None)
     if saved is None:
         raise InputError(path, "it is no saved audit: --update-baseline writes it anew")
     theirs, ours = program_name(saved.audit), program_name(found)

@@ -44,7 +44,7 @@ def diff(
         InputError: Where one is damaged.
         UsageError: Where one is predicted from its files and the other was measured.
     """
-    rows: dict[bytes, Row] = {}
+    rows: dict[str, Row] = {}
     (before, old_spreads), (now, new_spreads) = (
         _audit(one, root, debug, rows, has_page_maps=has_page_maps) for one in (old, new)
     )
@@ -63,7 +63,7 @@ def diff(
 
 
 def _audit(
-    target: int | str, root: str | None, debug: DebugSearch | None, rows: dict[bytes, Row], *, has_page_maps: bool
+    target: int | str, root: str | None, debug: DebugSearch | None, rows: dict[str, Row], *, has_page_maps: bool
 ) -> tuple[Audit, Spreads]:
     saved = saved_audit(target, known_rows=rows, has_page_maps=has_page_maps)
     if saved is not None:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from footprint.audit.audit import Audit, audit_snapshot, mapped_files
@@ -285,7 +286,7 @@ def project(
 def saved_audit(
     target: int | str,
     question: Question = ONE,
-    known_rows: "MutableMapping[bytes, Row] | None" = None,
+    known_rows: "MutableMapping[str, Row] | None" = None,
     *,
     has_page_maps: bool = False,
 ) -> "SavedAudit | None":
@@ -311,8 +312,8 @@ def saved_audit(
     if not looks_like_audit(head):
         raise InputError(target, "it is JSON, but none that footprint has written")
     found = read_audit(open_input(target), target, known_rows, has_page_maps=has_page_maps)
-    told = {row.symbol: row.name for row in found.audit.ledger if row.symbol and row.name and row.symbol != row.name}
-    learn_told_names(told)
+    named = map(attrgetter("symbol", "name"), found.audit.ledger)
+    learn_told_names({symbol: name for symbol, name in named if symbol and name and symbol != name})
     return found if question == ONE else found._replace(audit=reprojected(found.audit, question))
 
 

@@ -197,7 +197,7 @@ def test_an_audit_is_the_same_whatever_its_json_looks_like(stage: bytes) -> None
 
 
 def test_rows_that_are_known_need_not_be_read_again_and_are_the_same(stage: bytes) -> None:
-    rows: dict[bytes, Row] = {}
+    rows: dict[str, Row] = {}
     first = read_audit(stage, "a.json", rows)
     assert set(rows.values()) == set(first.audit.ledger)
     symbol = next(row.symbol for row in first.audit.ledger if row.symbol)
