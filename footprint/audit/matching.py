@@ -8,7 +8,7 @@ not speak against it.
 
 import re
 from collections.abc import Callable, Container, Hashable, Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 from operator import itemgetter
 from typing import Final
 
@@ -84,7 +84,8 @@ _DIGITS: Final = re.compile(r"[0-9]+")
 LEAST_RENAMED_BYTES: Final = 256
 
 
-@cache
+# Of one comparison all are asked for three times; whoever makes many keeps no more.
+@lru_cache(1 << 16)
 def comparable_name(symbol: str) -> str:
     """Give a linker name without what differs between two builds of one source."""
     name = normalised(symbol)
