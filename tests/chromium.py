@@ -234,7 +234,9 @@ def launched() -> Iterator[Browser]:
     ]
     moves = [(os.POSIX_SPAWN_DUP2, their_in, 3), (os.POSIX_SPAWN_DUP2, their_out, 4)]
     moves += [(os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)]
-    child = os.posix_spawn(_PROGRAM, [_PROGRAM, *options], os.environ, file_actions=moves, setpgroup=0)
+    # It leaves files behind where others go, too.
+    environment = os.environ | {"TMPDIR": profile}
+    child = os.posix_spawn(_PROGRAM, [_PROGRAM, *options], environment, file_actions=moves, setpgroup=0)
     try:
         os.close(their_in)
         os.close(their_out)
