@@ -133,8 +133,18 @@ class _Offers:
                 self._by_name.setdefault(name, []).append(number)
 
     def to(self, user: "_Object") -> "list[_Object]":
-        """Give the objects that define a name that one asks for, in their order."""
-        numbers = {number for name in user.symbols.asked for number in self._by_name.get(name, ())}
+        """Give the objects that may answer what one asks for, in their order.
+
+        What a template makes, hundreds of objects define: behind the first that answers, nobody is asked.
+        """
+        numbers: set[int] = set()
+        for name, places in user.symbols.asked.items():
+            left: Sequence[int] = places
+            for number in self._by_name.get(name, ()):
+                numbers.add(number)
+                left = [place for place in left if not user.is_settled(place, self._objects[number])]
+                if not left:
+                    break
         return [self._objects[number] for number in sorted(numbers)]
 
 
@@ -212,18 +222,23 @@ class _Object:
                 self._answers[provider] = known
         return known
 
+    def is_settled(self, place: int, provider: "_Object") -> bool:
+        """Tell whether nobody behind another object that defines its name has a say in a reference."""
+        # Of its own, those before it decide whether the program stands in for it.
+        return provider is self if place in self._own else self._is_answered(place, provider)
+
     def _work_out(self, provider: "_Object") -> frozenset[int]:
-        asked, offered = self.symbols.asked, provider.symbols
-        matches = _matches if self._has_versions else _matches_name
-        is_program = not provider._is_kept  # noqa: SLF001 # of its own kind
-        places = []
-        for name in asked.keys() & offered.found.keys():
-            for place in asked[name]:
-                reference = self.symbols.references[place]
-                # What the program takes over from a library is looked for in the libraries.
-                if not (reference.is_copy and is_program) and matches(reference, offered):
-                    places.append(place)
+        asked = self.symbols.asked
+        names = asked.keys() & provider.symbols.found.keys()
+        places = [place for name in names for place in asked[name] if self._is_answered(place, provider)]
         return frozenset(places) if places else _NOTHING
+
+    def _is_answered(self, place: int, provider: "_Object") -> bool:
+        reference = self.symbols.references[place]
+        # What the program takes over from a library is looked for in the libraries.
+        if reference.is_copy and not provider._is_kept:  # noqa: SLF001 # of its own kind
+            return False
+        return (_matches if self._has_versions else _matches_name)(reference, provider.symbols)
 
 
 def _matches(reference: Reference, offered: DynamicSymbols) -> bool:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from footprint.elf import read_image
 from footprint.elf.linkage import read_linkage
-from footprint.loader import FoundBy, Libc, Library, Linked, LinkMap
+from footprint.loader import FoundBy, Libc, Library, Linked, LinkMap, bindings
 from footprint.loader.bindings import Binder, Bindings
 from tests.elfwriter import (
     DT_GNU_HASH,
@@ -406,6 +406,15 @@ def test_what_was_bound_before_changes_no_answer(asked: list[tuple[list[int], Li
         assert kept.providers == fresh.providers
         assert kept.unanswered == fresh.unanswered
         assert [one.references for one in kept.symbols] == [one.references for one in fresh.symbols]
+
+
+@given(places=_places, libc=st.sampled_from([Libc.GLIBC, Libc.MUSL]))
+def test_among_very_many_objects_the_same_ones_answer(places: list[int], libc: Libc) -> None:
+    few = bind(*(POOL[place] for place in places), libc=libc)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bindings, "_MANY_OBJECTS", 0)
+        many = bind(*(POOL[place] for place in places), libc=libc)
+    assert (few.providers, few.unanswered) == (many.providers, many.unanswered)
 
 
 @given(places=_places, libc=st.sampled_from([Libc.GLIBC, Libc.MUSL]))
