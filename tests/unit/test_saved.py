@@ -214,6 +214,55 @@ def test_a_ledger_inside_of_something_else_is_not_taken_for_that_of_the_audit(st
         read_audit(inside, "a.json", {})
 
 
+@pytest.mark.parametrize("known", [None, {}], ids=["alone", "to be compared"])
+def test_a_ledger_that_ends_on_the_line_of_its_last_row_takes_nothing_else_along(
+    stage: bytes, known: dict[str, Row] | None
+) -> None:
+    # The next list ends as a ledger does.
+    place = stage.index(b"\n]", stage.index(b'\n"ledger": '))
+    assert read_audit(stage[:place] + stage[place + 1 :], "a.json", known) == read_audit(stage, "a.json")
+
+
+@pytest.mark.parametrize("number", [b"-1", b"NaN", b"0"])
+def test_of_two_ledgers_the_last_one_counts(stage: bytes, number: bytes) -> None:
+    place = stage.index(b'\n"projection": ')
+    twice = stage[:place] + b'\n"ledger": ' + number + b"," + stage[place:]
+    with pytest.raises(InputError, match="`ledger` is no table"):
+        read_audit(twice, "a.json")
+
+
+def lines_of(audit: bytes) -> tuple[bytes, list[bytes], bytes]:
+    """Take the rows of a ledger apart: what stands before them, each, and what stands behind."""
+    start = audit.index(b'\n"ledger": [\n  ') + len(b'\n"ledger": [\n  ')
+    end = audit.index(b"\n]", start)
+    return audit[:start], audit[start:end].split(b",\n  "), audit[end:]
+
+
+def test_half_a_row_beside_a_line_of_two_is_not_taken_for_a_row(stage: bytes) -> None:
+    before, rows, behind = lines_of(stage)
+    first, second, third, fourth, fifth, sixth = rows[:6]
+    # Of one owner: both begin alike.
+    halves = [first.replace(b", ", b",\n  ", 1), second.replace(b", ", b",\n  ", 1)]
+    # What this footprint does not know may be of any kind, and hold what looks like rows.
+    more = b'{"more": [' + fourth + b",\n  " + third + b"], "
+    lists = [first.replace(b"{", more, 1), second.replace(b"{", more, 1)]
+    for parted in (halves, lists):
+        odd = before + b",\n  ".join([*parted, third + b", " + fourth, fifth + b", " + sixth, *rows[6:]]) + behind
+        known: dict[str, Row] = {}
+        for text in (odd, stage, odd):
+            assert read_audit(text, "a.json", known) == read_audit(stage, "a.json")
+
+
+def test_a_line_break_in_a_text_is_no_json_where_other_rows_are_known_either(stage: bytes) -> None:
+    rows: dict[str, Row] = {}
+    read_audit(stage, "a.json", rows)
+    before, (first, *rest), behind = lines_of(stage)
+    torn = before + b",\n  ".join([first.replace(b'"attribution": "', b'"attribution": ",\n  '), *rest]) + behind
+    assert torn != stage
+    with pytest.raises(InputError, match="it is no whole JSON"):
+        read_audit(torn, "a.json", rows)
+
+
 def test_rows_that_share_a_line_are_read_one_by_one(stage: bytes) -> None:
     joined = stage.replace(b"},\n  {", b"}, {", 2)
     assert joined != stage
