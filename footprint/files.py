@@ -20,6 +20,8 @@ MOST_TEXT_BYTES = 2 << 30
 # read instead, which takes no longer. The files of live processes stay mapped: their truncation kills these as well.
 _MOST_READ_BYTES = 8 << 20
 _KEPT_DESCRIPTORS = 64
+# What is read for want of descriptors stays in memory: most files of programs are far smaller than this.
+_MOST_COPIED_BYTES = 256 << 20
 # Who writes to a named pipe may begin a little later than we do.
 _LONGEST_WAIT_SECONDS = 2
 _WAIT_SECONDS = 0.05
@@ -85,14 +87,15 @@ def map_descriptor(descriptor: int, name: str) -> bytes | memoryview:
     """Map a regular file; an empty one, one of /proc that claims to be, and one of /sys is read.
 
     Each map holds a descriptor as long as it is there. Where few are left, as in an audit of a process with a thousand
-    files, it is read, too.
+    files, all but a very large one is read, too.
 
     Raises:
         AccessError: Where it can be neither mapped nor read.
         InputError: Where it cannot be mapped, and is longer than any text that footprint reads.
     """
     try:
-        if os.fstat(descriptor).st_size == 0 or not _has_descriptors_left(descriptor):
+        size_bytes = os.fstat(descriptor).st_size
+        if size_bytes == 0 or (size_bytes <= _MOST_COPIED_BYTES and not _has_descriptors_left(descriptor)):
             return read_all(descriptor, name)
         return memoryview(mmap.mmap(descriptor, 0, prot=mmap.PROT_READ))
     except (OSError, ValueError) as error:

@@ -40,11 +40,19 @@ def test_a_large_file_is_mapped_and_not_read(tmp_path: Path) -> None:
     assert len(data) == LARGE_BYTES
 
 
-def test_where_few_descriptors_are_left_a_large_file_is_read_and_not_mapped(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("size_bytes", "how"),
+    # Read, one that claims much would take as much memory; one of more than 2 GiB would be no text.
+    [(LARGE_BYTES, bytes), (3 << 30, memoryview)],
+    ids=["large", "very large"],
+)
+def test_where_few_descriptors_are_left_a_large_file_is_read_and_a_very_large_one_mapped(
+    tmp_path: Path, size_bytes: int, how: type
+) -> None:
     # Its map would hold one as long as it is there.
     path = tmp_path / "large"
     path.touch()
-    os.truncate(path, LARGE_BYTES)
+    os.truncate(path, size_bytes)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     held = [os.dup(0) for _ in range(8)]
     try:
@@ -55,8 +63,8 @@ def test_where_few_descriptors_are_left_a_large_file_is_read_and_not_mapped(tmp_
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         for descriptor in held:
             os.close(descriptor)
-    assert isinstance(data, bytes)
-    assert len(data) == LARGE_BYTES
+    assert isinstance(data, how)
+    assert len(data) == size_bytes
 
 
 def test_the_answer_is_the_same_however_few_files_may_be_open() -> None:
