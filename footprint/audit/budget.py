@@ -177,7 +177,7 @@ def _results(
         increase = int(before * limit.most_increase_share)
     most = before + (increase or 0)
     remark = ""
-    if measured != before and comparison is not None and _is_noise(budget, comparison):
+    if measured != before and comparison is not None and _is_noise(budget, comparison, measured - before):
         remark = "within the spread of the starts"
     elif measured < before - (increase or 0):
         remark = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
@@ -457,13 +457,16 @@ def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
     return _largest(sums.items())
 
 
-def _is_noise(budget: Budget, comparison: Comparison) -> bool:
+def _is_noise(budget: Budget, comparison: Comparison, delta_bytes: int) -> bool:
     """Tell whether the starts of both runs overlap in a figure, so that its growth need not be a change."""
     if budget.table == "figures":
         total = comparison.total(budget.name.removesuffix("_bytes"))
         return total is not None and total.is_noise is True
+    if budget.table != "owners":
+        return False
     own = [one for one in comparison.owners if budget.name in {one.owner, file_name(one.owner)}]
-    return budget.table == "owners" and bool(own) and all(one.is_noise is True for one in own)
+    # What had another name before grew from nothing for a budget, by more than it did for the comparison.
+    return sum(one.delta_bytes for one in own) == delta_bytes and all(one.is_noise is True for one in own)
 
 
 def _new_files(comparison: Comparison) -> Iterable[tuple[str, int]]:

@@ -296,6 +296,17 @@ def test_growth_within_the_spread_of_the_starts_says_so_and_fails_nevertheless()
     assert result("kinds.heap", 19, 125).remark == ""
 
 
+def test_what_had_another_name_before_grew_from_nothing_and_not_within_the_spread_of_the_starts() -> None:
+    def of_library(name: str, size_bytes: int) -> tuple[Audit, Spreads]:
+        row = ledger_row(f"/lib/{name}", size_bytes)
+        return audit_of(row), Spreads(owners={row.owner: Spread(90, size_bytes, 130)})
+
+    (old, old_spreads), (new, spreads) = of_library("liba.so.1.2", 100), of_library("liba.so.1.3", 120)
+    limits = budgets("[budgets.owners]\n'liba.so.1.3' = { max_increase = 10 }")
+    result = only(check_audit(new, limits, old, TODAY, spreads, old_spreads))
+    assert (result.grew_from, result.value, result.fails, result.remark) == (0, 120, True, "")
+
+
 def test_what_the_baseline_does_not_have_grew_from_nothing() -> None:
     result = only(checked("[budgets.symbols]\n'answer.1' = { max_increase = 4095 }", BASE, SMALLER))
     assert (result.grew_from, result.value, result.fails) == (0, 4096, True)
