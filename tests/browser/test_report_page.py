@@ -1198,3 +1198,44 @@ def test_what_is_typed_or_chosen_last_is_what_is_shown(crowded: Page) -> None:
     ]
     enter(crowded, "#ledger input[type=search]", "")
     assert crowded.js("document.querySelector('#ledger [role=treegrid]').ariaRowCount") == str(100_000 + 4)
+
+
+def filter_and(page: Page, text: str, act: str) -> None:
+    """Filter, and do something to the view of the ledger before the page can do anything else."""
+    page.js(
+        "(() => { const field = document.querySelector('#ledger input[type=search]');"
+        f" field.value = {json.dumps(text)}; field.dispatchEvent(new Event('input'));"
+        " const buttons = [...document.querySelectorAll('#ledger .tools button')];"
+        f" const button = (text) => buttons.find((one) => one.textContent === text); {act} }})()"
+    )
+    settle(page)
+
+
+def test_what_is_copied_from_a_busy_table_are_the_rows_that_were_asked_for(crowded: Page) -> None:
+    crowded.js(
+        "window.copied = null;"
+        " navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve() }"
+    )
+    filter_and(crowded, "variable_4711", "button('Copy as CSV').click()")
+    # The heading, the total, the file, its section, and all of the name; the last line ends, too.
+    count = sum(str(number).startswith("4711") for number in range(100_003))
+    assert len(crowded.wait("window.copied").split("\r\n")) == 4 + count + 1
+    crowded.wait("document.querySelector('#ledger .found').textContent === 'The rows copied'")
+
+
+def test_all_of_a_busy_table_is_closed_when_it_shows_what_was_asked_for(crowded: Page) -> None:
+    filter_and(crowded, "variable_4711", "button('Close all').click()")
+    assert [row[0] for row in rows_of(crowded)] == ["[total]", "libmany.so"]
+
+
+def test_a_part_that_is_chosen_while_a_table_is_busy_is_shown(crowded: Page) -> None:
+    # Its largest part is none of those that are found: the filter goes.
+    filter_and(
+        crowded,
+        "variable_4711",
+        "const { tree, picture } = document.querySelector('#ledger .view').parts;"
+        " picture.events.onclick(tree.names.indexOf('variable_1'));",
+    )
+    crowded.wait("document.querySelector('#ledger input[type=search]').value === ''")
+    selected = crowded.wait("document.querySelector('#ledger [role=row][aria-selected=true]')?.textContent")
+    assert "variable_1" in selected

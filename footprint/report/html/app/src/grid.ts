@@ -4,7 +4,7 @@ import { type Found, HOLDS_FOUND, matching, ordered } from "./arrange";
 import { el, fill } from "./dom";
 import { csv } from "./names";
 import type { Column, Tree } from "./tree";
-import { atOnce, inTurns } from "./turns";
+import { atOnce, inTurns, pause } from "./turns";
 
 const ROW_PX = 28;
 const OVERSCAN = 6;
@@ -103,6 +103,11 @@ export class Grid {
     this.children = children;
     this.tellOrder();
     this.flatten();
+  }
+
+  /** Wait until the rows are those that were asked for. */
+  async settled(): Promise<void> {
+    while (this.work.size) await pause();
   }
 
   /** Open all, as far as a page can show it; or close all. */

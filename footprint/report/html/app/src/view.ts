@@ -48,11 +48,11 @@ export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape
   const grid = new Grid(tree, label, `g${made}`, { onselect: choose, onhover: hover, onopen: zoom });
   const picture = new Picture(tree, label, {
     onhover: hover,
-    onclick: (node) => {
+    onclick: (node) => then(() => {
       if (!grid.has(node)) clear();
       grid.select(node, true);
       zoom(node);
-    },
+    }),
   });
   if (shape) picture.setShape(shape);
   const hint = !shape ? "" : "Point at a part to read it; click it, or press Enter in the table, to look closer.";
@@ -76,15 +76,20 @@ export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape
     filter.value = "";
     unfilter();
   };
+  // Of a busy table the rows are not yet those that what is done next is meant for.
+  const then = async (act: () => void) => {
+    await grid.settled();
+    act();
+  };
   const openAll = () => {
     grid.openAll(true);
     if (grid.isCut) fill(found, `the first ${grouped(grid.rowCount)} rows are shown`);
   };
   const tools = el("div", { class: "tools" },
     filter,
-    el("button", { type: "button", onclick: openAll }, "Open all"),
-    el("button", { type: "button", onclick: () => grid.openAll(false) }, "Close all"),
-    el("button", { type: "button", onclick: () => void copy(grid.csv(), found, "The rows") }, "Copy as CSV"),
+    el("button", { type: "button", onclick: () => then(openAll) }, "Open all"),
+    el("button", { type: "button", onclick: () => then(() => grid.openAll(false)) }, "Close all"),
+    el("button", { type: "button", onclick: () => then(() => void copy(grid.csv(), found, "The rows")) }, "Copy as CSV"),
     found,
   );
   const shapes = choice("Picture", [["icicle", "Icicle"], ["treemap", "Treemap"], ["sunburst", "Sunburst"]] as const,
