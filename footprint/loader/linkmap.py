@@ -163,7 +163,7 @@ class _Closure:
         objects = tuple([_linked(mapped) for mapped in self._order])
         target = self._search.target
         rules = {mapped.found_by for mapped in self._order}
-        return LinkMap(
+        link_map = LinkMap(
             objects=objects,
             missing=tuple([self._explained(*each) for each in self._missing]),
             interpreter=interpreter.number if interpreter is not None and interpreter.is_in_scope else None,
@@ -172,6 +172,10 @@ class _Closure:
             target=target,
             notes=(*self._notes, *self._search.notes(rules, has_missing=bool(self._missing))),
         )
+        # They lead to open files, which would stay so until Python looks for rings.
+        for mapped in {self._program, *self._by_library.values()}:
+            mapped.let_go()
+        return link_map
 
     def _interpreter(self) -> Mapped | None:
         """Take in the loader, which is there before all others, and has its place in the scope when one needs it."""

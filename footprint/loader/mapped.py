@@ -108,3 +108,8 @@ class Mapped:
         if program.looked_for > _MOST_FILES_LOOKED_FOR:
             cause = f"its libraries would have to be looked for at more than {_MOST_FILES_LOOKED_FOR} places"
             raise InputError(program.path, cause)
+
+    def let_go(self) -> None:
+        """Forget all others, and who it is to them, once the map is made: together they are rings."""
+        self.loader, self.dependencies, self.path_owners = None, [], ()
+        del self.program
