@@ -344,8 +344,6 @@ def test_an_interrupt_while_a_pipe_is_read_ends_the_command_quietly(tmp_path: Pa
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # A suite that runs in the background ignores interrupts, and a child would inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 # no threads here
     )
     try:
         writer = open_for_writing(pipe, child)
