@@ -1,7 +1,9 @@
 """The tools that read names of D and Swift: run where such names are to be shown and the tool is there, never else."""
 
-import resource
+import os
+import signal
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import IO, Final
 
 from footprint.elf.names import Language, foreign_names, learn_names
@@ -14,6 +16,8 @@ _MOST_SECONDS: Final = 5
 _MOST_NAMES_BYTES: Final = 4 << 20
 _MOST_SHOWN_BYTES: Final = 32 << 20
 _MOST_MEMORY_BYTES: Final = 1 << 30
+# Limits hold from the start on: what a tool starts before it is limited would be without. Units of ulimit, POSIX.
+_BOUNDED: Final = 'ulimit -f "$1" && ulimit -v "$2" && shift 2 && exec "$@"'
 
 
 def learn_foreign_names(names: Iterable[str]) -> None:
@@ -51,25 +55,32 @@ def _read_by(command: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     import subprocess  # noqa: PLC0415 # few programs are written in these languages
     import tempfile  # noqa: PLC0415 # the same
 
+    bounded = [
+        "/bin/sh",
+        "-c",
+        _BOUNDED,
+        "sh",
+        str(_MOST_SHOWN_BYTES // 512),
+        str(_MOST_MEMORY_BYTES // 1024),
+        *command,
+    ]
     with tempfile.TemporaryFile() as shown:
         try:
-            tool = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=shown, stderr=subprocess.DEVNULL)  # noqa: S603 # found on PATH
+            tool = subprocess.Popen(  # noqa: S603 # found on PATH
+                bounded, stdin=subprocess.PIPE, stdout=shown, stderr=subprocess.DEVNULL, process_group=0
+            )
         except OSError:
             return {}
         with tool:
             try:
-                _bound(tool.pid)
-                tool.communicate("".join([f"{name}\n" for name in names]).encode(), timeout=_MOST_SECONDS)
-            except (OSError, subprocess.TimeoutExpired):
-                tool.kill()
+                with suppress(OSError, subprocess.TimeoutExpired):
+                    tool.communicate("".join([f"{name}\n" for name in names]).encode(), timeout=_MOST_SECONDS)
+            finally:
+                # With what it started, which would write on.
+                with suppress(ProcessLookupError):
+                    os.killpg(tool.pid, signal.SIGKILL)
         lines = _lines(shown)
         return dict(zip(names, lines, strict=True)) if tool.returncode == 0 and len(lines) == len(names) else {}
-
-
-def _bound(pid: int) -> None:
-    """Let a tool, which waits for its input still, have only so much memory, and write only so much."""
-    for what, most in ((resource.RLIMIT_AS, _MOST_MEMORY_BYTES), (resource.RLIMIT_FSIZE, _MOST_SHOWN_BYTES)):
-        resource.prlimit(pid, what, (most, most))
 
 
 def _lines(file: IO[bytes]) -> list[str]:

@@ -1,6 +1,8 @@
 """Tools for names of D and Swift: run for such names only, one of them for all names, and never trusted."""
 
+import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from footprint.elf.names import Language
 from footprint.verbs import demanglers
 from footprint.verbs.demanglers import learn_foreign_names
 from tests.elfwriter import RW, At, ElfFile, Section, Sym, write
+from tests.liveprocesses import wait_until
 
 NAMES = ["_D3app5cachei", "_D3app5tablei"]
 
@@ -66,6 +69,23 @@ def test_a_tool_that_fails_changes_nothing(tool: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(demanglers, "_MOST_SECONDS", 1)
     monkeypatch.setattr(demanglers, "_MOST_SHOWN_BYTES", 1 << 20)
     assert shown_by(tool, script) == NAMES
+
+
+def test_what_a_tool_started_ends_with_it_and_writes_as_little(tool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demanglers, "_MOST_SECONDS", 1)
+    monkeypatch.setattr(demanglers, "_MOST_SHOWN_BYTES", 1 << 20)
+    wrote = tool.parent / "wrote"
+    assert shown_by(tool, f"yes {wrote} > {wrote} & sleep 3600.{os.getpid()} & exec sleep 60") == NAMES
+    assert wrote.stat().st_size <= 1 << 20
+
+    def is_there() -> bool:
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):
+                if f"3600.{os.getpid()}".encode() in path.read_bytes():
+                    return True
+        return False
+
+    wait_until(lambda: not is_there(), "what the tool started to end")
 
 
 def test_what_cannot_be_run_changes_nothing(tool: Path) -> None:
