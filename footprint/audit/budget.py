@@ -258,10 +258,15 @@ def _files(audit: Audit) -> dict[str, None]:
 def _rows_of(budget: Budget, audit: Audit) -> list[Row]:
     name = budget.name
     if budget.table == "owners":
-        return [row for row in audit.ledger if name in {row.owner, file_name(row.owner)}]
+        return [row for row in audit.ledger if _is_of(row.owner, name)]
     if budget.table == "kinds":
         return [row for row in audit.ledger if row.kind.value == name]
     return [row for row in audit.ledger if _is_symbol(row, name)]
+
+
+def _is_of(owner: str, name: str) -> bool:
+    """Tell whether a budget names an owner: by its path, or by its file name."""
+    return name in {owner, file_name(owner)}
 
 
 def _is_symbol(one: Row | Change, name: str) -> bool:
@@ -445,7 +450,7 @@ def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
     for one in comparison.changes:
         is_own = {
             "figures": True,
-            "owners": budget.name in {one.owner, file_name(one.owner)},
+            "owners": _is_of(one.owner, budget.name),
             "kinds": one.kind.value == budget.name,
             "symbols": _is_symbol(one, budget.name),
         }[budget.table]
@@ -464,7 +469,7 @@ def _is_noise(budget: Budget, comparison: Comparison, delta_bytes: int) -> bool:
         return total is not None and total.is_noise is True
     if budget.table != "owners":
         return False
-    own = [one for one in comparison.owners if budget.name in {one.owner, file_name(one.owner)}]
+    own = [one for one in comparison.owners if _is_of(one.owner, budget.name)]
     # What had another name before grew from nothing for a budget, by more than it did for the comparison.
     return sum(one.delta_bytes for one in own) == delta_bytes and all(one.is_noise is True for one in own)
 
