@@ -31,7 +31,7 @@ from footprint.audit.audit import Audit
 from footprint.process import Mapping, pages, ranges_bytes, read_process
 from footprint.process.mappings import Counters, parse_maps
 from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
-from tests.liveprocesses import states
+from tests.liveprocesses import private_bytes_between, states
 
 pytestmark = pytest.mark.skipif(
     not has_exclusive_bit(), reason="the page bits of this host do not tell which pages are mapped once"
@@ -286,18 +286,6 @@ def counters_at(pid: int, addr: int) -> Found:
     return next(block for block in blocks_of(pid) if block["start"] <= addr < block["end"])
 
 
-def private_by_each_page(pid: int, start: int, end: int) -> int:
-    """Count the pages that are present, of no file and mapped by this process alone, by the bits of each; or in swap.
-
-    Source: Documentation/admin-guide/mm/pagemap.rst: bit 63 present, 62 swapped, 61 file or shared, 56 exclusive.
-    """
-    with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:
-        pagemap.seek(start // PAGE * 8)
-        words = struct.iter_unpack("=Q", pagemap.read((end - start) // PAGE * 8))
-    are_private: list[bool] = [word >> 56 & 0b10100001 == 0b10000001 or bool(word >> 62 & 1) for (word,) in words]
-    return PAGE * sum(are_private)
-
-
 def read_all(pid: int, *, can_scan: bool) -> tuple[dict[int, Ranges], bool]:
     """Read all mappings with our reader; and tell whether it went the way that was asked for to the end."""
     folder = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY)
@@ -359,7 +347,7 @@ def bss_bytes_of(pid: int, blocks: list[Found]) -> dict[str, int]:
             start = -(-(bias + load["p_vaddr"] + load["p_filesz"]) // PAGE) * PAGE
             end = -(-(bias + load["p_vaddr"] + load["p_memsz"]) // PAGE) * PAGE
             if load["p_memsz"] > load["p_filesz"] and start < end:
-                total += private_by_each_page(pid, start, end)
+                total += private_bytes_between(pid, start, end)
         found[name] = total
     return found
 

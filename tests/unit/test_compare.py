@@ -28,7 +28,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SHADOW = ROOT / "sample_binaries" / "condor_shadow"
 SMAPS = ROOT / "tests" / "corpus" / "smaps-sleep.txt"
 KIB = 1024
-EMPTY = footprint.audit(str(SMAPS))
 
 
 def variable(
