@@ -48,17 +48,17 @@ format: $(DEV) ## format the code, and mend what can be mended without judgement
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-page: ## build the page of --html from its sources in footprint/report/html/app (needs npm)
-	npm ci --prefix footprint/report/html/app --ignore-scripts --no-audit --no-fund
-	npm run --prefix footprint/report/html/app check
-	npm run --prefix footprint/report/html/app build
+page: ## build the page of --html from its sources in footprint/html/app (needs npm)
+	npm ci --prefix footprint/html/app --ignore-scripts --no-audit --no-fund
+	npm run --prefix footprint/html/app check
+	npm run --prefix footprint/html/app build
 
 shell: $(DEV) ## write the completions of the shells and the man page anew
 	$(BIN)/python shell/generate.py
 
 clean: ## remove .venv, caches and built packages
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
-	rm -rf build dist sample_binaries/build footprint/report/html/app/node_modules
+	rm -rf build dist sample_binaries/build footprint/html/app/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):

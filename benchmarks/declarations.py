@@ -70,8 +70,8 @@ template <int N> struct Shop {
 _CALL = """
 import json, mmap, sys, time
 from footprint.elf import read_image
-from footprint.elf.dwarf import read_declarations
-from footprint.elf.dwarf.units import DebugInfo
+from footprint.dwarf import read_declarations
+from footprint.dwarf.units import DebugInfo
 from footprint.elf.symbols import STT_FUNC, STT_TLS, read_variables
 file = open(sys.argv[1], "rb")
 data = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))

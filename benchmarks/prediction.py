@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from footprint.audit.predicted import Predicted, predict, start_memory
+from footprint.attribution.object_prediction import Predicted, predict, start_memory
 from footprint.errors import FootprintError
-from footprint.verbs.libc_calibration import calibrate_libc
+from footprint.sources.libc_calibration import calibrate_libc
 from tests.atstart import PAGE, Seen, at_start, image_of, is_elf, numbers
 
 

@@ -12,29 +12,26 @@ before one is called.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# The verb `footprint.audit` has the name of the package that does its work. The package is imported first and its name
-# taken back, because importing it later would put the module where the verb stands.
-import footprint.audit
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from footprint.elf.selection import Selection
-    from footprint.verbs.capture import capture  # at run time __getattr__ does all this
-    from footprint.verbs.check import check, load_budgets
-    from footprint.verbs.debug_files import DebugSearch
-    from footprint.verbs.diff import diff
-    from footprint.verbs.doctor import doctor
-    from footprint.verbs.duplicates import duplicates
-    from footprint.verbs.groups import audit_group
-    from footprint.verbs.heap import heap_profile
-    from footprint.verbs.history import record, trend
-    from footprint.verbs.processes import audit, maps, project  # noqa: TC004 # `audit` is a package here only
-    from footprint.verbs.programs import libraries
-    from footprint.verbs.run import run
-    from footprint.verbs.survey import survey
-    from footprint.verbs.symbols import symbols
-    from footprint.verbs.whatif import whatif
-    from footprint.words import explain
+    from footprint.sources.debug_files import DebugSearch
+    from footprint.verbs.audit.call import audit, maps, project
+    from footprint.verbs.audit.group_call import audit_group
+    from footprint.verbs.capture.call import capture  # at run time __getattr__ does all this
+    from footprint.verbs.check.call import check, load_budgets
+    from footprint.verbs.diff.call import diff
+    from footprint.verbs.doctor.call import doctor
+    from footprint.verbs.duplicates.call import duplicates
+    from footprint.verbs.explain.words import explain
+    from footprint.verbs.heap.call import heap_profile
+    from footprint.verbs.libraries.call import libraries
+    from footprint.verbs.record.call import record, trend
+    from footprint.verbs.run.call import run
+    from footprint.verbs.survey.call import survey
+    from footprint.verbs.symbols.call import symbols
+    from footprint.verbs.whatif.call import whatif
 
 __version__ = "0.1.0"
 
@@ -70,31 +67,28 @@ __all__ = (
 )
 
 _HOMES = {
-    "DebugSearch": "footprint.verbs.debug_files",
+    "DebugSearch": "footprint.sources.debug_files",
     "Selection": "footprint.elf.selection",
-    "audit": "footprint.verbs.processes",
-    "audit_group": "footprint.verbs.groups",
-    "capture": "footprint.verbs.capture",
-    "check": "footprint.verbs.check",
-    "diff": "footprint.verbs.diff",
-    "load_budgets": "footprint.verbs.check",
-    "doctor": "footprint.verbs.doctor",
-    "duplicates": "footprint.verbs.duplicates",
-    "explain": "footprint.words",
-    "heap_profile": "footprint.verbs.heap",
-    "libraries": "footprint.verbs.programs",
-    "maps": "footprint.verbs.processes",
-    "project": "footprint.verbs.processes",
-    "record": "footprint.verbs.history",
-    "run": "footprint.verbs.run",
-    "survey": "footprint.verbs.survey",
-    "symbols": "footprint.verbs.symbols",
-    "trend": "footprint.verbs.history",
-    "whatif": "footprint.verbs.whatif",
+    "audit": "footprint.verbs.audit.call",
+    "audit_group": "footprint.verbs.audit.group_call",
+    "capture": "footprint.verbs.capture.call",
+    "check": "footprint.verbs.check.call",
+    "diff": "footprint.verbs.diff.call",
+    "load_budgets": "footprint.verbs.check.call",
+    "doctor": "footprint.verbs.doctor.call",
+    "duplicates": "footprint.verbs.duplicates.call",
+    "explain": "footprint.verbs.explain.words",
+    "heap_profile": "footprint.verbs.heap.call",
+    "libraries": "footprint.verbs.libraries.call",
+    "maps": "footprint.verbs.audit.call",
+    "project": "footprint.verbs.audit.call",
+    "record": "footprint.verbs.record.call",
+    "run": "footprint.verbs.run.call",
+    "survey": "footprint.verbs.survey.call",
+    "symbols": "footprint.verbs.symbols.call",
+    "trend": "footprint.verbs.record.call",
+    "whatif": "footprint.verbs.whatif.call",
 }
-
-if not TYPE_CHECKING:
-    del audit, footprint
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 # as varied as what the verbs are

@@ -17,8 +17,8 @@ import pytest
 from footprint.errors import FootprintError, UsageError
 
 if TYPE_CHECKING:
-    from footprint.audit.audit import Audit
-    from footprint.audit.budget import Budgets, Checked
+    from footprint.model.audit import Audit
+    from footprint.release.budget import Budgets, Checked
 
 __all__ = ("Footprint",)
 
@@ -212,14 +212,14 @@ def _short_errors() -> Iterator[None]:
     try:
         yield
     except FootprintError as error:
-        from footprint.report.escape import printable  # noqa: PLC0415 # only where something goes wrong
+        from footprint.formats.escape import printable  # noqa: PLC0415 # only where something goes wrong
 
         text = f"footprint: {printable(str(error))}"
         raise pytest.fail.Exception(text, pytrace=False) from None
 
 
 def _check(item: pytest.Item, target: object, limits: Mapping[str, Any], where: str) -> "Checked":
-    from footprint.verbs.check import check  # noqa: PLC0415 # most tests audit nothing
+    from footprint.verbs.check.call import check  # noqa: PLC0415 # most tests audit nothing
 
     budgets = _budgets(limits, where, str(item.config.rootpath))
     options = {key: limits[key] for key in _RUN_KEYS if key in limits}
@@ -231,10 +231,10 @@ def _check(item: pytest.Item, target: object, limits: Mapping[str, Any], where: 
         checked = check(_named(target), budgets)
     item.user_properties.extend((f"footprint {one.key}", one.value) for one in checked.results)
     if checked.failures:
-        from footprint.report.escape import printable  # noqa: PLC0415 # only where it fails
-        from footprint.report.text import plain  # noqa: PLC0415 # the same
-        from footprint.report.views.check import check_verdict, failure_report  # noqa: PLC0415 # the same
-        from footprint.report.views.notes import note_blocks  # noqa: PLC0415 # the same
+        from footprint.formats.escape import printable  # noqa: PLC0415 # only where it fails
+        from footprint.formats.sections.notes import note_blocks  # noqa: PLC0415 # the same
+        from footprint.terminal import plain  # noqa: PLC0415 # the same
+        from footprint.verbs.check.text import check_verdict, failure_report  # noqa: PLC0415 # the same
 
         audit = checked.audit
         if audit.notes:
@@ -250,8 +250,8 @@ def _budgets(limits: Mapping[str, Any], where: str, root: str) -> "Budgets":
     Raises:
         UsageError: Where they mean nothing.
     """
-    from footprint.audit.budget import FIGURES, parse_budgets  # noqa: PLC0415 # the same
-    from footprint.verbs.check import load_budgets  # noqa: PLC0415 # the same
+    from footprint.release.budget import FIGURES, parse_budgets  # noqa: PLC0415 # the same
+    from footprint.verbs.check.call import load_budgets  # noqa: PLC0415 # the same
 
     told: dict[str, Any] = {"budgets": {}}
     for key, value in limits.items():
@@ -283,10 +283,10 @@ def _budgets(limits: Mapping[str, Any], where: str, root: str) -> "Budgets":
 
 def _audit(target: object, options: Mapping[str, Any]) -> "Audit":
     if not isinstance(target, list | tuple):
-        from footprint.verbs.processes import audit  # noqa: PLC0415 # the same
+        from footprint.verbs.audit.call import audit  # noqa: PLC0415 # the same
 
         return audit(_named(target), **options)
-    from footprint.verbs.run import run  # noqa: PLC0415 # the same
+    from footprint.verbs.run.call import run  # noqa: PLC0415 # the same
 
     if not target or not all(isinstance(word, str | os.PathLike) for word in target):
         raise UsageError(f"{target!r} is no command: give the program and its arguments as texts")

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from typer.main import get_command
 
 from footprint import __version__
-from footprint.cli import app as command
+from footprint.verbs import app as command
 
 FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
 _NOTE: Final = "Written by shell/generate.py (make shell): change the command instead."

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from elftools.elf.elffile import ELFFile
 
-from footprint.audit.predicted import Predicted
+from footprint.attribution.object_prediction import Predicted
 from footprint.elf import ET_EXEC, Image, read_image, starts_like_elf
 from footprint.files import open_input
 from footprint.process import Mapping as Area
 from footprint.process import parse_maps
-from footprint.process.held import AT_BASE, AT_ENTRY, HeldProgram, held_at_start
+from footprint.process.held_start import AT_BASE, AT_ENTRY, HeldProgram, held_at_start
 from footprint.process.pages import PageReader
 
 PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from footprint.audit.audit import Audit, audit_snapshot
-from footprint.audit.heap_frames import name_frames
-from footprint.audit.heap_usage import HeapUsage, heap_usage, place_at
+from footprint.attribution.heap_frames import name_frames
+from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
+from footprint.attribution.process_audit import audit_snapshot
 from footprint.elf import Contents
 from footprint.heap import read_profile
 from footprint.heap.allocators import Allocators
+from footprint.model.audit import Audit
 from footprint.process import read_texts
 from tests.massifwriter import ROOT, Line, Moment, massif
 

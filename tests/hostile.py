@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from footprint.audit.finding import Confidence, Finding, Location
+from footprint.model.finding import Confidence, Finding, Location
 
 HOSTILE: Final = {
     "the end of a script": "</script><img src=x onerror=alert(1)>",

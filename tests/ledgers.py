@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import footprint
-from footprint.audit.audit import Audit
-from footprint.audit.finding import Finding
-from footprint.audit.layout import Attribution, Kind
-from footprint.audit.ledger import Row, sum_rows
-from footprint.audit.totals import Total, Totals
-from footprint.evidence import Evidence
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
+from footprint.model.finding import Finding
+from footprint.model.row import Attribution, Kind, Row, sum_rows
+from footprint.model.totals import Total, Totals
 
 __all__ = ("audit_of", "ledger_row")
 

@@ -1,7 +1,7 @@
 """What the writable memory of an ELF file holds, section by section, and what no symbol explains.
 
 Every byte of a section has one owner: a variable, or a remainder with its cause. The sums are conserved by
-construction (`footprint.partition`). Thread-local sections are accounted in their own space: their addresses overlap
+construction (`footprint.ranges`). Thread-local sections are accounted in their own space: their addresses overlap
 those of what follows them, and their symbols are offsets.
 """
 
@@ -21,7 +21,7 @@ from footprint.elf.symbols import (
     Symbol,
     read_variables,
 )
-from footprint.partition import Gap, Overlap, Partition, Piece, partition
+from footprint.ranges import Gap, Overlap, Partition, Piece, partition
 
 __all__ = ("Cause", "Contents", "Kind", "Residue", "SectionContents", "Variable", "read_contents")
 

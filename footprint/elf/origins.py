@@ -19,7 +19,7 @@ from footprint.elf.linker_map import LinkerMap, PlacedSection
 from footprint.elf.selection import Selection
 from footprint.elf.statics import STB_LOCAL, read_statics
 from footprint.errors import InputError, Note
-from footprint.partition import Gap, Partition, Piece, partition
+from footprint.ranges import Gap, Partition, Piece, partition
 from footprint.units import counted
 
 __all__ = ("Lack", "Origin", "Origins", "SectionOrigins", "Share")

@@ -1,5 +1,5 @@
 """Findings: one module a rule. Each looks at what a process is made of, and says what it could do without."""
 
-from footprint.audit.finding import Confidence, Finding, Location
+from footprint.model.finding import Confidence, Finding, Location
 
 __all__ = ("Confidence", "Finding", "Location")

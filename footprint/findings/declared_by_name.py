@@ -9,8 +9,8 @@ import posixpath
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from footprint.dwarf import Declaration
 from footprint.elf import shown_name
-from footprint.elf.dwarf import Declaration
 from footprint.elf.names import normalised
 from footprint.elf.statics import Static, Statics
 from footprint.findings.duplicate_statics import Declared

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Final, NamedTuple
 
-from footprint.audit.finding import Confidence, Finding, Location
 from footprint.elf import PT_GNU_RELRO, Image, shown_name
 from footprint.elf.image import Section
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.names import lacks_function, normalised
 from footprint.elf.statics import NO_INITIALISERS, Initialisers, Static, Statics
+from footprint.model.finding import Confidence, Finding, Location
 from footprint.units import counted, format_bytes
 
 __all__ = (

@@ -10,12 +10,13 @@ from collections.abc import Mapping as Dict
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from footprint.audit.finding import Confidence, Finding
-from footprint.audit.heap_usage import HeapUsage
-from footprint.audit.layout import file_name, is_file
+from footprint.attribution.heap_usage import HeapUsage
 from footprint.elf import shown_name
 from footprint.heap import CallTree, Counted, Profile
-from footprint.heap.attribution import Share, attribute, charged
+from footprint.heap.attribution import attribute, charged
+from footprint.model.finding import Confidence, Finding
+from footprint.model.heap_account import Share
+from footprint.model.owner import file_name, is_file
 from footprint.units import counted, format_bytes
 
 __all__ = ("RULE", "heap_at_start")

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from footprint.audit.finding import Confidence, Finding, Location
 from footprint.elf import shown_name
 from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.initial import Initials
@@ -17,6 +16,7 @@ from footprint.elf.references import Place, Reference, can_be_told, references_t
 from footprint.elf.statics import Function, Static, Statics
 from footprint.errors import FootprintError
 from footprint.findings.duplicate_statics import Cost, Lines, PrivateOf, cost_of
+from footprint.model.finding import Confidence, Finding, Location
 from footprint.units import first_of, format_bytes
 
 __all__ = ("RULE", "large_ones", "large_statics")

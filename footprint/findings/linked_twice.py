@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from footprint.audit.finding import Confidence, Finding
 from footprint.elf import shown_name
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.names import normalised
@@ -25,6 +24,7 @@ from footprint.findings.duplicate_statics import (
     Origin,
     cost_of,
 )
+from footprint.model.finding import Confidence, Finding
 from footprint.units import counted, first_of, format_bytes
 
 __all__ = ("RULE", "Duplicates", "LinkedTwice", "linked_twice", "linked_twice_findings")

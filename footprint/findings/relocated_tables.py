@@ -7,10 +7,9 @@ private in each process from the start. Most of what is written at start is writ
 from collections.abc import Iterable
 from typing import Final
 
-from footprint.audit.finding import Confidence, Finding
-from footprint.audit.layout import Kind
-from footprint.audit.ledger import Row
 from footprint.elf import shown_name
+from footprint.model.finding import Confidence, Finding
+from footprint.model.row import Kind, Row
 from footprint.units import format_bytes
 
 __all__ = ("RULE", "relocated_tables")

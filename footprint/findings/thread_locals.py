@@ -6,11 +6,11 @@ for like any other memory. Of an object that is opened later a thread pays at it
 
 from typing import Final
 
-from footprint.audit.composition import Composition
-from footprint.audit.finding import Confidence, Finding
+from footprint.attribution.dependency_graph import Composition
 from footprint.elf import Kind, read_contents
 from footprint.errors import FootprintError
 from footprint.loader import FoundBy, Libc
+from footprint.model.finding import Confidence, Finding
 from footprint.units import format_bytes
 
 __all__ = ("RULE", "thread_locals")

@@ -7,10 +7,10 @@ is needed for nothing must know of them. The C library and the loader are left o
 from collections.abc import Iterable
 from typing import Final
 
-from footprint.audit.composition import Composition
-from footprint.audit.finding import Confidence, Finding
+from footprint.attribution.dependency_graph import Composition
 from footprint.elf.dynsym import Reference
 from footprint.findings.unused_libraries import is_always_there, link_option, listed
+from footprint.model.finding import Confidence, Finding
 
 __all__ = ("RULE", "underlinked")
 

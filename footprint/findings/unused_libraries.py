@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from footprint.audit.composition import Composition
-from footprint.audit.finding import Confidence, Finding
+from footprint.attribution.dependency_graph import Composition
 from footprint.elf.dynsym import Reference
 from footprint.elf.image import PF_W, PF_X
 from footprint.errors import FootprintError
 from footprint.loader import Libc
 from footprint.loader.dependencies import reached
+from footprint.model.finding import Confidence, Finding
 from footprint.units import format_bytes
 
 __all__ = (

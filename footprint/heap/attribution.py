@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from footprint.heap.profile import CallTree, Frame
 from footprint.heap.stacks import Stacks
+from footprint.model.heap_account import Share
 
 __all__ = (
     "BELOW_THRESHOLD",
@@ -18,7 +19,6 @@ __all__ = (
     "NO_SYMBOL",
     "Attribution",
     "Call",
-    "Share",
     "attribute",
     "callees",
     "callers",
@@ -46,22 +46,6 @@ class Call(NamedTuple):
 
 _ROOT: Final = -1
 _NOBODY: Final = Call(NO_STACK, NO_STACK)
-
-
-class Share(NamedTuple):
-    """What one function asked for.
-
-    Attributes:
-        owner: The path of the object that it is in, or in brackets why that is not known.
-        function: Its name, or in brackets why there is none.
-        size_bytes: The bytes.
-        block_count: The blocks, where the profile counts them.
-    """
-
-    owner: str
-    function: str
-    size_bytes: int
-    block_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

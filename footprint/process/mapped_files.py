@@ -2,15 +2,14 @@
 
 import os
 import stat
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from footprint.errors import FootprintError, Note
 from footprint.files import map_descriptor
+from footprint.model.owner import DELETED
 from footprint.process.mappings import Mapping
 
-__all__ = ("DELETED", "MappedFile", "open_mapped_file", "open_regular")
-
-DELETED = " (deleted)"
+__all__ = ("FileKey", "MappedFile", "file_key", "open_mapped_file", "open_regular")
 
 
 class MappedFile(NamedTuple):
@@ -76,3 +75,26 @@ def open_regular(path: str, inode: int | None) -> bytes | memoryview | str:
         return error.strerror or str(error)
     finally:
         os.close(descriptor)
+
+
+class FileKey(NamedTuple):
+    """What tells mapped files apart; a saved pmap text has only the name."""
+
+    device: str | None
+    inode: int | None
+    name: str
+
+
+def file_key(mapping: Mapping) -> FileKey | None:
+    """Give the file of a mapping; None for memory that no file system holds."""
+    name = mapping.name
+    if not name or mapping.inode == 0 or name.startswith(_NO_FILES):
+        return None
+    return FileKey(mapping.device, mapping.inode, name)
+
+
+# What has an inode of a file system that the kernel keeps for itself: its bytes are memory, not a file on a disk.
+MEMORY_FILES: Final = ("/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage", "/dev/shm/", "/dev/ashmem/")  # noqa: S108 # read
+
+
+_NO_FILES: Final = (*MEMORY_FILES, "[", "anon_inode:", "socket:")

@@ -1,1 +1,1 @@
-"""The verbs as library calls: they read the inputs, and hand facts to the packages that know what to make of them."""
+"""One folder a verb: `call` (the library call), `text` (its report) and `command` (its options)."""

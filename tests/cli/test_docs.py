@@ -112,7 +112,7 @@ def test_every_public_name_of_the_package_is_there() -> None:
 
 
 def test_the_verb_audit_stays_a_function_after_its_package_was_imported() -> None:
-    code = "import footprint.audit.audit, footprint.audit.ledger, footprint; print(callable(footprint.audit))"
+    code = "import footprint.verbs.audit.call, footprint; print(callable(footprint.audit))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
     assert done.stdout == b"True\n"
 

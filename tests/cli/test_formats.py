@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from footprint.cli import main
-from footprint.cli.options import Format
+from footprint.verbs.options import Format
 from tests.elfwriter import RW, STB_LOCAL, At, ElfFile, Section, Sym, write
 from tests.hostile import HOSTILE
 
@@ -309,10 +309,10 @@ def test_text_loads_none_of_the_other_formats() -> None:
     done = subprocess.run(
         [sys.executable, "-c", words, "audit", SLEEP], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    loaded = {name for name in done.stdout.split("'") if name.startswith("footprint.report.")}
-    assert "footprint.report.text" in loaded
+    loaded = {name for name in done.stdout.split("'") if name.startswith("footprint.")}
+    assert "footprint.terminal" in loaded
     others = ("csv", "figures", "issues", "json", "junit", "markdown", "pprof", "sarif", "stacks", "tables")
-    assert loaded.isdisjoint(f"footprint.report.{name}" for name in others)
+    assert loaded.isdisjoint(f"footprint.formats.{name}" for name in others)
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from footprint.audit.finding import RULES
 from footprint.cli import main
+from footprint.model.finding import RULES
 from tests.cli.test_schema import validate
 from tests.heapjoins import moment
 from tests.massifwriter import massif

@@ -11,7 +11,7 @@ from footprint.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 SHADOW = ROOT / "sample_binaries" / "condor_shadow"
-SCHEMA = json.loads((ROOT / "footprint" / "report" / "json" / "footprint-1.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "footprint" / "formats" / "footprint-1.schema.json").read_text(encoding="utf-8"))
 STAGES = ("base", "sans_answers", "sans_null_xaction", "sans_crypt")
 Captured = pytest.CaptureFixture[str]
 

@@ -21,7 +21,7 @@ from tests.jsonschemas import READ, WRITTEN
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests" / "corpus"
 SAMPLES = ROOT / "sample_binaries"
-SCHEMA = json.loads((ROOT / "footprint" / "report" / "json" / "footprint-1.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "footprint" / "formats" / "footprint-1.schema.json").read_text(encoding="utf-8"))
 
 TEXTS = sorted(path.name for kind in ("maps", "smaps", "pmap") for path in CORPUS.glob(f"{kind}-*"))
 PROFILES = sorted(

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from footprint.cli.app import VERBS
+from footprint.verbs.app import VERBS
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = ROOT / "shell"

@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from footprint.cli import main
-from footprint.report.json.envelope import SCHEMA_PATH
+from footprint.formats.json import SCHEMA_PATH
 from tests.dwarfwriter import (
     AT_BYTE_SIZE,
     AT_COMP_DIR,
@@ -201,7 +201,7 @@ def test_without_the_option_nothing_is_looked_up(capfd: Captured, tmp_path: Path
     done = subprocess.run(
         [sys.executable, "-c", words, "symbols", path], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    assert "footprint.elf.dwarf" not in done.stdout
+    assert "footprint.dwarf" not in done.stdout
     assert "footprint.elf.contents" in done.stdout
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from footprint.cli import main, options
+from footprint.cli import main
 from footprint.elf import Kind
-from footprint.report.json.envelope import SCHEMA_PATH
-from footprint.verbs import symbols as verb
+from footprint.formats.json import SCHEMA_PATH
+from footprint.verbs import options
+from footprint.verbs.symbols import call as verb
 from tests.elfwriter import RW, At, ElfFile, Section, Sym, write
 
 ROOT = Path(__file__).resolve().parents[2]

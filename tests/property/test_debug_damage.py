@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from footprint.elf import Contents, Image, read_image
 from footprint.errors import InputError
-from footprint.verbs import debug_files as verb
-from footprint.verbs.debug_files import DebugFiles
+from footprint.sources import debug_files as verb
+from footprint.sources.debug_files import DebugFiles
 from tests.debugpairs import BUILD_ID_PATH, NAMED_IN_ALL, debug, link_to, packed, stripped
 from tests.elfkinds import KINDS
 from tests.elfwriter import Section, patch

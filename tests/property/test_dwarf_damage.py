@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from footprint.dwarf import Declarations, declarations_by_name, read_declarations
 from footprint.elf import read_image
-from footprint.elf.dwarf import Declarations, declarations_by_name, read_declarations
 from footprint.elf.layout import Layout
 from footprint.errors import InputError
 from tests.dwarfwriter import (

@@ -423,7 +423,8 @@ SPARSE_BYTES = 256 << 20
 READ_IN_CHILD = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
-from footprint.elf import read_contents, read_image
+from footprint.elf import read_contents
+from footprint.elf import read_image
 from footprint.errors import InputError
 from footprint.files import open_input
 try:

@@ -10,22 +10,22 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from footprint.audit.finding import Location
-from footprint.report.csv import csv, tsv
-from footprint.report.document import About, Heading, Table, Verdict
-from footprint.report.figures import Family, Sample
-from footprint.report.folded import folded
-from footprint.report.github import github
-from footprint.report.gitlab import gitlab
-from footprint.report.issues import issues_of_findings
-from footprint.report.junit import junit
-from footprint.report.markdown import COMMENT_BYTES, markdown
-from footprint.report.openmetrics import openmetrics
-from footprint.report.pprof import pprof
-from footprint.report.sarif import sarif
-from footprint.report.speedscope import speedscope
-from footprint.report.stacks import Measure, StackFrame, Stacks
-from footprint.report.stacks import Sample as Stack
+from footprint.formats.csv import csv, tsv
+from footprint.formats.document import About, Heading, Table, Verdict
+from footprint.formats.figures import Family, Sample
+from footprint.formats.folded import folded
+from footprint.formats.github import github
+from footprint.formats.gitlab import gitlab
+from footprint.formats.issues import issues_of_findings
+from footprint.formats.junit import junit
+from footprint.formats.markdown import COMMENT_BYTES, markdown
+from footprint.formats.openmetrics import openmetrics
+from footprint.formats.pprof import pprof
+from footprint.formats.sarif import sarif
+from footprint.formats.speedscope import speedscope
+from footprint.formats.stacks import Measure, StackFrame, Stacks
+from footprint.formats.stacks import Sample as Stack
+from footprint.model.finding import Location
 from tests.hostile import finding
 
 # Any code there is, single surrogates included: names come from bytes.

@@ -9,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import footprint
-from footprint.audit.heap_frames import Binary, name_frames
-from footprint.audit.heap_usage import heap_usage
+from footprint.attribution.heap_frames import Binary, name_frames
+from footprint.attribution.heap_usage import heap_usage
 from footprint.elf import read_image
 from footprint.elf.functions import read_functions
 from footprint.errors import FootprintError, InputError
+from footprint.formats.json import write
 from footprint.heap import CallTree, Profile, read_profile
 from footprint.heap.allocators import Allocators
 from footprint.heap.attribution import callees, callers
 from footprint.heap.massif import read_massif
-from footprint.report.json.envelope import write
-from footprint.report.json.heap import heap_members
-from footprint.report.text import draw, plain
-from footprint.report.views.heap import heap_report
+from footprint.terminal import draw, plain
+from footprint.verbs.heap.json import heap_members
+from footprint.verbs.heap.text import heap_report
 from tests.massifwriter import ROOT, Line, Moment, massif
 
 FOLDER = Path(__file__).resolve().parents[2]

@@ -3,11 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from footprint.audit.heap_join import join_heap
-from footprint.audit.ledger import sum_rows
-from footprint.audit.saved import read_audit
-from footprint.report.json.audit import audit_json
-from footprint.report.views.audit import audit_report
+from footprint.attribution.heap_join import join_heap
+from footprint.formats.saved_audit import read_audit
+from footprint.model.row import sum_rows
+from footprint.verbs.audit.json import audit_json
+from footprint.verbs.audit.text import audit_report
 from tests.heapjoins import Area, heap_rows, moment, process, profiled, sums
 
 NAMES = ["", "[heap]", "[stack]", "[anon:scudo:primary]", "[anon:else]"]

@@ -7,10 +7,12 @@ from random import Random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from footprint.audit.audit import Audit, audit_snapshot
-from footprint.audit.layout import FileKey, LoadedObject, lay_out
+from footprint.attribution.layout import LoadedObject, lay_out
+from footprint.attribution.process_audit import audit_snapshot
 from footprint.elf import Contents, Image, read_contents, read_image
+from footprint.model.audit import Audit
 from footprint.process import Mapping, MemoryMap, PageRange, read_texts
+from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import Counters
 from tests.elfwriter import ET_DYN, ET_EXEC, PT_GNU_RELRO, RW, RX, SHT_NOBITS, At, ElfFile, Section, Sym, write
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.audit.measured import held_bytes
+from footprint.attribution.counters import held_bytes
 from footprint.process import Counters, Mapping
 
 PAGE_BYTES = 4096

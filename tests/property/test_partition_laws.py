@@ -5,7 +5,7 @@ from itertools import groupby
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from footprint.partition import Claim, Gap, Partition, Piece, partition
+from footprint.ranges import Claim, Gap, Partition, Piece, partition
 
 NOBODY = -1
 TOP = 24

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.audit.layout import Attribution, FileKey, Kind, LoadedObject, Part
-from footprint.audit.pages import Slice, slices
+from footprint.attribution.layout import LoadedObject, Part
+from footprint.attribution.pages import Slice, slices
 from footprint.elf import Contents, Variable, read_contents, read_image
+from footprint.model.row import Attribution, Kind
 from footprint.process import Mapping, PageRange
+from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import NO_COUNTERS
 from tests.elfwriter import (
     PF_R,

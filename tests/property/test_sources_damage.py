@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import footprint
 from footprint.elf.contents import Variable
-from footprint.verbs.symbols import FileSymbols
+from footprint.verbs.symbols.call import FileSymbols
 from tests.dwarfwriter import (
     AT_BYTE_SIZE,
     AT_COMP_DIR,

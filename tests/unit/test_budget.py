@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import footprint
-from footprint.audit.audit import Audit
-from footprint.audit.budget import Budgets, Checked, Result, check_audit, figure_of, parse_budgets, parts_of, propose
-from footprint.audit.finding import Confidence, Finding
-from footprint.audit.layout import Kind
-from footprint.audit.spread import Spread, Spreads
 from footprint.errors import UsageError
+from footprint.model.audit import Audit
+from footprint.model.finding import Confidence, Finding
+from footprint.model.row import Kind
+from footprint.model.spread import Spread, Spreads
+from footprint.release.budget import Budgets, Checked, Result, check_audit, figure_of, parse_budgets, parts_of, propose
 from tests.ledgers import audit_of, ledger_row
 
 SHADOW = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow"

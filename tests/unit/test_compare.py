@@ -10,18 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import footprint
-from footprint.audit.audit import Audit
-from footprint.audit.compare import Change, Comparison, Status, compare
-from footprint.audit.finding import Confidence, Finding
-from footprint.audit.layout import Attribution, Kind
-from footprint.audit.ledger import Row
-from footprint.audit.matching import comparable_name
-from footprint.audit.objects import ObjectCost
-from footprint.audit.spread import Spread, Spreads
 from footprint.errors import Note, UsageError
-from footprint.evidence import Evidence
-from footprint.report.text import plain
-from footprint.report.views.diff import diff_report
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
+from footprint.model.finding import Confidence, Finding
+from footprint.model.object_cost import ObjectCost
+from footprint.model.row import Attribution, Kind, Row
+from footprint.model.spread import Spread, Spreads
+from footprint.release.compare import Change, Comparison, Status, compare
+from footprint.release.matching import comparable_name
+from footprint.terminal import plain
+from footprint.verbs.diff.text import diff_report
 from tests.ledgers import audit_of, ledger_row
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,11 +8,11 @@ import pytest
 
 import footprint
 from footprint.errors import UsageError
-from footprint.report.csv import csv, tsv
-from footprint.report.document import About
-from footprint.report.json.audit import audit_members
-from footprint.report.json.envelope import Json
-from footprint.report.tables import table_names
+from footprint.formats.csv import csv, tsv
+from footprint.formats.document import About
+from footprint.formats.json import Json
+from footprint.formats.tables import table_names
+from footprint.verbs.audit.json import audit_members
 from tests.hostile import HOSTILE
 
 SLEEP = "tests/corpus/smaps-sleep.txt"

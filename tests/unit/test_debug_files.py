@@ -8,8 +8,8 @@ import pytest
 import footprint
 from footprint.elf import Contents, Image, read_image
 from footprint.errors import InputError, Note, UsageError
-from footprint.verbs import debug_files as verb
-from footprint.verbs.debug_files import DebugFiles, DebugSearch, debug_search
+from footprint.sources import debug_files as verb
+from footprint.sources.debug_files import DebugFiles, DebugSearch, debug_search
 from tests.debugpairs import (
     ALL,
     BUILD_ID_PATH,

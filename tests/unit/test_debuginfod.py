@@ -9,8 +9,8 @@ import pytest
 
 from footprint.elf import Contents, read_image
 from footprint.errors import Note, UsageError
-from footprint.verbs import debuginfod
-from footprint.verbs.debug_files import DebugFiles, DebugSearch
+from footprint.sources import debuginfod
+from footprint.sources.debug_files import DebugFiles, DebugSearch
 from tests.debugpairs import IDENTITY, NAMED_IN_ALL, NAMED_WHEN_STRIPPED, debug, stripped
 
 

@@ -10,8 +10,8 @@ import pytest
 import footprint
 from footprint.elf import shown_name
 from footprint.elf.names import Language
-from footprint.verbs import demanglers
-from footprint.verbs.demanglers import learn_foreign_names
+from footprint.sources import demanglers
+from footprint.sources.demanglers import learn_foreign_names
 from tests.elfwriter import RW, At, ElfFile, Section, Sym, write
 from tests.liveprocesses import wait_until
 

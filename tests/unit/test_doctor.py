@@ -8,21 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from footprint.audit.diagnosis import Check, Diagnosis, State
-from footprint.audit.kernel import BUILT_IN, built_in_constants
-from footprint.cli import options
-from footprint.cli.doctor import doctor as doctor_command
+from footprint.attribution.kernel import BUILT_IN, built_in_constants
 from footprint.errors import AccessError, Note
-from footprint.evidence import Evidence
+from footprint.formats.json import write
+from footprint.model.evidence import Evidence
 from footprint.process import cgroup
 from footprint.process.cgroup import MemoryController, MemoryGroup, find_memory_controller
-from footprint.report.json.doctor import doctor_members
-from footprint.report.json.envelope import write
-from footprint.report.text import plain
-from footprint.report.views.doctor import doctor_report
-from footprint.verbs import calibration, kept
-from footprint.verbs import doctor as verb
-from footprint.verbs.doctor import calibrate, doctor, load_constants
+from footprint.sources import calibration
+from footprint.sources import measurement_cache as kept
+from footprint.terminal import plain
+from footprint.verbs import options
+from footprint.verbs.doctor import call as verb
+from footprint.verbs.doctor.call import calibrate, doctor, load_constants
+from footprint.verbs.doctor.command import doctor as doctor_command
+from footprint.verbs.doctor.diagnosis import Check, Diagnosis, State
+from footprint.verbs.doctor.json import doctor_members
+from footprint.verbs.doctor.text import doctor_report
 
 KERNEL, MACHINE = "6.1.0-37-amd64", "x86_64"
 SIZES = {

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from footprint.audit.finding import Confidence, Location
+from footprint.dwarf import Declaration
 from footprint.elf import read_image
-from footprint.elf.dwarf import Declaration
 from footprint.elf.statics import Statics, read_statics
 from footprint.findings.declared_by_name import declared_by_name
 from footprint.findings.duplicate_statics import (
@@ -23,8 +22,9 @@ from footprint.findings.duplicate_statics import (
     find_copies,
     with_private_bytes,
 )
-from footprint.report.document import Paragraph
-from footprint.report.views.findings import finding_blocks
+from footprint.formats.document import Paragraph
+from footprint.formats.sections.findings import finding_blocks
+from footprint.model.finding import Confidence, Location
 from tests.elfwriter import (
     DT_INIT,
     ET_DYN,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from footprint.dwarf import Declaration, Declarations, compiled_sources, declarations_by_name, read_declarations
 from footprint.elf import read_image
-from footprint.elf.dwarf import Declaration, Declarations, compiled_sources, declarations_by_name, read_declarations
 from footprint.errors import InputError
 from tests.dwarfwriter import (
     AT_ABSTRACT_ORIGIN,
@@ -340,8 +340,8 @@ def test_tables_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPat
     whole, vaddrs = elf(*units), range(VADDR, VADDR + 40, 4)
     expected = read(whole, vaddrs)
     assert [one.type_name for (one,) in expected.by_vaddr.values()] == ["far"] * 10
-    monkeypatch.setattr("footprint.elf.dwarf.abbreviations._MOST_KEPT", 1)
-    monkeypatch.setattr("footprint.elf.dwarf.proof._MOST_SHAPES", 1)
+    monkeypatch.setattr("footprint.dwarf.abbreviations._MOST_KEPT", 1)
+    monkeypatch.setattr("footprint.dwarf.proof._MOST_SHAPES", 1)
     assert read(whole, vaddrs) == expected
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from footprint.dwarf import Declarations, declarations_by_name, read_declarations
 from footprint.elf import read_image
-from footprint.elf.dwarf import Declarations, declarations_by_name, read_declarations
 from footprint.elf.layout import Layout
 from footprint.elf.symbols import STT_TLS, read_variables
 from footprint.errors import InputError

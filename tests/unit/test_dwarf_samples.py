@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.audit.finding import Confidence
+from footprint.dwarf import Declaration, read_declarations
 from footprint.elf import Image, read_image
-from footprint.elf.dwarf import Declaration, read_declarations
 from footprint.elf.layout import Layout
 from footprint.elf.symbols import STT_TLS, read_variables
+from footprint.model.finding import Confidence
 
 FOLDER = Path(__file__).resolve().parents[2] / "sample_binaries" / "declared_in_header"
 FILES = [*sorted(path.name for path in FOLDER.glob("*.so")), "gcc_objects.o"]

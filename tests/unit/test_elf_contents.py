@@ -7,7 +7,7 @@ import pytest
 
 from footprint.elf import Cause, Contents, Kind, Residue, SectionContents, Variable, read_contents, read_image
 from footprint.errors import InputError
-from footprint.partition import Overlap
+from footprint.ranges import Overlap
 from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import (
     EM_AARCH64,

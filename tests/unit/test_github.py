@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from footprint.audit.finding import Confidence, Location
-from footprint.report.document import About
-from footprint.report.github import github
-from footprint.report.issues import issues_of_findings
+from footprint.formats.document import About
+from footprint.formats.github import github
+from footprint.formats.issues import issues_of_findings
+from footprint.model.finding import Confidence, Location
 from tests.hostile import HOSTILE, finding
 
 ABOUT = About("audit server", "1.2.3", "/home/me")

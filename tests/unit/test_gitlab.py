@@ -6,10 +6,10 @@ from typing import Any, Final
 import pytest
 from jsonschema import Draft202012Validator
 
-from footprint.audit.finding import Confidence, Location
-from footprint.report.document import About
-from footprint.report.gitlab import gitlab
-from footprint.report.issues import Issues, Level, issues_of_findings
+from footprint.formats.document import About
+from footprint.formats.gitlab import gitlab
+from footprint.formats.issues import Issues, Level, issues_of_findings
+from footprint.model.finding import Confidence, Location
 from tests.hostile import HOSTILE, finding
 
 ABOUT: Final = About("audit server", "1.2.3", "/home/me")

@@ -7,18 +7,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from footprint.audit.audit import Audit, audit_snapshot
-from footprint.audit.group import Group, group_up
-from footprint.audit.layout import LoadedObject
-from footprint.audit.totals import Total
+from footprint.attribution.group import group_up
+from footprint.attribution.layout import LoadedObject
+from footprint.attribution.process_audit import audit_snapshot
 from footprint.elf import Contents
 from footprint.errors import AccessError, Note, UsageError
-from footprint.evidence import Evidence
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
+from footprint.model.group import Group
+from footprint.model.totals import Total
 from footprint.process import Snapshot, Status, family, read_texts, stat
 from footprint.process.family import descendants, named
 from footprint.process.mappings import Counters
-from footprint.verbs import groups
-from footprint.verbs.groups import audit_group
+from footprint.verbs.audit import group_call as groups
+from footprint.verbs.audit.group_call import audit_group
 
 KIB = 1 << 10
 

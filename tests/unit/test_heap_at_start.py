@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import footprint
-from footprint.audit.finding import Confidence, Finding
-from footprint.audit.heap_frames import name_frames
-from footprint.audit.heap_usage import HeapUsage, heap_usage, place_at
+from footprint.attribution.heap_frames import name_frames
+from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
 from footprint.findings.heap_at_start import heap_at_start
 from footprint.heap import read_profile
 from footprint.heap.allocators import Allocators
+from footprint.model.finding import Confidence, Finding
 from tests.heapjoins import PROGRAM, moment, profiled
 from tests.massifwriter import Moment
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from footprint.audit.heap_frames import NO_SYMBOL, ONLY_LINES, name_frames
+from footprint.attribution.heap_frames import NO_SYMBOL, ONLY_LINES, name_frames
 from footprint.heap import CallTree, read_profile
 from footprint.heap.allocators import Allocators
 from footprint.heap.attribution import BELOW_THRESHOLD, NO_STACK, Attribution, Call, attribute, callees, callers

@@ -2,9 +2,9 @@
 
 import pytest
 
-from footprint.report.document import Graph, Point
-from footprint.report.text import draw, plain
-from footprint.report.text.graph import format_time, graph_lines
+from footprint.formats.document import Graph, Point
+from footprint.terminal import draw, plain
+from footprint.terminal.graph import format_time, graph_lines
 
 KIB = 1024
 # Up by halves to 14 KiB at the peak, and down to nothing.

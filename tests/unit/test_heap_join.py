@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.audit.compare import compare
-from footprint.audit.heap_join import join_heap
-from footprint.audit.layout import Attribution
-from footprint.audit.saved import read_audit
-from footprint.evidence import Evidence
-from footprint.report.document import Paragraph, Table
-from footprint.report.json.audit import audit_json
-from footprint.report.views.heap_account import heap_account_blocks
-from footprint.report.views.names import Names
+from footprint.attribution.heap_join import join_heap
+from footprint.formats.document import Paragraph, Table
+from footprint.formats.saved_audit import read_audit
+from footprint.formats.sections.names import Names
+from footprint.model.evidence import Evidence
+from footprint.model.row import Attribution
+from footprint.release.compare import compare
+from footprint.verbs.audit.heap_account_text import heap_account_blocks
+from footprint.verbs.audit.json import audit_json
 from tests.heapjoins import KIB, PROGRAM, Area, heap_rows, moment, process, profiled, sums
 from tests.massifwriter import Line, Moment
 

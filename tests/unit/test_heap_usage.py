@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.audit.heap_frames import NO_SYMBOL, Binary, name_frames
-from footprint.audit.heap_usage import HeapUsage, place_at
+from footprint.attribution.heap_frames import NO_SYMBOL, Binary, name_frames
+from footprint.attribution.heap_usage import HeapUsage, place_at
 from footprint.elf import read_image
 from footprint.elf.functions import read_functions
 from footprint.errors import AccessError, InputError, UsageError
-from footprint.evidence import Evidence
 from footprint.heap import Profile, read_profile
 from footprint.heap.allocators import Allocators
+from footprint.model.evidence import Evidence
 from tests.massifwriter import ROOT, Line, Moment, massif
 
 ROOT_FOLDER = Path(__file__).resolve().parents[2]

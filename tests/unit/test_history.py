@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.audit.history import Recording, Release, Step, Trend, history_of
 from footprint.errors import AccessError, InputError, UnsupportedError, UsageError
-from footprint.report.text import plain
-from footprint.report.views.trend import trend_report
-from footprint.verbs.history import parse_time
-from footprint.verbs.history_file import keep, kept
+from footprint.release.history import Recording, Release, Step, Trend, history_of
+from footprint.release.history_file import keep, kept
+from footprint.terminal import plain
+from footprint.verbs.record.call import parse_time
+from footprint.verbs.trend.text import trend_report
 
 ROOT = Path(__file__).resolve().parents[2]
 SHADOW = ROOT / "sample_binaries" / "condor_shadow"
@@ -274,8 +274,8 @@ def test_writers_at_the_same_time_wait_for_each_other(tmp_path: Path) -> None:
     path = tmp_path / "history"
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from footprint.audit.history import Recording, Release\n"
-        "from footprint.verbs.history_file import keep\n"
+        "from footprint.release.history import Recording, Release\n"
+        "from footprint.release.history_file import keep\n"
         "for number in range(10):\n"
         "    release = Release('server', f'{sys.argv[3]}.{number}', False, number, 'smaps', '0')\n"
         "    keep(sys.argv[2], Recording(release, {'private_bytes': 1}, {'private_bytes': {'server': 1}}))\n"

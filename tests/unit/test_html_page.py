@@ -16,23 +16,23 @@ from typing import Any
 import pytest
 
 import footprint
-from footprint.audit.audit import Audit
-from footprint.audit.ledger import Row
-from footprint.audit.totals import Total
-from footprint.evidence import Evidence
-from footprint.report.escape import well_formed
-from footprint.report.html import audit_page, diff_page, heap_page, moments
-from footprint.report.html.columns import MOST_EXACT, inexact_count, payload
-from footprint.report.html.shell import SCRIPT_PATH, STYLE_PATH
-from footprint.report.json.audit import audit_members
-from footprint.report.json.diff import diff_members
-from footprint.report.json.heap import heap_members
-from footprint.verbs.heap import heap_profile
+from footprint.formats.escape import well_formed
+from footprint.html import audit_page, diff_page, heap_page, moments
+from footprint.html.columns import MOST_EXACT, inexact_count, payload
+from footprint.html.shell import SCRIPT_PATH, STYLE_PATH
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
+from footprint.model.row import Row
+from footprint.model.totals import Total
+from footprint.verbs.audit.json import audit_members
+from footprint.verbs.diff.json import diff_members
+from footprint.verbs.heap.call import heap_profile
+from footprint.verbs.heap.json import heap_members
 from tests.hostile import HOSTILE
 from tests.ledgers import ledger_row
 
 ROOT = Path(__file__).resolve().parents[2]
-APP = ROOT / "footprint" / "report" / "html" / "app"
+APP = ROOT / "footprint" / "html" / "app"
 STAGES = ROOT / "sample_binaries" / "condor_shadow"
 SMAPS = ROOT / "tests" / "corpus" / "smaps-python3.txt"
 NAMES = HOSTILE | {"10 KB": "n" * 10_240, "the end of a script element": "<!--<script>", "an event": "' onload='x'"}
@@ -270,7 +270,7 @@ def test_the_committed_files_are_what_their_sources_build() -> None:
     if shutil.which("node") is None:
         pytest.skip("node is missing")
     if not (APP / "node_modules" / "esbuild").is_dir():
-        pytest.skip("esbuild is missing: npm ci in footprint/report/html/app")
+        pytest.skip("esbuild is missing: npm ci in footprint/html/app")
     environment = {"PATH": os.environ["PATH"]}
     done = subprocess.run(
         ["node", "build.mjs", "--check"],

@@ -51,6 +51,6 @@ def test_an_audit_without_a_page_loads_nothing_of_pages() -> None:
     smaps = str(ROOT / "tests" / "corpus" / "smaps-sleep.txt")
     code = (
         "import sys; from footprint.cli import main; main(sys.argv[1:]);"
-        " assert not any(name.startswith('footprint.report.html') for name in sys.modules)"
+        " assert not any(name.startswith('footprint.html') for name in sys.modules)"
     )
     assert "footprint" in packages_loaded_by(code, "audit", smaps)

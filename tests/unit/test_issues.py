@@ -4,10 +4,10 @@ from dataclasses import replace
 from datetime import date
 
 import footprint
-from footprint.audit.budget import Checked, check_audit, parse_budgets
-from footprint.audit.finding import Confidence, Location
-from footprint.report.issues import Level, issues_of_check, issues_of_findings, relative_path
-from footprint.report.rules import BUDGET, FINDING_RULES, rule_of
+from footprint.formats.issues import Level, issues_of_check, issues_of_findings, relative_path
+from footprint.formats.rules import BUDGET, FINDING_RULES, rule_of
+from footprint.model.finding import Confidence, Location
+from footprint.release.budget import Checked, check_audit, parse_budgets
 from tests.hostile import finding
 
 SLEEP = "tests/corpus/smaps-sleep.txt"

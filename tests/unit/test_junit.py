@@ -6,11 +6,11 @@ import junitparser
 import pytest
 
 import footprint
-from footprint.audit.budget import check_audit, parse_budgets
-from footprint.audit.finding import Confidence, Location
-from footprint.report.document import About
-from footprint.report.issues import issues_of_check, issues_of_findings
-from footprint.report.junit import junit
+from footprint.formats.document import About
+from footprint.formats.issues import issues_of_check, issues_of_findings
+from footprint.formats.junit import junit
+from footprint.model.finding import Confidence, Location
+from footprint.release.budget import check_audit, parse_budgets
 from tests.hostile import HOSTILE, finding
 
 ABOUT = About("audit server", "1.2.3")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from footprint.audit.kernel import (
+from footprint.attribution.kernel import (
     BUILT_IN,
     KernelCost,
     KernelObjects,
@@ -12,7 +12,7 @@ from footprint.audit.kernel import (
     count_objects,
     kernel_costs,
 )
-from footprint.evidence import Evidence
+from footprint.model.evidence import Evidence
 from footprint.process import Counters, Mapping, Status
 from footprint.process.descriptors import NO_DESCRIPTORS, Descriptors, count_descriptors, read_descriptors
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from footprint.audit.finding import Confidence, Finding, Location
 from footprint.elf import read_image
 from footprint.elf.statics import Statics, read_statics
 from footprint.findings.duplicate_statics import Declared
 from footprint.findings.large_statics import large_ones, large_statics
+from footprint.model.finding import Confidence, Finding, Location
 from tests.elfwriter import (
     DT_INIT,
     EM_AARCH64,

@@ -19,7 +19,7 @@ import pytest
 from footprint.errors import AccessError, UsageError
 from footprint.process.launch import Moment, Taken, When, launch
 from footprint.process.launch.traced import Traced
-from footprint.verbs.run import parse_moment
+from footprint.verbs.run.call import parse_moment
 from tests.liveprocesses import is_ptrace_allowed
 
 EXIT = Moment(When.EXIT)

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from footprint.audit.layout import Attribution, FileKey, Kind, Part, file_key, has_too_many_segments, lay_out
+from footprint.attribution.layout import Part, has_too_many_segments, lay_out
 from footprint.elf import Image, read_image
+from footprint.model.row import Attribution, Kind
 from footprint.process import Mapping, MemoryMap
+from footprint.process.mapped_files import FileKey, file_key
 from tests.elfwriter import (
     ET_EXEC,
     PF_R,

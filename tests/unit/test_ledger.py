@@ -15,12 +15,14 @@ from dataclasses import replace
 
 import pytest
 
-from footprint.audit.audit import Audit, audit_snapshot
-from footprint.audit.layout import FileKey, LoadedObject
-from footprint.audit.ledger import Row
+from footprint.attribution.layout import LoadedObject
+from footprint.attribution.process_audit import audit_snapshot
 from footprint.elf import Contents, Image, read_contents, read_image
-from footprint.evidence import Evidence
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
+from footprint.model.row import Row
 from footprint.process import Mapping, MemoryMap, Status, read_texts
+from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import Counters
 from tests.elfwriter import (
     PF_R,

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from footprint.audit.finding import Confidence
 from footprint.elf import read_image
 from footprint.elf.statics import Statics, read_statics
 from footprint.findings.duplicate_statics import Cost, find_copies
 from footprint.findings.linked_twice import LinkedTwice, linked_twice, linked_twice_findings
+from footprint.model.finding import Confidence
 from tests.elfwriter import (
     RO,
     RW,

@@ -7,10 +7,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 import footprint
-from footprint.report.document import About, Document, Facts, Graph, Heading, Paragraph, Point, Table, Verdict
-from footprint.report.escape import printable
-from footprint.report.markdown import COMMENT_BYTES, markdown
-from footprint.report.views.audit import audit_report
+from footprint.formats.document import About, Document, Facts, Graph, Heading, Paragraph, Point, Table, Verdict
+from footprint.formats.escape import printable
+from footprint.formats.markdown import COMMENT_BYTES, markdown
+from footprint.verbs.audit.text import audit_report
 from tests.hostile import HOSTILE
 
 ABOUT = About("audit ./server", "1.2.3")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from footprint.audit.measured import Held, held_by_each, held_bytes
-from footprint.evidence import Evidence
+from footprint.attribution.counters import Held, held_by_each, held_bytes
+from footprint.model.evidence import Evidence
 from footprint.process import Counters, Mapping, PageRange
 
 KIB = 1024

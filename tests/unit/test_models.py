@@ -4,17 +4,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from footprint.audit.audit import audit_snapshot
-from footprint.audit.kernel import KernelCost
-from footprint.audit.layout import FileKey, Kind, LoadedObject
-from footprint.audit.ledger import Row
-from footprint.audit.models import project_process
-from footprint.audit.projection import Basis, Model, Point, Projection, Question
-from footprint.audit.totals import OfWhich, Total, Totals
+from footprint.attribution.cost_models import project_process
+from footprint.attribution.kernel import KernelCost
+from footprint.attribution.layout import LoadedObject
+from footprint.attribution.process_audit import audit_snapshot
 from footprint.elf import Contents
 from footprint.errors import UsageError
-from footprint.evidence import Evidence
+from footprint.model.evidence import Evidence
+from footprint.model.projection import Basis, Model, Point, Projection, Question
+from footprint.model.row import Kind, Row
+from footprint.model.totals import OfWhich, Total, Totals
 from footprint.process import Status, read_texts
+from footprint.process.mapped_files import FileKey
 from tests.ledgers import ledger_row
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -8,10 +8,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import footprint
-from footprint.audit.budget import check_audit, parse_budgets
-from footprint.report.document import About
-from footprint.report.figures import Family, Sample, audit_figures, check_figures, diff_figures
-from footprint.report.openmetrics import gitlab_metrics, openmetrics
+from footprint.formats.document import About
+from footprint.formats.figures import Family, Sample, audit_figures, check_figures, diff_figures
+from footprint.formats.openmetrics import gitlab_metrics, openmetrics
+from footprint.release.budget import check_audit, parse_budgets
 from tests.hostile import HOSTILE
 
 ABOUT = About("audit server", "1.2.3")

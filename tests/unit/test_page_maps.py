@@ -11,15 +11,18 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.audit import page_maps as module
-from footprint.audit.audit import Audit
-from footprint.audit.layout import Attribution, FileKey, Kind, LoadedObject, Part
-from footprint.audit.measured import Held
-from footprint.audit.page_maps import PageMap, PageState, Place, Presence, not_looked_at, page_maps
-from footprint.audit.pages import PageNumbers
+from footprint.attribution import page_maps as module
+from footprint.attribution.counters import Held
+from footprint.attribution.layout import LoadedObject, Part
+from footprint.attribution.page_maps import Presence, not_looked_at, page_maps
+from footprint.attribution.pages import PageNumbers
 from footprint.elf import Contents, read_contents, read_image
-from footprint.evidence import Evidence
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
+from footprint.model.page_map import PageMap, PageState, Place
+from footprint.model.row import Attribution, Kind
 from footprint.process import Mapping, PageRange
+from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import NO_COUNTERS
 from footprint.process.pages import PageReader
 from tests.elfwriter import PF_R, PF_W, PT_LOAD, RW, At, ElfFile, Section, Segment, Sym, write

@@ -2,7 +2,7 @@
 
 import pytest
 
-from footprint.partition import Claim, Gap, Overlap, Partition, Piece, partition
+from footprint.ranges import Claim, Gap, Overlap, Partition, Piece, partition
 
 NOTHING = "[nothing]"
 

@@ -8,12 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.audit.predicted import UNKNOWN_LIBC, LibcStart, Predicted, count_pages, predict, start_memory
-from footprint.audit.written import Cause
+from footprint.attribution.object_prediction import (
+    UNKNOWN_LIBC,
+    LibcStart,
+    Predicted,
+    count_pages,
+    predict,
+    start_memory,
+)
+from footprint.attribution.startup_writes import Cause
 from footprint.elf import Image, read_image
 from footprint.errors import InputError
-from footprint.evidence import Evidence
 from footprint.loader.target import Libc
+from footprint.model.evidence import Evidence
 from tests.elfwriter import (
     DT_BIND_NOW,
     DT_DEBUG,

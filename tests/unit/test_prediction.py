@@ -11,11 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import footprint
-from footprint.audit.audit import Audit
-from footprint.audit.layout import Kind
-from footprint.audit.ledger import Row
 from footprint.errors import FootprintError, InputError, UsageError
-from footprint.evidence import Evidence
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
+from footprint.model.row import Kind, Row
 from tests.elfwriter import (
     DT_NEEDED,
     DT_RELA,

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from footprint.audit.layout import FileKey, file_key
-from footprint.audit.private_bytes import PrivateBytes
+from footprint.attribution.private_bytes import PrivateBytes
 from footprint.elf import Image, read_image
 from footprint.process import PageRange, Snapshot, read_texts
+from footprint.process.mapped_files import FileKey, file_key
 from tests.elfwriter import RW, SHT_NOBITS, ElfFile, Section, write
 
 PAGE = 4096

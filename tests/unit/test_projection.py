@@ -2,9 +2,10 @@
 
 import pytest
 
-from footprint.audit.projection import Basis, Model, Point, Projection, Question, Term, project
+from footprint.attribution.projection import project
 from footprint.errors import UsageError
-from footprint.evidence import Evidence
+from footprint.model.evidence import Evidence
+from footprint.model.projection import Basis, Model, Point, Projection, Question, Term
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from footprint.report.document import Fold, Table
-from footprint.report.text import plain
+from footprint.formats.document import Fold, Table
+from footprint.terminal import plain
 
 WIDE = "x" * 50
 """A column that leaves 80 - 2 - 50 - 2 = 26 for the last one."""

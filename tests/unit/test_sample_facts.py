@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.audit.finding import Confidence, Location
 from footprint.elf import (
     PT_GNU_RELRO,
     Cause,
@@ -23,6 +22,7 @@ from footprint.elf import (
     starts_like_elf,
 )
 from footprint.findings.duplicate_statics import Cost, Origin
+from footprint.model.finding import Confidence, Location
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_binaries"
 FILES = sorted(

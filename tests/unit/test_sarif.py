@@ -10,11 +10,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from sarif_pydantic import Sarif
 
-from footprint.audit.finding import Finding, Location
-from footprint.report import sarif as module
-from footprint.report.document import About
-from footprint.report.issues import Issues, issues_of_findings
-from footprint.report.sarif import sarif
+from footprint.formats import sarif as module
+from footprint.formats.document import About
+from footprint.formats.issues import Issues, issues_of_findings
+from footprint.formats.sarif import sarif
+from footprint.model.finding import Finding, Location
 from tests.hostile import HOSTILE, finding
 
 ABOUT: Final = About("audit server", "1.2.3", "/home/me")

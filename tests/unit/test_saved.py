@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import footprint
-from footprint.audit.audit import Audit
-from footprint.audit.layout import Kind
-from footprint.audit.ledger import Row
-from footprint.audit.page_maps import MOST_PAGES, PageMap, PagePart, PageState, Place
-from footprint.audit.projection import Model, Question
-from footprint.audit.saved import looks_like_audit, read_audit, reprojected
-from footprint.audit.spread import Spread
+from footprint.attribution.page_maps import MOST_PAGES
 from footprint.errors import InputError, UnsupportedError, UsageError
-from footprint.report.json.audit import audit_json
-from footprint.report.json.envelope import write
+from footprint.formats.json import write
+from footprint.formats.saved_audit import looks_like_audit, read_audit, reprojected
+from footprint.model.audit import Audit
+from footprint.model.page_map import PageMap, PagePart, PageState, Place
+from footprint.model.projection import Model, Question
+from footprint.model.row import Kind, Row
+from footprint.model.spread import Spread
+from footprint.verbs.audit.json import audit_json
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / "sample_binaries" / "condor_shadow" / "base"

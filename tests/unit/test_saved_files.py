@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.audit.layout import FileKey
 from footprint.errors import Note, UsageError
 from footprint.process import MappedFile, Mapping, read_process, read_texts
+from footprint.process.mapped_files import FileKey
 from footprint.process.snapshot import FileFacts
-from footprint.verbs.processes import _images
-from footprint.verbs.saved_files import build_id_of, check_root, open_saved_file, path_inside
+from footprint.sources.saved_files import build_id_of, check_root, open_saved_file, path_inside
+from footprint.verbs.audit.call import _images
 from tests.elfwriter import RW, SHT_NOBITS, ElfFile, Section, write
 
 SECTIONS = [Section(".data", flags=RW, data=bytes(64)), Section(".bss", SHT_NOBITS, RW, size=4096)]

@@ -4,10 +4,12 @@ from collections.abc import Container, Iterable, Sequence
 
 import pytest
 
-from footprint.audit.layout import Attribution, FileKey, Kind, LoadedObject, Part
-from footprint.audit.pages import PageNumbers, Slice, clip, slices
+from footprint.attribution.layout import LoadedObject, Part
+from footprint.attribution.pages import PageNumbers, Slice, clip, slices
 from footprint.elf import read_contents, read_image
+from footprint.model.row import Attribution, Kind
 from footprint.process import Mapping, PageRange
+from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import NO_COUNTERS
 from tests.elfwriter import (
     PF_R,

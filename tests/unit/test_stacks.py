@@ -12,18 +12,18 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import footprint
-from footprint.audit.heap_frames import name_frames
-from footprint.audit.heap_usage import HeapUsage, heap_usage
+from footprint.attribution.heap_frames import name_frames
+from footprint.attribution.heap_usage import HeapUsage, heap_usage
 from footprint.errors import UsageError
+from footprint.formats import stacks as module
+from footprint.formats.document import About
+from footprint.formats.escape import printable
+from footprint.formats.folded import folded
+from footprint.formats.pprof import pprof
+from footprint.formats.speedscope import speedscope
+from footprint.formats.stacks import Measure, Sample, StackFrame, Stacks, heap_stacks, ledger_stacks, symbol_stacks
 from footprint.heap import read_profile
 from footprint.heap.allocators import Allocators
-from footprint.report import stacks as module
-from footprint.report.document import About
-from footprint.report.escape import printable
-from footprint.report.folded import folded
-from footprint.report.pprof import pprof
-from footprint.report.speedscope import speedscope
-from footprint.report.stacks import Measure, Sample, StackFrame, Stacks, heap_stacks, ledger_stacks, symbol_stacks
 from tests.hostile import HOSTILE
 from tests.massifwriter import ROOT, Line, Moment, massif
 

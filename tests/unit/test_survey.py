@@ -10,11 +10,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import footprint
-from footprint.audit.survey import Survey, SurveyedProgram
 from footprint.cli import main
 from footprint.errors import Note, UsageError
-from footprint.report.document import Table, Verdict
-from footprint.report.views.survey import survey_report
+from footprint.formats.document import Table, Verdict
+from footprint.verbs.survey.answer import Survey, SurveyedProgram
+from footprint.verbs.survey.text import survey_report
 from tests.elfwriter import (
     DT_NEEDED,
     DT_SONAME,
@@ -30,7 +30,7 @@ from tests.elfwriter import (
 from tests.sysroot import GLIBC, Sysroot
 
 K = 1024
-SCHEMA = Path(footprint.__file__).parent / "report" / "json" / "footprint-1.schema.json"
+SCHEMA = Path(footprint.__file__).parent / "formats" / "footprint-1.schema.json"
 INTERPRETER = Section(".interp", flags=RO, data=GLIBC.encode() + b"\0")
 
 

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 import footprint
-from footprint.audit.finding import Confidence, Finding
-from footprint.audit.layout import Attribution, Kind
-from footprint.audit.ledger import Row
-from footprint.evidence import Evidence
 from footprint.findings.relocated_tables import relocated_tables
 from footprint.findings.thread_locals import thread_locals
 from footprint.loader import Environment, FoundBy
-from footprint.verbs.programs import Programs
+from footprint.model.evidence import Evidence
+from footprint.model.finding import Confidence, Finding
+from footprint.model.row import Attribution, Kind, Row
+from footprint.verbs.libraries.call import Programs
 from tests.elfwriter import (
     DT_NEEDED,
     DT_SONAME,

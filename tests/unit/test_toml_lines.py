@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.verbs.toml_lines import has_deep_key, key_lines
+from footprint.release.toml_lines import has_deep_key, key_lines
 
 TEXT = """# [budgets]
 at_processes = 10 # private_bytes = 3

@@ -5,10 +5,10 @@ from typing import cast
 
 import pytest
 
-from footprint.audit.audit import Audit
-from footprint.audit.ran import Start
-from footprint.audit.whatif import Compared, Output, Trial, Verdict, compare
+from footprint.model.audit import Audit
 from footprint.process.launch import When
+from footprint.verbs.run.answer import Start
+from footprint.verbs.whatif.answer import Compared, Output, Trial, Verdict, compare
 
 SAME, OTHER, THIRD = b"one\ntwo\n", b"one\nTWO\n", b"three\n"
 

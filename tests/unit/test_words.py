@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.audit.budget_file import FIGURES, LIBRARY_KEYS, LIMIT_KEYS
-from footprint.audit.compare import Status
-from footprint.audit.finding import Confidence
-from footprint.audit.layout import Kind
-from footprint.audit.ledger import Row
-from footprint.audit.totals import OfWhich, Totals
 from footprint.errors import UsageError
-from footprint.evidence import Evidence
-from footprint.report.rules import BUDGET
-from footprint.words import explain, known_words
+from footprint.formats.rules import BUDGET
+from footprint.model.evidence import Evidence
+from footprint.model.finding import Confidence
+from footprint.model.row import Kind, Row
+from footprint.model.totals import OfWhich, Totals
+from footprint.release.budget_file import FIGURES, LIBRARY_KEYS, LIMIT_KEYS
+from footprint.release.compare import Status
+from footprint.verbs.explain.words import explain, known_words
 
 SOURCES = Path(footprint.__file__).parent
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "findings"
@@ -93,7 +92,7 @@ def test_each_figure_kind_and_exit_code_is_explained(word: str) -> None:
 
 
 def test_what_the_reports_of_checks_and_comparisons_say_is_explained() -> None:
-    said = {one.strip() for one in texts("report/views")}
+    said = {one.strip() for one in texts("verbs")}
     for label in ("too much", "room", "grew most", "most of it", "among them", "new", "limit", "waived"):
         assert label in said
         assert explain(label)[0].text
@@ -102,7 +101,7 @@ def test_what_the_reports_of_checks_and_comparisons_say_is_explained() -> None:
 
 
 def test_each_owner_in_brackets_is_explained() -> None:
-    named = {one for one in texts("audit", "process") if re.fullmatch(r"\[[a-z][a-z ]*[a-z]\]", one)}
+    named = {one for one in texts("attribution", "model", "process") if re.fullmatch(r"\[[a-z][a-z ]*[a-z]\]", one)}
     # What Linux prints for the sums of a process, and a table of a budget file, are no owners.
     assert named - {"[rollup]", "[budgets]"} - set(known_words()) == set()
 

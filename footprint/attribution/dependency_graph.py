@@ -1,0 +1,224 @@
+"""What a process is made of before it runs: its objects, who binds to whom, who brings whom in, what each costs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from footprint.attribution.object_prediction import Predicted
+from footprint.elf.constructors import own_constructors
+from footprint.elf.notes import optional_libraries
+from footprint.errors import FootprintError, Note
+from footprint.loader import Linked, LinkMap
+from footprint.loader.bindings import Bindings
+from footprint.loader.dependencies import Retained, needs, reached, retained, roots, substitutes
+from footprint.model.evidence import Evidence
+from footprint.model.object_cost import Need, ObjectCost
+
+__all__ = ("Composition", "compose")
+
+_OPENERS: Final = frozenset({"dlopen", "dlmopen", "g_module_open", "lt_dlopen", "lt_dlopenext"})
+_SEEKERS: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym"})
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """The objects of a process and their relations. Objects are numbered in load order; the program is 0.
+
+    The loader comes last where no object needs it: it is there, but no symbol is looked for in it.
+
+    Attributes:
+        link_map: How they were found.
+        objects: All of them.
+        bindings: Who binds to whom.
+        predicted: What each costs before it runs; None where its file cannot be read.
+        private_bytes: What each holds in the process that was measured; None where there is none.
+        page_bytes: The size of a page.
+        notes: What was odd.
+    """
+
+    link_map: LinkMap
+    objects: tuple[Linked, ...]
+    bindings: Bindings
+    predicted: tuple[Predicted | None, ...]
+    private_bytes: tuple[int, ...] | None
+    page_bytes: int
+    notes: tuple[Note, ...]
+
+    @cached_property
+    def needed(self) -> tuple[tuple[int, ...], ...]:
+        """The objects that each brings in."""
+        return (*needs(self.link_map), *((),) * (len(self.objects) - len(self.link_map.objects)))
+
+    @cached_property
+    def substitutes(self) -> tuple[frozenset[int], ...]:
+        """The objects that stand in for the symbols of each, and are not needed by name as well."""
+        return (*substitutes(self.link_map), *(frozenset(),) * (len(self.objects) - len(self.link_map.objects)))
+
+    @cached_property
+    def needing(self) -> dict[int, list[int]]:
+        """The objects that need each."""
+        found: dict[int, list[int]] = {}
+        for user, providers in enumerate(self.needed):
+            for provider in providers:
+                found.setdefault(provider, []).append(user)
+        return found
+
+    @cached_property
+    def roots(self) -> tuple[int, ...]:
+        """The objects that are there whatever others need."""
+        extra = range(len(self.link_map.objects), len(self.objects))
+        return (*roots(self.link_map), *extra)
+
+    @cached_property
+    def retained(self) -> Retained:
+        """All that leaves with each object, itself included."""
+        return retained(self.needed, self.roots)
+
+    @cached_property
+    def retained_bytes(self) -> Sequence[int]:
+        """The private memory of all that leaves with each object, itself included."""
+        return self.retained.sums([self.cost_bytes((number,)) for number in range(len(self.objects))])
+
+    def object_costs(self) -> tuple[ObjectCost, ...]:
+        """Give the objects with what they cost, as an audit keeps them."""
+        found = []
+        for number, linked in enumerate(self.objects):
+            predicted, holder = self.predicted[number], self.retained.holder(number)
+            found.append(
+                ObjectCost(
+                    linked.path,
+                    self.name(number),
+                    self.cost_bytes((number,)),
+                    self.retained_bytes[number],
+                    None if holder is None else self.objects[holder].path,
+                    predicted.tls_bytes if predicted else 0,
+                    self._needs_of(number),
+                )
+            )
+        return tuple(found)
+
+    def _needs_of(self, user: int) -> tuple[Need, ...]:
+        answers, stand_ins = self.answerers(user), self.substitutes[user]
+        return tuple(
+            [
+                Need(self.objects[one].path, None if one in stand_ins else len(answers.get(one, ())))
+                for one in self.needed[user]
+            ]
+        )
+
+    @property
+    def evidence(self) -> Evidence:
+        """Tell how the costs are known."""
+        return Evidence.PREDICTED if self.private_bytes is None else Evidence.MEASURED
+
+    @cached_property
+    def openers(self) -> tuple[int, ...]:
+        """The objects that may open others by names that no table shows."""
+        return self._asking(_OPENERS)
+
+    @cached_property
+    def seekers(self) -> tuple[int, ...]:
+        """The objects that may look up symbols by names that no table shows."""
+        return self._asking(_SEEKERS)
+
+    def _asking(self, names: frozenset[str]) -> tuple[int, ...]:
+        return tuple([number for number, one in enumerate(self.bindings.symbols) if one.asked.keys() & names])
+
+    @cached_property
+    def version_checks(self) -> dict[str, tuple[int, ...]]:
+        """The objects that check at start that an object of a name has versions."""
+        found: dict[str, dict[int, None]] = {}
+        for user, symbols in enumerate(self.bindings.symbols):
+            for version in symbols.versions.needed:
+                found.setdefault(version.file, {})[user] = None
+        return {file: tuple(users) for file, users in found.items()}
+
+    def cost_bytes(self, objects: frozenset[int] | Sequence[int]) -> int:
+        """Give the private memory of some objects: what was measured, else what is surely written at start."""
+        if self.private_bytes is not None:
+            return sum([self.private_bytes[number] for number in objects])
+        found = [self.predicted[number] for number in objects]
+        return sum([one.floor_bytes for one in found if one])
+
+    def remaining(self, dropped: Callable[[int, int], bool]) -> frozenset[int]:
+        """Give the objects that are still there without some of the needs, given as (who needs, what)."""
+        return reached(self.needed, self.roots, lambda user, provider: not dropped(user, provider))
+
+    def answerers(self, user: int) -> dict[int, frozenset[int]]:
+        """Give who answers the references of an object, and which; the loader that nobody needs asks for nothing."""
+        return self.bindings.providers[user] if user < len(self.bindings.providers) else {}
+
+    def constructor_count(self, number: int) -> int:
+        """Count the constructors of an object that are its own; 0 where its file cannot be read."""
+        try:
+            return own_constructors(self.objects[number].library.image)
+        except FootprintError:
+            return 0
+
+    def used_count(self, provider: int) -> int:
+        """Count the symbols of an object that others use, each once."""
+        places: set[str] = set()
+        for user, answers in enumerate(self.bindings.providers):
+            if user != provider and provider in answers:
+                references = self.bindings.symbols[user].references
+                places.update([references[place].name for place in answers[provider]])
+        return len(places)
+
+    def name(self, number: int) -> str:
+        """Give the name by which an object is known: its soname, else the last part of its path."""
+        linked = self.objects[number]
+        return linked.library.linkage.soname or linked.path.rsplit("/", 1)[-1]
+
+
+def compose(
+    link_map: LinkMap,
+    bindings: Bindings,
+    page_bytes: int,
+    predict: Callable[[Linked, bool], Predicted],
+    private_bytes: Callable[[Linked], int] | None = None,
+) -> Composition:
+    """Put together what a process is made of.
+
+    Args:
+        link_map: Its objects.
+        bindings: Who of them binds to whom.
+        page_bytes: The size of a page.
+        predict: Tells what an object costs, and is told whether it is the program.
+        private_bytes: Tells what an object holds in the live process.
+    """
+    objects = link_map.objects
+    interpreter = link_map.interpreter_object
+    if interpreter is not None and link_map.interpreter is None:
+        objects = (*objects, interpreter)
+    notes = [*link_map.notes, *bindings.notes]
+    predicted: list[Predicted | None] = []
+    for number, linked in enumerate(objects):
+        try:
+            one = predict(linked, number == 0)
+        except FootprintError as error:
+            notes.append(Note("file-unreadable", linked.path, f"{error.detail}, what it costs is not known"))
+            predicted.append(None)
+            continue
+        predicted.append(one)
+        notes.extend(one.notes)
+        notes.extend(_optional_notes(linked))
+    held = tuple([private_bytes(linked) for linked in objects]) if private_bytes else None
+    return Composition(link_map, objects, bindings, tuple(predicted), held, page_bytes, tuple(dict.fromkeys(notes)))
+
+
+def _optional_notes(linked: Linked) -> list[Note]:
+    """Tell of the libraries that an object says it may open while it runs: they are in no figure."""
+    try:
+        found = optional_libraries(linked.library.image)
+    except FootprintError as error:
+        return [Note("file-unreadable", linked.path, f"{error.detail}, what it may open is not known")]
+    return [
+        Note(
+            "may-open",
+            linked.path,
+            f"it may open {' or '.join(one.sonames)} while it runs ({one.priority.value}"
+            f"{f', for {one.feature}' if one.feature else ''}), which is in no figure",
+        )
+        for one in found
+    ]

@@ -1,0 +1,85 @@
+"""Several processes as one: what each holds alone added up, what they share counted once."""
+
+from collections.abc import Sequence
+
+from footprint.attribution.ledger import merged_rows
+from footprint.errors import Note
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence, weakest
+from footprint.model.group import Group
+from footprint.model.totals import Total
+from footprint.process import Snapshot
+from footprint.process.mapped_files import FileKey, file_key
+
+__all__ = ("group_up",)
+
+
+def group_up(members: Sequence[tuple[Snapshot, Audit]], notes: Sequence[Note] = ()) -> Group:
+    """Add up processes that were read at about the same time.
+
+    Anonymous memory that relatives share is counted by proportional shares (`Pss_Anon`), which is exact where all its
+    holders are members. Of a file's pages, those of the member that has most of each mapping are counted: which of them
+    are the same, the counters do not tell, so it is the least that they can be.
+    """
+    audits = tuple(audit for _, audit in members)
+    private = _sum([audit.totals.private for audit in audits])
+    kernel = _sum([audit.totals.kernel for audit in audits])
+    shared_between = _shared_between(members)
+    return Group(
+        audits=audits,
+        private=private,
+        kernel=kernel,
+        shared_between=shared_between,
+        per_group=_sum([private, kernel, shared_between]),
+        shared_once=Total(_shared_once([snapshot for snapshot, _ in members]), Evidence.ESTIMATED),
+        ledger=merged_rows(row for audit in audits for row in audit.ledger),
+        notes=(*notes, *(note for audit in audits for note in audit.notes)),
+    )
+
+
+def _sum(totals: Sequence[Total]) -> Total:
+    evidence = weakest(total.evidence for total in totals)
+    known = [total.bytes for total in totals if total.bytes is not None]
+    return Total(sum(known) if len(known) == len(totals) else None, evidence)
+
+
+def _shared_between(members: Sequence[tuple[Snapshot, Audit]]) -> Total:
+    total_bytes = 0
+    for snapshot, audit in members:
+        shared_bytes = audit.totals.shared_with_relatives.bytes
+        if not shared_bytes:
+            continue
+        proportional = snapshot.rollup.get("Pss_Anon") if snapshot.rollup else None
+        if proportional is None or audit.totals.private.bytes is None:
+            return Total(None, Evidence.ESTIMATED)
+        own_bytes = audit.totals.private.bytes - audit.totals.of_which.swapped_bytes
+        total_bytes += max(0, min(proportional - own_bytes, shared_bytes))
+    return Total(total_bytes, Evidence.DERIVED)
+
+
+def _shared_once(snapshots: Sequence[Snapshot]) -> int:
+    """Add up, over the parts of each file that are mapped, the most that any member has resident."""
+    parts: dict[FileKey | str, list[tuple[int, int, int, int]]] = {}
+    for member, snapshot in enumerate(snapshots):
+        for mapping in snapshot.memory.mappings:
+            counter = mapping.counters.get
+            shared_bytes = (counter("Rss") or 0) - (counter("Anonymous") or 0)
+            if shared_bytes > 0:
+                key = file_key(mapping) or f"{mapping.name} {mapping.device}:{mapping.inode}"
+                start = mapping.offset or 0
+                parts.setdefault(key, []).append((start, start + mapping.size_bytes, member, shared_bytes))
+    return sum(_most_of_each(ranges) for ranges in parts.values())
+
+
+def _most_of_each(ranges: list[tuple[int, int, int, int]]) -> int:
+    """Join ranges of a file that overlap, however each member has cut them, and take the most that one has of each."""
+    total_bytes = 0
+    reached = -1
+    by_member: dict[int, int] = {}
+    for start, end, member, shared_bytes in sorted(ranges):
+        if start >= reached:
+            total_bytes += max(by_member.values(), default=0)
+            by_member = {}
+        by_member[member] = by_member.get(member, 0) + shared_bytes
+        reached = max(reached, end)
+    return total_bytes + max(by_member.values(), default=0)

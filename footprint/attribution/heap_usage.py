@@ -1,0 +1,170 @@
+"""What one heap profile says of one moment: how much was in use, and who asked for it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from footprint.attribution.heap_frames import ONLY_LINES, NamedFrames
+from footprint.errors import Note, UsageError
+from footprint.heap import CallTree, Counted, Profile, Snapshot
+from footprint.heap.attribution import Attribution, Call, attribute
+from footprint.model.evidence import Evidence
+from footprint.units import first_of, parse_bytes
+
+__all__ = ("HeapUsage", "heap_usage", "place_at", "used_bytes")
+
+_TIME: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([A-Za-zµ]{1,16})")
+_SECONDS: Final = {"ms": Fraction(1, 1000), "s": Fraction(1), "min": Fraction(60), "h": Fraction(3600)}
+_SI: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_MOST_NAMED: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class HeapUsage:
+    """What a heap profile says of one moment.
+
+    Attributes:
+        file: The profile, as the user named it.
+        profile: All that it says; of massif's trees only those that were asked for.
+        snapshot: The moment; None where the profile knows none (it then has counts over the whole run only).
+        tree: The call tree of the moment, or of what was counted; None where the profile has none.
+        tally: What the tree counts over the whole run, where it is of no moment: `allocated`, `copied`, `occurred`.
+        calls: The object and function of each frame.
+        attribution: Who asked for the bytes of the tree.
+        evidence: How the amounts are known.
+        notes: What was odd.
+    """
+
+    file: str
+    profile: Profile
+    snapshot: Snapshot | None
+    tree: CallTree | None
+    tally: str | None
+    calls: tuple[Call, ...]
+    attribution: Attribution | None
+    evidence: Evidence
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def total_bytes(self) -> int:
+        """Give the memory of the moment: live, the allocator's own, and stacks, as far as the profile tells.
+
+        What shares are shares of, as ms_print has them.
+        """
+        if self.snapshot is None:
+            return 0 if self.tree is None else self.tree.total_bytes
+        return used_bytes(self.snapshot)
+
+
+def used_bytes(snapshot: Snapshot) -> int:
+    """Give the memory of a snapshot: live, the allocator's own, and stacks, as far as the profile tells."""
+    return snapshot.live_bytes + (snapshot.extra_bytes or 0) + (snapshot.stack_bytes or 0)
+
+
+def heap_usage(file: str, profile: Profile, place: int | None, named: NamedFrames) -> HeapUsage:
+    """Put together what a profile says of one of its snapshots.
+
+    Args:
+        file: Its name.
+        profile: It.
+        place: The place of the snapshot; None where it has none.
+        named: What is known of its frames.
+    """
+    snapshot = None if place is None else profile.snapshots[place]
+    tally = profile.tallies[0] if snapshot is None and profile.tallies else None
+    tree = tally.tree if tally is not None else None if snapshot is None else snapshot.tree
+    attribution = None if tree is None else attribute(tree, named.calls)
+    return HeapUsage(
+        file,
+        profile,
+        snapshot,
+        tree,
+        None if tally is None else tally.name,
+        named.calls,
+        attribution,
+        _evidence(profile),
+        (*profile.notes, *named.notes, *([] if attribution is None else _untold(file, attribution))),
+    )
+
+
+def _untold(file: str, attribution: Attribution) -> list[Note]:
+    """Say what helps where a profile has debug information in the place of objects."""
+    untold_bytes = sum(share.size_bytes for share in attribution.shares if share.owner == ONLY_LINES)
+    if untold_bytes <= 0:
+        return []
+    part = f"{untold_bytes / attribution.total_bytes:.1%}" if attribution.total_bytes > 0 else "some"
+    detail = (
+        f"it tells source lines and no objects for {part} of the bytes: the files of the process do (--binary FILE)"
+    )
+    return [Note("heap-objects-untold", file, detail)]
+
+
+def _evidence(profile: Profile) -> Evidence:
+    if profile.counted is Counted.PAGES:
+        return Evidence.VIRTUAL
+    is_estimate = (profile.sample_period_bytes or 1) > 1 or profile.format == "heaptrack massif"
+    return Evidence.ESTIMATED if is_estimate else Evidence.MEASURED
+
+
+def place_at(profile: Profile, at: str | None, file: str) -> int | None:
+    """Give the place of the snapshot that is asked for; None where the profile has no snapshots.
+
+    Args:
+        profile: The profile; its trees need not have been built.
+        at: `peak`, `end`, the number of a snapshot, or a time with its unit; None for the peak. At a time it is the
+            last snapshot with a tree that is not later, or else the first.
+        file: Its name in messages.
+
+    Raises:
+        UsageError: Where there is no such snapshot, it has no tree, or the time has another unit.
+    """
+    snapshots, places = profile.snapshots, profile.tree_places
+    if not snapshots:
+        return None
+    if at is None or at == "peak":
+        # Without a mark the largest that tells anything.
+        if profile.peak_index is not None:
+            return profile.peak_index
+        return max(places or range(len(snapshots)), key=lambda place: used_bytes(snapshots[place]))
+    if at == "end":
+        return (places or range(len(snapshots)))[-1]
+    if at.isascii() and at.isdigit() and len(at) < 10:
+        return _place_of(snapshots, places, int(at), file)
+    time = _time(at, profile.time_unit)
+    if time is None:
+        unit = f", a time in {profile.time_unit}" if profile.time_unit else ""
+        raise UsageError(f"{at!r} is no moment of {file}: name the number of a snapshot{unit}, peak or end")
+    if not places:
+        raise UsageError(f"{file} has no call tree, at no time")
+    earlier = [place for place in places if (snapshots[place].time or 0) <= time]
+    return earlier[-1] if earlier else places[0]
+
+
+def _place_of(snapshots: Sequence[Snapshot], places: Sequence[int], number: int, file: str) -> int:
+    place = next((place for place, one in enumerate(snapshots) if one.number == number), None)
+    if place is None:
+        raise UsageError(f"{file} has no snapshot {number}: the last one is {snapshots[-1].number}")
+    if place not in places:
+        numbers = [str(snapshots[one].number) for one in places]
+        which = f"those of {first_of(numbers, _MOST_NAMED)} do" if numbers else "none has"
+        raise UsageError(f"snapshot {number} of {file} has no call tree: {which}")
+    return place
+
+
+def _time(text: str, unit: str | None) -> Fraction | int | None:
+    """Give a time in the unit of a profile."""
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return None
+    amount, given = Fraction(found[1]), found[2]
+    if unit == "B":
+        return parse_bytes(text)
+    if unit in {"ms", "s"} and given in _SECONDS:
+        return amount * _SECONDS[given] / _SECONDS[unit]
+    # As reports write them: `2.4Mi` of massif, `2.4Minstrs` of DHAT, `2.4kµs` of others.
+    for word in (unit or "", *(["i"] if unit == "instrs" else [])):
+        if word and given.endswith(word) and given[: -len(word)] in _SI:
+            return amount * _SI[given[: -len(word)]]
+    return None

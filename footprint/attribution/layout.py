@@ -1,0 +1,356 @@
+"""Who owns each mapping of a process: the object by its load address, its .bss, heap, stacks, shared memory.
+
+Program headers decide where a file of the process can be read. Where it cannot, adjacency does, and the part says so.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from collections.abc import Mapping as Dict
+from typing import Final, NamedTuple
+
+from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
+from footprint.model.row import Attribution, Kind
+from footprint.process import Mapping, MemoryMap
+from footprint.process.mapped_files import MEMORY_FILES, FileKey, file_key
+from footprint.ranges import Claim, Gap, Piece, partition
+
+__all__ = ("LoadedObject", "Part", "has_too_many_segments", "lay_out")
+
+
+class LoadedObject(NamedTuple):
+    """A file of the process at one place; one that is loaded twice is two of these.
+
+    Attributes:
+        key: Which file.
+        image: Its headers, where it could be read and is ELF.
+        bias_addr: What to add to a vaddr to get an address; 0 without image, or where that has too many segments.
+    """
+
+    key: FileKey
+    image: Image | None
+    bias_addr: int
+
+
+class Part(NamedTuple):
+    """A range of one mapping with its one owner. Most mappings are one part."""
+
+    mapping: Mapping
+    start_addr: int
+    end_addr: int
+    owner: str
+    kind: Kind
+    attribution: Attribution
+    loaded: LoadedObject | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Give the virtual size."""
+        return self.end_addr - self.start_addr
+
+
+_MIB: Final = 1 << 20
+# glibc's arenas: reserved aligned to their largest size, made writable from the bottom as they grow.
+_ARENA_BYTES: Final = 64 * _MIB
+# Programs have four to ten; each is looked at for every mapping of the file.
+_MOST_LOADS: Final = 128
+# The largest page that Linux has with any usual processor: what is loaded is mapped up to the end of its last page.
+_LARGEST_PAGE_BYTES: Final = 1 << 16
+# How far the kernel moves the heap from the end of the program (arch_randomize_brk).
+_HEAP_GAP_BYTES_64: Final = 1 << 30
+_HEAP_GAP_BYTES_32: Final = 32 * _MIB
+_USUAL_STACK_BYTES: Final = 8 * _MIB
+_KERNEL_NAMES: Final = frozenset(
+    {
+        *("[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[gate]", "[uprobes]"),
+        *("[sigpage]", "[vectors]", "[kuser_helpers]"),
+    }
+)
+# How the kernel shows memory that is mapped shared and anonymous: as the file that it made for it.
+_SHARED_ANONYMOUS: Final = "/dev/zero (deleted)"
+
+
+def lay_out(
+    memory: MemoryMap, images: Dict[FileKey, Image], page_bytes: int, stack_addrs: Iterable[int] = ()
+) -> tuple[Part, ...]:
+    """Give each mapping its owner, or cut it among its owners.
+
+    Args:
+        memory: The mappings, ascending.
+        images: The ELF files among the mapped files that could be read.
+        page_bytes: The size of a page.
+        stack_addrs: Stack pointers of the threads beside the main one.
+    """
+    mappings = memory.mappings
+    objects = _objects(mappings, images)
+    owner_of = _Owners(memory, objects, tuple(stack_addrs))
+    bss = _bss_claims(mappings, objects, page_bytes)
+    starts = [claim.start for claim in bss]
+    parts: list[Part] = []
+    for index, mapping in enumerate(mappings):
+        first = max(0, bisect_right(starts, mapping.start_addr) - 1)
+        past = bisect_left(starts, mapping.end_addr)
+        claims = bss[first:past] if bss and _may_hold_bss(mapping) else []
+        if mapping.size_bytes == 0 or not any(claim.end > mapping.start_addr for claim in claims):
+            parts.extend(_within_segments(owner_of(index, mapping, objects[index])))
+            continue
+        rest = owner_of(index, mapping, None)
+        cut = partition(mapping.start_addr, mapping.end_addr, claims, _remainder)
+        for piece in cut.pieces:
+            loaded = piece.owner
+            if loaded is None:
+                parts.append(
+                    Part(mapping, piece.start, piece.end, rest.owner, rest.kind, rest.attribution, rest.loaded)
+                )
+            else:
+                by = Attribution.PROGRAM_HEADERS
+                parts.append(Part(mapping, piece.start, piece.end, loaded.key.name, Kind.BSS, by, loaded))
+    return tuple(parts)
+
+
+def has_too_many_segments(image: Image) -> bool:
+    """Tell whether a file has more segments to load than any program: what it maps where is not worked out."""
+    return len(image.loads) > _MOST_LOADS
+
+
+def _within_segments(part: Part) -> Iterable[Part]:
+    """Cut off what a mapping in use has of a file beyond all its segments: it is the file's, but of no section."""
+    loaded, start, end = part.loaded, part.start_addr, part.end_addr
+    if loaded is None or loaded.image is None or not _is_in_use(part.mapping) or has_too_many_segments(loaded.image):
+        return (part,)
+    loads = loaded.image.loads
+    lowest = loaded.bias_addr + min(one.vaddr for one in loads) if loads else start
+    highest = loaded.bias_addr + max(one.vaddr + one.memory_bytes for one in loads) if loads else end
+    first = min(max(start, lowest // _LARGEST_PAGE_BYTES * _LARGEST_PAGE_BYTES), end)
+    past = max(min(end, -(-highest // _LARGEST_PAGE_BYTES) * _LARGEST_PAGE_BYTES), first)
+    if (first, past) == (start, end):
+        return (part,)
+    beyond = LoadedObject(loaded.key, None, 0)
+    pieces = ((start, first, beyond), (first, past, loaded), (past, end, beyond))
+    return [part._replace(start_addr=a, end_addr=b, loaded=owner) for a, b, owner in pieces if a < b]
+
+
+def _is_in_use(mapping: Mapping) -> bool:
+    """Tell whether a file is loaded here: what is mapped only to be read, as debuggers map files, is not."""
+    return mapping.is_mapped_writable or mapping.permissions[2] == "x"
+
+
+def _remainder(gap: Gap[LoadedObject | None]) -> list[Piece[LoadedObject | None]]:
+    return [Piece(gap.start, gap.end, None)]
+
+
+def _may_hold_bss(mapping: Mapping) -> bool:
+    """Tell whether .bss can lie here: memory without file. A heap right behind the program may have merged with it."""
+    return file_key(mapping) is None and not mapping.is_shared and (not mapping.name or mapping.name[0] == "[")
+
+
+def _objects(mappings: tuple[Mapping, ...], images: Dict[FileKey, Image]) -> list[LoadedObject | None]:
+    """Give the object of each mapping that has a file, at the place where it is loaded."""
+    current: dict[FileKey, LoadedObject] = {}
+    found: list[LoadedObject | None] = []
+    for mapping in mappings:
+        key = file_key(mapping)
+        if key is None:
+            found.append(None)
+            continue
+        loaded = current.get(key)
+        image = images.get(key)
+        if image is None or mapping.offset is None:
+            loaded = loaded or LoadedObject(key, None, 0)
+        elif has_too_many_segments(image):
+            loaded = loaded or LoadedObject(key, image, 0)
+        else:
+            biases = list(_biases(mapping, image))
+            if not biases:
+                # The file is read here, not loaded: its addresses have nothing to do with those it was linked for.
+                found.append(LoadedObject(key, None, 0))
+                continue
+            if loaded is None or loaded.bias_addr not in biases:
+                loaded = LoadedObject(key, image, biases[0])
+        current[key] = loaded
+        found.append(loaded)
+    return found
+
+
+def _biases(mapping: Mapping, image: Image) -> Iterable[int]:
+    """Give the load biases at which this mapping is part of the image; usually one.
+
+    Two segments may share a page of the file: then both are possible, and the object's other mappings decide.
+    """
+    offset = mapping.offset or 0
+    for segment in image.loads:
+        # Segments are congruent modulo the page size, so the page of the mapping tells the place of the whole.
+        if segment.offset - offset < mapping.size_bytes and offset < segment.offset + max(segment.file_bytes, 1):
+            bias_addr = mapping.start_addr - offset - (segment.vaddr - segment.offset)
+            if bias_addr == 0 or image.type != ET_EXEC:
+                yield bias_addr
+
+
+def _bss_claims(
+    mappings: Iterable[Mapping], objects: Iterable[LoadedObject | None], page_bytes: int
+) -> list[Claim[LoadedObject | None]]:
+    """Give the addresses behind the file pages of each object that its program headers claim (p_memsz > p_filesz)."""
+    claims: list[Claim[LoadedObject | None]] = []
+    in_use = [loaded for mapping, loaded in zip(mappings, objects, strict=True) if loaded and _is_in_use(mapping)]
+    for loaded in dict.fromkeys(in_use):
+        for segment in loaded.image.loads if loaded.image and not has_too_many_segments(loaded.image) else ():
+            start = loaded.bias_addr + segment.vaddr
+            file_end = start + segment.file_bytes
+            begin = -(-file_end // page_bytes) if segment.file_bytes else start // page_bytes
+            end = -(-(start + segment.memory_bytes) // page_bytes)
+            if begin < end:
+                claims.append(Claim(begin * page_bytes, end * page_bytes, loaded))
+    return sorted(claims, key=lambda claim: claim.start)
+
+
+class _Owners:
+    """Names the owner of a mapping that is one part."""
+
+    def __init__(self, memory: MemoryMap, objects: list[LoadedObject | None], stack_addrs: tuple[int, ...]) -> None:
+        self._mappings = memory.mappings
+        self._objects = objects
+        self._stack_addrs = sorted(stack_addrs)
+        self._executable_keys = {
+            loaded.key
+            for mapping, loaded in zip(self._mappings, objects, strict=True)
+            if loaded and (mapping.permissions[2] == "x" or ".so" in loaded.key.name)
+        }
+        self._heap_at = self._heap_by_place(memory)
+
+    def __call__(self, index: int, mapping: Mapping, loaded: LoadedObject | None) -> Part:
+        if loaded is not None:
+            kind, by = self._kind_of_file(index, mapping, loaded)
+            return Part(mapping, mapping.start_addr, mapping.end_addr, loaded.key.name, kind, by, loaded)
+        owner, kind, by = self._without_file(index, mapping)
+        behind = self._objects[index - 1] if by is Attribution.ADJACENCY and kind is Kind.BSS else None
+        return Part(mapping, mapping.start_addr, mapping.end_addr, owner, kind, by, behind)
+
+    def _kind_of_file(self, index: int, mapping: Mapping, loaded: LoadedObject) -> tuple[Kind, Attribution]:
+        if mapping.is_shared:
+            return Kind.SHARED, Attribution.NAME
+        is_object = loaded.image is not None or loaded.key in self._executable_keys
+        if not is_object:
+            return Kind.FILE, Attribution.NAME
+        if mapping.is_mapped_writable:
+            return Kind.DATA, Attribution.NAME
+        if loaded.image is not None:
+            relro = loaded.image.segment(PT_GNU_RELRO)
+            start = loaded.bias_addr + relro.vaddr if relro else 0
+            if relro and start < mapping.end_addr and mapping.start_addr < start + relro.memory_bytes:
+                return Kind.RELRO, Attribution.PROGRAM_HEADERS
+            return Kind.TEXT, Attribution.NAME
+        if mapping.permissions == "r--p" and self._is_relro_by_place(index):
+            return Kind.RELRO, Attribution.ADJACENCY
+        return Kind.TEXT, Attribution.NAME
+
+    def _is_relro_by_place(self, index: int) -> bool:
+        """Tell whether a read-only mapping stands between code and writable data of its file, as RELRO does."""
+        if not 0 < index < len(self._mappings) - 1:
+            return False
+        mapping, behind = self._mappings[index], self._mappings[index + 1]
+        is_middle = self._objects[index - 1] == self._objects[index] == self._objects[index + 1]
+        return is_middle and behind.start_addr == mapping.end_addr and behind.is_mapped_writable
+
+    def _without_file(self, index: int, mapping: Mapping) -> tuple[str, Kind, Attribution]:
+        name = mapping.name
+        if mapping.is_shared:
+            owner = "[shared anonymous]" if name in {"", _SHARED_ANONYMOUS} else name
+            return owner, Kind.SHARED, Attribution.NAME
+        if name == "[heap]":
+            return "[heap]", Kind.HEAP, Attribution.NAME
+        if name == "[stack]":
+            return "[stack]", Kind.STACK, Attribution.NAME
+        if name.startswith(("[stack:", "[threadstack:", "[anon:stack_and_tls:", "[anon: stack_and_tls:")):
+            return "[thread stacks]", Kind.STACK, Attribution.NAME
+        if name in _KERNEL_NAMES:
+            return name, Kind.SHARED, Attribution.NAME
+        if name:
+            return name, Kind.FILE if name.startswith(MEMORY_FILES) else Kind.ANONYMOUS, Attribution.NAME
+        return self._nameless(index, mapping)
+
+    def _nameless(self, index: int, mapping: Mapping) -> tuple[str, Kind, Attribution]:
+        if self._holds_stack_pointer(mapping):
+            return "[thread stacks]", Kind.STACK, Attribution.STACK_POINTER
+        if index == self._heap_at:
+            return "[heap]", Kind.HEAP, Attribution.ADJACENCY
+        before = self._mappings[index - 1] if index else None
+        is_behind = before is not None and before.end_addr == mapping.start_addr
+        if is_behind and mapping.is_mapped_writable and before is not None:
+            loaded = self._objects[index - 1]
+            # Where the file was read, its program headers have said already what is its .bss.
+            if loaded and loaded.image is None and loaded.key in self._executable_keys and before.permissions[0] == "r":
+                return loaded.key.name, Kind.BSS, Attribution.ADJACENCY
+        if self._is_arena(index, mapping):
+            return "[malloc arenas]", Kind.HEAP, Attribution.SHAPE
+        if is_behind and before is not None and self._is_stack_by_shape(mapping, before):
+            return "[thread stacks]", Kind.STACK, Attribution.SHAPE
+        return "[anonymous]", Kind.ANONYMOUS, Attribution.NONE
+
+    def _holds_stack_pointer(self, mapping: Mapping) -> bool:
+        at = bisect_left(self._stack_addrs, mapping.start_addr)
+        return at < len(self._stack_addrs) and self._stack_addrs[at] < mapping.end_addr
+
+    def _is_arena(self, index: int, mapping: Mapping) -> bool:
+        """Tell whether it is an arena of glibc: an aligned reservation, writable from its start, the rest not."""
+        if mapping.is_mapped_writable:
+            if mapping.start_addr % _ARENA_BYTES:
+                return False
+            if mapping.size_bytes == _ARENA_BYTES:
+                return True
+            behind = self._mappings[index + 1] if index + 1 < len(self._mappings) else None
+            return behind is not None and self._completes_arena(mapping, behind)
+        before = self._mappings[index - 1] if index else None
+        is_candidate = before is not None and before.is_mapped_writable and before.start_addr % _ARENA_BYTES == 0
+        return is_candidate and before is not None and self._completes_arena(before, mapping)
+
+    @staticmethod
+    def _completes_arena(writable: Mapping, reserved: Mapping) -> bool:
+        is_reserved = not reserved.name and reserved.permissions == "---p" and reserved.start_addr == writable.end_addr
+        # The reservation may have merged with a guard behind it, never ended before the arena does.
+        return is_reserved and reserved.end_addr >= writable.start_addr + _ARENA_BYTES
+
+    @staticmethod
+    def _is_stack_by_shape(mapping: Mapping, before: Mapping) -> bool:
+        """Tell whether it stands behind a guard and was asked for as a stack (MAP_STACK), or is as large as one."""
+        if before.permissions != "---p" or before.name or not mapping.is_mapped_writable:
+            return False
+        asked_for = mapping.vm_flags is not None and "nh" in mapping.vm_flags.split()
+        return asked_for or mapping.size_bytes in {_USUAL_STACK_BYTES, _USUAL_STACK_BYTES - before.size_bytes}
+
+    def _heap_by_place(self, memory: MemoryMap) -> int | None:
+        """Find the heap in a pmap text, which calls it `[ anon ]`: the first memory behind the program, not too far."""
+        if "pmap" not in memory.dialect or any(mapping.name == "[heap]" for mapping in self._mappings):
+            return None
+        program = self._program(memory)
+        if program is None:
+            return None
+        last = max(index for index, loaded in enumerate(self._objects) if loaded == program)
+        end_addr = self._mappings[last].end_addr
+        is_wide = self._mappings[-1].end_addr > 1 << 32
+        for index in range(last + 1, len(self._mappings)):
+            mapping = self._mappings[index]
+            if mapping.start_addr - end_addr > (_HEAP_GAP_BYTES_64 if is_wide else _HEAP_GAP_BYTES_32):
+                return None
+            if mapping.name or self._objects[index] is not None:
+                return None
+            if mapping.is_mapped_writable and mapping.start_addr != self._mappings[index - 1].end_addr:
+                return index
+        return None
+
+    def _program(self, memory: MemoryMap) -> LoadedObject | None:
+        """Find the program among the objects: by the command's name, else by where programs are linked to stand."""
+        command = (memory.command or "").split(" ", 1)[0].rsplit("/", 1)[-1]
+        by_place = None
+        for mapping, loaded in zip(self._mappings, self._objects, strict=True):
+            if loaded is None or loaded.key not in self._executable_keys:
+                continue
+            if command and loaded.key.name.rsplit("/", 1)[-1] == command:
+                return loaded
+            # 0x08048000 (i386), 0x400000 (x86-64), 0x55... and 0x56... (PIE on x86-64), 0xaaaa... (on aarch64).
+            stands = mapping.start_addr in {0x08048000, 0x400000} or mapping.start_addr >> 40 in {
+                0x55,
+                0x56,
+                0xAAAA >> 8,
+            }
+            if stands and by_place is None:
+                by_place = loaded
+        return by_place

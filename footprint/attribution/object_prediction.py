@@ -1,0 +1,318 @@
+"""What an ELF object costs before it runs: the pages that the loader surely writes, and all that can ever be written.
+
+A page that is written once is private from then on, by whatever it was written: pages are sets with causes, and sets of
+one object are united, never added up.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from footprint.attribution.startup_writes import Cause, written_pages
+from footprint.elf import PT_GNU_RELRO, Image
+from footprint.elf.image import PF_W, PT_INTERP, PT_TLS, Segment
+from footprint.errors import InputError, Note
+from footprint.loader.target import Libc
+from footprint.model.evidence import Evidence
+
+__all__ = ("UNKNOWN_LIBC", "Area", "Cause", "LibcStart", "Pages", "Predicted", "count_pages", "predict", "start_memory")
+
+Pages = tuple[range, ...]
+"""Numbers of pages (vaddr divided by the page size) as runs, ascending, none touching the next."""
+
+
+class Area(NamedTuple):
+    """Neighbouring pages that are mapped alike.
+
+    Attributes:
+        pages: The pages.
+        flags: PF_R, PF_W, PF_X; 0 for a hole between segments of a library, which is kept reserved.
+        loaded_flags: Those before RELRO.
+        first_in_file: The page of the file that is mapped first; None for memory that begins as zeros.
+    """
+
+    pages: range
+    flags: int
+    loaded_flags: int
+    first_in_file: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LibcStart:
+    """What the first steps of a C library write in itself, beyond what its relocations do.
+
+    Attributes:
+        pages: The numbers of those pages, where they are known.
+        page_bytes: The size of these pages.
+        count: How many they are, where that is all that is assumed.
+        origin: Where that is from, to show.
+        notes: What was odd about getting it.
+    """
+
+    pages: tuple[int, ...]
+    page_bytes: int
+    count: int
+    origin: str
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def is_assumed(self) -> bool:
+        """Tell whether it is only known how many pages other libraries write."""
+        return len(self.pages) < self.count
+
+
+UNKNOWN_LIBC: Final = LibcStart((), 0, 4, "built in: glibc 2.36, x86-64")
+"""What is assumed of a C library that was not calibrated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What one object costs in each process that loads it.
+
+    Attributes:
+        page_bytes: The size of a page.
+        floor: The pages that are surely written before the program's own code and constructors run.
+        ceiling: The pages that can ever be written, those of RELRO included; the floor is a part of them.
+        causes: The pages that each cause writes; the sets overlap.
+        sole_pages: How many pages each cause writes that no other does: what would be saved without it.
+        assumed_pages: How many pages more the C library is assumed to write in itself; which, is not known.
+        tls_bytes: The object's part of the block of each thread, in multiples of its alignment; glibc writes all of it.
+        tls_align: The alignment of that part.
+        areas: The mappings that it makes, RELRO and .bss apart.
+        notes: What was odd.
+    """
+
+    page_bytes: int
+    floor: Pages
+    ceiling: Pages
+    causes: Mapping[Cause, Pages]
+    sole_pages: Mapping[Cause, int]
+    tls_bytes: int
+    tls_align: int
+    areas: tuple[Area, ...]
+    assumed_pages: int = 0
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def evidence(self) -> Evidence:
+        """Tell how its figures are known."""
+        return Evidence.ESTIMATED if self.assumed_pages else Evidence.PREDICTED
+
+    @property
+    def mapping_count(self) -> int:
+        """Give how many mappings it makes."""
+        return len(self.areas)
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Give the address space that it takes."""
+        return sum([len(one.pages) for one in self.areas]) * self.page_bytes
+
+    @property
+    def floor_bytes(self) -> int:
+        """Give the bytes of the floor, with what is assumed of a C library."""
+        return (count_pages(self.floor) + self.assumed_pages) * self.page_bytes
+
+    @property
+    def ceiling_bytes(self) -> int:
+        """Give the bytes of the ceiling."""
+        return count_pages(self.ceiling) * self.page_bytes
+
+
+# A table of relocations can name a page with each entry; the largest programs write some ten thousand.
+_MOST_PAGES: Final = 1 << 18
+
+
+def count_pages(pages: Pages) -> int:
+    """Count the pages of some runs."""
+    return sum([len(run) for run in pages])
+
+
+def predict(
+    image: Image, page_bytes: int, *, is_program: bool, libc: Libc = Libc.GLIBC, libc_start: LibcStart | None = None
+) -> Predicted:
+    """Tell what an object costs before it runs. Damaged tables are a note, and what is known without them.
+
+    Args:
+        image: The object.
+        page_bytes: The size of a page, a power of 2.
+        is_program: Whether it is the program itself, and no library or loader.
+        libc: Whose loader loads it.
+        libc_start: For the C library itself, what its first steps write.
+    """
+    notes: list[Note] = []
+    written: dict[Cause, set[int]] = {}
+    # A static program of musl leaves RELRO writable.
+    has_relro = libc is not Libc.MUSL or not is_program or image.segment(PT_INTERP) is not None
+    areas = _areas(image, page_bytes, has_holes=not is_program, has_relro=has_relro)
+    ceiling = _united([one.pages for one in areas if one.loaded_flags & PF_W])
+    mapped = _united([one.pages for one in areas if one.loaded_flags])
+    try:
+        _gather(written_pages(image, page_bytes, libc, is_program=is_program), written, image)
+    except InputError as error:
+        detail = f"{error.detail}, not all that is written at its start is known"
+        notes.append(Note("file-unreadable", image.file, detail))
+    if libc_start is not None and not libc_start.is_assumed and libc_start.page_bytes <= page_bytes:
+        written[Cause.LIBC_START] = {page * libc_start.page_bytes // page_bytes for page in libc_start.pages}
+        libc_start = None
+    if any(1 < segment.align < page_bytes for segment in image.loads):
+        detail = f"it is aligned for smaller pages than of {page_bytes} bytes, with which it could not be loaded"
+        notes.append(Note("page-size-assumed", image.file, detail))
+    written = {cause: _inside(pages, mapped) for cause, pages in written.items()}
+    causes = {cause: _runs(written[cause]) for cause in Cause if written.get(cause)}
+    floor = _runs(set().union(*written.values()))
+    ceiling = _united([*ceiling, *floor])
+    most_assumed = count_pages(ceiling) - count_pages(floor)
+    tls = image.segment(PT_TLS)
+    align = max(1, tls.align) if tls else 1
+    return Predicted(
+        page_bytes,
+        floor,
+        ceiling,
+        MappingProxyType(causes),
+        MappingProxyType(_sole_pages(written)),
+        -(-tls.memory_bytes // align) * align if tls else 0,
+        align,
+        tuple(areas),
+        min(libc_start.count, most_assumed) if libc_start else 0,
+        tuple(notes),
+    )
+
+
+def _gather(found: Iterable[tuple[Cause, set[int]]], written: dict[Cause, set[int]], image: Image) -> None:
+    """Put the pages of each cause together; what was found before an error is kept."""
+    for cause, pages in found:
+        own = written.setdefault(cause, set())
+        own |= pages
+        if len(own) > _MOST_PAGES:
+            raise InputError(image.file, "more pages are written at start than any program has")
+
+
+# Measured where the constructors are about to run, over 813 programs of Debian 12 (x86-64, glibc 2.36) with 3 to 59
+# objects: the loader has 6.2 KB and 2.2 KB an object, all programs within 3 pages; the stack 2 to 4 pages, mostly 3.
+_STACK_BYTES: Final = 12 * 1024
+_LOADER_BYTES: Final = 6_200
+_OBJECT_BYTES: Final = 2_200
+
+
+class StartMemory(NamedTuple):
+    """The private memory of a process at its start that is no object's."""
+
+    stack_bytes: int
+    loader_bytes: int
+
+
+def start_memory(object_count: int, tls_bytes: int, page_bytes: int) -> StartMemory:
+    """Estimate what a process has at its start beside its objects: the stack; the thread block and the loader's lists.
+
+    Args:
+        object_count: How many objects it loads, the program and the loader among them.
+        tls_bytes: The thread-local variables of all of them.
+        page_bytes: The size of a page.
+    """
+    loader_bytes = _LOADER_BYTES + _OBJECT_BYTES * object_count + tls_bytes
+    return StartMemory(*(-(-size // page_bytes) * page_bytes for size in (_STACK_BYTES, loader_bytes)))
+
+
+# --- sets of pages ----------------------------------------------------------------------------------------------------
+
+
+def _runs(pages: Iterable[int]) -> Pages:
+    runs: list[range] = []
+    first = past = -1
+    for page in sorted(pages):
+        if page != past:
+            if past >= 0:
+                runs.append(range(first, past))
+            first = page
+        past = page + 1
+    return (*runs, range(first, past)) if past >= 0 else ()
+
+
+def _united(ranges: Iterable[range]) -> Pages:
+    """Unite runs of pages that may overlap."""
+    runs: list[range] = []
+    for one in sorted(ranges, key=lambda run: run.start):
+        if runs and one.start <= runs[-1].stop:
+            runs[-1] = range(runs[-1].start, max(runs[-1].stop, one.stop))
+        elif one:
+            runs.append(one)
+    return tuple(runs)
+
+
+def _inside(pages: set[int], runs: Pages) -> set[int]:
+    """Give what of some pages lies in runs: elsewhere a damaged table cannot write."""
+    starts = [run.start for run in runs]
+    return {page for page in pages if page in runs[bisect_right(starts, page) - 1]} if runs else set()
+
+
+def _sole_pages(written: Mapping[Cause, set[int]]) -> dict[Cause, int]:
+    only: dict[int, Cause | None] = {}
+    for cause, pages in written.items():
+        for page in pages:
+            only[page] = None if page in only else cause
+    counts = {cause: 0 for cause in Cause if written.get(cause)}
+    for sole in only.values():
+        if sole:
+            counts[sole] += 1
+    return counts
+
+
+# --- what is mapped ---------------------------------------------------------------------------------------------------
+
+
+def _areas(image: Image, page_bytes: int, *, has_holes: bool, has_relro: bool) -> list[Area]:
+    """Give the mappings that an object makes; those of RELRO become read-only."""
+    areas: list[Area] = []
+    for segment in image.loads:
+        for area in _segment_areas(segment, page_bytes):
+            before = areas[-1].pages if areas else area.pages
+            if areas and before.stop > area.pages.start:
+                # Segments that share a page: what is mapped later wins.
+                areas[-1] = areas[-1]._replace(pages=range(before.start, area.pages.start))
+            elif areas and has_holes and before.stop < area.pages.start:
+                areas.append(Area(range(before.stop, area.pages.start), 0, 0, -1))
+            areas.append(area)
+    relro = image.segment(PT_GNU_RELRO)
+    if relro is not None and has_relro:
+        # Up to the last whole page.
+        protected = range(relro.vaddr // page_bytes, (relro.vaddr + relro.memory_bytes) // page_bytes)
+        areas = [part for area in areas for part in _protected(area, protected)]
+    merged: list[Area] = []
+    for area in areas:
+        if merged and _are_one(merged[-1], area):
+            merged[-1] = merged[-1]._replace(pages=range(merged[-1].pages.start, area.pages.stop))
+        elif area.pages:
+            merged.append(area)
+    return merged
+
+
+def _segment_areas(segment: Segment, page_bytes: int) -> Iterator[Area]:
+    first = segment.vaddr // page_bytes
+    past_file = -(-(segment.vaddr + segment.file_bytes) // page_bytes) if segment.file_bytes else first
+    past = -(-(segment.vaddr + segment.memory_bytes) // page_bytes)
+    flags = segment.flags & 7
+    if first < past_file:
+        yield Area(range(first, past_file), flags, flags, segment.offset // page_bytes)
+    if past_file < past:
+        yield Area(range(past_file, past), flags, flags, None)
+
+
+def _protected(area: Area, protected: range) -> Iterator[Area]:
+    """Cut an area at the ends of RELRO."""
+    first, past = area.pages.start, area.pages.stop
+    start = min(max(first, protected.start), past)
+    stop = max(min(past, protected.stop), start)
+    for begin, end, kept in ((first, start, ~0), (start, stop, ~PF_W), (stop, past, ~0)):
+        if begin < end:
+            at = None if area.first_in_file is None else area.first_in_file + begin - first
+            yield Area(range(begin, end), area.flags & kept, area.loaded_flags, at)
+
+
+def _are_one(before: Area, area: Area) -> bool:
+    """Tell whether the kernel makes one mapping of two neighbours."""
+    at = None if before.first_in_file is None else before.first_in_file + len(before.pages)
+    are_alike = (before.flags, before.loaded_flags) == (area.flags, area.loaded_flags)
+    return are_alike and before.pages.stop == area.pages.start and at == area.first_in_file

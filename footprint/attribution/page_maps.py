@@ -1,0 +1,197 @@
+"""The pages of each object one by one: which are private, shared or untouched, why, and what lies in them.
+
+The ledger adds all of this up. Only a picture needs it, so an audit has it where it was asked for. Saved audits keep it
+without the variables: their names would take half as much again as the ledger, which has them too.
+"""
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Mapping as Dict
+from typing import Final
+
+from footprint.attribution.counters import Held
+from footprint.attribution.layout import LoadedObject, Part
+from footprint.attribution.ledger import Files
+from footprint.attribution.pages import clip
+from footprint.elf import Contents, SectionContents, Variable
+from footprint.model.page_map import PageMap, PagePart, PageState, Place
+from footprint.process import Mapping, PageRange
+
+__all__ = ("MOST_PAGES", "MOST_SECTIONS", "Presence", "not_looked_at", "page_maps")
+
+Presence = Callable[[Mapping], Sequence[PageRange] | None]
+"""Gives the pages of a mapping that the process has; None where that is not to be known."""
+
+MOST_PAGES: Final = 1 << 20
+"""Of all maps of an audit: 4 GiB of small pages. No picture has as many cells."""
+MOST_SECTIONS: Final = 100_000
+"""Of all maps of an audit."""
+_MOST_VARIABLES: Final = 200_000
+
+
+def not_looked_at(_mapping: Mapping) -> None:
+    """Say of no mapping which pages the process has: of a text or a prediction nobody can tell."""
+
+
+def page_maps(
+    parts: Iterable[Part],
+    held: Sequence[Held],
+    pages: Dict[int, Sequence[PageRange]] | None,
+    files: Files,
+    page_bytes: int,
+    presence: Presence = not_looked_at,
+) -> tuple[PageMap, ...]:
+    """Give the page maps of the objects whose files could be read, in the order of their addresses.
+
+    Args:
+        parts: The mappings with their owners.
+        held: What each mapping holds, in their order.
+        pages: By the start of its mapping, its private pages; where a mapping is missing, its counters decide.
+        files: What the files of objects say.
+        page_bytes: The size of a page.
+        presence: Which pages of a mapping the process has.
+    """
+    found: dict[LoadedObject, list[tuple[Part, Held]]] = {}
+    each = iter(held)
+    previous, own = None, None
+    for part in parts:
+        if part.mapping is not previous:
+            previous, own = part.mapping, next(each)
+        if part.loaded is not None and part.loaded.image is not None and own is not None:
+            found.setdefault(part.loaded, []).append((part, own))
+    reader = _Reader(pages, files, page_bytes, presence)
+    return tuple([reader.map_of(loaded, ours) for loaded, ours in found.items()])
+
+
+class _Reader:
+    """Makes the maps of objects, and keeps account of what there is still room for."""
+
+    def __init__(
+        self,
+        pages: Dict[int, Sequence[PageRange]] | None,
+        files: Files,
+        page_bytes: int,
+        presence: Presence,
+    ) -> None:
+        self._pages = pages
+        self._files = files
+        self._page_bytes = page_bytes
+        self._presence = presence
+        self._pages_left = MOST_PAGES
+        self._sections_left = MOST_SECTIONS
+        self._variables_left = _MOST_VARIABLES
+
+    def map_of(self, loaded: LoadedObject, parts: Sequence[tuple[Part, Held]]) -> PageMap:
+        shown: list[PagePart] = []
+        omitted_pages = 0
+        relocated = self._files.relocated_pages_of(loaded, self._page_bytes)
+        for part, held in parts:
+            page_count = -(-part.size_bytes // self._page_bytes)
+            runs = _joined(self._states(part, held, relocated, page_count)) if page_count <= self._pages_left else ()
+            # Addresses that begin amid a page have cells of their own.
+            told_count = sum([count for _, count in runs])
+            if not 0 < told_count <= self._pages_left:
+                omitted_pages += page_count
+                continue
+            self._pages_left -= told_count
+            shown.append(PagePart(part.start_addr, part.kind, part.mapping.permissions, runs))
+        contents = self._files.contents_of(loaded) if shown else None
+        sections = list(self._sections(loaded, contents, shown))
+        variables = list(_variables(loaded, contents))
+        told_sections, told_variables = sections[: self._sections_left], variables[: self._variables_left]
+        self._sections_left -= len(told_sections)
+        self._variables_left -= len(told_variables)
+        return PageMap(
+            parts[0][0].owner,
+            tuple(shown),
+            tuple(told_sections),
+            tuple(told_variables),
+            omitted_pages,
+            len(sections) - len(told_sections),
+            len(variables) - len(told_variables),
+        )
+
+    def _states(
+        self, part: Part, held: Held, relocated: Container[int], page_count: int
+    ) -> Iterator[tuple[PageState, int]]:
+        """Give the state of each page, or of several that are alike."""
+        size, mapping = self._page_bytes, part.mapping
+        ranges = self._pages.get(mapping.start_addr) if self._pages is not None else None
+        if ranges is None and held.private_bytes == 0:
+            ranges = ()
+        elif ranges is None and held.private_bytes == mapping.size_bytes:
+            ranges = (PageRange(mapping.start_addr, mapping.end_addr),)
+        elif ranges is None:
+            yield PageState.UNKNOWN, page_count
+            return
+        present = self._presence(mapping)
+        at = part.start_addr
+        for one in clip(ranges, part.start_addr, part.end_addr):
+            yield from self._between(present, at, one.start_addr)
+            if one.is_swapped:
+                yield PageState.SWAPPED, -(-(one.end_addr - one.start_addr) // size)
+            else:
+                for page in range(one.start_addr // size, -(-one.end_addr // size)):
+                    yield PageState.RELOCATED if page in relocated else PageState.PRIVATE, 1
+            at = one.end_addr
+        yield from self._between(present, at, part.end_addr)
+
+    def _between(
+        self, present: Sequence[PageRange] | None, start_addr: int, end_addr: int
+    ) -> Iterator[tuple[PageState, int]]:
+        """Give the states of pages that are not private."""
+        size = self._page_bytes
+        if present is None:
+            yield PageState.NOT_PRIVATE, -(-(end_addr - start_addr) // size)
+            return
+        at = start_addr
+        for one in clip(present, start_addr, end_addr):
+            yield PageState.UNTOUCHED, (one.start_addr - at) // size
+            yield PageState.SHARED, -(-(one.end_addr - one.start_addr) // size)
+            at = one.end_addr
+        yield PageState.UNTOUCHED, -(-(end_addr - at) // size)
+
+    def _sections(self, loaded: LoadedObject, contents: Contents | None, parts: Sequence[PagePart]) -> Iterator[Place]:
+        """Give the sections, cut where the pages end: what headers claim of other addresses is of no use here."""
+        if loaded.image is None or not parts:
+            return
+        first_addr, last = parts[0].start_addr, parts[-1]
+        end_addr = last.start_addr + self._page_bytes * sum([count for _, count in last.runs])
+        read = {one.section.index for one in contents.sections} if contents else set()
+        others = [
+            one
+            for one in loaded.image.sections
+            if one.is_in_memory and one.index not in read and not one.is_tls and one.size_bytes
+        ]
+        for section in (*(one.section for one in _told(contents)), *others):
+            addr = section.vaddr + loaded.bias_addr
+            start, end = max(addr, first_addr), min(addr + section.size_bytes, end_addr)
+            if start < end:
+                yield Place(start, end - start, section.name, None)
+
+
+def _told(contents: Contents | None) -> Iterator[SectionContents]:
+    """Give the sections that hold variables; not those that each thread has elsewhere, without being in the file."""
+    for one in contents.sections if contents else ():
+        if not one.section.is_tls or one.section.has_file_bytes:
+            yield one
+
+
+def _variables(loaded: LoadedObject, contents: Contents | None) -> Iterator[Place]:
+    for one in _told(contents):
+        base_addr = one.section.vaddr + loaded.bias_addr
+        for start, end, owner in one.ranges.pieces:
+            symbol = owner.name if isinstance(owner, Variable) else owner.label
+            yield Place(base_addr + start, end - start, one.section.name, symbol)
+
+
+def _joined(runs: Iterable[tuple[PageState, int]]) -> tuple[tuple[PageState, int], ...]:
+    """Join neighbours of one state."""
+    found: list[tuple[PageState, int]] = []
+    for state, count in runs:
+        if count <= 0:
+            continue
+        if found and found[-1][0] is state:
+            found[-1] = (state, found[-1][1] + count)
+        else:
+            found.append((state, count))
+    return tuple(found)

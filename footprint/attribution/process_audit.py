@@ -1,0 +1,143 @@
+"""The audit of one process: totals, the ledger that explains them, and what N cost."""
+
+from collections.abc import Mapping as Dict
+from functools import partial
+from typing import TYPE_CHECKING
+
+from footprint.attribution.cost_models import project_process
+from footprint.attribution.counters import Held, held_by_each
+from footprint.attribution.kernel import BUILT_IN, KernelConstants, kernel_costs
+from footprint.attribution.layout import lay_out
+from footprint.attribution.ledger import Files, ledger_rows
+from footprint.attribution.totals import total_up
+from footprint.elf import Image
+from footprint.errors import Note
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
+from footprint.model.projection import ONE, Question
+from footprint.model.row import Kind, Row
+from footprint.model.totals import Totals
+from footprint.process import Snapshot
+from footprint.process.descriptors import NO_DESCRIPTORS, Descriptors
+from footprint.process.mapped_files import FileKey, file_key
+from footprint.units import format_bytes
+
+if TYPE_CHECKING:
+    from footprint.attribution.page_maps import Presence
+    from footprint.model.page_map import PageMap
+
+__all__ = ("audit_snapshot", "mapped_files")
+
+
+def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
+    snapshot: Snapshot,
+    images: Dict[FileKey, Image],
+    files: Files,
+    *,
+    target: str,
+    question: Question = ONE,
+    constants: KernelConstants = BUILT_IN,
+    descriptors: Descriptors = NO_DESCRIPTORS,
+    notes: tuple[Note, ...] = (),
+    presence: "Presence | None" = None,
+) -> Audit:
+    """Join what the kernel says of a process with what its files say.
+
+    Args:
+        snapshot: The process.
+        images: The ELF files among its mapped files that could be read.
+        files: What its files say beside their headers.
+        target: What the user called it.
+        question: How many of it, in which model.
+        constants: What its kernel spends on each process, thread, mapping.
+        descriptors: What it has open.
+        notes: What was odd about reading the files.
+        presence: Which pages of a mapping the process has; page maps are made where it is given.
+    """
+    memory = snapshot.memory
+    parts = lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
+    costs = partial(kernel_costs, constants=constants, mappings=memory.mappings, descriptors=descriptors)
+    kernel = costs(snapshot.status, len(memory.mappings))
+    held = held_by_each(memory.mappings, snapshot.pages)
+    rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, kernel)
+    page_maps: tuple[PageMap, ...] = ()
+    if presence is not None:
+        from footprint.attribution.page_maps import page_maps as map_pages  # noqa: PLC0415 # for a picture only
+
+        page_maps = map_pages(parts, held, snapshot.pages, files, snapshot.page_bytes, presence)
+    totals = total_up(memory, held, kernel)
+    projection = project_process(
+        totals,
+        rows,
+        kernel,
+        status=snapshot.status,
+        mapping_count=len(memory.mappings),
+        costs=costs,
+        question=question,
+    )
+    return Audit(
+        target=target,
+        pid=snapshot.pid,
+        command=snapshot.command,
+        source=memory.dialect,
+        is_live=snapshot.is_live,
+        mapping_count=len(memory.mappings),
+        page_bytes=snapshot.page_bytes,
+        host=snapshot.host,
+        totals=totals,
+        ledger=rows,
+        projection=projection,
+        notes=(*snapshot.notes, *constants.notes, *notes, *_notes(snapshot, rows, held, totals)),
+        page_maps=page_maps,
+    )
+
+
+def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[Held], totals: Totals) -> list[Note]:
+    """Say what the figures cannot tell by themselves."""
+    notes = []
+    source = snapshot.source
+    uncertain_bytes = sum(one.uncertain_bytes for one in held)
+    if uncertain_bytes and totals.shared_with_relatives.bytes and not _is_sole_holder(snapshot):
+        detail = (
+            f"up to {format_bytes(uncertain_bytes)} of the private memory may be shared with fork relatives: "
+            "smaps does not tell which pages of a mapping are shared"
+        )
+        notes.append(Note("sharing-uncertain", source, detail))
+    hugetlb_bytes = snapshot.memory.sum("Private_Hugetlb")
+    if hugetlb_bytes:
+        detail = f"{format_bytes(hugetlb_bytes)} of huge pages from the reserved pool are private, and in no total"
+        notes.append(Note("hugetlb-apart", source, detail))
+    if totals.private.bytes is None:
+        relro_bytes = sum(row.mapped_bytes for row in rows if row.kind is Kind.RELRO)
+        if relro_bytes:
+            detail = (
+                f"{format_bytes(relro_bytes)} between code and data of their files show as `r--`: most likely RELRO, "
+                "written by the loader and private, but in neither `writeable/private` nor mapped writable"
+            )
+            notes.append(Note("relro-not-counted", source, detail))
+        detail = "only virtual sizes are known: pages that were never touched cost nothing, so this is an upper bound"
+        notes.append(Note("virtual-only", source, detail))
+    elif totals.kernel.bytes is None:
+        detail = "page tables, kernel stacks and kernel objects are not known from a text, and not in the cost"
+        notes.append(Note("kernel-memory-unknown", source, detail))
+    if totals.private.evidence is Evidence.ESTIMATED:
+        detail = "the text does not tell anonymous pages from those of files: dirty pages are taken for private ones"
+        notes.append(Note("anonymous-unknown", source, detail))
+    return notes
+
+
+def _is_sole_holder(snapshot: Snapshot) -> bool:
+    """Tell whether the kernel's sums say that every anonymous page is this process's alone."""
+    rollup = snapshot.rollup
+    proportional_bytes = rollup.get("Pss_Anon") if rollup else None
+    return proportional_bytes is not None and rollup is not None and proportional_bytes == rollup.get("Anonymous")
+
+
+def mapped_files(snapshot: Snapshot) -> dict[FileKey, int]:
+    """Give the files of a process, each with the place of its first mapping."""
+    found: dict[FileKey, int] = {}
+    for index, mapping in enumerate(snapshot.memory.mappings):
+        key = file_key(mapping)
+        if key is not None and not mapping.is_shared:
+            found.setdefault(key, index)
+    return found

@@ -1,0 +1,83 @@
+"""The figures of a whole process, each with how it is known."""
+
+from collections.abc import Iterable, Sequence
+
+from footprint.attribution.counters import Held
+from footprint.attribution.kernel import KernelCost
+from footprint.model.evidence import Evidence, weakest
+from footprint.model.totals import OfWhich, Total, Totals
+from footprint.process import Mapping, MemoryMap
+
+__all__ = ("total_up",)
+
+
+def total_up(memory: MemoryMap, held: Sequence[Held], kernel: Sequence[KernelCost]) -> Totals:
+    """Add up what the mappings hold and what the kernel spends."""
+    private = _private(held)
+    spent = Total(
+        sum(cost.size_bytes for cost in kernel) if kernel else None, weakest(cost.evidence for cost in kernel)
+    )
+    unknown = Total(None, Evidence.PREDICTED)
+
+    def mapped(mappings: Iterable[Mapping]) -> Total:
+        return Total(sum(mapping.size_bytes for mapping in mappings) if is_told else None, Evidence.VIRTUAL)
+
+    # The sums of smaps_rollup say nothing of what is mapped.
+    is_told = memory.dialect != "smaps_rollup"
+    relatives_bytes = sum(one.relatives_bytes for one in held) if private.bytes is not None else None
+    return Totals(
+        private=private,
+        kernel=spent,
+        per_process=_both(private, spent),
+        shared_once=_shared_once(held, private.evidence),
+        shared_with_relatives=Total(relatives_bytes, private.evidence),
+        mapped_writable=mapped(m for m in memory.mappings if m.is_mapped_writable),
+        mapped_shared=mapped(m for m in memory.mappings if m.is_shared),
+        mapped=mapped(memory.mappings),
+        floor=unknown,
+        ceiling=unknown,
+        of_which=_of_which(memory),
+    )
+
+
+def _private(held: Sequence[Held]) -> Total:
+    known = [one for one in held if one.private_bytes is not None]
+    if held and not known:
+        return Total(None, Evidence.VIRTUAL)
+    # In a text that was cut a mapping may have lost its counters: what the others hold is still known, and it is noted.
+    return Total(sum(one.private_bytes or 0 for one in known), weakest(one.evidence for one in known))
+
+
+def _shared_once(held: Sequence[Held], evidence: Evidence) -> Total:
+    known = [one.shared_bytes for one in held if one.shared_bytes is not None]
+    # A page that the process maps twice is counted twice.
+    return Total(sum(known) if known or not held else None, weakest((evidence, Evidence.DERIVED)))
+
+
+def _both(private: Total, kernel: Total) -> Total:
+    if private.bytes is None or kernel.bytes is None:
+        return Total(None, weakest((private.evidence, kernel.evidence)))
+    return Total(private.bytes + kernel.bytes, weakest((private.evidence, kernel.evidence)))
+
+
+_OWN_SHARED = ("/memfd:", "/dev/zero", "[anon_shmem:")
+
+
+def _of_which(memory: MemoryMap) -> OfWhich:
+    own_shared = 0
+    for mapping in memory.mappings:
+        if mapping.is_shared and mapping.name.startswith(_OWN_SHARED):
+            once = mapping.counters.get
+            own_shared += (once("Private_Clean") or 0) + (once("Private_Dirty") or 0)
+    private_swap = sum(m.counters.get("Swap") or 0 for m in memory.mappings if not m.is_shared)
+    is_locked_told = not any(note.slug == "locked-unreliable" for note in memory.notes)
+    return OfWhich(
+        swapped_bytes=private_swap,
+        lazy_free_bytes=memory.sum("LazyFree"),
+        locked_bytes=memory.sum("Locked") if is_locked_told else 0,
+        huge_page_bytes=memory.sum("AnonHugePages"),
+        ksm_bytes=memory.sum("KSM"),
+        hugetlb_private_bytes=memory.sum("Private_Hugetlb"),
+        hugetlb_shared_bytes=memory.sum("Shared_Hugetlb"),
+        own_shared_bytes=own_shared,
+    )

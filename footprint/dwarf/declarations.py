@@ -1,0 +1,267 @@
+"""Where variables are declared: file, line, unit, type and size, for variables known by their addresses.
+
+Split units (`.dwo`) are asked for only where they own an address that is wanted; what dwz took out of several files is
+followed where it is given. What is absent is said.
+"""
+
+import posixpath
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from footprint.dwarf.codes import (
+    DW_AT_ABSTRACT_ORIGIN,
+    DW_AT_DWO_NAME,
+    DW_AT_GNU_DWO_ID,
+    DW_AT_GNU_DWO_NAME,
+    DW_AT_INLINE,
+    DW_AT_NAME,
+    DW_TAG_INLINED_SUBROUTINE,
+    DW_TAG_SUBPROGRAM,
+)
+from footprint.dwarf.describe import Declaration, Describer, first, linkage_name, way
+from footprint.dwarf.lines import compilation_folder
+from footprint.dwarf.locations import AddressTable, Location, Wanted
+from footprint.dwarf.proof import Candidates, Found
+from footprint.dwarf.search import AddressProver, candidates, indexed
+from footprint.dwarf.units import DebugInfo, Entry, Unit
+from footprint.dwarf.walk import ways_to
+from footprint.elf.image import PT_TLS, Image
+from footprint.errors import InputError, Note
+
+__all__ = ("Declarations", "read_declarations")
+
+
+_FUNCTIONS: Final = frozenset({DW_TAG_SUBPROGRAM, DW_TAG_INLINED_SUBROUTINE})
+_DECLARED_INLINE: Final = frozenset({2, 3})
+
+# Each unit declares the variables of its headers anew. Large programs have one variable in a kilobyte of debug
+# information; far more of them is damage.
+_FEW_VARIABLES: Final = 1 << 16
+_BYTES_PER_VARIABLE: Final = 128
+
+
+class Declarations(NamedTuple):
+    """What the debug information of a file says of some variables.
+
+    Attributes:
+        by_vaddr: The declarations of each variable that has some: several where several units have it.
+        by_tls_offset: The same for thread-local variables.
+        candidate_count: How many places were looked at.
+        notes: What is absent, damaged or not handled.
+    """
+
+    by_vaddr: dict[int, tuple[Declaration, ...]]
+    by_tls_offset: dict[int, tuple[Declaration, ...]]
+    candidate_count: int
+    notes: tuple[Note, ...]
+
+
+def read_declarations(
+    image: Image,
+    vaddrs: Iterable[int],
+    tls_offsets: Iterable[int] = (),
+    *,
+    alternate: Image | None = None,
+    split: Callable[[str], Image | None] = lambda _: None,
+    package: Image | None = None,
+    with_functions: bool = False,
+) -> Declarations:
+    """Find where variables are declared, by searching for their addresses.
+
+    Args:
+        image: The file with the debug information.
+        vaddrs: Where variables are, as the symbol table has it; in an object file, as `Layout.vaddr` has it.
+        tls_offsets: Where thread-local variables are in the block of a thread; in an object file as above.
+        alternate: The file that `.gnu_debugaltlink` names (dwz).
+        split: Gives the file of a split unit (`.dwo`) by its path, or None.
+        package: A file of split units of many sources (`.dwp`), which is looked into before those.
+        with_functions: Whether to tell in which function a variable is, which takes a walk through its unit.
+
+    Raises:
+        InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
+    """
+    tls = image.segment(PT_TLS)
+    wanted = Wanted(frozenset(vaddrs), frozenset(tls_offsets), 0 if tls is None else tls.vaddr)
+    reader = _Reader(image, wanted, split, with_functions=with_functions)
+    return reader.read(alternate, package)
+
+
+class _Reader:
+    """One search through a file and what it refers to."""
+
+    def __init__(
+        self, image: Image, wanted: Wanted, split: Callable[[str], Image | None], *, with_functions: bool
+    ) -> None:
+        self._image = image
+        self._wanted = wanted
+        self._split = split
+        self._with_functions = with_functions
+        self._prover = AddressProver(wanted)
+        self._describer = Describer()
+        self._by_place: dict[Location, tuple[Declaration] | dict[Declaration, None]] = {}
+        self._found_left = _FEW_VARIABLES
+        self._candidate_count = 0
+        self._notes: dict[str, Note] = {}
+
+    def read(self, alternate: Image | None, package: Image | None) -> Declarations:
+        debug = DebugInfo(self._image, alternate=None if alternate is None else self._opened(alternate))
+        if ".debug_info" not in debug.sections:
+            detail = "it has no .debug_info: it was compiled without -g, or stripped"
+            self._note(Note("debug-info-absent", self._image.file, detail))
+            return self._answer()
+        addresses = AddressTable(debug, self._wanted)
+        self._search(debug, candidates(debug, self._wanted, addresses))
+        self._search_split(addresses, package)
+        if self._describer.damage is not None:
+            self._damaged(self._describer.damage)
+        if debug.lacks_alternate:
+            detail = "what it shares with others stands in a file of dwz that is absent"
+            self._note(Note("debug-info-alternate", self._image.file, detail))
+        return self._answer()
+
+    def _search(self, debug: DebugInfo, groups: Iterable[Candidates]) -> None:
+        self._found_left += debug.sections.get(".debug_info").size_bytes // _BYTES_PER_VARIABLE
+        for group in groups:
+            self._candidate_count += len(group.places)
+            self._declare(group.unit, self._new(group))
+            if self._found_left <= 0:
+                detail = "it declares variables more often than any compiler does; those after them are left out"
+                self._note(Note("debug-info-damaged", self._image.file, detail))
+                break
+        if debug.damage is not None:
+            self._damaged(debug.damage)
+        for version in sorted(debug.unknown_versions):
+            self._note(Note("debug-info-unsupported", self._image.file, f"units of version {version} were passed over"))
+        for note in debug.sections.notes:
+            self._note(note)
+
+    def _new(self, group: Candidates) -> Iterator[Found[Location]]:
+        """Give the variables of a unit, each inlined copy of a function's variable left out but the first."""
+        seen: set[tuple[int, int]] = set()
+        try:
+            for found in self._prover.proved(group):
+                origin = group.unit.number(found.entry, DW_AT_ABSTRACT_ORIGIN)
+                if origin is not None:
+                    if (found.what.value, origin) in seen:
+                        continue
+                    seen.add((found.what.value, origin))
+                yield found
+                self._found_left -= 1
+                if self._found_left <= 0:
+                    break
+        except InputError as error:
+            self._damaged(error)
+
+    def _declare(self, unit: Unit, new: Iterable[Found[Location]]) -> None:
+        functions: dict[int, tuple[str, bool]] = {}
+        if self._with_functions:
+            new = list(new)
+            functions = dict(self._functions(unit, new))
+        for found in new:
+            try:
+                declaration = self._describer.declaration(found.entry)
+            except InputError as error:
+                self._damaged(error)
+                continue
+            if (function := functions.get(found.entry.offset)) is not None:
+                name, is_inline = function
+                declaration = declaration._replace(function=name, is_in_inline_function=is_inline)
+            self._keep(found.what, declaration)
+
+    def _keep(self, place: Location, declaration: Declaration) -> None:
+        """Keep a declaration of a place, once. Most places have one, and of 100,000 places the dicts would be large."""
+        known = self._by_place.get(place)
+        if known is None:
+            self._by_place[place] = (declaration,)
+        elif isinstance(known, dict):
+            known[declaration] = None
+        elif declaration not in known:
+            self._by_place[place] = {known[0]: None, declaration: None}
+
+    def _functions(self, unit: Unit, found: Iterable[Found[Location]]) -> Iterator[tuple[int, tuple[str, bool]]]:
+        """Tell which of some entries are in functions, and in which."""
+        known: dict[int, tuple[str, bool] | None] = {}
+        places = sorted(one.entry.offset for one in found)
+        try:
+            for offset, parents in ((one.offset, one.parents) for one in ways_to(unit, places)):
+                for parent in reversed(parents):
+                    if parent not in known:
+                        known[parent] = _function(unit.entry(parent))
+                    if (function := known[parent]) is not None:
+                        yield offset, function
+                        break
+        except InputError as error:
+            self._damaged(error)
+
+    def _search_split(self, addresses: AddressTable, package: Image | None) -> None:
+        """Search the split units of all skeletons that own a wanted address."""
+        skeletons: list[tuple[str, int | None, Unit]] = []
+        for unit in addresses.units:
+            try:
+                name = unit.text(unit.root, DW_AT_DWO_NAME) or unit.text(unit.root, DW_AT_GNU_DWO_NAME)
+                if name is not None and addresses.indexes(unit):
+                    path = posixpath.normpath(posixpath.join(compilation_folder(unit), name))
+                    skeletons.append((path, _identity(unit), unit))
+            except InputError as error:
+                self._damaged(error)
+        if not skeletons:
+            return
+        packed = None if package is None else self._opened(package, ".dwo")
+        by_identity = {} if packed is None else {_identity(unit): unit for unit in packed.units()}
+        absent = []
+        by_path: dict[str, dict[int | None, Unit]] = {}
+        for path, identity, skeleton in skeletons:
+            found = by_identity.get(identity)
+            if found is None:
+                if path not in by_path:
+                    apart = self._opened(self._split(path), ".dwo")
+                    units = [] if apart is None else list(apart.units())
+                    by_path[path] = {_identity(unit): unit for unit in reversed(units)}
+                found = by_path[path].get(identity)
+            if found is None:
+                absent.append(path)
+            else:
+                found.skeleton = skeleton
+                # A split unit holds no address: the linker would have to come back for it.
+                self._search(found.debug, indexed(found, addresses))
+        if absent:
+            detail = f"{len(absent)} files of split units are absent or of another build, such as {absent[0]}"
+            self._note(Note("debug-info-split", self._image.file, detail))
+
+    def _opened(self, image: Image | None, suffix: str = "") -> DebugInfo | None:
+        """Read what the debug information refers to; what is damaged is as good as absent."""
+        try:
+            return None if image is None else DebugInfo(image, suffix=suffix)
+        except InputError as error:
+            self._damaged(error)
+            return None
+
+    def _note(self, note: Note) -> None:
+        self._notes.setdefault(note.slug, note)
+
+    def _damaged(self, error: InputError) -> None:
+        self._note(Note("debug-info-damaged", error.file, error.detail))
+
+    def _answer(self) -> Declarations:
+        found: tuple[dict[int, tuple[Declaration, ...]], dict[int, tuple[Declaration, ...]]] = {}, {}
+        for (value, is_tls), declarations in sorted(self._by_place.items()):
+            found[is_tls][value] = tuple(declarations)
+        return Declarations(*found, self._candidate_count, tuple(self._notes.values()))
+
+
+def _identity(unit: Unit) -> int | None:
+    """Give what a skeleton and its split unit have in common, and no other; None where it is damaged."""
+    try:
+        return unit.number(unit.root, DW_AT_GNU_DWO_ID) if unit.identity is None else unit.identity
+    except InputError:
+        return None
+
+
+def _function(entry: Entry) -> tuple[str, bool] | None:
+    """Give the name of a function, and whether it is declared inline; None for what is none, or has no name."""
+    if entry.tag not in _FUNCTIONS:
+        return None
+    entries = list(way(entry))
+    name = first(map(linkage_name, entries)) or first(one.unit.text(one, DW_AT_NAME) for one in entries)
+    inline = first(one.unit.number(one, DW_AT_INLINE) for one in entries)
+    return None if name is None else (name, inline in _DECLARED_INLINE)

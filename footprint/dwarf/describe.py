@@ -1,0 +1,162 @@
+"""What an entry of a variable says, joined with what those say that it refers to."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, TypeVar
+
+from footprint.dwarf.codes import (
+    DW_AT_ABSTRACT_ORIGIN,
+    DW_AT_ARTIFICIAL,
+    DW_AT_DECL_FILE,
+    DW_AT_DECL_LINE,
+    DW_AT_EXTERNAL,
+    DW_AT_LANGUAGE,
+    DW_AT_LINKAGE_NAME,
+    DW_AT_MIPS_LINKAGE_NAME,
+    DW_AT_NAME,
+    DW_AT_SPECIFICATION,
+    DW_AT_TYPE,
+)
+from footprint.dwarf.lines import SourceFiles
+from footprint.dwarf.types import Types
+from footprint.dwarf.units import Entry, Unit
+from footprint.errors import InputError
+
+__all__ = ("Declaration", "Describer", "first", "linkage_name", "way")
+
+T = TypeVar("T")
+
+# C, C++ and Objective-C.
+_LANGUAGES_WITH_HEADERS: Final = frozenset(
+    {0x01, 0x02, 0x04, 0x0C, 0x10, 0x11, 0x15, 0x19, 0x1A, 0x1D, 0x21, 0x2A, 0x2B, 0x2C, 0x3A, 0x3E}
+)
+# An entry refers to its abstract origin, which refers to its specification; a longer way is a loop.
+_LONGEST_WAY: Final = 8
+
+
+class Declaration(NamedTuple):
+    """What the debug information of one unit says of a variable.
+
+    Attributes:
+        name: The linker name where the compiler gives one (C++), else the name in the source.
+        source_name: The name in the source.
+        file: Where it is declared first, such as in its class: the path that the compiler saw, made absolute by the
+            folder it ran in; bytes that are not UTF-8 as surrogates.
+        line: The line there.
+        defined_in: Where it is defined: the same, unless the compiler says otherwise.
+        defined_at_line: The line there.
+        unit: The source that the unit was compiled from; empty where several units share the declaration.
+        type_name: How the type is written, without scopes.
+        size_bytes: Of the type.
+        is_in_header: Whether it is defined in a file that the unit includes, and not in the unit's own source.
+        is_external: Whether other units may refer to it.
+        is_artificial: Whether the compiler made it.
+        function: For a variable in a function, if it was asked for, the linker name of that function.
+        is_in_inline_function: Whether that function is declared inline.
+    """
+
+    name: str | None
+    source_name: str | None
+    file: str | None
+    line: int | None
+    defined_in: str | None
+    defined_at_line: int | None
+    unit: str
+    type_name: str | None
+    size_bytes: int | None
+    is_in_header: bool
+    is_external: bool
+    is_artificial: bool
+    function: str | None = None
+    is_in_inline_function: bool = False
+
+
+class Describer:
+    """Describes variables, and remembers the files and types that many of them have in common.
+
+    Attributes:
+        damage: The first thing that was wrong with the name of a file, or with what an entry refers to.
+    """
+
+    def __init__(self) -> None:
+        self.damage: InputError | None = None
+        self._files = SourceFiles()
+        self._types = Types()
+
+    def declaration(self, entry: Entry) -> Declaration:
+        """Join what an entry says with what those say that it refers to: what it says itself comes first."""
+        linker_name = source_name = file = line = defined_in = defined_at_line = None
+        source = ""
+        type_name = size_bytes = None
+        is_typed = is_external = is_artificial = False
+        passed = tuple(way(entry))
+        if len(passed) == _LONGEST_WAY and self.damage is None:
+            self.damage = entry.unit.section.damage("its references lead in a circle", entry.offset)
+        for one in passed:
+            unit, places = one.unit, one.places
+            source = source or self._files.primary(unit)
+            if linker_name is None:
+                linker_name = linkage_name(one)
+            if source_name is None:
+                source_name = unit.text(one, DW_AT_NAME)
+            if (number := unit.number(one, DW_AT_DECL_FILE)) is not None:
+                file = self._path(unit, number)
+                defined_in = defined_in or file
+            if (number := unit.number(one, DW_AT_DECL_LINE)) is not None:
+                line = number
+                defined_at_line = defined_at_line or line
+            if not is_typed and DW_AT_TYPE in places:
+                is_typed = True
+                type_name, size_bytes = self._types.of(one)
+            is_external = is_external or (DW_AT_EXTERNAL in places and bool(unit.number(one, DW_AT_EXTERNAL)))
+            is_artificial = is_artificial or (DW_AT_ARTIFICIAL in places and bool(unit.number(one, DW_AT_ARTIFICIAL)))
+        return Declaration(
+            linker_name or source_name,
+            source_name,
+            file,
+            line,
+            defined_in,
+            defined_at_line,
+            source,
+            type_name,
+            size_bytes,
+            defined_in is not None and defined_in != source and _may_include(entry.unit),
+            is_external,
+            is_artificial,
+        )
+
+    def _path(self, unit: Unit, number: int) -> str | None:
+        try:
+            return self._files.path(unit, number)
+        except InputError as error:
+            self.damage = self.damage or error
+            return None
+
+
+def _may_include(unit: Unit) -> bool:
+    """Tell whether the language of a unit has headers; other languages have modules of many files."""
+    language = unit.number(unit.root, DW_AT_LANGUAGE)
+    return language is None or language in _LANGUAGES_WITH_HEADERS
+
+
+def way(entry: Entry) -> Iterator[Entry]:
+    """Give an entry, and what it refers to as its abstract origin or specification, one after the other."""
+    target: Entry | None = entry
+    for _ in range(_LONGEST_WAY):
+        if target is None:
+            return
+        yield target
+        attribute = DW_AT_SPECIFICATION if DW_AT_SPECIFICATION in target.places else DW_AT_ABSTRACT_ORIGIN
+        target = target.unit.reference(target, attribute)
+
+
+def linkage_name(entry: Entry) -> str | None:
+    """Give the linker name that an entry itself states."""
+    for attribute in (DW_AT_LINKAGE_NAME, DW_AT_MIPS_LINKAGE_NAME):
+        if attribute in entry.places:
+            return entry.unit.text(entry, attribute)
+    return None
+
+
+def first(values: Iterable[T | None]) -> T | None:
+    """Give the first that is there."""
+    return next((value for value in values if value is not None), None)

@@ -1,0 +1,168 @@
+"""How the attributes of debug information are written: forms, their sizes, and the layouts of entries made of them.
+
+Source: DWARF 5, sections 7.5.4 to 7.5.6; GNU extensions for split DWARF and dwz.
+"""
+
+from typing import Final, NamedTuple
+
+from footprint.dwarf.sections import DebugSection
+
+__all__ = ("Format", "Layout", "Step")
+
+DW_FORM_ADDR: Final = 0x01
+DW_FORM_BLOCK2: Final = 0x03
+DW_FORM_BLOCK4: Final = 0x04
+DW_FORM_STRING: Final = 0x08
+DW_FORM_BLOCK: Final = 0x09
+DW_FORM_BLOCK1: Final = 0x0A
+DW_FORM_FLAG: Final = 0x0C
+DW_FORM_SDATA: Final = 0x0D
+DW_FORM_STRP: Final = 0x0E
+DW_FORM_UDATA: Final = 0x0F
+DW_FORM_REF_ADDR: Final = 0x10
+DW_FORM_REF_UDATA: Final = 0x15
+DW_FORM_INDIRECT: Final = 0x16
+DW_FORM_SEC_OFFSET: Final = 0x17
+DW_FORM_EXPRLOC: Final = 0x18
+DW_FORM_FLAG_PRESENT: Final = 0x19
+DW_FORM_STRX: Final = 0x1A
+DW_FORM_REF_SUP4: Final = 0x1C
+DW_FORM_STRP_SUP: Final = 0x1D
+DW_FORM_LINE_STRP: Final = 0x1F
+DW_FORM_REF_SIG8: Final = 0x20
+DW_FORM_IMPLICIT_CONST: Final = 0x21
+DW_FORM_REF_SUP8: Final = 0x24
+DW_FORM_GNU_STR_INDEX: Final = 0x1F02
+DW_FORM_GNU_REF_ALT: Final = 0x1F20
+DW_FORM_GNU_STRP_ALT: Final = 0x1F21
+
+# By size those whose size no unit changes: flags, data1 to data16, ref1 to ref8, strx1 to strx4, addrx1 to addrx4.
+_FORMS_BY_BYTES: Final = {
+    0: (0x19, 0x21),
+    1: (0x0B, 0x0C, 0x11, 0x25, 0x29),
+    2: (0x05, 0x12, 0x26, 0x2A),
+    3: (0x27, 0x2B),
+    4: (0x06, 0x13, 0x1C, 0x28, 0x2C),
+    8: (0x07, 0x14, 0x20, 0x24),
+    16: (0x1E,),
+}
+_FIXED_BYTES: Final = {form: size_bytes for size_bytes, forms in _FORMS_BY_BYTES.items() for form in forms}
+_OFFSET_FORMS: Final = (0x0E, 0x17, 0x1D, 0x1F, DW_FORM_GNU_REF_ALT, DW_FORM_GNU_STRP_ALT)
+# udata, sdata, ref_udata, strx, addrx, loclistx, rnglistx, GNU_addr_index and GNU_str_index.
+LEB_FORMS: Final = frozenset({0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23, 0x1F01, 0x1F02})
+# How many bytes tell the length of a block; 0 where LEB128 does.
+BLOCK_LENGTH_BYTES: Final = {
+    DW_FORM_BLOCK1: 1,
+    DW_FORM_BLOCK2: 2,
+    DW_FORM_BLOCK4: 4,
+    DW_FORM_BLOCK: 0,
+    DW_FORM_EXPRLOC: 0,
+}
+STRX_FORMS: Final = frozenset({DW_FORM_STRX, DW_FORM_GNU_STR_INDEX, 0x25, 0x26, 0x27, 0x28})
+# Compilers give an entry some twenty attributes, of two bytes each; a list beyond this is damage.
+_LONGEST_LIST: Final = 1024
+
+
+class Step(NamedTuple):
+    """One attribute of a layout: `constant` is that of DW_FORM_implicit_const, `size_bytes` None where it varies."""
+
+    attribute: int
+    form: int
+    constant: int
+    size_bytes: int | None
+
+
+class Layout(NamedTuple):
+    """The attributes of the entries of one abbreviation.
+
+    Attributes:
+        steps: In their order.
+        size_bytes: Of all of them, or None where it varies.
+        places: By attribute its form and where it stands behind the code; with DW_FORM_implicit_const, its value.
+            Complete only where the size does not vary.
+    """
+
+    steps: tuple[Step, ...]
+    size_bytes: int | None
+    places: dict[int, tuple[int, int]]
+
+
+class Format:
+    """How the entries of a unit are written: by which version, and with how many bytes for offsets and addresses."""
+
+    def __init__(self, version: int, offset_bytes: int, address_bytes: int) -> None:
+        self.version = version
+        self.offset_bytes = offset_bytes
+        self.address_bytes = address_bytes
+        self._sizes = _FIXED_BYTES | dict.fromkeys(_OFFSET_FORMS, offset_bytes) | {DW_FORM_ADDR: address_bytes}
+        self._sizes[DW_FORM_REF_ADDR] = address_bytes if version == 2 else offset_bytes
+        self._layouts: dict[bytes, Layout] = {}
+
+    def size_bytes(self, form: int) -> int | None:
+        """Give the size of a form; None where it varies."""
+        return self._sizes.get(form)
+
+    def layout(self, section: DebugSection, raw: bytes) -> Layout:
+        """Give the layout of a list of attributes and forms, which many abbreviations have in common.
+
+        Raises:
+            InputError: Where the list is damaged or beyond reason.
+        """
+        known = self._layouts.get(raw)
+        if known is None:
+            known = self._layouts[raw] = self._made(section, raw)
+        return known
+
+    def _made(self, section: DebugSection, raw: bytes) -> Layout:
+        if len(raw) > _LONGEST_LIST:
+            raise section.damage(f"an abbreviation of {len(raw)} bytes", 0)
+        numbers = DebugSection(section.file, section.name, raw, section.order)
+        steps: list[Step] = []
+        places: dict[int, tuple[int, int]] = {}
+        at, total = 0, 0
+        is_fixed = True
+        while at < len(raw):
+            attribute, at = numbers.uleb(at)
+            form, at = numbers.uleb(at)
+            constant, at = numbers.sleb(at) if form == DW_FORM_IMPLICIT_CONST else (0, at)
+            size_bytes = self._sizes.get(form)
+            is_fixed = is_fixed and size_bytes is not None
+            steps.append(Step(attribute, form, constant, size_bytes))
+            # A second one of an attribute is damage; the first counts.
+            places.setdefault(attribute, (form, constant if form == DW_FORM_IMPLICIT_CONST else total))
+            total += size_bytes or 0
+        return Layout(tuple(steps), total if is_fixed else None, places)
+
+    def end(self, section: DebugSection, form: int, at: int) -> int:
+        """Give where a value of a form ends.
+
+        Raises:
+            InputError: Where the form is not known, or its value has no end.
+        """
+        size_bytes = self._sizes.get(form)
+        if size_bytes is not None:
+            return at + size_bytes
+        if form in LEB_FORMS:
+            return section.uleb(at)[1]
+        if form == DW_FORM_STRING:
+            return section.text_end(at)
+        if form in BLOCK_LENGTH_BYTES:
+            start, length_bytes = self.block(section, form, at)
+            return start + length_bytes
+        if form == DW_FORM_INDIRECT:
+            inner, at = section.uleb(at)
+            if inner not in {DW_FORM_INDIRECT, DW_FORM_IMPLICIT_CONST}:
+                return self.end(section, inner, at)
+        raise section.damage(f"the form {form:#x} is not known", at)
+
+    def block(self, section: DebugSection, form: int, at: int) -> tuple[int, int]:
+        """Give where the bytes of a block start, and how many there are.
+
+        Raises:
+            InputError: Where its length is cut.
+        """
+        length_bytes = BLOCK_LENGTH_BYTES[form]
+        if length_bytes:
+            return at + length_bytes, section.unsigned(at, length_bytes)
+        size_bytes, start = section.uleb(at)
+        return start, size_bytes

@@ -1,0 +1,110 @@
+"""Where the units of a section stand, told by their headers alone: most units are never looked into.
+
+Source: DWARF 5, section 7.5.1 (Unit Headers), and those of versions 2 to 4.
+"""
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from struct import Struct
+from typing import Final
+
+from footprint.dwarf.sections import DebugSection
+from footprint.errors import InputError
+
+__all__ = ("ADDRESS_BYTES", "Headers")
+
+ADDRESS_BYTES: Final = frozenset({2, 4, 8})
+_NOT_ZERO: Final = re.compile(rb"[^\0]")
+_LONGEST_LENGTH: Final = 0xFFFFFFF0
+# The length, the version, the kind, and the size of an address as version 5 has it and as those before it.
+_HEADS: Final = {"little": Struct("<IHBB2xB"), "big": Struct(">IHBB2xB")}
+# How long a unit of version 5 is at least, by its kind, and one of any kind.
+_LEAST_BYTES: Final = {1: 8, 3: 8, 4: 16, 5: 16}
+_ENOUGH_BYTES: Final = 20
+_OLD_LEAST_BYTES: Final = 7
+
+
+class Headers:
+    """The units of a section, ascending.
+
+    Attributes:
+        starts: Where their headers begin.
+        ends: Where they end.
+        address_bytes: The sizes of addresses that they have.
+        offset_bytes: The sizes of offsets that they have.
+        damage: What is wrong with the first header that cannot be read; what follows it is left out.
+    """
+
+    def __init__(self, section: DebugSection, read: Callable[[int], tuple[tuple[int, int] | None, int]]) -> None:
+        """Find the units of a section.
+
+        Args:
+            section: Where they stand.
+            read: Reads the header at an offset with care: gives the sizes of offsets and addresses, None for what is
+                no unit to look into, and where the unit ends.
+        """
+        self.starts, self.ends = array("Q"), array("Q")
+        self.address_bytes: set[int] = set()
+        self.offset_bytes: set[int] = set()
+        self.damage: InputError | None = None
+        data, size_bytes = section.data, section.size_bytes
+        head = _HEADS[section.order]
+        unpack, head_bytes = head.unpack_from, head.size
+        add_start, add_end, is_size, add_size = (
+            self.starts.append,
+            self.ends.append,
+            ADDRESS_BYTES,
+            self.address_bytes.add,
+        )
+        at = 0
+        while at < size_bytes:
+            if at + head_bytes <= size_bytes:
+                length_bytes, version, kind, new, old = unpack(data, at)
+                address_bytes = new if version == 5 else old
+                end = at + 4 + length_bytes
+                # The rest of any header fits into this.
+                least = _LEAST_BYTES.get(kind, _ENOUGH_BYTES) if version == 5 else _OLD_LEAST_BYTES
+                is_known = 2 <= version <= 5 and address_bytes in is_size
+                if is_known and least <= length_bytes < _LONGEST_LENGTH and end <= size_bytes:
+                    add_start(at)
+                    add_end(end)
+                    add_size(address_bytes)
+                    at = end
+                    continue
+            # Linkers may pad with zeros, and a damaged file may be made of nothing else.
+            filled = _NOT_ZERO.search(data, at)
+            if filled is None:
+                break
+            at += (filled.start() - at) // 4 * 4
+            try:
+                sizes, end = read(at)
+            except InputError as error:
+                self.damage = error
+                break
+            if sizes is not None:
+                add_start(at)
+                add_end(end)
+                self.offset_bytes.add(sizes[0])
+                add_size(sizes[1])
+            if end <= at:
+                break
+            at = end
+        if self.starts:
+            self.offset_bytes.add(4)
+
+    def at(self, offset: int) -> int | None:
+        """Give the number of the unit that an offset lies in."""
+        place = bisect_right(self.starts, offset) - 1
+        return place if place >= 0 and offset < self.ends[place] else None
+
+    def holding(self, places: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
+        """Give the numbers of the units that hold some places, which ascend, each with its places."""
+        first = 0
+        while first < len(places):
+            number = bisect_right(self.starts, places[first]) - 1
+            past = bisect_left(places, self.ends[number], first) if number >= 0 else first
+            if past > first:
+                yield number, places[first:past]
+            first = max(past, first + 1)

@@ -1,0 +1,205 @@
+"""The names of source files: the head of a line table, and nothing of the lines.
+
+Source: DWARF 5, section 6.2.4 (The Line Number Program Header), and that of versions 2 to 4.
+"""
+
+import posixpath
+import re
+from typing import Final, NamedTuple
+
+from footprint.dwarf.codes import (
+    DW_AT_COMP_DIR,
+    DW_AT_NAME,
+    DW_AT_STMT_LIST,
+)
+from footprint.dwarf.forms import Format
+from footprint.dwarf.package import DW_SECT_LINE
+from footprint.dwarf.sections import DebugSection
+from footprint.dwarf.units import Unit
+
+__all__ = ("SourceFiles", "compilation_folder")
+
+DW_LNCT_PATH: Final = 1
+DW_LNCT_DIRECTORY_INDEX: Final = 2
+
+_LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
+_OLD_DIRECTORY: Final = re.compile(rb"([^\x00]++)\x00")
+# A name; its directory, time and size.
+_OLD_FILE: Final = re.compile(rb"([^\x00]++)\x00(%(leb)b)%(leb)b%(leb)b" % {b"leb": _LEB})
+_MADE_BY_LINKER: Final = "<artificial>"
+_MOST_COLUMNS: Final = 16
+_MOST_READS: Final = 6
+# Of the tables that were read the newest are kept; one that is asked for again is read again, within that measure.
+_READS_FOR_FORGOTTEN: Final = 3
+_MOST_KEPT: Final = 1 << 17
+# A unit of the largest programs includes some thousands.
+_MOST_NAMES: Final = 1 << 17
+_SMALL_BYTES: Final = 1 << 16
+
+
+class _Names(NamedTuple):
+    """The directories of a line table, and its files with the number of the directory of each."""
+
+    directories: list[str]
+    files: list[tuple[str, int]]
+    first_file: int
+
+
+class SourceFiles:
+    """Resolves the file numbers of units."""
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[DebugSection, int], _Names] = {}
+        self._kept_count = 0
+        self._paths: dict[tuple[Unit, int], str | None] = {}
+        self._same: dict[str, str] = {}
+        self._primary: dict[Unit, str] = {}
+        self._left_bytes: dict[DebugSection, int] = {}
+
+    def path(self, unit: Unit, number: int) -> str | None:
+        """Give the path of a file of a unit, joined with its directory and that of the compilation.
+
+        Raises:
+            InputError: Where the line table is damaged.
+        """
+        key = unit, number
+        if key not in self._paths:
+            path = self._path(unit, number)
+            # A header has one path for all units that include it.
+            self._paths[key] = None if path is None else self._same.setdefault(path, path)
+        return self._paths[key]
+
+    def primary(self, unit: Unit) -> str:
+        """Give the path of the source that a unit was compiled from.
+
+        It is empty for a unit that others share, and for one that the linker made (LTO): its entries refer to others.
+
+        Raises:
+            InputError: Where the unit is damaged.
+        """
+        known = self._primary.get(unit)
+        if known is None:
+            name = unit.text(unit.root, DW_AT_NAME)
+            known = self._primary[unit] = (
+                _joined(compilation_folder(unit), name) if name and name != _MADE_BY_LINKER else ""
+            )
+        return known
+
+    def _path(self, unit: Unit, number: int) -> str | None:
+        at = unit.number(unit.root, DW_AT_STMT_LIST)
+        if at is not None:
+            at += unit.shifts.get(DW_SECT_LINE, 0)
+        if at is None and unit.skeleton is not None:
+            # A split unit numbers its files as the line table of the linked file does.
+            unit = unit.skeleton
+            at = unit.number(unit.root, DW_AT_STMT_LIST)
+        if at is None:
+            return None
+        section = unit.debug.sections.get(".debug_line")
+        names = self._tables.get((section, at))
+        if names is None:
+            names = self._read(unit, section, at)
+            self._kept_count += len(names.directories) + len(names.files)
+            self._forget(section)
+            self._tables[section, at] = names
+        number -= names.first_file
+        if not 0 <= number < len(names.files):
+            return None
+        name, directory = names.files[number]
+        # Before version 5 the folder of the compilation had number 0, and stood in no table.
+        directory -= names.first_file
+        inside = names.directories[directory] if 0 <= directory < len(names.directories) else ""
+        folder = compilation_folder(unit)
+        # Directory 0 of version 5 is that folder itself, also where a map of prefixes has made it relative.
+        is_folder = directory == names.first_file == 0 and inside == folder
+        return _joined("" if is_folder else folder, inside, name)
+
+    def _forget(self, section: DebugSection) -> None:
+        """Forget the oldest tables where they are too many, and may be read again."""
+        while self._tables and self._kept_count > _MOST_KEPT:
+            if self._left_bytes[section] < section.size_bytes * _READS_FOR_FORGOTTEN:
+                return
+            forgotten = self._tables.pop(next(iter(self._tables)))
+            self._kept_count -= len(forgotten.directories) + len(forgotten.files)
+
+    def _read(self, unit: Unit, section: DebugSection, start: int) -> _Names:
+        number = section.unsigned
+        length_bytes, offset_bytes, at = number(start, 4), 4, start + 4
+        if length_bytes == 0xFFFFFFFF:
+            length_bytes, offset_bytes, at = number(at, 8), 8, at + 8
+        version, at = number(at, 2), at + 2
+        if not 2 <= version <= 5:
+            raise section.damage(f"a line table of version {version}", start)
+        address_bytes = unit.format.address_bytes
+        if version == 5:
+            address_bytes, at = number(at, 1), at + 2
+        end = at + offset_bytes + number(at, offset_bytes)
+        left_bytes = self._left_bytes.get(section, _SMALL_BYTES + section.size_bytes * _MOST_READS) - (end - start)
+        if end > section.size_bytes or left_bytes < 0:
+            raise section.damage("a line table reaches beyond its end", start)
+        self._left_bytes[section] = left_bytes
+        # What stands before the last of them are one number each: lengths, defaults and ranges.
+        opcode_base_at = at + offset_bytes + (4 if version < 4 else 5)
+        at = opcode_base_at + max(number(opcode_base_at, 1), 1)
+        if version < 5:
+            return _old_names(section, at, end)
+        form = Format(version, offset_bytes, address_bytes)
+        directories, at = _entries(unit, section, form, at, end)
+        files, _ = _entries(unit, section, form, at, end)
+        return _Names([name for name, _ in directories], files, 0)
+
+
+def compilation_folder(unit: Unit) -> str:
+    """Give the folder that the compiler ran in."""
+    folder = unit.text(unit.root, DW_AT_COMP_DIR)
+    if folder is None and unit.skeleton is not None:
+        folder = unit.skeleton.text(unit.skeleton.root, DW_AT_COMP_DIR)
+    return folder or ""
+
+
+def _joined(*parts: str) -> str:
+    return posixpath.normpath(posixpath.join(*parts))
+
+
+def _old_names(section: DebugSection, at: int, end: int) -> _Names:
+    directories: list[str] = []
+    while at < end and len(directories) < _MOST_NAMES and (match := _OLD_DIRECTORY.match(section.data, at, end)):
+        directories.append(match[1].decode("utf-8", "surrogateescape"))
+        at = match.end()
+    at += 1
+    files: list[tuple[str, int]] = []
+    while at < end and len(files) < _MOST_NAMES and (match := _OLD_FILE.match(section.data, at, end)):
+        directory = match[2][0] if len(match[2]) == 1 else section.uleb(match.start(2))[0]
+        files.append((match[1].decode("utf-8", "surrogateescape"), directory))
+        at = match.end()
+    return _Names(directories, files, 1)
+
+
+def _entries(unit: Unit, section: DebugSection, form: Format, at: int, end: int) -> tuple[list[tuple[str, int]], int]:
+    """Read a table of version 5: how its entries are written, then the entries."""
+    columns, at = section.unsigned(at, 1), at + 1
+    if columns > _MOST_COLUMNS:
+        raise section.damage(f"a table of files with {columns} columns", at)
+    described = []
+    for _ in range(columns):
+        kind, at = section.uleb(at)
+        code, at = section.uleb(at)
+        described.append((kind, code))
+    count, at = section.uleb(at)
+    if count > _MOST_NAMES:
+        raise section.damage(f"a table of {count} files", at)
+    found: list[tuple[str, int]] = []
+    for _ in range(count):
+        before = at
+        name, directory = "", 0
+        for kind, code in described:
+            start, at = at, form.end(section, code, at)
+            if kind == DW_LNCT_PATH:
+                name = unit.text_of(section, form, code, start) or ""
+            elif kind == DW_LNCT_DIRECTORY_INDEX:
+                size_bytes = form.size_bytes(code)
+                directory = section.uleb(start)[0] if size_bytes is None else section.unsigned(start, size_bytes)
+        if not before < at <= end:
+            raise section.damage("a table of files reaches beyond its end", before)
+        found.append((name, directory))
+    return found, at

@@ -1,0 +1,212 @@
+"""The lines that declare the variables of a file, and variables that its debug information names and no symbol does."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+from footprint.dwarf import Declaration, Declarations
+from footprint.elf.contents import Cause, Contents, Residue, SectionContents, Variable
+from footprint.elf.image import PT_TLS, Image
+from footprint.elf.layout import Layout
+from footprint.elf.names import normalised
+from footprint.elf.statics import STB_LOCAL, STT_OBJECT
+from footprint.elf.symbols import STB_GLOBAL, STT_TLS, Symbol
+
+__all__ = (
+    "NOWHERE",
+    "Place",
+    "Places",
+    "Sources",
+    "by_place",
+    "nameless_places",
+    "said_of",
+    "symbols_of",
+    "variable_places",
+)
+
+_NAMELESS: Final = frozenset({Cause.PADDING, Cause.NO_SYMBOL, Cause.STRIPPED})
+# Each of their bytes is searched for: in a file without the symbols of its statics they are far more.
+_MOST_NAMELESS_BYTES: Final = 1 << 18
+_MOST_COMPARED: Final = 64
+
+
+class Place(NamedTuple):
+    """Where a variable is: its vaddr, or for a thread-local its offset in the thread's block."""
+
+    value: int
+    is_tls: bool
+
+
+class Places:
+    """The places that sections of a file are at; in an object, which is not linked yet, those that its layout gives.
+
+    Raises:
+        InputError: Where the symbols of an object are damaged.
+    """
+
+    def __init__(self, image: Image) -> None:
+        tls = image.segment(PT_TLS)
+        self._tls_vaddr = tls.vaddr if tls else 0
+        self._layout = Layout(image) if image.is_relocatable else None
+
+    def at(self, section: SectionContents, offset: int) -> Place:
+        """Give the place of an offset in a section."""
+        is_tls = section.section.is_tls
+        if self._layout is not None:
+            return Place(self._layout.starts[section.section.index] + offset, is_tls)
+        vaddr = section.section.vaddr + offset
+        return Place(vaddr - self._tls_vaddr if is_tls else vaddr, is_tls)
+
+    def of(self, section: SectionContents, variable: Variable) -> Place:
+        """Give the place of a variable; what is COMMON in an object has no section yet."""
+        if self._layout is not None and variable.name in self._layout.commons and section.section.index < 0:
+            return Place(self._layout.commons[variable.name], is_tls=False)
+        return self.at(section, variable.offset)
+
+
+class Sources:
+    """Where the variables of one file are declared.
+
+    Args:
+        places: The places of the file.
+        by_place: What its debug information says of each.
+        named: The sections and offsets of those that only the debug information names.
+
+    Attributes:
+        named: As given.
+    """
+
+    def __init__(
+        self,
+        places: Places | None = None,
+        by_place: Mapping[Place, tuple[Declaration, ...]] | None = None,
+        named: frozenset[tuple[int, int]] = frozenset(),
+    ) -> None:
+        self.named = named
+        self._places = places
+        self._by_place = by_place or {}
+        self._said: dict[Place, _Said] = {}
+
+    def of(self, section: SectionContents, variable: Variable) -> Declaration | None:
+        """Give what is said of a variable; nothing where what has its place has another name."""
+        if self._places is None:
+            return None
+        place = self._places.of(section, variable)
+        if place not in self._by_place:
+            return None
+        said = self._said.get(place)
+        if said is None:
+            said = self._said[place] = _Said(self._by_place[place])
+        return said.of((variable.name, *variable.aliases))
+
+    def is_named_here(self, section: SectionContents, variable: Variable) -> bool:
+        """Tell whether only the debug information names a variable."""
+        return (section.section.index, variable.offset) in self.named
+
+
+NOWHERE: Final = Sources()
+"""No line is known."""
+
+
+def variable_places(image: Image, contents: Contents, within: frozenset[int]) -> set[Place]:
+    """Give the places of all variables in some sections, by their numbers."""
+    places = Places(image)
+    return {
+        places.of(one, variable)
+        for one in contents.sections
+        if one.section.index in within or one.section.index < 0
+        for variable in one.variables
+    }
+
+
+def nameless_places(image: Image, contents: Contents, within: frozenset[int]) -> tuple[set[Place], int]:
+    """Give every place in some sections that no symbol names, and how many bytes more were too many to search."""
+    places = Places(image)
+    found: set[Place] = set()
+    too_many = 0
+    for one, start, end in _nameless(contents, within):
+        if len(found) + end - start > _MOST_NAMELESS_BYTES:
+            too_many += end - start
+        else:
+            first, is_tls = places.at(one, start)
+            found.update(Place(value, is_tls) for value in range(first, first + end - start))
+    return found, too_many
+
+
+def symbols_of(
+    image: Image, contents: Contents, within: frozenset[int], by_place: Mapping[Place, tuple[Declaration, ...]]
+) -> list[Symbol]:
+    """Give symbols for what declarations name where no symbol does, as far as their sizes fit there."""
+    places = Places(image)
+    known: tuple[list[int], list[int]] = [], []
+    for value, is_tls in sorted(by_place):
+        known[is_tls].append(value)
+    found: list[Symbol] = []
+    for one, start, end in _nameless(contents, within):
+        at, is_tls = places.at(one, start)
+        past, values = at + end - start, known[is_tls]
+        for value in values[bisect_left(values, at) : bisect_left(values, past)]:
+            said = _largest(by_place[Place(value, is_tls)], past - value) if value >= at else None
+            if said is not None and said.name is not None and said.size_bytes:
+                kind, binding = STT_TLS if is_tls else STT_OBJECT, STB_GLOBAL if said.is_external else STB_LOCAL
+                found.append(Symbol(said.name, value, said.size_bytes, kind, binding, one.section.index))
+                at = value + said.size_bytes
+    return found
+
+
+def said_of(linker_name: str, found: Sequence[Declaration]) -> Declaration | None:
+    """Give what is said of a variable, of all that is said of its place, where linkers may have put several."""
+    return _Said(found).of((linker_name,)) if found else None
+
+
+def by_place(found: Declarations) -> dict[Place, tuple[Declaration, ...]]:
+    """Give what was found by its places."""
+    plain = {Place(value, is_tls=False): declarations for value, declarations in found.by_vaddr.items()}
+    return plain | {Place(value, is_tls=True): declarations for value, declarations in found.by_tls_offset.items()}
+
+
+def _nameless(contents: Contents, within: frozenset[int]) -> Iterator[tuple[SectionContents, int, int]]:
+    for one in contents.sections:
+        for start, end, owner in one.ranges.pieces if one.section.index in within else ():
+            if isinstance(owner, Residue) and owner.cause in _NAMELESS:
+                yield one, start, end
+
+
+def _largest(declarations: Iterable[Declaration], most_bytes: int) -> Declaration | None:
+    fitting = [one for one in declarations if one.name and 0 < (one.size_bytes or 0) <= most_bytes]
+    return max(fitting, key=lambda one: one.size_bytes or 0, default=None)
+
+
+class _Said:
+    """What is said of one place, by name; of several that are alike the first."""
+
+    def __init__(self, found: Sequence[Declaration]) -> None:
+        self._by_name: dict[str, Declaration] = {}
+        # Each unit declares anew what a header has; a line is wanted, and the first that is told is as good as any.
+        for one in sorted(found, key=lambda one: not one.defined_at_line):
+            for name in (one.name, one.source_name):
+                if name:
+                    self._by_name.setdefault(name, one)
+
+    def of(self, linker_names: Iterable[str]) -> Declaration | None:
+        """Give what is said of a variable that has some names."""
+        names = list(dict.fromkeys(map(normalised, linker_names)))
+        for name in names:
+            if (said := self._by_name.get(name)) is not None:
+                return said
+        # Far more of them are no compiler's, and each would be compared with each.
+        for name in names[:_MOST_COMPARED]:
+            for own, said in islice(self._by_name.items(), _MOST_COMPARED):
+                if _is_part(name, own):
+                    return said
+        return None
+
+
+def _is_part(name: str, own: str) -> bool:
+    """Tell whether a linker name ends in a name of the source, scopes before it."""
+    # A static of a C++ function has no linker name there, but its own in its symbol's.
+    if name.startswith(("_Z", "_R")):
+        return f"{len(own.encode('utf-8', 'surrogateescape'))}{own}" in name
+    # clang calls the static `x` of a C function `f`, `f.x`.
+    return name.endswith(f".{own}")

@@ -1,0 +1,1 @@
+"""Plain data in, text or bytes out: one module a format."""

@@ -1,0 +1,35 @@
+"""Issues as GitLab's Code Quality report: the subset of Code Climate's format that GitLab reads."""
+
+import json
+from typing import Final
+
+from footprint.formats.document import About
+from footprint.formats.escape import printable, shortened
+from footprint.formats.issues import Issue, Issues, Level, relative_path
+
+__all__ = ("gitlab",)
+
+_SEVERITIES: Final = {Level.ERROR: "major", Level.WARNING: "minor", Level.NOTE: "info"}
+_LONGEST_MESSAGE: Final = 1000
+_LONGEST_NAME: Final = 1000
+_MOST_ISSUES: Final = 10_000
+
+
+def gitlab(issues: Issues, about: About) -> str:
+    """Write issues as a list; what a waiver lets pass is not among them, for nobody has to act on it."""
+    shown = [one for one in issues.issues if one.waiver is None][:_MOST_ISSUES]
+    return json.dumps([_entry(one, about) for one in shown], indent=1) + "\n"
+
+
+def _entry(issue: Issue, about: About) -> dict[str, object]:
+    line = None if issue.location is None else issue.location.line
+    file = issue.binary if issue.location is None else issue.location.file
+    path = relative_path(file or about.name, about.folder)
+    return {
+        "description": printable(shortened(issue.message, _LONGEST_MESSAGE)),
+        "check_name": printable(shortened(issue.rule, _LONGEST_NAME)),
+        "fingerprint": issue.fingerprint,
+        "severity": _SEVERITIES[issue.level],
+        # The line is no choice of ours: GitLab takes no entry without one.
+        "location": {"path": printable(shortened(path, _LONGEST_NAME)), "lines": {"begin": max(1, line or 1)}},
+    }

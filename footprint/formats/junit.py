@@ -1,0 +1,75 @@
+"""Issues as JUnit XML: a test case for each budget or finding, as the readers of CI servers understand it."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from footprint.formats.document import About
+from footprint.formats.escape import printable, shortened
+from footprint.formats.issues import Issue, Issues
+from footprint.formats.rules import BUDGET, FINDING_RULES, title_of
+
+__all__ = ("junit",)
+
+_LONGEST_NAME: Final = 1000
+_LONGEST_MESSAGE: Final = 10_000
+_MOST_CASES: Final = 10_000
+_ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"})
+
+
+def junit(issues: Issues, about: About) -> str:
+    """Write issues as one test suite: what fails a check is a failure, what a waiver lets pass is skipped.
+
+    What is only worth a look passes, with its text as output; so does what was looked at and is fine.
+    """
+    shown = issues.issues[:_MOST_CASES]
+    seen: Counter[tuple[str, str]] = Counter()
+    cases = list(_passed(issues.passed))
+    for one in shown:
+        # Test cases of one name are one to some readers.
+        seen[one.rule, one.subject] += 1
+        number = seen[one.rule, one.subject]
+        cases.append(_case(one, one.subject if number == 1 else f"{shortened(one.subject, _LONGEST_NAME)} ({number})"))
+    failures = sum(one.fails for one in shown)
+    skipped = sum(one.waiver is not None for one in shown)
+    counts = f'tests="{len(cases)}" failures="{failures}" errors="0" skipped="{skipped}"'
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<testsuites name="footprint" tests="{len(cases)}" failures="{failures}" errors="0">',
+        f'  <testsuite name="{_shown(about.name)}" {counts}>',
+        *cases,
+    ]
+    summary = issues.summary
+    if left_out := len(issues.issues) - len(shown):
+        summary += f" {left_out} of them are left out here: those that save least."
+    lines += [f"    <system-out>{_shown(summary, _LONGEST_MESSAGE)}</system-out>", "  </testsuite>", "</testsuites>"]
+    return "\n".join(lines) + "\n"
+
+
+def _passed(names: Iterable[str]) -> Iterable[str]:
+    for name in names:
+        rule = name if name in FINDING_RULES else BUDGET
+        yield f'    <testcase classname="footprint.{rule}" name="{_shown(name)}"/>'
+
+
+def _case(issue: Issue, name: str) -> str:
+    file = ""
+    if issue.location is not None:
+        line = "" if issue.location.line is None else f' line="{issue.location.line}"'
+        file = f' file="{_shown(issue.location.file)}"{line}'
+    text = _shown(issue.message, _LONGEST_MESSAGE)
+    if issue.fails:
+        # The message stands on one line of a list, the text below it.
+        title = _shown(f"{title_of(issue.rule)}: {issue.subject}")
+        inside = f'<failure type="{_shown(issue.rule)}" message="{title}">{text}</failure>'
+    elif issue.waiver is not None:
+        inside = f'<skipped message="{_shown(issue.waiver)}"/><system-out>{text}</system-out>'
+    else:
+        inside = f"<system-out>{text}</system-out>"
+    start = f'    <testcase classname="footprint.{_shown(issue.rule)}" name="{_shown(name, _LONGEST_NAME + 9)}"{file}>'
+    return f"{start}{inside}</testcase>"
+
+
+def _shown(text: str, most: int = _LONGEST_NAME) -> str:
+    # XML 1.0 has no way to write control characters, single surrogates and what is no character.
+    return printable(shortened(text, most)).translate(_ESCAPES)

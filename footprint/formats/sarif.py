@@ -1,0 +1,152 @@
+"""Issues as SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/), within the limits of GitHub."""
+
+import json
+import zlib
+from typing import Any, Final
+from urllib.parse import quote
+
+from footprint.formats.document import About
+from footprint.formats.escape import printable, shortened
+from footprint.formats.issues import Issue, Issues, relative_path
+from footprint.formats.rules import rule_of
+
+__all__ = ("sarif",)
+
+SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+# More results than this, or more compressed bytes, and GitHub refuses the file. It shows the first 5,000.
+MOST_RESULTS: Final = 25_000
+MOST_COMPRESSED_BYTES: Final = 10_000_000
+# GitHub shows no more of a message.
+_LONGEST_MESSAGE: Final = 1000
+_LONGEST_NAME: Final = 1000
+_SOURCE_ROOT: Final = "%SRCROOT%"
+
+Json = dict[str, Any]
+
+
+def sarif(issues: Issues, about: About) -> str:
+    """Write issues as one run; where there are too many, those that matter least are left out, and it says so."""
+    shown = issues.issues[:MOST_RESULTS]
+    while True:
+        text = _text(issues, shown, about)
+        # What is no larger uncompressed need not be compressed to know.
+        if len(text) <= MOST_COMPRESSED_BYTES or len(zlib.compress(text.encode())) <= MOST_COMPRESSED_BYTES:
+            return text
+        shown = shown[: len(shown) // 2]
+
+
+def _text(issues: Issues, shown: tuple[Issue, ...], about: About) -> str:
+    names = list(dict.fromkeys(one.rule for one in shown))
+    artifacts = _Artifacts(about.folder)
+    results = [_result(one, names, artifacts) for one in shown]
+    invocation: Json = {"executionSuccessful": True}
+    if left_out := len(issues.issues) - len(shown):
+        message = f"{left_out} of {len(issues.issues)} results are left out: those that save least."
+        notification = {"level": "warning", "message": {"text": message}, "descriptor": {"id": "results-left-out"}}
+        invocation["toolExecutionNotifications"] = [notification]
+    driver: Json = {
+        "name": "footprint",
+        "semanticVersion": about.version,
+        "rules": [_rule(name) for name in names],
+    }
+    if left_out:
+        driver["notifications"] = [{"id": "results-left-out"}]
+    run = {
+        "tool": {"driver": driver},
+        "automationDetails": {"id": f"{_plain(about.name)}/"},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [invocation],
+        "artifacts": artifacts.all,
+        "results": results,
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _rule(name: str) -> Json:
+    rule = rule_of(name)
+    return {
+        "id": _plain(name),
+        "shortDescription": {"text": f"{rule.title}."},
+        "fullDescription": {"text": rule.what},
+        "help": {"text": rule.page.replace("**", ""), "markdown": rule.page},
+        "properties": {"tags": ["memory", "performance"]},
+    }
+
+
+def _result(issue: Issue, names: list[str], artifacts: "_Artifacts") -> Json:
+    name = shortened(issue.subject, _LONGEST_NAME)
+    extra: Json = {}
+    message = _without_links(shortened(issue.message, _LONGEST_MESSAGE))
+    location: Json = {"logicalLocations": [{"name": name, "fullyQualifiedName": name}]}
+    file = issue.location.file if issue.location is not None else issue.binary
+    if file:
+        line = None if issue.location is None else issue.location.line
+        # GitHub takes no result without a line; of a binary and of a whole file it is the first.
+        region = {"startLine": max(1, line or 1)}
+        is_binary = issue.location is None
+        place = artifacts.location(file, is_binary=is_binary)
+        location["physicalLocation"] = {"artifactLocation": place, "region": region}
+    if issue.location is not None and issue.confidence is not None and issue.binary:
+        # A source file may be in many binaries.
+        extra["analysisTarget"] = artifacts.location(issue.binary, is_binary=True)
+    properties: Json = {"savingBytes": issue.saving_bytes}
+    if issue.confidence is not None:
+        properties["confidence"] = issue.confidence.value
+    result: Json = {
+        "ruleId": _plain(issue.rule),
+        "ruleIndex": names.index(issue.rule),
+        "level": issue.level.value,
+        "message": {"text": message},
+        "locations": [location],
+        # The first is the only one that GitHub looks at; without it, it makes one of the text of the line.
+        "partialFingerprints": {"primaryLocationLineHash": issue.fingerprint, "footprint/v1": issue.fingerprint},
+        "properties": properties,
+    } | extra
+    if issue.waiver is not None:
+        justification = printable(shortened(issue.waiver, _LONGEST_MESSAGE))
+        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
+    return result
+
+
+class _Artifacts:
+    """The files that results are in, each told once."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._places: dict[str, int] = {}
+        self.all: list[Json] = []
+
+    def location(self, path: str, *, is_binary: bool) -> Json:
+        """Give the location of a file."""
+        short = relative_path(path, self._folder)
+        uri = _uri(short)
+        location: Json = {"uri": uri} if short.startswith("/") else {"uri": uri, "uriBaseId": _SOURCE_ROOT}
+        place = self._places.get(uri)
+        if place is None:
+            place = self._places[uri] = len(self.all)
+            # Its own copy: the reference below has the place too.
+            artifact: Json = {"location": dict(location), "roles": ["analysisTarget" if is_binary else "tracedFile"]}
+            if is_binary:
+                artifact["mimeType"] = "application/octet-stream"
+            self.all.append(artifact)
+        return location | {"index": place}
+
+
+def _uri(path: str) -> str:
+    """Write a path as a URI; bytes that are not UTF-8 stay what they are."""
+    data = path.encode("utf-8", "surrogateescape" if _is_path(path) else "backslashreplace")
+    quoted = quote(data, safe="/-._~+=@,")
+    return f"file://{quoted}" if path.startswith("/") else quoted
+
+
+def _is_path(path: str) -> bool:
+    return not any("\ud800" <= one <= "\udc7f" or "\udd00" <= one <= "\udfff" for one in path)
+
+
+def _without_links(text: str) -> str:
+    """Write what would be a link in a message, `[text](target)`, as the text that it is."""
+    return text.replace("[", "\\[").replace("]", "\\]") if "](" in text else text
+
+
+def _plain(text: str) -> str:
+    return printable(shortened(text, _LONGEST_NAME))

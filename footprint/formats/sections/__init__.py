@@ -1,0 +1,1 @@
+"""Sections that the text reports of several verbs share."""

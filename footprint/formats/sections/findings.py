@@ -1,0 +1,65 @@
+"""Findings as a report lists them."""
+
+from collections.abc import Sequence
+
+from footprint.formats.document import Block, Fold, Heading, Paragraph, Table
+from footprint.model.finding import Confidence, Finding
+from footprint.units import format_bytes
+
+__all__ = ("finding_blocks",)
+
+_MOST_ALIKE = 10
+
+
+def finding_blocks(findings: Sequence[Finding], count: int, *, is_verbose: bool = False) -> list[Block]:
+    """List the findings that save something, each with its remedy; of the others only how many there are.
+
+    Args:
+        findings: Those that save most first.
+        count: How many processes to tell the saving of.
+        is_verbose: Whether to list those that save nothing too, and all of those that are alike.
+    """
+    shown = [one for one in findings if one.saving_bytes or is_verbose]
+    blocks: list[Block] = []
+    if shown:
+        blocks.append(Heading("Findings"))
+    for rule in dict.fromkeys(one.rule for one in shown):
+        of_rule = [one for one in shown if one.rule == rule]
+        if len(of_rule) > 1 and len({one.remedy for one in of_rule}) == 1:
+            blocks.extend(_alike(of_rule, len(of_rule) if is_verbose else _MOST_ALIKE))
+        else:
+            blocks.extend(Paragraph(_text(one, count)) for one in of_rule)
+    if rest := len(findings) - len(shown):
+        text = (
+            "1 more saves nothing by itself: -v shows it" if rest == 1 else f"{rest} more save nothing: -v shows them"
+        )
+        blocks.append(Paragraph(f"{text}."))
+    return blocks
+
+
+def _alike(findings: Sequence[Finding], most: int) -> list[Block]:
+    """List findings of one rule with one remedy."""
+    rows = tuple((format_bytes(one.saving_bytes), one.confidence.value, one.message) for one in findings[:most])
+    rest = findings[most:]
+    rest_bytes = sum(one.saving_bytes for one in rest)
+    footer = ((format_bytes(rest_bytes), "", f"[{len(rest)} more: -v shows all]"),) if rest else ()
+    remedy = findings[0].remedy
+    rule = findings[0].rule
+    saves = "a thread" if all(one.is_per_thread for one in findings) else "saves"
+    return [
+        Table((saves, "confidence", rule), rows, frozenset({1}), footer, Fold.TEXT),
+        Paragraph(f"Remedy: {remedy}."),
+    ]
+
+
+def _text(finding: Finding, count: int) -> str:
+    saves = "would save" if finding.confidence is Confidence.BLOCKED else "saves"
+    unit = "thread" if finding.is_per_thread else "process"
+    saving = f"{saves} {format_bytes(finding.saving_bytes)} a {unit}" if finding.saving_bytes else "saves nothing"
+    if finding.saving_bytes and count > 1:
+        threads = " processes of one thread" if finding.is_per_thread else ""
+        saving += f", {format_bytes(finding.saving_bytes * count)} in {count:,}{threads}"
+    place = f" ({finding.location.file}:{finding.location.line})" if finding.location else ""
+    head = f"{finding.rule} ({finding.confidence.value}): {finding.message}{place}."
+    why = "; ".join(finding.reasons)
+    return f"{head} It {saving}. Why {finding.confidence.value}: {why}. Remedy: {finding.remedy}."

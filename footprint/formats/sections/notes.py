@@ -1,0 +1,20 @@
+"""The notes at the end of a report."""
+
+from collections.abc import Sequence
+
+from footprint.errors import Note
+from footprint.formats.document import Block, Heading, Paragraph
+
+__all__ = ("note_blocks",)
+
+
+def note_blocks(notes: Sequence[Note], target: str = "") -> list[Block]:
+    """List the notes; what is about the whole target does not name it again."""
+    if not notes:
+        return []
+    about = {"", target, f"pid {target}"}
+    lines = [
+        f"{note.slug}: {note.detail}" if note.subject in about else f"{note.slug}: {note.subject}: {note.detail}"
+        for note in notes
+    ]
+    return [Heading("Notes"), *(Paragraph(line) for line in lines)]

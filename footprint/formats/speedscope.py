@@ -1,0 +1,50 @@
+"""Stacks as a file of speedscope (https://www.speedscope.app/file-format-schema.json)."""
+
+import json
+from typing import Any, Final
+
+from footprint.formats.document import About
+from footprint.formats.escape import printable
+from footprint.formats.stacks import Stacks
+
+__all__ = ("speedscope",)
+
+SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
+_UNITS: Final = {"bytes": "bytes", "count": "none"}
+
+
+def speedscope(stacks: Stacks, about: About) -> str:
+    """Write one profile for each measure, the one that matters most first."""
+    frames: list[dict[str, Any]] = []
+    for frame in stacks.frames:
+        entry: dict[str, Any] = {"name": printable(frame.name)}
+        if frame.file or frame.object:
+            # speedscope colours frames by their file: without a source file that is the object.
+            entry["file"] = printable(frame.file or frame.object)
+        if frame.file and frame.line:
+            entry["line"] = frame.line
+        frames.append(entry)
+    profiles = [_profile(stacks, place, about.name) for place in range(len(stacks.measures))]
+    head = {
+        "$schema": SCHEMA,
+        "name": printable(about.name),
+        "exporter": f"footprint@{about.version}",
+        "activeProfileIndex": 0,
+    }
+    members = [*head.items(), ("shared", {"frames": frames}), ("profiles", profiles)]
+    return "{" + ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in members) + "}\n"
+
+
+def _profile(stacks: Stacks, place: int, name: str) -> dict[str, Any]:
+    measure = stacks.measures[place]
+    shown = [one for one in stacks.samples if one.amounts[place]]
+    weights = [one.amounts[place] for one in shown]
+    return {
+        "type": "sampled",
+        "name": f"{measure.name}: {printable(name)}",
+        "unit": _UNITS[measure.unit],
+        "startValue": 0,
+        "endValue": sum(weights),
+        "samples": [list(one.frames) for one in shown],
+        "weights": weights,
+    }

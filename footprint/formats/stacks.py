@@ -1,0 +1,203 @@
+"""An answer as stacks with amounts, for viewers of profiles: the ledger as owner, section and symbol; call trees."""
+
+from array import array
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from footprint.attribution.heap_usage import HeapUsage
+from footprint.elf import Contents, Variable, shown_name
+from footprint.errors import UsageError
+from footprint.heap import CallTree, Counted, Frame
+from footprint.heap.attribution import NO_STACK, Call
+from footprint.model.row import Row
+
+__all__ = ("Measure", "Sample", "StackFrame", "Stacks", "heap_stacks", "ledger_stacks", "symbol_stacks")
+
+# Recursion without end makes stacks without end: what lies further out is one frame.
+_DEEPEST: Final = 1024
+# A profile may be made so that most stacks are deep: beyond so many frames in all, they are cut shorter.
+_MOST_FRAMES: Final = 1 << 24
+_SHALLOW: Final = 16
+_NO_LIMIT: Final = 1 << 62
+_CUT: Final = "[more callers]"
+_LONGEST_NAME: Final = 8192
+
+
+class StackFrame(NamedTuple):
+    """One step of a stack.
+
+    Attributes:
+        name: What to show.
+        linker_name: What the linker calls it; "" where it is no symbol.
+        object: The program or library; "" where it is in none.
+        file: The source file; "" where that is not known.
+        line: The line in it, or 0.
+        addr: The address in the process, or 0.
+    """
+
+    name: str
+    linker_name: str = ""
+    object: str = ""
+    file: str = ""
+    line: int = 0
+    addr: int = 0
+
+
+class Measure(NamedTuple):
+    """What is counted: its name, and the unit `bytes` or `count`."""
+
+    name: str
+    unit: str
+
+
+class Sample(NamedTuple):
+    """One stack with its amounts.
+
+    Attributes:
+        frames: The places of its frames, the outermost first.
+        amounts: One for each measure.
+    """
+
+    frames: tuple[int, ...]
+    amounts: tuple[int, ...]
+
+
+class Stacks(NamedTuple):
+    """All stacks of an answer.
+
+    Attributes:
+        measures: What is counted; the first is what matters most.
+        frames: The frames, each once.
+        samples: The stacks. No amount is negative.
+    """
+
+    measures: tuple[Measure, ...]
+    frames: tuple[StackFrame, ...]
+    samples: tuple[Sample, ...]
+
+
+class _Frames:
+    """Frames by their place, each once."""
+
+    def __init__(self) -> None:
+        self._places: dict[StackFrame, int] = {}
+
+    def place(self, frame: StackFrame) -> int:
+        return self._places.setdefault(frame, len(self._places))
+
+    @property
+    def all(self) -> tuple[StackFrame, ...]:
+        return tuple(self._places)
+
+
+def ledger_stacks(ledger: Iterable[Row]) -> Stacks:
+    """Give a ledger: private bytes where they are known, and the address space."""
+    rows = tuple(ledger)
+    has_private = any(row.bytes is not None for row in rows)
+    frames = _Frames()
+    samples = []
+    for row in rows:
+        amounts = (row.bytes or 0, row.mapped_bytes) if has_private else (row.mapped_bytes,)
+        if not any(amounts):
+            continue
+        owner = "" if row.owner.startswith("[") else row.owner
+        steps = [StackFrame(row.owner, object=owner)]
+        if (section := row.section or f"[{row.kind.value}]") != row.owner:
+            steps.append(StackFrame(section, object=owner))
+        if row.symbol is not None:
+            steps.append(StackFrame(shown_name(row.symbol), row.symbol, owner))
+        elif row.name is not None:
+            steps.append(StackFrame(row.name, object=owner))
+        samples.append(Sample(tuple(map(frames.place, steps)), amounts))
+    private, mapped = Measure("private", "bytes"), Measure("mapped", "bytes")
+    return Stacks((private, mapped) if has_private else (mapped,), frames.all, tuple(samples))
+
+
+def symbol_stacks(files: Iterable[Contents]) -> Stacks:
+    """Give the writable sections of files: each variable, and what no symbol names by its cause."""
+    frames = _Frames()
+    samples = []
+    for contents in files:
+        file = StackFrame(contents.file, object=contents.file)
+        for one in contents.sections:
+            section = StackFrame(one.section.name, object=contents.file)
+            sizes: dict[int, int] = {}
+            for piece in one.ranges.pieces:
+                owner = piece.owner
+                if isinstance(owner, Variable):
+                    part = StackFrame(shown_name(owner.name), owner.name, contents.file)
+                else:
+                    part = StackFrame(f"[{owner.cause.value}]", object=contents.file)
+                place = frames.place(part)
+                sizes[place] = sizes.get(place, 0) + piece.end - piece.start
+            outer = (frames.place(file), frames.place(section))
+            samples += [Sample((*outer, place), (size_bytes,)) for place, size_bytes in sizes.items() if size_bytes]
+    return Stacks((Measure("size", "bytes"),), frames.all, tuple(samples))
+
+
+def heap_stacks(usage: HeapUsage) -> Stacks:
+    """Give the call tree of a heap profile: bytes, and blocks where it counts them.
+
+    Raises:
+        UsageError: Where it has no call tree.
+    """
+    tree = usage.tree
+    if tree is None:
+        raise UsageError(f"{usage.file} has no call tree at that moment: --at names another")
+    frames = _Frames()
+    places = [frames.place(_frame(tree.frames[number], call)) for number, call in enumerate(usage.calls)]
+    cut = frames.place(StackFrame(_CUT))
+    alone = frames.place(StackFrame(NO_STACK))
+    amounts_of = [tree.own_bytes()]
+    if tree.node_blocks is not None:
+        amounts_of.append(_own_blocks(tree, tree.node_blocks.tolist()))
+    starts = _starts(tree, _DEEPEST)
+    left = _MOST_FRAMES
+    samples = []
+    for node, amounts in enumerate(zip(*amounts_of, strict=True)):
+        # What a faulty profile counts twice shows as less than nothing, which no viewer takes.
+        if max(amounts) <= 0:
+            continue
+        stack = [] if starts[node] == node else [cut]
+        step = starts[node]
+        while step > 0:
+            stack.append(places[tree.frame_indexes[step]])
+            step = tree.parents[step]
+        samples.append(Sample(tuple(stack or [alone]), tuple(max(0, amount) for amount in amounts)))
+        left -= len(stack)
+        if left <= 0:
+            starts, left = _starts(tree, _SHALLOW), _NO_LIMIT
+    return Stacks(_measures(usage)[: len(amounts_of)], frames.all, tuple(samples))
+
+
+def _starts(tree: CallTree, most: int) -> "array[int]":
+    """Give for each node the outermost one of its stack that is shown: itself, where the stack is not too deep."""
+    starts, depths = array("i", [0]), array("i", [0])
+    for node, parent in enumerate(tree.parents[1:], 1):
+        depth = depths[parent] + 1
+        depths.append(depth)
+        starts.append(node if depth <= most else starts[parent])
+    return starts
+
+
+def _own_blocks(tree: CallTree, blocks: list[int]) -> list[int]:
+    own = blocks.copy()
+    for node, parent in enumerate(tree.parents[1:], 1):
+        own[parent] -= blocks[node]
+    return own
+
+
+def _frame(frame: Frame, call: Call) -> StackFrame:
+    owner = "" if call.owner.startswith("[") else call.owner
+    if call.function.startswith("["):
+        # Why it has no name; and where it is, so that such frames of several objects stay apart.
+        name = f"{call.function} in {owner.rsplit('/', 1)[-1]}" if owner else call.owner or call.function
+        return StackFrame(name[:_LONGEST_NAME], "", owner, addr=frame.addr or 0)
+    name = call.function[:_LONGEST_NAME]
+    return StackFrame(shown_name(name), name, owner, frame.file or "", frame.line or 0, frame.addr or 0)
+
+
+def _measures(usage: HeapUsage) -> tuple[Measure, Measure]:
+    name = usage.tally or "live"
+    unit = "count" if usage.profile.counted is Counted.EVENTS else "bytes"
+    return Measure(name, unit), Measure(f"{name}_blocks", "count")

@@ -1,0 +1,48 @@
+"""A report as plain HTML: what the page shows without JavaScript, and on paper."""
+
+from collections.abc import Iterable
+from html import escape
+
+from footprint.formats.document import Document, Facts, Graph, Heading, Paragraph, Table, Verdict
+from footprint.formats.escape import printable
+
+__all__ = ("static_html", "text_html")
+
+
+def text_html(text: str) -> str:
+    """Give foreign text as HTML that does nothing but show it."""
+    return escape(printable(text))
+
+
+def static_html(document: Document) -> str:
+    """Write a report as headings, paragraphs and tables, what matters most first. Graphs are left to the page."""
+    parts = []
+    for block in sorted(document, key=lambda block: not isinstance(block, Verdict)):
+        if isinstance(block, Heading):
+            parts.append(f"<h2>{text_html(block.text)}</h2>")
+        elif isinstance(block, Verdict):
+            parts.append(f'<p class="verdict">{text_html(block.text)}</p>')
+        elif isinstance(block, Paragraph):
+            parts.append(f"<p>{text_html(block.text)}</p>")
+        elif isinstance(block, Facts):
+            parts.append(_table(("what", "how much", "how it is known"), block.rows, ()))
+        elif isinstance(block, Table):
+            parts.append(_table(block.columns, block.rows, block.footer))
+        elif isinstance(block, Graph):
+            parts.append(f"<p>Memory over time, at {len(block.points):,} moments: the page draws it.</p>")
+    return "\n".join(parts)
+
+
+def _table(columns: Iterable[str], rows: Iterable[Iterable[str]], footer: Iterable[Iterable[str]]) -> str:
+    head = _row("th", columns)
+    body = "\n".join(_row("td", row) for row in rows)
+    foot = "\n".join(_row("td", row) for row in footer)
+    # A table may be wider than a small screen: it is scrolled by itself, with the keyboard too.
+    return (
+        '<div class="wide" tabindex="0" role="region" aria-label="table">'
+        f"<table><thead>{head}</thead><tbody>{body}</tbody>{f'<tfoot>{foot}</tfoot>' if foot else ''}</table></div>"
+    )
+
+
+def _row(cell: str, texts: Iterable[str]) -> str:
+    return "<tr>" + "".join(f"<{cell}>{text_html(text)}</{cell}>" for text in texts) + "</tr>"

@@ -1,0 +1,84 @@
+"""The audit of one process: totals, the ledger that explains them, and what N cost."""
+
+from dataclasses import dataclass, field
+
+from footprint.errors import Note
+from footprint.model.finding import Finding
+from footprint.model.heap_account import HeapAccount
+from footprint.model.object_cost import ObjectCost
+from footprint.model.page_map import PageMap
+from footprint.model.projection import Projection
+from footprint.model.row import Kind, Row, sum_rows
+from footprint.model.totals import Totals
+
+__all__ = ("Audit", "program_name")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Where the memory of one process goes. Plain data: it can be saved, and shown elsewhere.
+
+    Attributes:
+        target: What was audited, as the user named it.
+        pid: The process, where known.
+        command: Its command line or name.
+        source: What was read: `smaps` (live or saved), `pmap -d`, ...
+        is_live: Whether it was read from a running process.
+        mapping_count: How many mappings it has.
+        page_bytes: The size of a page.
+        host: Kernel and machine, where known.
+        totals: The figures of the whole.
+        ledger: Rows that add up to them.
+        projection: The cost at the count that was asked for.
+        notes: What the reader of the figures must know.
+        findings: What it could do without.
+        debug_files: Of owners that were stripped, the files that the names of their variables are from.
+        objects: Its objects with what leaves with each, in load order; empty where the files were not looked into for
+            that: they are of programs, and of processes that are audited with findings.
+        page_maps: The pages of its objects one by one; made, and read back, only where they were asked for.
+        saved_in: The file that it was read back from; None where it was made now.
+        heap: What an allocator profile says of its heap; None where none was joined.
+
+    Raises:
+        ValueError: Where the rows do not add up to the totals: a defect of footprint, never of the input.
+    """
+
+    target: str
+    pid: int | None
+    command: str
+    source: str
+    is_live: bool
+    mapping_count: int
+    page_bytes: int
+    host: dict[str, str]
+    totals: Totals
+    ledger: tuple[Row, ...]
+    projection: Projection
+    notes: tuple[Note, ...]
+    findings: "tuple[Finding, ...]" = ()
+    debug_files: dict[str, str] = field(default_factory=dict)
+    objects: "tuple[ObjectCost, ...]" = ()
+    page_maps: "tuple[PageMap, ...]" = ()
+    saved_in: str | None = None
+    heap: "HeapAccount | None" = None
+
+    def __post_init__(self) -> None:
+        kernel, totals = Kind.KERNEL, self.totals
+        own = sum_rows([row for row in self.ledger if row.kind is not kernel])
+        spent = sum_rows([row for row in self.ledger if row.kind is kernel])
+        sums = (
+            ("private", totals.private.bytes, own.private_bytes),
+            ("mapped", totals.mapped.bytes, own.mapped_bytes),
+            ("mapped writable", totals.mapped_writable.bytes, own.writable_bytes),
+            ("shared once", totals.shared_once.bytes, own.shared_bytes),
+            ("kernel", totals.kernel.bytes, spent.private_bytes),
+        )
+        for what, total_bytes, sum_bytes in sums:
+            if total_bytes is not None and total_bytes != sum_bytes:
+                raise ValueError(f"the rows hold {sum_bytes} {what} bytes, the total is {total_bytes}")
+
+
+def program_name(audit: Audit) -> str:
+    """Give what program an audit is about, as far as it tells: the last part of its path."""
+    words = audit.target if audit.source == "prediction" else audit.command.split(" ", 1)[0]
+    return words.rsplit("/", 1)[-1]

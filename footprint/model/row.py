@@ -1,0 +1,114 @@
+"""One row of the ledger."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from itertools import compress
+from typing import Final, NamedTuple
+
+from footprint.model.evidence import Evidence
+
+__all__ = ("OF_OBJECTS", "Attribution", "Kind", "Row", "RowSums", "sum_rows")
+
+
+class Kind(StrEnum):
+    """What a range of a process is for. Rows of kind `kernel` are no part of the address space."""
+
+    # That of an enumeration is made in Python; this is asked for each row of a ledger.
+    __hash__ = str.__hash__
+
+    DATA = "data"
+    BSS = "bss"
+    RELRO = "relro"
+    TEXT = "text"
+    TLS = "tls"
+    FILE = "file"
+    HEAP = "heap"
+    STACK = "stack"
+    ANONYMOUS = "anonymous"
+    SHARED = "shared"
+    KERNEL = "kernel"
+
+
+OF_OBJECTS: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO, Kind.TEXT, Kind.TLS})
+"""What the program and its libraries hold."""
+
+
+class Attribution(StrEnum):
+    """How the owner of a range is known, from the surest to the least sure."""
+
+    PROGRAM_HEADERS = "program headers"
+    """The file's own headers say what lies at these addresses."""
+    NAME = "name"
+    """The kernel names the mapping."""
+    STACK_POINTER = "stack pointer"
+    """A thread's stack pointer lies in it."""
+    SHAPE = "shape"
+    """Its size, alignment and neighbours are those that the C library gives its arenas and stacks."""
+    ADJACENCY = "adjacency"
+    """It lies right behind the owner's writable data, or where the kernel puts the heap; the file was not read."""
+    PROFILE = "allocator profile"
+    """A profile of another run says who asked for as much; where in the heap it lies is not known."""
+    NONE = "none"
+    """Nobody says what it is for."""
+
+    @property
+    def is_assumed(self) -> bool:
+        """Tell whether the owner is only likely."""
+        return self in {Attribution.SHAPE, Attribution.ADJACENCY}
+
+
+class Row(NamedTuple):
+    """One line of the ledger.
+
+    Attributes:
+        owner: The object's path as the kernel names it, or a name in brackets for what no file owns.
+        kind: What the memory is for.
+        section: The section, several joined by `+` where they cannot be told apart, or None.
+        symbol: The linker name, or None where no symbol owns the bytes.
+        name: What to show for the symbol, or why there is none.
+        bytes: Private bytes; None where only virtual sizes are known.
+        mapped_bytes: Virtual size; 0 for what is no part of the address space.
+        shared_bytes: Resident bytes that are paid once per machine; None where unknown.
+        pages: How many private pages the bytes lie in: for a symbol all that it reaches into, shared or not.
+        sole_pages: Private pages in which no other variable lies: what this one alone keeps private.
+        relocated_bytes: How many of the bytes lie in pages that relocations write at start; None where unknown.
+        is_writable: Whether the range counts into `mapped_writable_bytes`.
+        evidence: How `bytes` is known (for the virtual ones: `mapped_bytes`).
+        attribution: How the owner is known.
+    """
+
+    owner: str
+    kind: Kind
+    section: str | None
+    symbol: str | None
+    name: str | None
+    bytes: int | None
+    mapped_bytes: int
+    shared_bytes: int | None
+    pages: int | None
+    sole_pages: int
+    relocated_bytes: int | None
+    is_writable: bool
+    evidence: Evidence
+    attribution: Attribution
+
+
+class RowSums(NamedTuple):
+    """What some rows hold together; what is unknown counts as nothing."""
+
+    private_bytes: int
+    mapped_bytes: int
+    writable_bytes: int
+    shared_bytes: int
+
+
+def sum_rows(rows: Iterable[Row]) -> RowSums:
+    """Add up what some rows hold."""
+    given = tuple(rows)
+    if not given:
+        return RowSums(0, 0, 0, 0)
+    # By columns: a loop over the rows takes five times as long.
+    *_, private, mapped, shared, _, _, _, is_writable, _, _ = zip(*given, strict=True)
+    return RowSums(
+        sum(filter(None, private)), sum(mapped), sum(compress(mapped, is_writable)), sum(filter(None, shared))
+    )

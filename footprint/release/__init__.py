@@ -1,0 +1,1 @@
+"""Compare audits, check budgets, keep a history."""

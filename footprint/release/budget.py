@@ -1,0 +1,552 @@
+"""What a process may cost: which of its budgets are exceeded, by itself and against a baseline, and through what."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import date
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from footprint.errors import UsageError
+from footprint.model.audit import Audit
+from footprint.model.finding import HEAP_AT_START, Confidence, Finding
+from footprint.model.object_cost import ObjectCost, holders_of
+from footprint.model.owner import file_name, is_file
+from footprint.model.row import OF_OBJECTS, Kind, Row
+from footprint.model.spread import ONE_START, Spreads
+from footprint.release.budget_file import (
+    COUNTS,
+    FIGURES,
+    USUAL_CONFIDENCE,
+    Budget,
+    Budgets,
+    Limit,
+    Waiver,
+    matches,
+    nearest_of,
+    parse_budgets,
+)
+from footprint.release.compare import Change, Comparison, compare, was_looked_into
+from footprint.units import format_bytes
+
+__all__ = (
+    "FIGURES",
+    "Budget",
+    "Budgets",
+    "Checked",
+    "Limit",
+    "Result",
+    "Waiver",
+    "check_audit",
+    "figure_of",
+    "nearest_of",
+    "parse_budgets",
+    "parts_of",
+    "propose",
+)
+
+_MOST_CONTRIBUTORS: Final = 3
+
+
+class Result(NamedTuple):
+    """What became of one limit.
+
+    Attributes:
+        key: Where the limit stands in the file.
+        value: What is measured: bytes, or a number of things.
+        limit: The largest value that passes.
+        is_count: Whether both are numbers of things, not bytes.
+        is_exceeded: Whether the value is larger.
+        waiver: The waiver that lets it pass, or did until it expired.
+        is_expired: Whether that one has expired.
+        contributors: What the value is made of, the largest first, or what of it grew most: a name and bytes each.
+        is_growth: Whether they are what grew since the baseline.
+        grew_from: The value of the baseline, where the limit is an increase.
+        remark: What else is to be said.
+        line: The line of the file, where that is known.
+    """
+
+    key: str
+    value: int
+    limit: int
+    is_count: bool
+    is_exceeded: bool
+    waiver: Waiver | None = None
+    is_expired: bool = False
+    contributors: tuple[tuple[str, int], ...] = ()
+    is_growth: bool = False
+    grew_from: int | None = None
+    remark: str = ""
+    line: int | None = None
+
+    @property
+    def fails(self) -> bool:
+        """Tell whether it is exceeded, and nothing lets it pass."""
+        return self.is_exceeded and (self.waiver is None or self.is_expired)
+
+
+class Checked(NamedTuple):
+    """The results of all budgets.
+
+    Attributes:
+        audit: What was checked.
+        budgets: The budgets.
+        results: One for each limit, those that fail first.
+        comparison: The changes since the baseline, where there is one.
+    """
+
+    audit: Audit
+    budgets: Budgets
+    results: tuple[Result, ...]
+    comparison: Comparison | None
+
+    @property
+    def failures(self) -> tuple[Result, ...]:
+        """The limits that are exceeded."""
+        return tuple(one for one in self.results if one.fails)
+
+
+def check_audit(
+    audit: Audit,
+    budgets: Budgets,
+    baseline: Audit | None,
+    today: date,
+    spreads: Spreads = ONE_START,
+    baseline_spreads: Spreads = ONE_START,
+) -> Checked:
+    """Check an audit.
+
+    Args:
+        audit: What is to be checked; where findings have budgets, with findings.
+        budgets: What it may cost.
+        baseline: The audit to compare with, where there is one.
+        today: The day on which waivers hold, or do not any more.
+        spreads: How far the starts differ that the audit is the middle of.
+        baseline_spreads: The same of the baseline.
+
+    Raises:
+        UsageError: Where a budget is about something that the audit does not have or tell, or needs a baseline.
+    """
+    if baseline is None and budgets.needs_baseline:
+        raise UsageError(
+            f"{budgets.file}: a limit of growth needs a baseline: name one there, and write it with --update-baseline"
+        )
+    comparison = None if baseline is None else compare(baseline, audit, budgets.at_processes, baseline_spreads, spreads)
+    waivers = {one.budget: one for one in budgets.waivers}
+    results = [
+        *(result for one in budgets.budgets for result in _results(one, audit, baseline, budgets, comparison)),
+        *_libraries(audit, budgets, comparison),
+    ]
+    waived = [_waived(one, waivers.get(one.key), today) for one in results]
+    waived.sort(key=lambda one: (not one.fails, not one.is_exceeded))
+    return Checked(audit, budgets, tuple(waived), comparison)
+
+
+def _waived(result: Result, waiver: Waiver | None, today: date) -> Result:
+    if waiver is None:
+        return result
+    return result._replace(waiver=waiver, is_expired=waiver.expires < today)
+
+
+def _results(
+    budget: Budget, audit: Audit, baseline: Audit | None, budgets: Budgets, comparison: Comparison | None
+) -> Iterable[Result]:
+    """Give one result for each of the limits of a budget."""
+    measured = _measure(budget, audit, budgets)
+    if measured is None:
+        raise UsageError(f"{budgets.file}: {budget.key}: {_absent(budget, audit)}")
+    is_count = budget.name in COUNTS or budget.table == "findings"
+    limit = budget.limit
+    if limit.most is not None:
+        contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
+        yield Result(
+            budget.key,
+            measured,
+            limit.most,
+            is_count,
+            measured > limit.most,
+            contributors=contributors,
+            is_growth=is_growth,
+            line=budget.line,
+        )
+    if not limit.needs_baseline or baseline is None:
+        return
+    before = _before(budget, baseline, budgets)
+    increase = limit.most_increase
+    if limit.most_increase_share is not None:
+        increase = int(before * limit.most_increase_share)
+    most = before + (increase or 0)
+    remark = ""
+    if measured != before and comparison is not None and _is_noise(budget, comparison, measured - before):
+        remark = "within the spread of the starts"
+    elif measured < before - (increase or 0):
+        remark = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
+    contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
+    yield Result(
+        budget.key,
+        measured,
+        most,
+        is_count,
+        measured > most,
+        contributors=contributors,
+        is_growth=is_growth,
+        grew_from=before,
+        remark=remark,
+        line=budget.line,
+    )
+
+
+def _before(budget: Budget, baseline: Audit, budgets: Budgets) -> int:
+    """Give the figure of the baseline; what it does not have grew from nothing.
+
+    Raises:
+        UsageError: Where it may have it, and does not tell.
+    """
+    before = _measure(budget, baseline, budgets)
+    if before is not None:
+        return before
+    if budget.table in {"figures", "findings"} or _is_untold(budget, baseline):
+        name = baseline.saved_in or "the baseline"
+        raise UsageError(
+            f"{budgets.file}: {budget.key}: {name} does not tell how much it was: --update-baseline writes it anew"
+        )
+    return 0
+
+
+def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
+    """Give the figure that a budget is about; None where the audit does not have it, or does not tell."""
+    if budget.table == "figures":
+        return figure_of(budget.name, audit, budgets.at_processes)
+    if budget.table == "findings":
+        return len(_counted_findings(budget, audit)) if was_looked_into(audit, budget.name) else None
+    if budget.table == "retained":
+        return next((one.retained_bytes for one in _objects_of(budget, audit)), None)
+    rows = _rows_of(budget, audit)
+    if not rows:
+        return 0 if budget.table == "kinds" and _tells_kind(budget.name, audit) else None
+    if budget.table == "symbols":
+        return sum(row.mapped_bytes for row in rows)
+    known = [row.bytes for row in rows if row.bytes is not None]
+    return sum(known) if len(known) == len(rows) else None
+
+
+def _tells_kind(kind: str, audit: Audit) -> bool:
+    """Tell whether an audit without memory of a kind says that there is none: files do not tell what is asked for."""
+    return audit.source != "prediction" or Kind(kind) in OF_OBJECTS
+
+
+def figure_of(name: str, audit: Audit, count: int = 1) -> int | None:
+    """Give one of `FIGURES`; None where the audit does not tell it."""
+    if name == "mapping_count":
+        return audit.mapping_count
+    if name == "library_count":
+        return len(_files(audit))
+    if name == "tls_bytes":
+        return sum(one.tls_bytes for one in audit.objects) if audit.objects else None
+    if name == "total_at_count_bytes":
+        each_bytes = audit.totals.per_process.bytes
+        return None if each_bytes is None else each_bytes * count + (audit.totals.shared_once.bytes or 0)
+    size_bytes: int | None = getattr(audit.totals, name.removesuffix("_bytes")).bytes
+    return size_bytes
+
+
+def _files(audit: Audit) -> dict[str, None]:
+    """Give the objects of a process: the files of which code or data is mapped."""
+    return dict.fromkeys(row.owner for row in audit.ledger if row.kind in OF_OBJECTS and is_file(row.owner))
+
+
+def _rows_of(budget: Budget, audit: Audit) -> list[Row]:
+    name = budget.name
+    if budget.table == "owners":
+        return [row for row in audit.ledger if _is_of(row.owner, name)]
+    if budget.table == "kinds":
+        return [row for row in audit.ledger if row.kind.value == name]
+    return [row for row in audit.ledger if _is_symbol(row, name)]
+
+
+def _is_of(owner: str, name: str) -> bool:
+    """Tell whether a budget names an owner: by its path, or by its file name."""
+    return name in {owner, file_name(owner)}
+
+
+def _is_symbol(one: Row | Change, name: str) -> bool:
+    """Tell whether a budget names a symbol: as the linker does, or as it is shown."""
+    return one.symbol is not None and name in {one.symbol, one.name}
+
+
+def _counted_findings(budget: Budget, audit: Audit) -> list[Finding]:
+    order = list(Confidence)
+    weakest = order.index(budget.confidence or USUAL_CONFIDENCE)
+    return [one for one in audit.findings if one.rule == budget.name and order.index(one.confidence) <= weakest]
+
+
+def _is_untold(budget: Budget, audit: Audit) -> bool:
+    """Tell whether what a budget is about may be there, and its size is not told."""
+    return not audit.objects if budget.table == "retained" else bool(_rows_of(budget, audit))
+
+
+def _absent(budget: Budget, audit: Audit) -> str:
+    """Say why a figure is not there, and what could be meant."""
+    if budget.table == "findings":
+        how = "`--heap` joins a profile" if budget.name == HEAP_AT_START else "`--findings` does so for a process"
+        return f"{audit.saved_in or audit.target} was not looked into for that: {how}"
+    if budget.table == "figures" or (budget.table == "retained" and not audit.objects):
+        return "this target does not tell it"
+    if _is_untold(budget, audit):
+        return "this target tells virtual sizes only"
+    known: Iterable[str | None]
+    if budget.table == "owners":
+        known = {file_name(row.owner) for row in audit.ledger}
+    elif budget.table == "kinds":
+        known = {row.kind.value for row in audit.ledger}
+    elif budget.table == "retained":
+        known = {one.name for one in audit.objects}
+    else:
+        known = {row.symbol for row in audit.ledger}
+    names = sorted(name for name in known if name)
+    among = {"retained": "libraries"}.get(budget.table, budget.table)
+    return f"there is no {budget.name!r} among its {among}{nearest_of(budget.name, names)}"
+
+
+_Contributors = tuple[tuple[str, int], ...]
+
+
+def _contributors(
+    budget: Budget, audit: Audit, comparison: Comparison | None, count: int
+) -> tuple[_Contributors, bool]:
+    """Give what grew of a figure since the baseline, or where nothing did what it is made of; and which of both."""
+    grown = () if comparison is None else _grown(budget, comparison)
+    if grown:
+        return grown, True
+    return _parts(budget, audit, count), False
+
+
+def _parts(budget: Budget, audit: Audit, count: int) -> _Contributors:
+    """Give what a figure is made of, the largest first."""
+    if budget.table == "findings":
+        return _of_findings(_counted_findings(budget, audit))
+    if budget.table == "retained":
+        return _of_retained(budget, audit)
+    if budget.name == "library_count":
+        # As parts they are one each; what is asked here is which could go.
+        files = _files(audit)
+        rows = [row for row in audit.ledger if row.owner in files]
+        figure = "private_bytes" if audit.totals.private.bytes is not None else "mapped_bytes"
+        sums = _sums_by_file(figure, rows)
+    elif budget.name == "total_at_count_bytes":
+        sums = {name: size * count for name, size in parts_of("per_process_bytes", audit).items()}
+        for name, size in parts_of("shared_once_bytes", audit).items():
+            sums[name] = sums.get(name, 0) + size
+    elif budget.table == "figures":
+        sums = parts_of(budget.name, audit)
+    elif budget.table == "kinds":
+        sums = _sums_by_file(budget.table, _rows_of(budget, audit))
+    else:
+        sums = _sums(budget.table, _rows_of(budget, audit), _label)
+    return _largest(sums.items())
+
+
+def _largest(parts: Iterable[tuple[str, int]]) -> _Contributors:
+    largest = sorted(parts, key=lambda item: (-item[1], item[0]))
+    return tuple(one for one in largest[:_MOST_CONTRIBUTORS] if one[1] > 0)
+
+
+def _of_findings(findings: Iterable[Finding]) -> _Contributors:
+    found = sorted(findings, key=lambda one: (-one.saving_bytes, one.subject))
+    return tuple((one.subject, one.saving_bytes) for one in found[:_MOST_CONTRIBUTORS])
+
+
+def parts_of(figure: str, audit: Audit) -> dict[str, int]:
+    """Give what one of `FIGURES` is made of, by file name of the owner; nothing where owners do not make it up."""
+    if figure == "mapping_count":
+        return {}
+    if figure == "library_count":
+        return dict(Counter(map(file_name, _files(audit))))
+    if figure == "tls_bytes":
+        return _own(audit, attrgetter("tls_bytes"))
+    if figure == "floor_bytes":
+        # The pages of a process are measured, not those that are surely written.
+        return _own(audit, attrgetter("own_bytes")) if audit.source == "prediction" else {}
+    return _sums_by_file(figure, audit.ledger)
+
+
+def _own(audit: Audit, size_of: Callable[[ObjectCost], int]) -> dict[str, int]:
+    """Add up a size of each object by its file name, as the rows of a ledger are."""
+    sums: dict[str, int] = {}
+    for one in audit.objects:
+        name = file_name(one.path)
+        sums[name] = sums.get(name, 0) + size_of(one)
+    return {name: size_bytes for name, size_bytes in sums.items() if size_bytes}
+
+
+def _sums_by_file(figure: str, rows: Iterable[Row]) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for owner, size_bytes in _sums(figure, rows, attrgetter("owner")).items():
+        sums[file_name(owner)] = sums.get(file_name(owner), 0) + size_bytes
+    return sums
+
+
+def _sums(figure: str, rows: Iterable[Row], name_of: Callable[[Row], str]) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for row in rows:
+        if figure == "shared_once_bytes":
+            size_bytes = row.shared_bytes or 0
+        else:
+            size_bytes = _part(figure, row.kind, row.bytes or 0, row.mapped_bytes, is_writable=row.is_writable)
+        name = name_of(row)
+        sums[name] = sums.get(name, 0) + size_bytes
+    return {name: size_bytes for name, size_bytes in sums.items() if size_bytes}
+
+
+# The initial values of thread-local variables lie among what the loader seals.
+_WRITTEN: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO, Kind.TLS})
+
+
+def _part(figure: str, kind: Kind, private_bytes: int, mapped_bytes: int, *, is_writable: bool) -> int:
+    """Give what a row, or its change, adds to a figure, or to what a table of budgets is about."""
+    if figure in {"private_bytes", "floor_bytes"}:
+        return 0 if kind is Kind.KERNEL else private_bytes
+    if figure == "kernel_bytes":
+        return private_bytes if kind is Kind.KERNEL else 0
+    if figure in {"mapped_bytes", "symbols"}:
+        return mapped_bytes
+    if figure == "mapped_writable_bytes":
+        return mapped_bytes if is_writable else 0
+    if figure == "ceiling_bytes":
+        return mapped_bytes if kind in _WRITTEN else 0
+    return private_bytes
+
+
+def _of_retained(budget: Budget, audit: Audit) -> _Contributors:
+    """Give the objects that leave with a library."""
+    holders = {one.path: one.held_by for one in audit.objects}
+    paths = {one.path for one in _objects_of(budget, audit)}
+    return _largest(
+        (one.name, one.own_bytes)
+        for one in audit.objects
+        if one.path in paths or any(holder in paths for holder in holders_of(one.path, holders))
+    )
+
+
+def _objects_of(budget: Budget, audit: Audit) -> list[ObjectCost]:
+    return [one for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}]
+
+
+def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
+    """Give what grew of that which a budget is about, the most first: variables, and what has no name as its owner."""
+    if budget.table == "findings":
+        new = comparison.new_findings
+        return _of_findings(_counted_findings(budget, replace(comparison.new, findings=new)))
+    if budget.name == "library_count":
+        return _largest(_new_files(comparison))
+    if budget.name in {"tls_bytes", "floor_bytes"}:
+        before = parts_of(budget.name, comparison.old)
+        now = parts_of(budget.name, comparison.new)
+        return _largest((name, size_bytes - before.get(name, 0)) for name, size_bytes in now.items())
+    if budget.table == "retained" or budget.name == "mapping_count":
+        return ()
+    count = comparison.count if budget.name == "total_at_count_bytes" else 1
+    sums: dict[str, int] = {}
+    for one in comparison.changes:
+        is_own = {
+            "figures": True,
+            "owners": _is_of(one.owner, budget.name),
+            "kinds": one.kind.value == budget.name,
+            "symbols": _is_symbol(one, budget.name),
+        }[budget.table]
+        figure = budget.name if budget.table == "figures" else budget.table
+        delta_bytes = _part(figure, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable)
+        if is_own:
+            name = f"{one.symbol} ({file_name(one.owner)})" if one.symbol is not None else file_name(one.owner)
+            sums[name] = sums.get(name, 0) + delta_bytes * count
+    return _largest(sums.items())
+
+
+def _is_noise(budget: Budget, comparison: Comparison, delta_bytes: int) -> bool:
+    """Tell whether the starts of both runs overlap in a figure, so that its growth need not be a change."""
+    if budget.table == "figures":
+        total = comparison.total(budget.name.removesuffix("_bytes"))
+        return total is not None and total.is_noise is True
+    if budget.table != "owners":
+        return False
+    own = [one for one in comparison.owners if _is_of(one.owner, budget.name)]
+    # What had another name before grew from nothing for a budget, by more than it did for the comparison.
+    return sum(one.delta_bytes for one in own) == delta_bytes and all(one.is_noise is True for one in own)
+
+
+def _new_files(comparison: Comparison) -> Iterable[tuple[str, int]]:
+    """Give the files that the baseline does not have, each with what it adds."""
+    return ((file_name(one.owner), one.delta_bytes) for one in comparison.owners if one.is_new and one.is_object)
+
+
+def _label(row: Row) -> str:
+    return row.symbol or row.name or row.section or file_name(row.owner)
+
+
+def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) -> Iterable[Result]:
+    """Give a result for each list of libraries: how many are mapped that must not be."""
+    program, *libraries = _files(audit) or [""]
+    names = [file_name(path) for path in (program, *libraries) if ".so" in file_name(path)]
+    lists: list[tuple[str, list[str], str]] = []
+    if budgets.allowed is not None:
+        strange = [name for name in names if not matches(name, budgets.allowed)]
+        lists.append(("libraries.allow", strange, "not in the list"))
+    if budgets.denied:
+        lists.append(("libraries.deny", [name for name in names if matches(name, budgets.denied)], "denied"))
+    if not budgets.allows_new and comparison is not None:
+        new = [name for name, _ in _new_files(comparison)]
+        lists.append(("libraries.allow_new", new, "not in the baseline"))
+    sizes = parts_of("per_process_bytes", audit) if lists else {}
+    for key, found, remark in lists:
+        yield Result(
+            key,
+            len(found),
+            0,
+            is_count=True,
+            is_exceeded=bool(found),
+            contributors=tuple((name, sizes.get(name, 0)) for name in found),
+            remark=remark if found else "",
+            line=budgets.library_lines.get(key.removeprefix("libraries.")),
+        )
+
+
+def propose(audit: Audit) -> str:
+    """Write a first budget file: what is measured, and a twentieth more, rounded up."""
+    lines = ["# What one process may cost. `footprint check` fails where one of these is exceeded.", "", "[budgets]"]
+    for name in ("per_process_bytes", "private_bytes", "mapped_writable_bytes"):
+        size_bytes = figure_of(name, audit)
+        if size_bytes is not None:
+            lines.append(f'{name} = "{_rounded(size_bytes)}"  # {format_bytes(size_bytes)} now: {FIGURES[name]}')
+    lines.append(f"library_count = {len(_files(audit))}")
+    owners: dict[str, int] = {}
+    for row in audit.ledger:
+        if row.kind is not Kind.KERNEL and row.bytes:
+            owners[file_name(row.owner)] = owners.get(file_name(row.owner), 0) + row.bytes
+    largest = sorted(owners.items(), key=lambda item: (-item[1], item[0]))[:_MOST_CONTRIBUTORS]
+    if largest:
+        lines += ["", "[budgets.owners]"]
+        lines += [f'{_quoted(name)} = "{_rounded(size)}"  # {format_bytes(size)} now' for name, size in largest]
+    rules = {one.rule: 0 for one in audit.findings if one.confidence in {Confidence.PROOF, Confidence.HIGH}}
+    for one in audit.findings:
+        if one.rule in rules and one.confidence in {Confidence.PROOF, Confidence.HIGH}:
+            rules[one.rule] += 1
+    if rules:
+        lines += ["", "[budgets.findings]", *(f"{rule} = {count}" for rule, count in rules.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _rounded(size_bytes: int) -> str:
+    """Write a size with a twentieth of room, in a unit that keeps it short."""
+    room_bytes = size_bytes + size_bytes // 20
+    step = 64
+    while step * 16 < room_bytes:
+        step *= 2
+    return format_bytes(-(-room_bytes // step) * step)
+
+
+def _quoted(text: str) -> str:
+    """Write a text as TOML does: what would end it, or is no printable character, as its number."""
+    escaped = "".join(
+        f"\\u{ord(one):04x}" if ord(one) < 0x20 or ord(one) == 0x7F or one in '"\\' else one for one in text
+    )
+    return f'"{escaped}"'

@@ -1,0 +1,364 @@
+"""Budgets as a file tells them: what may be limited, by how much, and until when a limit may be exceeded.
+
+The file is TOML, and read elsewhere: here is what it may say.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from footprint.errors import UsageError
+from footprint.model.finding import RULES, Confidence
+from footprint.model.row import Kind
+from footprint.units import parse_bytes
+
+__all__ = (
+    "COUNTS",
+    "FIGURES",
+    "USUAL_CONFIDENCE",
+    "Budget",
+    "Budgets",
+    "Limit",
+    "Waiver",
+    "matches",
+    "nearest_of",
+    "parse_budgets",
+)
+
+FIGURES: Final = {
+    "per_process_bytes": "private memory, page tables, kernel stacks and objects of one process",
+    "private_bytes": "memory that only this process holds",
+    "kernel_bytes": "what the kernel spends on it",
+    "shared_once_bytes": "what all of its processes pay once",
+    "mapped_writable_bytes": "address space that may become private",
+    "mapped_bytes": "address space",
+    "floor_bytes": "pages surely written at start, of a program",
+    "ceiling_bytes": "pages that can ever be written, of a program",
+    "total_at_count_bytes": "the cost of `at_processes` of them, with what they pay once",
+    "mapping_count": "mappings",
+    "library_count": "files that are mapped, the program among them",
+    "tls_bytes": "thread-local variables of each thread, of a program or a process with findings",
+}
+COUNTS: Final = frozenset({"mapping_count", "library_count"})
+_TABLES: Final = ("owners", "kinds", "symbols", "retained", "findings")
+_KEYS: Final = ("at_processes", "baseline", "budgets", "libraries", "waivers")
+LIBRARY_KEYS: Final = ("allow", "deny", "allow_new")
+LIMIT_KEYS: Final = ("max", "max_increase")
+_FINDING_KEYS: Final = (*LIMIT_KEYS, "confidence")
+_WAIVER_KEYS: Final = ("budget", "reason", "expires")
+# What is surer than this counts, where a budget of findings names no confidence.
+USUAL_CONFIDENCE: Final = Confidence.HIGH
+_MOST_COUNT: Final = 10**12
+_MOST_AMOUNT: Final = 1 << 63
+# Of patterns of libraries: a file name is no longer, and no program maps so many. What they cost is not linear.
+_MOST_PATTERNS: Final = 1000
+_MOST_PATTERN_CHARS: Final = 255
+# Of what a message repeats, which may be of any length.
+_SHOWN_CHARS: Final = 80
+
+
+class Limit(NamedTuple):
+    """How much something may be; at least one of the three is given.
+
+    Attributes:
+        most: The largest value that passes: bytes, or a number of things.
+        most_increase: How much more than in the baseline passes.
+        most_increase_share: The same as a share of what the baseline holds.
+    """
+
+    most: int | None = None
+    most_increase: int | None = None
+    most_increase_share: Fraction | None = None
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Tell whether it can be checked only against a baseline."""
+        return self.most_increase is not None or self.most_increase_share is not None
+
+
+class Budget(NamedTuple):
+    """One thing that has a limit.
+
+    Attributes:
+        key: Where it stands in the file, such as `owners."[heap]"`.
+        table: `figures`, `owners`, `kinds`, `symbols`, `retained` or `findings`.
+        name: Which of the table's things.
+        limit: How much it may be.
+        confidence: For findings: how sure one must be to count.
+        line: The line of the file, where that is known.
+    """
+
+    key: str
+    table: str
+    name: str
+    limit: Limit
+    confidence: Confidence | None = None
+    line: int | None = None
+
+
+class Waiver(NamedTuple):
+    """A budget that may be exceeded for a time.
+
+    Attributes:
+        budget: The key of the budget.
+        reason: Why.
+        expires: The last day on which it holds.
+    """
+
+    budget: str
+    reason: str
+    expires: date
+
+
+class Budgets(NamedTuple):
+    """All that a file asks for.
+
+    Attributes:
+        file: Where it stands.
+        at_processes: At how many processes; 1 where the file does not say.
+        baseline: The saved audit to compare with, as the file names it.
+        budgets: The limits, in the order of the file.
+        allowed: Patterns of libraries that may be mapped; None where all may.
+        denied: Patterns of libraries that may not.
+        allows_new: Whether a library that the baseline has not may be mapped.
+        waivers: What may be exceeded for a time.
+        library_lines: The lines of what `[libraries]` says, by its keys.
+    """
+
+    file: str
+    at_processes: int
+    baseline: str | None
+    budgets: tuple[Budget, ...]
+    allowed: tuple[str, ...] | None
+    denied: tuple[str, ...]
+    allows_new: bool
+    waivers: tuple[Waiver, ...]
+    library_lines: Mapping[str, int] = MappingProxyType({})
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Tell whether something in it can be checked only against a baseline."""
+        return not self.allows_new or any(one.limit.needs_baseline for one in self.budgets)
+
+
+Lines = Mapping[tuple[str, ...], int]
+
+
+def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProxyType({})) -> Budgets:
+    """Read what a budget file says.
+
+    Args:
+        told: The file as it was read.
+        file: Where it stands.
+        lines: The lines of its tables and keys, by their parts.
+
+    Raises:
+        UsageError: For a key that means nothing (the nearest that does is named), and for limits that are none.
+    """
+    at = _File(file)
+    at.only(told, _KEYS, "")
+    tables = at.table(told, "budgets")
+    at.only(tables, (*FIGURES, *_TABLES), "budgets")
+    libraries = at.table(told, "libraries")
+    at.only(libraries, LIBRARY_KEYS, "libraries")
+    allowed = at.patterns(libraries, "allow", "libraries") if "allow" in libraries else None
+    denied = at.patterns(libraries, "deny", "libraries")
+    # Of two patterns the narrower one may be an exception; what is named in full is not.
+    both = [name for name in allowed or () if name in denied or (_is_name(name) and matches(name, denied))]
+    if both:
+        raise at.wrong(f"libraries: {both[0]!r} is both allowed and denied")
+    budgets = tuple(one._replace(line=_line(one, lines)) for one in _budgets(tables, at))
+    found = Budgets(
+        file,
+        at.count(told, "at_processes", 1),
+        at.text(told, "baseline") if "baseline" in told else None,
+        budgets,
+        allowed,
+        denied,
+        at.truth(libraries, "allow_new", "libraries", default=True),
+        tuple(_waiver(one, at) for one in at.tables(told, "waivers")),
+        {key: line for key in LIBRARY_KEYS if (line := _nearest_line(("libraries", key), lines)) is not None},
+    )
+    known = [*(one.key for one in budgets), *(f"libraries.{key}" for key in LIBRARY_KEYS)]
+    waived: set[str] = set()
+    for waiver in found.waivers:
+        if waiver.budget not in known:
+            raise at.wrong(f"waivers: there is no budget {_quoted(waiver.budget)}{nearest_of(waiver.budget, known)}")
+        if waiver.budget in waived:
+            raise at.wrong(f"waivers: {waiver.budget!r} has several: one tells until when it may be exceeded")
+        waived.add(waiver.budget)
+    return found
+
+
+def _budgets(tables: Mapping[str, Any], at: "_File") -> Iterable[Budget]:
+    for name, told in tables.items():
+        if name in FIGURES:
+            yield Budget(name, "figures", name, at.limit(told, name, is_count=name in COUNTS))
+            continue
+        for each, limit in at.table(tables, name).items():
+            key = f"{name}.{each}" if each.replace("-", "").replace("_", "").isalnum() else f'{name}."{each}"'
+            if name == "findings":
+                at.one_of(each, RULES, key)
+                yield at.finding_budget(limit, key, each)
+                continue
+            if name == "kinds":
+                at.one_of(each, [kind.value for kind in Kind], key)
+            yield Budget(key, name, each, at.limit(limit, key, is_count=False))
+
+
+def _is_name(pattern: str) -> bool:
+    return not set(pattern) & set("*?[")
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Tell whether one of the patterns of a list of libraries is about a name."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _line(budget: Budget, lines: Lines) -> int | None:
+    path = ("budgets", budget.name) if budget.table == "figures" else ("budgets", budget.table, budget.name)
+    return _nearest_line(path, lines)
+
+
+def _nearest_line(path: tuple[str, ...], lines: Lines) -> int | None:
+    """Give the line of a key, or of the table on whose line it stands."""
+    return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)
+
+
+def _waiver(told: Mapping[str, Any], at: "_File") -> Waiver:
+    at.only(told, _WAIVER_KEYS, "waivers")
+    missing = [key for key in _WAIVER_KEYS if key not in told]
+    if missing:
+        raise at.wrong(f"waivers: each has a budget, a reason and a day on which it expires; `{missing[0]}` is missing")
+    expires = told["expires"]
+    # What has a time of day is a date, too, to Python.
+    if type(expires) is not date:
+        raise at.wrong(f"waivers: `expires` is {_quoted(expires)}, not a date such as 2027-01-31")
+    return Waiver(at.text(told, "budget"), at.text(told, "reason"), expires)
+
+
+def _quoted(told: object) -> str:
+    """Give what a file says for a message, and of what is long the beginning."""
+    shown = repr(told)
+    return shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}..."
+
+
+def nearest_of(word: str, known: Iterable[str]) -> str:
+    """Say which of some words could be meant, to be put behind a message; nothing where none is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 # only for a message
+
+    found = get_close_matches(word, list(known), 1, 0.5)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+class _File:
+    """Reads values of a budget file, each with an error that says where it stands."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def wrong(self, cause: str) -> UsageError:
+        return UsageError(f"{self._file}: {cause}")
+
+    def only(self, told: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+        """Refuse keys that mean nothing."""
+        for key in told:
+            if key not in known:
+                place = f"{where}: " if where else ""
+                raise self.wrong(f"{place}there is no key {_quoted(key)}{nearest_of(key, known)}")
+
+    def one_of(self, word: str, known: Sequence[str], key: str) -> None:
+        if word not in known:
+            raise self.wrong(f"{key}: {_quoted(word)} is none of {', '.join(known)}{nearest_of(word, known)}")
+
+    def table(self, told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        found = told.get(key, {})
+        if not isinstance(found, dict):
+            raise self.wrong(f"`{key}` is no table")
+        return found
+
+    def tables(self, told: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+        found = told.get(key, [])
+        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+            raise self.wrong(f"`{key}` is no list of tables: write [[{key}]]")
+        return found
+
+    def text(self, told: Mapping[str, Any], key: str) -> str:
+        found = told[key]
+        if not isinstance(found, str) or not found:
+            raise self.wrong(f"`{key}` is {_quoted(found)}, not a text")
+        return found
+
+    def patterns(self, told: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+        found = told.get(key, [])
+        if not isinstance(found, list) or not all(isinstance(one, str) and one for one in found):
+            raise self.wrong(f"{where}: `{key}` is no list of texts")
+        if len(found) > _MOST_PATTERNS:
+            raise self.wrong(f"{where}: `{key}` has more than {_MOST_PATTERNS:,} patterns")
+        if too_long := [one for one in found if len(one) > _MOST_PATTERN_CHARS]:
+            raise self.wrong(f"{where}: `{key}`: {_quoted(too_long[0])} is longer than any name of a library")
+        return tuple(found)
+
+    def truth(self, told: Mapping[str, Any], key: str, where: str, *, default: bool) -> bool:
+        found = told.get(key, default)
+        if not isinstance(found, bool):
+            raise self.wrong(f"{where}: `{key}` is neither true nor false")
+        return found
+
+    def count(self, told: Mapping[str, Any], key: str, default: int) -> int:
+        found = told.get(key, default)
+        if type(found) is not int or not 1 <= found <= _MOST_COUNT:
+            raise self.wrong(f"`{key}` is {_quoted(found)}, not a number of at least 1")
+        return found
+
+    def amount(self, told: object, key: str, *, is_count: bool) -> int:
+        """Read a size such as `"24 MiB"`, or a number: of things, or of bytes."""
+        if type(told) is int and told >= 0:
+            return self.possible(told, key)
+        if is_count or not isinstance(told, str):
+            what = "a number of at least 0" if is_count else 'a size such as "24 MiB", or a number of bytes'
+            raise self.wrong(f"{key}: {_quoted(told)} is not {what}")
+        try:
+            amount = parse_bytes(told)
+        except UsageError as error:
+            raise self.wrong(f"{key}: {error}") from error
+        return self.possible(amount, key)
+
+    def possible(self, amount: int, key: str) -> int:
+        if amount >= _MOST_AMOUNT:
+            raise self.wrong(f"{key}: it is larger than any memory")
+        return amount
+
+    def limit(self, told: object, key: str, *, is_count: bool) -> Limit:
+        if not isinstance(told, dict):
+            return Limit(self.amount(told, key, is_count=is_count))
+        self.only(told, LIMIT_KEYS, key)
+        if not told:
+            raise self.wrong(f"{key}: it has neither `max` nor `max_increase`")
+        most = self.amount(told["max"], f"{key}.max", is_count=is_count) if "max" in told else None
+        if "max_increase" not in told:
+            return Limit(most)
+        increase, place = told["max_increase"], f"{key}.max_increase"
+        if isinstance(increase, str) and increase.rstrip().endswith("%"):
+            return Limit(most, most_increase_share=self._share(increase, place))
+        return Limit(most, self.amount(increase, place, is_count=is_count))
+
+    def _share(self, text: str, place: str) -> Fraction:
+        number = text.rstrip().removesuffix("%").strip()
+        whole, _, part = number.partition(".")
+        if not (whole.isdecimal() and whole.isascii() and (part.isdecimal() or not part) and len(number) < 20):
+            raise self.wrong(f'{place}: {_quoted(text)} is no share such as "2 %"')
+        return Fraction(number) / 100
+
+    def finding_budget(self, told: object, key: str, rule: str) -> Budget:
+        if not isinstance(told, dict):
+            return Budget(key, "findings", rule, Limit(self.amount(told, key, is_count=True)), USUAL_CONFIDENCE)
+        self.only(told, _FINDING_KEYS, key)
+        confidence = told.get("confidence", USUAL_CONFIDENCE.value)
+        self.one_of(str(confidence), [one.value for one in Confidence], key)
+        # Who names only how sure they must be wants none of them.
+        amounts = {name: told[name] for name in LIMIT_KEYS if name in told} or {"max": 0}
+        return Budget(key, "findings", rule, self.limit(amounts, key, is_count=True), Confidence(confidence))

@@ -1,0 +1,433 @@
+"""What changed between two audits: by owner, section and symbol, and what that is at N processes.
+
+What is only called otherwise by another build, or in another folder, is no change; `matching` tells what that is.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from enum import StrEnum
+from operator import attrgetter, itemgetter
+from typing import Final, NamedTuple
+
+from footprint.errors import Note
+from footprint.model.audit import Audit
+from footprint.model.finding import HEAP_AT_START, Finding
+from footprint.model.object_cost import holders_of
+from footprint.model.owner import is_file
+from footprint.model.row import OF_OBJECTS, Kind, Row, sum_rows
+from footprint.model.spread import ONE_START, Spread, Spreads
+from footprint.model.totals import Total
+from footprint.release.matching import comparable_name, differing_rows, owner_names, paired_rows
+
+__all__ = (
+    "Change",
+    "Comparison",
+    "OwnerChange",
+    "Status",
+    "TotalChange",
+    "compare",
+    "was_looked_into",
+)
+
+
+class Status(StrEnum):
+    """What became of a row."""
+
+    CHANGED = "changed"
+    ADDED = "added"
+    REMOVED = "removed"
+    MOVED = "moved"
+    RENAMED = "renamed"
+    SHIFTED = "shifted"
+    """As large as before, but in other pages: told of predictions only, where nothing else can make a difference."""
+
+
+class Change(NamedTuple):
+    """One row that differs. What it is now, or was where it is gone.
+
+    Attributes:
+        status: What became of it.
+        owner: The object.
+        kind: What the memory is for.
+        section: The section, where there is one.
+        symbol: The linker name, where there is one.
+        name: What to show for it.
+        old_bytes: Private bytes before; 0 where it was not there, None where only virtual sizes are known.
+        new_bytes: The same now.
+        old_mapped_bytes: Its virtual size before.
+        new_mapped_bytes: The same now.
+        before: Owner, section and symbol (or name) that it had, where it was moved or renamed.
+        is_writable: Whether the range counts into `mapped_writable_bytes`.
+        was_writable: Whether it did before.
+    """
+
+    status: Status
+    owner: str
+    kind: Kind
+    section: str | None
+    symbol: str | None
+    name: str | None
+    old_bytes: int | None
+    new_bytes: int | None
+    old_mapped_bytes: int
+    new_mapped_bytes: int
+    before: tuple[str, str | None, str | None] | None = None
+    is_writable: bool = True
+    was_writable: bool = True
+
+    @property
+    def delta_bytes(self) -> int:
+        """Give how much more is private now; where that is not known, how much more is mapped writable."""
+        if self.old_bytes is None or self.new_bytes is None:
+            return self.new_writable_bytes - self.old_writable_bytes
+        return self.new_bytes - self.old_bytes
+
+    @property
+    def old_writable_bytes(self) -> int:
+        """Give what of its virtual size was writable before."""
+        return self.old_mapped_bytes if self.was_writable else 0
+
+    @property
+    def new_writable_bytes(self) -> int:
+        """Give the same now."""
+        return self.new_mapped_bytes if self.is_writable else 0
+
+    @property
+    def mapped_delta_bytes(self) -> int:
+        """Give how much more is mapped now."""
+        return self.new_mapped_bytes - self.old_mapped_bytes
+
+
+class OwnerChange(NamedTuple):
+    """All rows of one owner together; an owner that is not there holds 0.
+
+    Attributes:
+        owner: Its name now, or before where it is gone.
+        old_owner: Its name before, where it is another; None where it was not there.
+        is_gone: Whether it is not there any more.
+        is_object: Whether it is a file: the program or a library.
+        old_bytes: Private bytes before; None where only virtual sizes are known.
+        new_bytes: The same now.
+        old_mapped_bytes: Virtual size before.
+        new_mapped_bytes: The same now.
+        old_writable_bytes: What of that was writable.
+        new_writable_bytes: The same now.
+        left_with: The path of the object it left with, where it was there only for that one.
+        is_noise: Whether the starts of both runs overlap in it, so that it need not be a change; None where it was
+            measured once only.
+    """
+
+    owner: str
+    old_owner: str | None
+    is_gone: bool
+    is_object: bool
+    old_bytes: int | None
+    new_bytes: int | None
+    old_mapped_bytes: int
+    new_mapped_bytes: int
+    old_writable_bytes: int
+    new_writable_bytes: int
+    left_with: str | None = None
+    is_noise: bool | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Tell whether it was not there before."""
+        return self.old_owner is None
+
+    @property
+    def delta_bytes(self) -> int:
+        """Give how much more is private now; where that is not known, how much more is mapped writable."""
+        if self.old_bytes is None or self.new_bytes is None:
+            return self.new_writable_bytes - self.old_writable_bytes
+        return self.new_bytes - self.old_bytes
+
+
+class TotalChange(NamedTuple):
+    """One figure of the whole, before and now.
+
+    Attributes:
+        name: Which of the figures: a field of `Totals`.
+        old: Before.
+        new: Now.
+        is_noise: Whether the starts of both runs overlap in it, so that it need not be a change; None where it was
+            measured once only.
+    """
+
+    name: str
+    old: Total
+    new: Total
+    is_noise: bool | None = None
+
+    @property
+    def delta_bytes(self) -> int | None:
+        """Give how much more it is now; None where one of them is not known."""
+        return None if self.old.bytes is None or self.new.bytes is None else self.new.bytes - self.old.bytes
+
+
+class Comparison(NamedTuple):
+    """What changed between two audits.
+
+    Attributes:
+        old: The audit before.
+        new: The audit now.
+        count: At how many processes.
+        totals: The figures of the whole that at least one of them knows.
+        owners: The owners that differ, the largest change first.
+        changes: The rows that differ, the largest change first; they add up to the differences of the totals.
+        same_count: How many rows do not differ.
+        new_findings: What was found now and not before; nothing where one of them was not looked into for findings.
+        fixed_findings: What was found before and not now; the same.
+    """
+
+    old: Audit
+    new: Audit
+    count: int  # type: ignore[assignment] # tuple.count is not missed
+    totals: tuple[TotalChange, ...]
+    owners: tuple[OwnerChange, ...]
+    changes: tuple[Change, ...]
+    same_count: int
+    new_findings: tuple[Finding, ...]
+    fixed_findings: tuple[Finding, ...]
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Give the notes of both; where each says another thing of one subject, with the side that says it."""
+        sides = [dict.fromkeys(side.notes) for side in (self.old, self.new)]
+        told = {(one.slug, one.subject) for one in sides[0].keys() - sides[1]}
+        told &= {(one.slug, one.subject) for one in sides[1].keys() - sides[0]}
+        return tuple(
+            one._replace(subject=f"{one.subject}, {when}") if (one.slug, one.subject) in told else one
+            for notes, when in ((sides[0], "before"), ([one for one in sides[1] if one not in sides[0]], "now"))
+            for one in notes
+        )
+
+    def total(self, name: str) -> TotalChange | None:
+        """Give one figure of the whole; None where neither knows it."""
+        return next((one for one in self.totals if one.name == name), None)
+
+
+def compare(
+    old: Audit,
+    new: Audit,
+    count: int = 1,
+    old_spreads: Spreads = ONE_START,
+    new_spreads: Spreads = ONE_START,
+    is_same: Callable[[Row, Row], bool] | None = None,
+) -> Comparison:
+    """Compare two audits.
+
+    Args:
+        old: The audit before.
+        new: The audit now.
+        count: At how many processes.
+        old_spreads: How far the starts differ that the old one is the middle of.
+        new_spreads: The same of the new one.
+        is_same: Tells of two variables of one size whether they may be one that is called otherwise now; None for
+            where nothing but the size is known of them.
+    """
+    owners = owner_names(old, new)
+    before, now = differing_rows(old.ledger, new.ledger)
+    pairs = paired_rows(before, now, owners, is_same)
+    is_predicted = old.source == new.source == "prediction"
+    changes = [one for pair in pairs if (one := _change(*pair, owners, is_predicted=is_predicted))]
+    changes.sort(key=_order)
+    return Comparison(
+        old,
+        new,
+        count,
+        tuple(_total_changes(old, new, old_spreads, new_spreads)),
+        tuple(_told_noise(_owner_changes(old, new, owners, changes), old_spreads.owners, new_spreads.owners)),
+        tuple(changes),
+        len(old.ledger) - len(before) + len(pairs) - len(changes),
+        tuple(_only_in(new, old)),
+        tuple(_only_in(old, new)),
+    )
+
+
+def _order(change: Change) -> tuple[object, ...]:
+    place = (change.owner, change.section or "", change.symbol or "", change.name or "", change.status, change.kind)
+    return (-abs(change.delta_bytes), -abs(change.mapped_delta_bytes), *place)
+
+
+# --- Owners -----------------------------------------------------------------------------------------------------------
+
+_NOTHING: Final = Spread(0, 0, 0)
+
+
+def _owner_changes(old: Audit, new: Audit, names: dict[str, str], changes: Iterable[Change]) -> list[OwnerChange]:
+    # Only of owners in whose rows anything differs: adding up all of them takes longer than all else here.
+    touched = {one for change in changes for one in (change.owner, change.before[0] if change.before else change.owner)}
+    touched |= {owner for owner, name in names.items() if name in touched or owner in touched}
+    touched |= {names[owner] for owner in touched if owner in names}
+    before, now = _sums_by_owner(old.ledger, touched), _sums_by_owner(new.ledger, touched)
+    held_by = {one.path: one.held_by for one in old.objects}
+    found = []
+    for owner, was in before.items():
+        new_name = names.get(owner)
+        sums = now[new_name] if new_name is not None else _NO_SUMS
+        if new_name is None or was[:3] != sums[:3]:
+            left_with = _left_with(owner, held_by, names) if new_name is None else None
+            found.append(
+                _owner_change(new_name or owner, owner, was, sums, is_gone=new_name is None, left_with=left_with)
+            )
+    added = now.keys() - set(names.values())
+    found += [_owner_change(owner, None, _NO_SUMS, now[owner], is_gone=False) for owner in added]
+    found.sort(key=lambda one: (-abs(one.delta_bytes), -abs(one.new_mapped_bytes - one.old_mapped_bytes), one.owner))
+    return found
+
+
+def _owner_change(
+    owner: str, old_owner: str | None, old: "_Sums", new: "_Sums", *, is_gone: bool, left_with: str | None = None
+) -> OwnerChange:
+    is_known = old.bytes is not None and new.bytes is not None
+    return OwnerChange(
+        owner,
+        old_owner,
+        is_gone,
+        (new if old_owner is None else old).is_object,
+        old.bytes if is_known else None,
+        new.bytes if is_known else None,
+        old.mapped_bytes,
+        new.mapped_bytes,
+        old.writable_bytes,
+        new.writable_bytes,
+        left_with,
+    )
+
+
+def _told_noise(
+    changes: Iterable[OwnerChange], old: Mapping[str, Spread], new: Mapping[str, Spread]
+) -> Iterable[OwnerChange]:
+    """Say of each owner whether the starts of both runs overlap in it; one that no start has holds nothing in each."""
+    for one in changes:
+        if not old or not new or one.old_bytes is None or one.new_bytes is None:
+            yield one
+            continue
+        before = old.get(one.old_owner, _NOTHING) if one.old_owner is not None else _NOTHING
+        now = _NOTHING if one.is_gone else new.get(one.owner, _NOTHING)
+        yield one._replace(is_noise=_overlap(before, now))
+
+
+def _left_with(owner: str, held_by: dict[str, str | None], names: dict[str, str]) -> str | None:
+    """Give the object whose going took an owner along: the last of its holders that is gone too."""
+    found = None
+    for holder in holders_of(owner, held_by):
+        if holder in names:
+            break
+        found = holder
+    return found
+
+
+class _Sums(NamedTuple):
+    """The private, mapped and mapped writable bytes of an owner, and whether it is a file with code or data."""
+
+    bytes: int | None
+    mapped_bytes: int
+    writable_bytes: int
+    is_object: bool
+
+
+_NO_SUMS: Final = _Sums(0, 0, 0, is_object=False)
+
+
+def _sums_by_owner(rows: Sequence[Row], owners: Container[str]) -> dict[str, _Sums]:
+    by_owner: dict[str, list[Row]] = {}
+    for owner, row in zip(map(itemgetter(0), rows), rows, strict=True):
+        if owner in owners:
+            by_owner.setdefault(owner, []).append(row)
+    return {owner: _sums_of(owner, own) for owner, own in by_owner.items()}
+
+
+def _sums_of(owner: str, rows: Sequence[Row]) -> _Sums:
+    sums = sum_rows(rows)
+    is_known = None not in map(attrgetter("bytes"), rows)
+    is_object = is_file(owner) and not OF_OBJECTS.isdisjoint(map(attrgetter("kind"), rows))
+    return _Sums(sums.private_bytes if is_known else None, sums.mapped_bytes, sums.writable_bytes, is_object)
+
+
+# --- Rows -------------------------------------------------------------------------------------------------------------
+
+
+def _change(before: Row | None, now: Row | None, owners: dict[str, str], *, is_predicted: bool) -> Change | None:
+    """Say what became of a row; nothing where it holds what it held, where it stood."""
+    row = now or before
+    if row is None:
+        return None
+    status, was = _status(before, now, owners), None
+    if before and now:
+        is_as_before = before[5:7] == now[5:7] and before.is_writable is now.is_writable
+        if status is Status.CHANGED and is_as_before:
+            return None
+        if status is not Status.CHANGED:
+            was = (before.owner, before.section, before.symbol or before.name)
+        elif is_predicted and row.symbol is not None and before.mapped_bytes == now.mapped_bytes:
+            status = Status.SHIFTED
+    is_known = all(one.bytes is not None for one in (before, now) if one)
+    return Change(
+        status,
+        row.owner,
+        row.kind,
+        row.section,
+        row.symbol,
+        row.name,
+        (before.bytes if before else 0) if is_known else None,
+        (now.bytes if now else 0) if is_known else None,
+        before.mapped_bytes if before else 0,
+        now.mapped_bytes if now else 0,
+        was,
+        row.is_writable,
+        (before or row).is_writable,
+    )
+
+
+def _status(before: Row | None, now: Row | None, owners: dict[str, str]) -> Status:
+    if before is None:
+        return Status.ADDED
+    if now is None:
+        return Status.REMOVED
+    if (owners.get(before.owner, before.owner), before.section) != (now.owner, now.section):
+        return Status.MOVED
+    if before.symbol == now.symbol or before.symbol is None or now.symbol is None:
+        return Status.CHANGED
+    is_renamed = comparable_name(before.symbol) != comparable_name(now.symbol)
+    return Status.RENAMED if is_renamed else Status.CHANGED
+
+
+# --- Totals and findings ----------------------------------------------------------------------------------------------
+
+
+def _total_changes(old: Audit, new: Audit, old_spreads: Spreads, new_spreads: Spreads) -> Iterable[TotalChange]:
+    noise = {
+        "private": _overlap(old_spreads.private, new_spreads.private),
+        "per_process": _overlap(old_spreads.per_process, new_spreads.per_process),
+    }
+    for name in old.totals._fields:
+        if name == "of_which":
+            continue
+        before, now = getattr(old.totals, name), getattr(new.totals, name)
+        if before.bytes is not None or now.bytes is not None:
+            yield TotalChange(name, before, now, noise.get(name))
+
+
+def _overlap(old: Spread | None, new: Spread | None) -> bool | None:
+    if old is None or new is None:
+        return None
+    return old.min_bytes <= new.max_bytes and new.min_bytes <= old.max_bytes
+
+
+def was_looked_into(audit: Audit, rule: str | None = None) -> bool:
+    """Tell whether a rule was applied, or those that read files: what has no findings without that may have some."""
+    if rule == HEAP_AT_START:
+        return audit.heap is not None
+    return bool(audit.objects) or any(one.rule != HEAP_AT_START for one in audit.findings)
+
+
+def _only_in(audit: Audit, other: Audit) -> Iterable[Finding]:
+    """Give the findings that the other was looked into for, and lacks; the same thing in another folder is the same."""
+    known = Counter(one.key for one in other.findings)
+    for one in audit.findings:
+        if known[one.key]:
+            known[one.key] -= 1
+        elif was_looked_into(other, one.rule):
+            yield one

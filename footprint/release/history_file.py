@@ -1,0 +1,224 @@
+"""The file in which the history of programs is kept: SQLite, with a schema of its own.
+
+Version 1 (`user_version`): a row of `recording` for each release of a program, its figures, and by figure and owner
+what the owner adds to it.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+from footprint.errors import AccessError, FootprintError, InputError, UnsupportedError
+from footprint.release.history import Recording, Release
+
+__all__ = ("keep", "kept")
+
+# "FPrt": tells our files from other databases.
+_APPLICATION_ID: Final = 0x46507274
+_VERSION: Final = 1
+_TABLES: Final = {
+    "recording": "CREATE TABLE recording (id INTEGER PRIMARY KEY, program TEXT NOT NULL, version TEXT NOT NULL, "
+    "is_commit INTEGER NOT NULL, time INTEGER NOT NULL, source TEXT NOT NULL, tool_version TEXT NOT NULL, "
+    "UNIQUE (program, version))",
+    "figure": "CREATE TABLE figure (recording INTEGER NOT NULL, name TEXT NOT NULL, amount INTEGER NOT NULL, "
+    "PRIMARY KEY (recording, name)) WITHOUT ROWID",
+    "part": "CREATE TABLE part (recording INTEGER NOT NULL, figure TEXT NOT NULL, owner TEXT NOT NULL, "
+    "amount INTEGER NOT NULL, PRIMARY KEY (recording, figure, owner)) WITHOUT ROWID",
+}
+# How long another process that writes is waited for.
+_LONGEST_WAIT_SECONDS: Final = 30
+_MOST_RECORDINGS: Final = 100_000
+_MOST_ROWS: Final = 5_000_000
+_LAST_SECOND: Final = 253_402_300_799  # of the year 9999
+_T = TypeVar("_T")
+_FAILS_BY_ACCESS: Final = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_AUTH,
+)
+
+
+def keep(path: str, recording: Recording) -> tuple[Release | None, int]:
+    """Add a recording to a history, which is made where there is none; one of the same version is replaced.
+
+    All of it is written, or nothing; another process that writes is waited for.
+
+    Returns:
+        The release that was replaced, or None; and how many the program has now.
+
+    Raises:
+        AccessError: Where the file cannot be written.
+        InputError: Where it is damaged, or something else.
+        UnsupportedError: Where a newer footprint wrote it.
+    """
+    with _opened(path, "rwc") as database:
+        # Taken before anything is looked at: two that begin the same file must not both find it empty.
+        database.execute("BEGIN IMMEDIATE")
+        if _is_empty(database):
+            for statement in _TABLES.values():
+                database.execute(statement)
+            database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            database.execute(f"PRAGMA user_version = {_VERSION}")
+        _check(database, path)
+        release = recording.release
+        key = (release.program, release.version)
+        known = database.execute(
+            "SELECT program, version, is_commit, time, source, tool_version, id FROM recording "
+            "WHERE program = ? AND version = ?",
+            key,
+        ).fetchone()
+        replaced = None if known is None else _release(known[:-1], path)
+        if known is not None:
+            # Written anew under the number that it had: its place among those of the same time stays.
+            for table in ("figure", "part"):
+                database.execute(f"DELETE FROM {table} WHERE recording = ?", known[-1:])  # noqa: S608 # two fixed names
+            database.execute("DELETE FROM recording WHERE id = ?", known[-1:])
+        number = database.execute(
+            "INSERT INTO recording VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (None if known is None else known[-1], *release),
+        ).lastrowid
+        database.executemany(
+            "INSERT INTO figure VALUES (?, ?, ?)", [(number, *one) for one in recording.figures.items()]
+        )
+        parts = [(number, figure, *part) for figure, owners in recording.parts.items() for part in owners.items()]
+        database.executemany("INSERT INTO part VALUES (?, ?, ?, ?)", parts)
+        count = database.execute("SELECT COUNT(*) FROM recording WHERE program = ?", key[:1]).fetchone()[0]
+        database.execute("COMMIT")
+    return replaced, int(count)
+
+
+def kept(path: str) -> tuple[Recording, ...]:
+    """Read a history, in the order in which it was recorded; the file is not written.
+
+    Raises:
+        AccessError: Where it cannot be opened.
+        InputError: Where it is damaged, or something else.
+        UnsupportedError: Where a newer footprint wrote it.
+    """
+    with _opened(path, "ro") as database:
+        # One state of the file for all that is read.
+        database.execute("BEGIN")
+        _check(database, path)
+        releases = {
+            _number(row[-1], path): _release(row[:-1], path)
+            for row in _rows(
+                database,
+                "SELECT program, version, is_commit, time, source, tool_version, id FROM recording ORDER BY id",
+                _MOST_RECORDINGS,
+                path,
+            )
+        }
+        figures: dict[int, dict[str, int]] = {number: {} for number in releases}
+        parts: dict[int, dict[str, dict[str, int]]] = {number: {} for number in releases}
+        for number, name, amount in _rows(database, "SELECT recording, name, amount FROM figure", _MOST_ROWS, path):
+            _of(figures, number, path)[_text(name, path)] = _number(amount, path)
+        for number, name, owner, amount in _rows(
+            database, "SELECT recording, figure, owner, amount FROM part", _MOST_ROWS, path
+        ):
+            owners = _of(parts, number, path).setdefault(_text(name, path), {})
+            owners[_text(owner, path)] = _number(amount, path)
+    return tuple(Recording(release, figures[number], parts[number]) for number, release in releases.items())
+
+
+@contextmanager
+def _opened(path: str, mode: str) -> Iterator[sqlite3.Connection]:
+    """Open a database, and give what goes wrong with it as errors of ours; what is not committed is undone."""
+    try:
+        # SQLite would take what stands before a NUL for the name.
+        if "\0" in path or (os.path.exists(path) and not os.path.isfile(path)):
+            raise InputError(path, "it is no file")
+        # A file may be called `:memory:`, or have a `?` in its name.
+        address = f"file:{quote(os.fsencode(os.path.abspath(path)))}?mode={mode}"
+        if mode == "ro":
+            os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        with closing(
+            sqlite3.connect(address, timeout=_LONGEST_WAIT_SECONDS, isolation_level=None, uri=True)
+        ) as database:
+            yield database
+    except FootprintError:
+        raise
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+            raise AccessError(path, f"another process has been writing to it for {_LONGEST_WAIT_SECONDS} s") from error
+        if code in _FAILS_BY_ACCESS:
+            raise AccessError(path, str(error)) from error
+        raise InputError(path, f"it is no history, or damaged: {error}") from error
+    except (OSError, ValueError) as error:
+        cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise AccessError(path, cause) from error
+
+
+def _is_empty(database: sqlite3.Connection) -> bool:
+    return not _setting(database, "application_id") and not database.execute("SELECT 1 FROM sqlite_master").fetchone()
+
+
+def _setting(database: sqlite3.Connection, name: str) -> int:
+    return int(database.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _check(database: sqlite3.Connection, path: str) -> None:
+    """Refuse what is no history that this footprint reads: other tables, and whatever else a database can do."""
+    if _is_empty(database):
+        raise InputError(path, "it is empty: nothing was recorded there")
+    if _setting(database, "application_id") != _APPLICATION_ID:
+        raise InputError(path, "it is a database, but no history that footprint has written")
+    version = _setting(database, "user_version")
+    if version > _VERSION:
+        raise UnsupportedError(path, f"it is a history of version {version}; this footprint reads {_VERSION}")
+    found = database.execute(
+        "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    ).fetchall()
+    if version != _VERSION or dict(found) != _TABLES or len(found) != len(_TABLES):
+        raise InputError(path, "its tables are not those of a history")
+
+
+def _rows(database: sqlite3.Connection, query: str, most: int, path: str) -> Iterator[tuple[Any, ...]]:
+    for count, row in enumerate(database.execute(query)):
+        if count >= most:
+            raise InputError(path, f"it has more than {most:,} rows, more than any history that footprint reads")
+        yield row
+
+
+def _of(found: dict[int, _T], number: object, path: str) -> _T:
+    try:
+        return found[number]  # type: ignore[index] # anything may stand there
+    except (KeyError, TypeError):
+        raise InputError(path, "it is damaged: a figure is of no recording") from None
+
+
+def _release(row: tuple[Any, ...], path: str) -> Release:
+    program, version, is_commit, time, source, tool_version = row
+    if is_commit not in {0, 1} or not 0 <= _number(time, path) <= _LAST_SECOND:
+        raise InputError(path, "it is damaged: a recording has no time, or is neither a version nor a commit")
+    if not program or not version:
+        raise InputError(path, "it is damaged: a recording has no program, or no version")
+    return Release(
+        _text(program, path),
+        _text(version, path),
+        bool(is_commit),
+        time,
+        _text(source, path),
+        _text(tool_version, path),
+    )
+
+
+def _text(value: object, path: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(path, "it is damaged: a name in it is no text")
+    return value
+
+
+def _number(value: object, path: str) -> int:
+    # SQLite keeps what does not fit a column as it is.
+    if type(value) is not int or value < 0:
+        raise InputError(path, "it is damaged: an amount in it is no size or count")
+    return value

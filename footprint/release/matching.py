@@ -1,0 +1,245 @@
+"""Which owner and which row of one audit is which of another.
+
+Rows are matched from the strictest likeness to the loosest, so that the noise of a build (numbers in names, other
+folders) is no change: the same linker name in the same section; the same name but for what compilers number; the same
+name elsewhere; the same size under another name, where nothing else could be meant, and contents and declaration do
+not speak against it.
+"""
+
+import re
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Final
+
+from footprint.elf.names import normalised
+from footprint.model.audit import Audit
+from footprint.model.owner import file_name, is_file
+from footprint.model.row import OF_OBJECTS, Kind, Row
+
+__all__ = ("LEAST_RENAMED_BYTES", "Pair", "comparable_name", "differing_rows", "owner_names", "paired_rows")
+
+_VERSION_IN_NAME: Final = re.compile(r"[-.]?[0-9][0-9.]*(?=\.so\b|$)|(?<=\.so)[.0-9]+$|(?<=\.cpython-)[0-9]+")
+
+
+def owner_names(old: Audit, new: Audit) -> dict[str, str]:
+    """Give for owners of the old audit what they are called in the new one, where they are there.
+
+    By path; by file name; by file name without version; and the one that is left over on both sides and no library: a
+    program that is called otherwise now.
+    """
+    before, now = (set(map(itemgetter(0), audit.ledger)) for audit in (old, new))
+    names = {owner: owner for owner in before & now}
+    for key in (file_name, _stem):
+        names |= _one_to_one(before - names.keys(), now - set(names.values()), key)
+    gone, added = before - names.keys(), now - set(names.values())
+    if gone and added:
+        old_programs, new_programs = _programs(old, gone), _programs(new, added)
+        if len(old_programs) == len(new_programs) == 1:
+            names[old_programs[0]] = new_programs[0]
+    return names
+
+
+def _programs(audit: Audit, owners: Container[str]) -> list[str]:
+    """Give those that have code or data of their own and are no library: a file that is only mapped is no program."""
+    found = {row.owner: None for row in audit.ledger if row.owner in owners and row.kind in OF_OBJECTS}
+    return [owner for owner in found if is_file(owner) and ".so" not in file_name(owner)]
+
+
+def _one_to_one(before: Iterable[str], now: Iterable[str], key: Callable[[str], str | None]) -> dict[str, str]:
+    """Pair what has the same key, where it is the only one on either side."""
+    sides: list[dict[str, list[str]]] = [{}, {}]
+    for side, owners in zip(sides, (before, now), strict=True):
+        for owner in owners:
+            found = key(owner)
+            if found is not None:
+                side.setdefault(found, []).append(owner)
+    return {
+        owners[0]: sides[1][found][0]
+        for found, owners in sides[0].items()
+        if len(owners) == 1 and len(sides[1].get(found, ())) == 1
+    }
+
+
+def _stem(owner: str) -> str | None:
+    """Give the file name of a library without its version; None for what is none."""
+    name = file_name(owner)
+    return _VERSION_IN_NAME.sub("", name) if is_file(owner) and ".so" in name else None
+
+
+Pair = tuple[Row | None, Row | None]
+_Key = Callable[[Row], Hashable]
+# What compilers number anew when something before it changes, or a seed does: lambdas, types without a name, statics of
+# one name in one function, crates of Rust; and hashes.
+_NUMBERED: Final = (
+    (re.compile(r"17h[0-9a-f]{16}E"), "17hE"),
+    (re.compile(r"Cs[0-9A-Za-z]{1,16}_"), "Cs_"),
+    (re.compile(r"E[0-9]{1,6}_"), "E_"),
+    (re.compile(r"Ut[0-9]{1,6}_"), "Ut_"),
+    (re.compile(r"(?<=[A-Za-z0-9])(?:_[0-9]|__[0-9]{1,6}_)\Z"), ""),
+    (re.compile(r"_GLOBAL__([A-Z])_[0-9A-Za-z_.]*?[0-9A-Fa-f]{8}(?:_[0-9A-Fa-f]{8})*"), r"_GLOBAL__\1_"),
+)
+_DIGITS: Final = re.compile(r"[0-9]+")
+# A smaller variable under another name is most likely another variable.
+LEAST_RENAMED_BYTES: Final = 256
+
+
+# Of one comparison all are asked for three times; whoever makes many keeps no more.
+@lru_cache(1 << 16)
+def comparable_name(symbol: str) -> str:
+    """Give a linker name without what differs between two builds of one source."""
+    name = normalised(symbol)
+    if name.startswith(("_Z", "_R", "_GLOBAL__")):
+        for pattern, kept in _NUMBERED:
+            name = pattern.sub(kept, name)
+    return name
+
+
+# How far the order of rows may be off before what is the same is looked for by its names.
+_MOST_AHEAD: Final = 16
+
+
+def differing_rows(before: Sequence[Row], now: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Give the rows of both sides that are not the same from end to end in the same order, as nearly all are."""
+    old_rest: list[Row] = []
+    new_rest: list[Row] = []
+    at = old_at = 0
+    while old_at < len(before) and at < len(now):
+        row, other = before[old_at], now[at]
+        if row is other or row == other:
+            old_at += 1
+            at += 1
+            continue
+        # One of them is new or gone, or both have changed.
+        ahead = next((n for n in range(1, _MOST_AHEAD) if before[old_at + n : old_at + n + 1] == (other,)), None)
+        past = next((n for n in range(1, _MOST_AHEAD) if now[at + n : at + n + 1] == (row,)), None)
+        old_step, step = (1, 1) if ahead is None and past is None else (ahead or 0, 0) if past is None else (0, past)
+        old_rest += before[old_at : old_at + old_step]
+        new_rest += now[at : at + step]
+        old_at += old_step
+        at += step
+    return [*old_rest, *before[old_at:]], [*new_rest, *now[at:]]
+
+
+class _Matcher:
+    """Pairs rows before with rows now, a likeness after the other; what was paired is not looked at again."""
+
+    def __init__(self, before: Sequence[Row], now: Sequence[Row]) -> None:
+        self._before = before
+        self._now = now
+        self._old_left = dict.fromkeys(range(len(before)))
+        self._new_left = dict.fromkeys(range(len(now)))
+        self._pairs: list[Pair] = []
+
+    def match(
+        self, old_key: _Key, new_key: _Key, *, is_unique: bool, is_same: Callable[[Row, Row], bool] | None = None
+    ) -> None:
+        """Pair what has the same key; where it must be unique, only what is the only one on both sides."""
+        news: dict[Hashable, list[int]] = {}
+        for place in self._new_left:
+            key = new_key(self._now[place])
+            if key is not None:
+                news.setdefault(key, []).append(place)
+        olds: dict[Hashable, list[int]] = {}
+        for place in self._old_left:
+            key = old_key(self._before[place])
+            if key in news:
+                olds.setdefault(key, []).append(place)
+        for key, places in olds.items():
+            if not is_unique or len(places) == len(news[key]) == 1:
+                for old_place, new_place in _in_order(places, news[key], self._before, self._now):
+                    if is_same is not None and not is_same(self._before[old_place], self._now[new_place]):
+                        continue
+                    self._pairs.append((self._before[old_place], self._now[new_place]))
+                    del self._old_left[old_place], self._new_left[new_place]
+
+    def pairs(self) -> list[Pair]:
+        """Give all pairs, and what stands alone."""
+        gone = [(self._before[place], None) for place in self._old_left]
+        new = [(None, self._now[place]) for place in self._new_left]
+        return [*self._pairs, *gone, *new]
+
+
+def paired_rows(
+    before: Sequence[Row],
+    now: Sequence[Row],
+    owners: dict[str, str],
+    is_same: Callable[[Row, Row], bool] | None,
+) -> list[Pair]:
+    """Pair each row before with what it is now; rows without another stand alone.
+
+    Args:
+        before: The rows before.
+        now: The rows now.
+        owners: What owners before are called now.
+        is_same: Tells of two variables of one size whether they may be one that is called otherwise now.
+    """
+
+    def owner(row: Row) -> str:
+        return owners.get(row.owner, row.owner)
+
+    found = _Matcher(before, now)
+    found.match(_exact(owner), _exact(_own), is_unique=False)
+    found.match(_same_but_numbers(owner), _same_but_numbers(_own), is_unique=False)
+    found.match(_same_symbol(owner), _same_symbol(_own), is_unique=True)
+    found.match(_same_symbol(None), _same_symbol(None), is_unique=True)
+    found.match(_same_size(owner), _same_size(_own), is_unique=True, is_same=is_same)
+    return found.pairs()
+
+
+def _own(row: Row) -> str:
+    return row.owner
+
+
+def _exact(owner: Callable[[Row], str]) -> _Key:
+    return lambda row: (owner(row), row[1:5], row.is_writable)
+
+
+def _same_but_numbers(owner: Callable[[Row], str]) -> _Key:
+    def key(row: Row) -> Hashable:
+        # Without a symbol a name may count something: `[kernel stacks of 7 threads]`.
+        name = comparable_name(row.symbol) if row.symbol is not None else _DIGITS.sub("#", row.name or "")
+        return (owner(row), row.kind, row.section, row.symbol is None, name)
+
+    return key
+
+
+def _same_symbol(owner: Callable[[Row], str] | None) -> _Key:
+    def key(row: Row) -> Hashable:
+        if row.symbol is None:
+            return None
+        # What a function asked for is no variable that has its name.
+        return (owner and owner(row), comparable_name(row.symbol), row.kind is Kind.HEAP)
+
+    return key
+
+
+def _same_size(owner: Callable[[Row], str]) -> _Key:
+    def key(row: Row) -> Hashable:
+        # Functions ask for round sizes: that two ask for as much is chance.
+        if row.symbol is None or row.mapped_bytes < LEAST_RENAMED_BYTES or row.kind is Kind.HEAP:
+            return None
+        return (owner(row), row.section, row.mapped_bytes)
+
+    return key
+
+
+def _in_order(olds: list[int], news: list[int], before: Sequence[Row], now: Sequence[Row]) -> list[tuple[int, int]]:
+    """Pair places of one key: first those of the same size, then by size."""
+    if len(olds) == len(news) == 1:
+        return [(olds[0], news[0])]
+    by_size: dict[tuple[int, int | None], list[int]] = {}
+    for place in reversed(news):
+        by_size.setdefault((now[place].mapped_bytes, now[place].bytes), []).append(place)
+    pairs, left = [], []
+    for place in olds:
+        same = by_size.get((before[place].mapped_bytes, before[place].bytes))
+        if same:
+            pairs.append((place, same.pop()))
+        else:
+            left.append(place)
+    taken = {place for _, place in pairs}
+    rest = [place for place in news if place not in taken]
+    left.sort(key=lambda place: before[place].mapped_bytes)
+    rest.sort(key=lambda place: now[place].mapped_bytes)
+    return [*pairs, *zip(left, rest, strict=False)]

@@ -1,0 +1,129 @@
+"""Whether two variables of one size may be one that got another name, by what the files say that hold them."""
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+from footprint.dwarf.variable_sources import Place, said_of
+from footprint.elf import read_image
+from footprint.elf.initial import Initial, Initials
+from footprint.elf.statics import Static, read_statics
+from footprint.errors import FootprintError
+from footprint.files import open_input
+from footprint.model.audit import Audit
+from footprint.model.row import Row
+from footprint.release.matching import LEAST_RENAMED_BYTES, comparable_name
+from footprint.sources.debug_files import DebugFiles, DebugSearch, absolute_paths
+from footprint.sources.debug_information import DebugInformation
+from footprint.sources.process_files import reach_of
+from footprint.sources.saved_files import path_inside
+
+__all__ = ("likeness_of",)
+
+
+class _Declared(NamedTuple):
+    """What tells declarations apart; lines do not, for they move."""
+
+    type_name: str | None
+    file_name: str
+    function: str | None
+
+
+class _Said(NamedTuple):
+    """What a file says of a variable, each None where it does not."""
+
+    declared: _Declared | None
+    initial: Initial | None
+
+
+_NOTHING = _Said(None, None)
+
+
+def likeness_of(
+    old: Audit, new: Audit, root: str | None, debug: DebugSearch | None
+) -> Callable[[Row, Row], bool] | None:
+    """Give what tells whether a row before and one now may be the same variable; None where no file can be asked.
+
+    It is the same where it begins with the same contents, or is declared with the same type in the same file and
+    function; it is not where these differ. What neither is known of, may be.
+    """
+    before, now = (_opener(one, root) for one in (old, new))
+    if before is None or now is None:
+        return None
+    files = DebugFiles(debug)
+
+    @cache
+    def variables(path: str) -> _Variables | None:
+        try:
+            return _Variables(path, files)
+        except FootprintError:
+            return None
+
+    def said(path: str, row: Row) -> _Said:
+        found = variables(path)
+        return _NOTHING if found is None else found.said(row.symbol or "")
+
+    def is_same(row: Row, other: Row) -> bool:
+        first, second = said(before(row.owner), row), said(now(other.owner), other)
+        has_contents = first.initial is not None and second.initial is not None
+        if has_contents and first.initial == second.initial:
+            return True
+        if first.declared is not None and second.declared is not None:
+            return first.declared == second.declared
+        return not has_contents
+
+    return is_same
+
+
+def _opener(audit: Audit, root: str | None) -> Callable[[str], str] | None:
+    """Give where the files of an audit are; None of one that was saved: others may have their paths by now."""
+    if audit.saved_in is not None:
+        return None
+    if audit.source == "prediction":
+        return lambda path: path if root is None else path_inside(root, path)
+    return reach_of(audit.pid) if audit.is_live and audit.pid is not None else None
+
+
+class _Variables:
+    """What a file says of its variables that may be called otherwise, searched for all at once.
+
+    Raises:
+        AccessError: Where it cannot be opened.
+        InputError: Where it is damaged.
+    """
+
+    def __init__(self, path: str, files: DebugFiles) -> None:
+        image = read_image(open_input(path), path)
+        paths = absolute_paths(path)
+        statics, _, _ = files.read(image, read_statics, *paths)
+        counts = Counter(one.name for one in statics.statics)
+        self._by_name = {
+            one.name: one for one in statics.statics if counts[one.name] == 1 and one.size_bytes >= LEAST_RENAMED_BYTES
+        }
+        self._initials = Initials(statics)
+        self._initials.prepare(self._by_name.values())
+        information = DebugInformation(files, statics.image, statics.debug, *paths)
+        self._declarations = information.declarations(
+            _place(one) for one in self._by_name.values() if one.section_index in information.within
+        )
+
+    def said(self, symbol: str) -> _Said:
+        """Tell of one variable; nothing of those that several have the name of."""
+        static = self._by_name.get(symbol)
+        if static is None:
+            return _NOTHING
+        initial = self._initials.of(static)
+        return _Said(self._declared(static), None if initial is None or initial.is_blank else initial)
+
+    def _declared(self, static: Static) -> _Declared | None:
+        said = said_of(static.name, self._declarations.get(_place(static), ()))
+        if said is None or said.defined_in is None:
+            return None
+        function = None if said.function is None else comparable_name(said.function)
+        return _Declared(said.type_name, os.path.basename(said.defined_in), function)
+
+
+def _place(static: Static) -> Place:
+    return Place(static.vaddr, static.is_tls)

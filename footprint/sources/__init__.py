@@ -1,0 +1,1 @@
+"""What the user named, resolved once: processes, programs, captures, texts and saved audits, their files."""

@@ -1,0 +1,134 @@
+"""The debug information of files: in themselves or their debug files, with what dwz and -gsplit-dwarf put elsewhere."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from footprint.dwarf import Declaration, compiled_sources, declarations_by_name, read_declarations
+from footprint.dwarf.variable_sources import (
+    NOWHERE,
+    Place,
+    Places,
+    Sources,
+    by_place,
+    nameless_places,
+    symbols_of,
+    variable_places,
+)
+from footprint.elf import Contents, Image, read_contents
+from footprint.elf.debugfiles import DebugImage, matched_sections
+from footprint.errors import FootprintError, Note
+from footprint.sources.debug_files import DebugFiles
+from footprint.units import format_bytes
+
+__all__ = ("DebugInformation", "Sourced")
+
+
+class Sourced(NamedTuple):
+    """What a file holds, and where it is declared.
+
+    Attributes:
+        contents: What it holds, with what only the debug information names.
+        sources: Where each variable is declared.
+        notes: What is absent, damaged, or another file's.
+    """
+
+    contents: Contents
+    sources: Sources
+    notes: list[Note]
+
+
+class DebugInformation:
+    """The debug information of one file.
+
+    Args:
+        files: Where debug files are looked for.
+        image: The file.
+        debug: The file that its symbols were read from, where that is another.
+        paths: The absolute paths of the file.
+
+    Attributes:
+        image: The file that has the debug information; None where there is none.
+        within: The numbers of the sections whose addresses it tells: a debug file can have others elsewhere.
+        notes: What is odd about it, so far.
+    """
+
+    def __init__(self, files: DebugFiles, image: Image, debug: DebugImage | None, *paths: str) -> None:
+        self.image, self.notes = files.debug_info_of(image, debug, *paths)
+        self._files = files
+        self._of = image
+        self._debug = debug
+        self._paths = paths
+        own = {one.index for one in image.sections}
+        if self.image is None or self.image is image:
+            self.within = frozenset(own)
+        else:
+            self.within = frozenset(one.index for one in matched_sections(image, self.image).values())
+        if self.image is None:
+            detail = "it has no .debug_info, nor a debug file that has: it was compiled without -g, or stripped"
+            self.notes.append(Note("debug-info-absent", self._of.file, detail))
+
+    def declarations(self, places: Iterable[Place]) -> dict[Place, tuple[Declaration, ...]]:
+        """Give what is said of the variables at some places; nothing where it cannot be read, which is noted."""
+        image, wanted = self.image, list(places)
+        if image is None or not wanted:
+            return {}
+        alternate, odd = self._files.alternate_of(image, *self._paths)
+        package, more = self._files.package_of(image, *self._paths)
+        self.notes += odd + more
+        try:
+            found = read_declarations(
+                image,
+                [value for value, is_tls in wanted if not is_tls],
+                [value for value, is_tls in wanted if is_tls],
+                alternate=alternate,
+                split=self._split,
+                package=package,
+                with_functions=True,
+            )
+        except FootprintError as error:
+            self.notes.append(Note("debug-info-damaged", self._of.file, f"{error}: no line is told"))
+            return {}
+        self.notes += found.notes
+        return by_place(found)
+
+    def declarations_by_name(self, names: Iterable[str]) -> tuple[dict[str, tuple[Declaration, ...]], tuple[str, ...]]:
+        """Give what is declared without an address under some names of the source, and the source of each unit."""
+        image, wanted = self.image, set(names)
+        if image is None or not wanted:
+            return {}, ()
+        try:
+            found = declarations_by_name(image, wanted)
+            return found, compiled_sources(image) if found else ()
+        except FootprintError:
+            # What is damaged there, the search for addresses has said.
+            return {}, ()
+
+    def sources(self, contents: Contents) -> Sourced:
+        """Tell where the variables of the file are declared, and name what no symbol names.
+
+        Raises:
+            InputError: Where the file is damaged.
+        """
+        if self.image is None:
+            return Sourced(contents, NOWHERE, self.notes)
+        nameless, too_many = nameless_places(self._of, contents, self.within)
+        found = self.declarations(variable_places(self._of, contents, self.within) | nameless)
+        if too_many:
+            detail = f"{format_bytes(too_many)} without a symbol were not searched for in it: they are too many"
+            self.notes.append(Note("debug-info-unsearched", self._of.file, detail))
+        more = symbols_of(self._of, contents, self.within, found)
+        if more:
+            contents = read_contents(self._of, self._debug, more)
+        places = Places(self._of)
+        named = frozenset(
+            (one.section.index, variable.offset)
+            for one in contents.sections
+            for variable in one.variables
+            if places.at(one, variable.offset) in nameless
+        )
+        return Sourced(contents, Sources(places, found, named), self.notes)
+
+    def _split(self, path: str) -> Image | None:
+        found, odd = self._files.split_of(self.image or self._of, path, *self._paths)
+        self.notes += odd
+        return found

@@ -1,0 +1,119 @@
+"""What a C library writes in itself by its first steps: measured once for each build, and kept in a file."""
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from footprint.attribution.object_prediction import UNKNOWN_LIBC, LibcStart, Pages, predict
+from footprint.elf import Image, read_image
+from footprint.elf.notes import build_id
+from footprint.errors import AccessError, Note
+from footprint.files import open_input
+from footprint.process import Mapping, parse_maps
+from footprint.process.pages import PageReader
+from footprint.sources.measurement_cache import keep, kept_path, read_kept
+
+__all__ = ("calibrate_libc", "load_libc_start", "own_libc")
+
+_FILE: Final = "libc.json"
+_TABLE: Final = "libcs"
+_MOST_PAGES: Final = 1 << 10
+_NAME: Final = re.compile(r".*/libc(\.so\.6(\.1)?|-2\.[0-9]+\.so)")
+# It does nothing, uses nothing but the C library, and is on every system.
+_PROGRAMS: Final = ("/bin/true", "/usr/bin/true")
+
+
+def load_libc_start(image: Image) -> LibcStart:
+    """Give what a C library writes in itself: calibrated where that was done, else assumed; damage is a note."""
+    identity = build_id(image)
+    path = kept_path(_FILE)
+    try:
+        stored = read_kept(path, _TABLE).get(identity or "")
+        return UNKNOWN_LIBC if stored is None else _from_fields(stored)
+    except (OSError, ValueError) as error:
+        detail = f"{error}: {UNKNOWN_LIBC.count} pages are assumed; `footprint doctor --calibrate` writes it anew"
+        return replace(UNKNOWN_LIBC, notes=(Note("calibration-unreadable", path, detail),))
+
+
+def _from_fields(stored: object) -> LibcStart:
+    page_bytes = stored.get("page_bytes") if isinstance(stored, dict) else None
+    pages = stored.get("pages") if isinstance(stored, dict) else None
+    if type(page_bytes) is not int or page_bytes not in {1 << shift for shift in range(12, 17)}:
+        raise ValueError("its page_bytes is no size of a page")
+    if not isinstance(pages, list) or len(pages) > _MOST_PAGES or any(type(page) is not int for page in pages):
+        raise ValueError("its pages are no numbers")
+    return LibcStart(tuple(pages), page_bytes, len(pages), "calibrated for this build")
+
+
+def own_libc() -> str | None:
+    """Give the path of the glibc that programs here use, as far as we ourselves do; None where that is another."""
+    with suppress(OSError), open("/proc/self/maps", "rb") as file:
+        # One that is only read, to be audited, is not ours.
+        code = [one.name for one in parse_maps(file.read(), "maps").mappings if one.permissions[2] == "x"]
+        return next((name for name in code if _NAME.fullmatch(name)), None)
+    return None
+
+
+def calibrate_libc() -> LibcStart | None:
+    """Hold a program that does nothing where its own code begins, and keep which pages its C library has written.
+
+    Other libraries than glibc write only what their files tell: for them there is nothing to keep.
+
+    Raises:
+        AccessError: Where no such program can be held and read, or the result cannot be kept.
+        InputError: Where its C library is damaged.
+    """
+    from footprint.process.held_start import AT_ENTRY, held_at_start  # noqa: PLC0415 # an audit only loads
+
+    program = next((path for path in _PROGRAMS if os.path.exists(path)), _PROGRAMS[0])
+    with held_at_start(program) as held:
+        held.run_to(held.auxiliary(AT_ENTRY))
+        folder = os.open(f"/proc/{held.pid}", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            found = _written(folder, program)
+        except OSError as error:
+            raise AccessError(program, f"its pages cannot be read: {error.strerror}") from error
+        finally:
+            os.close(folder)
+    if found is None:
+        return None
+    image, pages, page_bytes = found
+    identity = build_id(image)
+    if identity is None:
+        raise AccessError(image.file, "it has no build-id to be known by")
+    keep(kept_path(_FILE), _TABLE, identity, {"pages": pages, "page_bytes": page_bytes})
+    return load_libc_start(image)
+
+
+def _written(folder: int, program: str) -> tuple[Image, list[int], int] | None:
+    """Give the C library of a process, and its pages that are private for no reason that its file tells."""
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    with open(os.open("maps", os.O_RDONLY, dir_fd=folder), "rb") as file:
+        mappings = parse_maps(file.read(), program).mappings
+    path = next((one.name for one in mappings if _NAME.fullmatch(one.name)), None)
+    if path is None:
+        return None
+    image = read_image(open_input(path), path)
+    predicted = predict(image, page_bytes, is_program=False)
+    first_addr = min(one.start_addr for one in mappings if one.name == path)
+    bias = first_addr // page_bytes - min(one.vaddr for one in image.loads) // page_bytes
+    floor = {page for run in predicted.floor for page in run}
+    private = _private(folder, mappings, page_bytes, predicted.ceiling, bias)
+    return image, sorted(private - floor), page_bytes
+
+
+def _private(folder: int, mappings: Sequence[Mapping], page_bytes: int, pages: Pages, bias: int) -> set[int]:
+    """Give which pages of an object are private; its .bss may be part of a mapping that goes on."""
+    found: set[int] = set()
+    with PageReader(folder, page_bytes) as reader:
+        for mapping in mappings:
+            for run in pages if mapping.permissions.endswith("p") else ():
+                own = range((run.start + bias) * page_bytes, (run.stop + bias) * page_bytes)
+                if mapping.start_addr < own.stop and own.start < mapping.end_addr:
+                    for one in reader.read(mapping):
+                        first, past = max(one.start_addr, own.start), min(one.end_addr, own.stop)
+                        found |= {addr // page_bytes - bias for addr in range(first, past, page_bytes)}
+    return found

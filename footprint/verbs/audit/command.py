@@ -1,0 +1,109 @@
+"""`footprint audit`: everything about one process, or several."""
+
+from typing import Annotated
+
+import typer
+
+from footprint.verbs import options
+
+__all__ = ("audit",)
+
+
+def audit(
+    targets: options.Targets = None,
+    count: options.Count = 1,
+    tree: Annotated[int | None, typer.Option("--tree", help="A PID: with all that descend from it.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="All processes of this name.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Rank every program below the folders that are named.")] = False,
+    findings: Annotated[
+        bool, typer.Option("--findings", help="Of a process: with what it could do without (a program always is).")
+    ] = False,
+    heap: options.Heap = None,
+    heap_at: options.HeapAt = None,
+    allocators: options.AllocFns = None,
+    binaries: options.Binaries = None,
+    by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
+    top: options.Top = 20,
+    pid: options.Pid = None,
+    root: options.Root = None,
+    page_size: options.PageSize = None,
+    debug_dir: options.DebugDirs = None,
+    debuginfod: options.Debuginfod = False,
+    no_debug_files: options.NoDebugFiles = False,
+    reproducible: Annotated[
+        bool, typer.Option("--reproducible", help="Of a program: the same bytes for the same files, on any machine.")
+    ] = False,
+    html: options.Html = None,
+    output: options.Output = "-",
+    format_: options.FormatOption = None,
+    table: options.Table = None,
+    json: options.Json = False,
+    color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    strict: options.Strict = False,
+) -> None:
+    """Show where the memory of a process goes, and what N of it cost.
+
+    By owner, section and symbol, adding up to what the kernel counts. Several processes are added up, with what they
+    share counted once.
+
+    \b
+    footprint audit 4711 -n 10000
+    footprint audit /usr/bin/gdb
+    footprint audit --all /usr/bin
+    pmap -d 4711 | footprint audit -
+    footprint audit --name nginx
+    footprint audit 4711 --heap massif.out
+    footprint audit 4711 --html report.html
+    """
+    from footprint.errors import UsageError
+    from footprint.sources.debug_files import debug_search
+    from footprint.units import parse_bytes
+    from footprint.verbs.answers import Looks, about_folders, about_group, about_one
+    from footprint.verbs.output import chosen, exit_code, write
+
+    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+    page_bytes = None if page_size is None else parse_bytes(page_size)
+    is_group = tree is not None or name is not None
+    if findings and (all_ or is_group or len(targets or ()) != 1):
+        raise UsageError("--findings goes with one process")
+    if (heap is not None or heap_at is not None) and (all_ or is_group or len(targets or ()) > 1):
+        raise UsageError("--heap goes with one process")
+    if reproducible and (all_ or is_group or findings):
+        raise UsageError("--reproducible goes with one program or file")
+    if all_ and (is_group or pid is not None):
+        raise UsageError("--all goes with folders: --tree, --name and --pid choose among processes")
+    is_group = is_group or (len(targets or ()) > 1 and not all_)
+    verb = "audit --all" if all_ else "audit of several" if is_group else "audit"
+    form = chosen(verb, format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
+    looks = Looks(by.value, top, is_whole=verbose)
+    if all_:
+        answer, notes = about_folders(targets or [], count=count, root=root, page_bytes=page_bytes, looks=looks)
+    elif is_group:
+        if page_bytes is not None:
+            raise UsageError("--page-size goes with a program, not with processes")
+        answer, notes = about_group(
+            targets or [], tree, name, count=count, pid=pid, root=root, debug=debug, looks=looks
+        )
+    else:
+        # A format of findings asks for findings: a live process is not looked into for them else.
+        is_live = pid is None and "".join(targets or ()).isdecimal()
+        answer, notes = about_one(
+            targets or [],
+            count=count,
+            pid=pid,
+            root=root,
+            page_bytes=page_bytes,
+            findings=findings or (is_live and (form.member == "issues" or form.has_page)),
+            heap=heap,
+            heap_at=heap_at,
+            allocators=allocators or (),
+            binaries=binaries or (),
+            debug=debug,
+            is_reproducible=reproducible,
+            has_page_maps=form.has_page_maps,
+            looks=looks,
+        )
+    write(answer, form)
+    raise typer.Exit(exit_code(notes, is_strict=strict))

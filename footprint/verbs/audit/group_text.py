@@ -1,0 +1,76 @@
+"""The report of `footprint audit` for several processes."""
+
+from footprint.formats.document import Document, Facts, Heading, Table, Verdict
+from footprint.formats.sections.debug_files import debug_file_blocks
+from footprint.formats.sections.names import Names
+from footprint.formats.sections.notes import note_blocks
+from footprint.model.group import Group
+from footprint.model.row import Kind
+from footprint.model.totals import Total
+from footprint.units import counted, format_bytes
+from footprint.verbs.audit.text import ledger_table
+
+__all__ = ("group_report",)
+
+
+def group_report(group: Group, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
+    """Say where the memory of several processes goes, with what they share counted once."""
+    names = Names((row.owner for row in group.ledger), is_whole=has_whole_names)
+    return (
+        Heading(f"footprint audit: {counted(len(group.audits), 'process')}"),
+        Heading("Together they cost"),
+        _totals(group),
+        Heading("Each for itself"),
+        _members(group),
+        Heading(f"Where the private memory of all is, by {by}"),
+        ledger_table(group.ledger, by, top, names, is_virtual=group.private.bytes is None, has_shared=False),
+        *debug_file_blocks(group.debug_files, names, is_whole=has_whole_names),
+        *note_blocks(group.notes),
+        Verdict(_verdict(group)),
+    )
+
+
+def _totals(group: Group) -> Facts:
+    rows: list[tuple[str, str, str]] = []
+
+    def add(label: str, total: Total, remark: str = "") -> None:
+        figure = "unknown" if total.bytes is None else format_bytes(total.bytes)
+        rows.append((label, figure, total.evidence.value + remark))
+
+    add("together", group.per_group)
+    add("  private memory", group.private, ", of each alone")
+    add("  shared between them", group.shared_between, ", since they were forked, once")
+    add("  kernel memory", group.kernel, ": page tables, stacks, objects")
+    add("files and shared memory", group.shared_once, ", once")
+    return Facts(tuple(rows))
+
+
+def _members(group: Group) -> Table:
+    rows = []
+    for audit in group.audits:
+        totals = audit.totals
+        kernel_bytes = sum(row.bytes or 0 for row in audit.ledger if row.kind is Kind.KERNEL)
+        rows.append(
+            (
+                str(audit.pid),
+                _size(totals.private.bytes),
+                _size(totals.shared_with_relatives.bytes),
+                _size(kernel_bytes),
+                _size(totals.per_process.bytes),
+                audit.command[:80],
+            )
+        )
+    return Table(("pid", "private", "relatives", "kernel", "per process", "command"), tuple(rows))
+
+
+def _size(size_bytes: int | None) -> str:
+    return format_bytes(size_bytes) if size_bytes else "-"
+
+
+def _verdict(group: Group) -> str:
+    many = counted(len(group.audits), "process")
+    if group.per_group.bytes is None:
+        return f"{many}; what they cost together is not known from this input."
+    once = f" and {format_bytes(group.shared_once.bytes)} of files" if group.shared_once.bytes else ""
+    together = f"{format_bytes(group.per_group.bytes)} together{once}"
+    return f"{many} cost {together} ({group.per_group.evidence.value})."

@@ -1,0 +1,151 @@
+"""The heap of a process by who asked for it, as a report shows it."""
+
+from footprint.attribution.heap_join import BEYOND, FREE, NAMELESS, NOT_TOLD, OVERHEAD
+from footprint.formats.document import Block, Facts, Fold, Heading, Paragraph, Table
+from footprint.formats.sections.names import Names
+from footprint.model.evidence import Evidence
+from footprint.model.heap_account import HeapAccount
+from footprint.units import format_bytes
+
+__all__ = ("heap_account_blocks",)
+
+_MISSING = "[asked for, and not held]"
+_LONGEST = 120
+_Row = tuple[str, ...]
+
+
+def heap_account_blocks(
+    account: HeapAccount, names: Names, top: int, *, nameless_bytes: int, is_measured: bool
+) -> list[Block]:
+    """Say what the heap is made of, to the byte.
+
+    Args:
+        account: It.
+        names: How owners and functions are shown.
+        top: How many functions; 0 for all.
+        nameless_bytes: How much nameless memory is left in the ledger.
+        is_measured: Whether the kernel counts private bytes, or only address space is known.
+    """
+    blocks: list[Block] = [Heading(f"The heap, by who asked for it: {_moment(account)} of {account.file}")]
+    if account.held_bytes is None:
+        blocks.append(Paragraph("virtual: the profile counts address space, so it is shown and added to nothing."))
+    else:
+        blocks.append(_held(account, is_measured=is_measured))
+    blocks.append(_table(account, names, top))
+    if account.held_bytes is not None:
+        blocks += [Paragraph(text) for text in _explained(account, nameless_bytes, is_measured=is_measured)]
+    return blocks
+
+
+def _moment(account: HeapAccount) -> str:
+    if account.snapshot_count == 1:
+        return "as saved in the only snapshot"
+    which = f"snapshot {account.snapshot}"
+    return f"the peak ({which})" if account.is_peak else which
+
+
+def _held(account: HeapAccount, *, is_measured: bool) -> Facts:
+    known = "measured" if is_measured else "virtual: what is mapped"
+    rows = [("heap of the process", format_bytes(account.total_bytes), known)]
+    if account.apart_bytes:
+        apart = format_bytes(account.apart_bytes)
+        which = "blocks that are mapped each on its own" if account.held_bytes else "as much as is profiled"
+        rows = [
+            ("heap of the process", format_bytes(account.total_bytes), "estimated"),
+            ("  heap and arenas", format_bytes(account.held_bytes or 0), known),
+            ("  nameless memory", apart, f"estimated: {which}"),
+        ]
+    rows.append(("live, as profiled", format_bytes(account.live_bytes), "never scaled"))
+    return Facts(tuple(rows))
+
+
+def _table(account: HeapAccount, names: Names, top: int) -> Table:
+    total_bytes = account.live_bytes if account.held_bytes is None else account.total_bytes
+
+    # Where more is profiled than there is, shares are of what is profiled.
+    whole_bytes = max(total_bytes, account.profiled_bytes)
+
+    def row(size_bytes: int, owner: str, function: str = "") -> _Row:
+        share = f"{size_bytes / whole_bytes:.1%}" if whole_bytes else "-"
+        return f"{size_bytes:,}", share, owner, function
+
+    shown = account.shares[:top] if top else account.shares
+    rows = tuple(
+        row(
+            one.size_bytes,
+            _cut(names.owner(one.owner)),
+            "" if one.function == one.owner else _cut(names.symbol(one.function)),
+        )
+        for one in shown
+    )
+    footer = []
+    if rest := account.shares[len(shown) :]:
+        more = f"[{len(rest)} more: --top 0 shows all]"
+        footer.append(row(sum(one.size_bytes for one in rest), more))
+    if account.held_bytes is not None:
+        footer += [row(size, label) for size, label in _beside(account) if size]
+    footer.append(row(total_bytes, "[total]"))
+    return Table(("bytes", "share", "object", "function"), rows, frozenset({2}), tuple(footer), Fold.NEVER)
+
+
+def _beside(account: HeapAccount) -> list[tuple[int, str]]:
+    difference = account.difference_bytes
+    return [
+        (account.extra_bytes or 0, OVERHEAD),
+        (account.free_bytes, FREE),
+        (difference, BEYOND if difference > 0 else _MISSING),
+    ]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 2 :]}"
+
+
+def _explained(account: HeapAccount, nameless_bytes: int, *, is_measured: bool) -> list[str]:
+    """Say what the remainders are, and what would make them smaller."""
+    texts = []
+    difference = account.difference_bytes
+    if account.apart_bytes and not account.held_bytes:
+        texts.append(
+            f"Its allocator gives its memory no name and uses no [heap], as jemalloc does: of {NAMELESS} as much as is "
+            "profiled is taken for it."
+        )
+    elif account.apart_bytes:
+        texts.append(
+            f"{format_bytes(account.apart_bytes)} more is profiled than the heap and the arenas hold: allocators map "
+            "large blocks (with glibc from 128 KiB on) each on its own, in memory that has no name, so that much of "
+            "[anonymous] is taken for them."
+        )
+    if account.free_bytes:
+        texts.append(
+            f"{FREE}: before this moment {format_bytes(account.peak_bytes)} were in use, and what is freed "
+            "stays with the allocator."
+        )
+    if difference > 0:
+        unknown = "" if is_measured else "memory that was never touched, since only virtual sizes are known; "
+        unknown += "" if account.extra_bytes is not None else "what the allocator itself uses, which it does not tell; "
+        texts.append(
+            f"{BEYOND}: {format_bytes(difference)} that the profile does not explain: {unknown}whole pages of "
+            "which parts are used, holes between blocks, and what this run did otherwise than the profiled one."
+        )
+    if difference < 0:
+        held = "held" if is_measured else "mapped"
+        texts.append(
+            f"The profile has {format_bytes(-difference)} more than is {held}: memory that was asked for and never "
+            "touched is not there, what fork relatives share is not its own, or the runs differ. Which functions lack "
+            "it nobody knows, so in the ledger each has what is left of it if all of that were missing there, and "
+            f"{NOT_TOLD} is the rest."
+        )
+    if account.peak_bytes > 2 * account.profiled_bytes:
+        texts.append(
+            f"At its peak the profiled run had {format_bytes(account.peak_bytes)}: `audit --heap FILE --heap-at peak` "
+            "joins that moment."
+        )
+    if nameless_bytes:
+        texts.append(
+            f"{NAMELESS}, {format_bytes(nameless_bytes)}, is no part of it: what the program maps past its allocator "
+            "is in no such profile (massif --pages-as-heap=yes tells who maps)."
+        )
+    if account.shares and account.evidence is not Evidence.VIRTUAL:
+        texts.append("Who asked is known from another run, so each part is estimated; their sum is the kernel's.")
+    return texts

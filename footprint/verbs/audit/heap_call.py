@@ -1,0 +1,207 @@
+"""The heap of an audit by who asked for it: reads the profile, and the files of the process where it needs them."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from footprint.attribution.heap_frames import Binary
+from footprint.attribution.heap_join import join_heap
+from footprint.attribution.heap_usage import HeapUsage
+from footprint.elf import read_image, starts_like_elf
+from footprint.elf.functions import read_functions
+from footprint.errors import FootprintError, Note, UsageError
+from footprint.findings.heap_at_start import heap_at_start
+from footprint.heap import Counted, Profile
+from footprint.heap.allocators import Allocators
+from footprint.model.audit import Audit
+from footprint.model.finding import Finding
+from footprint.model.row import Kind
+from footprint.process import Mapping, Snapshot, open_mapped_file
+from footprint.process.mapped_files import FileKey, file_key
+from footprint.sources.debug_files import DebugFiles, DebugSearch
+from footprint.sources.saved_files import open_saved_file
+from footprint.verbs.heap.call import BinaryFiles, read_usage
+
+__all__ = ("HeapQuestion", "with_heap")
+
+_AT_END: Final = "end"
+_LONGEST_PATH: Final = 4096
+
+
+class HeapQuestion(NamedTuple):
+    """By what a heap is to be split.
+
+    Attributes:
+        path: An allocator profile, of another run of the same program.
+        at: Which moment of it, as `footprint.heap_profile` has it; None for its end.
+        allocators: More functions that only hand memory on.
+        binaries: Programs, with the libraries that they need, and libraries of the process, beside its own files.
+        called: What to call the profile; None for its path.
+    """
+
+    path: str
+    at: str | None = None
+    allocators: tuple[str, ...] = ()
+    binaries: tuple[str, ...] = ()
+    called: str | None = None
+
+
+def with_heap(
+    audit: Audit,
+    asked: HeapQuestion,
+    *,
+    snapshot: Callable[[], Snapshot | None] = lambda: None,
+    root: str | None = None,
+    debug: DebugSearch | None,
+) -> Audit:
+    """Split the heap of an audit by who asked for it, and tell what of it could be constant.
+
+    Args:
+        audit: A process.
+        asked: By what.
+        snapshot: Gives the process, for profiles that name functions and no objects; asked only then.
+        root: A folder in which its files are, where it is not live.
+        debug: Where to look for the symbols of stripped files.
+
+    Raises:
+        AccessError: Where the profile cannot be opened, or one of the binaries.
+        InputError: Where it is none, or damaged, or one of the binaries is none.
+        UsageError: Where it has no such moment or says nothing of memory in use, or the audit has a heap already or is
+            no process's.
+    """
+    if audit.source == "prediction":
+        raise UsageError("--heap goes with a process: what a program will have in its heap its files do not tell")
+    if audit.heap is not None:
+        raise UsageError(f"the heap of this audit is split already, by {audit.heap.file}")
+    files = _ProcessFiles(snapshot, asked.binaries, BinaryFiles(root, debug), root, debug)
+    allocators = Allocators(asked.allocators)
+    usage = read_usage(asked.path, asked.at or _AT_END, allocators, files.binaries, files.opened, asked.called)
+    if usage.snapshot is None or usage.profile.counted not in {Counted.HEAP, Counted.PAGES}:
+        raise UsageError(
+            f"{usage.file} says nothing of memory in use at a moment, so it cannot be joined with a process"
+        )
+    owners = _owners(usage, {row.owner for row in audit.ledger})
+    joined = join_heap(audit, usage, owners)
+    held_bytes = _held_bytes(joined, owners, usage)
+    found = (*audit.findings, *(_as_called(one, owners) for one in heap_at_start(usage, held_bytes)))
+    ordered = tuple(sorted(found, key=lambda one: -one.saving_bytes))
+    return replace(joined, findings=ordered, notes=tuple(dict.fromkeys((*joined.notes, *files.notes))))
+
+
+def _owners(usage: HeapUsage, known: set[str]) -> dict[str, str]:
+    """Give for the objects of a profile what the ledger calls them, where that is something else.
+
+    Links may lead to one file by several paths, as `/lib` is a link to `/usr/lib`; pmap shows the last part of a path.
+    """
+    real = {_real(owner): owner for owner in sorted(known) if owner.startswith("/")}
+    shares = usage.attribution.shares if usage.attribution is not None else ()
+    told = {share.owner for share in shares if share.owner.startswith("/")}
+    found = {}
+    for owner in told - known:
+        path = _real(owner)
+        names = (real.get(path), *(last for each in (path, owner) if (last := each.rpartition("/")[2]) in known))
+        name = next(filter(None, names), None)
+        if name is not None:
+            found[owner] = name
+    return found
+
+
+def _as_called(finding: Finding, owners: dict[str, str]) -> Finding:
+    """Call the object of a finding as the ledger does."""
+    path = finding.object_path
+    name = owners.get(path, path)
+    return replace(finding, subject=finding.subject.replace(path, name, 1), object_path=name)
+
+
+def _real(path: str) -> str:
+    """Follow the links of a path; a profile may call something a path that is none."""
+    if len(path) > _LONGEST_PATH or "\0" in path:
+        return path
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        return path
+
+
+def _held_bytes(joined: Audit, owners: dict[str, str], usage: HeapUsage) -> dict[tuple[str, str], int] | None:
+    """Give by the names of the profile how much of what each function asked for is private."""
+    if joined.heap is None or joined.heap.held_bytes is None or joined.totals.private.bytes is None:
+        return None
+    held = {(row.owner, row.symbol): row.bytes or 0 for row in joined.ledger if row.kind is Kind.HEAP and row.symbol}
+    shares = usage.attribution.shares if usage.attribution is not None else ()
+    return {
+        (share.owner, share.function): held.get((owners.get(share.owner, share.owner), share.function), 0)
+        for share in shares
+    }
+
+
+class _ProcessFiles:
+    """The files with code of a process, read when a profile leaves them untold."""
+
+    def __init__(
+        self,
+        snapshot: Callable[[], Snapshot | None],
+        given: Sequence[str],
+        others: BinaryFiles,
+        root: str | None,
+        debug: DebugSearch | None,
+    ) -> None:
+        self._snapshot, self._others, self._root = snapshot, others, root
+        self._debug_files = DebugFiles(debug, root)
+        # Those that the user names are to be there, whether they are needed or not.
+        self._given = others.with_needed(given)
+        self._read: dict[str, Binary] | None = None
+
+    @property
+    def notes(self) -> list[Note]:
+        """Give what could not be read."""
+        return self._others.notes
+
+    def binaries(self, profile: Profile) -> Sequence[Binary]:
+        """Give the files of the process, where a profile has addresses and does not tell whose all of them are."""
+        is_untold = any(
+            frame.addr is not None and (frame.object is None or frame.function is None) for frame in profile.frames
+        )
+        if not is_untold or profile.modules:
+            return ()
+        own = self._own()
+        return [*own.values(), *(one for one in self._given if one.path not in own)]
+
+    def opened(self, path: str) -> Binary | None:
+        """Give the file at a path that the profile tells: that of the process, if it has one."""
+        own = self._own()
+        return own[path] if path in own else self._others.opened(path)
+
+    def _own(self) -> dict[str, Binary]:
+        if self._read is None:
+            found = self._snapshot()
+            self._read = {} if found is None else {one.path: one for one in self._binaries(found)}
+        return self._read
+
+    def _binaries(self, snapshot: Snapshot) -> Iterable[Binary]:
+        met: set[FileKey] = set()
+        for mapping in snapshot.memory.mappings:
+            key = file_key(mapping)
+            if key is None or key in met or mapping.permissions[2] != "x" or mapping.inode is None:
+                continue
+            met.add(key)
+            binary = self._binary(mapping, snapshot)
+            if binary is not None:
+                yield binary
+
+    def _binary(self, mapping: Mapping, snapshot: Snapshot) -> Binary | None:
+        if snapshot.is_live:
+            found = open_mapped_file(mapping, snapshot.pid)
+        else:
+            facts = snapshot.files.get((mapping.device, mapping.inode, mapping.name))
+            found = open_saved_file(mapping, facts, self._root)
+        # The audit itself tells which files cannot be had.
+        if isinstance(found, Note) or not starts_like_elf(found.data):
+            return None
+        try:
+            image = read_image(found.data, mapping.name)
+            return Binary(mapping.name, image, read_functions(self._debug_files.symbols_of(image, mapping.name)))
+        except FootprintError as error:
+            self.notes.append(Note("file-unreadable", mapping.name, f"{error.detail}, its functions are not named"))
+            return None

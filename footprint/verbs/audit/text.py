@@ -1,0 +1,414 @@
+"""The reports of `footprint audit` and `footprint project`."""
+
+from collections.abc import Callable, Iterable, Sequence
+from heapq import nsmallest
+from typing import Final
+
+from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.formats.sections.debug_files import debug_file_blocks
+from footprint.formats.sections.names import Names
+from footprint.formats.sections.notes import note_blocks
+from footprint.model.audit import Audit
+from footprint.model.projection import Basis, Model, Projection
+from footprint.model.row import OF_OBJECTS, Kind, Row, RowSums, sum_rows
+from footprint.model.totals import OfWhich, Total
+from footprint.units import counted, format_bytes
+
+__all__ = ("GROUPINGS", "audit_report", "ledger_table", "projection_report")
+
+_BASIS_TEXT: Final = {
+    Basis.PER_PROCESS: "",
+    Basis.STARTED_COPY: ", with what it shares now",
+    Basis.REWRITTEN: " at most, if everything is rewritten",
+    Basis.PRIVATE: " of private memory, kernel memory not counted",
+    Basis.MAPPED_WRITABLE: " of mapped writable memory, an upper bound",
+}
+
+
+_Key = tuple[str, ...]
+
+
+def _by_owner(row: Row) -> _Key:
+    return (row.owner,)
+
+
+def _by_kind(row: Row) -> _Key:
+    return ("", row.kind.value)
+
+
+def _by_section(row: Row) -> _Key:
+    return row.owner, row.section or f"[{row.kind.value}]"
+
+
+def _by_symbol(row: Row) -> _Key:
+    section = "[heap]" if row.kind is Kind.HEAP and row.symbol else row.section or ""
+    return row.owner, section, row.symbol or row.name or f"[{row.kind.value}]"
+
+
+GROUPINGS: Final[dict[str, Callable[[Row], _Key]]] = {
+    "owner": _by_owner,
+    "kind": _by_kind,
+    "section": _by_section,
+    "symbol": _by_symbol,
+}
+
+
+def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
+    """Say where the memory of a process goes; `top` rows a table, 0 for all."""
+    names = Names({row.owner for row in audit.ledger}, is_whole=has_whole_names)
+    return (
+        Heading(_title("audit", audit)),
+        Paragraph(_origin(audit)),
+        Heading(_cost_heading(audit)),
+        _totals(audit),
+        *_cost_at_count(audit.projection, has_terms=audit.projection.basis is Basis.STARTED_COPY),
+        Heading(_ledger_heading(audit, by)),
+        ledger_table(
+            audit.ledger,
+            by,
+            top,
+            names,
+            is_virtual=audit.totals.private.bytes is None,
+            has_shared=not _is_prediction(audit),
+        ),
+        *_heap(audit, names, top),
+        *_symbols(audit, by, top, names),
+        *_causes(audit),
+        *debug_file_blocks(audit.debug_files, names, is_whole=has_whole_names),
+        *_findings(audit, is_verbose=has_whole_names),
+        *note_blocks(audit.notes, audit.target),
+        Verdict(_verdict(audit)),
+    )
+
+
+def _heap(audit: Audit, names: Names, top: int) -> list[Block]:
+    if audit.heap is None:
+        return []
+    from footprint.attribution.heap_join import NAMELESS  # noqa: PLC0415 # profiles, which few audits have
+    from footprint.verbs.audit.heap_account_text import heap_account_blocks  # noqa: PLC0415 # few audits have one
+
+    is_measured = audit.totals.private.bytes is not None
+    sums = sum_rows([row for row in audit.ledger if row.owner == NAMELESS])
+    nameless_bytes = sums.private_bytes if is_measured else sums.writable_bytes
+    return heap_account_blocks(audit.heap, names, top, nameless_bytes=nameless_bytes, is_measured=is_measured)
+
+
+def _findings(audit: Audit, *, is_verbose: bool) -> list[Block]:
+    if not audit.findings:
+        return []
+    from footprint.formats.sections.findings import finding_blocks  # noqa: PLC0415 # few audits of processes have them
+
+    return finding_blocks(audit.findings, audit.projection.count, is_verbose=is_verbose)
+
+
+def projection_report(audit: Audit) -> Document:
+    """Say what N processes cost, or how many fit."""
+    return (
+        Heading(_title("project", audit)),
+        Paragraph(_origin(audit)),
+        Heading(_cost_heading(audit)),
+        _totals(audit),
+        *_cost_at_count(audit.projection, has_terms=True),
+        *note_blocks(audit.notes, audit.target),
+        Verdict(_verdict(audit)),
+    )
+
+
+def _title(verb: str, audit: Audit) -> str:
+    pid = f"process {audit.pid}" if audit.pid is not None else audit.target
+    command = audit.command if len(audit.command) <= 60 else audit.command[:57] + "..."
+    return f"footprint {verb}: {pid}{'  ' + command if command else ''}"
+
+
+def _is_prediction(audit: Audit) -> bool:
+    return audit.source == "prediction"
+
+
+def _origin(audit: Audit) -> str:
+    saved = "" if audit.saved_in is None else f"Saved in {audit.saved_in}. "
+    if _is_prediction(audit):
+        mappings = counted(audit.mapping_count, "mapping")
+        return f"{saved}Predicted from its files, nothing was run: {mappings} at its start."
+    when = "now" if audit.saved_in is None else "then"
+    origin = saved + (
+        f"Read from its {audit.source} {when}"
+        if audit.is_live
+        else f"Read from {audit.target}, a text of {audit.source}"
+    )
+    kernel = f", Linux {audit.host['kernel']} {audit.host['machine']}" if audit.host else ""
+    return f"{origin}{kernel}: {counted(audit.mapping_count, 'mapping')}."
+
+
+def _cost_heading(audit: Audit) -> str:
+    if audit.totals.per_process.bytes is not None:
+        return "One process costs"
+    return "One process holds" if audit.totals.private.bytes is not None else "One process maps"
+
+
+def _totals(audit: Audit) -> Facts:
+    totals = audit.totals
+    rows: list[tuple[str, str, str]] = []
+
+    def add(label: str, total: Total, remark: str = "") -> None:
+        if total.bytes is not None:
+            rows.append((label, format_bytes(total.bytes), f"{total.evidence.value}{remark}"))
+
+    add("per process", totals.per_process)
+    is_part = totals.per_process.bytes is not None
+    add("  private memory" if is_part else "private memory", totals.private)
+    add("    its objects, written at start (floor)", totals.floor)
+    add("    its objects, if all is written (ceiling)", totals.ceiling)
+    kernel = Kind.KERNEL
+    rows.extend(
+        ("  " + (row.name or "").strip("[]"), format_bytes(row.bytes or 0), row.evidence.value)
+        for row in audit.ledger
+        if row.kind is kernel
+    )
+    add("shared, once per machine", totals.shared_once)
+    if totals.shared_with_relatives.bytes:
+        add("shared with fork relatives", totals.shared_with_relatives)
+    rows.extend(_of_which(totals.of_which))
+
+    def says(pmap: str, total: Total, what: str = "") -> str:
+        # Of a process that is not there, pmap says nothing.
+        return "" if _is_prediction(audit) else f", {pmap}: {(total.bytes or 0) // 1024}K{what}"
+
+    add("mapped writable", totals.mapped_writable, says("pmap -d", totals.mapped_writable, " writeable/private"))
+    if totals.mapped_shared.bytes or totals.private.bytes is None:
+        add("mapped shared", totals.mapped_shared, says("pmap -d", totals.mapped_shared, " shared"))
+    add("mapped", totals.mapped, says("pmap", totals.mapped))
+    return Facts(tuple(rows))
+
+
+def _of_which(special: OfWhich) -> Iterable[tuple[str, str, str]]:
+    """Say what of the figures behaves in its own way, where there is such memory."""
+    lines = (
+        ("swapped out", special.swapped_bytes, "in private memory"),
+        ("free for the kernel to take", special.lazy_free_bytes, "in private memory (LazyFree)"),
+        ("locked", special.locked_bytes, "in memory that is never swapped"),
+        ("in transparent huge pages", special.huge_page_bytes, "in private memory"),
+        ("merged by KSM", special.ksm_bytes, "with equal pages"),
+        ("huge pages, private", special.hugetlb_private_bytes, "of the reserved pool, in no total"),
+        ("huge pages, shared", special.hugetlb_shared_bytes, "of the reserved pool, in no total"),
+        ("shared memory of its own", special.own_shared_bytes, "in shared; each started copy has its own"),
+    )
+    return [(f"  {label}", format_bytes(size_bytes), remark) for label, size_bytes, remark in lines if size_bytes]
+
+
+_NOUNS: Final = {Model.EXEC: "processes", Model.FORK: "workers", Model.THREADS: "threads"}
+
+
+def _subject(projection: Projection) -> str:
+    """Name the N: `10,000 processes`, `One worker`."""
+    if projection.count != 1:
+        return f"{projection.count:,} {_NOUNS[projection.model]}"
+    if projection.basis is Basis.STARTED_COPY:
+        return "One more started copy"
+    return {Model.EXEC: "One process", Model.FORK: "One worker", Model.THREADS: "One more thread"}[projection.model]
+
+
+def _cost_at_count(projection: Projection, *, has_terms: bool) -> list[Block]:
+    """Say what N cost, or how many fit; with every term where that is the question."""
+    once = f" + {format_bytes(projection.shared_once_bytes)} once" if projection.shared_once_bytes else ""
+    basis = _BASIS_TEXT[projection.basis]
+    noun = _NOUNS[projection.model]
+    sum_text = f"{projection.count:,} x {format_bytes(projection.per_process_bytes)}{once}"
+    blocks: list[Block] = []
+    if projection.memory_bytes is not None:
+        blocks.append(Heading(f"In {format_bytes(projection.memory_bytes)} fit"))
+        fits = (noun, f"{projection.count:,}", f"{projection.evidence.value}{basis}")
+        blocks.append(Facts((fits, ("their cost", format_bytes(projection.total_bytes), sum_text))))
+    elif projection.count > 1 or has_terms:
+        blocks.append(Heading(f"{_subject(projection)} {'costs' if projection.count == 1 else 'cost'}"))
+        remark = f"{projection.evidence.value}: {sum_text}{basis}"
+        blocks.append(Facts((("in all", format_bytes(projection.total_bytes), remark),)))
+    if has_terms:
+        blocks.extend(_terms(projection))
+    return [*blocks, *_points(projection)]
+
+
+def _terms(projection: Projection) -> list[Block]:
+    blocks: list[Block] = []
+    for is_once, heading in ((False, "Each pays"), (True, "All pay once")):
+        rows = tuple(
+            (term.name, format_bytes(term.size_bytes), term.evidence.value)
+            for term in projection.terms
+            if term.is_once is is_once
+        )
+        if rows:
+            blocks += [Heading(heading), Facts(rows)]
+    return blocks
+
+
+def _points(projection: Projection) -> list[Block]:
+    blocks: list[Block] = []
+    if projection.points:
+        rows = tuple(
+            (
+                point.name,
+                format_bytes(point.each_bytes),
+                f"{point.evidence.value}: {format_bytes(point.total_bytes)} for all"
+                if projection.count != 1 or projection.model is Model.FORK
+                else point.evidence.value,
+            )
+            for point in projection.points
+        )
+        life = "A worker in its life" if projection.model is Model.FORK else "From its start to full use, heap apart"
+        blocks += [Heading(life), Facts(rows)]
+    return blocks
+
+
+def _verdict(audit: Audit) -> str:
+    projection = audit.projection
+    basis = _BASIS_TEXT[projection.basis]
+    noun = _NOUNS[projection.model]
+    if _is_prediction(audit):
+        basis = f"{basis} at {'its' if projection.count == 1 else 'their'} start"
+    one = format_bytes(projection.per_process_bytes)
+    if projection.memory_bytes is not None:
+        fit = f"{projection.count:,} {noun} fit into {format_bytes(projection.memory_bytes)}"
+        return f"{fit}, at {one} each{basis} ({projection.evidence.value})."
+    if projection.count == 1:
+        return f"{_subject(projection)} costs {one}{basis} ({projection.evidence.value})."
+    total = format_bytes(projection.total_bytes)
+    return f"{projection.count:,} {noun} cost {total}, {one} each{basis} ({projection.evidence.value})."
+
+
+def _together(groups: Sequence[RowSums]) -> RowSums:
+    return RowSums(*map(sum, zip(*groups, strict=True))) if groups else RowSums(0, 0, 0, 0)
+
+
+def _ledger_heading(audit: Audit, by: str) -> str:
+    what = "private memory" if audit.totals.private.bytes is not None else "mapped writable memory"
+    return f"Where the {what} is, by {by}"
+
+
+def ledger_table(
+    rows: Iterable[Row], by: str, top: int, names: Names, *, is_virtual: bool, has_shared: bool = True
+) -> Table:
+    """Group a ledger; where only virtual sizes are known, by what is writable."""
+    group_of = GROUPINGS[by]
+    kernel = Kind.KERNEL
+    groups: dict[_Key, list[Row]] = {}
+    for row in rows:
+        if row.kind is not kernel:
+            groups.setdefault(group_of(row), []).append(row)
+
+    def own(sums: RowSums) -> int:
+        return sums.writable_bytes if is_virtual else sums.private_bytes
+
+    def cells(sums: RowSums, label: str) -> tuple[str, ...]:
+        share = f"{own(sums) / whole_bytes:.1%}" if whole_bytes else ""
+        sizes = (own(sums), sums.mapped_bytes, *((sums.shared_bytes,) if has_shared and not is_virtual else ()))
+        first, *others = (format_bytes(size) if size else "-" for size in sizes)
+        return (first, share, *others, label)
+
+    ordered = [(key, sum_rows(found)) for key, found in groups.items()]
+    ordered.sort(key=lambda item: (-own(item[1]), -item[1].mapped_bytes, item[0]))
+    total = _together([sums for _, sums in ordered])
+    whole_bytes = own(total)
+    shown = ordered[:top] if top else ordered
+    assumed = {key for key, _ in shown if any(one.is_assumed for one in {row.attribution for row in groups[key]})}
+    shown_rows = tuple(cells(sums, _label(key, names) + (" *" if key in assumed else "")) for key, sums in shown)
+    columns = ("writable", "share", "mapped") if is_virtual else ("private", "share", "mapped", "shared")
+    columns = columns if has_shared else columns[:3]
+    footer = []
+    if rest := [sums for _, sums in ordered[len(shown) :]]:
+        footer.append(cells(_together(rest), f"[{len(rest)} more: --top 0 shows all]"))
+    footer.append(cells(total, "[total]"))
+    mark = " (* assumed from its place)" if assumed else ""
+    return Table((*columns, by + mark), shown_rows, frozenset(), tuple(footer))
+
+
+def _label(key: _Key, names: Names) -> str:
+    owner, *rest = key
+    return "  ".join(dict.fromkeys(part for part in (names.owner(owner), *map(names.symbol, rest)) if part))
+
+
+def _symbols(audit: Audit, by: str, top: int, names: Names) -> list[Block]:
+    """List the variables that cost most: by what they keep private alone, or by their own bytes where that is more."""
+    # What functions asked for is no variable.
+    named = [row for row in audit.ledger if row.symbol is not None and row.bytes and row.kind is not Kind.HEAP]
+    if not named or by == "symbol":
+        return []
+    page_bytes = audit.page_bytes
+
+    def order(row: Row) -> tuple[int, str, str]:
+        # A page that relocations write is private with or without the variable.
+        alone_bytes = 0 if row.relocated_bytes else row.sole_pages * page_bytes
+        return -max(alone_bytes, row.bytes or 0), row.owner, row.symbol or ""
+
+    shown = nsmallest(top, named, order) if top else sorted(named, key=order)
+    rows = tuple(
+        (
+            format_bytes(row.bytes or 0),
+            str(row.pages),
+            format_bytes(row.sole_pages * page_bytes) if row.sole_pages else "-",
+            format_bytes(row.mapped_bytes),
+            row.section or "",
+            f"{names.symbol(row.symbol or '')}  ({names.owner(row.owner)})",
+        )
+        for row in shown
+    )
+    named_bytes = sum([row.bytes or 0 for row in named])
+    rest_bytes = named_bytes - sum([row.bytes or 0 for row in shown])
+    rest = len(named) - len(shown)
+    more = f"[{rest} more variables: --top 0 shows all]"
+    footer = ((format_bytes(rest_bytes), "", "", "", "", more),) if rest else ()
+    columns = ("private", "pages", "alone", "size", "section", "variable")
+    heading = f"Variables in private pages, {format_bytes(named_bytes)}; alone: pages that nothing else named lies in"
+    return [Heading(heading), Table(columns, rows, frozenset({4}), footer)]
+
+
+def _is_loader(owner: str) -> bool:
+    name = owner.rsplit("/", 1)[-1]
+    return name.startswith(("ld-linux", "ld-musl", "ld.so", "ld64.so", "ld-2."))
+
+
+def _causes(audit: Audit) -> list[Block]:
+    """Say why the private pages of files were written, where the files tell."""
+    if _is_prediction(audit):
+        return _predicted_causes(audit)
+    is_told = False
+    relocated_bytes = loader_bytes = sealed_bytes = written_bytes = 0
+    loaders = {owner for owner in {row.owner for row in audit.ledger} if _is_loader(owner)}
+    for row in audit.ledger:
+        private_bytes, of_relocations_bytes = row.bytes, row.relocated_bytes
+        if private_bytes and of_relocations_bytes is not None:
+            is_told = True
+            relocated_bytes += of_relocations_bytes
+            if row.owner in loaders:
+                loader_bytes += private_bytes - of_relocations_bytes
+            elif row.is_writable:
+                written_bytes += private_bytes - of_relocations_bytes
+            else:
+                sealed_bytes += private_bytes - of_relocations_bytes
+    if not is_told:
+        return []
+    facts = (
+        ("pages with relocations", format_bytes(relocated_bytes), "written by the loader at start"),
+        ("pages of the loader itself", format_bytes(loader_bytes), "written by the loader"),
+        ("other sealed pages", format_bytes(sealed_bytes), "written before they were made read-only (RELRO)"),
+        ("other writable pages", format_bytes(written_bytes), "written by the program"),
+    )
+    return [Heading("Why pages of files are private"), Facts(facts)]
+
+
+def _predicted_causes(audit: Audit) -> list[Block]:
+    """Say why pages of files would be written; nothing of the program has run yet."""
+    rows = [row for row in audit.ledger if row.kind in OF_OBJECTS and row.bytes]
+    relocated_bytes = sum([row.relocated_bytes or 0 for row in rows])
+    other_bytes = sum([row.bytes or 0 for row in rows]) - relocated_bytes
+    facts = (
+        (
+            "pages with relocations",
+            format_bytes(relocated_bytes),
+            "each holds addresses that depend on where it is loaded",
+        ),
+        (
+            "other pages",
+            format_bytes(other_bytes),
+            "the loader's notes, the start of .bss, first steps of the C library",
+        ),
+    )
+    return [Heading("Why pages of files will be private"), Facts(facts)]

@@ -1,0 +1,60 @@
+"""`footprint.capture`: what the kernel says of processes, in one file, to be audited elsewhere."""
+
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from footprint import __version__
+from footprint.errors import AccessError, UsageError
+from footprint.files import whole_file
+from footprint.process.capture import Captured, capture_processes
+from footprint.sources.saved_files import build_id_of
+
+__all__ = ("capture",)
+
+
+def capture(*pids: int, output: str, freeze: bool = False) -> Captured:
+    """Write what the kernel says of processes into one file, which every verb takes as its target.
+
+    Of several processes those that cannot be read become notes. Only its owner may read the file, since it may hold
+    command lines.
+
+    Args:
+        pids: Their numbers.
+        output: Where to write, whole or not at all; `-` is standard output.
+        freeze: Stop all of them (SIGSTOP) while they are read, and let those run on that ran before.
+
+    Raises:
+        AccessError: Where none of them exists or may be read, or the file cannot be written.
+        UnsupportedError: Where the only one is a kernel thread or a zombie, which have no memory.
+        UsageError: Where no process is named, or footprint would stop itself.
+    """
+    if not pids:
+        raise UsageError("name at least one process")
+    for pid in pids:
+        if not 0 < pid < 1 << 31:
+            raise UsageError(f"{pid} is no process ID")
+    try:
+        with _opened(output) as file:
+            return capture_processes(pids, file, freeze=freeze, version=__version__, build_id_of=build_id_of)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise AccessError(output, error.strerror or str(error)) from error
+
+
+@contextmanager
+def _opened(output: str) -> Iterator[IO[bytes]]:
+    """Give where to write to; what was written becomes the output when all went well."""
+    if output != "-":
+        with whole_file(output, mode=0o600) as file:
+            yield file
+        return
+    if sys.stdout.isatty():
+        raise UsageError("a capture is no text for a terminal: name a file with -o")
+    held = io.BytesIO()
+    yield held
+    sys.stdout.buffer.write(held.getvalue())
+    sys.stdout.buffer.flush()

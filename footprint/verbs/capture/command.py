@@ -1,0 +1,44 @@
+"""`footprint capture`: processes in one file, to be audited elsewhere."""
+
+from typing import Annotated
+
+import typer
+
+from footprint.verbs import options
+
+__all__ = ("capture",)
+
+
+def capture(
+    pids: Annotated[list[int], typer.Argument(help="PIDs.", min=1, max=(1 << 31) - 1)],
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")
+    ],
+    freeze: Annotated[bool, typer.Option("--freeze", help="Stop the processes while they are read.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing where all went well.")] = False,
+    strict: options.Strict = False,
+) -> None:
+    """Save what the kernel says of processes, to be audited elsewhere.
+
+    One file with their mappings, counters and private pages, and the build-ids of the files they map. Every verb takes
+    it as its target. Only its owner may read it: it may hold command lines.
+
+    \b
+    footprint capture 4711 -o web.capture
+    footprint capture $(pgrep nginx) --freeze -o nginx.capture
+    """
+    from footprint.formats.escape import printable
+    from footprint.units import format_bytes
+    from footprint.verbs.capture.call import capture as capture_processes
+    from footprint.verbs.output import exit_code
+
+    done = capture_processes(*pids, output=output, freeze=freeze)
+    for note in done.notes:
+        typer.echo(printable(f"footprint: {note.slug}: {note.subject}: {note.detail}"), err=True)
+    if not quiet:
+        count = len(done.pids)
+        processes = "1 process" if count == 1 else f"{count:,} processes"
+        what = f"{processes} with {done.mapping_count:,} mappings in {format_bytes(done.size_bytes)}"
+        where = "standard output" if output == "-" else output
+        typer.echo(printable(f"footprint: wrote {what} to {where}"), err=True)
+    raise typer.Exit(exit_code(done.notes, is_strict=strict))

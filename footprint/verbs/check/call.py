@@ -1,0 +1,212 @@
+"""`footprint.check`: whether a process costs no more than a budget file allows."""
+
+import os
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, Final
+
+from footprint.errors import FootprintError, InputError, UsageError
+from footprint.files import open_input
+from footprint.model.audit import Audit, program_name
+from footprint.model.row import Row
+from footprint.model.spread import ONE_START, Spreads
+from footprint.release.budget import Budgets, Checked, check_audit, parse_budgets, propose
+from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
+from footprint.verbs.audit.call import audit, process_number, saved_audit
+
+__all__ = ("baseline_path", "check", "check_for_baseline", "load_budgets", "proposal")
+
+_FILE: Final = "footprint.toml"
+_PROJECT_FILE: Final = "pyproject.toml"
+_MOST_BYTES: Final = 1 << 20
+
+
+def load_budgets(path: str | None = None) -> Budgets:
+    """Read a budget file: the one that is named, else `footprint.toml` here, else `[tool.footprint]` of pyproject.toml.
+
+    Raises:
+        AccessError: Where it cannot be opened.
+        InputError: Where it is no TOML.
+        UsageError: Where there is none, or both, or it says what means nothing.
+    """
+    if path is None:
+        if os.path.isfile(_FILE) and os.path.isfile(_PROJECT_FILE) and _has_budgets(_PROJECT_FILE):
+            # Whichever was read, the limits of the other would be thought to hold.
+            raise UsageError(
+                f"there are budgets in {_FILE} and in {_PROJECT_FILE}: keep one, or name one with --config"
+            )
+        path = next((one for one in (_FILE, _PROJECT_FILE) if os.path.isfile(one)), None)
+        if path is None:
+            raise UsageError(f"there is no {_FILE} here: name one with --config, or let --propose write a first one")
+    told, lines = _toml(path)
+    if os.path.basename(path) == _PROJECT_FILE:
+        told = _of_project(told)  # type: ignore[assignment]
+        if not isinstance(told, dict):
+            raise UsageError(f"{path} has no table [tool.footprint]: name a budget file with --config")
+        lines = {name[2:]: line for name, line in lines.items() if name[:2] == ("tool", "footprint")}
+    return parse_budgets(told, path, lines)
+
+
+def _of_project(told: Mapping[str, Any]) -> object:
+    tool = told.get("tool")
+    return tool.get("footprint") if isinstance(tool, dict) else None
+
+
+def _has_budgets(path: str) -> bool:
+    """Tell whether a project has a table of budgets; of one that cannot be read, its own tools tell."""
+    try:
+        return _of_project(_toml(path)[0]) is not None
+    except FootprintError:
+        return False
+
+
+def _toml(path: str) -> tuple[dict[str, Any], Mapping[tuple[str, ...], int]]:
+    import tomllib  # noqa: PLC0415 # no other verb reads it
+
+    from footprint.release.toml_lines import has_deep_key, key_lines  # noqa: PLC0415 # the same
+
+    data = bytes(open_input(path))
+    if len(data) > _MOST_BYTES:
+        raise InputError(path, "longer than any budget file", _MOST_BYTES)
+    try:
+        text = data.decode()
+        if has_deep_key(text):
+            raise InputError(path, "a key in it has more than 64 parts")
+        return tomllib.loads(text), key_lines(text)
+    except (ValueError, RecursionError) as error:
+        # A TOML error tells line and column; bytes that are no UTF-8 tell their place.
+        raise InputError(path, f"it is no TOML: {error}") from error
+
+
+def check(
+    target: int | str | Audit,
+    budgets: Budgets,
+    *,
+    today: date | None = None,
+    root: str | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
+    has_page_maps: bool = False,
+) -> Checked:
+    """Check a process, program or saved audit against budgets.
+
+    Args:
+        target: As for `audit`, or an audit that was made already.
+        budgets: What it may cost; `load_budgets` reads them.
+        today: The day on which waivers hold or not; the present one.
+        root: As for `audit`.
+        debug: As for `audit`.
+        has_page_maps: As for `audit`.
+
+    Raises:
+        AccessError: Where the target or the baseline cannot be read.
+        InputError: Where one of them is damaged, or the baseline is of another program, or not
+            measured where this is.
+        UsageError: Where a budget is about something that is not there, or needs a baseline that is not named.
+    """
+    # Most rows of the target are those of its baseline.
+    rows: dict[str, Row] | None = None if budgets.baseline is None else {}
+    found, spreads = (
+        (target, ONE_START)
+        if isinstance(target, Audit)
+        else _audit(target, budgets, root, debug, rows, has_page_maps=has_page_maps)
+    )
+    baseline, baseline_spreads = (None, ONE_START) if budgets.baseline is None else _baseline(budgets, found, rows)
+    return check_audit(found, budgets, baseline, today or _today(), spreads, baseline_spreads)
+
+
+def _today() -> date:
+    return date.today()  # noqa: DTZ011 # a waiver ends with the day of whoever reads it
+
+
+def _audit(
+    target: int | str,
+    budgets: Budgets,
+    root: str | None,
+    debug: DebugSearch | None,
+    known_rows: dict[str, Row] | None = None,
+    *,
+    has_page_maps: bool,
+) -> tuple[Audit, Spreads]:
+    saved = saved_audit(target, known_rows=known_rows, has_page_maps=has_page_maps)
+    if saved is not None:
+        return saved.audit, saved.spreads
+    # Only what reads the files of a process tells these.
+    has_findings = process_number(target) is not None and any(
+        one.table in {"findings", "retained"} or one.name in {"tls_bytes", "floor_bytes", "ceiling_bytes"}
+        for one in budgets.budgets
+    )
+    measured = audit(
+        target,
+        count=budgets.at_processes,
+        root=root,
+        has_findings=has_findings,
+        has_page_maps=has_page_maps,
+        debug=debug,
+    )
+    return measured, ONE_START
+
+
+def baseline_path(budgets: Budgets) -> str:
+    """Give where the baseline stands: as the file says, from the folder of the file.
+
+    Raises:
+        UsageError: Where the file names none.
+    """
+    if budgets.baseline is None:
+        raise UsageError(f'{budgets.file} names no baseline: write baseline = "footprint-baseline.json" there')
+    return os.path.join(os.path.dirname(budgets.file), budgets.baseline)
+
+
+def _baseline(budgets: Budgets, found: Audit, known_rows: dict[str, Row] | None) -> tuple[Audit | None, Spreads]:
+    path = baseline_path(budgets)
+    if not os.path.exists(path):
+        if budgets.needs_baseline:
+            raise UsageError(f"{path}: there is no baseline yet: --update-baseline writes it")
+        return None, ONE_START
+    saved = saved_audit(path, known_rows=known_rows or None)
+    if saved is None:
+        raise InputError(path, "it is no saved audit: --update-baseline writes it anew")
+    theirs, ours = program_name(saved.audit), program_name(found)
+    if theirs != ours:
+        raise InputError(path, f"it is a baseline of {theirs or 'another kind'}, this is {ours or found.target}")
+    is_predicted = saved.audit.source == "prediction"
+    if is_predicted is not (found.source == "prediction"):
+        how = "is predicted from its files, and this was measured"
+        other = "was measured, and this is predicted from its files"
+        raise InputError(path, f"the baseline {how if is_predicted else other}: that says nothing of what grew")
+    return saved.audit, saved.spreads
+
+
+def check_for_baseline(
+    target: int | str,
+    budgets: Budgets,
+    *,
+    today: date | None = None,
+    root: str | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
+    has_page_maps: bool = False,
+) -> Checked:
+    """Check only the limits that need no baseline: what holds them may become the new one.
+
+    Raises:
+        UsageError: Where no baseline is named, besides what `check` raises.
+    """
+    baseline_path(budgets)
+    found, _ = _audit(target, budgets, root, debug, has_page_maps=has_page_maps)
+    absolute = tuple(
+        one._replace(limit=one.limit._replace(most_increase=None, most_increase_share=None))
+        for one in budgets.budgets
+        if one.limit.most is not None
+    )
+    return check_audit(found, budgets._replace(budgets=absolute, allows_new=True), None, today or _today())
+
+
+def proposal(target: int | str, *, root: str | None = None, debug: DebugSearch | None = STANDARD_PLACES) -> str:
+    """Write a first budget file for a target, from what it costs now.
+
+    Raises:
+        AccessError: Where the target is gone or may not be read.
+        InputError: Where it is damaged.
+    """
+    saved = saved_audit(target)
+    return propose(saved.audit if saved is not None else audit(target, root=root, debug=debug))

@@ -1,0 +1,141 @@
+"""The report of `footprint check`."""
+
+from collections.abc import Sequence
+
+from footprint.elf import shown_name
+from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.formats.sections.notes import note_blocks
+from footprint.release.budget import Budgets, Checked, Result
+from footprint.units import counted, format_bytes
+
+__all__ = (
+    "check_report",
+    "check_verdict",
+    "contributor_name",
+    "contributor_size",
+    "contributors_label",
+    "failure_report",
+    "place_of",
+    "value_and_limit",
+)
+
+
+def check_report(checked: Checked, *, baseline: str | None = None) -> Document:
+    """Say which budgets are exceeded, by how much and through what; `baseline` is what was just written."""
+    blocks: list[Block] = [
+        Heading(f"footprint check: {checked.audit.target}"),
+        Paragraph(_origin(checked)),
+    ]
+    blocks.extend(failure_report(checked))
+    blocks.extend(_table([one for one in checked.results if not one.fails]))
+    blocks.extend(note_blocks(checked.audit.notes, checked.audit.target))
+    return (*blocks, Verdict(check_verdict(checked, baseline)))
+
+
+def failure_report(checked: Checked) -> Document:
+    """Say of each budget that is exceeded by how much and through what, and nothing else."""
+    return tuple(block for one in checked.failures for block in _failure(one, checked))
+
+
+def _origin(checked: Checked) -> str:
+    source = "predicted from its files" if checked.audit.source == "prediction" else f"from its {checked.audit.source}"
+    against = "" if checked.comparison is None else f", and against {checked.comparison.old.saved_in or 'a baseline'}"
+    return f"Against {checked.budgets.file}{against}; the figures are {source}."
+
+
+def _amount(size: int, one: Result) -> str:
+    return f"{size:,}" if one.is_count else format_bytes(size)
+
+
+def value_and_limit(one: Result) -> tuple[str, str]:
+    """Say what is measured and what passes; where they differ by less than is shown, to the byte."""
+    if not one.is_count and 0 < abs(one.value - one.limit) * 1000 < one.limit:
+        return f"{one.value:,} B", f"{one.limit:,} B"
+    return _amount(one.value, one), _amount(one.limit, one)
+
+
+def _failure(one: Result, checked: Checked) -> list[Block]:
+    grew = "" if one.grew_from is None else f"{_amount(one.grew_from, one)} in the baseline, and what it may grow"
+    value, limit = value_and_limit(one)
+    rows = [
+        ("  is", value, ""),
+        ("  limit", limit, grew),
+        ("  too much", _amount(one.value - one.limit, one), one.remark),
+    ]
+    label = f"  {contributors_label(one)}"
+    for name, size_bytes in one.contributors:
+        rows.append((label, contributor_size(one, size_bytes), contributor_name(name)))
+        label = ""
+    if one.waiver is not None:
+        rows.append(("  waiver", "expired", f"{one.waiver.expires}: {one.waiver.reason}"))
+    return [
+        Heading(f"Exceeded: {one.key}"),
+        Facts(tuple(rows)),
+        Paragraph(f"The limit stands in {place_of(one, checked.budgets)}."),
+    ]
+
+
+def place_of(one: Result, budgets: Budgets) -> str:
+    """Say where a limit stands."""
+    return budgets.file if one.line is None else f"{budgets.file}, line {one.line}"
+
+
+def contributors_label(one: Result) -> str:
+    """Say what the contributors are: parts of a size, or some of the things that are counted."""
+    if one.is_count:
+        return "new" if one.is_growth else "among them"
+    return "grew most" if one.is_growth else "most of it"
+
+
+def contributor_size(one: Result, size_bytes: int) -> str:
+    """Give the size of a contributor; nothing of a thing that is counted and has none."""
+    if one.is_count and not size_bytes:
+        return ""
+    return f"{'+' if one.is_growth else ''}{format_bytes(size_bytes)}"
+
+
+def contributor_name(name: str) -> str:
+    """Give what to show for a contributor: a symbol with its file behind it, or something else."""
+    symbol, space, owner = name.partition(" (")
+    return shown_name(symbol) + space + owner
+
+
+def _table(results: Sequence[Result]) -> list[Block]:
+    if not results:
+        return []
+    rows = tuple((*value_and_limit(one), _room(one), _label(one)) for one in results)
+    return [Heading("Within the limits"), Table(("is", "limit", "room", "budget"), rows)]
+
+
+def _room(one: Result) -> str:
+    return "waived" if one.is_exceeded else _amount(one.limit - one.value, one)
+
+
+def _label(one: Result) -> str:
+    label = one.key
+    if one.grew_from is not None:
+        label += f", growth since {_amount(one.grew_from, one)}"
+    if one.is_exceeded and one.waiver is not None:
+        label += f" (until {one.waiver.expires}: {one.waiver.reason})"
+    elif one.is_expired and one.waiver is not None:
+        label += f" (its waiver expired {one.waiver.expires}: take it out)"
+    return f"{label} ({one.remark})" if one.remark else label
+
+
+def check_verdict(checked: Checked, baseline: str | None = None) -> str:
+    """Say in one line what came of a check; `baseline` is the file that was just written."""
+    count = len(checked.results)
+    failures = checked.failures
+    if failures:
+        worst = failures[0]
+        text = f"{len(failures)} of {counted(count, 'limit')} exceeded: {worst.key} by "
+        text += _amount(worst.value - worst.limit, worst)
+        if worst.contributors:
+            word = "among them" if worst.is_count else "most of it"
+            text += f", {word} {contributor_name(worst.contributors[0][0])}"
+        return text + ("; the baseline is left as it was." if baseline is not None else ".")
+    if baseline is not None:
+        return f"{baseline} is the new baseline; the limits that need none hold."
+    waived = sum(one.is_exceeded for one in checked.results)
+    held = "Its limit holds" if count == 1 else f"All {count} limits hold" if count else "There is nothing to check"
+    return f"{held}, {waived} of them by a waiver." if waived else f"{held}."

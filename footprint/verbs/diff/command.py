@@ -1,0 +1,62 @@
+"""`footprint diff`: what grew between two targets."""
+
+from typing import Annotated
+
+import typer
+
+from footprint.verbs import options
+
+__all__ = ("diff",)
+
+
+def diff(
+    old: Annotated[str, typer.Argument(help="The one before: a saved audit, a PID, a program, a capture, a profile.")],
+    new: Annotated[str, typer.Argument(help="The one now, of the same kind.")],
+    count: options.OptionalCount = None,
+    top: options.Top = 20,
+    binaries: options.Binaries = None,
+    root: options.Root = None,
+    debug_dir: options.DebugDirs = None,
+    debuginfod: options.Debuginfod = False,
+    no_debug_files: options.NoDebugFiles = False,
+    html: options.Html = None,
+    output: options.Output = "-",
+    format_: options.FormatOption = None,
+    table: options.Table = None,
+    json: options.Json = False,
+    color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    strict: options.Strict = False,
+) -> None:
+    """Show what grew, per owner and variable, and what that is at N processes.
+
+    What only a build numbers anew, or another folder, is no change.
+
+    \b
+    footprint diff before.json after.json -n 10000
+    footprint diff ./old/server ./new/server
+    footprint diff 4711 4712
+    footprint diff massif.out.1 massif.out.2
+    footprint diff before.json after.json --html change.html
+    """
+    from footprint.errors import UsageError
+    from footprint.sources.debug_files import debug_search
+    from footprint.verbs.answers import HeapLooks, about_diff, about_heap
+    from footprint.verbs.diff.call import diff as compare
+    from footprint.verbs.diff.call import diff_profiles
+    from footprint.verbs.output import chosen, exit_code, write
+
+    form = chosen("diff", format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
+    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+    profiles = diff_profiles(old, new, binaries=binaries or (), root=root, debug=debug, has_all_trees=form.has_page)
+    if profiles is not None:
+        if count is not None:
+            raise UsageError("-n goes with processes and programs: a profile is of one run")
+        looks = HeapLooks("function", 1.0, top, verbose)
+        # Findings and stacks are those of one profile.
+        write(about_heap(profiles, f"diff {old} {new}", looks)._replace(issues=None, stacks=None), form)
+        raise typer.Exit(exit_code(profiles.notes, is_strict=strict))
+    found = compare(old, new, count=count, root=root, debug=debug, has_page_maps=form.has_page)
+    write(about_diff(found, top=top, is_whole=verbose), form)
+    raise typer.Exit(exit_code(found.notes, is_strict=strict))

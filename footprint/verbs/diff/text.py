@@ -1,0 +1,257 @@
+"""The report of `footprint diff`."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
+from footprint.formats.sections.names import Names
+from footprint.formats.sections.notes import note_blocks
+from footprint.model.audit import Audit
+from footprint.model.finding import HEAP_AT_START, Finding
+from footprint.model.row import Kind
+from footprint.release.compare import Change, Comparison, OwnerChange, Status, TotalChange, was_looked_into
+from footprint.units import counted, format_bytes
+
+__all__ = ("diff_report",)
+
+_LABELS: Final = {
+    "per_process": "per process",
+    "private": "  private memory",
+    "kernel": "  kernel memory",
+    "shared_once": "shared, once per machine",
+    "shared_with_relatives": "shared with fork relatives",
+    "mapped_writable": "mapped writable",
+    "floor": "written at start for sure",
+    "ceiling": "can ever be written",
+}
+
+
+def diff_report(found: Comparison, *, top: int = 20, has_whole_names: bool = False) -> Document:
+    """Say what changed; `top` rows a table, 0 for all."""
+    owners = [*(one.owner for one in found.owners), *(one.owner for one in found.changes)]
+    names = Names(
+        [
+            *owners,
+            *(one.old_owner for one in found.owners if one.old_owner),
+            *(one.left_with for one in found.owners if one.left_with),
+        ],
+        is_whole=has_whole_names,
+    )
+    return (
+        Heading(
+            f"footprint diff: {found.old.saved_in or found.old.target} -> {found.new.saved_in or found.new.target}"
+        ),
+        Paragraph(_origin(found)),
+        *_totals(found),
+        *_owners(found, top, names),
+        *_variables(found, top, names),
+        *_findings("Findings that are new", found.new_findings),
+        *_findings("Findings that are gone", found.fixed_findings),
+        *_not_looked_into(found),
+        *note_blocks(found.notes, found.new.target),
+        Verdict(_verdict(found)),
+    )
+
+
+def _origin(found: Comparison) -> str:
+    sources = dict.fromkeys(
+        "prediction" if one.source == "prediction" else one.source for one in (found.old, found.new)
+    )
+    how = "Predicted from their files" if "prediction" in sources else f"Read from {' and '.join(sources)}"
+    return f"{how}: {counted(found.same_count, 'row')} of the ledger as before, {len(found.changes):,} not."
+
+
+def _signed(size_bytes: int) -> str:
+    return "-" if not size_bytes else f"{'+' if size_bytes > 0 else ''}{format_bytes(size_bytes)}"
+
+
+def _percent(delta_bytes: int, old_bytes: int) -> str:
+    return f"{delta_bytes / old_bytes:+.1%}" if old_bytes and delta_bytes else ""
+
+
+def _totals(found: Comparison) -> list[Block]:
+    by_name = {one.name: one for one in found.totals}
+    rows = tuple(_total(by_name[name], label, found.count) for name, label in _LABELS.items() if name in by_name)
+    columns = ("change", "%", *_at(found.count), "before", "now", "what")
+    return [Heading("One process costs"), Table(columns, rows)]
+
+
+def _at(count: int) -> tuple[str, ...]:
+    """Give the heading of what a change is at N processes; nothing for one."""
+    return (f"at {count:,}",) if count > 1 else ()
+
+
+def _times(delta_bytes: int, count: int) -> tuple[str, ...]:
+    """Give the cell below that heading."""
+    return (_signed(delta_bytes * count),) if count > 1 else ()
+
+
+def _total(one: TotalChange, label: str, count: int) -> tuple[str, ...]:
+    if one.old.bytes is None or one.new.bytes is None:
+        sizes = ("?" if size is None else format_bytes(size) for size in (one.old.bytes, one.new.bytes))
+        return ("?", "", *("?" for _ in _at(count)), *sizes, label)
+    evidence = one.old.evidence.value if one.old.evidence is one.new.evidence else "both ways"
+    noise = "; within the spread of the starts" if one.is_noise and one.new.bytes != one.old.bytes else ""
+    delta_bytes = one.new.bytes - one.old.bytes
+    return (
+        _signed(delta_bytes),
+        _percent(delta_bytes, one.old.bytes),
+        # What all pay once is not paid again.
+        *(_times(delta_bytes, count) if one.name != "shared_once" else _at(count) and (_signed(delta_bytes),)),
+        format_bytes(one.old.bytes),
+        format_bytes(one.new.bytes),
+        f"{label} ({evidence}){noise}",
+    )
+
+
+def _owners(found: Comparison, top: int, names: Names) -> list[Block]:
+    changed = found.owners
+    if not changed:
+        return []
+    shown = changed[:top] if top else changed
+    rest = changed[len(shown) :]
+    rows = tuple(_owner(one, names, found.count) for one in shown)
+    footer = []
+    if rest:
+        footer.append(_owner_sum(rest, f"[{len(rest)} more: --top 0 shows all]", found.count))
+    if len(changed) > 1:
+        footer.append(_owner_sum(changed, "[total]", found.count))
+    is_virtual = any(one.old_bytes is None or one.new_bytes is None for one in changed)
+    what = "writable" if is_virtual else "private"
+    heading = Heading("Owners that changed")
+    columns = (what, *_at(found.count), "mapped", "before", "now", "owner")
+    return [heading, Table(columns, rows, frozenset(), tuple(footer))]
+
+
+def _owner(one: OwnerChange, names: Names, count: int) -> tuple[str, ...]:
+    label = names.owner(one.owner)
+    if one.is_new:
+        label += "  (new)"
+    elif one.is_gone:
+        label += f"  (gone with {names.owner(one.left_with)})" if one.left_with else "  (gone)"
+    elif one.old_owner is not None and names.owner(one.old_owner) != names.owner(one.owner):
+        label += f"  (was {names.owner(one.old_owner)})"
+    if one.is_noise and one.delta_bytes:
+        label += "; within the spread of the starts"
+    before, now = (
+        (one.old_writable_bytes, one.new_writable_bytes)
+        if one.old_bytes is None or one.new_bytes is None
+        else (one.old_bytes, one.new_bytes)
+    )
+    mapped = _signed(one.new_mapped_bytes - one.old_mapped_bytes)
+    return (
+        _signed(one.delta_bytes),
+        *_times(one.delta_bytes, count),
+        mapped,
+        format_bytes(before),
+        format_bytes(now),
+        label,
+    )
+
+
+def _owner_sum(changes: Sequence[OwnerChange], label: str, count: int) -> tuple[str, ...]:
+    delta_bytes = sum(one.delta_bytes for one in changes)
+    mapped_bytes = sum(one.new_mapped_bytes - one.old_mapped_bytes for one in changes)
+    return (_signed(delta_bytes), *_times(delta_bytes, count), _signed(mapped_bytes), "", "", label)
+
+
+def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
+    """List variables; what has no name (padding, tails of pages, heaps) is in the rows of the owners."""
+    named = [one for one in found.changes if one.symbol is not None]
+    changed = [one for one in named if one.status is not Status.SHIFTED]
+    if not named:
+        return []
+    changed.sort(key=lambda one: -max(abs(one.delta_bytes), abs(one.mapped_delta_bytes)))
+    shown = changed[:top] if top else changed
+    rest = changed[len(shown) :]
+    rows = tuple(_variable(one, names, found.count) for one in shown)
+    footer = []
+    if rest:
+        footer.append(_variable_sum(rest, f"[{len(rest)} more: --top 0 shows all]", found.count))
+    shifted = [one for one in named if one.status is Status.SHIFTED]
+    if shifted:
+        label = f"[{counted(len(shifted), 'variable')} as large as before, in other pages]"
+        footer.append(_variable_sum(shifted, label, found.count))
+    is_virtual = any(one.old_bytes is None or one.new_bytes is None for one in named)
+    columns = ("writable" if is_virtual else "private", *_at(found.count), "size", "what", "section", "variable")
+    texts = frozenset({len(columns) - 3, len(columns) - 2})
+    has_heap = any(one.kind is Kind.HEAP for one in named)
+    heading = f"Variables{', and who asked for heap,' if has_heap else ''} that changed"
+    return [Heading(heading), Table(columns, rows, texts, tuple(footer))]
+
+
+def _variable_sum(changes: Sequence[Change], label: str, count: int) -> tuple[str, ...]:
+    delta_bytes = sum(one.delta_bytes for one in changes)
+    mapped_bytes = sum(one.mapped_delta_bytes for one in changes)
+    return (_signed(delta_bytes), *_times(delta_bytes, count), _signed(mapped_bytes), "", "", label)
+
+
+def _variable(one: Change, names: Names, count: int) -> tuple[str, ...]:
+    label = f"{names.symbol(one.symbol or '')}  ({names.owner(one.owner)})"
+    if one.before is not None:
+        owner, section, symbol = one.before
+        if one.status is Status.RENAMED:
+            label += f", was {names.symbol(symbol or '')}"
+        else:
+            label += f", was in {section or 'no section'}"
+            if owner != one.owner:
+                label += f" of {names.owner(owner)}"
+    section = "[heap]" if one.kind is Kind.HEAP else one.section or ""
+    deltas = (_signed(one.delta_bytes), *_times(one.delta_bytes, count), _signed(one.mapped_delta_bytes))
+    return (*deltas, one.status.value, section, label)
+
+
+def _findings(title: str, findings: Sequence[Finding]) -> list[Block]:
+    if not findings:
+        return []
+    rows = tuple(
+        (format_bytes(one.saving_bytes) if one.saving_bytes else "-", one.rule, one.confidence.value, one.message)
+        for one in findings
+    )
+    return [Heading(title), Table(("saving", "rule", "confidence", "finding"), rows, frozenset({1, 2}))]
+
+
+def _not_looked_into(found: Comparison) -> list[Block]:
+    """Say that findings are not compared, where only one side has some."""
+    blocks: list[Block] = []
+    sides = (found.old, found.new)
+    without = [one for one in sides if not was_looked_into(one)]
+    if len(without) == 1:
+        text = f"Findings are not compared: {_name(without[0])} was not looked into for them (audit --findings)."
+        blocks.append(Paragraph(text))
+    without = [one for one in sides if not was_looked_into(one, HEAP_AT_START)]
+    if len(without) == 1 and any(one.rule == HEAP_AT_START for side in sides for one in side.findings):
+        text = f"Findings on the heap are not compared: {_name(without[0])} was joined with no profile (audit --heap)."
+        blocks.append(Paragraph(text))
+    return blocks
+
+
+def _name(audit: Audit) -> str:
+    return audit.saved_in or audit.target
+
+
+def _ceiling(found: Comparison) -> str:
+    """Say what can come on top of a start that costs as much as before."""
+    total = found.total("ceiling")
+    delta_bytes = None if total is None else total.delta_bytes
+    if not delta_bytes:
+        return ""
+    return f" at its start, and can ever write {format_bytes(abs(delta_bytes))} {'more' if delta_bytes > 0 else 'less'}"
+
+
+def _verdict(found: Comparison) -> str:
+    for name, what in (("per_process", "costs"), ("private", "holds"), ("mapped_writable", "maps")):
+        total = found.total(name)
+        delta_bytes = None if total is None else total.delta_bytes
+        if total is None or delta_bytes is None:
+            continue
+        if not delta_bytes:
+            return f"One process {what} as much as before, {format_bytes(total.new.bytes or 0)}{_ceiling(found)}."
+        word = "more" if delta_bytes > 0 else "less"
+        percent = _percent(delta_bytes, total.old.bytes or 0)
+        text = f"One process {what} {format_bytes(abs(delta_bytes))} {word}"
+        text += f" ({percent})" if percent else ""
+        if found.count > 1:
+            text += f", {found.count:,} of them {format_bytes(abs(delta_bytes) * found.count)} {word}"
+        return text + ("; the starts spread as far." if total.is_noise else ".")
+    return "Neither tells what one process costs."

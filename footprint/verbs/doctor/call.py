@@ -1,0 +1,257 @@
+"""`footprint.doctor`: what this host lets us read, and what the kernel spends on a process here."""
+
+import errno
+import fcntl
+import os
+import re
+import shutil
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+from footprint.attribution.kernel import KernelConstants
+from footprint.elf import read_image
+from footprint.errors import AccessError, FootprintError
+from footprint.files import open_input
+from footprint.model.evidence import Evidence
+from footprint.process.pages import has_exclusive_bit
+from footprint.sources.calibration import calibrate, load_constants
+from footprint.sources.debug_files import STANDARD_FOLDER
+from footprint.sources.demanglers import TOOLS
+from footprint.sources.libc_calibration import calibrate_libc, load_libc_start, own_libc
+from footprint.verbs.doctor.diagnosis import Check, Diagnosis, State
+
+__all__ = ("Check", "Diagnosis", "State", "calibrate", "calibrate_libc", "doctor", "load_constants")
+
+
+def doctor() -> Diagnosis:
+    """Try what this host allows."""
+    system = os.uname()
+    constants = load_constants(system.release, system.machine)
+    checks = (
+        _page_bits(),
+        _page_scan(),
+        _rollup(),
+        _map_files(),
+        _capability(),
+        _other_users(),
+        _ptrace_scope(),
+        _cgroup(),
+        _huge_pages(),
+        _same_page_merging(),
+        _swap(),
+        _calibration(constants),
+        *_libc_calibration(),
+        _debug_files(),
+        *_demanglers(),
+        *(_peer(name, purpose) for name, purpose in _PEERS),
+    )
+    return Diagnosis({"kernel": system.release, "machine": system.machine}, checks, constants, constants.notes)
+
+
+# --- what can be read -------------------------------------------------------------------------------------------------
+
+_AS_ROOT: Final = "be root, or have CAP_SYS_PTRACE"
+_PAGEMAP_SCAN: Final = 0xC0606610  # _IOWR('f', 16, struct pm_scan_arg)
+_CAP_SYS_PTRACE: Final = 19
+_MOST_TRIES: Final = 2000
+_PEERS: Final = (("pmap", "to compare with"), ("valgrind", "to make heap profiles"), ("gdb", "to look further"))
+
+
+def _text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def _page_bits() -> Check:
+    if has_exclusive_bit():
+        return Check("page bits", State.OK, "private memory is told to the page, and to the symbol")
+    meaning = "private memory is told by mapping, from smaps: not to the symbol, and not exactly after fork"
+    cure = "a kernel from 4.2 with CONFIG_PROC_PAGE_MONITOR; in a sandbox, let it read /proc/PID/pagemap"
+    return Check("page bits", State.MISSING, meaning, cure)
+
+
+def _page_scan() -> Check:
+    try:
+        with open("/proc/self/pagemap", "rb") as file:
+            fcntl.ioctl(file, _PAGEMAP_SCAN, struct.pack("12Q", 96, *[0] * 11))
+    except OSError as error:
+        if error.errno in {errno.ENOTTY, errno.EOPNOTSUPP, errno.EACCES, errno.EPERM, errno.ENOENT}:
+            meaning = "reading page bits takes the longer the larger the mappings are, touched or not"
+            return Check("PAGEMAP_SCAN", State.LIMITED, meaning, "Linux 6.7")
+    return Check("PAGEMAP_SCAN", State.OK, "reading page bits takes time for pages that are there only")
+
+
+def _rollup() -> Check:
+    if _text("/proc/self/smaps_rollup") is not None:
+        return Check("smaps_rollup", State.OK, "sums are checked against the kernel's own")
+    return Check("smaps_rollup", State.MISSING, "changes while a process is read go unnoticed", "Linux 4.14")
+
+
+def _map_files() -> Check:
+    folder = "/proc/self/map_files"
+    try:
+        os.stat(os.path.join(folder, os.listdir(folder)[0]))
+    except (OSError, IndexError):
+        meaning = "of files that were replaced or deleted since a process was started, no symbol is told"
+        return Check("map_files", State.LIMITED, meaning, "be root, or have CAP_CHECKPOINT_RESTORE")
+    return Check("map_files", State.OK, "files that were replaced or deleted since are read, too")
+
+
+def _has_ptrace_capability() -> bool:
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", _text("/proc/self/status") or "", re.MULTILINE)
+    return bool(found and int(found.group(1), 16) >> _CAP_SYS_PTRACE & 1)
+
+
+def _capability() -> Check:
+    if _has_ptrace_capability():
+        return Check("CAP_SYS_PTRACE", State.OK, "processes of all users may be read")
+    return Check("CAP_SYS_PTRACE", State.LIMITED, "only processes of this user may be read", _AS_ROOT)
+
+
+def _other_users() -> Check:
+    """Try the first processes of others that have memory."""
+    name = "other users' processes"
+    found = None
+    for pid in _pids_of_others():
+        folder = f"/proc/{pid}"
+        try:
+            with open(f"{folder}/smaps", "rb") as smaps:
+                if not smaps.read(1):
+                    continue
+            with open(f"{folder}/pagemap", "rb"):
+                return Check(name, State.OK, f"process {pid} can be read, for one")
+        except PermissionError:
+            found = pid
+        except OSError:
+            continue
+    if found is not None:
+        return Check(name, State.LIMITED, f"process {found}, for one, may not be read", f"{_AS_ROOT}; or be its user")
+    return Check(name, State.OK, "there is none to try")
+
+
+def _pids_of_others() -> Iterator[int]:
+    own = os.geteuid()
+    try:
+        entries = os.listdir("/proc")
+    except OSError:
+        return
+    for entry in [entry for entry in entries if entry.isdigit()][:_MOST_TRIES]:
+        try:
+            is_own = os.stat(f"/proc/{entry}").st_uid == own
+        except OSError:
+            continue
+        if not is_own:
+            yield int(entry)
+
+
+def _ptrace_scope() -> Check:
+    scope = (_text("/proc/sys/kernel/yama/ptrace_scope") or "0").strip()
+    may = scope in {"0", "1"} or (scope == "2" and _has_ptrace_capability())
+    if may:
+        return Check("ptrace", State.OK, f"programs that `run` starts can be taken at their end (scope {scope})")
+    cure = "be root" if scope == "2" else "none until the next boot"
+    meaning = f"`run --when exit` cannot work (scope {scope}); `--when settled` and times can"
+    return Check("ptrace", State.LIMITED, meaning, f"{cure}: /proc/sys/kernel/yama/ptrace_scope")
+
+
+def _cgroup() -> Check:
+    from footprint.process.cgroup import CURE, make_group, read_memory_controller  # noqa: PLC0415 # for this check only
+
+    controller = read_memory_controller()
+    if controller is None:
+        meaning = "the constants of the kernel cannot be calibrated"
+        return Check("memory cgroup", State.MISSING, meaning, "boot with cgroup_enable=memory, or mount /sys/fs/cgroup")
+    try:
+        with make_group():
+            return Check("memory cgroup", State.OK, f"v{controller.version}: the kernel's constants can be calibrated")
+    except AccessError:
+        meaning = f"v{controller.version}, but no group can be made: no calibration"
+        return Check("memory cgroup", State.LIMITED, meaning, CURE)
+
+
+# --- what changes figures ---------------------------------------------------------------------------------------------
+
+
+def _huge_pages() -> Check:
+    name = "transparent huge pages"
+    found = re.search(r"\[(\w+)\]", _text("/sys/kernel/mm/transparent_hugepage/enabled") or "[never]")
+    setting = found.group(1) if found else "never"
+    if setting != "always":
+        return Check(name, State.OK, f"{setting}: no page grows unasked")
+    meaning = "always: touching a byte may cost 2 MiB, and pages are merged later: starts differ more"
+    cure = "to compare builds, measure with `madvise` in /sys/kernel/mm/transparent_hugepage/enabled"
+    return Check(name, State.LIMITED, meaning, cure)
+
+
+def _same_page_merging() -> Check:
+    if (_text("/sys/kernel/mm/ksm/run") or "0").strip() != "1":
+        return Check("same-page merging (KSM)", State.OK, "off: no page is shared behind a process's back")
+    meaning = "on: merged pages count as shared until they are written"
+    return Check(
+        "same-page merging (KSM)", State.LIMITED, meaning, "to compare builds, write 0 to /sys/kernel/mm/ksm/run"
+    )
+
+
+def _swap() -> Check:
+    if len((_text("/proc/swaps") or "").splitlines()) > 1:
+        return Check("swap", State.OK, "present: swapped memory counts as private")
+    return Check("swap", State.OK, "none: all private memory is resident")
+
+
+def _calibration(constants: KernelConstants) -> Check:
+    if constants.evidence is not Evidence.ESTIMATED:
+        return Check("calibration", State.OK, f"kernel objects are priced as {constants.origin}")
+    meaning = f"kernel objects are priced by estimated figures, {constants.origin}"
+    return Check("calibration", State.LIMITED, meaning, "footprint doctor --calibrate")
+
+
+def _libc_calibration() -> Iterator[Check]:
+    """Tell how the C library is known, where it is glibc: musl writes only what its file tells."""
+    path = own_libc()
+    if path is None:
+        return
+    try:
+        start = load_libc_start(read_image(open_input(path), path))
+    except FootprintError:
+        return
+    if start.is_assumed:
+        meaning = (
+            f"before a program runs, its C library is taken to write {start.count} pages in itself, {start.origin}"
+        )
+        yield Check("C library", State.LIMITED, meaning, "footprint doctor --calibrate")
+    else:
+        meaning = f"before a program runs, it writes {start.count} pages in itself, {start.origin}"
+        yield Check("C library", State.OK, meaning)
+
+
+def _debug_files() -> Check:
+    if os.path.isdir(STANDARD_FOLDER):
+        return Check(
+            "debug files", State.OK, f"names of stripped files are read from {STANDARD_FOLDER}, where they are"
+        )
+    meaning = "of stripped files, only the names of exported variables are told"
+    cure = "install debug packages (-dbg, -dbgsym, -debuginfo), or ask for them with --debuginfod"
+    return Check("debug files", State.LIMITED, meaning, cure)
+
+
+def _demanglers() -> Iterator[Check]:
+    """Tell what reads the names of each language."""
+    import pycxxfilt  # noqa: PLC0415 # only a name that needs it pays for it
+
+    yield Check("names of C++ and Rust", State.OK, f"read by LLVM {pycxxfilt.LLVM_VERSION} (pycxxfilt)")
+    for language, (program, *_) in TOOLS.items():
+        if shutil.which(program):
+            yield Check(f"names of {language}", State.OK, f"read by {program}")
+        else:
+            meaning = f"{program} is not installed: they are shown as the linker has them"
+            yield Check(f"names of {language}", State.MISSING, meaning)
+
+
+def _peer(name: str, purpose: str) -> Check:
+    if shutil.which(name):
+        return Check(name, State.OK, f"installed, {purpose}")
+    return Check(name, State.MISSING, f"not installed; footprint needs it for nothing, it is {purpose}")

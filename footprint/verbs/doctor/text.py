@@ -1,0 +1,50 @@
+"""The report of `footprint doctor`."""
+
+from footprint.attribution.kernel import KernelConstants
+from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.formats.sections.notes import note_blocks
+from footprint.units import format_bytes
+from footprint.verbs.doctor.diagnosis import Diagnosis, State
+
+__all__ = ("doctor_report",)
+
+
+def doctor_report(diagnosis: Diagnosis) -> Document:
+    """Say what this host lets us read, what it means, and what would help."""
+    kernel, machine = diagnosis.host.get("kernel", ""), diagnosis.host.get("machine", "")
+    rows = tuple((check.name, check.state.value, check.meaning) for check in diagnosis.checks)
+    return (
+        Heading(f"footprint doctor: Linux {kernel} {machine}".rstrip()),
+        Table(("what", "state", "what it means"), rows, frozenset({0, 1})),
+        *_cures(diagnosis),
+        Heading(f"What the kernel spends on a process, {diagnosis.constants.origin}"),
+        _constants(diagnosis.constants),
+        *note_blocks(diagnosis.notes),
+        Verdict(_verdict(diagnosis)),
+    )
+
+
+def _cures(diagnosis: Diagnosis) -> list[Block]:
+    lines = [Paragraph(f"{check.name}: {check.cure}") for check in diagnosis.checks if check.cure is not None]
+    return [Heading("What would help"), *lines] if lines else []
+
+
+def _constants(constants: KernelConstants) -> Facts:
+    evidence = constants.evidence.value
+    figures = (
+        ("process", constants.process_bytes),
+        ("thread", constants.thread_bytes),
+        ("stack of a thread", constants.stack_bytes),
+        ("mapping", constants.mapping_bytes),
+        ("written mapping, besides", constants.written_bytes),
+        ("mapped file", constants.file_bytes),
+    )
+    return Facts(tuple((name, format_bytes(size_bytes), evidence) for name, size_bytes in figures))
+
+
+def _verdict(diagnosis: Diagnosis) -> str:
+    short = [check.name for check in diagnosis.checks if check.state is not State.OK]
+    count = len(diagnosis.checks)
+    if not short:
+        return f"All {count} checks are fine: figures are as exact as footprint can make them."
+    return f"{count - len(short)} of {count} checks are fine; not {', '.join(short)}."

@@ -1,0 +1,179 @@
+"""`footprint.duplicates`: data that files hold several times over."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+
+from footprint.dwarf.variable_sources import Place, said_of
+from footprint.elf import Image, read_image
+from footprint.elf.statics import Statics, read_statics
+from footprint.errors import FootprintError, InputError, Note, UsageError
+from footprint.files import open_input
+from footprint.findings.declared_by_name import declared_by_name, source_name
+from footprint.findings.duplicate_statics import (
+    Declared,
+    FileCopies,
+    Lines,
+    candidates,
+    duplicate_findings,
+    find_copies,
+    with_private_bytes,
+)
+from footprint.findings.large_statics import large_ones, large_statics
+from footprint.findings.linked_twice import Duplicates, LinkedTwice, linked_twice, linked_twice_findings
+from footprint.model.finding import Confidence, Finding
+from footprint.process import Snapshot, read_process
+from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
+from footprint.sources.debug_information import DebugInformation
+from footprint.sources.given_files import each_once
+from footprint.sources.process_files import ProcessFiles
+from footprint.verbs.audit.call import process_number
+
+__all__ = ("duplicates", "findings_in", "findings_of")
+
+
+def duplicates(*targets: int | str, debug: DebugSearch | None = STANDARD_PLACES) -> Duplicates:
+    """Find what ELF files hold several times: each by itself, and those that are given together among one another.
+
+    Args:
+        targets: Files, or one PID: the files that this process has mapped.
+        debug: Where to look for the symbols and debug information of stripped ones; None for nowhere.
+
+    Raises:
+        AccessError: Where the only file cannot be opened, or the process is gone.
+        InputError: Where the only file is no linked ELF file.
+        UsageError: Where nothing is named, or no server for debug files is known that are to be asked for.
+    """
+    if not targets:
+        raise UsageError("name at least one ELF file, or a PID")
+    pid = process_number(targets[0]) if len(targets) == 1 else None
+    process = None if pid is None else ProcessFiles(read_process(pid))
+    paths = map(str, targets) if process is None else process.paths
+    debug_files = DebugFiles(debug)
+    files: list[Statics] = []
+    notes: list[Note] = []
+    reached = _reached(process)
+    for path in each_once(paths, notes, reached):
+        try:
+            statics, odd = _read(path, debug_files, reached)
+            files.append(statics)
+            notes += odd
+        except FootprintError as error:
+            if len(targets) == 1 and process is None:
+                raise
+            notes.append(Note("file-unreadable", path, error.detail))
+    if not files and notes:
+        raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
+    found, twice, findings = _found_in(files, process, debug_files, notes)
+    notes.extend(_symbol_notes(files))
+    return Duplicates(tuple(map(str, targets)), pid, found, twice, findings, tuple(notes))
+
+
+_Found = tuple[tuple[FileCopies, ...], tuple[LinkedTwice, ...], tuple[Finding, ...]]
+
+
+def _found_in(
+    files: Sequence[Statics], process: ProcessFiles | None, debug_files: DebugFiles, notes: list[Note]
+) -> _Found:
+    """Give the copies in each file, those among them, and what comes of it."""
+    private = None if process is None else process.private_bytes([one.image for one in files])
+    reached = _reached(process)
+    read, found, large = list[Statics](), list[FileCopies](), list[Finding]()
+    for one in files:
+        declared = _declared(one, debug_files, reached(one.image.file), notes)
+        private_of = None if private is None else partial(private.of, one.image)
+        try:
+            copies = find_copies(one, declared)
+            large.extend(large_statics(one, declared, private_of=private_of))
+        except FootprintError as error:
+            if len(files) == 1:
+                raise
+            notes.append(Note("file-unreadable", one.image.file, error.detail))
+            continue
+        copies = copies if private_of is None else with_private_bytes(copies, private_of)
+        read.append(one)
+        debug_file = None if one.debug is None else one.debug.image.file
+        counts = len(one.statics), len(one.units)
+        found.append(FileCopies(one.image.file, *counts, copies, debug_file, one.initialisers))
+    twice = linked_twice(read, [one.copies for one in found])
+    own = [finding for one in found for finding in duplicate_findings(one.copies, one.file)]
+    return tuple(found), twice, (*own, *linked_twice_findings(twice), *large)
+
+
+def findings_in(image: Image, debug: DebugSearch | None = STANDARD_PLACES) -> tuple[Finding, ...]:
+    """Find what one file holds several times, and its large variables that nothing needs; without those doubted.
+
+    Raises:
+        InputError: Where its symbols or relocations are damaged.
+    """
+    if image.is_relocatable:
+        return ()
+    debug_files = DebugFiles(debug)
+    _, _, findings = _found_in([_statics(image, debug_files, image.file)[0]], None, debug_files, [])
+    return tuple([one for one in findings if one.confidence is not Confidence.LOW])
+
+
+def findings_of(snapshot: Snapshot, debug: DebugSearch | None = STANDARD_PLACES) -> tuple[Finding, ...]:
+    """Find what the files of a live process hold several times, and its large variables; without those doubted.
+
+    Of large variables all are told: how much of them is private, this process shows.
+    """
+    process, debug_files = ProcessFiles(snapshot), DebugFiles(debug)
+    files: list[Statics] = []
+    for path in each_once(process.paths, [], process.reached):
+        # The audit itself tells which files cannot be read.
+        with suppress(FootprintError):
+            files.append(_read(path, debug_files, process.reached)[0])
+    try:
+        _, _, findings = _found_in(files, process, debug_files, [])
+    except FootprintError:
+        # Only this part of the answer needs their symbols.
+        return ()
+    return tuple([one for one in findings if one.confidence is not Confidence.LOW or one.private_bytes is not None])
+
+
+def _reached(process: ProcessFiles | None) -> Callable[[str], str]:
+    """Give where files are: as they are named, but those of a process, whose `/` may be another."""
+    return str if process is None else process.reached
+
+
+def _read(path: str, debug_files: DebugFiles, reached: Callable[[str], str]) -> tuple[Statics, list[Note]]:
+    image = read_image(open_input(reached(path)), path)
+    if image.is_relocatable:
+        raise InputError(path, "it is not linked yet: only in a linked file there are copies to count")
+    return _statics(image, debug_files, reached(path))
+
+
+def _statics(image: Image, debug_files: DebugFiles, path: str) -> tuple[Statics, list[Note]]:
+    statics, _, odd = debug_files.read(image, read_statics, *absolute_paths(path))
+    return statics, odd
+
+
+def _declared(statics: Statics, debug_files: DebugFiles, path: str, notes: list[Note]) -> Lines:
+    """Look up where the variables are declared that may be copies or are large."""
+    several = candidates(statics)
+    wanted = {(one.is_tls, one.vaddr): one for one in (*several, *large_ones(statics))}
+    if not wanted:
+        return {}
+    image = statics.image
+    information = DebugInformation(debug_files, image, statics.debug, *absolute_paths(path))
+    within = {place: one for place, one in wanted.items() if one.section_index in information.within}
+    found = information.declarations(Place(vaddr, is_tls) for is_tls, vaddr in within)
+    lines: dict[tuple[bool, int], Declared] = {}
+    for (is_tls, vaddr), static in within.items():
+        said = said_of(static.name, found.get(Place(vaddr, is_tls), ()))
+        if said is not None and said.defined_in is not None:
+            place = said.defined_in, said.defined_at_line, said.is_in_header
+            lines[is_tls, vaddr] = Declared(*place, said.function, said.type_name)
+    lacking = [one for one in several if (one.is_tls, one.vaddr) not in lines]
+    by_name, compiled = information.declarations_by_name(map(source_name, lacking))
+    notes.extend(information.notes)
+    return lines | declared_by_name(statics, lacking, by_name, compiled)
+
+
+def _symbol_notes(files: Sequence[Statics]) -> Iterable[Note]:
+    for one in files:
+        if one.is_stripped:
+            yield Note("no-source-files", one.image.file, "it is stripped: only what it exports can be told")
+        elif not one.units:
+            yield Note("no-source-files", one.image.file, "its symbols do not tell which source files they came from")

@@ -1,0 +1,219 @@
+"""The report of `footprint duplicates`."""
+
+from collections.abc import Mapping, Sequence
+
+from footprint.elf import shown_name
+from footprint.elf.names import lacks_function
+from footprint.errors import Note
+from footprint.findings.duplicate_statics import Copies, Cost, FileCopies, Origin
+from footprint.findings.linked_twice import Duplicates, LinkedTwice
+from footprint.formats.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
+from footprint.formats.sections.debug_files import debug_file_blocks
+from footprint.formats.sections.findings import finding_blocks
+from footprint.formats.sections.names import Names
+from footprint.formats.sections.notes import note_blocks
+from footprint.model.finding import Confidence, Finding
+from footprint.units import counted, first_of, format_bytes
+
+__all__ = ("duplicates_report",)
+
+_MOST_LARGE = 10
+_MOST_NOTES_ALIKE = 2
+_LONGEST_NAME = 60
+_MOST_NAMED = 3
+# The words of the table; the section beside them tells the rest.
+_WHEN = {
+    Cost.AT_START: "at start",
+    Cost.WHEN_TOUCHED: "when touched",
+    Cost.PER_THREAD: "per thread",
+    Cost.SHARED: "shared",
+}
+
+
+def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_linker_names: bool = False) -> Document:
+    """Say what files hold several times; `top` rows a table, 0 for all."""
+    placed = [(file.file, one) for file in found.files for one in file.copies]
+    real = [(file, one) for file, one in placed if one.origin is not Origin.STREAM_INIT]
+    real.sort(key=lambda item: (-item[1].waste_bytes, item[1].name, item[0]))
+    blocks: list[Block] = [Heading(_title(found))]
+    has_variables = any(one.variable_count for one in found.files)
+    has_file = len(found.files) > 1
+    blocks.extend(_copies_table(real, top, is_whole=has_linker_names, has_file=has_file, has_variables=has_variables))
+    blocks.extend(_initialisers(found.files, placed))
+    twice = [one for one in found.findings if one.rule == "linked-twice"]
+    if twice:
+        blocks.append(Heading("Linked in several times"))
+        blocks.extend(Paragraph(f"{one.message}. Remedy: {one.remedy}.") for one in (twice[:top] if top else twice))
+    blocks.extend(_large([one for one in found.findings if one.rule == "large-static"], top, is_whole=has_linker_names))
+    copies = [one for one in found.findings if one.rule == "duplicate-static" and one.confidence is not Confidence.LOW]
+    blocks.extend(finding_blocks([one for one in copies if one.saving_bytes][: top or None], count))
+    large = [one for one in found.findings if one.rule == "large-static" and one.kind != "buffer"]
+    blocks.extend(_remedies([*(one for one in copies if not one.saving_bytes), *large]))
+    debug_files = {one.file: one.debug_file for one in found.files if one.debug_file is not None}
+    blocks.extend(debug_file_blocks(debug_files, Names((), is_whole=True), is_whole=has_linker_names))
+    blocks.extend(note_blocks(_together(found.notes)))
+    verdict = _verdict(real, count, found.linked_twice)
+    return (*blocks, Verdict(verdict if has_variables else "No variable has a name: there is nothing to compare."))
+
+
+def _title(found: Duplicates) -> str:
+    targets = tuple(dict.fromkeys(found.targets))
+    name = f"process {found.pid}" if found.pid is not None else ", ".join(targets[:3])
+    if len(targets) > 3:
+        name += f" and {len(targets) - 3} more"
+    variables = counted(sum(one.variable_count for one in found.files), "variable")
+    units = counted(sum(one.unit_count for one in found.files), "source file")
+    return f"{name}: {variables} from {units}"
+
+
+def _copies_table(
+    placed: Sequence[tuple[str, Copies]], top: int, *, is_whole: bool, has_file: bool, has_variables: bool
+) -> list[Block]:
+    if not placed:
+        told = "nothing is there more than once, as far as its symbols tell"
+        return [
+            Paragraph(told if has_variables else "no symbol names a variable: it cannot be told what is there twice")
+        ]
+    shown = placed[:top] if top else placed
+    has_private = any(one.private_bytes is not None for _, one in placed)
+    rows = tuple(
+        (
+            format_bytes(one.waste_bytes),
+            str(len(one.copies)),
+            format_bytes(one.size_bytes),
+            *([_private(one)] if has_private else []),
+            _WHEN[one.cost],
+            one.confidence.value,
+            *([one.section] if is_whole else []),
+            "  ".join(filter(None, _which(one, file if has_file else None, is_whole=is_whole))),
+        )
+        for file, one in shown
+    )
+    rest = placed[len(shown) :]
+    rest_bytes = sum(one.waste_bytes for _, one in rest)
+    columns = [
+        *("waste", "copies", "size"),
+        *(["private"] if has_private else []),
+        *("cost", "confidence"),
+        *(["section"] if is_whole else []),
+        "name",
+    ]
+    blanks = [""] * (len(columns) - 2)
+    footer = ((format_bytes(rest_bytes), *blanks, f"[{len(rest)} more: --top 0 shows all]"),) if rest else ()
+    words = frozenset(range(columns.index("cost"), len(columns) - 1))
+    return [Table(tuple(columns), rows, words, footer, Fold.NEVER if is_whole else Fold.NAMES)]
+
+
+def _private(one: Copies) -> str:
+    return "-" if one.private_bytes is None else format_bytes(one.private_bytes)
+
+
+def _which(one: Copies, file: str | None, *, is_whole: bool) -> tuple[str, str, str]:
+    """Give the name, where it is declared or else which source files have it, and the file.
+
+    Of a long name the end is shown, which tells more than the namespaces before it.
+    """
+    name = one.name if is_whole else shown_name(one.name)
+    if one.function and lacks_function(one.name, one.function):
+        name += f" in {one.function if is_whole else shown_name(one.function)}"
+    name = name if is_whole else _end_of(name)
+    if one.location is not None:
+        source = one.location.file if is_whole else one.location.file.rsplit("/", 1)[-1]
+        where = source if one.location.line is None else f"{source}:{one.location.line}"
+    elif is_whole or len(one.units) < 2:
+        where = ", ".join(one.units)
+    else:
+        where = f"{one.units[0]} and {len(one.units) - 1} more"
+    if file and not is_whole:
+        file = file.rsplit("/", 1)[-1]
+    return name, where, f"({file})" if file else ""
+
+
+def _large(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list[Block]:
+    """List large variables: those that nothing uses first, then those that the file need not hold."""
+    if not findings:
+        return []
+    kinds = ("dead-code", "zero-filled", "could-be-const", "buffer")
+    ordered = sorted(findings, key=lambda one: kinds.index(one.kind))
+    shown = ordered[: min(top, _MOST_LARGE)] if top else ordered
+    rows = tuple((one.kind, f"{one.message}{_place(one, is_whole=is_whole)}") for one in shown)
+    rest = len(ordered) - len(shown)
+    footer = (("", f"[{rest} more: --top 0 shows all]"),) if rest else ()
+    table = Table(("kind", "variable"), rows, frozenset({0}), footer, Fold.NEVER if is_whole else Fold.TEXT)
+    return [Heading("Variables of a page and more"), table]
+
+
+def _place(finding: Finding, *, is_whole: bool) -> str:
+    if finding.location is None:
+        return ""
+    file, line = finding.location
+    name = file if is_whole else file.rsplit("/", 1)[-1]
+    return f" ({name})" if line is None else f" ({name}:{line})"
+
+
+def _remedies(findings: Sequence[Finding]) -> list[Block]:
+    """Say what to do about what no process surely pays for: the figures stand in the tables."""
+    subjects: dict[str, list[str]] = {}
+    for one in findings:
+        subjects.setdefault(one.remedy, []).append(_end_of(one.subject))
+    if not subjects:
+        return []
+    listed = [f"{first_of(tuple(dict.fromkeys(names)), _MOST_NAMED)}: {remedy}." for remedy, names in subjects.items()]
+    return [Heading("What to do"), *map(Paragraph, listed)]
+
+
+def _end_of(name: str) -> str:
+    """Give the end of a long name, which tells more than the namespaces before it."""
+    return name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
+
+
+def _initialisers(files: Sequence[FileCopies], placed: Sequence[tuple[str, Copies]]) -> list[Block]:
+    count = sum(one.initialisers.function_count for one in files)
+    size_bytes = sum(one.initialisers.code_bytes for one in files)
+    blocks: list[Block] = []
+    if count:
+        run = f"{counted(count, 'initialiser')} of source files {'runs' if count == 1 else 'run'} at start"
+        blocks.append(Paragraph(f"{run}: {format_bytes(size_bytes)} of code, and what it calls"))
+    stream_count = sum(len(one.copies) for _, one in placed if one.origin is Origin.STREAM_INIT)
+    if stream_count:
+        where = f"<iostream> is included in {counted(stream_count, 'source file')}"
+        blocks.append(Paragraph(f"{where}: each runs its initialiser at start (a byte each)"))
+    return blocks
+
+
+def _together(notes: Sequence[Note]) -> list[Note]:
+    """Say once what many files have in common: most libraries of a process are stripped."""
+    subjects: dict[tuple[str, str], list[str]] = {}
+    for note in notes:
+        subjects.setdefault((note.slug, note.detail), []).append(note.subject)
+    told = []
+    for (slug, detail), files in subjects.items():
+        if len(files) > _MOST_NOTES_ALIKE:
+            told.append(Note(slug, f"{len(files)} files, such as {files[0]}", detail))
+        else:
+            told.extend(Note(slug, file, detail) for file in files)
+    return told
+
+
+def _verdict(placed: Sequence[tuple[str, Copies]], count: int, linked_twice: Sequence[LinkedTwice]) -> str:
+    waste: dict[Cost, int] = {}
+    doubtful_bytes = 0
+    for _, one in placed:
+        if one.confidence is Confidence.LOW:
+            doubtful_bytes += one.waste_bytes
+        else:
+            waste[one.cost] = waste.get(one.cost, 0) + one.waste_bytes
+    doubtful = f"{format_bytes(doubtful_bytes)} more would be copies only by name" if doubtful_bytes else ""
+    if not waste and linked_twice:
+        twice = {cost: sum(one.waste.get(cost, 0) for one in linked_twice) for cost in Cost}
+        return f"What is linked in several times takes more than it would once: {_by_cost(twice)}."
+    if not waste:
+        return f"There is nothing to save by having one of each{f'; {doubtful}' if doubtful else ''}."
+    parts = _by_cost(waste)
+    own_bytes = sum(size for cost, size in waste.items() if cost is not Cost.SHARED)
+    many = f"; up to {format_bytes(own_bytes * count)} in {count:,} processes" if count > 1 and own_bytes else ""
+    return f"One of each instead of all copies saves {parts}{many}{f'; {doubtful}' if doubtful else ''}."
+
+
+def _by_cost(sizes: Mapping[Cost, int]) -> str:
+    return ", ".join(f"{format_bytes(sizes[cost])} {cost.value}" for cost in Cost if sizes.get(cost))

@@ -1,0 +1,14 @@
+"""`explain --json`."""
+
+from collections.abc import Iterable
+
+from footprint.formats.json import Json, envelope
+from footprint.verbs.explain.words import Explanation
+
+__all__ = ("explain_members",)
+
+
+def explain_members(found: Iterable[Explanation], version: str) -> Json:
+    """Give what words mean."""
+    rows = [one._asdict() for one in found]
+    return envelope(version, {}, {"name": "words"}) | {"words": rows, "notes": []}

@@ -1,0 +1,238 @@
+"""`footprint.heap_profile`: what allocator profiles say, by object and function."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from footprint.attribution.heap_frames import Binary, name_frames
+from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
+from footprint.elf import read_image
+from footprint.elf.functions import read_functions
+from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
+from footprint.files import open_input
+from footprint.findings.heap_at_start import heap_at_start
+from footprint.heap import Counted, Profile, read_profile
+from footprint.heap.allocators import Allocators
+from footprint.loader import System, link
+from footprint.model.finding import Finding
+from footprint.process.mapped_files import open_regular
+from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.sources.saved_files import path_inside
+from footprint.units import format_bytes
+
+__all__ = ("BinaryFiles", "HeapProfiles", "heap_profile", "read_usage")
+
+# Of massif so many trees tell what has been there since the start.
+_STEPS: Final = 8
+# Of a page with all moments: how many trees, and how much of the text of a profile.
+_MOST_TREES: Final = 200
+_MOST_TREE_BYTES: Final = 64 << 20
+_AMOUNTS: Final = {
+    Counted.HEAP: "memory in use",
+    Counted.PAGES: "address space",
+    Counted.COPIES: "bytes that are copied",
+    Counted.EVENTS: "units that the program declares",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HeapProfiles:
+    """What some heap profiles say.
+
+    Attributes:
+        files: One entry a profile.
+        notes: What was odd, of all of them.
+        findings: What could be constant data; of several profiles none are told.
+    """
+
+    files: tuple[HeapUsage, ...]
+    notes: tuple[Note, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+def heap_profile(
+    *paths: str,
+    at: str | None = None,
+    allocators: Sequence[str] = (),
+    binaries: Sequence[str] = (),
+    root: str | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
+    has_all_trees: bool = False,
+) -> HeapProfiles:
+    """Give what allocator profiles say of a moment: how much was in use, by which objects and functions.
+
+    Of several profiles, those that cannot be read become notes.
+
+    Args:
+        paths: The profiles, of massif, DHAT, heaptrack, gperftools or jemalloc.
+        at: Which moment: the number of a snapshot, a time with its unit, `end`, or `peak`; None for the peak.
+        allocators: More functions that only hand memory on: names, or beginnings of names with a `*` behind them.
+        binaries: Programs and libraries of the process, for profiles that name functions and no objects. A program
+            brings the libraries that it needs.
+        root: The directory that the process took for `/`, where it is not this machine's.
+        debug: Where to look for the symbols of stripped files; None for nowhere.
+        has_all_trees: Build the call trees of all moments, up to a number, not only that of the one that is asked for.
+
+    Raises:
+        AccessError: Where the only profile cannot be opened, or one of the binaries.
+        InputError: Where the only profile is none, or is damaged, or one of the binaries.
+        UsageError: Where no profile is given, or it has no such moment, or several do not count the same thing.
+    """
+    if not paths:
+        raise UsageError("name at least one heap profile")
+    files = BinaryFiles(root, debug)
+    known = files.with_needed(binaries)
+    known_allocators = Allocators(allocators)
+    found: list[HeapUsage] = []
+    notes: list[Note] = []
+    for path in paths:
+        try:
+            usage = read_usage(path, at, known_allocators, lambda _: known, files.opened, has_all_trees=has_all_trees)
+            found.append(usage)
+        except UsageError:
+            raise
+        except FootprintError as error:
+            if len(paths) == 1:
+                raise
+            notes.append(Note("file-unreadable", path, error.detail))
+    if not found:
+        raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
+    _check_alike(found)
+    notes += [note for one in found for note in one.notes]
+    findings = heap_at_start(found[0]) if len(paths) == 1 else ()
+    return HeapProfiles(tuple(found), tuple(dict.fromkeys(notes + files.notes)), findings)
+
+
+def _check_alike(usages: Sequence[HeapUsage]) -> None:
+    """Refuse profiles whose amounts are of different things: their difference would be of nothing."""
+    first = usages[0]
+    for one in usages[1:]:
+        if (one.profile.counted, one.tally) != (first.profile.counted, first.tally):
+            raise UsageError(
+                f"{first.file} counts {_counted_by(first)}, {one.file} {_counted_by(one)}: "
+                "compare profiles that count the same"
+            )
+
+
+def _counted_by(usage: HeapUsage) -> str:
+    counted = usage.profile.counted
+    return f"what was {usage.tally} over the run" if usage.tally and counted is Counted.HEAP else _AMOUNTS[counted]
+
+
+def read_usage(
+    path: str,
+    at: str | None,
+    allocators: Allocators,
+    binaries: Callable[[Profile], Sequence[Binary]],
+    opened: Callable[[str], Binary | None],
+    called: str | None = None,
+    *,
+    has_all_trees: bool = False,
+) -> HeapUsage:
+    """Read a profile, and give what it says of a moment.
+
+    Args:
+        path: The profile.
+        at: Which moment, as `heap_profile` has it.
+        allocators: The functions that only hand memory on.
+        binaries: Gives the files of the process that the profile leaves untold.
+        opened: Gives the file at a path that the profile tells.
+        called: What to call the profile; None for its path.
+        has_all_trees: Whether the call trees of all moments are built, up to a number.
+
+    Raises:
+        AccessError: Where it cannot be opened.
+        InputError: Where it is none, or damaged.
+        UsageError: Where it has no such moment.
+    """
+    name = called or path
+
+    def chosen(profile: Profile) -> list[int]:
+        place, trees = place_at(profile, at, name), profile.tree_places
+        count = _STEPS
+        if has_all_trees:
+            count = max(count, min(_MOST_TREES, len(trees) * _MOST_TREE_BYTES // max(1, len(data)), len(trees)))
+        # Evenly spread, the first and the last among them.
+        steps = {trees[(len(trees) - 1) * step // (count - 1)] for step in range(count)} if trees else set()
+        return sorted(steps | ({place} if place is not None else set()))
+
+    data = open_input(path)
+    profile = read_profile(data, name, chosen)
+    place = place_at(profile, at, name)
+    named = name_frames(profile, name, allocators, binaries(profile), opened)
+    usage = heap_usage(name, profile, place, named)
+    if at == "end" and place is not None and place + 1 < len(profile.snapshots):
+        usage = replace(usage, notes=(*usage.notes, _end_untold(profile, place, name)))
+    return usage
+
+
+def _end_untold(profile: Profile, place: int, name: str) -> Note:
+    both = (profile.snapshots[place], profile.snapshots[-1])
+    taken, last = (f"snapshot {one.number} ({format_bytes(one.live_bytes)} live)" for one in both)
+    detail = (
+        f"{taken} stands for the end: it has the last call tree, and {last} has none; "
+        f"massif --detailed-freq=1 keeps all of them"
+    )
+    return Note("heap-end-untold", name, detail)
+
+
+class BinaryFiles:
+    """Reads files with code, each once.
+
+    Args:
+        root: The directory that they take for `/`, where it is not this machine's.
+        debug: Where to look for the symbols of stripped ones; None for nowhere.
+
+    Attributes:
+        notes: Which could not be read.
+    """
+
+    def __init__(self, root: str | None, debug: DebugSearch | None) -> None:
+        self._root = root
+        self._debug_files = DebugFiles(debug, root)
+        self._binaries: dict[str, Binary | None] = {}
+        self.notes: list[Note] = []
+
+    def opened(self, path: str) -> Binary | None:
+        """Give the file at a path that a profile names; a note says where it cannot be read."""
+        if path not in self._binaries:
+            self._binaries[path] = None
+            try:
+                place = path if self._root is None else path_inside(self._root, path)
+                self._binaries[path] = self._read(place, path)
+            except FootprintError as error:
+                detail = f"{error.detail}, its functions are not named"
+                self.notes.append(Note("file-unreadable", path, detail))
+        return self._binaries[path]
+
+    def with_needed(self, paths: Sequence[str]) -> list[Binary]:
+        """Give files that the user names, and the libraries that they need.
+
+        Raises:
+            AccessError: Where one of those that were named cannot be opened.
+            InputError: Where it is no ELF file.
+        """
+        found: dict[str, Binary] = {}
+        for path in paths:
+            whole = os.path.realpath(path)
+            found[whole] = self._read(path, whole)
+        for path in list(found):
+            for library in self._needed(path):
+                if library not in found and (binary := self.opened(library)) is not None:
+                    found[library] = binary
+        return list(found.values())
+
+    def _needed(self, path: str) -> list[str]:
+        try:
+            link_map = link(System(self._root or "/"), path)
+        except FootprintError:
+            return []  # a file from elsewhere stands for itself
+        return [os.path.realpath(one.path) for one in link_map.objects[1:]]
+
+    def _read(self, place: str, path: str) -> Binary:
+        data = open_regular(place, None)
+        if isinstance(data, str):
+            raise AccessError(path, data)
+        image = read_image(data, path)
+        return Binary(path, image, read_functions(self._debug_files.symbols_of(image, os.path.abspath(place))))

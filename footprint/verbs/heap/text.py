@@ -1,0 +1,496 @@
+"""The report of `footprint heap`."""
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from footprint.attribution.heap_usage import HeapUsage, used_bytes
+from footprint.errors import Note
+from footprint.formats.document import Block, Document, Facts, Graph, Heading, Paragraph, Point, Table, Verdict
+from footprint.formats.sections.findings import finding_blocks
+from footprint.formats.sections.names import Names
+from footprint.formats.sections.notes import note_blocks
+from footprint.heap import CallTree, Counted, Frame, Profile, Snapshot
+from footprint.heap.attribution import Attribution, callees, callers
+from footprint.model.evidence import Evidence
+from footprint.model.finding import Finding
+from footprint.model.heap_account import Share
+from footprint.terminal.graph import format_time
+from footprint.units import counted, format_bytes
+
+__all__ = ("OVERHEAD", "STACKS", "heap_report")
+
+OVERHEAD: Final = "[allocator overhead]"
+STACKS: Final = "[stacks]"
+_LEAST_POINTS: Final = 3
+_LONGEST_COMMAND: Final = 60
+_LONGEST_UNIT: Final = 16
+# Rows are many, and a name may be as long as a profile is.
+_LONGEST_OWNER: Final = 200
+_LONGEST_FUNCTION: Final = 120
+_LONGEST_WHOLE: Final = 2000
+_BLOCKS: Final = {Counted.HEAP: "blocks", Counted.PAGES: "blocks", Counted.COPIES: "copies", Counted.EVENTS: "events"}
+_SHOWN_TALLIES: Final = frozenset({"allocated", "freed", "read", "written"})
+_KNOWN: Final = {
+    Evidence.VIRTUAL: "virtual: address space only",
+    Evidence.ESTIMATED: "estimated by the profiler",
+    Evidence.MEASURED: "measured by the profiler",
+}
+
+
+def heap_report(
+    usages: Sequence[HeapUsage],
+    notes: Sequence[Note] = (),
+    findings: Sequence[Finding] = (),
+    *,
+    by: str = "function",
+    threshold_percent: float = 1.0,
+    top: int = 20,
+    is_whole: bool = False,
+) -> Document:
+    """Say how much was in use, and who asked for it; several profiles side by side.
+
+    Args:
+        usages: What each profile says of its moment.
+        notes: What was odd.
+        findings: What could be constant data.
+        by: `owner`, `function`, `tree` (from the outermost function inwards) or `callers` (the other way round).
+        threshold_percent: Which calls of a tree are left out.
+        top: How many rows a table has; 0 for all.
+        is_whole: Whether to show whole paths, linker names, and each single call of a tree of callers.
+    """
+    names = Names({call.owner for usage in usages for call in usage.calls}, is_whole=is_whole)
+    if len(usages) == 1:
+        blocks = _one(usages[0], names, top)
+        blocks += _by(usages[0], by, names, threshold_percent, top, is_whole=is_whole)
+        verdict = _verdict(usages[0], names)
+    else:
+        blocks = _several(usages, by, names, top)
+        verdict = _difference(usages)
+    found = finding_blocks(findings, 1, is_verbose=is_whole)
+    target = usages[0].file if len(usages) == 1 else ""
+    return (*blocks, *found, *note_blocks(notes, target), Verdict(verdict))
+
+
+# --- one profile ------------------------------------------------------------------------------------------------------
+
+
+def _one(usage: HeapUsage, names: Names, top: int) -> list[Block]:
+    profile = usage.profile
+    blocks: list[Block] = [Heading(_title(usage))]
+    if usage.evidence is Evidence.VIRTUAL:
+        text = "address space only: what was reserved and never touched is in it, so it is no memory in use"
+        blocks.append(Paragraph(f"virtual: {text}"))
+    blocks += _graph(profile)
+    if usage.snapshot is not None:
+        blocks.append(_facts(usage, usage.snapshot))
+    elif usage.tally is not None and usage.tree is not None:
+        blocks.append(Paragraph(f"{_tally(usage, usage.tree)} over the whole run; no moment of it is known"))
+    if len(profile.snapshots) >= _LEAST_POINTS:
+        blocks += [Heading(_snapshots_title(profile)), _snapshots(usage, top)]
+    if usage.attribution is not None and usage.attribution.shares:
+        blocks += [Heading(f"By object, {moment_name(usage)}"), _owners(usage, usage.attribution, names, top)]
+    elif usage.snapshot is not None and usage.snapshot.live_bytes:
+        blocks.append(Paragraph("no call tree of this moment could be read: who asked for it is not known"))
+    return blocks
+
+
+def _title(usage: HeapUsage) -> str:
+    profile = usage.profile
+    command = (profile.command or "").replace("\n", " ")
+    if len(command) > _LONGEST_COMMAND:
+        command = f"{command[: _LONGEST_COMMAND - 3]}..."
+    return f"{usage.file}: {profile.format}{f' of {command}' if command else ''}"
+
+
+def moment_name(usage: HeapUsage) -> str:
+    """Write which moment it is: `at the peak (snapshot 63)`."""
+    if usage.snapshot is None:
+        return "over the whole run"
+    number = f"snapshot {usage.snapshot.number}"
+    if len(usage.profile.snapshots) == 1:
+        return "when it was saved"
+    return f"at the peak ({number})" if usage.snapshot.is_peak else f"at {number}"
+
+
+def _graph(profile: Profile) -> list[Block]:
+    trees = frozenset(profile.tree_places)
+    points = tuple(
+        Point(one.time, used_bytes(one), "#" if one.is_peak else "@" if place in trees else " ")
+        for place, one in enumerate(profile.snapshots)
+        if one.time is not None
+    )
+    if len(points) < _LEAST_POINTS or points[0].time >= points[-1].time or not any(one.size_bytes for one in points):
+        return []
+    legend = ["# the peak"] if any(point.mark == "#" for point in points) else []
+    legend += ["@ with a call tree"] if any(point.mark == "@" for point in points) else []
+    return [Graph(points, _unit(profile), ", ".join(legend))]
+
+
+def _facts(usage: HeapUsage, snapshot: Snapshot) -> Facts:
+    when = "" if snapshot.time is None else f", at {format_time(snapshot.time, _unit(usage.profile))}"
+    rows = [(moment_name(usage), format_bytes(usage.total_bytes), f"{_KNOWN[usage.evidence]}{when}")]
+    rows.append(("  live", format_bytes(snapshot.live_bytes), ""))
+    if snapshot.extra_bytes:
+        rows.append(("  allocator overhead", format_bytes(snapshot.extra_bytes), ""))
+    if snapshot.stack_bytes:
+        rows.append(("  stacks", format_bytes(snapshot.stack_bytes), ""))
+    rows += [
+        (f"{one.name} over the run", format_bytes(one.tree.total_bytes), _blocks_of(one.tree))
+        for one in usage.profile.tallies
+        if one.name in _SHOWN_TALLIES
+    ]
+    return Facts(tuple(rows))
+
+
+def _blocks_of(tree: CallTree) -> str:
+    return "" if tree.total_blocks is None else f"in {counted(tree.total_blocks, 'block')}"
+
+
+def _snapshots_title(profile: Profile) -> str:
+    trees = len(profile.tree_places)
+    return f"{counted(len(profile.snapshots), 'snapshot')}, {trees} with a call tree"
+
+
+def _snapshots(usage: HeapUsage, top: int) -> Table:
+    """List snapshots in the order of time; of many those that say most, and others evenly between them."""
+    profile = usage.profile
+    snapshots, trees = profile.snapshots, frozenset(profile.tree_places)
+    places = _picked(usage, top)
+    rows = []
+    for place in places:
+        one = snapshots[place]
+        marks = ["peak"] * one.is_peak + ["tree"] * (place in trees)
+        parts = (used_bytes(one), one.live_bytes, one.extra_bytes, one.stack_bytes)
+        amounts = ("-" if part is None else f"{part:,}" for part in parts)
+        time = "-" if one.time is None else f"{one.time:,}"
+        rows.append((str(one.number), time, *amounts, " ".join(marks)))
+    left = len(snapshots) - len(places)
+    footer = (("", "", "", "", "", "", f"[{left} more]"),) if left else ()
+    time_heading = f"time ({_unit(profile)})" if profile.time_unit else "time"
+    return Table(("n", time_heading, "total", "live", "overhead", "stacks", ""), tuple(rows), frozenset(), footer)
+
+
+def _picked(usage: HeapUsage, top: int) -> list[int]:
+    count = len(usage.profile.snapshots)
+    if not top or count <= top:
+        return list(range(count))
+    wanted = [usage.profile.peak_index, count - 1, 0]
+    wanted += [place for place, one in enumerate(usage.profile.snapshots) if one is usage.snapshot]
+    known = list(dict.fromkeys(place for place in wanted if place is not None))[:top]
+    for step in range(1, top):
+        if len(known) >= top:
+            break
+        place = step * count // top
+        if place not in known:
+            known.append(place)
+    return sorted(known)
+
+
+def _unit(profile: Profile) -> str:
+    return (profile.time_unit or "")[:_LONGEST_UNIT]
+
+
+def _cut(text: str, most: int) -> str:
+    """Leave out the middle of a text that is too long."""
+    return text if len(text) <= most else f"{text[: most // 2]}...{text[len(text) - most // 2 :]}"
+
+
+def _share(part: int, usage: HeapUsage) -> str:
+    return f"{part / usage.total_bytes:.2%}" if usage.total_bytes else "-"
+
+
+def _owners(usage: HeapUsage, attribution: Attribution, names: Names, top: int) -> Table:
+    owners = attribution.owners
+    footer: list[tuple[str, ...]] = []
+    blank = [""] * (attribution.total_blocks is not None)
+    shown = owners[:top] if top else owners
+    if rest := owners[len(shown) :]:
+        size_bytes = sum(one.size_bytes for one in rest)
+        more = f"[{len(rest)} more: --top 0 shows all]"
+        footer.append((f"{size_bytes:,}", _share(size_bytes, usage), *blank, more))
+    if usage.snapshot is not None:
+        for size, label in ((usage.snapshot.extra_bytes, OVERHEAD), (usage.snapshot.stack_bytes, STACKS)):
+            if size:
+                footer.append((f"{size:,}", _share(size, usage), *blank, label))
+    rows = tuple((*_amounts(one, usage), _owner(one.owner, names)) for one in shown)
+    return Table((*_headings(usage, attribution), "object"), rows, frozenset(), tuple(footer))
+
+
+def _headings(usage: HeapUsage, attribution: Attribution) -> tuple[str, ...]:
+    amounts = (_unit_of(usage), "share")
+    return amounts if attribution.total_blocks is None else (*amounts, _BLOCKS[usage.profile.counted])
+
+
+def _amounts(one: Share, usage: HeapUsage) -> tuple[str, ...]:
+    blocks = () if one.block_count is None else (f"{one.block_count:,}",)
+    return (f"{one.size_bytes:,}", _share(one.size_bytes, usage), *blocks)
+
+
+def _by(usage: HeapUsage, by: str, names: Names, threshold_percent: float, top: int, *, is_whole: bool) -> list[Block]:
+    attribution, tree = usage.attribution, usage.tree
+    if attribution is None or tree is None or not attribution.shares or by == "owner":
+        return []
+    when = moment_name(usage)
+    if by == "function":
+        return [Heading(f"By function, {when}"), _functions(usage, attribution, names, top)]
+    least_bytes = threshold_percent / 100 * usage.total_bytes
+    if by == "callers":
+        grown = tree if is_whole else callers(tree, usage.calls)
+        heading = "Who asked for it, and below each its callers"
+    else:
+        grown = callees(tree, usage.calls)
+        heading = "From the outermost function to who asked for it"
+    labels = _Labels(grown, names, usage if grown is tree else None)
+    lines = _tree_lines(grown, labels, least_bytes, top)
+    has_blocks = grown.node_blocks is not None
+    rows = tuple(
+        (f"{line.size_bytes:,}", _share(line.size_bytes, usage), *([line.blocks] if has_blocks else []), line.text)
+        for line in lines
+    )
+    return [Heading(f"{heading}, {when}"), Table((*_headings(usage, attribution), "function"), rows)]
+
+
+def _functions(usage: HeapUsage, attribution: Attribution, names: Names, top: int) -> Table:
+    shown = attribution.shares[:top] if top else attribution.shares
+    rows = tuple(
+        (*_amounts(one, usage), _owner(one.owner, names), _function(one.owner, one.function, names)) for one in shown
+    )
+    footer: tuple[tuple[str, ...], ...] = ()
+    if rest := attribution.shares[len(shown) :]:
+        size_bytes = sum(one.size_bytes for one in rest)
+        blank = [""] * (len(_headings(usage, attribution)) - 1)
+        footer = ((f"{size_bytes:,}", _share(size_bytes, usage), *blank, f"[{len(rest)} more: --top 0 shows all]"),)
+    headings = _headings(usage, attribution)
+    return Table((*headings, "object", "function"), rows, frozenset({len(headings)}), footer)
+
+
+def _owner(owner: str, names: Names) -> str:
+    return _cut(names.owner(owner), _LONGEST_OWNER)
+
+
+def _function(owner: str, function: str, names: Names) -> str:
+    return "" if function == owner else _cut_function(names.symbol(function), names)
+
+
+def _cut_function(text: str, names: Names) -> str:
+    return _cut(text, _LONGEST_WHOLE if names.is_whole else _LONGEST_FUNCTION)
+
+
+# --- trees ------------------------------------------------------------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    size_bytes: int
+    blocks: str
+    text: str
+
+
+class _Labels:
+    """What to show for the nodes of a tree: the function, and its object where that is another than its parent's."""
+
+    def __init__(self, tree: CallTree, names: Names, raw: HeapUsage | None) -> None:
+        self._tree, self._names, self._raw = tree, names, raw
+
+    def of(self, node: int) -> str:
+        frame = self._tree.frame(node)
+        if self._raw is not None:
+            return _cut_function(_raw_label(frame), self._names)
+        function = _cut_function(self._names.symbol(frame.function or ""), self._names)
+        parent = self._tree.parents[node]
+        if frame.object == frame.function or (parent > 0 and self._tree.frame(parent).object == frame.object):
+            return function
+        return f"{function}  ({_owner(frame.object or '', self._names)})"
+
+
+def _raw_label(frame: Frame) -> str:
+    """Write a frame as Valgrind does."""
+    if frame.label is not None:
+        return frame.label
+    where = f" ({frame.file}:{frame.line})" if frame.file else f" (in {frame.object})" if frame.object else ""
+    addr = "" if frame.addr is None else f"{frame.addr:#X}: ".replace("0X", "0x")
+    return f"{addr}{frame.function or '???'}{where}"
+
+
+def _tree_lines(tree: CallTree, labels: _Labels, least_bytes: float, top: int) -> Iterator[_Line]:
+    """Give a line a node, the largest first; what is below the threshold as one line.
+
+    A node that is all of its parent stands below it without being indented: most chains are long.
+    """
+    children: dict[int, list[int]] = {}
+    for node in range(1, len(tree)):
+        if tree.node_bytes[node] or (tree.node_blocks is not None and tree.node_blocks[node]):
+            children.setdefault(tree.parents[node], []).append(node)
+
+    def lines_below(parent: int, depth: int) -> Iterator[tuple[int, int, str | None]]:
+        below = sorted(children.get(parent, ()), key=lambda node: -tree.node_bytes[node])
+        most = top if top and parent == 0 else len(below)
+        shown = [node for node in below[:most] if tree.node_bytes[node] >= least_bytes]
+        for node in shown:
+            is_all = len(below) == 1 and parent != 0
+            yield node, depth if is_all else depth + 1, None
+        if left := len(below) - len(shown):
+            size_bytes = sum(tree.node_bytes[node] for node in set(below) - set(shown))
+            yield size_bytes, depth + 1, f"[{counted(left, 'call')} more, smaller ones]"
+
+    def blocks_of(node: int) -> str:
+        return "" if tree.node_blocks is None else f"{tree.node_blocks[node]:,}"
+
+    waiting = [lines_below(0, -1)]
+    while waiting:
+        step = next(waiting[-1], None)
+        if step is None:
+            waiting.pop()
+            continue
+        place, depth, text = step
+        if text is not None:
+            yield _Line(place, "", "  " * depth + text)
+            continue
+        yield _Line(tree.node_bytes[place], blocks_of(place), "  " * depth + labels.of(place))
+        waiting.append(lines_below(place, depth))
+
+
+# --- several profiles -------------------------------------------------------------------------------------------------
+
+
+def _several(usages: Sequence[HeapUsage], by: str, names: Names, top: int) -> list[Block]:
+    totals = _totals(usages)
+    rows = tuple(
+        (
+            str(number),
+            f"{total_bytes:,}",
+            f"{total_bytes - totals[0]:+,}" if number > 1 else "",
+            usage.evidence.value,
+            moment_name(usage),
+            usage.file,
+        )
+        for number, (usage, total_bytes) in enumerate(zip(usages, totals, strict=True), 1)
+    )
+    columns = ("", "bytes", "to the first", "known", "moment", "profile")
+    blocks: list[Block] = [Heading(f"{len(usages)} profiles"), Table(columns, rows, frozenset({3, 4}))]
+    blocks += _left_out(usages)
+    overhead = [[(label, "", amount) for label, amount in _beside(usage, usages)] for usage in usages]
+    owners = [
+        [*((one.owner, "", one.size_bytes) for one in (usage.attribution.owners if usage.attribution else ())), *beside]
+        for usage, beside in zip(usages, overhead, strict=True)
+    ]
+    blocks += [
+        Heading("By object"),
+        _beside_each_other(owners, top, lambda owner, _: (_owner(owner, names),), ("object",)),
+    ]
+    if by == "function":
+        functions = [
+            [
+                (one.owner, one.function, one.size_bytes)
+                for one in (usage.attribution.shares if usage.attribution else ())
+            ]
+            for usage in usages
+        ]
+
+        def shown(owner: str, function: str) -> tuple[str, ...]:
+            return _owner(owner, names), _function(owner, function, names)
+
+        blocks += [Heading("By function"), _beside_each_other(functions, top, shown, ("object", "function"))]
+    return blocks
+
+
+_BESIDE: Final = ((OVERHEAD, attrgetter("extra_bytes")), (STACKS, attrgetter("stack_bytes")))
+
+
+def _beside(usage: HeapUsage, usages: Sequence[HeapUsage]) -> Iterator[tuple[str, int]]:
+    """Give what a profile has beside what is live, as far as all of them tell it: what is not told is not 0."""
+    for label, size_of in _BESIDE:
+        if usage.snapshot is not None and not _silent(usages, size_of):
+            yield label, size_of(usage.snapshot)
+
+
+def _silent(usages: Sequence[HeapUsage], size_of: Callable[[Snapshot], int | None]) -> list[HeapUsage]:
+    return [one for one in usages if one.snapshot is not None and size_of(one.snapshot) is None]
+
+
+def _totals(usages: Sequence[HeapUsage]) -> list[int]:
+    """Give the memory of each, without what one of them does not tell."""
+    return [
+        one.total_bytes
+        if one.snapshot is None
+        else one.snapshot.live_bytes + sum(size_bytes for _, size_bytes in _beside(one, usages))
+        for one in usages
+    ]
+
+
+def _left_out(usages: Sequence[HeapUsage]) -> Iterator[Block]:
+    for label, size_of in _BESIDE:
+        silent = _silent(usages, size_of)
+        if any(one.snapshot is not None and size_of(one.snapshot) for one in usages) and silent:
+            yield Paragraph(f"Without {label}: {silent[0].file} does not tell it.")
+
+
+def _beside_each_other(
+    tables: Sequence[Sequence[tuple[str, str, int]]],
+    top: int,
+    shown: Callable[[str, str], tuple[str, ...]],
+    headings: tuple[str, ...],
+) -> Table:
+    """List the amounts of all profiles, what has changed most first; differences are to the first profile."""
+    sums: dict[tuple[str, str], list[int]] = {}
+    for number, table in enumerate(tables):
+        for owner, function, size_bytes in table:
+            sums.setdefault((owner, function), [0] * len(tables))[number] += size_bytes
+    ordered = sorted(
+        ((place, sizes) for place, sizes in sums.items() if any(sizes)),
+        key=lambda item: (-max(abs(size - item[1][0]) for size in item[1]), -max(item[1]), item[0]),
+    )
+    listed = ordered[:top] if top else ordered
+
+    def amounts(sizes: Sequence[int]) -> tuple[str, ...]:
+        return (*(f"{size:,}" for size in sizes), *(f"{size - sizes[0]:+,}" for size in sizes[1:]))
+
+    rows = tuple((*amounts(sizes), *shown(*place)) for place, sizes in listed)
+    footer: tuple[tuple[str, ...], ...] = ()
+    if rest := [sizes for _, sizes in ordered[len(listed) :]]:
+        more = f"[{len(rest)} more: --top 0 shows all]"
+        footer = ((*amounts([sum(column) for column in zip(*rest, strict=True)]), *[""] * (len(headings) - 1), more),)
+    numbers = [str(number) for number in range(1, len(tables) + 1)]
+    columns = (*numbers, *(f"{number}-1" for number in numbers[1:]), *headings)
+    first_text = len(columns) - len(headings)
+    return Table(columns, rows, frozenset(range(first_text, len(columns) - 1)), footer)
+
+
+# --- what matters most ------------------------------------------------------------------------------------------------
+
+
+def _verdict(usage: HeapUsage, names: Names) -> str:
+    attribution = usage.attribution
+    if usage.snapshot is None:
+        if usage.tree is None:
+            return f"{usage.file} says nothing of memory in use."
+        return f"{_tally(usage, usage.tree)} over the whole run, which is no memory in use."
+    what = "of address space" if usage.evidence is Evidence.VIRTUAL else "of heap"
+    amount = f"{format_bytes(usage.snapshot.live_bytes)} {what} {moment_name(usage)}"
+    if attribution is None or not attribution.total_bytes:
+        return f"{amount[0].upper()}{amount[1:]}."
+    first = attribution.owners[0]
+    known = attribution.attributed_bytes / attribution.total_bytes
+    if first.owner.startswith("["):
+        return f"{amount}; which object asked for it is known of {known:.1%}."
+    most = f"{_owner(first.owner, names)} asked for {first.size_bytes / attribution.total_bytes:.1%} of it"
+    return f"{amount}: {most}; the object is known of {known:.1%}."
+
+
+def _tally(usage: HeapUsage, tree: CallTree) -> str:
+    return f"{tree.total_bytes:,} {_unit_of(usage)} {usage.tally}"
+
+
+def _unit_of(usage: HeapUsage) -> str:
+    return "units" if usage.profile.counted is Counted.EVENTS else "bytes"
+
+
+def _difference(usages: Sequence[HeapUsage]) -> str:
+    first, totals = usages[0], _totals(usages)
+    parts = []
+    for usage, total_bytes in zip(usages[1:], totals[1:], strict=True):
+        difference = total_bytes - totals[0]
+        word = "more" if difference > 0 else "less"
+        much = f"{format_bytes(abs(difference))} {word} than" if difference else "as much as"
+        parts.append(f"{usage.file} has {much} {first.file}")
+    return "; ".join(parts) + "."

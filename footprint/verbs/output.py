@@ -1,0 +1,332 @@
+"""Where answers go, and as what: standard output or a file; text, plain or drawn, or a format for another program."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from footprint import __version__
+from footprint.errors import AccessError, Note, UsageError
+from footprint.files import whole_file
+from footprint.formats.document import About, Document, Verdict
+from footprint.terminal import draw, plain
+from footprint.verbs.options import Color, Format
+
+if TYPE_CHECKING:
+    from footprint.formats.figures import Family
+    from footprint.formats.issues import Issues
+    from footprint.formats.json import Json
+    from footprint.formats.stacks import Stacks
+
+__all__ = ("Answer", "Form", "chosen", "draws_blocks", "emit", "exit_code", "write")
+
+EXIT_PARTIAL = 4
+_NARROWEST = 60
+
+
+class Answer(NamedTuple):
+    """What a verb found, before it is decided how it is written. Each member is made only where a format asks for it.
+
+    Attributes:
+        name: What was asked, such as `audit ./server`.
+        document: The report.
+        members: The JSON.
+        table: Which table of the JSON is the answer itself.
+        issues: What a reviewer is to be told of.
+        figures: What is watched over time.
+        stacks: What viewers of profiles show.
+        page: The page to look at.
+    """
+
+    name: str
+    document: Callable[[], Document]
+    members: "Callable[[], Json]"
+    table: str
+    issues: "Callable[[], Issues] | None" = None
+    figures: "Callable[[], Sequence[Family]] | None" = None
+    stacks: "Callable[[], Stacks] | None" = None
+    page: Callable[[], str] | None = None
+
+
+class Form(NamedTuple):
+    """As what an answer is written, and where.
+
+    Attributes:
+        format: The format.
+        output: The file, or `-`.
+        table: Which table, where one was asked for.
+        color: When text is drawn with colours.
+        is_quiet: Whether text is the last line only.
+        html: The file that a page goes to beside the answer, or `-` for in its place; None for no page.
+    """
+
+    format: Format
+    output: str
+    table: str | None
+    color: Color
+    is_quiet: bool
+    html: str | None = None
+
+    @property
+    def has_page(self) -> bool:
+        """Tell whether a page is made, which shows more than all else."""
+        return self.html is not None or self.format is Format.HTML
+
+    @property
+    def has_page_maps(self) -> bool:
+        """Tell whether the pages of objects are told: by a page, and by JSON, of which a page can be made later."""
+        return self.has_page or self.format is Format.JSON
+
+    @property
+    def member(self) -> str:
+        """Give which member of an answer it is made of."""
+        return _WRITERS[self.format].member
+
+
+class _Writer(NamedTuple):
+    """Who writes a format: a function of a module below `footprint`, from one member of an answer."""
+
+    member: str
+    module: str
+    function: str
+
+
+_WRITERS: Final = {
+    Format.TEXT: _Writer("document", "terminal", "plain"),
+    Format.JSON: _Writer("members", "formats.json", "write"),
+    Format.MARKDOWN: _Writer("document", "formats.markdown", "markdown"),
+    Format.CSV: _Writer("members", "formats.csv", "csv"),
+    Format.TSV: _Writer("members", "formats.csv", "tsv"),
+    Format.SARIF: _Writer("issues", "formats.sarif", "sarif"),
+    Format.JUNIT: _Writer("issues", "formats.junit", "junit"),
+    Format.GITHUB: _Writer("issues", "formats.github", "github"),
+    Format.GITLAB: _Writer("issues", "formats.gitlab", "gitlab"),
+    Format.OPENMETRICS: _Writer("figures", "formats.openmetrics", "openmetrics"),
+    Format.GITLAB_METRICS: _Writer("figures", "formats.openmetrics", "gitlab_metrics"),
+    Format.FOLDED: _Writer("stacks", "formats.folded", "folded"),
+    Format.SPEEDSCOPE: _Writer("stacks", "formats.speedscope", "speedscope"),
+    Format.PPROF: _Writer("stacks", "formats.pprof", "pprof"),
+    Format.HTML: _Writer("page", "html", "html"),
+}
+# What the answers of a verb have beside a report and JSON.
+_HAS: Final = {
+    "audit": ("issues", "figures", "stacks", "page"),
+    "audit of several": ("figures", "stacks"),
+    "audit --all": ("figures",),
+    "run": ("figures", "stacks"),
+    "symbols": ("figures", "stacks"),
+    "libraries": ("issues", "figures"),
+    "duplicates": ("issues", "figures"),
+    "heap": ("issues", "figures", "stacks", "page"),
+    "project": ("figures",),
+    "check": ("issues", "figures", "page"),
+    "diff": ("issues", "figures", "page"),
+}
+_ENDINGS: Final = {
+    ".sarif.json": Format.SARIF,
+    ".speedscope.json": Format.SPEEDSCOPE,
+    ".json": Format.JSON,
+    ".md": Format.MARKDOWN,
+    ".csv": Format.CSV,
+    ".tsv": Format.TSV,
+    ".sarif": Format.SARIF,
+    ".xml": Format.JUNIT,
+    ".prom": Format.OPENMETRICS,
+    ".folded": Format.FOLDED,
+    ".pb.gz": Format.PPROF,
+    ".html": Format.HTML,
+}
+_TABLES: Final = frozenset({Format.CSV, Format.TSV})
+
+
+def exit_code(notes: Sequence[Note], *, is_strict: bool) -> int:
+    """Give the exit code of an answer that has notes."""
+    return EXIT_PARTIAL if is_strict and notes else 0
+
+
+def chosen(
+    verb: str,
+    format_: Format | None,
+    output: str,
+    *,
+    is_json: bool,
+    table: str | None = None,
+    color: Color = Color.AUTO,
+    is_quiet: bool = False,
+    html: str | None = None,
+) -> Form:
+    """Decide as what the answer of a verb is written: as is asked for, or as the ending of the file tells.
+
+    Raises:
+        UsageError: Where the verb cannot give that, or two things are asked for at once.
+    """
+    if is_json and format_ not in {None, Format.JSON}:
+        raise UsageError(f"--json and --format {format_} contradict one another")
+    if is_json:
+        format_ = Format.JSON
+    if format_ is None:
+        format_ = next((found for ending, found in _ENDINGS.items() if output.endswith(ending)), Format.TEXT)
+    if _WRITERS[format_].member not in {"document", "members", *_HAS.get(verb, ())}:
+        raise _refusal(verb, format_, _HAS.get(verb, ()))
+    if table is not None and format_ not in _TABLES:
+        raise UsageError(f"--table chooses among the tables of csv and tsv; {format_} holds what it holds")
+    if format_ is Format.PPROF and output == "-" and sys.stdout is not None and sys.stdout.isatty():
+        raise UsageError("pprof is no text: give it a file with -o, such as profile.pb.gz")
+    if html is not None:
+        _check_page(verb, html, output)
+    return Form(format_, output, table, color, is_quiet, html)
+
+
+def _check_page(verb: str, html: str, output: str) -> None:
+    if "page" not in _HAS.get(verb, ()):
+        raise _refusal(verb, Format.HTML, _HAS.get(verb, ()))
+    if "-" not in {html, output} and os.path.realpath(html) == os.path.realpath(output):
+        raise UsageError(f"{output} cannot hold both the page and the answer: name two files")
+
+
+def _refusal(what: str, format_: Format, has: Sequence[str]) -> UsageError:
+    known = [one.value for one, writer in _WRITERS.items() if writer.member in {"document", "members", *has}]
+    return UsageError(f"`{what}` does not give {format_}: it gives {', '.join(known)}")
+
+
+def write(answer: Answer, form: Form) -> None:
+    """Write an answer.
+
+    Raises:
+        AccessError: Where a file cannot be written.
+        UsageError: Where this answer does not give what was asked for, or has no such table.
+    """
+    if form.html is not None:
+        page = _member(answer, "page", Format.HTML)()
+        emit(page, form.html)
+        if form.html == "-":
+            return
+    if form.format is Format.TEXT:
+        emit_document(answer.document(), form.output, form.color, is_quiet=form.is_quiet)
+        return
+    writer = _WRITERS[form.format]
+    facts = _member(answer, writer.member, form.format)
+    about = About(answer.name, __version__, os.getcwd(), form.table or answer.table)
+    written = getattr(import_module(f"footprint.{writer.module}"), writer.function)(facts(), about)
+    if form.format is Format.GITHUB:
+        _summarise(answer, about, form.output)
+        emit(written, "-")
+    else:
+        emit(written, form.output)
+
+
+def _member(answer: Answer, member: str, format_: Format) -> Callable[[], Any]:
+    facts: Callable[[], Any] | None = getattr(answer, member)
+    if facts is None:
+        has = [name for name in ("issues", "figures", "stacks", "page") if getattr(answer, name) is not None]
+        raise _refusal(answer.name, format_, has)
+    return facts
+
+
+def _summarise(answer: Answer, about: About, output: str) -> None:
+    """Write the report for the page of a step: into the file that was named, or added to the one that GitHub names.
+
+    Raises:
+        AccessError: Where it cannot be written.
+    """
+    from footprint.formats.markdown import SUMMARY_BYTES, markdown
+
+    place = os.environ.get("GITHUB_STEP_SUMMARY", "") if output == "-" else ""
+    if output == "-" and not place:
+        return
+    if output != "-":
+        emit(markdown(answer.document(), about, SUMMARY_BYTES), output)
+        return
+    try:
+        # What other commands of the step have written stands there already, and counts.
+        left = SUMMARY_BYTES - (os.path.getsize(place) if os.path.exists(place) else 0)
+        text = markdown(answer.document(), about, left).encode()
+        if len(text) > left:
+            # GitHub would throw all of it away.
+            sys.stderr.write("footprint: the summary of the step is full: this report is not in it\n")
+            return
+        with open(place, "ab") as file:
+            file.write(text)
+    except OSError as error:
+        raise AccessError(place, error.strerror or str(error)) from error
+
+
+def emit_document(document: Document, output: str, color: Color, *, is_quiet: bool) -> None:
+    """Write a report: drawn for a terminal, plain for everything else."""
+    if is_quiet:
+        document = tuple(block for block in document if isinstance(block, Verdict))
+    is_terminal = output == "-" and sys.stdout is not None and sys.stdout.isatty()
+    has_colour = _has_colour(color, os.environ, is_terminal=is_terminal)
+    # A table drawn into a very narrow terminal loses its last column: plain text is wrapped by the terminal instead.
+    if not is_quiet and (is_terminal or has_colour) and (width := _columns()) >= _NARROWEST:
+        _emit_text(draw(document, width, has_colour=has_colour, has_blocks=_has_blocks(output)), output)
+    else:
+        _emit_text(plain(document).lstrip("\n"), output)
+
+
+def draws_blocks(output: str) -> bool:
+    """Tell whether what is written goes to a terminal that shows blocks."""
+    return output == "-" and sys.stdout is not None and sys.stdout.isatty() and _has_blocks(output)
+
+
+def _has_blocks(output: str) -> bool:
+    """Tell whether what is written may hold blocks: the kernel's own console, and old encodings, do not show them."""
+    if output != "-" or sys.stdout is None:
+        return True
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    return encoding == "utf8" and os.environ.get("TERM") not in {"linux", "dumb"}
+
+
+def _columns() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def _has_colour(color: Color, environment: Mapping[str, str], *, is_terminal: bool) -> bool:
+    """Decide on colours: the flag, then NO_COLOR, then FORCE_COLOR, then the terminal."""
+    if color is not Color.AUTO:
+        return color is Color.ALWAYS
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("FORCE_COLOR", "0") not in {"", "0"} or environment.get("CLICOLOR_FORCE", "0") not in {"", "0"}:
+        return True
+    return is_terminal and environment.get("TERM") != "dumb"
+
+
+def emit(answer: str | bytes, output: str) -> None:
+    """Write an answer to standard output (`-`), or to a file that is there whole or not at all; text as UTF-8.
+
+    Raises:
+        AccessError: Where it cannot be written.
+    """
+    data = answer if isinstance(answer, bytes) else answer.encode("utf-8", "backslashreplace")
+    if output == "-":
+        _write_out(data)
+        return
+    try:
+        with whole_file(output) as file:
+            file.write(data)
+    except OSError as error:
+        raise AccessError(output, error.strerror or str(error)) from error
+
+
+def _emit_text(text: str, output: str) -> None:
+    """Write text for people: on standard output in the encoding that it has."""
+    encoding = "utf-8" if output != "-" or sys.stdout is None else sys.stdout.encoding or "utf-8"
+    emit(text.encode(encoding, "backslashreplace"), output)
+
+
+def _write_out(data: bytes) -> None:
+    if sys.stdout is None:
+        raise AccessError("standard output", "it is closed")
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What could not be written would be tried again at exit, and complained of there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise AccessError("standard output", error.strerror or str(error)) from error

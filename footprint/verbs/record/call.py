@@ -1,0 +1,164 @@
+"""`footprint.record` and `footprint.trend`: the figures of each release kept, and how they went."""
+
+import os
+import time as clock
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from footprint.errors import Note, UsageError
+from footprint.release.history import History, Recording, Release, history_of, recording_of
+from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
+from footprint.verbs.audit.call import audit, process_number, saved_audit
+
+__all__ = ("Recorded", "parse_time", "record", "trend")
+
+_LAST_SECOND: Final = 253_402_300_799  # of the year 9999
+
+
+class Recorded(NamedTuple):
+    """A recording that was added to a history.
+
+    Attributes:
+        recording: What was kept.
+        replaced: The release of the same version that it took the place of, or None.
+        release_count: How many releases of the program the history has now.
+        notes: Those of the audit.
+    """
+
+    recording: Recording
+    replaced: Release | None
+    release_count: int
+    notes: tuple[Note, ...]
+
+
+def record(
+    target: int | str,
+    history: str,
+    *,
+    version: str | None = None,
+    commit: str | None = None,
+    program: str | None = None,
+    time: int | str | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
+) -> Recorded:
+    """Keep the figures of a release in a history.
+
+    Args:
+        target: A saved audit, or what `audit` takes.
+        history: The file, which is made where there is none.
+        version: The name of the release; either this or `commit`.
+        commit: The commit that was built.
+        program: What the program is called; else what the audit says.
+        time: Its time, which orders releases: seconds since 1970, or a date, with the time of day or without, such as
+            `2026-11-22T10:00:00+01:00`; where no zone is named it is UTC. Else the time of the file; of a live process
+            the present.
+        debug: As for `audit`.
+
+    Raises:
+        AccessError: Where the target cannot be read, or the history not be written.
+        InputError: Where one of them is damaged, or no history.
+        UsageError: Where a name or time is none.
+    """
+    if (version is None) is (commit is None):
+        raise UsageError("name the release with --version or with --commit, one of the two")
+    from footprint import __version__  # noqa: PLC0415 # it stands in the front door, which leads here
+    from footprint.release.history_file import keep  # noqa: PLC0415 # sqlite3
+
+    seconds = _file_time(target) if time is None else parse_time(time)
+    saved = saved_audit(target)
+    found = saved.audit if saved is not None else audit(target, debug=debug)
+    made = recording_of(
+        found,
+        version if version is not None else commit or "",
+        is_commit=commit is not None,
+        time=seconds,
+        tool_version=__version__ if saved is None else saved.tool_version,
+        program=program,
+    )
+    made = _written(made)
+    replaced, release_count = keep(history, made)
+    return Recorded(made, replaced, release_count, found.notes)
+
+
+def _file_time(target: int | str) -> int:
+    """Give the time of the file; of a process and of standard input the present."""
+    if process_number(target) is None and os.path.isfile(target):
+        return min(max(int(os.stat(target).st_mtime), 0), _LAST_SECOND)
+    return int(clock.time())
+
+
+def parse_time(told: int | str) -> int:
+    """Read a time: seconds since 1970, or a date as ISO 8601 writes it.
+
+    Raises:
+        UsageError: For anything else, and for times before 1970.
+    """
+    text = str(told).strip()
+    # Eight digits are a date as well.
+    if isinstance(told, int) or (text.isascii() and text.isdigit() and len(text) > 8):
+        seconds = int(text) if len(text) < 16 else -1
+    else:
+        try:
+            moment = datetime.fromisoformat(text)
+            seconds = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+        except (ValueError, OverflowError):
+            seconds = -1
+    if not 0 <= seconds <= _LAST_SECOND:
+        raise UsageError(f"{text[:40]!r} is no time: write 2026-11-22, 2026-11-22T10:00:00Z, or seconds since 1970")
+    return seconds
+
+
+def _written(recording: Recording) -> Recording:
+    r"""Give a recording with names that are text: a byte that is no UTF-8 stands as `\xNN`."""
+    release = recording.release
+    return recording._replace(
+        release=release._replace(program=_well_formed(release.program), version=_well_formed(release.version)),
+        parts={
+            figure: {_well_formed(owner): amount for owner, amount in owners.items()}
+            for figure, owners in recording.parts.items()
+        },
+    )
+
+
+def _well_formed(text: str) -> str:
+    if text.isascii():
+        return text
+    # Bytes that are no UTF-8 first; no other half of a pair stands for a byte.
+    halves = "".join(one if not 0xDC80 <= ord(one) <= 0xDCFF else f"\\x{ord(one) - 0xDC00:02x}" for one in text)
+    return halves.encode("utf-8", "backslashreplace").decode()
+
+
+def trend(
+    history: str,
+    *,
+    programs: Sequence[str] = (),
+    figures: Sequence[str] = (),
+    owner: str | None = None,
+    last: int | None = None,
+) -> History:
+    """Say how the figures of the releases in a history went.
+
+    Args:
+        history: The file.
+        programs: Which programs; all where none is named.
+        figures: Which figures, such as `per_process_bytes`; all where none is named.
+        owner: Whose part of them: a file name, or a name in brackets such as `[heap]`.
+        last: How many releases of each program, the newest ones.
+
+    Raises:
+        AccessError: Where it cannot be opened.
+        InputError: Where it is damaged, or no history.
+        UsageError: Where it has no such program, figure or owner.
+    """
+    from footprint.release.history_file import kept  # noqa: PLC0415 # sqlite3
+
+    if last is not None and last < 1:
+        raise UsageError(f"the last {last} releases are none")
+    found = kept(history)
+    known = {one.release.program for one in found}
+    for program in programs:
+        if program not in known:
+            raise UsageError(f"{history} has no program {program!r}: it has {', '.join(sorted(known)) or 'none'}")
+    chosen = [one for one in found if not programs or one.release.program in programs]
+    return history_of(chosen, history, figures=figures, owner=owner, last=last)

@@ -1,0 +1,68 @@
+"""`footprint record`: the figures of a release, kept in a history."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from footprint import __version__
+from footprint.verbs import options
+
+if TYPE_CHECKING:
+    from footprint.formats.document import Document
+    from footprint.formats.json import Json
+
+__all__ = ("record",)
+
+
+def record(
+    target: Annotated[str, typer.Argument(help="A saved audit; or a PID, a program, a capture or a text.")],
+    history: Annotated[
+        str, typer.Option("--history", help="The file of the history; made where there is none.", metavar="FILE")
+    ],
+    version: Annotated[
+        str | None, typer.Option("--version", help="What the release is called.", metavar="VERSION")
+    ] = None,
+    commit: Annotated[
+        str | None, typer.Option("--commit", help="Or the commit that was built.", metavar="COMMIT")
+    ] = None,
+    program: Annotated[
+        str | None, typer.Option("--program", help="What the program is called; else as its file.", metavar="NAME")
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option("--time", help="A date, or seconds since 1970; else the time of the file.", metavar="TIME"),
+    ] = None,
+    output: options.Output = "-",
+    format_: options.FormatOption = None,
+    table: options.Table = None,
+    json: options.Json = False,
+    color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
+    strict: options.Strict = False,
+) -> None:
+    """Keep the figures of a release in a history, for trend.
+
+    A release that is recorded again takes the place of the first.
+
+    \b
+    footprint record audit.json --history footprint.sqlite --version 1.4.0
+    footprint record ./server --history footprint.sqlite --commit "$(git rev-parse HEAD)"
+    """
+    from footprint.verbs.output import Answer, chosen, exit_code, write
+    from footprint.verbs.record.call import record as verb
+
+    form = chosen("record", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    made = verb(target, history, version=version, commit=commit, program=program, time=time)
+
+    def document() -> "Document":
+        from footprint.verbs.trend.text import record_report
+
+        return record_report(made.recording.release, made.replaced, made.release_count, history, made.notes)
+
+    def members() -> "Json":
+        from footprint.verbs.record.json import record_members
+
+        return record_members(made.recording, made.replaced, made.release_count, made.notes, history, __version__)
+
+    write(Answer(f"record {target}", document, members, "recorded"), form)
+    raise typer.Exit(exit_code(made.notes, is_strict=strict))

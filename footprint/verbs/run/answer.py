@@ -1,0 +1,131 @@
+"""What running a program gave: the audit of one start, and how far the starts differ."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from footprint.errors import Note
+from footprint.model.audit import Audit
+from footprint.model.row import Row
+from footprint.model.spread import Spread
+from footprint.process import Snapshot
+from footprint.process.launch.moment import When
+
+__all__ = ("Ran", "Start", "cost_per_process", "median_start", "private_memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start of a program.
+
+    Attributes:
+        audit: The program at the moment it was taken.
+        children: The processes that it had started and that were alive then; empty where they were not asked for.
+        snapshots: What was read of the program, then of each child.
+        moment: What it was really taken at.
+        exit_code: What it exited with; None where a signal or footprint ended it.
+        signal: The name of the signal that ended it; None where it exited or footprint ended it.
+        notes: What was odd about running it; what is odd about its figures is in the audit.
+    """
+
+    audit: Audit
+    children: tuple[Audit, ...]
+    snapshots: tuple[Snapshot, ...]
+    moment: When
+    exit_code: int | None
+    signal: str | None
+    notes: tuple[Note, ...]
+
+    @property
+    def members(self) -> tuple[tuple[Snapshot, Audit], ...]:
+        """The program and each child, as a group of processes is made of them."""
+        return tuple(zip(self.snapshots, (self.audit, *self.children), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A program that was run once or several times.
+
+    Attributes:
+        command: The program and its arguments.
+        when: The moment that was asked for: `exit`, `settled`, a time, or `output`.
+        start: The start whose cost is the median.
+        start_count: How many there were.
+        private: Private memory over all starts; None where it is not known.
+        per_process: The cost of one process over all starts; None where it is not known.
+        owners: Of several starts, by owner its private memory and what the kernel spends; 0 where a start lacks it.
+        notes: All notes on the start that is shown, and on how the starts differ.
+    """
+
+    command: tuple[str, ...]
+    when: str
+    start: Start
+    start_count: int
+    private: Spread | None
+    per_process: Spread | None
+    owners: Mapping[str, Spread]
+    notes: tuple[Note, ...]
+
+    @property
+    def audit(self) -> Audit:
+        """The audit of the median start."""
+        return self.start.audit
+
+
+def cost_per_process(start: Start) -> tuple[int, ...]:
+    """Order starts by cost per process, else by private memory."""
+    totals = start.audit.totals
+    return ((totals.private.bytes if totals.per_process.bytes is None else totals.per_process.bytes) or 0,)
+
+
+def private_memory(start: Start) -> tuple[int, ...]:
+    """Order starts by private memory, and where that is equal by cost per process."""
+    totals = start.audit.totals
+    return totals.private.bytes or 0, totals.per_process.bytes or 0
+
+
+def median_start(
+    command: tuple[str, ...],
+    when: str,
+    starts: Iterable[Start],
+    order: Callable[[Start], tuple[int, ...]] = cost_per_process,
+) -> Ran:
+    """Choose the start in the middle of an order, and say how far they differ."""
+    ordered = sorted(starts, key=order)
+    chosen = ordered[(len(ordered) - 1) // 2]
+    endings = {(start.exit_code, start.signal) for start in ordered}
+    notes = [*chosen.notes, *chosen.audit.notes]
+    if len(endings) > 1:
+        texts = sorted(
+            signal or ("ended by footprint" if code is None else f"exit code {code}") for code, signal in endings
+        )
+        notes.append(Note("starts-differ", command[0], f"its starts ended differently: {', '.join(texts)}"))
+    return Ran(
+        command=command,
+        when=when,
+        start=chosen,
+        start_count=len(ordered),
+        private=_spread(start.audit.totals.private.bytes for start in ordered),
+        per_process=_spread(start.audit.totals.per_process.bytes for start in ordered),
+        owners=_owner_spreads([start.audit.ledger for start in ordered]) if len(ordered) > 1 else {},
+        notes=tuple(notes),
+    )
+
+
+def _owner_spreads(ledgers: Sequence[Iterable[Row]]) -> dict[str, Spread]:
+    """Give how far each owner differs; those whose private memory is not known are left out."""
+    sums: dict[str, list[int | None]] = {}
+    for number, rows in enumerate(ledgers):
+        for row in rows:
+            sizes = sums.setdefault(row.owner, [0] * len(ledgers))
+            known = sizes[number]
+            sizes[number] = None if known is None or row.bytes is None else known + row.bytes
+    spreads = {owner: _spread(sizes) for owner, sizes in sums.items()}
+    return {owner: spread for owner, spread in spreads.items() if spread is not None}
+
+
+def _spread(figures: Iterable[int | None]) -> Spread | None:
+    sizes = list(figures)
+    known = sorted(size for size in sizes if size is not None)
+    if len(known) < len(sizes):
+        return None
+    return Spread(known[0], known[(len(known) - 1) // 2], known[-1])

@@ -1,0 +1,173 @@
+"""`footprint.run`: a program started, taken at a moment, ended, and audited."""
+
+import math
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from footprint.errors import AccessError, InputError, Note, UsageError
+from footprint.model.audit import Audit
+from footprint.model.projection import Question
+from footprint.process import Snapshot, read_process
+from footprint.process.launch import Moment, Streams, When, launch
+from footprint.sources.debug_files import STANDARD_PLACES
+from footprint.sources.object_files import ObjectFiles
+from footprint.verbs.audit.call import audit_of
+from footprint.verbs.run.answer import Ran, Start, median_start
+
+__all__ = ("check_command", "parse_moment", "run", "start")
+
+_MOST_SECONDS: Final = 1e7
+_MOST_STARTS: Final = 1000
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|min)")
+_UNIT_SECONDS: Final = {"ms": 0.001, "s": 1.0, "min": 60.0}
+
+
+def run(  # noqa: PLR0913 # all but the command have their name
+    command: Sequence[str],
+    *,
+    when: str = "exit",
+    when_output: str | None = None,
+    starts: int = 1,
+    count: int = 1,
+    follow: bool = False,
+    timeout_seconds: float = 60,
+    has_massif: bool = False,
+    massif_out: str | None = None,
+    massif_seconds: float = 600,
+) -> Ran:
+    """Start a program, take it at a moment, end it, and audit it.
+
+    What it prints goes to standard error. At its exit its memory is as the program left it, after any clearing up of
+    its own. What still runs after the moment is ended, the whole session: SIGTERM, after 3 seconds SIGKILL.
+
+    Args:
+        command: The program and its arguments.
+        when: `exit`; `settled`, when its private memory has kept still for a second; or a time such as `2.5s`.
+        when_output: Take it when a line of its output matches this regular expression instead.
+        starts: How often to start it, one after the other; the audit is that of the median.
+        count: How many processes to project to.
+        follow: Whether to audit the processes that it has started, too.
+        timeout_seconds: After how long it is taken anyway where it does not settle, or no line matches.
+        has_massif: Run it once more under Valgrind's massif, and split its heap by who asked for it.
+        massif_out: Where to keep the profile of that run; None for nowhere.
+        massif_seconds: After how long that run is ended.
+
+    Raises:
+        AccessError: Where it cannot be started, read, or caught at its exit, or there is no Valgrind to run it under.
+        UsageError: Where the words are no command or no moment.
+    """
+    words = check_command(command, starts)
+    moment = parse_moment(when, when_output, timeout_seconds)
+    if has_massif and not (math.isfinite(massif_seconds) and 0 < massif_seconds <= _MOST_SECONDS):
+        raise UsageError(f"{massif_seconds} is no number of seconds to wait for")
+    if has_massif:
+        from footprint.verbs.run.massif import valgrind  # noqa: PLC0415 # few runs are under it
+
+        # Before anything is run.
+        valgrind()
+    elif massif_out is not None:
+        raise UsageError("only a run under massif has a profile to keep (--massif)")
+    done = (start(words, moment, Question(count), has_family=follow) for _ in range(starts))
+    ran = median_start(words, when if when_output is None else When.OUTPUT.value, done)
+    return _with_massif(ran, moment, massif_seconds, massif_out) if has_massif else ran
+
+
+def _with_massif(ran: Ran, moment: Moment, limit_seconds: float, kept_as: str | None) -> Ran:
+    """Run the program once more, and split the heap of the run that is shown by its profile."""
+    from footprint.verbs.audit.heap_call import HeapQuestion, with_heap  # noqa: PLC0415 # profiles, which few runs have
+    from footprint.verbs.run.massif import profiled_by_massif  # noqa: PLC0415 # the same
+
+    with profiled_by_massif(ran.command, moment, limit_seconds, kept_as) as profiled:
+        named = kept_as or "massif's run of it"
+        # It has ended: its files are those of these paths that are the same.
+        snapshot = ran.start.snapshots[0]._replace(is_live=False)
+        asked = HeapQuestion(profiled.path, at=profiled.at, called=named)
+        joined = with_heap(ran.audit, asked, snapshot=lambda: snapshot, debug=STANDARD_PLACES)
+    # All but those of the profile are told already.
+    added = [note for note in joined.notes if note not in ran.audit.notes]
+    notes = tuple(dict.fromkeys((*ran.notes, *profiled.notes, *added)))
+    return replace(ran, start=replace(ran.start, audit=joined), notes=notes)
+
+
+def check_command(command: Sequence[str], starts: int) -> tuple[str, ...]:
+    """Give the words of a command that can be started so often.
+
+    Raises:
+        UsageError: Where it is no list of words, or the number is out of reason.
+    """
+    if isinstance(command, str):
+        raise UsageError("give the command as a list of words: nothing is done by a shell")
+    if not 1 <= starts <= _MOST_STARTS:
+        raise UsageError(f"a program can be started 1 to {_MOST_STARTS} times, not {starts}")
+    return tuple(command)
+
+
+def parse_moment(when: str, when_output: str | None, timeout_seconds: float) -> Moment:
+    """Read a moment: `exit`, `settled` or a time such as `2.5s`; or an expression to find in the output.
+
+    Raises:
+        UsageError: For anything else, and for both at once.
+    """
+    if not (math.isfinite(timeout_seconds) and 0 < timeout_seconds <= _MOST_SECONDS):
+        raise UsageError(f"{timeout_seconds} is no number of seconds to wait for")
+    if when_output is not None:
+        if when != When.EXIT:
+            raise UsageError(f"a program is taken at one moment: {when}, or when it prints {when_output!r}")
+        try:
+            return Moment(When.OUTPUT, timeout_seconds, re.compile(os.fsencode(when_output)))
+        except re.error as error:
+            raise UsageError(f"{when_output!r} is not a regular expression: {error}") from error
+    if when in {When.EXIT, When.SETTLED}:
+        return Moment(When(when), timeout_seconds)
+    duration = _DURATION.fullmatch(when)
+    if duration is None:
+        raise UsageError(f"{when!r} is no moment: write exit, settled, or a time such as 2.5s, 500ms or 1min")
+    seconds = float(duration.group(1)) * _UNIT_SECONDS[duration.group(2)]
+    if seconds > _MOST_SECONDS:
+        raise UsageError(f"{when!r} is too long to wait for")
+    return Moment(When.TIME, seconds)
+
+
+def start(
+    words: tuple[str, ...],
+    moment: Moment,
+    question: Question,
+    *,
+    has_family: bool = False,
+    executable: str | None = None,
+    streams: Streams | None = None,
+) -> Start:
+    """Start a program once, take it at a moment, end it, and audit it; the arguments are those of `launch`."""
+    name = shlex.join(words)
+    notes: list[Note] = []
+
+    def read(tasks: tuple[int, ...]) -> list[tuple[Snapshot, Audit]]:
+        found = []
+        files = ObjectFiles()
+        for index, task in enumerate(tasks):
+            try:
+                # Its files are opened here too: while it is held, there is a way to each.
+                snapshot = read_process(task)
+                called = name if index == 0 else str(task)
+                found.append((snapshot, audit_of(snapshot, called, question, files=files)))
+            except (AccessError, InputError) as error:
+                if index == 0:
+                    raise
+                notes.append(Note("process-not-read", f"pid {task}", f"{error.detail}; it is left out"))
+        return found
+
+    taken = launch(words, moment, read, has_family=has_family, executable=executable, streams=streams)
+    (_, main), *others = taken.answer
+    return Start(
+        audit=main,
+        children=tuple(audit for _, audit in others),
+        snapshots=tuple(snapshot for snapshot, _ in taken.answer),
+        moment=taken.when,
+        exit_code=taken.exit_code,
+        signal=taken.signal,
+        notes=(*taken.notes, *notes),
+    )

@@ -1,0 +1,95 @@
+"""`footprint run`: a program started, taken at a moment, ended, and audited."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from footprint import __version__
+from footprint.verbs import options
+
+if TYPE_CHECKING:
+    from footprint.formats.document import Document
+    from footprint.formats.figures import Family
+    from footprint.formats.json import Json
+    from footprint.formats.stacks import Stacks
+
+__all__ = ("run",)
+
+
+def run(
+    command: options.Words,
+    when: options.When = "exit",
+    when_output: options.WhenOutput = None,
+    timeout: options.Timeout = 60,
+    starts: options.Starts = 1,
+    follow: Annotated[bool, typer.Option("--follow", help="Its child processes, too.")] = False,
+    massif: Annotated[
+        bool, typer.Option("--massif", help="Once more under Valgrind's massif, to tell who asked for its heap.")
+    ] = False,
+    massif_out: Annotated[
+        str | None, typer.Option("--massif-out", help="Where to keep massif's profile.", metavar="FILE")
+    ] = None,
+    massif_timeout: Annotated[
+        float, typer.Option("--massif-timeout", help="After how long that run is ended.", metavar="SECONDS")
+    ] = 600,
+    count: options.Count = 1,
+    by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
+    top: options.Top = 20,
+    output: options.Output = "-",
+    format_: options.FormatOption = None,
+    table: options.Table = None,
+    json: options.Json = False,
+    color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    strict: options.Strict = False,
+) -> None:
+    """Start a program, take it at a moment, end it, and show where its memory went.
+
+    Its output goes to standard error; its exit code is part of the answer.
+
+    \b
+    footprint run -- ls -l
+    footprint run --when settled --starts 5 -n 10000 -- ./server --port 8080
+    footprint run --massif --massif-out massif.out -- ./program
+    footprint run --when-output 'listening on' --follow -- ./server
+    """
+    from footprint.verbs.output import Answer, chosen, exit_code, write
+    from footprint.verbs.run.call import run as run_program
+
+    form = chosen("run", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    ran = run_program(
+        command,
+        when=when,
+        when_output=when_output,
+        starts=starts,
+        count=count,
+        follow=follow,
+        timeout_seconds=timeout,
+        has_massif=massif or massif_out is not None,
+        massif_out=massif_out,
+        massif_seconds=massif_timeout,
+    )
+
+    def document() -> "Document":
+        from footprint.verbs.run.text import run_report
+
+        return run_report(ran, by=by.value, top=top, has_whole_names=verbose)
+
+    def members() -> "Json":
+        from footprint.verbs.run.json import run_members
+
+        return run_members(ran, __version__)
+
+    def figures() -> "list[Family]":
+        from footprint.formats.figures import audit_figures
+
+        return audit_figures(ran.audit)
+
+    def stacks() -> "Stacks":
+        from footprint.formats.stacks import ledger_stacks
+
+        return ledger_stacks(ran.audit.ledger)
+
+    write(Answer(f"run {command[0]}", document, members, "ledger", figures=figures, stacks=stacks), form)
+    raise typer.Exit(exit_code(ran.notes, is_strict=strict))

@@ -1,0 +1,112 @@
+"""`footprint.survey`: every program of some folders, ranked by what a process of it costs."""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+
+from footprint.attribution.dependency_graph import Composition
+from footprint.attribution.object_prediction import start_memory
+from footprint.attribution.program_prediction import thread_block_bytes
+from footprint.elf import starts_like_elf
+from footprint.errors import FootprintError, Note, UsageError
+from footprint.findings.unused_libraries import unused_libraries
+from footprint.model.finding import Confidence
+from footprint.verbs.libraries.call import Programs, missing_notes
+from footprint.verbs.survey.answer import Survey, SurveyedProgram
+
+__all__ = ("survey",)
+
+
+def survey(*folders: str, count: int = 1, root: str | None = None, page_bytes: int | None = None) -> Survey:
+    """Tell of every program below some folders what a process of it would cost, the costliest first.
+
+    Args:
+        folders: Where to look, as seen from this machine.
+        count: How many processes of each to project to.
+        root: The directory that the programs take for `/`, in which the folders are.
+        page_bytes: The size of a page, where that is not this machine's.
+
+    Raises:
+        UsageError: Where no folder is named, or one is none.
+    """
+    if not folders:
+        raise UsageError("name a folder of programs")
+    programs = Programs(root, page_bytes=page_bytes)
+    found: list[SurveyedProgram] = []
+    notes: list[Note] = []
+    for path in _executable_paths(folders, notes):
+        own_path = _within(path, root)
+        try:
+            composition = programs.composition(own_path)
+        except FootprintError as error:
+            notes.append(Note("file-unreadable", path, error.detail))
+            continue
+        if composition.objects[0].library.is_program:
+            found.append(_surveyed(path, composition))
+            notes.extend(missing_notes(composition))
+    found.sort(key=lambda one: (-one.floor_bytes - one.start_bytes, one.path))
+    return Survey(tuple(folders), count, tuple(found), tuple(dict.fromkeys(notes)))
+
+
+def _surveyed(path: str, composition: Composition) -> SurveyedProgram:
+    known = [one for one in composition.predicted if one]
+    dropped = [
+        one for one in unused_libraries(composition) if one.saving_bytes and one.confidence is not Confidence.BLOCKED
+    ]
+    start = start_memory(len(known), thread_block_bytes(composition), composition.page_bytes)
+    return SurveyedProgram(
+        path,
+        len(composition.objects),
+        sum(one.floor_bytes for one in known),
+        sum(one.ceiling_bytes for one in known),
+        sum(start),
+        sum(one.saving_bytes for one in dropped),
+        tuple([one.subject for one in dropped]),
+        not composition.link_map.missing,
+    )
+
+
+def _executable_paths(folders: Iterable[str], notes: list[Note]) -> Iterator[str]:
+    """Give the executable ELF files below folders, each once; what a link leads to elsewhere is not below."""
+
+    def refused(error: OSError) -> None:
+        detail = error.strerror or str(error)
+        notes.append(Note("file-unreadable", str(error.filename), f"{detail}, it is left out"))
+
+    seen: set[tuple[int, int]] = set()
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise UsageError(f"{folder} is no folder")
+        for place, names, files in os.walk(folder, onerror=refused):
+            names.sort()
+            for name in sorted(files):
+                path = os.path.join(place, name)
+                try:
+                    if _is_new_program(path, seen):
+                        yield path
+                except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    refused(error)
+
+
+def _is_new_program(path: str, seen: set[tuple[int, int]]) -> bool:
+    """Tell whether a file is executable, ELF, and not seen before by another name."""
+    facts = os.lstat(path)
+    if not (stat.S_ISREG(facts.st_mode) and facts.st_mode & 0o111) or (facts.st_dev, facts.st_ino) in seen:
+        return False
+    seen.add((facts.st_dev, facts.st_ino))
+    with open(path, "rb") as file:
+        return starts_like_elf(file.read(4))
+
+
+def _within(path: str, root: str | None) -> str:
+    """Give a path as seen from the root."""
+    whole = os.path.abspath(path)
+    if root is None:
+        return whole
+    base = os.path.realpath(root)
+    whole = os.path.realpath(whole)
+    if not whole.startswith(base.rstrip("/") + "/"):
+        raise UsageError(f"{path} is not below {root}")
+    return whole[len(base.rstrip("/")) :]

@@ -1,0 +1,180 @@
+"""`footprint.symbols`: what the writable memory of ELF files holds."""
+
+import os
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from footprint.elf import (
+    Buffer,
+    Contents,
+    Image,
+    read_contents,
+    read_image,
+    read_members,
+    starts_like_archive,
+    starts_like_elf,
+)
+from footprint.elf.linker_map import LinkerMap, read_linker_map
+from footprint.elf.origins import Origins
+from footprint.elf.selection import EVERYTHING, Selection
+from footprint.errors import FootprintError, InputError, Note, UsageError
+from footprint.files import open_input
+from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
+from footprint.sources.demanglers import learn_foreign_names
+from footprint.sources.given_files import each_once
+from footprint.verbs.time_limit import time_limit
+
+if TYPE_CHECKING:
+    from footprint.dwarf.variable_sources import Sources
+    from footprint.elf.debugfiles import DebugImage
+
+__all__ = ("FileSymbols", "symbols")
+
+# All names of node take a tenth of a second, by patterns of the usual kind.
+MOST_MATCHING_SECONDS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class FileSymbols:
+    """What the writable memory of some files holds.
+
+    Attributes:
+        files: One entry a file; an archive has one a member.
+        notes: Files or members that could not be read, where others could.
+        origins: From which object or source file the bytes of each of `files` came.
+        selection: Which variables were asked for.
+        sources: Where the variables of each of `files` are declared; None where that was not asked for.
+    """
+
+    files: tuple[Contents, ...]
+    notes: tuple[Note, ...]
+    origins: tuple[Origins, ...] = ()
+    selection: Selection = EVERYTHING
+    sources: "tuple[Sources, ...] | None" = None
+
+
+def symbols(
+    *paths: str,
+    map: str | None = None,  # noqa: A002 # as the option is called
+    selection: Selection = EVERYTHING,
+    debug: DebugSearch | None = STANDARD_PLACES,
+    source: bool = False,
+) -> FileSymbols:
+    """Give what the writable and thread-local sections of ELF files hold, objects and archives included.
+
+    Of several files or members, those that cannot be read become notes.
+
+    Args:
+        paths: The files.
+        map: The linker's map of the one linked file: it tells the object that each variable came from.
+        selection: Which variables are asked for.
+        debug: Where to look for the symbols of stripped ones; None for nowhere.
+        source: Whether to tell where each variable is declared, and to name what only debug information names.
+
+    Raises:
+        AccessError: Where the only file cannot be opened, or the map.
+        InputError: Where the only file is no ELF file, or is damaged, or the map is none.
+        UsageError: Where no file is given, or a map with several, or no server for debug files is known that are to be
+            asked for, or where the pattern takes too long.
+    """
+    if not paths:
+        raise UsageError("name at least one ELF file")
+    if map is not None and len(paths) > 1:
+        raise UsageError("a linker map is of one linked file: name that alone")
+    reader = _Reader(DebugFiles(debug), map, has_sources=source)
+    files, notes = reader.files, reader.notes
+    for path in each_once(paths, notes):
+        try:
+            reader.read(path)
+        except FootprintError as error:
+            if len(paths) == 1:
+                raise
+            notes.append(Note("file-unreadable", path, error.detail))
+    if not files and notes:
+        raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
+    learn_foreign_names(
+        variable.name for one in files for section in one.contents.sections for variable in section.variables
+    )
+    notes += [note for one in files for note in one.notes()]
+    slow = f"--name: the pattern takes more than {MOST_MATCHING_SECONDS} seconds on these names: write a simpler one"
+    with time_limit(MOST_MATCHING_SECONDS, slow) if selection.pattern else nullcontext():
+        chosen = tuple(one.selected(selection) for one in files)
+    sources = tuple(reader.sources) if source else None
+    return FileSymbols(tuple(one.contents for one in chosen), tuple(notes), chosen, selection, sources)
+
+
+def _is_linker_script(head: bytes) -> bool:
+    return head.startswith(b"/*") and any(word in head for word in (b"GROUP", b"INPUT", b"OUTPUT_FORMAT"))
+
+
+class _Reader:
+    """Reads files one after the other; those of `sources` stand as those of `files`."""
+
+    def __init__(self, debug_files: DebugFiles, map_path: str | None, *, has_sources: bool) -> None:
+        self.files: list[Origins] = []
+        self.sources: list[Sources] = []
+        self.notes: list[Note] = []
+        self._debug_files = debug_files
+        self._map_path = map_path
+        self._has_sources = has_sources
+
+    def read(self, path: str) -> None:
+        data = open_input(path)
+        if _is_linker_script(bytes(data[:4096])):
+            raise InputError(path, "a linker script, which names the files to read instead")
+        if starts_like_archive(data):
+            if self._map_path is not None:
+                raise UsageError(f"{path} is an archive, which is not linked: it has no map")
+            self._read_archive(path, data)
+            return
+        image = read_image(data, path)
+        paths = absolute_paths(path)
+        contents, debug, odd = self._debug_files.read(image, read_contents, *paths)
+        self.notes += odd
+        linker_map = None if self._map_path is None else _read_map(self._map_path, contents)
+        if self._has_sources:
+            contents, odd = self._with_sources(image, contents, debug, *paths)
+            self.notes += odd
+        self.files.append(Origins(image, contents, (path, None), linker_map))
+
+    def _with_sources(
+        self, image: Image, contents: Contents, debug: "DebugImage | None", *paths: str
+    ) -> tuple[Contents, list[Note]]:
+        # Debug information is nothing that the other answers wait for.
+        from footprint.sources.debug_information import DebugInformation  # noqa: PLC0415
+
+        contents, sources, odd = DebugInformation(self._debug_files, image, debug, *paths).sources(contents)
+        self.sources.append(sources)
+        return contents, odd
+
+    def _read_archive(self, path: str, data: Buffer) -> None:
+        count = len(self.files)
+        lacking_count = 0
+        for member in read_members(data, path):
+            name = f"{path}({member.name})"
+            try:
+                contents = member.data
+                if contents is None:
+                    contents = open_input(os.path.join(os.path.dirname(path), member.name))
+                if starts_like_elf(contents):
+                    image = read_image(contents, name)
+                    found = read_contents(image)
+                    if self._has_sources:
+                        found, odd = self._with_sources(image, found, None)
+                        others = [note for note in odd if note.slug != "debug-info-absent"]
+                        lacking_count += len(others) < len(odd)
+                        self.notes += others
+                    self.files.append(Origins(image, found, (path, member.name)))
+                else:
+                    detail = "it is no ELF object (LTO bytecode, or a text), skipped"
+                    self.notes.append(Note("member-not-elf", name, detail))
+            except FootprintError as error:
+                self.notes.append(Note("file-unreadable", name, error.detail))
+        if lacking_count:
+            detail = f"{lacking_count} of its {len(self.files) - count} objects have no .debug_info"
+            self.notes.append(Note("debug-info-absent", path, detail))
+
+
+def _read_map(path: str, contents: Contents) -> LinkerMap:
+    return read_linker_map(open_input(path), path, {one.section.name for one in contents.sections})

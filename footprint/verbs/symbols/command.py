@@ -1,0 +1,106 @@
+"""`footprint symbols`: what the writable memory of ELF files holds."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from footprint import __version__
+from footprint.verbs import options
+
+if TYPE_CHECKING:
+    from footprint.formats.document import Document
+    from footprint.formats.figures import Family
+    from footprint.formats.json import Json
+    from footprint.formats.stacks import Stacks
+
+__all__ = ("symbols",)
+
+
+def symbols(
+    files: Annotated[list[str], typer.Argument(help="Programs, libraries, objects (.o) or archives (.a).")],
+    map_: Annotated[
+        str | None,
+        typer.Option("--map", help="The map of the link (-Wl,-Map=FILE): bfd, gold, lld, mold.", metavar="FILE"),
+    ] = None,
+    by: Annotated[options.SymbolsBy, typer.Option("--by", help="What to add up by.")] = options.SymbolsBy.SYMBOL,
+    kind: Annotated[list[options.Kind] | None, typer.Option("--kind", help="Only such memory; repeatable.")] = None,
+    is_local: Annotated[bool, typer.Option("--local", help="Only variables that one source file knows.")] = False,
+    is_global: Annotated[bool, typer.Option("--global", help="Only the others.")] = False,
+    min_size: Annotated[
+        str | None,
+        typer.Option("--min-size", help="Only variables of this size or more, such as 4KiB.", metavar="SIZE"),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Only variables whose name matches, mangled or not.", metavar="REGEX")
+    ] = None,
+    source: Annotated[
+        bool, typer.Option("--source", help="Tell where each is declared, and its type, as debug information has it.")
+    ] = False,
+    sort: Annotated[options.Sort | None, typer.Option("--sort", help="The order of the variables; size.")] = None,
+    top: options.Top = 20,
+    debug_dir: options.DebugDirs = None,
+    debuginfod: options.Debuginfod = False,
+    no_debug_files: options.NoDebugFiles = False,
+    output: options.Output = "-",
+    format_: options.FormatOption = None,
+    table: options.Table = None,
+    json: options.Json = False,
+    color: options.ColorOption = options.Color.AUTO,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    strict: options.Strict = False,
+) -> None:
+    """List the variables of ELF files, largest first.
+
+    Those in writable and thread-local memory, with the sums of each section and what no symbol explains.
+
+    \b
+    footprint symbols /usr/bin/python3
+    footprint symbols --top 0 --json libfoo.so
+    footprint symbols --map foo.map --by file foo
+    footprint symbols --kind bss --min-size 1MiB libfoo.so
+    footprint symbols --source /lib/x86_64-linux-gnu/libc.so.6
+    """
+    from footprint.sources.debug_files import debug_search
+    from footprint.verbs.output import Answer, chosen, exit_code, write
+    from footprint.verbs.symbols import call as symbols
+    from footprint.verbs.symbols.selections import selection, sort_order, tables
+
+    form = chosen("symbols", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+    wanted = selection(kind, min_size, name, is_local=is_local, is_global=is_global)
+    order = sort_order(by, sort)
+    found = symbols.symbols(*files, map=map_, selection=wanted, debug=debug, source=source)
+
+    def document() -> "Document":
+        from footprint.verbs.symbols.text import symbols_report
+
+        namers = "Symbols and debug information" if any(one.named for one in found.sources or ()) else "Symbols"
+        return symbols_report(
+            found.files,
+            found.notes,
+            top=top,
+            has_linker_names=verbose,
+            kinds=found.selection.kinds,
+            tables=tables(found, by, order, is_whole=verbose),
+            is_selected=found.selection.is_of_variables,
+            namers=namers,
+        )
+
+    def members() -> "Json":
+        from footprint.verbs.symbols.json import symbols_members
+
+        return symbols_members(found.origins, found.notes, __version__, found.sources)
+
+    def figures() -> "list[Family]":
+        from footprint.formats.figures import symbols_figures
+
+        return symbols_figures(found.origins)
+
+    def stacks() -> "Stacks":
+        from footprint.formats.stacks import symbol_stacks
+
+        return symbol_stacks(found.files)
+
+    write(Answer(f"symbols {' '.join(files)}", document, members, "symbols", figures=figures, stacks=stacks), form)
+    raise typer.Exit(exit_code(found.notes, is_strict=strict))

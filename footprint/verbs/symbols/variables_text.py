@@ -1,0 +1,156 @@
+"""The tables of `footprint symbols`: variables, or what they add up to by file or section."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from heapq import nsmallest
+from typing import Any, Final, NamedTuple
+
+from footprint.elf import Contents, Kind, Variable
+from footprint.elf.origins import Origins, Share
+from footprint.formats.document import Block, Heading, Table
+
+__all__ = ("Column", "Placed", "Words", "file_table", "origin_column", "section_table", "variables_table")
+
+Show = Callable[[str], str]
+
+
+class Placed(NamedTuple):
+    """A variable and where it is: the number of its file, the number of its section there."""
+
+    file: int
+    section: int
+    variable: Variable
+
+
+class Column(NamedTuple):
+    """What else is told of each variable: a heading, and its cell."""
+
+    heading: str
+    cell: Callable[[Placed], str]
+
+
+Words = Callable[[Placed, Show], str]
+"""What is told of a variable besides its name, behind it."""
+
+_ORDERS: Final[dict[str, Callable[[Placed], Any]]] = {
+    "size": lambda one: (-one.variable.size_bytes, one.variable.name, one.file),
+    "address": lambda one: (one.file, one.section, one.variable.offset),
+    "name": lambda one: (one.variable.name, one.file, one.section, one.variable.offset),
+}
+
+
+def variables_table(
+    files: Sequence[Contents],
+    top: int,
+    show: Show,
+    *,
+    order: str = "size",
+    columns: Sequence[Column] = (),
+    words: Words = lambda _one, _show: "",
+) -> list[Block]:
+    """List the variables of files by size, address or name; `top` rows, 0 for all."""
+    placed = [
+        Placed(number, place, variable)
+        for number, contents in enumerate(files)
+        for place, one in enumerate(contents.sections)
+        for variable in one.variables
+    ]
+    if not placed:
+        return []
+    # Only those that are shown need an order: a program has thousands.
+    shown = nsmallest(min(top or len(placed), len(placed)), placed, key=_ORDERS[order])
+    rows = tuple(
+        (
+            f"{one.variable.size_bytes:,}" if one.variable.size_bytes else "no size",
+            files[one.file].sections[one.section].section.name,
+            *(column.cell(one) for column in columns),
+            _variable_text(one.variable, show)
+            + words(one, show)
+            + (f"  ({files[one.file].file})" if len(files) > 1 else ""),
+        )
+        for one in shown
+    )
+    rest_bytes = sum(one.variable.size_bytes for one in placed) - sum(one.variable.size_bytes for one in shown)
+    headings = ("bytes", "section", *(column.heading for column in columns), "variable")
+    footer = _rest(len(placed) - len(shown), rest_bytes, len(headings))
+    return [Heading("Variables"), Table(headings, rows, frozenset(range(1, len(headings) - 1)), footer)]
+
+
+def origin_column(origins: Sequence[Origins]) -> Column:
+    """Tell of each variable which object it came from."""
+
+    def cell(one: Placed) -> str:
+        known = origins[one.file]
+        return known.of(known.sections[one.section], one.variable).label
+
+    return Column("object", cell)
+
+
+def file_table(origins: Sequence[Origins], top: int) -> list[Block]:
+    """Add up by the object, member or source file that the bytes came from; what has none stands by its cause."""
+    totals: dict[str, _Sums] = {}
+    for known in origins:
+        for one in known.sections:
+            for origin, share in known.shares(one).items():
+                # Several files can have source files of one name, and lack them for one cause.
+                is_shared = origin.object is None and len(origins) > 1
+                label = f"{origin.label}  ({known.contents.file})" if is_shared else origin.label
+                totals.setdefault(label, _Sums()).add(one.contents.kind, share)
+    return _sums_table("By file", "file", totals, top)
+
+
+def section_table(origins: Sequence[Origins], top: int) -> list[Block]:
+    """Add up by section, over all files."""
+    totals: dict[str, _Sums] = {}
+    for known in origins:
+        for one in known.sections:
+            for share in known.shares(one).values():
+                totals.setdefault(one.contents.section.name, _Sums()).add(one.contents.kind, share)
+    return _sums_table("By section", "section", totals, top)
+
+
+class _Sums:
+    """What a row of a table adds up to."""
+
+    def __init__(self) -> None:
+        self.named_bytes = self.variable_count = 0
+        self.by_kind: Counter[Kind] = Counter()
+
+    def add(self, kind: Kind, share: Share) -> None:
+        self.by_kind[kind] += share.size_bytes
+        self.named_bytes += share.named_bytes
+        self.variable_count += share.variable_count
+
+
+def _sums_table(title: str, heading: str, totals: Mapping[str, _Sums], top: int) -> list[Block]:
+    sized = sorted((-sums.by_kind.total(), label) for label, sums in totals.items())
+    shown = sized[:top] if top else sized
+    rows = tuple(
+        (
+            f"{-negative:,}",
+            f"{totals[label].named_bytes:,}",
+            f"{totals[label].variable_count:,}",
+            *(f"{size:,}" if (size := totals[label].by_kind[kind]) else "-" for kind in Kind),
+            label,
+        )
+        for negative, label in shown
+    )
+    headings = ("bytes", "named", "variables", *Kind, heading)
+    rest_bytes = -sum(negative for negative, _ in sized[len(shown) :])
+    footer = _rest(len(sized) - len(shown), rest_bytes, len(headings))
+    return [Heading(title), Table(headings, rows, frozenset(), footer)] if rows else []
+
+
+def _variable_text(variable: Variable, show: Show) -> str:
+    shown = show(variable.name)
+    if not variable.aliases:
+        return shown
+    aliases = ", ".join(map(show, variable.aliases[:3]))
+    more = f" and {len(variable.aliases) - 3} more" if len(variable.aliases) > 3 else ""
+    return f"{shown}  (also {aliases}{more})"
+
+
+def _rest(count: int, rest_bytes: int, column_count: int) -> tuple[tuple[str, ...], ...]:
+    if not count:
+        return ()
+    return ((f"{rest_bytes:,}", *[""] * (column_count - 2), f"[{count:,} more: --top 0 shows all]"),)

@@ -1,0 +1,272 @@
+"""What a process would be without some libraries: two variants of it, run in turn and compared."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import zip_longest
+from typing import Final, NamedTuple
+
+from footprint.errors import Note
+from footprint.model.audit import Audit
+from footprint.model.row import Kind
+from footprint.model.spread import Spread
+from footprint.verbs.run.answer import Ran, Start
+
+__all__ = ("Change", "Compared", "Leaving", "Output", "Saving", "Trial", "Verdict", "WhatIf", "changes", "compare")
+
+_MOST_SHOWN_BYTES: Final = 200
+
+
+class Output(NamedTuple):
+    """What a program printed to one stream.
+
+    Attributes:
+        head: Its beginning.
+        size_bytes: How much it was.
+        digest: A hash of all of it.
+    """
+
+    head: bytes
+    size_bytes: int
+    digest: bytes
+
+
+class Trial(NamedTuple):
+    """One start of a variant, and what it printed."""
+
+    start: Start
+    output: Output
+    errors: Output
+
+    @property
+    def ending(self) -> str:
+        """Say how it ended."""
+        start = self.start
+        if start.signal is not None:
+            return start.signal
+        return "ended by footprint" if start.exit_code is None else f"exit code {start.exit_code}"
+
+    @property
+    def seen(self) -> dict[str, Output | str]:
+        """Give all that a user sees of it, by name."""
+        return {"stdout": self.output, "stderr": self.errors, "ending": self.ending}
+
+
+class Verdict(StrEnum):
+    """How two variants compare; what differs from start to start of one of them says nothing about the other."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    VARYING = "varying"
+
+
+class Compared(NamedTuple):
+    """One thing that a user sees of a program, with the libraries and without.
+
+    Attributes:
+        name: `stdout`, `stderr` or `ending`.
+        verdict: How it compares.
+        is_as_original: Whether a copy of the program shows what the program itself does, all libraries in place.
+        size_bytes: How much was printed with the libraries; None for the ending.
+        line: The number of the first line that differs, where one does.
+        before: What it is with the libraries: how the program ended, or that line; None where there is none.
+        after: The same without them.
+    """
+
+    name: str
+    verdict: Verdict
+    is_as_original: bool
+    size_bytes: int | None
+    line: int | None
+    before: str | None
+    after: str | None
+
+
+class Leaving(NamedTuple):
+    """An object that leaves, and what it surely costs at start."""
+
+    path: str
+    predicted_bytes: int
+
+
+class Change(NamedTuple):
+    """What an owner of memory holds with the libraries and without.
+
+    Attributes:
+        owner: The object, or a word such as `[heap]`.
+        before_bytes: Private memory with the libraries.
+        after_bytes: The same without.
+        predicted_bytes: Where it leaves, what was predicted.
+    """
+
+    owner: str
+    before_bytes: int
+    after_bytes: int
+    predicted_bytes: int | None
+
+
+class Saving(NamedTuple):
+    """A figure of the median starts, with the libraries and without; and how far their difference may be off.
+
+    Attributes:
+        before_bytes: With the libraries.
+        after_bytes: Without.
+        least_bytes: The difference between the least that was seen with and the most that was seen without.
+        most_bytes: The contrary.
+    """
+
+    before_bytes: int
+    after_bytes: int
+    least_bytes: int
+    most_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """Give what is saved."""
+        return self.before_bytes - self.after_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A program run with some libraries and without them.
+
+    Attributes:
+        command: The program and its arguments.
+        dropped: The libraries, by the names they were needed by.
+        users: The objects whose need of them was dropped.
+        leaving: What leaves.
+        original: One start of the program itself, of which all else are copies.
+        before: The starts with the libraries.
+        after: The starts without.
+        changes: Whose private memory differs between the median starts, the largest saving first; it adds up.
+        behaviour: What a user sees of both.
+        doubts: What may go wrong elsewhere.
+        count: How many processes to project to.
+        notes: What was odd.
+    """
+
+    command: tuple[str, ...]
+    dropped: tuple[str, ...]
+    users: tuple[str, ...]
+    leaving: tuple[Leaving, ...]
+    original: Start
+    before: Ran
+    after: Ran
+    changes: tuple[Change, ...]
+    behaviour: tuple[Compared, ...]
+    doubts: tuple[str, ...]
+    count: int
+    notes: tuple[Note, ...]
+
+    @property
+    def predicted_bytes(self) -> int:
+        """What is surely saved: the pages of what leaves that are written at start."""
+        return sum([one.predicted_bytes for one in self.leaving])
+
+    @property
+    def private(self) -> Saving | None:
+        """Private memory; None where it is not known."""
+        totals = self.before.audit.totals, self.after.audit.totals
+        return _saving(totals[0].private.bytes, totals[1].private.bytes, self.before.private, self.after.private)
+
+    @property
+    def per_process(self) -> Saving | None:
+        """The cost of one process; None where it is not known."""
+        totals = self.before.audit.totals, self.after.audit.totals
+        spreads = self.before.per_process, self.after.per_process
+        return _saving(totals[0].per_process.bytes, totals[1].per_process.bytes, *spreads)
+
+    @property
+    def kernel_bytes(self) -> int | None:
+        """What the kernel saves of page tables and objects; None where that is not known."""
+        if self.per_process is None or self.private is None:
+            return None
+        return self.per_process.bytes - self.private.bytes
+
+    @property
+    def is_alike(self) -> bool:
+        """Tell whether nothing that a user sees was seen to differ."""
+        return all(one.verdict is not Verdict.DIFFERENT for one in self.behaviour)
+
+
+def _saving(before: int | None, after: int | None, with_it: Spread | None, without: Spread | None) -> Saving | None:
+    if before is None or after is None or with_it is None or without is None:
+        return None
+    return Saving(before, after, with_it.min_bytes - without.max_bytes, with_it.max_bytes - without.min_bytes)
+
+
+def changes(before: Audit, after: Audit, owners: Mapping[str, str], leaving: Iterable[Leaving]) -> tuple[Change, ...]:
+    """Tell whose private memory differs between two audits.
+
+    Args:
+        before: With the libraries.
+        after: Without.
+        owners: What to call an owner, where it is not as it is: copies by their originals.
+        leaving: What leaves.
+    """
+    held = [_private_by_owner(audit, owners) for audit in (before, after)]
+    predicted = {one.path: one.predicted_bytes for one in leaving}
+    found = [
+        Change(owner, held[0].get(owner, 0), held[1].get(owner, 0), predicted.get(owner))
+        for owner in {**held[0], **held[1], **predicted}
+    ]
+    differing = [one for one in found if one.before_bytes != one.after_bytes or one.predicted_bytes is not None]
+    return tuple(sorted(differing, key=lambda one: (one.after_bytes - one.before_bytes, one.owner)))
+
+
+def _private_by_owner(audit: Audit, owners: Mapping[str, str]) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for row in audit.ledger:
+        if row.kind is not Kind.KERNEL:
+            owner = owners.get(row.owner, row.owner)
+            sums[owner] = sums.get(owner, 0) + (row.bytes or 0)
+    return sums
+
+
+def compare(original: Trial, before: Sequence[Trial], after: Sequence[Trial]) -> tuple[Compared, ...]:
+    """Compare what a user sees of two variants.
+
+    Args:
+        original: A start of the program itself.
+        before: The starts of a copy with all libraries, at least one.
+        after: The starts of a copy without some.
+    """
+    return tuple(
+        [
+            _compared(name, first, [one.seen[name] for one in before], [one.seen[name] for one in after])
+            for name, first in original.seen.items()
+        ]
+    )
+
+
+def _compared(
+    name: str, original: Output | str, before: Sequence[Output | str], after: Sequence[Output | str]
+) -> Compared:
+    usual, is_as_original = before[0], original == before[0]
+    other = next((one for one in after if one != usual), usual)
+    verdict = Verdict.DIFFERENT
+    if other == usual and all(one == usual for one in before):
+        verdict = Verdict.EQUAL
+    elif not is_as_original or any(one != usual for one in before):
+        verdict = Verdict.VARYING
+    if isinstance(usual, str) or isinstance(other, str):
+        return Compared(name, verdict, is_as_original, None, None, str(usual), str(other))
+    where = _first_difference(usual.head, other.head) if verdict is Verdict.DIFFERENT else (None, None, None)
+    return Compared(name, verdict, is_as_original, usual.size_bytes, *where)
+
+
+def _first_difference(before: bytes, after: bytes) -> tuple[int | None, str | None, str | None]:
+    """Give the number of the first line that differs, and both of its texts; nothing where it is further behind."""
+    pairs = zip_longest(before.splitlines(keepends=True), after.splitlines(keepends=True))
+    for number, (one, other) in enumerate(pairs, start=1):
+        if one != other:
+            return number, _shown(one), _shown(other)
+    return None, None, None
+
+
+def _shown(line: bytes | None) -> str | None:
+    if line is None:
+        return None
+    line = line.removesuffix(b"\n")
+    return os.fsdecode(line if len(line) <= _MOST_SHOWN_BYTES else line[:_MOST_SHOWN_BYTES] + b"...")

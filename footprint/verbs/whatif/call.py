@@ -1,0 +1,197 @@
+"""`footprint.whatif`: a program run with some of its libraries and without them."""
+
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from footprint.attribution.dependency_graph import Composition
+from footprint.errors import AccessError, Note, UsageError
+from footprint.loader import Environment
+from footprint.model.audit import Audit
+from footprint.model.projection import Question
+from footprint.process.launch import Moment, Streams, When, interrupted_by_signals
+from footprint.verbs.libraries.call import Programs
+from footprint.verbs.run.answer import median_start, private_memory
+from footprint.verbs.run.call import check_command, parse_moment, start
+from footprint.verbs.whatif.answer import Compared, Leaving, Output, Trial, Verdict, WhatIf, changes, compare
+from footprint.verbs.whatif.copies import private_copies
+from footprint.verbs.whatif.dropping import plan_dropping
+
+__all__ = ("whatif",)
+
+_MOST_HEAD_BYTES: Final = 1 << 20
+
+
+def whatif(
+    command: Sequence[str],
+    *,
+    drop: Sequence[str],
+    when: str = "exit",
+    when_output: str | None = None,
+    starts: int = 3,
+    count: int = 1,
+    force: bool = False,
+    timeout_seconds: float = 60,
+) -> WhatIf:
+    """Run a program with some of its libraries and without them, and measure what is really saved.
+
+    A copy of the program is run in which the needs of these libraries are switched on and off in turn; the original
+    is not touched, and nothing is left behind. What both print is compared and not shown. They read what standard
+    input is where that is a file, else nothing.
+
+    Args:
+        command: The program and its arguments.
+        drop: The libraries: sonames, file names, or paths.
+        when: The moment to take it at, as for `run`.
+        when_output: Take it when a line of its output matches this regular expression instead.
+        starts: How often to start each of the two.
+        count: How many processes to project to.
+        force: Whether to try it although something is bound from a library.
+        timeout_seconds: After how long it is taken anyway where it does not settle, or no line matches.
+
+    Raises:
+        AccessError: Where it cannot be copied, started, read, or caught at its exit.
+        InputError: Where it is no program that can be loaded.
+        UsageError: Where the words are no command or no moment, or a library cannot be dropped.
+    """
+    words = check_command(command, starts)
+    if isinstance(drop, str) or not drop:
+        raise UsageError("say which libraries to drop, as a list of names")
+    moment = parse_moment(when, when_output, timeout_seconds)
+    environment = _environment()
+    composition = _composition(_program(words), environment)
+    dropping = plan_dropping(composition, drop, is_forced=force)
+    question = Question(count)
+    # Whatever ends it, the copies are taken away before.
+    with interrupted_by_signals(), private_copies(composition, dropping, environment) as copies:
+        notes = copies.check()
+        original = _try(words, moment, question, None)
+        trials: dict[bool, list[Trial]] = {True: [], False: []}
+        for _ in range(starts):
+            for is_on, found in trials.items():
+                copies.switch(is_on=is_on)
+                found.append(_try(words, moment, question, copies.program))
+        owners = {os.path.realpath(one.library.real_path): one.path for one in composition.objects} | copies.originals
+    asked = when if when_output is None else When.OUTPUT.value
+    before, after = [
+        median_start(words, asked, [one.start for one in found], private_memory) for found in trials.values()
+    ]
+    behaviour = compare(original, trials[True], trials[False])
+    leaving = tuple([_leaving(composition, number) for number in sorted(dropping.leaving)])
+    notes += (*composition.notes, *_copy_notes(words[0], behaviour), *_still_loaded(after.audit, owners, leaving))
+    notes += (*before.notes, *after.notes)
+    return WhatIf(
+        command=words,
+        dropped=tuple([composition.name(number) for number in sorted(dropping.heads)]),
+        users=tuple([composition.name(number) for number in sorted({need.user for need in dropping.needs})]),
+        leaving=leaving,
+        original=original.start,
+        before=before,
+        after=after,
+        changes=changes(before.audit, after.audit, owners, leaving),
+        behaviour=behaviour,
+        doubts=dropping.doubts,
+        count=count,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _leaving(composition: Composition, number: int) -> Leaving:
+    return Leaving(composition.objects[number].path, composition.cost_bytes([number]))
+
+
+def _environment() -> Environment:
+    try:
+        cwd = os.getcwd()
+    except OSError as error:
+        raise AccessError("the working directory", error.strerror or str(error)) from error
+    return Environment(os.environ.get("LD_LIBRARY_PATH", ""), os.environ.get("LD_PRELOAD", ""), cwd)
+
+
+def _program(words: tuple[str, ...]) -> str:
+    """Find the file of a program, and see that a copy of it runs as it does."""
+    if not words or not words[0]:
+        raise UsageError("say which program to run")
+    found = shutil.which(words[0])
+    if found is None:
+        raise AccessError(words[0], "there is no such program")
+    path = os.path.abspath(found)
+    if not os.path.isfile(path):
+        raise AccessError(path, "it is no file")
+    try:
+        with open(path, "rb") as file:
+            head, mode = file.read(2), os.fstat(file.fileno()).st_mode
+    except OSError as error:
+        raise AccessError(path, error.strerror or str(error)) from error
+    if head == b"#!":
+        raise UsageError(f"{path} is a script: run the program that it names in its first line, and give it the script")
+    if mode & (stat.S_ISUID | stat.S_ISGID) or _has_capabilities(path):
+        raise UsageError(f"{path} runs with rights of its own (set-user-ID or the like), which a copy would not have")
+    return path
+
+
+def _has_capabilities(path: str) -> bool:
+    try:
+        return bool(os.getxattr(path, "security.capability"))
+    except OSError:
+        return False
+
+
+def _composition(path: str, environment: Environment) -> Composition:
+    composition = Programs(environment=environment).composition(path)
+    if composition.link_map.missing:
+        one = composition.link_map.missing[0]
+        raise AccessError(path, f"it does not start: it needs {one.name}, and {one.cause}")
+    return composition
+
+
+def _try(words: tuple[str, ...], moment: Moment, question: Question, executable: str | None) -> Trial:
+    output, errors = _Recorder(), _Recorder()
+    streams = Streams(_input_path(), output.record, errors.record)
+    done = start(words, moment, question, executable=executable, streams=streams)
+    return Trial(done, output.recorded(), errors.recorded())
+
+
+def _input_path() -> str:
+    """Give what can be read again by each start."""
+    try:
+        is_file = stat.S_ISREG(os.fstat(0).st_mode)
+    except OSError:
+        is_file = False
+    return "/proc/self/fd/0" if is_file else os.devnull
+
+
+class _Recorder:
+    """Takes note of what a program prints: the beginning, and a hash of the rest."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._hash = hashlib.sha256()
+        self._size_bytes = 0
+
+    def record(self, piece: bytes) -> None:
+        self._head += piece[: _MOST_HEAD_BYTES - len(self._head)]
+        self._hash.update(piece)
+        self._size_bytes += len(piece)
+
+    def recorded(self) -> Output:
+        return Output(bytes(self._head), self._size_bytes, self._hash.digest())
+
+
+def _still_loaded(after: Audit, owners: Mapping[str, str], leaving: Sequence[Leaving]) -> list[Note]:
+    """Say what the program loads all the same."""
+    loaded = {owners.get(row.owner, row.owner) for row in after.ledger}
+    detail = "it is loaded all the same: something opens it, or what needs it, while the program runs"
+    return [Note("still-loaded", one.path, detail) for one in leaving if one.path in loaded]
+
+
+def _copy_notes(name: str, behaviour: Sequence[Compared]) -> list[Note]:
+    """Say where a copy behaves otherwise with all its libraries already, and so says little of the program."""
+    names = [one.name for one in behaviour if not one.is_as_original and one.verdict is not Verdict.VARYING]
+    if not names:
+        return []
+    detail = f"with all its libraries a copy of it differs already ({', '.join(names)}): it depends on its place"
+    return [Note("copy-differs", name, detail)]

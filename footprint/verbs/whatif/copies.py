@@ -1,0 +1,166 @@
+"""Private copies of the files of a process, in which needs can be switched off and on again."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from footprint.attribution.dependency_graph import Composition
+from footprint.elf import read_image
+from footprint.errors import AccessError, InputError, Note, UsageError
+from footprint.loader import Environment, Linked, System, link
+from footprint.loader.paths import Tokens, expanded, parent
+from footprint.verbs.whatif.dropping import Dropping
+from footprint.verbs.whatif.rewrite import Switch, need_switches, with_search_path
+
+__all__ = ("Copies", "private_copies")
+
+
+class Copies:
+    """The copies of a program, and of those of its libraries that need something for nothing.
+
+    A copy of a library is found by the first object that needs it, which therefore is a copy too, up to the program.
+    Both variants are the same files at the same place: only the tags of the needs are written between the starts.
+
+    Args:
+        folder: An empty directory for them.
+        composition: The process.
+        dropping: What is dropped of it.
+        environment: What it is started with.
+    """
+
+    def __init__(self, folder: str, composition: Composition, dropping: Dropping, environment: Environment) -> None:
+        self._composition = composition
+        self._dropping = dropping
+        self._environment = environment
+        self._library_folder = os.path.join(folder, "lib")
+        self._switches: list[tuple[str, tuple[Switch, ...]]] = []
+        self.program = os.path.join(folder, "bin", os.path.basename(composition.objects[0].path))
+        self.originals: dict[str, str] = {}
+        for each in (self.program, self._library_folder + os.sep):
+            os.mkdir(os.path.dirname(each), 0o700)
+        users = {need.user for need in dropping.needs}
+        copied = self._with_requesters({0} | users)
+        requesters = {composition.objects[number].loader for number in copied}
+        for number in sorted(copied):
+            self._copy(number, has_copies=number in requesters)
+
+    def _with_requesters(self, numbers: set[int]) -> set[int]:
+        found = set(numbers)
+        waiting = list(numbers)
+        while waiting:
+            number = waiting.pop()
+            requester = self._composition.objects[number].loader
+            if requester is None and number != 0:
+                name = self._composition.name(number)
+                raise UsageError(f"{name} is preloaded, and a copy of it would not be: it needs what is dropped")
+            if requester is not None and requester not in found:
+                found.add(requester)
+                waiting.append(requester)
+        return found
+
+    def _copy(self, number: int, *, has_copies: bool) -> None:
+        linked = self._composition.objects[number]
+        path = self._path_of_copy(number)
+        data = bytes(linked.library.image.data)
+        linkage = linked.library.linkage
+        is_runpath = linkage.runpath is not None
+        before = linkage.runpath if is_runpath else linkage.rpath
+        after = self._resolved(before, linked, is_program=number == 0)
+        if has_copies:
+            after = self._library_folder if after is None else f"{self._library_folder}:{after}"
+        if after is not None and after != before:
+            data = with_search_path(data, linked.path, os.fsencode(after), is_runpath=is_runpath)
+        with open(path, "xb") as file:
+            file.write(data)
+        os.chmod(path, 0o700)
+        self.originals[path] = linked.path
+        dropped = {need.provider for need in self._dropping.needs if need.user == number}
+        names = frozenset([one.name for one in linked.dependencies if one.place in dropped])
+        self._switches.append((path, need_switches(read_image(data, linked.path, with_sections=False), names)))
+
+    def _path_of_copy(self, number: int) -> str:
+        """Give a library the name by which the first object that needs it asks for it."""
+        if number == 0:
+            return self.program
+        objects = self._composition.objects
+        requester = objects[number].loader or 0
+        name = next(one.name for one in objects[requester].dependencies if one.place == number)
+        if "/" in name:
+            raise UsageError(
+                f"{objects[requester].path} needs {name} by its path, so that no copy of it would be loaded"
+            )
+        return os.path.join(self._library_folder, name)
+
+    def _resolved(self, directories: str | None, linked: Linked, *, is_program: bool) -> str | None:
+        """Let the directories be those that they were: a copy is elsewhere, and $ORIGIN with it."""
+        path = os.path.join(self._environment.cwd, linked.path)
+        origin = parent(os.path.realpath(path) if is_program else path)
+        if directories is None or expanded(directories, Tokens(None, "", "")) is not None:
+            return directories
+        if ":" in origin:
+            raise UsageError(f"{linked.path} looks for libraries beside itself, and a list cannot name {origin}")
+        return expanded(directories, Tokens(origin, "$LIB", "$PLATFORM"))
+
+    def switch(self, *, is_on: bool) -> None:
+        """Switch the needs on or off; nothing may run of the copies.
+
+        Raises:
+            AccessError: Where something does.
+        """
+        for path, switches in self._switches:
+            try:
+                with open(path, "r+b") as file:
+                    for one in switches:
+                        file.seek(one.offset)
+                        file.write(one.on if is_on else one.off)
+            except OSError as error:
+                raise AccessError(self.originals[path], f"its copy cannot be changed: {error.strerror}") from error
+
+    def check(self) -> tuple[Note, ...]:
+        """See that the copies load what the originals do, and without the needs all but what leaves.
+
+        Raises:
+            InputError: Where they do not.
+        """
+        objects = self._composition.link_map.objects
+        whole = [one.path for one in objects]
+        rest = [one.path for number, one in enumerate(objects) if number not in self._dropping.leaving]
+        self.switch(is_on=True)
+        self._compare(whole, self._loaded())
+        self.switch(is_on=False)
+        loaded = self._loaded()
+        self._compare(sorted(rest), sorted(loaded))
+        if loaded == rest:
+            return ()
+        detail = "without the needs its libraries are loaded in another order, by which symbols may be found elsewhere"
+        return (Note("load-order-differs", objects[0].path, detail),)
+
+    def _loaded(self) -> list[str]:
+        # Files have changed since those that another one knows were read.
+        found = link(System(), self.program, self._environment)
+        return [self.originals.get(one.path, one.path) for one in found.objects]
+
+    def _compare(self, expected: list[str], found: list[str]) -> None:
+        if found != expected:
+            program = self._composition.objects[0].path
+            strange = sorted({*expected} ^ {*found}) or found
+            raise InputError(program, f"its copy would not load the same libraries, but for {', '.join(strange)}")
+
+
+@contextmanager
+def private_copies(composition: Composition, dropping: Dropping, environment: Environment) -> Iterator[Copies]:
+    """Make the copies, and take them away again.
+
+    Raises:
+        AccessError: Where they cannot be written.
+        UsageError: Where they could not be run, or would not be found.
+    """
+    with tempfile.TemporaryDirectory(prefix="footprint-", dir=os.path.realpath(tempfile.gettempdir())) as folder:
+        if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+            raise UsageError(f"nothing can be run in {parent(folder)}: set TMPDIR to a directory where it can")
+        try:
+            copies = Copies(folder, composition, dropping, environment)
+        except OSError as error:
+            raise AccessError(folder, f"the copies cannot be written: {error.strerror}") from error
+        yield copies

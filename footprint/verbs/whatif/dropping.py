@@ -1,0 +1,121 @@
+"""What is dropped when libraries are not to be needed any more, and why that may not be."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from footprint.attribution.dependency_graph import Composition
+from footprint.errors import UsageError
+from footprint.findings.unused_libraries import Need, broken_bindings, broken_versions, doubts, unused_needs
+from footprint.model.finding import Confidence
+
+__all__ = ("Dropping", "plan_dropping")
+
+_MOST_REASONS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Dropping:
+    """The needs of a process that are dropped, and what follows from it. Objects are numbered in load order.
+
+    Attributes:
+        heads: The libraries that were named.
+        needs: The needs that are dropped.
+        leaving: The objects that leave with them, the named ones included.
+        doubts: What may go wrong.
+    """
+
+    heads: frozenset[int]
+    needs: frozenset[Need]
+    leaving: frozenset[int]
+    doubts: tuple[str, ...]
+
+
+def plan_dropping(composition: Composition, names: Sequence[str], *, is_forced: bool) -> Dropping:
+    """Decide which needs are dropped so that some libraries leave.
+
+    Args:
+        composition: The process.
+        names: The libraries: sonames, file names, or paths.
+        is_forced: Whether to drop them although something is bound from them.
+
+    Raises:
+        UsageError: Where one of them is not there or cannot leave; the text says why.
+    """
+    heads = frozenset([_head(composition, name) for name in names])
+    needs = _needs(composition, heads)
+    unused = needs & unused_needs(composition)
+    staying = heads - _leaving(composition, unused)
+    if staying and not is_forced:
+        raise UsageError(_use(composition, staying, unused))
+    dropped = needs if is_forced else unused
+    leaving = _leaving(composition, dropped)
+    subject = _names(composition, heads)
+    if versions := tuple(broken_versions(composition, leaving)):
+        raise UsageError(f"{subject} cannot be dropped: {_listed(versions)}")
+    bindings = tuple(broken_bindings(composition, leaving))
+    if bindings and not is_forced:
+        raise UsageError(f"{subject} cannot be dropped: {_listed(bindings)}; --force tries it all the same")
+    others = [reason for confidence, reason in doubts(composition, leaving) if confidence is not Confidence.BLOCKED]
+    # What leaves needs nothing any more.
+    kept = frozenset([need for need in dropped if need.user not in leaving])
+    return Dropping(heads, kept, leaving, (*bindings, *others))
+
+
+def _use(composition: Composition, staying: frozenset[int], unused: frozenset[Need]) -> str:
+    """Say who uses libraries, so that they stay, and who needs them for nothing."""
+    leaving = _leaving(composition, _needs(composition, staying))
+    text = f"{_names(composition, staying)} cannot be dropped: {_listed(tuple(broken_bindings(composition, leaving)))}"
+    if users := {need.user for need in unused if need.provider in staying}:
+        need = "needs it without using it" if len(users) == 1 else "need it without using it"
+        text += f"; {_names(composition, users)} {need}, but it stays loaded, and nothing is saved"
+    # Force helps only where no version stands against it.
+    return text if any(broken_versions(composition, leaving)) else f"{text}; --force tries it all the same"
+
+
+def _needs(composition: Composition, providers: frozenset[int]) -> frozenset[Need]:
+    return frozenset(
+        [Need(user, one) for user, needed in enumerate(composition.needed) for one in providers & {*needed}]
+    )
+
+
+def _head(composition: Composition, name: str) -> int:
+    """Find the library that a name means, and see that it can be dropped at all."""
+    objects = composition.objects
+    found = [number for number in range(len(objects)) if name in _names_of(composition, number)]
+    if len(objects) == 1:
+        raise UsageError(f"{objects[0].path} is a static program: it needs no library by name")
+    if not found:
+        path = objects[0].path
+        raise UsageError(
+            f"{name} is none of the {len(objects) - 1} libraries of {path}; `footprint libraries` shows them"
+        )
+    number = found[0]
+    if number == 0:
+        raise UsageError(f"{name} is the program itself")
+    is_loader = number in {composition.link_map.interpreter, len(composition.link_map.objects)}
+    if is_loader or composition.name(number).startswith("libc.so."):
+        raise UsageError(f"{name} cannot be dropped: the C library and the loader are what makes it a process")
+    if number in composition.roots:
+        raise UsageError(f"{name} cannot be dropped: it is preloaded, and nobody needs it by name")
+    return number
+
+
+def _names_of(composition: Composition, number: int) -> set[str]:
+    linked = composition.objects[number]
+    requested = {one.name for each in composition.link_map.objects for one in each.dependencies if one.place == number}
+    return requested | {composition.name(number), linked.path, linked.path.rpartition("/")[2], linked.library.real_path}
+
+
+def _leaving(composition: Composition, dropped: Collection[Need]) -> frozenset[int]:
+    kept = composition.remaining(lambda user, provider: Need(user, provider) in dropped)
+    return frozenset(range(len(composition.objects))) - kept
+
+
+def _names(composition: Composition, numbers: frozenset[int] | set[int]) -> str:
+    return " and ".join([composition.name(number) for number in sorted(numbers)])
+
+
+def _listed(reasons: Sequence[str]) -> str:
+    rest = len(reasons) - _MOST_REASONS
+    return "; ".join([*reasons[:_MOST_REASONS], *([f"and {rest} more"] if rest > 0 else [])])

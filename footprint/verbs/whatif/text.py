@@ -1,0 +1,131 @@
+"""The report of `footprint whatif`."""
+
+import shlex
+from typing import Final
+
+from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table
+from footprint.formats.document import Verdict as LastLine
+from footprint.formats.sections.names import Names
+from footprint.formats.sections.notes import note_blocks
+from footprint.units import counted, format_bytes
+from footprint.verbs.run.text import MOMENTS
+from footprint.verbs.whatif.answer import Change, Compared, Saving, Verdict, WhatIf
+
+__all__ = ("whatif_report",)
+
+_SEEN: Final = {"stdout": "standard output", "stderr": "standard error", "ending": "its end"}
+_END: Final = "[there is none]"
+
+
+def whatif_report(found: WhatIf, *, top: int = 20, has_whole_names: bool = False) -> Document:
+    """Say what a program saves without some libraries; `top` rows a table, 0 for all."""
+    command = shlex.join(found.command)
+    moment = MOMENTS[found.before.start.moment]
+    return (
+        Heading(
+            f"footprint whatif: {command if len(command) <= 60 else command[:57] + '...'} without {_dropped(found)}"
+        ),
+        Paragraph(
+            f"{counted(found.before.start_count, 'start')} with and as many without, in turn, each taken {moment}; "
+            f"no longer needed by {' and '.join(found.users)}."
+        ),
+        *_changes(found, top, Names([one.owner for one in found.changes], is_whole=has_whole_names)),
+        *_figures(found),
+        Heading("What a user sees, with and without"),
+        Facts(tuple(map(_seen, found.behaviour))),
+        *(block for one in found.behaviour for block in _lines(one)),
+        *_doubts(found),
+        *note_blocks(found.notes),
+        LastLine(_verdict(found)),
+    )
+
+
+def _dropped(found: WhatIf) -> str:
+    return " and ".join(found.dropped)
+
+
+def _changes(found: WhatIf, top: int, names: Names) -> list[Block]:
+    shown = found.changes[:top] if top else found.changes
+    rest = found.changes[len(shown) :]
+    rows = tuple(_change(one, names.owner(one.owner)) for one in shown)
+    footer = [_sum(rest, f"[{len(rest)} more: --top 0 shows all]")] if rest else []
+    footer.append(_sum(found.changes, "[total]"))
+    columns = ("predicted", "saved", "before", "after", "owner")
+    return [Heading("Whose private memory differs"), Table(columns, rows, frozenset(), tuple(footer))]
+
+
+def _change(one: Change, label: str) -> tuple[str, ...]:
+    sizes = (one.predicted_bytes, one.before_bytes - one.after_bytes, one.before_bytes, one.after_bytes)
+    return (*(format_bytes(size) if size else "-" for size in sizes), label)
+
+
+def _sum(changes: tuple[Change, ...], label: str) -> tuple[str, ...]:
+    predicted_bytes = sum([one.predicted_bytes or 0 for one in changes])
+    before_bytes, after_bytes = sum([one.before_bytes for one in changes]), sum([one.after_bytes for one in changes])
+    return _change(Change("", before_bytes, after_bytes, predicted_bytes), label)
+
+
+def _figures(found: WhatIf) -> list[Block]:
+    totals = found.before.audit.totals
+    rows: list[tuple[str, ...]] = [(format_bytes(found.predicted_bytes), "", "", "", "", "private (predicted)")]
+    if found.private is not None:
+        rows.append(_figure(found.private, f"private ({totals.private.evidence.value})"))
+    if found.kernel_bytes is not None:
+        rows.append((format_bytes(found.kernel_bytes), "", "", "", "", f"kernel ({totals.kernel.evidence.value})"))
+    if found.per_process is not None:
+        rows.append(_figure(found.per_process, f"in all ({totals.per_process.evidence.value})"))
+    columns = ("saved", "least", "most", "before", "after", "kind")
+    return [Heading("What each process saves; least and most over all starts"), Table(columns, tuple(rows))]
+
+
+def _figure(saving: Saving, label: str) -> tuple[str, ...]:
+    sizes = (saving.bytes, saving.least_bytes, saving.most_bytes, saving.before_bytes, saving.after_bytes)
+    return (*map(format_bytes, sizes), label)
+
+
+def _seen(one: Compared) -> tuple[str, str, str]:
+    remark = (one.before or "") if one.size_bytes is None else counted(one.size_bytes, "byte")
+    if one.verdict is Verdict.VARYING:
+        remark = "differs between starts of one program, and so says nothing"
+    elif one.verdict is Verdict.DIFFERENT:
+        remark = "beyond what is kept of it" if one.before is one.after is None else f"from line {one.line} on"
+        remark = f"{one.before}, then {one.after}" if one.size_bytes is None else remark
+    return _SEEN[one.name], one.verdict.value, remark
+
+
+def _lines(one: Compared) -> list[Block]:
+    """Show the first line that differs."""
+    if one.line is None:
+        return []
+    place = f"{_SEEN[one.name]}, line {one.line}"
+    shown = [("with", one.before), ("without", one.after)]
+    return [Paragraph(f"{place}, {label}: {_END if line is None else line}") for label, line in shown]
+
+
+def _doubts(found: WhatIf) -> list[Block]:
+    if not found.doubts:
+        return []
+    return [Heading("What this run may not have shown"), *(Paragraph(f"{reason}.") for reason in found.doubts)]
+
+
+def _behaviour(found: WhatIf) -> str:
+    if not found.is_alike:
+        return "It does not behave as before."
+    if any(one.verdict is Verdict.VARYING for one in found.behaviour):
+        return "As far as that is steady, it behaves as before."
+    return "It behaves as before."
+
+
+def _verdict(found: WhatIf) -> str:
+    subject = f"Without {_dropped(found)} each process saves"
+    behaviour = _behaviour(found)
+    predicted = f"predicted: {format_bytes(found.predicted_bytes)}"
+    private, whole = found.private, found.per_process
+    if private is None:
+        return f"{subject} what could not be measured ({predicted}). {behaviour}"
+    sizes = f"{format_bytes(private.bytes)} of private memory ({predicted})"
+    if whole is not None:
+        sizes += f", {format_bytes(whole.bytes)} with the kernel's"
+    if found.count > 1:
+        sizes += f"; {found.count:,} processes save {format_bytes(found.count * (whole or private).bytes)}"
+    return f"{subject} {sizes}. {behaviour}"

@@ -1,0 +1,1241 @@
+"""The page in a browser: clicked, typed into, zoomed and walked with the keyboard, it says what the JSON says."""
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import footprint
+from footprint.attribution.projection import project
+from footprint.cli import main
+from footprint.elf import shown_name
+from footprint.formats.escape import printable
+from footprint.formats.saved_audit import read_audit
+from footprint.html import audit_page, check_page, diff_page, heap_page
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
+from footprint.model.object_cost import Need, ObjectCost
+from footprint.model.page_map import PageMap, PagePart, PageState, Place
+from footprint.model.projection import Question
+from footprint.model.row import Kind, Row
+from footprint.model.totals import Total
+from footprint.release.budget import check_audit, parse_budgets
+from footprint.release.compare import compare
+from footprint.units import format_bytes, parse_bytes
+from footprint.verbs.audit.json import audit_json
+from footprint.verbs.check.json import check_members
+from footprint.verbs.heap.call import heap_profile
+from footprint.verbs.heap.json import heap_members
+from tests.chromium import MISSING, Browser, Page, launched
+from tests.ledgers import ledger_row
+
+pytestmark = pytest.mark.skipif(MISSING, reason="chromium is missing")
+
+ROOT = Path(__file__).resolve().parents[2]
+STAGES = ROOT / "sample_binaries" / "condor_shadow"
+PMAP = ROOT / "tests" / "cases" / "condor_shadow" / "pmap-d.base.txt"
+SMAPS = ROOT / "tests" / "corpus" / "smaps-python3.txt"
+MASSIF = ROOT / "sample_binaries" / "heap_by_function" / "massif.out"
+AXE = ROOT / "footprint" / "html" / "app" / "node_modules" / "axe-core" / "axe.min.js"
+VERSION = "1.2.3"
+
+Show = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as found:
+        yield found
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
+    """Open pages; afterwards nothing may have been complained of, and nothing asked for but the file."""
+    opened: list[Page] = []
+
+    def shown(text: str, **how: Any) -> Page:  # noqa: ANN401 # what Browser.open takes
+        path = tmp_path / f"report{len(opened)}.html"
+        path.write_text(text, encoding="utf-8")
+        opened.append(browser.open(path, **how))
+        return opened[-1]
+
+    yield shown
+    for page in opened:
+        assert page.complaints() == []
+        assert [url for url in page.requests() if not url.startswith(("file:", "blob:"))] == []
+        page.close()
+
+
+@pytest.fixture(scope="module")
+def program() -> Audit:
+    return footprint.audit(str(STAGES / "base"), count=10_000, has_page_maps=True)
+
+
+@pytest.fixture(scope="module")
+def process() -> Audit:
+    return footprint.audit(str(SMAPS), count=10_000)
+
+
+def rows_of(page: Page, grid: str = "#ledger") -> list[list[str]]:
+    """Give the rows of a tree table that are in view, from above."""
+    found: list[list[str]] = page.js(
+        f"[...document.querySelectorAll('{grid} .rows .row')]"
+        ".sort((one, other) => one.ariaRowIndex - other.ariaRowIndex)"
+        ".map((row) => [...row.children].map((cell) => cell.querySelector('.text').textContent))"
+    )
+    return found
+
+
+def settle(page: Page) -> None:
+    """Wait until no table is busy with a filter or an order."""
+    page.wait("!document.querySelector('[aria-busy]')")
+
+
+def enter(page: Page, selector: str, text: str) -> None:
+    """Put a text into a field, also one that cannot be typed."""
+    page.js(
+        f"(() => {{ const one = document.querySelector('{selector}'); one.value = {json.dumps(text)};"
+        " one.dispatchEvent(new Event('input')) })()"
+    )
+
+
+def with_ledger(audit: Audit, *rows: Row) -> Audit:
+    """Give an audit whose ledger is these rows, with the totals that they add up to."""
+    size_bytes = sum(row.mapped_bytes for row in rows)
+    whole, nothing = Total(size_bytes, Evidence.DERIVED), Total(0, Evidence.DERIVED)
+    totals = audit.totals._replace(
+        private=whole, per_process=whole, mapped=whole, mapped_writable=whole, kernel=nothing, shared_once=nothing
+    )
+    return replace(audit, ledger=rows, totals=totals, findings=(), objects=())
+
+
+def bytes_by_owner(audit: Audit) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for row in audit.ledger:
+        found[row.owner] = found.get(row.owner, 0) + (row.bytes or 0)
+    return found
+
+
+def assert_axe_finds_nothing_serious(page: Page) -> None:
+    if not AXE.exists():
+        return
+    page.js(AXE.read_text(encoding="utf-8") + "; null")
+    found = page.js(
+        "axe.run(document, {resultTypes: ['violations']}).then((all) => all.violations.map((one) =>"
+        " [one.id, one.impact, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200))]))"
+    )
+    assert [one for one in found if one[1] in {"serious", "critical"}] == []
+
+
+# --- the answer -------------------------------------------------------------------------------------------------------
+
+
+def test_the_strip_tells_the_cost_in_its_parts_as_the_projection_has_them(show: Show, process: Audit) -> None:
+    page = show(audit_page(process, VERSION))
+    projection = process.projection
+    assert page.js("document.querySelector('#total').dataset.bytes") == str(projection.total_bytes)
+    assert page.text("#total") == format_bytes(projection.total_bytes)
+    assert page.js("document.querySelector('#each').dataset.bytes") == str(projection.per_process_bytes)
+    assert page.js("[...document.querySelectorAll('.part')].map((one) => one.dataset.bytes)") == [
+        str(term.size_bytes) for term in projection.terms
+    ]
+    assert page.texts(".tile .evidence") == [
+        projection.evidence.value,
+        *(term.evidence.value for term in projection.terms),
+    ]
+
+
+def test_all_totals_are_there_with_how_each_is_known(show: Show, process: Audit) -> None:
+    page = show(audit_page(process, VERSION))
+    totals = json.loads(audit_json(process, VERSION))["totals"]
+    page.click(".totals summary")
+    assert page.js(
+        "[...document.querySelectorAll('.totals tbody tr')]"
+        ".map((row) => [...row.children].map((one) => one.textContent))"
+    )[: len(totals["evidence"])] == [
+        [name.removesuffix("_bytes").replace("_", " "), format_bytes(totals[name]), evidence]
+        for name, evidence in totals["evidence"].items()
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2, 777, 10**12])
+def test_another_number_gives_what_the_command_gives_for_it(show: Show, process: Audit, count: int) -> None:
+    page = show(audit_page(process, VERSION))
+    page.type("#count", str(count))
+    expected = footprint.audit(str(SMAPS), count=count).projection
+    assert page.js("document.querySelector('#total').dataset.bytes") == str(expected.total_bytes)
+    assert page.text("#verdict").startswith(f"{count:,} process")
+
+
+@pytest.mark.parametrize("count", ["0", "-5", "1e3", "", "10000000000000", "1.5"])
+def test_what_is_no_number_of_processes_changes_nothing(show: Show, process: Audit, count: str) -> None:
+    page = show(audit_page(process, VERSION))
+    enter(page, "#count", count)
+    assert page.js("document.querySelector('#total').dataset.bytes") == str(process.projection.total_bytes)
+
+
+@pytest.mark.parametrize("memory", ["32GiB", "1 MiB", "500MB", "1.5GiB", "0", "4096"])
+def test_how_many_fit_is_what_the_command_says_for_that_memory(show: Show, process: Audit, memory: str) -> None:
+    page = show(audit_page(process, VERSION))
+    page.type("#memory", memory)
+    own = process.projection
+    expected = project(own.terms, own.basis, Question(memory_bytes=parse_bytes(memory)))
+    assert page.js("document.querySelector('#fit').dataset.count") == str(expected.count)
+
+
+@pytest.mark.parametrize("memory", ["32G", "much", "-1GiB", ""])
+def test_what_is_no_size_is_said_to_be_none(show: Show, process: Audit, memory: str) -> None:
+    page = show(audit_page(process, VERSION))
+    enter(page, "#memory", memory)
+    assert page.text("#fit") == "write a size like 32GiB or 500MB"
+
+
+def test_the_slider_and_the_number_go_together_by_keyboard(show: Show, process: Audit) -> None:
+    page = show(audit_page(process, VERSION))
+    page.js("document.querySelector('#count-slider').focus()")
+    page.key("Home")
+    assert page.js("document.querySelector('#count').value") == "1"
+    page.key("End")
+    assert page.js("document.querySelector('#count').value") == str(10**12)
+    assert page.text("#verdict").startswith("1,000,000,000,000 processes cost")
+
+
+def test_sizes_are_written_as_everywhere_in_footprint(show: Show, process: Audit) -> None:
+    # 1.125 KiB is a tie: it goes to the even digit; 1,048,575 bytes are of the next unit.
+    sizes = [
+        0,
+        1,
+        1023,
+        1024,
+        1152,
+        1176,
+        10_235,
+        995_328,
+        1_023_999,
+        1_048_575,
+        9_953_280_000,
+        2**53,
+        2**60 + 2**57,
+        10**25,
+    ]
+    terms = (process.projection.terms[0]._replace(size_bytes=1),)
+    audit = replace(process, projection=project(terms, process.projection.basis, Question(1)))
+    page = show(audit_page(audit, VERSION))
+    for size in sizes[1:]:
+        if size <= 10**12:
+            page.type("#count", str(size))
+            assert page.text("#total") == format_bytes(size)
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_begins_with_the_owners_and_their_bytes(show: Show, process: Audit) -> None:
+    page = show(audit_page(process, VERSION))
+    rows = rows_of(page)
+    owners = sorted(bytes_by_owner(process).items(), key=lambda item: -item[1])
+    total = sum(size for _, size in owners)
+    assert rows[0][:3] == ["[total]", format_bytes(total), "100.0%"]
+    assert [row[1] for row in rows[1:6]] == [format_bytes(size) for _, size in owners[:5]]
+    assert rows[1][2] == f"{owners[0][1] / total:.1%}"
+    assert page.js("document.querySelector('#ledger [role=treegrid]').ariaRowCount") == str(len(owners) + 2)
+
+
+def test_a_click_on_a_triangle_opens_an_owner_and_another_one_closes_it(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    before = rows_of(page)
+    page.click("#ledger .row[aria-expanded=false] .twist")
+    opened = rows_of(page)
+    assert len(opened) > len(before)
+    page.click("#ledger .row[aria-level='2'][aria-expanded=true] .twist")
+    assert rows_of(page) == before
+
+
+def test_typing_into_the_filter_shows_what_is_called_so_with_its_section_and_owner(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    page.type("#ledger input[type=search]", "Answer.")
+    settle(page)
+    rows = rows_of(page)
+    expected = [row for row in audit_json_rows(program) if "answer." in f"{row['name']}\n{row['symbol']}".lower()]
+    assert expected
+    assert page.text("#ledger .found") == f"{len(expected)} name{'s' if len(expected) > 1 else ''}"
+    shown = [row[0] for row in rows if "answer." in row[0].lower()]
+    assert len(shown) == min(len(expected), len(rows) - 3)
+    assert rows[0][0] == "[total]"
+    page.type("#ledger input[type=search]", "no such name at all")
+    settle(page)
+    assert [row[0] for row in rows_of(page)] == ["[total]"]
+
+
+def test_an_owner_that_is_found_opens_to_all_that_lies_in_it(show: Show, process: Audit) -> None:
+    rows = [ledger_row("/lib/libfound.so", 8, section=".data", symbol=name, name=name) for name in ("one", "two")]
+    page = show(audit_page(with_ledger(process, *rows, ledger_row("/lib/libother.so", 8)), VERSION))
+    page.type("#ledger input[type=search]", "LIBFOUND")
+    settle(page)
+    page.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
+    assert [row[0] for row in rows_of(page)] == ["[total]", "libfound.so", ".data", "one", "two"]
+    assert page.text("#ledger .found") == "1 name"
+
+
+def test_of_two_filters_and_orders_at_once_the_second_is_shown(show: Show, process: Audit) -> None:
+    rows = [ledger_row(f"/lib/lib{name}.so", size) for name, size in (("one", 8), ("two", 16), ("twin", 24))]
+    page = show(audit_page(with_ledger(process, *rows), VERSION))
+    type_and_sort_at_once(page, ["one", "tw"], ["bytes", "name"])
+    settle(page)
+    assert [row[0] for row in rows_of(page)] == ["[total]", "libtwin.so", "libtwo.so"]
+    assert page.text("#ledger .found") == "2 names"
+
+
+def test_what_is_typed_into_the_filter_is_no_pattern(show: Show, process: Audit) -> None:
+    names = ["operator*(a[0], b?) + {c}", "a|b", "^x$", "back\\slash"]
+    rows = [ledger_row("/lib/libc.so", 8, section=".data", symbol=name, name=name) for name in (*names, "a.b", "x")]
+    page = show(audit_page(with_ledger(process, *rows), VERSION))
+    for name in names:
+        page.type("#ledger input[type=search]", name)
+        settle(page)
+        assert [row[0] for row in rows_of(page)][3:] == [name]
+    page.type("#ledger input[type=search]", ".*")
+    settle(page)
+    assert [row[0] for row in rows_of(page)] == ["[total]"]
+
+
+def audit_json_rows(audit: Audit) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(audit_json(audit, VERSION))["ledger"]
+    return found
+
+
+def test_a_heading_sorts_and_sorts_the_other_way_again(show: Show, process: Audit) -> None:
+    page = show(audit_page(process, VERSION))
+    heading = "#ledger [role=columnheader].c-mapped button"
+    page.click(heading)
+    settle(page)
+    assert page.js(f"document.querySelector('{heading}').parentElement.ariaSort") == "descending"
+    mapped: dict[str, int] = {}
+    for row in process.ledger:
+        mapped[row.owner] = mapped.get(row.owner, 0) + row.mapped_bytes
+    ordered = sorted(mapped.values(), reverse=True)
+    assert [row[4] for row in rows_of(page)[1:6]] == [format_bytes(size) for size in ordered[:5]]
+    page.click(heading)
+    settle(page)
+    assert page.js(f"document.querySelector('{heading}').parentElement.ariaSort") == "ascending"
+    page.click("#ledger [role=columnheader].c-name button")
+    settle(page)
+    names = [row[0] for row in rows_of(page)[1:]]
+    assert names == sorted(names)
+
+
+def test_the_keyboard_alone_reaches_every_row_and_opens_and_zooms(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    page.js("document.querySelector('#ledger input[type=search]').focus()")
+    grid = "document.querySelector('#ledger [role=treegrid]')"
+    for _ in range(8):
+        page.key("Tab")
+        if page.js(f"document.activeElement === {grid}"):
+            break
+    assert page.js(f"document.activeElement === {grid}")
+
+    def active() -> Any:  # noqa: ANN401 # JSON
+        return page.js(
+            f"(() => {{ const one = document.getElementById({grid}.getAttribute('aria-activedescendant'));"
+            " return [one.querySelector('.text').textContent, one.ariaLevel, one.ariaExpanded] })()"
+        )
+
+    assert active()[:2] == ["[total]", "1"]
+    page.key("ArrowDown")
+    owner, level, expanded = active()
+    assert (level, expanded) == ("2", "false")
+    page.key("ArrowRight")
+    assert active() == [owner, "2", "true"]
+    page.key("ArrowRight")
+    assert active()[1] == "3"
+    page.key("ArrowLeft", "ArrowLeft")
+    if active()[0] == owner:
+        assert active() == [owner, "2", "false"]
+    page.key("Home", "ArrowDown", "Enter")
+    assert page.texts("#ledger .crumbs button") == ["[total]", owner]
+    page.key("End")
+    assert active()[0] == rows_of(page)[-1][0]
+    page.key("PageUp", "PageDown", "Home")
+    assert active()[0] == "[total]"
+    # On to the headings: Name, Private, Share.
+    page.key("Tab", "Tab", "Tab", "Enter")
+    assert page.js("document.activeElement.parentElement.ariaSort") == "descending"
+    assert page.js("document.activeElement.textContent") == "Share"
+    page.key("Enter")
+    assert page.js("document.activeElement.parentElement.ariaSort") == "ascending"
+
+
+def test_the_rows_are_copied_as_csv_with_figures_in_bytes(show: Show, process: Audit, browser: Browser) -> None:
+    browser.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    page = show(audit_page(process, VERSION))
+    text = page.js("document.querySelector('#ledger .view').parts.grid.csv()")
+    first, total, *rows = text.split("\r\n")
+    assert first.startswith("level 1,bytes,share,pages,mapped,evidence")
+    sizes = bytes_by_owner(process)
+    assert total.split(",")[:2] == ["[total]", str(sum(sizes.values()))]
+    assert [int(row.split(",")[-5]) for row in rows if row] == sorted(sizes.values(), reverse=True)
+    page.js(
+        "window.copied = null;"
+        " navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve() }"
+    )
+    page.click("#ledger .view > .tools:not(:first-child) button:last-of-type")
+    assert page.wait("window.copied") == text
+
+
+def test_a_name_that_a_spreadsheet_would_take_for_a_formula_gets_an_apostrophe(show: Show, process: Audit) -> None:
+    row = ledger_row('=HYPERLINK("x"),1')
+    page = show(audit_page(replace(process, ledger=(*process.ledger, row)), VERSION))
+    assert '"\'=HYPERLINK(""x""),1",' in page.js("document.querySelector('#ledger .view').parts.grid.csv()")
+
+
+# --- the picture ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", ["icicle", "treemap", "sunburst"])
+def test_a_picture_and_the_table_go_together(show: Show, process: Audit, shape: str) -> None:
+    page = show(audit_page(process, VERSION))
+    page.click(f"#ledger button[data-value={shape}]")
+    view = "document.querySelector('#ledger .view').parts"
+    # The largest owner that has parts, and where it is drawn.
+    node = page.js(
+        f"{view}.tree.children[0].filter((one) => {view}.tree.children[one].length)"
+        f".sort((one, other) => {view}.tree.areas[other] - {view}.tree.areas[one])[0]"
+    )
+    name = page.js(f"{view}.tree.names[{node}]")
+    page.js("document.querySelector('#ledger canvas').scrollIntoView({block: 'center'})")
+    left, top = page.js("(({x, y}) => [x, y])(document.querySelector('#ledger canvas').getBoundingClientRect())")
+    x, y = page.js(f"{view}.picture.placeOf({node})")
+    page.move_to(left + x, top + y)
+    assert page.text("#ledger .status").startswith(f"{name}, ")
+    assert page.texts("#ledger .row.hover .c-name .text") == [name]
+    page.click_at(left + x, top + y)
+    assert page.texts("#ledger .crumbs button") == ["[total]", name]
+    assert page.texts("#ledger .rows .row[aria-selected=true] .c-name .text") == [name]
+    assert f"{shape} of {name}" in page.js("document.querySelector('#ledger canvas').ariaLabel")
+    page.click("#ledger .crumbs button")
+    assert page.texts("#ledger .crumbs button") == ["[total]"]
+
+
+def test_what_is_estimated_is_hatched(show: Show) -> None:
+    page = show(audit_page(footprint.audit(str(PMAP)), VERSION))
+    names = page.js(
+        "(({tree}) => tree.names.filter((_, node) => tree.hatched[node] && tree.parents[node] === 0))"
+        "(document.querySelector('#ledger .view').parts)"
+    )
+    # The owners that the text marks with a star: assumed from their place.
+    assert "[heap]" in names
+    assert "libcrypt-2.11.1.so" in names
+    assert "[stack]" not in names
+
+
+def test_parts_thinner_than_a_line_have_their_colour(show: Show, process: Audit) -> None:
+    # Half of the picture, about 570 pixels, for 700 parts.
+    rows = [ledger_row(f"/lib/lib{number}.so", 100) for number in range(700)]
+    page = show(audit_page(with_ledger(process, ledger_row("[large]", 70_000), *rows), VERSION))
+    red, green, blue = page.js(
+        "(({picture: {element}}) => { const {width, height} = element;"
+        " const {data} = element.getContext('2d').getImageData(width * 0.6, 100, width * 0.3, 20);"
+        " return [0, 1, 2].map((part) => data.filter((_, place) => place % 4 === part)"
+        ".reduce((sum, one) => sum + one, 0) * 4 / data.length) })(document.querySelector('#ledger .view').parts)"
+    )
+    # Data is #ee8866, the ground white.
+    assert (red, green, blue) == pytest.approx((0xEE, 0x88, 0x66), abs=60)
+
+
+# --- findings, notes, JSON --------------------------------------------------------------------------------------------
+
+
+def test_findings_tell_their_saving_at_the_chosen_number(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    saving = [one.saving_bytes for one in program.findings if one.saving_bytes]
+    assert saving
+    page.type("#count", "12345")
+    told = page.js("[...document.querySelectorAll('.finding .at-count')].map((one) => one.dataset.bytes)")
+    assert told == [str(size * 12345) for size in saving]
+    assert page.count(".finding") == min(100, len(program.findings))
+    for one in program.findings[:5]:
+        told = (printable(one.remedy), printable(one.message), printable(one.object_path))
+        assert any(all(part in text for part in told) for text in page.texts(".finding"))
+
+
+def test_the_json_that_the_page_saves_is_the_one_of_the_command(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    page.js(
+        "(() => { window.saved = []; const make = URL.createObjectURL;"
+        " URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text));"
+        " return make.call(URL, blob) };"
+        " HTMLAnchorElement.prototype.click = function () { window.named = this.download } })()"
+    )
+    page.click("#download")
+    text = page.wait("window.saved[0]")
+    assert json.loads(text) == json.loads(audit_json(program, VERSION))
+    assert text.count("\n") == audit_json(program, VERSION).count("\n")
+    assert page.js("window.named").endswith(".json")
+
+
+def test_sizes_that_are_only_virtual_are_not_called_nothing(show: Show) -> None:
+    audit = footprint.audit(str(PMAP))
+    page = show(audit_page(audit, VERSION))
+    writable = sum(row.mapped_bytes for row in audit.ledger if row.is_writable)
+    # pmap's own last line: 972K writeable/private.
+    assert writable == 972 * 1024
+    assert page.texts(".section:last-child td")[-1] == "972 KiB"
+
+
+def test_notes_and_origins_are_told(show: Show) -> None:
+    audit = footprint.audit(str(PMAP))
+    page = show(audit_page(audit, VERSION))
+    assert [text.split(" ")[0] for text in page.texts("#notes li")] == [note.slug for note in audit.notes]
+    assert "pmap -d" in page.texts(".facts dd")
+
+
+# --- page by page -----------------------------------------------------------------------------------------------------
+
+
+def test_the_page_map_has_a_cell_a_page_and_says_what_lies_in_it(show: Show) -> None:
+    audit = footprint.audit(str(STAGES / "base"), has_page_maps=True)
+    page = show(audit_page(audit, VERSION))
+    maps = {one.owner: one for one in audit.page_maps}
+    assert page.count("#object option") == len(maps)
+    # The program itself: `answer.1` is a page of .bss, and written at start in no page but that.
+    place = page.js(
+        "[...document.querySelectorAll('#object option')].findIndex((one) => one.textContent.includes('base'))"
+    )
+    page.js(
+        f"(() => {{ const one = document.querySelector('#object'); one.selectedIndex = {place};"
+        " one.dispatchEvent(new Event('change')) })()"
+    )
+    program = next(one for owner, one in maps.items() if owner.endswith("/base"))
+    cells = page.js("[...document.querySelectorAll('#pages tbody tr')].map((one) => +one.children[1].textContent)")
+    assert sum(cells) == sum(count for part in program.parts for _, count in part.runs)
+    private = [part for part in program.parts if any(state >= PageState.PRIVATE for state, _ in part.runs)]
+    first = private[0]
+    page.wait("document.querySelector('.cells').style.width")
+    page.js("document.querySelector('.cells').scrollIntoView({block: 'center'})")
+    left, top = page.js("(({x, y}) => [x, y])(document.querySelector('.cells').getBoundingClientRect())")
+    x, y = page.js("document.querySelector('#pages').placeOf(0, 0)")
+    page.move_to(left + x, top + y)
+    told = page.text("#cell")
+    assert told.startswith(f"{first.start_addr:#x} {first.runs[0][0].name.lower().replace('_', ' ')}")
+    here = [
+        one.symbol
+        for one in program.variables or ()
+        if one.symbol
+        and one.addr < first.start_addr + audit.page_bytes
+        and first.start_addr < one.addr + one.size_bytes
+    ]
+    assert any(shown_name(name) in told for name in here)
+    page.js("document.querySelector('.cells').focus()")
+    page.key("ArrowRight")
+    assert page.text("#cell").startswith(f"{first.start_addr + audit.page_bytes:#x} ") or len(first.runs) == 1
+
+
+def test_pages_that_are_private_without_being_told_apart_are_said_to_be_so(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    drawn = private_pages(program)
+    for owner, size in bytes_by_owner(program).items():
+        name = owner.rsplit("/", 1)[-1]
+        if name not in drawn:
+            continue
+        page.js(
+            "(() => { const one = document.querySelector('#object'); one.selectedIndex ="
+            f" [...one.options].findIndex((each) => each.textContent.includes({json.dumps(name + ':')}));"
+            " one.dispatchEvent(new Event('change')) })()"
+        )
+        if size > drawn[name] * program.page_bytes:
+            assert page.text("#pages .remark").startswith(f"The table above has {format_bytes(size)} of it")
+        else:
+            assert page.count("#pages .remark") == 0
+
+
+def cells_of(page: Page) -> dict[str, list[str]]:
+    """Give of each object in the list the table of its parts: pages, and how many are in which state."""
+    found: dict[str, list[str]] = page.js(
+        "(() => { const one = document.querySelector('#object');"
+        " return Object.fromEntries([...one.options].map((option, place) => {"
+        " one.selectedIndex = place; one.dispatchEvent(new Event('change'));"
+        " return [option.textContent, [...document.querySelectorAll('#pages tr')].map((row) => row.textContent)];"
+        " })) })()"
+    )
+    return found
+
+
+def point_at_first_cell(page: Page) -> str:
+    """Choose the first object, point at its first page, and give what is told of it."""
+    page.js(
+        "(() => { const one = document.querySelector('#object'); one.selectedIndex = 0;"
+        " one.dispatchEvent(new Event('change')) })()"
+    )
+    page.wait("document.querySelector('.cells').style.width")
+    page.js("document.querySelector('.cells').scrollIntoView({block: 'center'})")
+    left, top = page.js("(({x, y}) => [x, y])(document.querySelector('.cells').getBoundingClientRect())")
+    x, y = page.js("document.querySelector('#pages').placeOf(0, 0)")
+    page.move_to(left + x, top + y)
+    return page.text("#cell")
+
+
+def test_the_page_of_a_saved_audit_has_the_same_pages_and_says_that_variables_are_not_saved(
+    show: Show, program: Audit
+) -> None:
+    text = audit_json(program, VERSION).encode()
+    live = show(audit_page(program, VERSION))
+    saved = show(audit_page(read_audit(text, "audit.json", has_page_maps=True).audit, VERSION))
+    assert cells_of(saved) == cells_of(live) != {}
+    assert saved.texts("#pages .legend li") == live.texts("#pages .legend li")
+    told, told_live = point_at_first_cell(saved), point_at_first_cell(live)
+    place, _, untold = told.partition(": ")
+    assert untold == "its variables are not saved"
+    # What stands before the variables is the same: address, state, sections.
+    assert told_live.startswith(f"{place}: ")
+    assert "not its variables" in saved.texts("#pages .remark")[-1]
+    assert not any("not its variables" in text for text in live.texts("#pages .remark"))
+
+
+def test_a_section_of_several_pages_tells_how_many_of_them_are_private(show: Show, process: Audit) -> None:
+    # Four pages of data, then one of .bss; .data reaches into the first three, .tail lies in the fourth.
+    runs = ((PageState.PRIVATE, 1), (PageState.NOT_PRIVATE, 1), (PageState.RELOCATED, 2))
+    parts = (PagePart(0x10000, Kind.DATA, "rw-p", runs), PagePart(0x14000, Kind.BSS, "rw-p", ((PageState.PRIVATE, 1),)))
+    sections = (
+        Place(0x10010, 0x2100, ".data", None),
+        Place(0x13000, 0x20, ".tail", None),
+        Place(0x13F00, 0x200, ".bss", None),
+    )
+    audit = replace(process, page_maps=(PageMap("/lib/a.so", parts, sections, None, 0, 7),))
+    page = show(audit_page(audit, VERSION))
+    assert "data rw-p .data (2 of 3 pages private): its variables" in point_at_first_cell(page)
+    page.js("document.querySelector('.cells').focus()")
+    page.key("ArrowRight", "ArrowRight", "ArrowRight")
+    assert "0x13000 relocated data rw-p .tail, .bss (2 of 2 pages private): its" in page.text("#cell")
+    assert "7 more names are too many to be told." in page.texts("#pages p")
+
+
+def test_a_comparison_of_saved_audits_has_the_pages_that_came_and_went(show: Show, tmp_path: Path) -> None:
+    paths = []
+    for name in ("base", "sans_crypt"):
+        audit = footprint.audit(str(STAGES / name), has_page_maps=True)
+        paths.append(tmp_path / f"{name}.json")
+        paths[-1].write_text(audit_json(audit, VERSION))
+    live = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), has_page_maps=True)
+    saved = footprint.diff(str(paths[0]), str(paths[1]), has_page_maps=True)
+    pages = [show(diff_page(one, VERSION)) for one in (live, saved)]
+    # The change, before, after; what came and went is drawn for the objects that were not renamed.
+    for side in ("before", "after"):
+        for page in pages:
+            page.click(f"button[data-value={side}]")
+        assert cells_of(pages[0]) == cells_of(pages[1]) != {}
+    for page in pages:
+        page.click("button[data-value=change]")
+    assert cells_of(pages[0]) == cells_of(pages[1]) != {}
+    assert point_at_first_cell(pages[1]).endswith(": its variables are not saved")
+
+
+# --- libraries --------------------------------------------------------------------------------------------------------
+
+
+def test_libraries_stand_below_what_they_would_leave_with(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    found = page.js(
+        "(({tree}) => tree.names.map((name, node) => [tree.titles[node], node ? tree.titles[tree.parents[node]] : null,"
+        " tree.columns[0].value(node), tree.columns[1].value(node), tree.columns[3].value(node)]).slice(1))"
+        "(document.querySelector('#libraries .view').parts)"
+    )
+    unused = {path for one in program.findings if one.rule == "unused-library" for path in one.leaves}
+    assert unused
+    assert {path: (parent, own, retained) for path, parent, own, retained, _ in found} == {
+        one.path: (one.held_by, one.own_bytes, one.retained_bytes) for one in program.objects
+    }
+    assert {path for path, *_, mark in found if mark} == unused
+
+
+def test_needs_stand_below_who_has_them_and_those_that_are_not_used_are_marked(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    page.click("#libraries button[data-value=needs]")
+    tree = "(({tree}) => tree.names.map((_, node) => [%s]))(document.querySelector('#libraries .view').parts)"
+    found = page.js(
+        tree % "node ? tree.titles[tree.parents[node]] : null, tree.titles[node],"
+        " tree.columns[2].value(node), tree.columns[3].value(node)"
+    )
+    edges = {(user, path): (count, mark.split(",")[0]) for user, path, count, mark in found if user is not None}
+    assert {edge: count for edge, (count, _) in edges.items()} == {
+        (one.path, need.path): need.symbol_count for one in program.objects for need in one.needs or ()
+    }
+    unused = {
+        (user.rsplit("/", 1)[-1], path.rsplit("/", 1)[-1])
+        for (user, path), (_, mark) in edges.items()
+        if mark == "unused"
+    }
+    # `readelf -d` has the needs; main of base.c calls nothing of the library.
+    assert ("base", "libunused.so") in unused
+    page.click("#libraries .view > .tools button:nth-of-type(1)")
+    assert "unused" in [row[4] for row in rows_of(page, "#libraries")]
+
+
+def test_needs_that_go_in_a_circle_end(show: Show, process: Audit) -> None:
+    objects = tuple(
+        ObjectCost(path, path[1:], 8, 8, None, 0, (Need(needed, 1), Need("/c", 0)))
+        for path, needed in (("/a", "/b"), ("/b", "/a"))
+    )
+    last = ObjectCost("/c", "c", 8, 8, None, 0, (Need("/not there", None), Need("/c", None)))
+    page = show(audit_page(replace(process, objects=(*objects, last)), VERSION))
+    page.click("#libraries button[data-value=needs]")
+    page.click("#libraries .view > .tools button:nth-of-type(1)")
+    assert [row[0] for row in rows_of(page, "#libraries")] == ["[all objects]", "a", "b", "a", "c", "c", "c"]
+
+
+# --- budgets ----------------------------------------------------------------------------------------------------------
+
+
+def test_budgets_stand_behind_the_answer_as_the_command_tells_them(show: Show, program: Audit) -> None:
+    told = {"budgets": {"per_process_bytes": "1 KiB", "mapped_bytes": "1 GiB", "symbols": {"answer.1": "4 KiB"}}}
+    checked = check_audit(program, parse_budgets(told, "<b>.toml"), None, date(2026, 1, 1))
+    page = show(check_page(checked, VERSION))
+    rows = page.js(
+        "[...document.querySelectorAll('#budgets tbody tr')]"
+        ".map((row) => [...row.children].map((one) => one.textContent))"
+    )
+    assert [row[:3] for row in rows] == [
+        [one.key, format_bytes(one.value), format_bytes(one.limit)] for one in checked.results
+    ]
+    assert [row[4] for row in rows] == ["exceeded", *["holds"] * (len(rows) - 1)]
+    assert page.text("#budgets p").startswith("1 of ")
+    page.js(
+        "(() => { window.saved = []; const make = URL.createObjectURL;"
+        " URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text));"
+        " return make.call(URL, blob) }; HTMLAnchorElement.prototype.click = function () {} })()"
+    )
+    page.click("#download")
+    assert json.loads(page.wait("window.saved[0]")) == json.loads(json.dumps(check_members(checked, VERSION)))
+
+
+def test_the_page_of_a_check_has_the_pages_of_its_audit(show: Show, program: Audit, tmp_path: Path) -> None:
+    budgets, audit, report = (tmp_path / name for name in ("footprint.toml", "audit.json", "report.html"))
+    budgets.write_text('[budgets]\nper_process_bytes = "1 GiB"\n')
+    audit.write_text(audit_json(program, VERSION))
+    for target in (STAGES / "base", audit):
+        assert main(["check", str(target), "--config", str(budgets), "--html", str(report)]) == 0
+        assert show(report.read_text()).count("#object option") == len(program.page_maps)
+
+
+# --- comparison -------------------------------------------------------------------------------------------------------
+
+
+def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
+    found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), count=10_000, has_page_maps=True)
+    page = show(diff_page(found, VERSION))
+    private = found.total("private")
+    assert private is not None
+    rows = rows_of(page)
+    delta = sum(one.delta_bytes for one in found.changes)
+    assert private.delta_bytes == sum(one.delta_bytes for one in found.changes if one.kind is not Kind.KERNEL)
+    assert rows[0][1] == ("+" if delta > 0 else "") + format_bytes(delta)
+    # Before and after are sums of those rows alone: they are not called a total.
+    assert rows[0][0] == "[what differs]"
+    assert rows[0][2] == format_bytes(sum(one.old_bytes or 0 for one in found.changes))
+    per_process = found.total("per_process")
+    assert per_process is not None
+    assert per_process.delta_bytes is not None
+    assert page.js("document.querySelector('#total').dataset.bytes") == str(per_process.delta_bytes * 10_000)
+    page.type("#count", "7")
+    assert page.js("document.querySelector('#total').dataset.bytes") == str(per_process.delta_bytes * 7)
+    for side, audit in (("before", found.old), ("after", found.new)):
+        page.click(f"button[data-value={side}]")
+        assert rows_of(page)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
+        assert page.count(".finding") == len(audit.findings)
+        assert page.count("#object option") == len(audit.page_maps)
+    page.click("button[data-value=change]")
+    assert rows_of(page) == rows
+
+
+def test_a_comparison_of_virtual_sizes_shows_what_is_writable(show: Show) -> None:
+    other = PMAP.with_name("pmap-d.sans-crypt.rw-only.txt")
+    page = show(diff_page(footprint.diff(str(PMAP), str(other)), VERSION))
+    rows = rows_of(page)
+    # 972 K and 780 K, by the last lines of the texts.
+    assert rows[0][:2] == ["[what differs]", "-192 KiB"]
+    assert page.text(".view .status").endswith(" 1000 KiB, grown and shrunk, in all.")
+    before, after = (parse_bytes(text.replace(" ", "")) for text in rows[0][2:4])
+    assert after - before == -192 * 1024
+
+
+def private_pages(audit: Audit) -> dict[str, int]:
+    return {
+        one.owner.rsplit("/", 1)[-1]: sum(
+            count for part in one.parts for state, count in part.runs if state >= PageState.PRIVATE
+        )
+        for one in audit.page_maps
+    }
+
+
+def test_the_change_has_the_objects_and_pages_that_came_and_went(show: Show) -> None:
+    found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), has_page_maps=True)
+    page = show(diff_page(found, VERSION))
+    rows = page.js(
+        "(({tree}) => tree.titles.slice(1)"
+        ".map((title, place) => [title, ...tree.columns.map((one) => one.value(place + 1))]))"
+        "(document.querySelector('#libraries .view').parts)"
+    )
+    old, now = ({one.name: one for one in audit.objects} for audit in (found.old, found.new))
+    # The program is one object, though its file has another name.
+    assert len(rows) == len((old | now).keys() - {"base"})
+    gone = {title.rsplit("/", 1)[-1]: before for title, _, _, before, _, what in rows if what == "gone"}
+    assert gone == {name: one.own_bytes for name, one in old.items() if name not in {*now, "base"}}
+    assert set(gone) == {"libunused.so", "libunused_dep.so"}
+    change = page.js("document.querySelector('#libraries .view').parts.tree.columns[0].value(0)")
+    assert change == sum(one.own_bytes for one in now.values()) - sum(one.own_bytes for one in old.values())
+    before, after = private_pages(found.old), private_pages(found.new)
+    for text in page.texts("#object option"):
+        name, _, figures = text.partition(": pages +")
+        more, _, less = figures.partition(" -")
+        mine = "sans_crypt" if name.endswith("sans_crypt") else name
+        assert int(more) - int(less) == after.get(mine, 0) - before.get("base" if mine == "sans_crypt" else mine, 0)
+    page.js(
+        "(() => { const one = document.querySelector('#object');"
+        " one.selectedIndex = [...one.options].findIndex((each) => each.textContent.startsWith('libunused.so'));"
+        " one.dispatchEvent(new Event('change')) })()"
+    )
+    page.js("document.querySelector('.cells').focus()")
+    page.key("ArrowRight", "ArrowLeft")
+    assert "private only before relro" in page.text("#cell")
+
+
+def test_pages_that_stayed_and_objects_that_are_not_known_are_told(show: Show, process: Audit) -> None:
+    found = footprint.diff(str(STAGES / "base"), str(STAGES / "base"), has_page_maps=True)
+    page = show(diff_page(found, VERSION))
+    assert page.text("#pages .empty") == "Every object has the private pages that it had."
+    page = show(diff_page(compare(process, process), VERSION))
+    assert page.count("#pages, #libraries") == 0
+
+
+# --- heap profiles ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def heap() -> str:
+    found = heap_profile(str(MASSIF), has_all_trees=True)
+    return heap_page(found.files, found.notes, VERSION, found.findings)
+
+
+def shares_at(moment: str) -> dict[str, int]:
+    """Give the bytes of each object at a moment, as `heap --json` tells them."""
+    found = heap_profile(str(MASSIF), at=moment)
+    return {row["owner"]: row["bytes"] for row in heap_members(found.files, (), VERSION, by="owner")["owners"]}
+
+
+def shown_shares(page: Page) -> dict[str, int]:
+    found: dict[str, int] = page.js(
+        "(({tree}) => Object.fromEntries("
+        "tree.children[0].map((node) => [tree.titles[node], tree.columns[0].value(node)])))"
+        "(document.querySelector('#ledger .view').parts)"
+    )
+    return found
+
+
+def test_a_heap_profile_begins_with_its_peak(show: Show, heap: str) -> None:
+    page = show(heap)
+    peak = heap_profile(str(MASSIF)).files[0]
+    assert peak.snapshot is not None
+    assert f"snapshot {peak.snapshot.number} " in page.text("#ledger h2")
+    assert page.text(".tile.whole dd") == format_bytes(peak.total_bytes)
+    assert shown_shares(page) == shares_at("peak")
+
+
+def test_a_click_into_the_time_chooses_the_tree_of_that_moment(show: Show, heap: str) -> None:
+    page = show(heap)
+    profile = heap_profile(str(MASSIF)).files[0].profile
+    first = profile.snapshots[profile.tree_places[0]].number
+    page.wait("(({width}) => width)(document.querySelector('.chart').viewBox.baseVal) !== 800")
+    page.js("document.querySelector('.chart').scrollIntoView({block: 'center'})")
+    left, top, width = page.js(
+        "(({x, y, width}) => [x, y, width])(document.querySelector('.chart').getBoundingClientRect())"
+    )
+    time = profile.snapshots[profile.tree_places[0]].time
+    last = profile.snapshots[-1].time
+    assert time is not None
+    assert last is not None
+    page.click_at(left + 76 + (width - 90) * time / last, top + 200)
+    assert f"snapshot {first} " in page.text("#ledger h2")
+    assert shown_shares(page) == shares_at(str(first))
+
+
+def test_the_calls_of_a_moment_begin_with_main(show: Show, heap: str) -> None:
+    page = show(heap)
+    page.click("#ledger button[data-value=calls]")
+    rows = rows_of(page)
+    found = heap_profile(str(MASSIF))
+    calls = heap_members(found.files, (), VERSION, by="tree")["calls"]
+    outermost = [row for row in calls if row["parent"] == 0]
+    assert rows[0][1] == format_bytes(sum(row["bytes"] for row in outermost))
+    names = page.js(
+        "(({tree}) => tree.children[0].map((node) => tree.names[node]))(document.querySelector('#ledger .view').parts)"
+    )
+    assert names == [row["name"] for row in outermost]
+
+
+def test_units_that_a_program_declared_are_no_bytes(show: Show) -> None:
+    found = heap_profile(str(ROOT / "tests" / "corpus" / "heap" / "dhat-3.19-ad-hoc.json"), has_all_trees=True)
+    tree = found.files[0].tree
+    assert tree is not None
+    page = show(heap_page(found.files, found.notes, VERSION, found.findings))
+    assert rows_of(page)[0][1] == f"{tree.total_bytes:,}"
+
+
+@pytest.mark.parametrize("name", ["dhat-3.19-empty.json", "massif-3.19-empty-noalloc.out", "massif-3.19-noheap.out"])
+def test_a_profile_without_trees_says_so(show: Show, name: str) -> None:
+    found = heap_profile(str(ROOT / "tests" / "corpus" / "heap" / name), has_all_trees=True)
+    page = show(heap_page(found.files, found.notes, VERSION, found.findings))
+    assert page.count("#ledger .empty") == 1
+
+
+def test_several_profiles_are_chosen_by_name(show: Show) -> None:
+    names = [str(MASSIF), str(MASSIF.with_name("dhat.json"))]
+    found = heap_profile(*names, has_all_trees=True)
+    page = show(heap_page(found.files, found.notes, VERSION, found.findings))
+    assert page.texts("#file option") == names
+    page.js(
+        "(() => { const one = document.querySelector('#file'); one.selectedIndex = 1;"
+        " one.dispatchEvent(new Event('change')) })()"
+    )
+    assert "dhat" in page.texts(".facts dd")
+
+
+def test_a_heap_that_was_joined_is_shown_by_who_asked_for_it(show: Show) -> None:
+    audit = footprint.audit(str(SMAPS), heap=str(MASSIF))
+    assert audit.heap is not None
+    page = show(audit_page(audit, VERSION))
+    owners: dict[str, int] = {}
+    for share in audit.heap.shares:
+        owners[share.owner] = owners.get(share.owner, 0) + share.size_bytes
+    shown = page.js(
+        "(({tree}) => Object.fromEntries("
+        "tree.children[0].map((node) => [tree.titles[node], tree.columns[0].value(node)])))"
+        "(document.querySelector('#heap .view').parts)"
+    )
+    assert shown == owners
+    assert format_bytes(audit.heap.live_bytes) in page.texts("#heap td")
+
+
+# --- real programs ----------------------------------------------------------------------------------------------------
+
+
+# Each says something when it is up, and waits.
+PROGRAMS = {
+    "node": ["node", "-e", "console.log(); setInterval(() => {}, 1e6)"],
+    "gdb": ["gdb", "-q", "-nx", "-ex", "echo up\\n"],
+    "java": ["java", "sun.security.tools.keytool.Main", "-genkeypair", "-keystore", "/nowhere"],
+}
+
+
+@pytest.mark.parametrize("name", ["gdb, not run", *PROGRAMS])
+def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(show: Show, name: str) -> None:
+    found = shutil.which(name.split(",", maxsplit=1)[0])
+    if found is None:
+        pytest.skip(f"{name} is missing")
+    if name not in PROGRAMS:
+        audit = footprint.audit(found, count=1000, has_page_maps=True)
+    else:
+        pipe = subprocess.PIPE
+        with subprocess.Popen(PROGRAMS[name], stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT) as child:
+            assert child.stdout is not None
+            assert child.stdout.read(1)
+            # Between two readings a process may change: both tell of one audit.
+            audit = footprint.audit(child.pid, count=1000, has_findings=True, has_page_maps=True)
+            child.kill()
+    page = show(audit_page(audit, VERSION))
+    assert page.js("document.querySelector('#total').dataset.bytes") == str(audit.projection.total_bytes)
+    assert rows_of(page)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
+    assert page.count("#object option") == len(audit.page_maps)
+    assert page.js("document.querySelector('#libraries .view').parts.tree.size") == len(audit.objects) + 1
+    told = json.loads(audit_json(audit, VERSION))
+    sizes = page.js(
+        "(({tree}) => Object.fromEntries(tree.children[0].map((node) =>"
+        " [tree.titles[node] ?? tree.names[node], tree.columns[0].value(node)])))"
+        "(document.querySelector('#ledger .view').parts)"
+    )
+    owners = bytes_by_owner(audit)
+    assert sorted(sizes.values()) == sorted(owners.values())
+    # An owner of one row has what that is in its name as well.
+    assert {name: size for name, size in sizes.items() if name in owners} == {
+        name: size for name, size in owners.items() if name in sizes
+    }
+    savings = [bool(one["saving_bytes"]) for one in told["findings"]]
+    assert page.count("section > .findings .finding .subject") == min(100, savings.count(True))
+    others = savings.count(False)
+    assert page.count("details .finding .subject") == min(100, others)
+    # Few are shown at once.
+    assert page.count("details[open] .finding") == (others if others <= 6 else 0)
+    assert_axe_finds_nothing_serious(page)
+
+
+# --- hostile, huge, empty ---------------------------------------------------------------------------------------------
+
+
+def test_hostile_names_are_shown_as_text_and_nothing_of_them_runs(show: Show, process: Audit) -> None:
+    names = [
+        "</script><script>document.title='taken'</script>",
+        "<img src=x onerror=\"document.title='taken'\">",
+        "\u202egnp.exe",
+        "a\0b",
+        "n" * 10_240,
+    ]
+    rows = [ledger_row(name, section=name, symbol=name, name=name) for name in names]
+    audit = replace(process, ledger=(*process.ledger, *rows), command=names[0], target=names[1])
+    page = show(audit_page(audit, VERSION))
+    assert not page.js("document.title").startswith("taken")
+    assert page.count("#app img, #app script") == 0
+    page.click("#ledger .tools button:nth-of-type(1)")
+    page.type("#ledger input[type=search]", "<")
+    settle(page)
+    assert names[0] in [row[0] for row in rows_of(page)]
+    page.type("#ledger input[type=search]", "gnp")
+    settle(page)
+    assert "\\u202egnp.exe" in [row[0] for row in rows_of(page)]
+    page.type("#ledger input[type=search]", "nnnn")
+    settle(page)
+    assert max(len(row[0]) for row in rows_of(page)) < 500
+    assert page.js("document.documentElement.scrollWidth <= innerWidth")
+
+
+def marked(value: Any, key: str = "") -> Any:  # noqa: ANN401 # JSON
+    """Put a mark that turns the direction of text, and a NUL, into every text that is free."""
+    if isinstance(value, dict):
+        return {name: marked(member, name) for name, member in value.items()}
+    if isinstance(value, list):
+        return [marked(member, key) for member in value]
+    is_word = key in {"schema", "kind", "evidence", "attribution", "basis", "model", "confidence", "saving_per"}
+    is_word = is_word or key in {"states", "permissions"} or key.endswith("_bytes") or value == "prediction"
+    return f"\u202e\0{value}" if isinstance(value, str) and not is_word else value
+
+
+def test_no_text_of_a_saved_audit_turns_the_direction_of_a_line(show: Show, program: Audit, tmp_path: Path) -> None:
+    saved = tmp_path / "audit.json"
+    saved.write_text(json.dumps(marked(json.loads(audit_json(program, VERSION)))))
+    audit = footprint.audit(str(saved), has_page_maps=True)
+    for page in (show(audit_page(audit, VERSION)), show(diff_page(compare(program, audit), VERSION))):
+        for button in ("before", "after", "needs"):
+            page.js(f"document.querySelectorAll('button[data-value={button}]').forEach((one) => one.click())")
+        told = point_at_first_cell(page)
+        assert " \\u202e\\x00" in told
+        assert told.endswith(": its variables are not saved")
+        texts = page.js(
+            "[document.title, document.body.textContent, ...[...document.querySelectorAll('*')].flatMap("
+            "(one) => [...one.attributes].map((each) => each.value))]"
+        )
+        assert "\\u202e" in "".join(texts)
+        assert [text[:80] for text in texts if "\u202e" in text or "\0" in text] == []
+
+
+def test_an_empty_ledger_and_huge_figures_are_told(show: Show, process: Audit) -> None:
+    page = show(audit_page(with_ledger(process), VERSION))
+    assert page.text("#ledger .empty") == "The ledger is empty: no memory is known of it."
+    page = show(audit_page(with_ledger(process, ledger_row("[big]", (1 << 63) - 1)), VERSION))
+    assert "cannot be told exactly by a browser" in page.text("#notes .warning")
+    assert rows_of(page)[0][1] == "8 EiB"
+
+
+# --- who has no script, a small screen, other eyes --------------------------------------------------------------------
+
+
+def test_without_javascript_the_totals_the_largest_rows_and_the_findings_are_there(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION), script=False)
+    found = page.ask("DOM.getDocument", depth=-1)
+    text = page.ask("DOM.getOuterHTML", nodeId=found["root"]["nodeId"])["outerHTML"]
+    shown = re.sub(r"<(style|script).*?</\1>", "", text, flags=re.DOTALL)
+    assert "per process" in shown
+    assert "[total]" in shown
+    assert "unused-library" in shown
+
+
+def test_a_page_whose_data_is_damaged_shows_the_text_and_says_so(
+    browser: Browser, tmp_path: Path, program: Audit
+) -> None:
+    path = tmp_path / "damaged.html"
+    path.write_text(re.sub('(id="data">)[^<]{100}', r"\1", audit_page(program, VERSION)), encoding="utf-8")
+    page = browser.open(path)
+    assert page.js("document.documentElement.dataset.ready") == "failed"
+    assert page.text("#static .warning").startswith("The page could not be drawn in this browser")
+    assert "unused-library" in page.js("document.body.innerText")
+    page.close()
+
+
+def test_on_paper_the_page_is_the_text_of_the_answer(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION))
+    assert page.js("getComputedStyle(document.querySelector('#static')).display") == "none"
+    page.ask("Emulation.setEmulatedMedia", media="print")
+    assert page.js("getComputedStyle(document.querySelector('#static')).display") == "block"
+    assert page.js("getComputedStyle(document.querySelector('#app')).display") == "none"
+    assert "unused-library" in page.js("document.body.innerText")
+
+
+@pytest.mark.parametrize("width", [400, 2000])
+def test_nothing_is_wider_than_the_screen(show: Show, program: Audit, width: int) -> None:
+    page = show(audit_page(program, VERSION), width=width)
+    assert page.js("document.documentElement.scrollWidth") <= width
+
+
+def test_headings_are_whole_on_a_small_screen(show: Show, program: Audit) -> None:
+    page = show(audit_page(program, VERSION), width=400)
+    for button in ("held", "needs"):
+        page.click(f"#libraries button[data-value={button}]")
+        # The one that is sorted by has a mark behind it.
+        cut = page.js(
+            "[...document.querySelectorAll('[role=columnheader]')].filter((one) => { one.firstElementChild.click();"
+            " return one.scrollWidth > one.clientWidth }).map((one) => one.textContent)"
+        )
+        assert cut == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("kind", ["audit", "diff", "heap"])
+def test_axe_finds_nothing_serious(show: Show, program: Audit, heap: str, kind: str, dark: bool) -> None:  # noqa: FBT001 # a case
+    if not AXE.exists():
+        pytest.skip("axe-core is missing: npm ci in footprint/html/app")
+    texts = {
+        "audit": lambda: audit_page(program, VERSION),
+        "diff": lambda: diff_page(footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt")), VERSION),
+        "heap": lambda: heap,
+    }
+    page = show(texts[kind](), dark=dark)
+    assert_axe_finds_nothing_serious(page)
+
+
+# --- a hundred thousand rows ------------------------------------------------------------------------------------------
+
+
+def test_a_hundred_thousand_rows_are_scrolled_to_their_end(show: Show, process: Audit) -> None:
+    rows = [
+        ledger_row(f"/lib/lib{number % 25}.so", 8, section=".data", symbol=name, name=name)
+        for number in range(100_000)
+        for name in [f"variable_{number}"]
+    ]
+    page = show(audit_page(with_ledger(process, *rows), VERSION))
+    page.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
+    assert page.js("document.querySelector('#ledger [role=treegrid]').ariaRowCount") == str(100_000 + 25 + 25 + 2)
+    assert page.count("#ledger .rows .row") < 100
+    page.js("(() => { const one = document.querySelector('#ledger [role=treegrid]'); one.focus() })()")
+    page.key("End")
+    time.sleep(0.1)
+    last = rows_of(page)[-1]
+    assert last[0].startswith("variable_")
+    page.type("#ledger input[type=search]", "variable_99999")
+    settle(page)
+    assert [row[0] for row in rows_of(page)][-1] == "variable_99999"
+
+
+@pytest.fixture
+def crowded(show: Show, process: Audit) -> Page:
+    """Give the page of 100,000 variables that lie in one section, all of them in view."""
+    # Neither by their size nor by their name they stand in the order of their numbers.
+    rows = [
+        ledger_row("/lib/libmany.so", 8 * (number * 31 % 1009), section=".data", symbol=name, name=name)
+        for number in range(100_000)
+        for name in [f"variable_{number * 7919 % 100_003}"]
+    ]
+    page = show(audit_page(with_ledger(process, *rows), VERSION))
+    page.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
+    return page
+
+
+def column_of(page: Page, place: int) -> list[str]:
+    """Give a column of all rows that are shown below the section, from those that the page would copy."""
+    text = page.js("document.querySelector('#ledger .view').parts.grid.csv()")
+    return [row.split(",")[place] for row in text.split("\r\n")[4:-1]]
+
+
+def test_a_hundred_thousand_names_of_one_section_are_sorted(crowded: Page) -> None:
+    assert len(column_of(crowded, 2)) == 100_000
+    for heading, place, kind in (("name", 2, str), ("bytes", 3, int)):
+        for _ in range(2):
+            crowded.click(f"#ledger [role=columnheader].c-{heading} button")
+            settle(crowded)
+            order = crowded.js(f"document.querySelector('#ledger [role=columnheader].c-{heading}').ariaSort")
+            found = [kind(text) for text in column_of(crowded, place)]
+            assert found == sorted(found, reverse=order == "descending")
+
+
+def test_rows_stay_while_a_table_is_busy_and_it_says_so(crowded: Page) -> None:
+    before = column_of(crowded, 2)[:100]
+    grid = "document.querySelector('#ledger [role=treegrid]')"
+    name = "#ledger [role=columnheader].c-name"
+    assert crowded.js(
+        f"(() => {{ document.querySelector('{name} button').click();"
+        f" return [{grid}.ariaBusy, document.querySelector('{name}').ariaSort] }})()"
+    ) == ["true", "none"]
+    settle(crowded)
+    assert crowded.js(f"document.querySelector('{name}').ariaSort") == "ascending"
+    assert column_of(crowded, 2)[:100] == sorted(column_of(crowded, 2))[:100] != before
+
+
+def type_and_sort_at_once(page: Page, texts: list[str], columns: list[str]) -> None:
+    """Change the filter and the order several times before the page can do anything else."""
+    page.js(
+        "(() => { const field = document.querySelector('#ledger input[type=search]');"
+        f" for (field.value of {json.dumps(texts)}) field.dispatchEvent(new Event('input'));"
+        f" for (const name of {json.dumps(columns)})"
+        " document.querySelector(`#ledger [role=columnheader].c-${name} button`).click() })()"
+    )
+
+
+def test_what_is_typed_or_chosen_last_is_what_is_shown(crowded: Page) -> None:
+    type_and_sort_at_once(crowded, ["variable", "variable_4", "", "VARIABLE_4711"], ["name", "mapped", "name", "bytes"])
+    settle(crowded)
+    numbers = [number for number in range(100_003) if str(number).startswith("4711")]
+    assert crowded.text("#ledger .found") == f"{len(numbers)} names"
+    assert set(column_of(crowded, 2)) == {f"variable_{number}" for number in numbers}
+    sizes = [int(size) for size in column_of(crowded, 3)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert crowded.js("[...document.querySelectorAll('#ledger [aria-sort]')].map((one) => one.ariaSort)") == [
+        "none",
+        "descending",
+        *["none"] * 4,
+    ]
+    enter(crowded, "#ledger input[type=search]", "")
+    assert crowded.js("document.querySelector('#ledger [role=treegrid]').ariaRowCount") == str(100_000 + 4)
+
+
+def filter_and(page: Page, text: str, act: str) -> None:
+    """Filter, and do something to the view of the ledger before the page can do anything else."""
+    page.js(
+        "(() => { const field = document.querySelector('#ledger input[type=search]');"
+        f" field.value = {json.dumps(text)}; field.dispatchEvent(new Event('input'));"
+        " const buttons = [...document.querySelectorAll('#ledger .tools button')];"
+        f" const button = (text) => buttons.find((one) => one.textContent === text); {act} }})()"
+    )
+    settle(page)
+
+
+def test_what_is_copied_from_a_busy_table_are_the_rows_that_were_asked_for(crowded: Page) -> None:
+    crowded.js(
+        "window.copied = null;"
+        " navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve() }"
+    )
+    filter_and(crowded, "variable_4711", "button('Copy as CSV').click()")
+    # The heading, the total, the file, its section, and all of the name; the last line ends, too.
+    count = sum(str(number).startswith("4711") for number in range(100_003))
+    assert len(crowded.wait("window.copied").split("\r\n")) == 4 + count + 1
+    crowded.wait("document.querySelector('#ledger .found').textContent === 'The rows copied'")
+
+
+def test_all_of_a_busy_table_is_closed_when_it_shows_what_was_asked_for(crowded: Page) -> None:
+    filter_and(crowded, "variable_4711", "button('Close all').click()")
+    assert [row[0] for row in rows_of(crowded)] == ["[total]", "libmany.so"]
+
+
+def test_a_part_that_is_chosen_while_a_table_is_busy_is_shown(crowded: Page) -> None:
+    # Its largest part is none of those that are found: the filter goes.
+    filter_and(
+        crowded,
+        "variable_4711",
+        "const { tree, picture } = document.querySelector('#ledger .view').parts;"
+        " picture.events.onclick(tree.names.indexOf('variable_1'));",
+    )
+    crowded.wait("document.querySelector('#ledger input[type=search]').value === ''")
+    selected = crowded.wait("document.querySelector('#ledger [role=row][aria-selected=true]')?.textContent")
+    assert "variable_1" in selected

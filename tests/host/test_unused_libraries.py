@@ -1,0 +1,460 @@
+"""Libraries that nobody uses, built by a real linker: the verdict on each, and what really happens without it."""
+
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from footprint.attribution.dependency_graph import Composition
+from footprint.elf import read_image
+from footprint.elf.dynsym import read_dynamic_symbols
+from footprint.elf.image import PT_DYNAMIC
+from footprint.elf.linkage import read_linkage
+from footprint.findings.underlinked import underlinked
+from footprint.findings.unused_libraries import Need, unused_libraries, unused_needs
+from footprint.loader import Environment
+from footprint.model.finding import Confidence, Finding
+from footprint.verbs.libraries.call import Programs, composition_findings
+from tests.elfwriter import DT_NEEDED, peek
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is missing"),
+    pytest.mark.skipif(not Path("/lib64/ld-linux-x86-64.so.2").exists(), reason="the loader is not glibc's for x86-64"),
+]
+
+IGNORED_TAG = 0x60000000
+FAILED_TO_START = 127
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """A folder of libraries and programs; each is named by its file."""
+
+    folder: Path
+
+    def path(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def library(self, name: str, source: str, *options: str) -> None:
+        self._link(name, source, "-shared", "-fPIC", f"-Wl,-soname,{name}", *options)
+
+    def program(self, name: str, source: str, *options: str) -> None:
+        self._link(name, source, *options)
+
+    def _link(self, name: str, source: str, *options: str) -> None:
+        code = self.folder / f"{name}.c"
+        code.write_text(source)
+        paths = ["-L.", f"-Wl,-rpath,{self.folder}", f"-Wl,-rpath-link,{self.folder}"]
+        command = ["gcc", "-O1", "-o", name, code.name, "-Wl,--no-as-needed", *paths, *options]
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder)
+
+    def composition(self, name: str, **wishes: str) -> Composition:
+        return Programs(environment=Environment(cwd=str(self.folder), **wishes)).composition(self.path(name))  # type: ignore[arg-type] # all of them are text
+
+    def findings(self, name: str) -> tuple[Finding, ...]:
+        return unused_libraries(self.composition(name))
+
+    def runs(self, name: str) -> int:
+        """Give the exit code of a program."""
+        return subprocess.run([self.path(name)], check=False, capture_output=True, cwd=self.folder).returncode
+
+    def runs_without(self, name: str, library: str) -> int:
+        """Give the exit code of a copy of a program that does not need a library by name any more."""
+        image = bytearray((self.folder / name).read_bytes())
+        read = read_image(bytes(image), name)
+        dynamic = read.segment(PT_DYNAMIC)
+        assert dynamic is not None
+        needs = [at for at in range(dynamic.offset, dynamic.offset + dynamic.file_bytes, 16) if image[at] == DT_NEEDED]
+        struct.pack_into("<Q", image, needs[read_linkage(read).needed.index(library)], IGNORED_TAG)
+        copy = self.folder / f"{name}.without"
+        copy.write_bytes(image)
+        copy.chmod(0o755)
+        return self.runs(copy.name)
+
+
+MANY = "\n".join(f"int shown_{number}(void) {{ return {number}; }}" for number in range(40))
+MALLOC = """
+#include <stddef.h>
+static char room[1 << 20]; static size_t used; int calls;
+void *malloc(size_t n) { calls++; char *p = room + used; used += (n + 31) & ~(size_t)15; return p; }
+void free(void *p) { (void)p; } void *calloc(size_t a, size_t b) { return malloc(a * b); }
+void *realloc(void *p, size_t n) { char *q = malloc(n); for (size_t i = 0; p && i < n; i++) q[i] = ((char *)p)[i];
+return q; }
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """Build all cases."""
+    made = Workshop(tmp_path_factory.mktemp("unused"))
+    made.library("libplain.so", "static int data = 5; int *plain(void) { return &data; }")
+    made.program("plain", "int main(void) { return 0; }", "-lplain")
+
+    setting = '#include <stdlib.h>\n__attribute__((constructor)) static void set(void) { setenv("SET", "1", 1); }'
+    made.library("libctor.so", setting)
+    made.program("ctor", '#include <stdlib.h>\nint main(void) { return getenv("SET") ? 5 : 6; }', "-lctor")
+
+    made.library("libsought.so", "int secret_function(void) { return 5; }")
+    seeking = "#define _GNU_SOURCE\n#include <dlfcn.h>\nint main(void) { int (*f)(void) = "
+    seeking += 'dlsym(RTLD_DEFAULT, "secret_function"); return f ? f() : 6; }'
+    made.program("seeking", seeking, "-lsought")
+    made.program("seeker", seeking.replace("secret_function", "another"), "-lsought")
+
+    made.library("libweak.so", "int optional(void) { return 5; }")
+    optional = "__attribute__((weak)) int optional(void); int main(void) { return optional ? optional() : 6; }"
+    made.program("weak", optional, "-lweak")
+
+    made.library("libmymalloc.so", MALLOC)
+    made.program("interposed", '#include <string.h>\nint main(void) { return strdup("a") == 0; }', "-lmymalloc")
+
+    made.library("libver.so", "int f(void) { return 5; }", f"-Wl,--version-script={_script(made, 'V1 { f; };')}")
+    made.program("version", "int f(void); int main(void) { return f(); }", "-lver")
+    # The function has moved, and the version stayed, as those of libpthread did in glibc 2.34.
+    made.library("libmoved.so", "int f(void) { return 5; }", f"-Wl,--version-script={_script(made, 'V1 { f; };')}")
+    made.program("version", "int f(void); int main(void) { return f(); }", "-lver", "-lmoved")
+    made.library("libver.so", "int stub(void) { return 6; }", f"-Wl,--version-script={_script(made, 'V1 { stub; };')}")
+
+    made.library("libb.so", "int b(void) { return 5; }")
+    made.library("libunder.so", "int b(void); int under(void) { return b(); }")
+    made.program("under", "int under(void); int main(void) { return under(); }", "-lunder", "-lb")
+
+    plugins = f'{MANY}\n#include <dlfcn.h>\nint main(void) {{ return dlopen("libnone.so", 1) != 0; }}'
+    made.program("host", plugins, "-lplain", "-rdynamic")
+
+    made.library("libasan.so", "int asan(void) { return 5; }")
+    made.program("sanitized", "int main(void) { return 0; }", "-lasan")
+
+    made.library("libneeding.so", "int needing(void) { return 5; }", "-lplain")
+    made.program("indirect", "int needing(void); int main(void) { return needing(); }", "-lneeding")
+
+    made.library("libz1.so", "int z(void) { return 5; }")
+    for name in ("x", "y"):
+        made.library(f"lib{name}1.so", f"int z(void); int {name}(void) {{ return z(); }}", "-lz1")
+    made.program("two", "int main(void) { return 0; }", "-lx1", "-ly1")
+
+    made.library("libusing.so", "int b(void); int using(void) { return b(); }", "-lb")
+    made.program("residue", "int using(void); int main(void) { return using(); }", "-lusing", "-lb")
+    made.program("loader", "int main(void) { return 0; }", "/lib64/ld-linux-x86-64.so.2")
+
+    made.library("libouter.so", "int outer(void) { return 5; }", "-lplain")
+    made.program("nested", "int main(void) { return 0; }", "-louter")
+
+    made.library("libtls.so", "_Thread_local char block[1 << 20]; char *tls(void) { return block; }")
+    made.program("threads", "int main(void) { return 0; }", "-ltls")
+
+    for kind in ("auxiliary", "filter"):
+        made.library(f"libfiltee_{kind}.so", "int who(void) { return 5; }")
+        code = "int who(void) { return 6; } int only(void) { return 0; }"
+        made.library(f"lib{kind}.so", code, f"-Wl,--{kind},libfiltee_{kind}.so")
+        source = "int who(void); int only(void); int main(void) { return who() + only(); }"
+        made.program(kind, source, f"-l{kind}")
+    return made
+
+
+def _script(shop: Workshop, text: str) -> Path:
+    path = shop.folder / "versions.map"
+    path.write_text(text)
+    return path
+
+
+def only(findings: Sequence[Finding]) -> Finding:
+    (found,) = findings
+    return found
+
+
+def floor_bytes(composition: Composition, *names: str) -> int:
+    """Give what some libraries surely write at start."""
+    numbers = [number for number in range(len(composition.objects)) if composition.name(number) in names]
+    assert len(numbers) == len(names)
+    return sum(predicted.floor_bytes for number in numbers if (predicted := composition.predicted[number]))
+
+
+# --- what can go
+
+
+def test_a_library_that_nobody_uses_can_go_with_all_that_it_wrote(shop: Workshop) -> None:
+    found = only(shop.findings("plain"))
+    saving_bytes = floor_bytes(shop.composition("plain"), "libplain.so")
+    assert saving_bytes >= 4096
+    assert found == Finding(
+        "unused-library",
+        "whole-process",
+        "libplain.so",
+        "libplain.so is needed by plain, and nothing is used of it",
+        saving_bytes,
+        Confidence.HIGH,
+        ("no object of the process binds to what would leave",),
+        "drop -lplain from the link of plain, or link it with -Wl,--as-needed",
+        (shop.path("libplain.so"),),
+        object_path=shop.path("plain"),
+    )
+    assert (shop.runs("plain"), shop.runs_without("plain", "libplain.so")) == (0, 0)
+
+
+def test_what_a_library_needs_for_nothing_is_said_of_that_library(shop: Workshop) -> None:
+    found = only(shop.findings("indirect"))
+    assert (found.kind, found.confidence, found.subject) == ("whole-process", Confidence.HIGH, "libplain.so")
+    assert found.message == "libplain.so is needed by libneeding.so, and nothing is used of it"
+    assert found.remedy == "relink libneeding.so, which needs libplain.so for nothing, with -Wl,--as-needed"
+    assert unused_needs(shop.composition("indirect")) == {Need(1, 3)}
+
+
+def test_two_libraries_that_share_a_third_are_dropped_together(shop: Workshop) -> None:
+    found = only(shop.findings("two"))
+    composition = shop.composition("two")
+    assert (found.kind, found.confidence, found.subject) == (
+        "droppable-set",
+        Confidence.HIGH,
+        "libx1.so and liby1.so",
+    )
+    assert found.saving_bytes == floor_bytes(composition, "libx1.so", "liby1.so", "libz1.so")
+    assert found.leaves == tuple(shop.path(name) for name in ("libx1.so", "liby1.so", "libz1.so"))
+    assert found.remedy == "drop -lx1 -ly1 from the link of two, or link it with -Wl,--as-needed"
+    assert found.message == (
+        "libx1.so and liby1.so are needed by two, and nothing is used of them; libz1.so would leave with them"
+    )
+
+
+def test_what_leaves_with_an_unused_library_is_not_counted_twice(shop: Workshop) -> None:
+    composition = shop.composition("nested")
+    found = only(unused_libraries(composition))
+    assert found.subject == "libouter.so"
+    assert found.saving_bytes == floor_bytes(composition, "libouter.so", "libplain.so")
+    assert found.leaves == (shop.path("libouter.so"), shop.path("libplain.so"))
+
+
+def test_what_an_unused_library_needs_for_nothing_counts_where_that_one_cannot_go(shop: Workshop) -> None:
+    shop.library("libkept.so", "int kept(void) { return 5; }", "-lplain")
+    shop.library("libuser.so", "int kept(void); int user(void) { return kept(); }")
+    shop.program("kept", "int user(void); int main(void) { return user(); }", "-luser", "-lkept")
+    found = {one.subject: one for one in shop.findings("kept")}
+    assert found.keys() == {"libkept.so", "libplain.so"}
+    assert found["libkept.so"].confidence == Confidence.BLOCKED
+    assert found["libplain.so"].confidence == Confidence.HIGH
+    assert found["libplain.so"].saving_bytes == floor_bytes(shop.composition("kept"), "libplain.so")
+
+
+def test_thread_locals_of_an_unused_library_are_told_beside_it(shop: Workshop) -> None:
+    composition = shop.composition("threads")
+    found = {one.rule: one for one in composition_findings(composition)}
+    unused = found["unused-library"]
+    assert (unused.kind, unused.confidence) == ("whole-process", Confidence.HIGH)
+    assert unused.saving_bytes == floor_bytes(composition, "libtls.so")
+    assert found["thread-locals"].saving_bytes == 1 << 20
+    assert [one.tls_bytes for one in composition.predicted if one and one.tls_bytes >= 1 << 20] == [1 << 20]
+
+
+# --- what may not be as unused as it looks
+
+
+def test_a_library_with_a_constructor_of_its_own_does_something_by_being_there(shop: Workshop) -> None:
+    found = only(shop.findings("ctor"))
+    assert (found.kind, found.confidence) == ("whole-process", Confidence.MEDIUM)
+    assert found.reasons == ("libctor.so has 1 constructor of its own, which would not run",)
+    assert (shop.runs("ctor"), shop.runs_without("ctor", "libctor.so")) == (5, 6)
+
+
+def test_a_library_whose_symbol_the_program_holds_as_a_text_may_be_reached_by_it(shop: Workshop) -> None:
+    found = only(shop.findings("seeking"))
+    assert (found.kind, found.confidence) == ("whole-process", Confidence.LOW)
+    assert found.reasons == ("seeking looks up symbols by name, and holds secret_function",)
+    assert (shop.runs("seeking"), shop.runs_without("seeking", "libsought.so")) == (5, 6)
+
+
+def test_a_program_that_looks_for_other_names_leaves_a_doubt(shop: Workshop) -> None:
+    found = only(shop.findings("seeker"))
+    assert found.confidence == Confidence.MEDIUM
+    assert found.reasons == ("seeker may load objects or look up symbols by name",)
+    assert (shop.runs("seeker"), shop.runs_without("seeker", "libsought.so")) == (6, 6)
+
+
+def test_a_program_that_shows_its_symbols_to_plugins_may_have_some_that_use_the_library(shop: Workshop) -> None:
+    found = only(shop.findings("host"))
+    assert (found.subject, found.confidence) == ("libplain.so", Confidence.LOW)
+    assert found.reasons == ("host loads plugins, which may bind to it",)
+
+
+# --- what cannot go as it is
+
+
+def test_a_library_that_replaces_functions_of_others_is_used_by_those(shop: Workshop) -> None:
+    found = only(shop.findings("interposed"))
+    assert (found.kind, found.confidence, found.subject) == ("direct", Confidence.BLOCKED, "libmymalloc.so")
+    assert "libc.so.6 binds to libmymalloc.so although others define the same" in found.reasons[0]
+    assert found.remedy.endswith(", once what blocks it is settled")
+    assert shop.runs("interposed") == shop.runs_without("interposed", "libmymalloc.so") == 0
+
+
+def test_a_library_that_is_needed_for_its_version_alone_cannot_just_be_dropped(shop: Workshop) -> None:
+    found = only(shop.findings("version"))
+    assert (found.kind, found.confidence, found.subject) == ("whole-process", Confidence.BLOCKED, "libver.so")
+    assert found.reasons == ("version checks at start that libver.so has V1: relink it, no patch will do",)
+    assert (shop.runs("version"), shop.runs_without("version", "libver.so")) == (5, FAILED_TO_START)
+
+
+def test_a_library_that_another_uses_without_needing_it_is_kept_by_the_one_that_does_not_use_it(shop: Workshop) -> None:
+    found = only(shop.findings("under"))
+    assert (found.kind, found.confidence, found.subject) == ("direct", Confidence.BLOCKED, "libb.so")
+    assert found.reasons == ("libunder.so binds to libb.so without needing it by name (b)",)
+    assert shop.runs("under") == 5
+    assert shop.runs_without("under", "libb.so") == FAILED_TO_START
+
+
+def test_who_uses_a_library_without_needing_it_is_told_to_need_it(shop: Workshop) -> None:
+    assert underlinked(shop.composition("under")) == (
+        Finding(
+            "underlinked",
+            "missing-need",
+            "libunder.so",
+            "libunder.so uses b of libb.so without needing it by name",
+            0,
+            Confidence.HIGH,
+            ("it works because under needs it",),
+            "link libunder.so with -lb",
+            object_path=shop.path("libunder.so"),
+        ),
+    )
+
+
+@pytest.mark.parametrize("name", ["residue", "interposed", "weak", "auxiliary", "filter", "plain", "nested"])
+def test_who_needs_what_it_uses_or_could_do_without_it_is_not_underlinked(shop: Workshop, name: str) -> None:
+    assert underlinked(shop.composition(name)) == ()
+
+
+def test_what_a_library_calls_in_its_program_is_no_need_of_a_library(shop: Workshop) -> None:
+    shop.library("libback.so", "int given(void); int back(void) { return given(); }")
+    shop.program("back", "int back(void); int given(void) { return 5; } int main(void) { return back(); }", "-lback")
+    assert underlinked(shop.composition("back")) == ()
+
+
+# --- what saves nothing
+
+
+def test_a_weak_reference_is_a_use_that_could_be_spared(shop: Workshop) -> None:
+    found = only(shop.findings("weak"))
+    assert (found.kind, found.confidence, found.saving_bytes) == ("soft", Confidence.LOW, 0)
+    assert found.message.startswith("weak gets only optional of libweak.so, all optional, and present; it costs ")
+    assert found.leaves == (shop.path("libweak.so"),)
+    assert found.remedy == "if it is optional, open it with dlopen where it is wanted"
+    assert (shop.runs("weak"), shop.runs_without("weak", "libweak.so")) == (5, 6)
+
+
+def test_a_library_that_another_needs_and_uses_stays_whoever_drops_it(shop: Workshop) -> None:
+    found = only(shop.findings("residue"))
+    assert (found.kind, found.confidence, found.saving_bytes, found.leaves) == (
+        "linker-residue",
+        Confidence.HIGH,
+        0,
+        (),
+    )
+    assert found.message == "residue needs libb.so without using it, but it stays loaded through libusing.so"
+    assert (shop.runs("residue"), shop.runs_without("residue", "libb.so")) == (5, 5)
+
+
+def test_a_need_of_the_loader_costs_nothing(shop: Workshop) -> None:
+    found = only(shop.findings("loader"))
+    assert (found.kind, found.saving_bytes, found.subject) == ("linker-residue", 0, "ld-linux-x86-64.so.2")
+    assert found.message == "loader needs the loader itself (ld-linux-x86-64.so.2), which is there anyway"
+
+
+# --- what is none
+
+
+def test_the_runtime_of_a_sanitizer_is_linked_to_be_there(shop: Workshop) -> None:
+    assert shop.findings("sanitized") == ()
+    assert len(unused_needs(shop.composition("sanitized"))) == 1
+
+
+def test_two_needs_that_are_one_file_are_one_need(shop: Workshop) -> None:
+    (shop.folder / "other").mkdir()
+    for folder in (".", "other"):
+        options = ["-shared", "-fPIC", "-o", f"{folder}/libpath.so", "libplain.so.c"]
+        subprocess.run(["gcc", *options], check=True, capture_output=True, cwd=shop.folder)
+    shop.program("twice", "int main(void) { return 0; }", "./libpath.so", "other/libpath.so")
+    (shop.folder / "other" / "libpath.so").unlink()
+    (shop.folder / "other" / "libpath.so").symlink_to("../libpath.so")
+    composition = shop.composition("twice")
+    assert [one.name for one in composition.objects[0].dependencies] == [
+        "./libpath.so",
+        "other/libpath.so",
+        "libc.so.6",
+    ]
+    found = only(unused_libraries(composition))
+    assert (found.subject, found.kind) == ("libpath.so", "whole-process")
+    assert found.saving_bytes == floor_bytes(composition, "libpath.so")
+
+
+def test_what_is_preloaded_is_nobodys_need(shop: Workshop) -> None:
+    composition = shop.composition("residue", preload=shop.path("libplain.so"))
+    assert [composition.name(number) for number in composition.roots[:2]] == ["residue", "libplain.so"]
+    assert [one.subject for one in unused_libraries(composition)] == ["libb.so"]
+
+
+@pytest.mark.parametrize("name", ["auxiliary", "filter"])
+def test_what_stands_in_for_a_library_came_with_it_and_is_used(shop: Workshop, name: str) -> None:
+    composition = shop.composition(name)
+    assert [composition.name(number) for number in range(4)] == [
+        name,
+        f"libfiltee_{name}.so",
+        f"lib{name}.so",
+        "libc.so.6",
+    ]
+    assert unused_libraries(composition) == ()
+    assert composition.remaining(lambda _, __: False) == frozenset(range(len(composition.objects)))
+    assert composition.retained[2] == {1, 2}
+    assert shop.runs(name) == 5
+
+
+# --- whoever linked them
+
+
+LINKERS = {"bfd": "ld.bfd", "gold": "ld.gold", "lld": "ld.lld", "mold": "mold"}
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_a_library_that_offers_nothing_has_all_its_symbols_whoever_linked_it(shop: Workshop, linker: str) -> None:
+    if shutil.which(LINKERS[linker]) is None:
+        pytest.skip(f"{LINKERS[linker]} is missing")
+    name = f"libnothing_{linker}.so"
+    source = '#include <stdio.h>\n__attribute__((constructor)) static void hello(void) { puts(""); fflush(stdout); }'
+    nothing = f"-Wl,--version-script={_script(shop, '{ local: *; };')}"
+    shop.library(name, source, f"-fuse-ld={linker}", "-Wl,--hash-style=gnu", nothing)
+    raw = (shop.folder / name).read_bytes()
+    found = read_dynamic_symbols(read_image(raw, name))
+    assert found.found == {}
+    assert found.count == peek(raw, "sh_size", ".dynsym") // 24
+    assert {"puts", "fflush"} <= {one.name for one in found.references}
+    # Without section headers, the relocations tell.
+    bare = bytearray(raw)
+    bare[0x28:0x30] = bytes(8)
+    bare[0x3C:0x40] = bytes(4)
+    assert read_dynamic_symbols(read_image(bytes(bare), name)).references == found.references
+
+
+# --- the programs of this machine
+
+
+def is_program(path: Path) -> bool:
+    if not path.is_file() or not os.access(path, os.R_OK):
+        return False
+    with path.open("rb") as file:
+        return file.read(5) == b"\x7fELF\x02"
+
+
+def test_the_savings_of_a_program_are_what_all_that_leaves_costs() -> None:
+    reader = Programs(environment=Environment())
+    compared = 0
+    for path in [path for path in sorted(Path("/usr/bin").iterdir()) if is_program(path)][::5]:
+        composition = reader.composition(str(path))
+        free = [one for one in unused_libraries(composition) if one.confidence is not Confidence.BLOCKED]
+        leaving = {name for one in free if one.saving_bytes for name in one.leaves}
+        numbers = [number for number, linked in enumerate(composition.objects) if linked.path in leaving]
+        assert sum(one.saving_bytes for one in free) == composition.cost_bytes(numbers), path
+        compared += bool(numbers)
+    if not compared:
+        pytest.skip("no program of this machine has an unused library")
