@@ -19,7 +19,7 @@ from footprint.elf import ET_EXEC, Image, read_image, starts_like_elf
 from footprint.files import open_input
 from footprint.process import Mapping as Area
 from footprint.process import parse_maps
-from footprint.process.held_start import AT_BASE, AT_ENTRY, HeldProgram, held_at_start
+from footprint.process.held_program import AT_BASE, AT_ENTRY, HeldProgram, held_at_start
 from footprint.process.pages import PageReader
 
 PAGE = os.sysconf("SC_PAGE_SIZE")

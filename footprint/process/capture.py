@@ -34,7 +34,7 @@ from typing import IO, Any, Final
 
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
 from footprint.process.bounded_zip import MOST_TOTAL_BYTES, BoundedZip
-from footprint.process.freeze import frozen
+from footprint.process.freezer import frozen
 from footprint.process.mapped_files import open_mapped_file
 from footprint.process.mappings import Counters, MemoryMap, parse_maps, parse_rollup
 from footprint.process.page_lines import page_lines, read_page_lines

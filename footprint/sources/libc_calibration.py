@@ -66,7 +66,7 @@ def calibrate_libc() -> LibcStart | None:
         AccessError: Where no such program can be held and read, or the result cannot be kept.
         InputError: Where its C library is damaged.
     """
-    from footprint.process.held_start import AT_ENTRY, held_at_start  # noqa: PLC0415 # an audit only loads
+    from footprint.process.held_program import AT_ENTRY, held_at_start  # noqa: PLC0415 # an audit only loads
 
     program = next((path for path in _PROGRAMS if os.path.exists(path)), _PROGRAMS[0])
     with held_at_start(program) as held:

@@ -274,8 +274,8 @@ def test_footprint_does_not_stop_itself(tmp_path: Path) -> None:
 def test_a_process_that_does_not_stop_is_read_as_it_goes_on_and_that_is_noted(
     sleeper: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("footprint.process.freeze._PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr("footprint.process.freeze.stands_still", lambda _: False)
+    monkeypatch.setattr("footprint.process.freezer._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("footprint.process.freezer.stands_still", lambda _: False)
     done = capture(sleeper, output=str(tmp_path / "file.capture"), freeze=True)
     assert [note.slug for note in done.notes] == ["not-frozen"]
     assert [note.slug for note in footprint.audit(str(tmp_path / "file.capture")).notes] == ["not-frozen"]
@@ -373,7 +373,7 @@ def test_a_process_that_is_killed_before_any_call_is_an_error_or_a_whole_capture
             child.wait()
 
         dying = DyingOS(calls, SYSTEM_CALLS, kill)
-        for module in ("snapshot", "mapped_files", "pages", "frozen"):
+        for module in ("snapshot", "mapped_files", "pages", "freezer"):
             monkeypatch.setattr(f"footprint.process.{module}.os", dying)
         monkeypatch.setattr("footprint.process.pages.ioctl", dying.before(ioctl))
         try:

@@ -16,7 +16,7 @@ from footprint.elf.constructors import own_constructors
 from footprint.elf.relocations import relocated_pages
 from footprint.errors import AccessError
 from footprint.loader.target import Libc
-from footprint.process.held_start import AT_ENTRY, held_at_start
+from footprint.process.held_program import AT_ENTRY, held_at_start
 from footprint.process.pages import has_exclusive_bit
 from footprint.sources.libc_calibration import calibrate_libc, load_libc_start
 from tests.atstart import PAGE, Seen, at_start, image_of, is_elf, look, numbers, vaddr_of

@@ -16,7 +16,7 @@ import footprint
 from footprint.elf.constructors import own_constructors
 from footprint.errors import AccessError
 from footprint.model.audit import Audit
-from footprint.process.held_start import AT_ENTRY, held_at_start
+from footprint.process.held_program import AT_ENTRY, held_at_start
 from footprint.process.pages import has_exclusive_bit
 from footprint.sources.libc_calibration import calibrate_libc
 from tests.atstart import PAGE, Seen, image_of, is_elf, look, run_to_constructors, step
