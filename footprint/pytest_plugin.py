@@ -250,7 +250,8 @@ def _budgets(limits: Mapping[str, Any], where: str, root: str) -> "Budgets":
     Raises:
         UsageError: Where they mean nothing.
     """
-    from footprint.release.budget import FIGURES, parse_budgets  # noqa: PLC0415 # the same
+    from footprint.model.figures import BUDGETED  # noqa: PLC0415 # the same
+    from footprint.release.budget import parse_budgets  # noqa: PLC0415 # the same
     from footprint.verbs.check.call import load_budgets  # noqa: PLC0415 # the same
 
     told: dict[str, Any] = {"budgets": {}}
@@ -258,7 +259,7 @@ def _budgets(limits: Mapping[str, Any], where: str, root: str) -> "Budgets":
         if key in _FILE_KEYS:
             told[key] = value
         elif key not in {"config", *_RUN_KEYS}:
-            told["budgets"][f"{key}_bytes" if f"{key}_bytes" in FIGURES else key] = value
+            told["budgets"][f"{key}_bytes" if f"{key}_bytes" in BUDGETED else key] = value
     if isinstance(told.get("baseline"), str):
         told["baseline"] = os.path.join(root, told["baseline"])
     own = parse_budgets(told, where)

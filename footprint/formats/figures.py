@@ -8,10 +8,12 @@ from footprint.attribution.heap_usage import HeapUsage
 from footprint.elf.origins import Origins
 from footprint.findings.linked_twice import Duplicates
 from footprint.model.audit import Audit
+from footprint.model.figures import FIGURES, Figure, total_figures
 from footprint.model.finding import Finding
 from footprint.model.group import Group
 from footprint.model.projection import Projection
 from footprint.model.row import Row
+from footprint.model.totals import Total
 from footprint.release.budget import Checked
 from footprint.release.compare import Comparison
 from footprint.verbs.libraries.answer import Libraries
@@ -31,19 +33,6 @@ __all__ = (
     "survey_figures",
     "symbols_figures",
 )
-
-_TOTALS: Final = {
-    "per_process": "What one more process costs: private memory, page tables, kernel stacks and objects.",
-    "private": "Resident or swapped anonymous memory that only this process holds.",
-    "kernel": "Page tables, kernel stacks and kernel objects.",
-    "shared_once": "Resident pages of files and shared memory, paid once per machine.",
-    "shared_with_relatives": "Anonymous memory that fork relatives hold too.",
-    "mapped_writable": "Virtual size of the private writable mappings.",
-    "mapped_shared": "Virtual size of the shared mappings.",
-    "mapped": "Virtual size of all mappings.",
-    "floor": "Pages surely written at start, predicted from the files.",
-    "ceiling": "Pages that can ever be written, predicted from the files.",
-}
 
 
 class Sample(NamedTuple):
@@ -77,14 +66,16 @@ class Family(NamedTuple):
 def audit_figures(audit: Audit) -> list[Family]:
     """Give the figures of a process: the whole, its owners, what N cost, and what was found."""
     target = {"target": audit.target}
-    families = []
-    for name, text in _TOTALS.items():
-        total = getattr(audit.totals, name)
-        if total.bytes is not None:
-            families.append(Family(name, text, [Sample(target | {"evidence": total.evidence.value}, total.bytes)]))
-    mappings = Family("mappings", "Mappings.", [Sample(target, audit.mapping_count)], "")
+    families = [_total(figure, total, target) for figure, total in total_figures(audit.totals)]
+    mappings = Family("mappings", FIGURES["mapping_count"].sentence, [Sample(target, audit.mapping_count)], "")
     projection = projection_figures(audit.projection, audit.target)
     return [*families, mappings, *_owners(audit.ledger, target), *projection, *_findings(audit.findings, target)]
+
+
+def _total(figure: Figure, total: Total, target: dict[str, str]) -> Family:
+    """Return one figure of the whole; without samples where the input cannot tell it."""
+    samples = [] if total.bytes is None else [Sample(target | {"evidence": total.evidence.value}, total.bytes)]
+    return Family(figure.name.removesuffix("_bytes"), figure.sentence, samples)
 
 
 def projection_figures(projection: Projection, target: str) -> list[Family]:
@@ -98,20 +89,9 @@ def projection_figures(projection: Projection, target: str) -> list[Family]:
 
 def group_figures(group: Group) -> list[Family]:
     """Give the figures of several processes as one."""
-    totals = {
-        "per_group": (group.per_group, "What one more group of these processes costs."),
-        "private": (group.private, "What each of them holds alone, added up."),
-        "kernel": (group.kernel, "What the kernel spends on each, added up."),
-        "shared_between": (group.shared_between, "Anonymous memory that several of them hold, counted once."),
-        "shared_once": (group.shared_once, "Resident pages of files and shared memory, each counted once."),
-    }
-    families = [
-        Family(name, text, [Sample({"evidence": total.evidence.value}, total.bytes)])
-        for name, (total, text) in totals.items()
-        if total.bytes is not None
-    ]
+    names = ("per_group", "private", "kernel", "shared_between", "shared_once")
     return [
-        *families,
+        *(_total(FIGURES[f"{name}_bytes"], getattr(group, name), {}) for name in names),
         Family("processes", "Processes.", [Sample({}, len(group.audits))], ""),
         *_owners(group.ledger, {}),
     ]

@@ -9,14 +9,13 @@ from typing import Final, NamedTuple
 
 from footprint.errors import UsageError
 from footprint.model.audit import Audit
+from footprint.model.figures import FIGURES
 from footprint.model.finding import HEAP_AT_START, Confidence, Finding
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name, is_file
 from footprint.model.row import OF_OBJECTS, Kind, Row
 from footprint.model.spread import ONE_START, Spreads
 from footprint.release.budget_file import (
-    COUNTS,
-    FIGURES,
     USUAL_CONFIDENCE,
     Budget,
     Budgets,
@@ -30,7 +29,6 @@ from footprint.release.compare import Change, Comparison, compare, was_looked_in
 from footprint.units import format_bytes
 
 __all__ = (
-    "FIGURES",
     "Budget",
     "Budgets",
     "Checked",
@@ -155,7 +153,7 @@ def _results(
     measured = _measure(budget, audit, budgets)
     if measured is None:
         raise UsageError(f"{budgets.file}: {budget.key}: {_absent(budget, audit)}")
-    is_count = budget.name in COUNTS or budget.table == "findings"
+    is_count = budget.table == "findings" or (budget.table == "figures" and FIGURES[budget.name].is_count)
     limit = budget.limit
     if limit.most is not None:
         contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
@@ -236,7 +234,7 @@ def _tells_kind(kind: str, audit: Audit) -> bool:
 
 
 def figure_of(name: str, audit: Audit, count: int = 1) -> int | None:
-    """Give one of `FIGURES`; None where the audit does not tell it."""
+    """Return a figure of `BUDGETED`; None where the audit does not tell it."""
     if name == "mapping_count":
         return audit.mapping_count
     if name == "library_count":
@@ -357,7 +355,7 @@ def _of_findings(findings: Iterable[Finding]) -> _Contributors:
 
 
 def parts_of(figure: str, audit: Audit) -> dict[str, int]:
-    """Give what one of `FIGURES` is made of, by file name of the owner; nothing where owners do not make it up."""
+    """Return the parts of a figure of `BUDGETED` by file name of the owner; empty where owners do not make it up."""
     if figure == "mapping_count":
         return {}
     if figure == "library_count":
@@ -516,7 +514,9 @@ def propose(audit: Audit) -> str:
     for name in ("per_process_bytes", "private_bytes", "mapped_writable_bytes"):
         size_bytes = figure_of(name, audit)
         if size_bytes is not None:
-            lines.append(f'{name} = "{_rounded(size_bytes)}"  # {format_bytes(size_bytes)} now: {FIGURES[name]}')
+            lines.append(
+                f'{name} = "{_rounded(size_bytes)}"  # {format_bytes(size_bytes)} now: {FIGURES[name].meaning}'
+            )
     lines.append(f"library_count = {len(_files(audit))}")
     owners: dict[str, int] = {}
     for row in audit.ledger:

@@ -11,13 +11,12 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from footprint.errors import UsageError
+from footprint.model.figures import BUDGETED, FIGURES
 from footprint.model.finding import RULES, Confidence
 from footprint.model.row import Kind
 from footprint.units import parse_bytes
 
 __all__ = (
-    "COUNTS",
-    "FIGURES",
     "USUAL_CONFIDENCE",
     "Budget",
     "Budgets",
@@ -28,21 +27,6 @@ __all__ = (
     "parse_budgets",
 )
 
-FIGURES: Final = {
-    "per_process_bytes": "private memory, page tables, kernel stacks and objects of one process",
-    "private_bytes": "memory that only this process holds",
-    "kernel_bytes": "what the kernel spends on it",
-    "shared_once_bytes": "what all of its processes pay once",
-    "mapped_writable_bytes": "address space that may become private",
-    "mapped_bytes": "address space",
-    "floor_bytes": "pages surely written at start, of a program",
-    "ceiling_bytes": "pages that can ever be written, of a program",
-    "total_at_count_bytes": "the cost of `at_processes` of them, with what they pay once",
-    "mapping_count": "mappings",
-    "library_count": "files that are mapped, the program among them",
-    "tls_bytes": "thread-local variables of each thread, of a program or a process with findings",
-}
-COUNTS: Final = frozenset({"mapping_count", "library_count"})
 _TABLES: Final = ("owners", "kinds", "symbols", "retained", "findings")
 _KEYS: Final = ("at_processes", "baseline", "budgets", "libraries", "waivers")
 LIBRARY_KEYS: Final = ("allow", "deny", "allow_new")
@@ -161,7 +145,7 @@ def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProx
     at = _File(file)
     at.only(told, _KEYS, "")
     tables = at.table(told, "budgets")
-    at.only(tables, (*FIGURES, *_TABLES), "budgets")
+    at.only(tables, (*BUDGETED, *_TABLES), "budgets")
     libraries = at.table(told, "libraries")
     at.only(libraries, LIBRARY_KEYS, "libraries")
     allowed = at.patterns(libraries, "allow", "libraries") if "allow" in libraries else None
@@ -195,8 +179,8 @@ def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProx
 
 def _budgets(tables: Mapping[str, Any], at: "_File") -> Iterable[Budget]:
     for name, told in tables.items():
-        if name in FIGURES:
-            yield Budget(name, "figures", name, at.limit(told, name, is_count=name in COUNTS))
+        if name in BUDGETED:
+            yield Budget(name, "figures", name, at.limit(told, name, is_count=FIGURES[name].is_count))
             continue
         for each, limit in at.table(tables, name).items():
             key = f"{name}.{each}" if each.replace("-", "").replace("_", "").isalnum() else f'{name}."{each}"'

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from footprint.errors import Note
 from footprint.model.audit import Audit
+from footprint.model.figures import FIGURES, Figure, total_figures
 from footprint.model.finding import HEAP_AT_START, Finding
 from footprint.model.object_cost import holders_of
 from footprint.model.owner import is_file
@@ -163,6 +164,15 @@ class TotalChange(NamedTuple):
     def delta_bytes(self) -> int | None:
         """Give how much more it is now; None where one of them is not known."""
         return None if self.old.bytes is None or self.new.bytes is None else self.new.bytes - self.old.bytes
+
+    @property
+    def figure(self) -> Figure:
+        """Return what the figure is."""
+        return FIGURES[f"{self.name}_bytes"]
+
+    def delta_at_count(self, count: int) -> int | None:
+        """Compute the difference for `count` processes; None where one of the two values is not known."""
+        return None if self.delta_bytes is None else self.figure.at_count(self.delta_bytes, count)
 
 
 class Comparison(NamedTuple):
@@ -402,11 +412,9 @@ def _total_changes(old: Audit, new: Audit, old_spreads: Spreads, new_spreads: Sp
         "private": _overlap(old_spreads.private, new_spreads.private),
         "per_process": _overlap(old_spreads.per_process, new_spreads.per_process),
     }
-    for name in old.totals._fields:
-        if name == "of_which":
-            continue
-        before, now = getattr(old.totals, name), getattr(new.totals, name)
+    for (figure, before), (_, now) in zip(total_figures(old.totals), total_figures(new.totals), strict=True):
         if before.bytes is not None or now.bytes is not None:
+            name = figure.name.removesuffix("_bytes")
             yield TotalChange(name, before, now, noise.get(name))
 
 

@@ -9,13 +9,14 @@ from typing import Final, NamedTuple
 
 from footprint.errors import Note, UsageError
 from footprint.model.audit import Audit, program_name
+from footprint.model.figures import BUDGETED, FIGURES
 from footprint.release.budget import figure_of, parts_of
-from footprint.release.budget_file import COUNTS, FIGURES, nearest_of
+from footprint.release.budget_file import nearest_of
 
-__all__ = ("COUNTS", "RECORDED", "History", "Recording", "Release", "Step", "Trend", "history_of", "recording_of")
+__all__ = ("RECORDED", "History", "Recording", "Release", "Step", "Trend", "history_of", "recording_of")
 
 # How many of them are looked at is a question of the day: it can be multiplied later.
-RECORDED: Final = tuple(name for name in FIGURES if name != "total_at_count_bytes")
+RECORDED: Final = tuple(name for name in BUDGETED if name != "total_at_count_bytes")
 _LONGEST_NAME: Final = 200
 
 
@@ -91,7 +92,7 @@ class Trend(NamedTuple):
     @property
     def is_count(self) -> bool:
         """Tell whether the values are numbers of things, not bytes."""
-        return self.figure in COUNTS
+        return FIGURES[self.figure].is_count
 
     @property
     def first(self) -> int:

@@ -27,14 +27,12 @@ def diff_members(found: Comparison, version: str) -> Json:
 
 def _total(one: TotalChange, count: int) -> Json:
     delta_bytes = one.delta_bytes
-    # What is paid once is paid once by any number.
-    times = 1 if one.name == "shared_once" else count
     return {
         "name": f"{one.name}_bytes",
         "old_bytes": one.old.bytes,
         "new_bytes": one.new.bytes,
         "delta_bytes": delta_bytes,
-        "delta_at_count_bytes": None if delta_bytes is None else delta_bytes * times,
+        "delta_at_count_bytes": one.delta_at_count(count),
         "old_evidence": one.old.evidence.value,
         "new_evidence": one.new.evidence.value,
         "is_noise": one.is_noise,

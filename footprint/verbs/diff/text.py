@@ -14,16 +14,18 @@ from footprint.units import counted, format_bytes
 
 __all__ = ("diff_report",)
 
-_LABELS: Final = {
-    "per_process": "per process",
-    "private": "  private memory",
-    "kernel": "  kernel memory",
-    "shared_once": "shared, once per machine",
-    "shared_with_relatives": "shared with fork relatives",
-    "mapped_writable": "mapped writable",
-    "floor": "written at start for sure",
-    "ceiling": "can ever be written",
-}
+# Those that are mapped shared, or mapped at all, are no cost.
+_SHOWN: Final = (
+    "per_process",
+    "private",
+    "kernel",
+    "shared_once",
+    "shared_with_relatives",
+    "mapped_writable",
+    "floor",
+    "ceiling",
+)
+_PARTS: Final = frozenset({"private", "kernel"})
 
 
 def diff_report(found: Comparison, *, top: int = 20, has_whole_names: bool = False) -> Document:
@@ -71,7 +73,7 @@ def _percent(delta_bytes: int, old_bytes: int) -> str:
 
 def _totals(found: Comparison) -> list[Block]:
     by_name = {one.name: one for one in found.totals}
-    rows = tuple(_total(by_name[name], label, found.count) for name, label in _LABELS.items() if name in by_name)
+    rows = tuple(_total(by_name[name], found.count) for name in _SHOWN if name in by_name)
     columns = ("change", "%", *_at(found.count), "before", "now", "what")
     return [Heading("One process costs"), Table(columns, rows)]
 
@@ -86,7 +88,8 @@ def _times(delta_bytes: int, count: int) -> tuple[str, ...]:
     return (_signed(delta_bytes * count),) if count > 1 else ()
 
 
-def _total(one: TotalChange, label: str, count: int) -> tuple[str, ...]:
+def _total(one: TotalChange, count: int) -> tuple[str, ...]:
+    label = f"  {one.figure.title}" if one.name in _PARTS else one.figure.title
     if one.old.bytes is None or one.new.bytes is None:
         sizes = ("?" if size is None else format_bytes(size) for size in (one.old.bytes, one.new.bytes))
         return ("?", "", *("?" for _ in _at(count)), *sizes, label)
@@ -96,8 +99,7 @@ def _total(one: TotalChange, label: str, count: int) -> tuple[str, ...]:
     return (
         _signed(delta_bytes),
         _percent(delta_bytes, one.old.bytes),
-        # What all pay once is not paid again.
-        *(_times(delta_bytes, count) if one.name != "shared_once" else _at(count) and (_signed(delta_bytes),)),
+        *(_signed(one.delta_at_count(count) or 0) for _ in _at(count)),
         format_bytes(one.old.bytes),
         format_bytes(one.new.bytes),
         f"{label} ({evidence}){noise}",

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from footprint.errors import Note
 from footprint.formats.escape import well_formed
 from footprint.formats.json import Json, envelope, note_rows
-from footprint.release.budget_file import COUNTS
+from footprint.model.figures import FIGURES
 from footprint.release.history import Recording, Release
 from footprint.verbs.trend.json import release_row
 
@@ -19,8 +19,7 @@ def record_members(
     return envelope(version, {}, {"history": well_formed(file)}) | {
         "releases": [release_row(made.release)],
         "recorded": [
-            {"figure": name, "value": amount, "unit": "things" if name in COUNTS else "bytes"}
-            for name, amount in made.figures.items()
+            {"figure": name, "value": amount, "unit": FIGURES[name].unit.value} for name, amount in made.figures.items()
         ],
         "replaced": None if replaced is None else release_row(replaced),
         "release_count": release_count,

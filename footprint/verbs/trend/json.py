@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from footprint.formats.escape import well_formed
 from footprint.formats.json import Json, envelope, note_rows
+from footprint.model.figures import FIGURES
 from footprint.release.history import History, Release, Trend
 
 __all__ = ("release_row", "trend_members")
@@ -37,7 +38,7 @@ def _trend(one: Trend) -> Json:
         "program": well_formed(one.program),
         "figure": one.figure,
         "owner": None if one.owner is None else well_formed(one.owner),
-        "unit": "things" if one.is_count else "bytes",
+        "unit": FIGURES[one.figure].unit.value,
         "values": list(one.values),
         "first": one.first,
         "last": one.last,

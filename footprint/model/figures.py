@@ -1,0 +1,282 @@
+"""The table of figures: what each figure of an answer is called, what it means, and how it adds up over N processes.
+
+Reports, JSON, comparisons, budgets, histories, metrics and `footprint explain` all read this table. A figure that is
+described nowhere else is described here once.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from footprint.model.evidence import Evidence
+from footprint.model.totals import Total, Totals
+
+__all__ = ("BUDGETED", "FIGURES", "AddsUp", "Figure", "Unit", "total_figures")
+
+
+class Unit(StrEnum):
+    """What a figure counts."""
+
+    BYTES = "bytes"
+    THINGS = "things"
+
+
+class AddsUp(StrEnum):
+    """How a figure adds up over N processes."""
+
+    EACH = "each"
+    """Each of the N processes pays it: multiply by N."""
+    ONCE = "once"
+    """All of the N processes pay it together once: do not multiply."""
+    NOT_ADDITIVE = "not additive"
+    """It has no sum over N processes."""
+
+
+class Figure(NamedTuple):
+    """One figure.
+
+    Attributes:
+        name: The key in JSON and in budget files.
+        title: What reports call it.
+        meaning: What it is: a clause that begins in lower case and has no full stop at its end.
+        adds_up: How it adds up over N processes.
+        detail: What else a reader may want to know, in sentences.
+        unit: What it counts.
+        evidence: How the figure is known, where that is the same for every target; else None.
+        has_budget: Whether a budget file can limit it.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    adds_up: AddsUp
+    detail: str = ""
+    unit: Unit = Unit.BYTES
+    evidence: Evidence | None = None
+    has_budget: bool = False
+
+    @property
+    def is_count(self) -> bool:
+        """Return whether values are numbers of things, not bytes."""
+        return self.unit is Unit.THINGS
+
+    @property
+    def sentence(self) -> str:
+        """Return the meaning as a sentence."""
+        return f"{self.meaning[:1].upper()}{self.meaning[1:]}."
+
+    def at_count(self, value: int, count: int) -> int | None:
+        """Compute what `value` for one process is for `count` processes; None where it has no sum."""
+        if self.adds_up is AddsUp.NOT_ADDITIVE:
+            return None
+        return value * count if self.adds_up is AddsUp.EACH else value
+
+
+_EACH, _ONCE, _NOT_ADDITIVE = AddsUp.EACH, AddsUp.ONCE, AddsUp.NOT_ADDITIVE
+_VIRTUAL, _PREDICTED = Evidence.VIRTUAL, Evidence.PREDICTED
+
+_ALL: Final = (
+    # Of a whole process: the fields of `Totals`.
+    Figure(
+        "per_process_bytes",
+        "per process",
+        "what one more process costs: private memory, page tables, kernel stacks and kernel objects",
+        _EACH,
+        "A memory cgroup is charged the same amount for each started copy.",
+        has_budget=True,
+    ),
+    Figure(
+        "private_bytes",
+        "private memory",
+        "anonymous memory, resident or swapped, that only one process holds",
+        _EACH,
+        "Each further copy pays it again. ps and top do not show it; the nearest figure elsewhere is USS.",
+        has_budget=True,
+    ),
+    Figure(
+        "kernel_bytes",
+        "kernel memory",
+        "page tables, kernel stacks and kernel objects of the process",
+        _EACH,
+        "It is 43 % of the cost of an idle `sleep` (85.5 of 197.5 KiB). No other tool counts it.",
+        has_budget=True,
+    ),
+    Figure(
+        "shared_once_bytes",
+        "shared, once per machine",
+        "resident pages of files and of shared memory: the machine pays them once, however many processes map them",
+        _ONCE,
+        has_budget=True,
+    ),
+    Figure(
+        "shared_with_relatives_bytes",
+        "COW-shared",
+        "anonymous memory that the process still shares with its fork relatives (copy on write), or that KSM merged",
+        _EACH,
+        "A started copy would pay it; a forked worker does not until it writes.",
+    ),
+    Figure(
+        "mapped_writable_bytes",
+        "mapped writable",
+        "address space that is private and writable: `writeable/private` of pmap",
+        _EACH,
+        "It is an upper bound for the pages in it, but it misses the sealed ones (RELRO): it is 356 KiB for the 112 KiB"
+        " of private memory of an idle `sleep`.",
+        evidence=_VIRTUAL,
+        has_budget=True,
+    ),
+    Figure(
+        "mapped_shared_bytes",
+        "mapped shared",
+        "address space that is mapped shared: `shared` of pmap",
+        _EACH,
+        evidence=_VIRTUAL,
+    ),
+    Figure(
+        "mapped_bytes",
+        "mapped",
+        "all address space of the process",
+        _EACH,
+        "It is the VSZ of ps and the VIRT of top. Address space costs nothing by itself.",
+        evidence=_VIRTUAL,
+        has_budget=True,
+    ),
+    Figure(
+        "floor_bytes",
+        "startup minimum",
+        "pages that the loader surely writes before the program's own code runs",
+        _EACH,
+        "It is predicted from the ELF files.",
+        has_budget=True,
+    ),
+    Figure(
+        "ceiling_bytes",
+        "startup maximum",
+        "all pages of the ELF files that can ever become private",
+        _EACH,
+        "It is predicted from the ELF files. Heaps and stacks come on top.",
+        evidence=_PREDICTED,
+        has_budget=True,
+    ),
+    # Of several processes as one group.
+    Figure(
+        "per_group_bytes",
+        "together",
+        "what one more group of these processes costs: their private memory, the memory that they share among"
+        " themselves, and their kernel memory",
+        _EACH,
+    ),
+    Figure(
+        "shared_between_bytes",
+        "shared between them",
+        "anonymous memory that several processes of the group have shared since a fork, counted once",
+        _EACH,
+    ),
+    # What budgets and histories have in addition.
+    Figure(
+        "total_at_count_bytes",
+        "cost of `at_processes` processes",
+        "the cost of `at_processes` processes, with what all of them pay once",
+        _NOT_ADDITIVE,
+        has_budget=True,
+    ),
+    Figure(
+        "mapping_count",
+        "mappings",
+        "mappings of the process",
+        _EACH,
+        unit=Unit.THINGS,
+        has_budget=True,
+    ),
+    Figure(
+        "library_count",
+        "files",
+        "files whose code or data the process maps, the program among them",
+        _NOT_ADDITIVE,
+        unit=Unit.THINGS,
+        has_budget=True,
+    ),
+    Figure(
+        "tls_bytes",
+        "thread-local variables",
+        "thread-local variables of all objects: each thread has its own copy",
+        _EACH,
+        "It is known for a program, and for a process that is audited with `--findings`.",
+        has_budget=True,
+    ),
+    # Of libraries, findings and copies.
+    Figure(
+        "retained_bytes",
+        "retained",
+        "what leaves the process with a library: its own cost, and the cost of every object that only it brings in",
+        _EACH,
+        "These objects are its dominator tree.",
+    ),
+    Figure(
+        "saving_bytes",
+        "saving",
+        "private memory that each process saves with the remedy of a finding",
+        _EACH,
+    ),
+    Figure(
+        "waste_bytes",
+        "waste",
+        "memory of all copies but one: (copies - 1) x size",
+        _NOT_ADDITIVE,
+        "Whether each process pays it depends on the kind of memory that the copies are in.",
+    ),
+    # Parts of the totals that behave differently: the fields of `OfWhich`.
+    Figure(
+        "swapped_bytes",
+        "swapped out",
+        "part of private memory: on a swap device, and back in memory when it is touched",
+        _EACH,
+    ),
+    Figure(
+        "lazy_free_bytes",
+        "free for the kernel to take",
+        "part of private memory: given back with MADV_FREE; the kernel takes it when it needs memory",
+        _EACH,
+    ),
+    Figure("locked_bytes", "locked", "memory that is never swapped (mlock)", _NOT_ADDITIVE),
+    Figure(
+        "huge_page_bytes",
+        "in transparent huge pages",
+        "part of private memory, in transparent huge pages: one byte that is written costs a whole huge page",
+        _EACH,
+    ),
+    Figure("ksm_bytes", "merged by KSM", "pages that KSM merged with equal pages", _NOT_ADDITIVE),
+    Figure(
+        "hugetlb_private_bytes",
+        "huge pages, private",
+        "pages of the reserved pool of huge pages that only this process holds",
+        _EACH,
+        "They are in no total: the machine paid for them when the pool was made.",
+    ),
+    Figure(
+        "hugetlb_shared_bytes",
+        "huge pages, shared",
+        "pages of the reserved pool of huge pages that are mapped shared",
+        _ONCE,
+        "They are in no total: the machine paid for them when the pool was made.",
+    ),
+    Figure(
+        "own_shared_bytes",
+        "shared memory of its own",
+        "part of `shared_once_bytes`: shared memory that the process made itself (memfd, shared anonymous)",
+        _EACH,
+        "Each started copy makes its own.",
+    ),
+)
+
+FIGURES: Final = {figure.name: figure for figure in _ALL}
+"""Every figure by its name, in the order of reports."""
+BUDGETED: Final = tuple(figure.name for figure in _ALL if figure.has_budget)
+"""The names of the figures that a budget file can limit."""
+
+
+def total_figures(totals: Totals) -> Iterator[tuple[Figure, Total]]:
+    """Return each figure of a whole process with its value, also those that the input cannot tell."""
+    for field, total in zip(totals._fields, totals, strict=True):
+        if isinstance(total, Total):
+            yield FIGURES[f"{field}_bytes"], total

@@ -1,0 +1,44 @@
+"""The table of figures: each is described once, and adds up over N processes as it should."""
+
+import pytest
+
+from footprint.model.figures import BUDGETED, FIGURES, AddsUp, total_figures
+from footprint.model.totals import OfWhich, Totals
+from tests.ledgers import audit_of, ledger_row
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_each_figure_has_a_title_and_a_meaning_of_its_own(name: str) -> None:
+    figure = FIGURES[name]
+    others = [one for one in FIGURES.values() if one is not figure]
+    assert figure.title not in {one.title for one in others}
+    assert figure.meaning not in {one.meaning for one in others}
+    assert figure.sentence.endswith(".")
+    assert not figure.meaning.endswith(".")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_name_of_a_figure_says_its_unit(name: str) -> None:
+    assert name.endswith("_count" if FIGURES[name].is_count else "_bytes")
+
+
+def test_what_is_paid_once_is_paid_once_by_any_number_of_processes() -> None:
+    assert FIGURES["shared_once_bytes"].at_count(100, 7) == 100
+    assert FIGURES["per_process_bytes"].at_count(100, 7) == 700
+    assert FIGURES["library_count"].at_count(100, 7) is None
+
+
+def test_every_total_and_every_part_of_one_is_in_the_table() -> None:
+    totals = {f"{field}_bytes" for field in Totals._fields if field != "of_which"}
+    assert totals | set(OfWhich._fields) <= FIGURES.keys()
+
+
+def test_a_budget_limits_only_what_has_a_sum_or_a_value_of_its_own() -> None:
+    assert {"per_process_bytes", "total_at_count_bytes", "mapping_count"} <= set(BUDGETED)
+    assert FIGURES["total_at_count_bytes"].adds_up is AddsUp.NOT_ADDITIVE
+
+
+def test_total_figures_are_in_the_order_of_the_totals() -> None:
+    totals = audit_of(ledger_row("a", 4096)).totals
+    found = [figure.name for figure, _ in total_figures(totals)]
+    assert found == [f"{field}_bytes" for field in Totals._fields if field != "of_which"]
