@@ -11,14 +11,14 @@ from footprint.elf.notes import optional_libraries
 from footprint.errors import FootprintError, Note
 from footprint.loader import Linked, LinkMap
 from footprint.loader.bindings import Bindings
-from footprint.loader.dependencies import Retained, needs, reached, retained, roots, substitutes
+from footprint.loader.dependencies import Retained, filtees, needs, reached, retained, roots
 from footprint.model.evidence import Evidence
 from footprint.model.object_cost import Need, ObjectCost
 
 __all__ = ("Composition", "compose")
 
-_OPENERS: Final = frozenset({"dlopen", "dlmopen", "g_module_open", "lt_dlopen", "lt_dlopenext"})
-_SEEKERS: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym"})
+_DLOPEN_NAMES: Final = frozenset({"dlopen", "dlmopen", "g_module_open", "lt_dlopen", "lt_dlopenext"})
+_DLSYM_NAMES: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +51,9 @@ class Composition:
         return (*needs(self.link_map), *((),) * (len(self.objects) - len(self.link_map.objects)))
 
     @cached_property
-    def substitutes(self) -> tuple[frozenset[int], ...]:
-        """The objects that stand in for the symbols of each, and are not needed by name as well."""
-        return (*substitutes(self.link_map), *(frozenset(),) * (len(self.objects) - len(self.link_map.objects)))
+    def filtees(self) -> tuple[frozenset[int], ...]:
+        """For each object its filtees (DT_FILTER, DT_AUXILIARY) that it does not also need by name."""
+        return (*filtees(self.link_map), *(frozenset(),) * (len(self.objects) - len(self.link_map.objects)))
 
     @cached_property
     def needing(self) -> dict[int, list[int]]:
@@ -99,10 +99,10 @@ class Composition:
         return tuple(found)
 
     def _needs_of(self, user: int) -> tuple[Need, ...]:
-        answers, stand_ins = self.answerers(user), self.substitutes[user]
+        answers, filtees = self.answerers(user), self.filtees[user]
         return tuple(
             [
-                Need(self.objects[one].path, None if one in stand_ins else len(answers.get(one, ())))
+                Need(self.objects[one].path, None if one in filtees else len(answers.get(one, ())))
                 for one in self.needed[user]
             ]
         )
@@ -113,16 +113,16 @@ class Composition:
         return Evidence.PREDICTED if self.private_bytes is None else Evidence.MEASURED
 
     @cached_property
-    def openers(self) -> tuple[int, ...]:
-        """The objects that may open others by names that no table shows."""
-        return self._asking(_OPENERS)
+    def dlopen_callers(self) -> tuple[int, ...]:
+        """The objects that import dlopen or a wrapper of it: they may load files that no table names."""
+        return self._importers(_DLOPEN_NAMES)
 
     @cached_property
-    def seekers(self) -> tuple[int, ...]:
-        """The objects that may look up symbols by names that no table shows."""
-        return self._asking(_SEEKERS)
+    def dlsym_callers(self) -> tuple[int, ...]:
+        """The objects that import dlsym or a wrapper of it: they may look up symbols that no table names."""
+        return self._importers(_DLSYM_NAMES)
 
-    def _asking(self, names: frozenset[str]) -> tuple[int, ...]:
+    def _importers(self, names: frozenset[str]) -> tuple[int, ...]:
         return tuple([number for number, one in enumerate(self.bindings.symbols) if one.asked.keys() & names])
 
     @cached_property

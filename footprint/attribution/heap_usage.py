@@ -8,8 +8,8 @@ from typing import Final
 
 from footprint.attribution.heap_frames import ONLY_LINES, NamedFrames
 from footprint.errors import Note, UsageError
-from footprint.heap import CallTree, Counted, Profile, Snapshot
-from footprint.heap.attribution import Attribution, Call, attribute
+from footprint.heap import CallTree, Counted, HeapSnapshot, Profile
+from footprint.heap.attribution import Call, HeapShares, attribute
 from footprint.model.evidence import Evidence
 from footprint.units import first_of, parse_bytes
 
@@ -39,11 +39,11 @@ class HeapUsage:
 
     file: str
     profile: Profile
-    snapshot: Snapshot | None
+    snapshot: HeapSnapshot | None
     tree: CallTree | None
     tally: str | None
     calls: tuple[Call, ...]
-    attribution: Attribution | None
+    attribution: HeapShares | None
     evidence: Evidence
     notes: tuple[Note, ...] = ()
 
@@ -58,7 +58,7 @@ class HeapUsage:
         return used_bytes(self.snapshot)
 
 
-def used_bytes(snapshot: Snapshot) -> int:
+def used_bytes(snapshot: HeapSnapshot) -> int:
     """Give the memory of a snapshot: live, the allocator's own, and stacks, as far as the profile tells."""
     return snapshot.live_bytes + (snapshot.extra_bytes or 0) + (snapshot.stack_bytes or 0)
 
@@ -89,7 +89,7 @@ def heap_usage(file: str, profile: Profile, place: int | None, named: NamedFrame
     )
 
 
-def _untold(file: str, attribution: Attribution) -> list[Note]:
+def _untold(file: str, attribution: HeapShares) -> list[Note]:
     """Say what helps where a profile has debug information in the place of objects."""
     untold_bytes = sum(share.size_bytes for share in attribution.shares if share.owner == ONLY_LINES)
     if untold_bytes <= 0:
@@ -142,7 +142,7 @@ def place_at(profile: Profile, at: str | None, file: str) -> int | None:
     return earlier[-1] if earlier else places[0]
 
 
-def _place_of(snapshots: Sequence[Snapshot], places: Sequence[int], number: int, file: str) -> int:
+def _place_of(snapshots: Sequence[HeapSnapshot], places: Sequence[int], number: int, file: str) -> int:
     place = next((place for place, one in enumerate(snapshots) if one.number == number), None)
     if place is None:
         raise UsageError(f"{file} has no snapshot {number}: the last one is {snapshots[-1].number}")

@@ -41,7 +41,7 @@ EM_ALPHA: Final = 0x9026
 # NOTYPE, OBJECT, FUNC, COMMON, TLS, GNU_IFUNC: what the loader binds to.
 _BOUND_TYPES: Final = frozenset({0, 1, 2, 5, 6, 10})
 _NOT_SEEN: Final = frozenset({STV_INTERNAL, STV_HIDDEN})
-# On MIPS a symbol without definition has the address of a stub for its first call; with this it is a stand-in.
+# On MIPS a symbol without definition has the address of a lazy-binding stub or, with this flag, a canonical PLT entry.
 STO_MIPS_PLT: Final = 8
 
 _CHAIN_BYTES: Final = 1 << 12
@@ -93,7 +93,8 @@ class DynamicSymbols:
         references: What its relocations ask for.
         found: The index of the definition that others can find, by name; the last one where there are several.
         several: All of them, in the order in which the loader sees them, where there are several: one a version.
-        stand_ins: Those of a program that only stand for a function of a library: an address, but no definition.
+        canonical_plt_entries: The symbols of a program that are canonical PLT entries: the address of a function of a
+            library, and no definition.
         unique: The names that it defines for the whole process (STB_GNU_UNIQUE).
     """
 
@@ -102,7 +103,7 @@ class DynamicSymbols:
     references: tuple[Reference, ...]
     found: dict[str, int]
     several: dict[str, tuple[int, ...]]
-    stand_ins: frozenset[int]
+    canonical_plt_entries: frozenset[int]
     unique: frozenset[str]
 
     @cached_property
@@ -209,13 +210,13 @@ def _references(
 
 
 def _found(image: Image, entries: Buffer, names: "_Names", first: int, past: int) -> "_Found":
-    """Give the definitions between two indexes that the loader would bind to, by name, and the stand-ins among them."""
+    """Find by name the definitions between two indexes that the loader binds to; canonical PLT entries are marked."""
     offsets, values, kinds = _columns(image, entries[first * image.symbol_bytes : past * image.symbol_bytes])
     # There are a handful of kinds among any number of symbols: each is looked at once.
     facts = {kind: _facts(image, kind) for kind in set(kinds)}
     bound = {kind for kind, fact in facts.items() if fact.is_bound}
     bound_at_zero = {kind for kind in bound if facts[kind].section_index == SHN_ABS or facts[kind].type == STT_TLS}
-    stand_ins = {kind for kind in bound if facts[kind].section_index == SHN_UNDEF}
+    canonical = {kind for kind in bound if facts[kind].section_index == SHN_UNDEF}
     unique = {kind for kind in bound if facts[kind].binding == STB_GNU_UNIQUE}
     chosen = [
         (index, offset, kind)
@@ -232,7 +233,7 @@ def _found(image: Image, entries: Buffer, names: "_Names", first: int, past: int
     return _Found(
         found,
         several,
-        frozenset([index for index, _, kind in chosen if kind in stand_ins]) if stand_ins else frozenset(),
+        frozenset([index for index, _, kind in chosen if kind in canonical]) if canonical else frozenset(),
         frozenset([key for key, (_, _, kind) in zip(keys, chosen, strict=True) if kind in unique])
         if unique
         else frozenset(),
@@ -242,7 +243,7 @@ def _found(image: Image, entries: Buffer, names: "_Names", first: int, past: int
 class _Found(NamedTuple):
     last: dict[str, int]
     several: dict[str, tuple[int, ...]]
-    stand_ins: frozenset[int]
+    canonical_plt_entries: frozenset[int]
     unique: frozenset[str]
 
 

@@ -18,7 +18,6 @@ DT_STRSZ: Final = 10
 DT_SONAME: Final = 14
 DT_RPATH: Final = 15
 DT_SYMBOLIC: Final = 16
-DT_BIND_NOW: Final = 24
 DT_RUNPATH: Final = 29
 DT_FLAGS: Final = 30
 DT_FLAGS_1: Final = 0x6FFFFFFB
@@ -26,8 +25,6 @@ DT_AUXILIARY: Final = 0x7FFFFFFD
 DT_FILTER: Final = 0x7FFFFFFF
 
 DF_SYMBOLIC: Final = 0x2
-DF_BIND_NOW: Final = 0x8
-DF_1_NOW: Final = 0x1
 DF_1_NODEFLIB: Final = 0x800
 DF_1_PIE: Final = 0x08000000
 
@@ -46,13 +43,11 @@ class Linkage:
         rpath: Where to look for them and for what they need in turn; of no effect beside a runpath.
         runpath: Where to look for them alone.
         interpreter: The loader that the kernel starts for it.
-        auxiliary: Libraries that stand in for its symbols where they exist.
-        filters: Libraries that stand in for its symbols, and must exist.
-        substitutes: Both of these in their common order: the name, and whether it must exist.
+        filtees: The libraries that replace its definitions (DT_FILTER, DT_AUXILIARY), in their order: the name, and
+            whether the library must exist, as with DT_FILTER.
         flags: DT_FLAGS.
         flags_1: DT_FLAGS_1.
         is_symbolic: Whether it looks for its symbols in itself first.
-        is_bound_now: Whether its functions are bound at start, not at their first call.
         is_dynamic: Whether it has a dynamic section.
     """
 
@@ -61,13 +56,10 @@ class Linkage:
     rpath: str | None
     runpath: str | None
     interpreter: str | None
-    auxiliary: tuple[str, ...]
-    filters: tuple[str, ...]
-    substitutes: tuple[tuple[str, bool], ...]
+    filtees: tuple[tuple[str, bool], ...]
     flags: int
     flags_1: int
     is_symbolic: bool
-    is_bound_now: bool
     is_dynamic: bool
 
 
@@ -83,32 +75,28 @@ def read_linkage(image: Image) -> Linkage:
             image.file, f"a dynamic section of {segment.file_bytes} bytes is beyond reason", segment.offset
         )
     needed: list[int] = []
-    substitutes: list[tuple[int, bool]] = []
+    filtees: list[tuple[int, bool]] = []
     last: dict[int, int] = {}
     for tag, value in read_dynamic(image).entries:
         if tag == DT_NEEDED:
             needed.append(value)
         elif tag in {DT_AUXILIARY, DT_FILTER}:
-            substitutes.append((value, tag == DT_FILTER))
+            filtees.append((value, tag == DT_FILTER))
         else:
             # Of several entries that should be one, the loader keeps the last.
             last[tag] = value
     names = _Names(image, last)
     flags, flags_1 = last.get(DT_FLAGS, 0), last.get(DT_FLAGS_1, 0)
-    named_substitutes = tuple([(names.at(value), is_filter) for value, is_filter in substitutes])
     return Linkage(
         soname=names.of(DT_SONAME),
         needed=tuple([names.at(value) for value in needed]),
         rpath=names.of(DT_RPATH),
         runpath=names.of(DT_RUNPATH),
         interpreter=_interpreter(image),
-        auxiliary=tuple([name for name, is_filter in named_substitutes if not is_filter]),
-        filters=tuple([name for name, is_filter in named_substitutes if is_filter]),
-        substitutes=named_substitutes,
+        filtees=tuple([(names.at(value), must_exist) for value, must_exist in filtees]),
         flags=flags,
         flags_1=flags_1,
         is_symbolic=DT_SYMBOLIC in last or bool(flags & DF_SYMBOLIC),
-        is_bound_now=DT_BIND_NOW in last or bool(flags & DF_BIND_NOW or flags_1 & DF_1_NOW),
         is_dynamic=segment is not None,
     )
 

@@ -41,7 +41,7 @@ def underlinked(composition: Composition) -> tuple[Finding, ...]:
 def _is_needed(composition: Composition, user: int, provider: int) -> bool:
     """Tell whether an object needs another by name, or one that it stands in for."""
     needed = {user, *composition.needed[user]}
-    return provider in needed or any(provider in composition.substitutes[number] for number in needed)
+    return provider in needed or any(provider in composition.filtees[number] for number in needed)
 
 
 def _is_hard(composition: Composition, reference: Reference, provider: int) -> bool:

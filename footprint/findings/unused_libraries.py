@@ -59,7 +59,7 @@ def unused_needs(composition: Composition) -> frozenset[Need]:
             Need(user, provider)
             for user, providers in enumerate(composition.needed)
             for provider in providers
-            if provider not in composition.answerers(user) and provider not in composition.substitutes[user]
+            if provider not in composition.answerers(user) and provider not in composition.filtees[user]
         ]
     )
 
@@ -238,16 +238,16 @@ def doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[
     yield from [(Confidence.BLOCKED, reason) for reason in blocks]
     if composition.link_map.missing:
         yield Confidence.MEDIUM, "libraries are missing, which may bind to it"
-    seekers = [n for n in composition.seekers if n not in leaving and not is_always_there(composition, n)]
-    openers = [n for n in composition.openers if n not in leaving and not is_always_there(composition, n)]
+    dlsym_callers = [n for n in composition.dlsym_callers if n not in leaving and not is_always_there(composition, n)]
+    dlopen_callers = [n for n in composition.dlopen_callers if n not in leaving and not is_always_there(composition, n)]
     # All constants are looked through for that: not where it would change nothing.
-    hit = None if blocks else _sought(composition, seekers, leaving)
+    hit = None if blocks else _sought(composition, dlsym_callers, leaving)
     if hit:
         yield Confidence.LOW, hit
-    if 0 in openers and len(composition.bindings.symbols[0].found) >= _LEAST_SHOWN:
+    if 0 in dlopen_callers and len(composition.bindings.symbols[0].found) >= _LEAST_SHOWN:
         yield Confidence.LOW, f"{composition.name(0)} loads plugins, which may bind to it"
-    elif (seekers or openers) and not hit:
-        who = _names(composition, sorted({*seekers, *openers}))
+    elif (dlsym_callers or dlopen_callers) and not hit:
+        who = _names(composition, sorted({*dlsym_callers, *dlopen_callers}))
         yield Confidence.MEDIUM, f"{who} may load objects or look up symbols by name"
     for number in sorted(leaving):
         count = composition.constructor_count(number)
@@ -295,11 +295,11 @@ def broken_versions(composition: Composition, leaving: frozenset[int]) -> Iterat
             yield f"{check}: relink it, no patch will do"
 
 
-def _sought(composition: Composition, seekers: list[int], leaving: frozenset[int]) -> str | None:
+def _sought(composition: Composition, dlsym_callers: list[int], leaving: frozenset[int]) -> str | None:
     """Tell where an object that looks up symbols by name holds one of the names that would leave."""
     names = {name.encode("utf-8", "surrogateescape") for n in leaving for name in _offered(composition, n)}
     names |= {composition.name(number).encode("utf-8", "surrogateescape") for number in leaving}
-    for number in seekers:
+    for number in dlsym_callers:
         try:
             found = _strings_among(composition, number, names)
         except FootprintError:

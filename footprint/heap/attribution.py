@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from itertools import compress, islice
 from typing import Final, NamedTuple
 
+from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.profile import CallTree, Frame
-from footprint.heap.stacks import Stacks
 from footprint.model.heap_account import Share
 
 __all__ = (
     "BELOW_THRESHOLD",
     "NO_STACK",
     "NO_SYMBOL",
-    "Attribution",
     "Call",
+    "HeapShares",
     "attribute",
     "callees",
     "callers",
@@ -49,7 +49,7 @@ _NOBODY: Final = Call(NO_STACK, NO_STACK)
 
 
 @dataclass(frozen=True, slots=True)
-class Attribution:
+class HeapShares:
     """The bytes of one call tree by who asked for them.
 
     Attributes:
@@ -80,7 +80,7 @@ class Attribution:
         return sum(share.size_bytes for share in self.shares if not share.owner.startswith("["))
 
 
-def attribute(tree: CallTree, calls: Sequence[Call]) -> Attribution:
+def attribute(tree: CallTree, calls: Sequence[Call]) -> HeapShares:
     """Give the bytes of a tree by object and function.
 
     Args:
@@ -114,7 +114,7 @@ def attribute(tree: CallTree, calls: Sequence[Call]) -> Attribution:
             both[1] += block_count
     has_blocks = tree.node_blocks is not None
     shares = [Share(*place, both[0], both[1] if has_blocks else None) for place, both in charged_to.items()]
-    return Attribution(_ordered(shares), tree.total_bytes, tree.total_blocks)
+    return HeapShares(_ordered(shares), tree.total_bytes, tree.total_blocks)
 
 
 def charged(tree: CallTree, calls: Sequence[Call]) -> Iterator[tuple[Call, int, int | None]]:
@@ -135,7 +135,7 @@ def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:
     inlined = tree.inlined_nodes()
     own = _Own(tree)
     frames = _Frames(calls, tree)
-    stacks = Stacks()
+    stacks = CallTreeBuilder()
     places = [0] * len(tree)
     last = [0]  # the frame of each node of the new tree
     ends = [0] * len(tree)
@@ -158,7 +158,7 @@ def callees(tree: CallTree, calls: Sequence[Call]) -> CallTree:
     inlined = tree.inlined_nodes()
     own = _Own(tree)
     frames = _Frames(calls, tree)
-    stacks = Stacks()
+    stacks = CallTreeBuilder()
     ends = [0] * len(tree)
     for end in range(1, len(tree)):
         if not own.has(end):
@@ -194,7 +194,7 @@ class _Own:
         """Tell whether stacks end at a node."""
         return bool(self.sizes[node] or (self.counts and self.counts[node]))
 
-    def grown(self, stacks: Stacks, frames: "_Frames", ends: list[int]) -> CallTree:
+    def grown(self, stacks: CallTreeBuilder, frames: "_Frames", ends: list[int]) -> CallTree:
         """Give the tree of other stacks with the same amounts."""
         return stacks.tree(tuple(frames.all), ends, self.sizes, self.counts, "")
 

@@ -5,10 +5,10 @@ from itertools import chain
 from typing import Final
 
 from footprint.errors import InputError, UnsupportedError
+from footprint.heap.decompression import pieces_of
 from footprint.heap.dhat import looks_like_dhat, read_dhat
 from footprint.heap.gperftools import looks_like_gperftools, read_gperftools
 from footprint.heap.heaptrack import looks_like_heaptrack, read_heaptrack
-from footprint.heap.inflate import pieces_of
 from footprint.heap.jemalloc import looks_like_jemalloc, read_jemalloc
 from footprint.heap.massif import looks_like_massif, read_massif
 from footprint.heap.profile import Buffer, Profile

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from footprint.errors import InputError, Note, UnsupportedError
+from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
 from footprint.heap.labels import read_label
-from footprint.heap.profile import CallTree, Counted, Frame, Profile, Snapshot, Tally
-from footprint.heap.stacks import MOST_AMOUNT, Stacks
+from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile, Tally
 
 __all__ = ("looks_like_dhat", "read_dhat")
 
@@ -45,7 +45,7 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
     lives_key = "tli" if version == 1 else "tl"
     frames = tuple(_frame(label, source) for label in facts.entries("ftbl")) or (Frame(label="[root]"),)
     points = [_Object(point, f"a point of `{points_key}`", source) for point in facts.entries(points_key)]
-    stacks = Stacks()
+    stacks = CallTreeBuilder()
     ends = [stacks.add(point.frames(len(frames))) for point in points]
 
     def tree(key: str, *, has_blocks: bool = True) -> CallTree:
@@ -53,12 +53,12 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
         counts = [point.amount(f"{key}k", 0) for point in points] if has_blocks else None
         return stacks.tree(frames, ends, sizes, counts, source)
 
-    snapshots: list[Snapshot] = []
+    snapshots: list[HeapSnapshot] = []
     if facts.is_on("bklt") and counted is Counted.HEAP:
         at_peak, at_end = tree("gb"), tree(left_key)
         peak_time = facts.amount(peak_key) if peak_key in facts else None
-        snapshots.append(Snapshot(0, peak_time, at_peak.total_bytes, tree=at_peak, is_peak=True))
-        snapshots.append(Snapshot(1, facts.amount(end_key), at_end.total_bytes, tree=at_end))
+        snapshots.append(HeapSnapshot(0, peak_time, at_peak.total_bytes, tree=at_peak, is_peak=True))
+        snapshots.append(HeapSnapshot(1, facts.amount(end_key), at_end.total_bytes, tree=at_end))
     tallies = [Tally(_TALLIES[counted], tree("tb"))]
     if facts.is_on("bkacc") and counted is Counted.HEAP:
         tallies += [Tally(name, tree(key, has_blocks=False)) for name, key in (("read", "rb"), ("written", "wb"))]

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from footprint.errors import InputError, UnsupportedError
-from footprint.heap.inflate import lines_of
-from footprint.heap.mapped import MAPPED_LIBRARIES
+from footprint.heap.address_rows import AddressRows
+from footprint.heap.decompression import lines_of
+from footprint.heap.modules import MAPPED_LIBRARIES
 from footprint.heap.profile import Profile
-from footprint.heap.rows import Rows
 
 __all__ = ("looks_like_gperftools", "read_gperftools")
 
@@ -41,7 +41,7 @@ def read_gperftools(pieces: Iterable[bytes], source: str) -> Profile:
     if header[6] and kind == "heap":
         raise UnsupportedError(source, "samples in the way of before `heap_v2`, which nobody can scale for sure", 0)
     period_bytes = int(header[6]) if header[6] and kind == "heap_v2" else None
-    rows = Rows(source)
+    rows = AddressRows(source)
     for line in lines:
         if line.rstrip() == MAPPED_LIBRARIES:
             break

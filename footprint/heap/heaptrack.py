@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Final
 
 from footprint.errors import InputError, Note, UnsupportedError
-from footprint.heap.inflate import lines_of
-from footprint.heap.profile import CallTree, Counted, Frame, Profile, Snapshot, Tally
-from footprint.heap.stacks import MOST_AMOUNT, Stacks
+from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
+from footprint.heap.decompression import lines_of
+from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile, Tally
 from footprint.units import counted
 
 __all__ = ("looks_like_heaptrack", "read_heaptrack")
@@ -225,7 +225,7 @@ class _Reader:
         if len(self._trace_addrs) == 1 and not self._classes and self._command is None:
             raise InputError(source, "no record as heaptrack writes them", 0)
         frames = tuple(self._frames)
-        stacks = Stacks(_SPARE_FRAMES + _FRAMES_PER_BYTE * self._text_bytes)
+        stacks = CallTreeBuilder(_SPARE_FRAMES + _FRAMES_PER_BYTE * self._text_bytes)
         end_of = {trace: stacks.add(self._stack(trace)) for trace in dict.fromkeys(trace for _, trace in self._classes)}
         ends = [end_of[trace] for _, trace in self._classes]
 
@@ -262,7 +262,7 @@ class _Reader:
             time_unit="ms",
             frames=frames,
             snapshots=tuple(
-                Snapshot(number, time, size_bytes, tree=found, is_peak=number == before)
+                HeapSnapshot(number, time, size_bytes, tree=found, is_peak=number == before)
                 for number, (time, size_bytes, found) in enumerate(moments)
             ),
             peak_index=before,

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from footprint.errors import InputError
-from footprint.heap.inflate import lines_of
-from footprint.heap.mapped import MAPPED_LIBRARIES
+from footprint.heap.address_rows import AddressRows
+from footprint.heap.decompression import lines_of
+from footprint.heap.modules import MAPPED_LIBRARIES
 from footprint.heap.profile import Profile
-from footprint.heap.rows import Rows
 
 __all__ = ("looks_like_jemalloc", "read_jemalloc")
 
@@ -38,7 +38,7 @@ def read_jemalloc(pieces: Iterable[bytes], source: str) -> Profile:
     header = _HEADER.fullmatch(next(lines, b"").rstrip())
     if header is None:
         raise InputError(source, "the first line is none of a heap profile", 0)
-    rows = Rows(source)
+    rows = AddressRows(source)
     totals: list[int] | None = None
     addrs: list[int] | None = None
     is_counted = False

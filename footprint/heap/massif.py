@@ -13,9 +13,9 @@ from itertools import compress, islice, repeat
 from typing import Final, NamedTuple
 
 from footprint.errors import InputError, Note
+from footprint.heap.call_tree_builder import MOST_AMOUNT
 from footprint.heap.labels import read_label
-from footprint.heap.profile import CallTree, Counted, Frame, Profile, Snapshot, Tally
-from footprint.heap.stacks import MOST_AMOUNT
+from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile, Tally
 from footprint.heap.xtree import read_columns
 from footprint.units import counted
 
@@ -297,7 +297,7 @@ class _Reader:
             raise InputError(source, "no snapshot as massif writes it", 0)
         description, command, unit = self._header or (None, None, None)
         frames = tuple(read_label(label.decode("utf-8", "surrogateescape")) for label in self._labels)
-        snapshots: tuple[Snapshot, ...] = tuple(self._snapshots(frames))
+        snapshots: tuple[HeapSnapshot, ...] = tuple(self._snapshots(frames))
         tallies: tuple[Tally, ...] = ()
         xtree = read_columns(snapshots)
         detailed = tuple(place for place, snapshot in enumerate(snapshots) if snapshot.tree is not None)
@@ -356,12 +356,12 @@ class _Reader:
             )
             yield Note("heap-tree-unbalanced", source, detail)
 
-    def _snapshots(self, frames: tuple[Frame, ...]) -> Iterator[Snapshot]:
+    def _snapshots(self, frames: tuple[Frame, ...]) -> Iterator[HeapSnapshot]:
         for head, tree in self._found:
             built = None
             if tree is not None:
                 built = CallTree(frames, tree.parents, tree.frame_indexes, tree.node_bytes)
-            yield Snapshot(*head[:5], built, is_peak=head.kind == b"peak")
+            yield HeapSnapshot(*head[:5], built, is_peak=head.kind == b"peak")
 
 
 def _text(raw: bytes) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from footprint.errors import Note
 
-__all__ = ("Buffer", "CallTree", "Counted", "Frame", "Module", "Profile", "Snapshot", "Tally")
+__all__ = ("Buffer", "CallTree", "Counted", "Frame", "HeapSnapshot", "Module", "Profile", "Tally")
 
 Buffer = bytes | memoryview
 
@@ -146,7 +146,7 @@ class CallTree:
         return marks
 
 
-class Snapshot(NamedTuple):
+class HeapSnapshot(NamedTuple):
     """The memory in use at one moment. What the profile does not tell is None.
 
     Attributes:
@@ -210,7 +210,7 @@ class Profile:
     time_unit: str | None = None
     pid: int | None = None
     frames: tuple[Frame, ...] = ()
-    snapshots: tuple[Snapshot, ...] = ()
+    snapshots: tuple[HeapSnapshot, ...] = ()
     peak_index: int | None = None
     tallies: tuple[Tally, ...] = ()
     modules: tuple[Module, ...] = ()
@@ -225,6 +225,6 @@ class Profile:
         return self.detailed_places or tuple(built)
 
     @property
-    def peak(self) -> Snapshot | None:
+    def peak(self) -> HeapSnapshot | None:
         """Give the snapshot that the profile calls its peak."""
         return None if self.peak_index is None else self.snapshots[self.peak_index]

@@ -7,7 +7,7 @@ import re
 from array import array
 from typing import Final
 
-from footprint.heap.profile import CallTree, Snapshot, Tally
+from footprint.heap.profile import CallTree, HeapSnapshot, Tally
 
 __all__ = ("read_columns",)
 
@@ -17,9 +17,9 @@ _HEADING: Final = re.compile(r"([A-Za-z]+) : ")
 _PAIRS: Final = (("curB", "curBk", None), ("totB", "totBk", "allocated"), ("totFdB", "totFdBk", "freed"))
 
 
-def read_columns(snapshots: tuple[Snapshot, ...]) -> tuple[tuple[Snapshot, ...], tuple[Tally, ...]] | None:
+def read_columns(snapshots: tuple[HeapSnapshot, ...]) -> tuple[tuple[HeapSnapshot, ...], tuple[Tally, ...]] | None:
     """Give the one moment of an XTree and what was counted over the run; None where it is none."""
-    columns: dict[str, tuple[Snapshot, CallTree]] = {}
+    columns: dict[str, tuple[HeapSnapshot, CallTree]] = {}
     for snapshot in snapshots:
         if snapshot.tree is None:
             continue
@@ -29,7 +29,7 @@ def read_columns(snapshots: tuple[Snapshot, ...]) -> tuple[tuple[Snapshot, ...],
         columns[heading[1]] = (snapshot, snapshot.tree)
     if not columns:
         return None
-    moments: list[Snapshot] = []
+    moments: list[HeapSnapshot] = []
     tallies: list[Tally] = []
     for bytes_name, blocks_name, tally_name in _PAIRS:
         if bytes_name not in columns:
@@ -39,7 +39,7 @@ def read_columns(snapshots: tuple[Snapshot, ...]) -> tuple[tuple[Snapshot, ...],
             tree = both
             del columns[blocks_name]
         if tally_name is None:
-            moments.append(Snapshot(0, snapshot.time, snapshot.live_bytes, tree=tree))
+            moments.append(HeapSnapshot(0, snapshot.time, snapshot.live_bytes, tree=tree))
         else:
             tallies.append(Tally(tally_name, tree))
     tallies += [Tally(name, tree) for name, (_, tree) in columns.items()]

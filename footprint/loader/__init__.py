@@ -1,7 +1,7 @@
 """Which files make a process, found by the rules of its loader: nothing is ever run, least of all the program."""
 
-from footprint.loader.linkmap import Dependency, Linked, LinkMap, Missing, Searches, link
-from footprint.loader.mapped import FoundBy
+from footprint.loader.link_map import Dependency, Linked, LinkMap, Missing, Searches, link
+from footprint.loader.map_entry import FoundBy
 from footprint.loader.system import Library, Refusal, System
 from footprint.loader.target import Environment, Libc
 

@@ -14,7 +14,7 @@ from typing import Final
 from footprint.elf.dynsym import DynamicSymbols, Reference, read_dynamic_symbols
 from footprint.elf.versions import VERSION_HIDDEN, VERSION_INDEX
 from footprint.errors import FootprintError, Note
-from footprint.loader.linkmap import LinkMap
+from footprint.loader.link_map import LinkMap
 from footprint.loader.system import Library
 from footprint.loader.target import Libc
 
@@ -174,7 +174,7 @@ class _Object:
         left = frozenset(range(len(self.symbols.references)))
         found = []
         own = self._own
-        if own and asked[0][0].symbols.stand_ins:
+        if own and asked[0][0].symbols.canonical_plt_entries:
             own -= self._stood_in(asked)
         if own:
             found.append((self, own))
@@ -205,7 +205,7 @@ class _Object:
         places = {
             place
             for place in self._own & answer
-            if not references[place].is_call and offered.found[references[place].name] in offered.stand_ins
+            if not references[place].is_call and offered.found[references[place].name] in offered.canonical_plt_entries
         }
         for one, answered in others:
             if one is self:
@@ -247,7 +247,7 @@ def _matches(reference: Reference, offered: DynamicSymbols) -> bool:
     by_symbol = offered.versions.by_symbol
     newest_count = 0
     for index in offered.several.get(name) or (offered.found[name],):
-        if reference.is_call and index in offered.stand_ins:
+        if reference.is_call and index in offered.canonical_plt_entries:
             continue
         if by_symbol is None:
             return True
@@ -271,7 +271,8 @@ def _matches_name(reference: Reference, offered: DynamicSymbols) -> bool:
     """Tell whether a file has an answer, by the rules of musl: names only, and no definition that is hidden."""
     by_symbol = offered.versions.by_symbol
     return any(
-        not (reference.is_call and index in offered.stand_ins) and not (by_symbol and by_symbol[index] & VERSION_HIDDEN)
+        not (reference.is_call and index in offered.canonical_plt_entries)
+        and not (by_symbol and by_symbol[index] & VERSION_HIDDEN)
         for index in offered.several.get(reference.name) or (offered.found[reference.name],)
     )
 

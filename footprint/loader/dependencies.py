@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, overload
 
-from footprint.loader.linkmap import Linked, LinkMap
+from footprint.loader.link_map import Linked, LinkMap
 from footprint.loader.target import Libc
 
-__all__ = ("Retained", "chains", "needs", "reached", "retained", "roots", "substitutes")
+__all__ = ("Retained", "chains", "filtees", "needs", "reached", "retained", "roots")
 
 _ROOT: Final = -1
 
 
 def needs(link_map: LinkMap) -> tuple[tuple[int, ...], ...]:
-    """Give the objects that each object brings in: what it needs, in the order of its dynamic section, and substitutes.
+    """Give the objects that each object brings in: what it needs, in the order of its dynamic section, and filtees.
 
     Each is there once.
     """
-    substituted = substitutes(link_map)
+    substituted = filtees(link_map)
     return tuple([_distinct(linked, n, substituted[n]) for n, linked in enumerate(link_map.objects)])
 
 
@@ -30,9 +30,9 @@ def _distinct(linked: Linked, own: int, substituted: frozenset[int]) -> tuple[in
     return tuple([place for place in dict.fromkeys([*places, *sorted(substituted)]) if place != own])
 
 
-def substitutes(link_map: LinkMap) -> tuple[frozenset[int], ...]:
+def filtees(link_map: LinkMap) -> tuple[frozenset[int], ...]:
     """Give the objects that stand in for the symbols of each (DT_FILTER, DT_AUXILIARY) and are not needed as well."""
-    if link_map.libc is Libc.MUSL or not any(one.library.linkage.substitutes for one in link_map.objects):
+    if link_map.libc is Libc.MUSL or not any(one.library.linkage.filtees for one in link_map.objects):
         return (frozenset(),) * len(link_map.objects)
     places: dict[str, int] = {}
     for place, linked in enumerate(link_map.objects):
@@ -41,7 +41,7 @@ def substitutes(link_map: LinkMap) -> tuple[frozenset[int], ...]:
                 places.setdefault(name, place)
     return tuple(
         [
-            frozenset(places[name] for name, _ in linked.library.linkage.substitutes if name in places)
+            frozenset(places[name] for name, _ in linked.library.linkage.filtees if name in places)
             - {one.place for one in linked.dependencies}
             for linked in link_map.objects
         ]

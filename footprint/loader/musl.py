@@ -10,7 +10,7 @@ from typing import Final
 
 from footprint.elf.image import ET_DYN, ET_EXEC
 from footprint.errors import Note
-from footprint.loader.mapped import Found, FoundBy, Mapped, Refused
+from footprint.loader.map_entry import FoundBy, FoundLibrary, MapEntry, RefusedFile
 from footprint.loader.paths import parent
 from footprint.loader.system import Library, System
 from footprint.loader.target import Environment, Target
@@ -35,7 +35,7 @@ class MuslSearch:
         environment: The caller's wishes; `is_secure` is decided.
     """
 
-    has_substitutes: Final = False
+    has_filters: Final = False
 
     def __init__(self, system: System, target: Target, program: Library, environment: Environment) -> None:
         self._system = system
@@ -46,13 +46,13 @@ class MuslSearch:
         self._library_path = () if self._is_secure else _elements(environment.library_path)
         self._preload = "" if self._is_secure else environment.preload
 
-    def find(self, name: str, requester: Mapped) -> Found | Refused | None:
+    def find(self, name: str, requester: MapEntry) -> FoundLibrary | RefusedFile | None:
         """Find what an object needs; None where it is nowhere."""
         if name.startswith(_OWN) or name == self.target.path:
             return self._loader()
         if "/" in name:
             found = self._file(name, FoundBy.PATH)
-            is_glibc = isinstance(found, Found) and found.library.linkage.soname == _GLIBC
+            is_glibc = isinstance(found, FoundLibrary) and found.library.linkage.soname == _GLIBC
             return self._loader() if is_glibc else found
         if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME_BYTES:
             return None
@@ -64,21 +64,21 @@ class MuslSearch:
                     return found
         return None
 
-    def looked_in(self, requester: Mapped) -> tuple[str, ...]:
+    def looked_in(self, requester: MapEntry) -> tuple[str, ...]:
         """Give the directories in which an object's libraries are looked for."""
         return tuple(dict.fromkeys([f"{place}/" for _, places in self._places(requester) for place in places]))
 
-    def is_there_for_others(self, name: str, requester: Mapped) -> bool:
+    def is_there_for_others(self, name: str, requester: MapEntry) -> bool:
         """Tell that nothing is passed over: what is for another machine ends the search."""
         del name, requester
         return False
 
-    def name_of(self, needed: str, requester: Mapped) -> str | None:
+    def name_of(self, needed: str, requester: MapEntry) -> str | None:
         """Give a needed name as it is: musl knows no tokens in it."""
         del requester
         return needed
 
-    def names_of(self, mapped: Mapped, requested: str, *, is_new: bool) -> tuple[str, ...]:
+    def names_of(self, mapped: MapEntry, requested: str, *, is_new: bool) -> tuple[str, ...]:
         """Give the names by which an object that was found is known from now on: the first by which it was searched."""
         del is_new
         if "/" in requested or mapped.short_name is not None:
@@ -90,7 +90,7 @@ class MuslSearch:
         """Give the names by which the loader is known from the start."""
         return (self.target.path,) if self.target.path else ()
 
-    def preloads(self, program: Mapped) -> Iterator[tuple[str, Found | Refused | None]]:
+    def preloads(self, program: MapEntry) -> Iterator[tuple[str, FoundLibrary | RefusedFile | None]]:
         """Find what the caller puts before all libraries."""
         for name in self._preload.replace(":", " ").split():
             yield name, self.find(name, program)
@@ -100,11 +100,11 @@ class MuslSearch:
         del rules, has_missing
         return ()
 
-    def _loader(self) -> Found | None:
+    def _loader(self) -> FoundLibrary | None:
         path, library = self.target.path, self.target.library
-        return Found(path, library, FoundBy.INTERPRETER) if path is not None and library is not None else None
+        return FoundLibrary(path, library, FoundBy.INTERPRETER) if path is not None and library is not None else None
 
-    def _places(self, requester: Mapped) -> Iterator[tuple[FoundBy, tuple[str, ...]]]:
+    def _places(self, requester: MapEntry) -> Iterator[tuple[FoundBy, tuple[str, ...]]]:
         if self._library_path:
             yield FoundBy.ENVIRONMENT, self._library_path
         for each in requester.path_owners:
@@ -114,7 +114,7 @@ class MuslSearch:
             yield (FoundBy.RPATH if runpath is None else FoundBy.RUNPATH), each.runpath
         yield FoundBy.DEFAULT, self._system_directories
 
-    def _expanded(self, text: str, owner: Mapped) -> tuple[str, ...]:
+    def _expanded(self, text: str, owner: MapEntry) -> tuple[str, ...]:
         if "$" not in text:
             return _elements(text)
         if "$" in _ORIGIN.sub("", text):
@@ -136,16 +136,16 @@ class MuslSearch:
         text = self._system.text(f"{prefix}/etc/ld-musl-{architecture}.path")
         return _elements(_USUAL_DIRECTORIES if text is None else text.decode("utf-8", "surrogateescape"))
 
-    def _file(self, path: str, found_by: FoundBy) -> Found | Refused | None:
+    def _file(self, path: str, found_by: FoundBy) -> FoundLibrary | RefusedFile | None:
         """Open a file as musl does: the first that opens is the one, be it for another machine."""
         there = self._system.file(self._absolute(path))
         if there is None:
             return None
         if not isinstance(there, Library):
-            return Refused(path, there.cause)
+            return RefusedFile(path, there.cause)
         if there.kind != self._kind or there.type not in {ET_DYN, ET_EXEC}:
-            return Refused(path, "it is for another class or machine, or no library")
-        return Found(path, there, found_by)
+            return RefusedFile(path, "it is for another class or machine, or no library")
+        return FoundLibrary(path, there, found_by)
 
     def _absolute(self, path: str) -> str:
         return path if path.startswith("/") else f"{self._cwd}/{path}"

@@ -13,7 +13,7 @@ from footprint.elf.linkage import DF_1_NODEFLIB
 from footprint.errors import InputError, Note
 from footprint.loader.cache import Cache, read_cache
 from footprint.loader.configuration import Configuration
-from footprint.loader.mapped import Found, FoundBy, Mapped, Refused
+from footprint.loader.map_entry import FoundBy, FoundLibrary, MapEntry, RefusedFile
 from footprint.loader.paths import Tokens, directories, expanded, parent, plain
 from footprint.loader.system import Library, Refusal, System
 from footprint.loader.target import Environment, Target
@@ -37,7 +37,7 @@ class GlibcSearch:
         environment: The caller's wishes; `is_secure` is decided.
     """
 
-    has_substitutes: Final = True
+    has_filters: Final = True
 
     def __init__(self, system: System, target: Target, program: Library, environment: Environment) -> None:
         self._system = system
@@ -48,16 +48,16 @@ class GlibcSearch:
         self._library_path = "" if self._is_secure else environment.library_path
         self._preload = environment.preload
         self._uses_cache = environment.uses_cache
-        self._at: dict[str, Library | Refused | None] = {}
+        self._at: dict[str, Library | RefusedFile | None] = {}
         self._prefixes: dict[str, tuple[str, ...]] = {}
-        self._shared: dict[tuple[str, bool], Found | Refused | None] = {}
+        self._shared: dict[tuple[str, bool], FoundLibrary | RefusedFile | None] = {}
         self._environment_directories: dict[str | None, tuple[str, ...]] = {}
 
-    def find(self, name: str, requester: Mapped) -> Found | Refused | None:
+    def find(self, name: str, requester: MapEntry) -> FoundLibrary | RefusedFile | None:
         """Find what an object needs; None where it is nowhere."""
         if "/" in name:
             there = self._file(name)
-            return Found(name, there, FoundBy.PATH) if isinstance(there, Library) else there
+            return FoundLibrary(name, there, FoundBy.PATH) if isinstance(there, Library) else there
         for found_by, places in self._places(requester):
             requester.look(len(places))
             found = self._in(places, name, found_by)
@@ -68,23 +68,23 @@ class GlibcSearch:
             self._shared[key] = self._search_shared(*key)
         return self._shared[key]
 
-    def looked_in(self, requester: Mapped) -> tuple[str, ...]:
+    def looked_in(self, requester: MapEntry) -> tuple[str, ...]:
         """Give the directories in which an object's libraries are looked for, those of the cache aside."""
         found = [directory for _, places in self._places(requester) for directory in places]
         if not requester.library.linkage.flags_1 & DF_1_NODEFLIB:
             found += self.target.system_directories
         return tuple(dict.fromkeys(found))
 
-    def is_there_for_others(self, name: str, requester: Mapped) -> bool:
+    def is_there_for_others(self, name: str, requester: MapEntry) -> bool:
         """Tell whether a library that was not found is there, but for another class or machine."""
         paths = [name] if "/" in name else [place + name for place in self.looked_in(requester)]
         return any(isinstance(self._system.file(self._absolute(path)), Library) for path in paths)
 
-    def name_of(self, needed: str, requester: Mapped) -> str | None:
+    def name_of(self, needed: str, requester: MapEntry) -> str | None:
         """Give the name that a needed one stands for; None where it has a token that stands for nothing."""
         return needed if "$" not in needed else self._expanded(needed, requester) or None
 
-    def names_of(self, mapped: Mapped, requested: str, *, is_new: bool) -> tuple[str, ...]:
+    def names_of(self, mapped: MapEntry, requested: str, *, is_new: bool) -> tuple[str, ...]:
         """Give the names by which an object that was found is known from now on: the first that has one keeps it."""
         soname = mapped.library.linkage.soname
         if not is_new:
@@ -96,7 +96,7 @@ class GlibcSearch:
         path, library = self.target.path, self.target.library
         return tuple([name for name in (path, library and library.linkage.soname) if name])
 
-    def preloads(self, program: Mapped) -> Iterator[tuple[str, Found | Refused | None]]:
+    def preloads(self, program: MapEntry) -> Iterator[tuple[str, FoundLibrary | RefusedFile | None]]:
         """Find what the caller and the system put before all libraries."""
         for name in self._preload.replace(":", " ").split(" "):
             if name and not (self._is_secure and "/" in name):
@@ -122,17 +122,17 @@ class GlibcSearch:
         detail = "a directory of ld.so.conf is newer: what was added to it is not found before ldconfig has run"
         return (Note("loader-cache-stale", _CACHE, detail),)
 
-    def _find_preload(self, name: str, program: Mapped) -> Found | Refused | None:
+    def _find_preload(self, name: str, program: MapEntry) -> FoundLibrary | RefusedFile | None:
         if not self._is_secure or "/" in name:
             return self.find(self.name_of(name, program) or name, program)
         # Who is not trusted may only preload what the system marks for it.
         for directory in self.target.system_directories:
             there = self._file(directory + name)
             if isinstance(there, Library) and there.mode & stat.S_ISUID:
-                return Found(directory + name, there, FoundBy.DEFAULT)
+                return FoundLibrary(directory + name, there, FoundBy.DEFAULT)
         return None
 
-    def _places(self, requester: Mapped) -> Iterator[tuple[FoundBy, tuple[str, ...]]]:
+    def _places(self, requester: MapEntry) -> Iterator[tuple[FoundBy, tuple[str, ...]]]:
         """Give the directories that the requester, its loaders and the caller name."""
         runpath = requester.library.linkage.runpath
         if runpath is None:
@@ -149,16 +149,16 @@ class GlibcSearch:
                 requester.runpath = self._directories(runpath, ":", requester)
             yield FoundBy.RUNPATH, requester.runpath
 
-    def _from_environment(self, program: Mapped) -> tuple[str, ...]:
+    def _from_environment(self, program: MapEntry) -> tuple[str, ...]:
         key = self._origin(program) if "$" in self._library_path else None
         if key not in self._environment_directories:
             self._environment_directories[key] = self._directories(self._library_path, ":;", program)
         return self._environment_directories[key]
 
-    def _directories(self, text: str, separators: str, owner: Mapped) -> tuple[str, ...]:
+    def _directories(self, text: str, separators: str, owner: MapEntry) -> tuple[str, ...]:
         return directories(text, separators, lambda element: self._expanded(element, owner))
 
-    def _expanded(self, text: str, owner: Mapped) -> str | None:
+    def _expanded(self, text: str, owner: MapEntry) -> str | None:
         if "$" not in text:
             return text
         tokens = Tokens(self._origin(owner), self.target.lib, self.target.platform)
@@ -171,7 +171,7 @@ class GlibcSearch:
         is_trusted = f"{plain(result)}/".startswith(self.target.system_directories)
         return result if is_first and (is_trusted or owner.program is not owner) else None
 
-    def _origin(self, owner: Mapped) -> str:
+    def _origin(self, owner: MapEntry) -> str:
         path = self._absolute(owner.path)
         # The kernel tells the program where it really is; where a library is, only its path tells.
         is_program = owner.program is owner and owner.library.linkage.interpreter is not None
@@ -180,7 +180,7 @@ class GlibcSearch:
     def _absolute(self, path: str) -> str:
         return path if path.startswith("/") else f"{self._cwd}/{path}"
 
-    def _in(self, places: tuple[str, ...], name: str, found_by: FoundBy) -> Found | Refused | None:
+    def _in(self, places: tuple[str, ...], name: str, found_by: FoundBy) -> FoundLibrary | RefusedFile | None:
         for place in places:
             prefixes = self._prefixes.get(place)
             if prefixes is None:
@@ -188,7 +188,7 @@ class GlibcSearch:
             for prefix in prefixes:
                 found = self._file(prefix + name)
                 if isinstance(found, Library):
-                    return Found(prefix + name, found, found_by)
+                    return FoundLibrary(prefix + name, found, found_by)
                 if found is not None:
                     return found
         return None
@@ -202,14 +202,14 @@ class GlibcSearch:
     def _is_directory(self, place: str) -> bool:
         return self._system.is_directory(self._absolute(place))
 
-    def _search_shared(self, name: str, is_without_system: bool) -> Found | Refused | None:  # noqa: FBT001 # half of a key
+    def _search_shared(self, name: str, is_without_system: bool) -> FoundLibrary | RefusedFile | None:  # noqa: FBT001 # half of a key
         system_directories = self.target.system_directories
         for path, found_by in self._shared_paths(name):
             if is_without_system and path.startswith(system_directories):
                 continue
             there = self._file(path)
             if isinstance(there, Library):
-                return Found(path, there, found_by)
+                return FoundLibrary(path, there, found_by)
             if there is not None:
                 return there
         return None if is_without_system else self._in(system_directories, name, FoundBy.DEFAULT)
@@ -254,34 +254,34 @@ class GlibcSearch:
         except InputError as error:
             return error.detail
 
-    def _file(self, path: str) -> Library | Refused | None:
+    def _file(self, path: str) -> Library | RefusedFile | None:
         """Open a file as the loader does: what is for other machines is passed over, what is no library ends it all."""
         try:
             return self._at[path]
         except KeyError:
             there = self._system.file(self._absolute(path))
-            result: Library | Refused | None = None
+            result: Library | RefusedFile | None = None
             if isinstance(there, Refusal):
-                result = Refused(path, there.cause)
+                result = RefusedFile(path, there.cause)
             elif there is not None:
                 result = self._judged(path, there)
             self._at[path] = result
             return result
 
-    def _judged(self, path: str, library: Library) -> Library | Refused | None:
+    def _judged(self, path: str, library: Library) -> Library | RefusedFile | None:
         identity = library.identity
         if library.kind.is_64 != self._kind.is_64:
             return None
         if library.kind.is_little != self._kind.is_little:
-            return Refused(path, "it is of the other byte order")
+            return RefusedFile(path, "it is of the other byte order")
         if self._kind.machine != _EM_ARM and (
             identity[7] not in {0, _ELFOSABI_GNU} or (identity[7] == 0 and identity[8])
         ):
-            return Refused(path, f"it is for another system: ABI {identity[7]}, version {identity[8]}")
+            return RefusedFile(path, f"it is for another system: ABI {identity[7]}, version {identity[8]}")
         if any(identity[9:16]):
-            return Refused(path, "the end of its ELF identification is not zero")
+            return RefusedFile(path, "the end of its ELF identification is not zero")
         if library.kind != self._kind:
             return None
         if library.type not in {ET_DYN, ET_EXEC}:
-            return Refused(path, "it is neither a program nor a library")
+            return RefusedFile(path, "it is neither a program nor a library")
         return library

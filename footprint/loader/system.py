@@ -17,7 +17,7 @@ from footprint.elf.linkage import DF_1_PIE, Linkage, read_linkage
 from footprint.errors import AccessError, FootprintError, InputError
 from footprint.files import map_descriptor, read_all
 
-__all__ = ("Kind", "Library", "Refusal", "System")
+__all__ = ("FileKind", "Library", "Refusal", "System")
 
 # Each map of a file holds a descriptor, of which a process has a thousand; what is not asked for lately is let go.
 _MOST_MAPPED_FILES: Final = 256
@@ -45,7 +45,7 @@ class _State(NamedTuple):
     changed_ns: int
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """For which machines a file is: ELFCLASS64 or 32, little-endian or big, and e_machine."""
 
     is_64: bool
@@ -90,7 +90,7 @@ class Library:
         self.linkage = linkage
         self.identity = bytes(image.data[:16])
         self.type = image.type
-        self.kind = Kind(image.is_64, image.is_little, image.machine)
+        self.kind = FileKind(image.is_64, image.is_little, image.machine)
         self.mode = mode
         self.state = state
         self._open = open_image
@@ -119,12 +119,12 @@ class System:
 
     Args:
         root: The directory that its programs take for `/`.
-        stand_ins: Where files are to be had that are not at their paths any more, by path without links: those that a
+        moved_files: Where files are to be had that are not at their paths any more, by path without links: those that a
             live process has mapped, and that were deleted or replaced since.
     """
 
-    def __init__(self, root: str = "/", stand_ins: Mapping[str, str] = MappingProxyType({})) -> None:
-        self._stand_ins = stand_ins
+    def __init__(self, root: str = "/", moved_files: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._moved_files = moved_files
         # The root of a process in a container is a link that says `/`, whatever it leads to.
         self.root = root if _PROCESS_ROOT.fullmatch(root) else os.path.realpath(root)
         self.is_host = self.root == "/"
@@ -243,8 +243,8 @@ class System:
 
     def _file(self, path: str) -> Library | Refusal | None:
         real_path = self._host_path(path)
-        if self._stand_ins:
-            real_path = self._stand_ins.get(self.real_path(path), real_path)
+        if self._moved_files:
+            real_path = self._moved_files.get(self.real_path(path), real_path)
         if real_path is None:
             return None
         try:

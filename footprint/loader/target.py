@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from footprint.errors import FootprintError
 from footprint.loader.paths import parent
 from footprint.loader.processor import Processor, processor_of
-from footprint.loader.system import Kind, Library, System
+from footprint.loader.system import FileKind, Library, System
 
 __all__ = ("Abi", "Environment", "Libc", "Loader", "Target", "loader_of", "target_of")
 
@@ -136,7 +136,7 @@ class Target:
     legacy_bits: int
 
 
-def target_of(system: System, kind: Kind, loader: Loader, environment: Environment) -> Target:
+def target_of(system: System, kind: FileKind, loader: Loader, environment: Environment) -> Target:
     """Find out what a loader knows."""
     path, libc, abi = loader
     file = system.file(path) if path else None
@@ -210,7 +210,7 @@ def _bytes_of(loader: Library | None) -> bytes:
         return b""
 
 
-def _processor(system: System, abi: Abi, kind: Kind, environment: Environment) -> Processor:
+def _processor(system: System, abi: Abi, kind: FileKind, environment: Environment) -> Processor:
     """Give the processor that the program is to run on: this machine's where nothing else is said and it can be."""
     if environment.hwcaps is None and kind.machine == _X86_64 and system.machine == "x86_64":
         found = processor_of(system.cpuinfo)

@@ -20,7 +20,7 @@ from footprint.process.mappings import Mapping, MemoryMap
 from footprint.process.pmap_columns import (
     BARE_KEYS,
     COMPACT_ROW,
-    Table,
+    PmapTable,
     by_process,
     compact_kind,
     parse_columns,
@@ -275,7 +275,7 @@ def _kind(block: _Block) -> str:
     return "other x" if block.totals.kind == "x" and len(cells) == 4 and b"-" not in cells else block.totals.kind
 
 
-def _dialect(block: _Block, kind: str, table: Table) -> str:
+def _dialect(block: _Block, kind: str, table: PmapTable) -> str:
     if kind == "columns":
         return "pmap -XX" if table.is_everything else "pmap -X"
     option = {"default": "", "d": " -d"}.get(kind, " -x")
@@ -290,7 +290,7 @@ def _dialect(block: _Block, kind: str, table: Table) -> str:
     return ("toybox pmap" if is_toybox else "pmap") + option
 
 
-def _drop_cut_row(block: _Block, table: Table) -> None:
+def _drop_cut_row(block: _Block, table: PmapTable) -> None:
     """Drop a last row without a line end, unless its name is surely whole: a common one, or that of the row above."""
     last = block.rows[-1] if block.rows else None
     if last is None or not last.is_open:
@@ -318,7 +318,7 @@ def _has_full_names(names: set[str]) -> bool:
     return sum(not path.endswith(" (deleted)") for path in paths) == 1
 
 
-def _totals(block: _Block, kind: str, table: Table) -> dict[str, int]:
+def _totals(block: _Block, kind: str, table: PmapTable) -> dict[str, int]:
     """Give the totals that the text tells. A line that does not fit the rows is not theirs."""
     if block.totals is None or block.totals.match is None:
         return {}
@@ -343,7 +343,7 @@ def _totals(block: _Block, kind: str, table: Table) -> dict[str, int]:
     return {}
 
 
-def _text_notes(block: _Block, table: Table, command: str | None, subject: str) -> Iterator[Note]:
+def _text_notes(block: _Block, table: PmapTable, command: str | None, subject: str) -> Iterator[Note]:
     """Note what is odd about the text as a whole."""
     if block.cut_line is not None:
         detail = f"the last line has no line end; left out, because it may be cut: {_show(block.cut_line)}"

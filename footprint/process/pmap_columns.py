@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from footprint.process.mappings import Counters, Mapping
 
-__all__ = ("BARE_KEYS", "COMPACT_ROW", "Table", "by_process", "compact_kind", "parse_columns", "parse_compact")
+__all__ = ("BARE_KEYS", "COMPACT_ROW", "PmapTable", "by_process", "compact_kind", "parse_columns", "parse_compact")
 
 KIB = 1024
 _TOP_ADDR = 1 << 64
@@ -91,7 +91,7 @@ _RSS_PARTS = ("Shared_Clean", "Shared_Dirty", "Private_Clean", "Private_Dirty")
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PmapTable:
     """The rows of one process.
 
     Attributes:
@@ -133,13 +133,13 @@ def compact_kind(row: re.Match[bytes]) -> str:
     return "x" if len(cells) == 2 else ""
 
 
-def parse_compact(rows: Sequence[re.Match[bytes]], kind: str) -> Table:
+def parse_compact(rows: Sequence[re.Match[bytes]], kind: str) -> PmapTable:
     """Read the compact rows of one process, all of one kind.
 
     Source: procps pmap.c of 2004 to 4.0.6; toybox and busybox pmap.c.
     """
     shared_keys = {key: place for place, key in enumerate(_COMPACT_KEYS[kind])}
-    table = Table([], [], [], _COMPACT_KEYS[kind])
+    table = PmapTable([], [], [], _COMPACT_KEYS[kind])
     tails = [row["tail"] or b"" for row in rows]
     lead = int(_most(tail.startswith(b" ") and not tail.startswith(b"  [") for tail in _whole(tails)))
     for row, tail in zip(rows, tails, strict=True):
@@ -165,7 +165,7 @@ def parse_compact(rows: Sequence[re.Match[bytes]], kind: str) -> Table:
     return table
 
 
-def parse_columns(rows: Sequence[bytes], header: bytes | None) -> Table:
+def parse_columns(rows: Sequence[bytes], header: bytes | None) -> PmapTable:
     """Read the wide rows of one process.
 
     Args:
@@ -196,7 +196,7 @@ def parse_columns(rows: Sequence[bytes], header: bytes | None) -> Table:
     size_place = keys.index("Size") if "Size" in keys else None
     fields = {name: place for place, name in enumerate(leading)}
     offset, place_of_device, inode = fields.get("Offset"), fields.get("Device"), fields.get("Inode")
-    table = Table([], [], unknown, keys, has_flags, size_place is not None, assumed)
+    table = PmapTable([], [], unknown, keys, has_flags, size_place is not None, assumed)
     devices: dict[bytes, str] = {}
     flag_sets: dict[bytes, str] = {}
     for match, counts, tail in zip(matches, numbers, tails, strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from footprint.heap import CallTree, Counted, Profile, Snapshot, read_profile
+from footprint.heap import CallTree, Counted, HeapSnapshot, Profile, read_profile
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
 # 50 blocks of 1000 bytes; then 25 of them and one of 7777.
@@ -75,7 +75,7 @@ def as_shown(text: str) -> tuple[list[tuple[int, ...]], list[list[tuple[int, str
     return table, [tree for tree in shown if tree]
 
 
-def as_read(snapshots: tuple[Snapshot, ...]) -> tuple[list[tuple[int, ...]], list[list[tuple[int, str]]]]:
+def as_read(snapshots: tuple[HeapSnapshot, ...]) -> tuple[list[tuple[int, ...]], list[list[tuple[int, str]]]]:
     """Give the same of what was read."""
     from tests.massifwriter import label
 

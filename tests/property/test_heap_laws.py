@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from footprint.errors import InputError
 from footprint.heap import CallTree, Profile, read_profile
-from footprint.heap.inflate import PIECE_BYTES
+from footprint.heap.call_tree_builder import CallTreeBuilder
+from footprint.heap.decompression import PIECE_BYTES
 from footprint.heap.massif import read_massif
-from footprint.heap.stacks import Stacks
 from tests.massifwriter import ROOT, Line, Moment, lines_of, massif
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
@@ -132,7 +132,7 @@ STACKS = st.lists(st.tuples(st.lists(st.integers(1, 4), max_size=5), st.integers
 @given(STACKS, st.randoms(use_true_random=False))
 def test_the_order_of_stacks_changes_no_amount(rows: list[tuple[list[int], int, int]], random: object) -> None:
     def amounts(some: list[tuple[list[int], int, int]]) -> dict[tuple[int, ...], tuple[int, int]]:
-        stacks = Stacks()
+        stacks = CallTreeBuilder()
         ends = [stacks.add(frames) for frames, _, _ in some]
         tree = stacks.tree((), ends, [row[1] for row in some], [row[2] for row in some], "a text")
         assert tree.node_blocks is not None

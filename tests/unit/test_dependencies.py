@@ -11,7 +11,7 @@ from footprint.elf import read_image
 from footprint.elf.linkage import read_linkage
 from footprint.loader import FoundBy, Libc, Library, Linked, LinkMap
 from footprint.loader.dependencies import chains, needs, reached, retained, roots
-from footprint.loader.linkmap import Dependency
+from footprint.loader.link_map import Dependency
 from tests.elfwriter import DT_SONAME, Dyn, ElfFile, write
 
 # 0 needs 1 and 2, both of which need 3, which alone needs 4; 2 alone needs 5.

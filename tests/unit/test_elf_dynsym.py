@@ -127,7 +127,7 @@ def test_symbols_are_counted_and_found_without_section_headers(kind: dict[str, A
     found = read(without_sections(file(*symbols, gnu_hash=gnu_hash, **kind)))
     assert found.count == 4
     assert found.found == {"table": 2, "entry": 3}
-    assert (found.several, found.stand_ins, found.unique) == ({}, frozenset(), frozenset())
+    assert (found.several, found.canonical_plt_entries, found.unique) == ({}, frozenset(), frozenset())
 
 
 @in_all_classes_and_orders
@@ -277,14 +277,14 @@ def test_a_program_without_pic_stands_in_for_functions_whose_address_it_takes(ki
     symbols = [Sym("called", type=STT_FUNC), Sym("taken", 0x401000, type=STT_FUNC), Sym("own", At(".data"))]
     found = read(file(*symbols, type=ET_EXEC, **kind))
     assert found.found == {"taken": 2, "own": 3}
-    assert found.stand_ins == {2}
+    assert found.canonical_plt_entries == {2}
 
 
 def test_on_mips_what_is_not_defined_is_a_stub_for_its_first_call_unless_it_says_otherwise() -> None:
     symbols = [Sym("lazy", 0x1000, type=STT_FUNC), Sym("taken", 0x2000, type=STT_FUNC, visibility=STO_MIPS_PLT)]
     found = read(file(*symbols, machine=EM_MIPS, bits=32, order="big"))
     assert found.found == {"taken": 2}
-    assert found.stand_ins == {2}
+    assert found.canonical_plt_entries == {2}
 
 
 def test_unique_definitions_are_told_apart() -> None:

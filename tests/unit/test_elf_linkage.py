@@ -10,7 +10,6 @@ from footprint.elf import read_image
 from footprint.elf.linkage import Linkage, read_linkage
 from footprint.errors import InputError
 from tests.elfwriter import (
-    DT_BIND_NOW,
     DT_FLAGS,
     DT_FLAGS_1,
     DT_NEEDED,
@@ -67,13 +66,10 @@ def test_all_that_a_loader_is_told_is_read(kind: dict[str, object]) -> None:
         rpath="/old",
         runpath="/new",
         interpreter="/lib/ld.so",
-        auxiliary=("libx.so",),
-        filters=("libf.so",),
-        substitutes=(("libf.so", True), ("libx.so", False)),
+        filtees=(("libf.so", True), ("libx.so", False)),
         flags=0,
         flags_1=0x800,
         is_symbolic=False,
-        is_bound_now=False,
         is_dynamic=True,
     )
 
@@ -81,11 +77,6 @@ def test_all_that_a_loader_is_told_is_read(kind: dict[str, object]) -> None:
 @pytest.mark.parametrize("entry", [Dyn(DT_SYMBOLIC), Dyn(DT_FLAGS, 2)])
 def test_that_a_library_looks_in_itself_first_is_said_in_two_ways(entry: Dyn) -> None:
     assert read(entry).is_symbolic
-
-
-@pytest.mark.parametrize("entry", [Dyn(DT_BIND_NOW), Dyn(DT_FLAGS, 8), Dyn(DT_FLAGS_1, 1)])
-def test_that_functions_are_bound_at_start_is_said_in_three_ways(entry: Dyn) -> None:
-    assert read(entry).is_bound_now
 
 
 def test_of_two_entries_that_should_be_one_the_last_counts() -> None:

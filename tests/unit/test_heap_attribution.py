@@ -5,7 +5,7 @@ import pytest
 from footprint.attribution.heap_frames import NO_SYMBOL, ONLY_LINES, name_frames
 from footprint.heap import CallTree, read_profile
 from footprint.heap.allocators import Allocators
-from footprint.heap.attribution import BELOW_THRESHOLD, NO_STACK, Attribution, Call, attribute, callees, callers
+from footprint.heap.attribution import BELOW_THRESHOLD, NO_STACK, Call, HeapShares, attribute, callees, callers
 from tests.massifwriter import ROOT, Line, Moment, massif
 
 LIB = "/usr/lib/libtable.so"
@@ -27,7 +27,7 @@ def read(*below: Line, allocators: tuple[str, ...] = ()) -> tuple[CallTree, tupl
     return tree, name_frames(profile, "a text", Allocators(allocators)).calls
 
 
-def rows(found: Attribution) -> Rows:
+def rows(found: HeapShares) -> Rows:
     assert sum(share.size_bytes for share in found.shares) == found.total_bytes
     assert sum(share.size_bytes for share in found.owners) == found.total_bytes
     return [(share.owner, share.function, share.size_bytes) for share in found.shares]

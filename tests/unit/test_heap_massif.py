@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from footprint.errors import InputError, UnsupportedError
-from footprint.heap import CallTree, Counted, Frame, Profile, Snapshot, looks_like_profile, read_profile
+from footprint.heap import CallTree, Counted, Frame, HeapSnapshot, Profile, looks_like_profile, read_profile
 from footprint.heap.labels import read_label
 from tests.massifwriter import ROOT, Line, Moment, massif
 
@@ -72,8 +72,8 @@ def test_the_header_tells_options_command_and_unit_of_time() -> None:
 
 def test_a_snapshot_tells_what_is_useful_extra_and_stack() -> None:
     first, second = read(TEXT).snapshots
-    assert first == Snapshot(0, 0, 0, 0, 0)
-    assert second._replace(tree=None) == Snapshot(1, 336, 330, 6, 16, is_peak=True)
+    assert first == HeapSnapshot(0, 0, 0, 0, 0)
+    assert second._replace(tree=None) == HeapSnapshot(1, 336, 330, 6, 16, is_peak=True)
 
 
 def test_a_tree_goes_from_the_allocation_to_main() -> None:
@@ -246,7 +246,7 @@ def test_a_damaged_snapshot_is_left_out() -> None:
 @pytest.mark.parametrize("kept", range(TEXT.index(b"snapshot=1"), len(TEXT) - 1, 7))
 def test_a_cut_text_keeps_what_is_whole_and_says_so(kept: int) -> None:
     profile = read(TEXT[:kept])
-    assert profile.snapshots[0] == Snapshot(0, 0, 0, 0, 0)
+    assert profile.snapshots[0] == HeapSnapshot(0, 0, 0, 0, 0)
     assert all(snapshot.tree is None for snapshot in profile.snapshots)
     assert "heap-text-truncated" in slugs(profile)
 

@@ -493,7 +493,7 @@ def test_tables_of_a_recording_that_are_too_long_are_refused(line: bytes, monkey
 
 @pytest.mark.parametrize("row", [b"1: 1 [1: 1] @ 0x1 0x2 0x3 0x4", b"1: 1 [1: 1] @"])
 def test_rows_that_are_too_many_are_refused(row: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("footprint.heap.rows._MOST_ADDRS", 10)
+    monkeypatch.setattr("footprint.heap.address_rows._MOST_ADDRS", 10)
     text = b"heap profile: 11: 11 [11: 11] @ heapprofile\n" + (row + b"\n") * 11
     with pytest.raises(InputError, match=r"its first (2|10) rows are more than any profile has"):
         read(text)

@@ -18,7 +18,7 @@ import pytest
 
 from footprint.errors import AccessError, UsageError
 from footprint.process.launch import Moment, Taken, When, launch
-from footprint.process.launch.traced import Traced
+from footprint.process.launch.tracee import Tracee
 from footprint.verbs.run.call import parse_moment
 from tests.liveprocesses import is_ptrace_allowed
 
@@ -461,7 +461,7 @@ def no_ptrace(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_self: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(Traced, "seize", refuse)
+    monkeypatch.setattr(Tracee, "seize", refuse)
 
 
 @pytest.mark.usefixtures("no_ptrace")

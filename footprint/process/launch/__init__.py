@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 
 from footprint.errors import AccessError, Note, UsageError
 from footprint.process.launch.moment import Moment, When
+from footprint.process.launch.own_process import adopting, interrupted_by_signals
 from footprint.process.launch.program import Program
 from footprint.process.launch.streams import Streams
-from footprint.process.launch.world import adopting, interrupted_by_signals
 
 __all__ = ("Moment", "Streams", "Taken", "When", "interrupted_by_signals", "launch")
 

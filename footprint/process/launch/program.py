@@ -16,9 +16,9 @@ from footprint.process.launch.child import become, fill_standard_descriptors
 from footprint.process.launch.members import Members
 from footprint.process.launch.memory import peak_and_resident_bytes
 from footprint.process.launch.moment import Calm, Lines, Moment, When
+from footprint.process.launch.own_process import ENDING, has_children, signal_descriptor
 from footprint.process.launch.streams import Sink, Streams, pass_on
-from footprint.process.launch.traced import HOLD_SECONDS, STOP_SECONDS, Traced
-from footprint.process.launch.world import ENDING, has_children, signal_descriptor
+from footprint.process.launch.tracee import HOLD_SECONDS, STOP_SECONDS, Tracee
 from footprint.process.stat import Stat, stands_still
 from footprint.units import format_bytes
 
@@ -61,7 +61,7 @@ class Program:
         self._name = command[0]
         self._moment = moment
         self._adopts = adopts
-        self._traced = Traced(0)
+        self._traced = Tracee(0)
         self._calm = Calm()
         self._lines = Lines(moment.pattern)
         self._poll = select.poll()
@@ -138,7 +138,7 @@ class Program:
                 self._listen_to(descriptor, partial(self._lines.feed, sink))
                 self._outputs.add(descriptor)
         self._listen_to(signal_descriptor(signal.SIGCHLD), _empty)
-        self._traced = Traced(self.pid)
+        self._traced = Tracee(self.pid)
         try:
             self._traced.seize()
         except OSError as error:

@@ -10,8 +10,8 @@ from footprint.formats.document import Block, Document, Facts, Graph, Heading, P
 from footprint.formats.sections.findings import finding_blocks
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
-from footprint.heap import CallTree, Counted, Frame, Profile, Snapshot
-from footprint.heap.attribution import Attribution, callees, callers
+from footprint.heap import CallTree, Counted, Frame, HeapSnapshot, Profile
+from footprint.heap.attribution import HeapShares, callees, callers
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Finding
 from footprint.model.heap_account import Share
@@ -127,7 +127,7 @@ def _graph(profile: Profile) -> list[Block]:
     return [Graph(points, _unit(profile), ", ".join(legend))]
 
 
-def _facts(usage: HeapUsage, snapshot: Snapshot) -> Facts:
+def _facts(usage: HeapUsage, snapshot: HeapSnapshot) -> Facts:
     when = "" if snapshot.time is None else f", at {format_time(snapshot.time, _unit(usage.profile))}"
     rows = [(moment_name(usage), format_bytes(usage.total_bytes), f"{_KNOWN[usage.evidence]}{when}")]
     rows.append(("  live", format_bytes(snapshot.live_bytes), ""))
@@ -200,7 +200,7 @@ def _share(part: int, usage: HeapUsage) -> str:
     return f"{part / usage.total_bytes:.2%}" if usage.total_bytes else "-"
 
 
-def _owners(usage: HeapUsage, attribution: Attribution, names: Names, top: int) -> Table:
+def _owners(usage: HeapUsage, attribution: HeapShares, names: Names, top: int) -> Table:
     owners = attribution.owners
     footer: list[tuple[str, ...]] = []
     blank = [""] * (attribution.total_blocks is not None)
@@ -217,7 +217,7 @@ def _owners(usage: HeapUsage, attribution: Attribution, names: Names, top: int) 
     return Table((*_headings(usage, attribution), "object"), rows, frozenset(), tuple(footer))
 
 
-def _headings(usage: HeapUsage, attribution: Attribution) -> tuple[str, ...]:
+def _headings(usage: HeapUsage, attribution: HeapShares) -> tuple[str, ...]:
     amounts = (_unit_of(usage), "share")
     return amounts if attribution.total_blocks is None else (*amounts, _BLOCKS[usage.profile.counted])
 
@@ -251,7 +251,7 @@ def _by(usage: HeapUsage, by: str, names: Names, threshold_percent: float, top: 
     return [Heading(f"{heading}, {when}"), Table((*_headings(usage, attribution), "function"), rows)]
 
 
-def _functions(usage: HeapUsage, attribution: Attribution, names: Names, top: int) -> Table:
+def _functions(usage: HeapUsage, attribution: HeapShares, names: Names, top: int) -> Table:
     shown = attribution.shares[:top] if top else attribution.shares
     rows = tuple(
         (*_amounts(one, usage), _owner(one.owner, names), _function(one.owner, one.function, names)) for one in shown
@@ -404,7 +404,7 @@ def _beside(usage: HeapUsage, usages: Sequence[HeapUsage]) -> Iterator[tuple[str
             yield label, size_of(usage.snapshot)
 
 
-def _silent(usages: Sequence[HeapUsage], size_of: Callable[[Snapshot], int | None]) -> list[HeapUsage]:
+def _silent(usages: Sequence[HeapUsage], size_of: Callable[[HeapSnapshot], int | None]) -> list[HeapUsage]:
     return [one for one in usages if one.snapshot is not None and size_of(one.snapshot) is None]
 
 

@@ -17,7 +17,7 @@ from footprint.findings.underlinked import underlinked
 from footprint.findings.unused_libraries import unused_libraries
 from footprint.loader import Environment, Library, Linked, LinkMap, Searches, System, link
 from footprint.loader.bindings import Binder
-from footprint.loader.opened import with_opened
+from footprint.loader.live_link_map import with_opened
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.finding import Finding
@@ -52,7 +52,7 @@ class Programs:
         environment: What their caller decides; None for what this process itself was started with, without a root.
         page_bytes: The size of a page; None for that of this machine.
         is_calibrated: Whether what was measured of this machine's C library is used.
-        stand_ins: Where files are to be had that are not at their paths any more.
+        moved_files: Where files are to be had that are not at their paths any more.
 
     Raises:
         UsageError: For a size that pages do not have.
@@ -65,10 +65,10 @@ class Programs:
         *,
         page_bytes: int | None = None,
         is_calibrated: bool = True,
-        stand_ins: Dict[str, str] | None = None,
+        moved_files: Dict[str, str] | None = None,
     ) -> None:
         self._is_calibrated = is_calibrated
-        self._system = System(root or "/", stand_ins or {})
+        self._system = System(root or "/", moved_files or {})
         self._environment = environment or (Environment() if root else _environment(os.environ, os.getcwd()))
         self._page_bytes = os.sysconf("SC_PAGESIZE") if page_bytes is None else page_bytes
         if self._page_bytes not in _PAGE_SIZES:
@@ -361,15 +361,15 @@ def _of_process(
     pairs = [text.decode("utf-8", "surrogateescape").partition("=") for text in texts]
     own = environment or _environment({name: value for name, _, value in pairs}, cwd)
     found = audit_of(snapshot, str(pid), question, debug=debug, has_page_maps=has_page_maps)
-    stand_ins = _stand_ins(snapshot, root or "", own_folder)
+    moved_files = _moved_files(snapshot, root or "", own_folder)
     return (
         found,
-        Programs(root, own, stand_ins=stand_ins).composition_of(snapshot, path, found.ledger, own_folder),
+        Programs(root, own, moved_files=moved_files).composition_of(snapshot, path, found.ledger, own_folder),
         snapshot,
     )
 
 
-def _stand_ins(snapshot: Snapshot, root: str, folder: str) -> dict[str, str]:
+def _moved_files(snapshot: Snapshot, root: str, folder: str) -> dict[str, str]:
     """Give where the files are to be had that a process has mapped, and that are not at their paths any more."""
     found: dict[str, str] = {}
     for mapping in snapshot.memory.mappings:

@@ -4,25 +4,25 @@ from collections.abc import Iterable
 from typing import Final
 
 from footprint.errors import InputError, Note
-from footprint.heap.mapped import read_modules
-from footprint.heap.profile import Counted, Frame, Profile, Snapshot, Tally
-from footprint.heap.sampled import scaled
-from footprint.heap.stacks import Stacks
+from footprint.heap.call_tree_builder import CallTreeBuilder
+from footprint.heap.modules import read_modules
+from footprint.heap.profile import Counted, Frame, HeapSnapshot, Profile, Tally
+from footprint.heap.sampling import scaled
 from footprint.units import counted
 
-__all__ = ("Rows",)
+__all__ = ("AddressRows",)
 
 # Far more than in any profile that was seen: rows, and the addresses of all of them.
 _MOST_ADDRS: Final = 1 << 21
 _FIGURES: Final = ("blocks in use", "bytes in use", "blocks ever allocated", "bytes ever allocated")
 
 
-class Rows:
+class AddressRows:
     """The rows of a profile: blocks and bytes in use, blocks and bytes ever allocated, and their stack."""
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._stacks = Stacks()
+        self._stacks = CallTreeBuilder()
         self._places: dict[int, int] = {}
         self._ends: list[int] = []
         self._figures: list[tuple[int, ...]] = []
@@ -88,7 +88,7 @@ class Rows:
             Counted.PAGES if kind.startswith("growth") else Counted.HEAP,
             description=kind or None,
             frames=frames,
-            snapshots=(Snapshot(0, None, in_use.total_bytes, tree=in_use),),
+            snapshots=(HeapSnapshot(0, None, in_use.total_bytes, tree=in_use),),
             tallies=(Tally("allocated", allocated),) if allocated.total_blocks else (),
             modules=modules,
             sample_period_bytes=period_bytes,

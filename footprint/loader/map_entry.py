@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from footprint.errors import InputError
 from footprint.loader.system import Library
 
-__all__ = ("Found", "FoundBy", "Mapped", "Refused")
+__all__ = ("FoundBy", "FoundLibrary", "MapEntry", "RefusedFile")
 
 _MOST_FILES_LOOKED_FOR: Final = 1 << 18
 
@@ -28,7 +28,7 @@ class FoundBy(StrEnum):
     """The process opened it itself (dlopen); which rule it was is not known."""
 
 
-class Found(NamedTuple):
+class FoundLibrary(NamedTuple):
     """A library and the path by which it was found."""
 
     path: str
@@ -36,14 +36,14 @@ class Found(NamedTuple):
     found_by: FoundBy
 
 
-class Refused(NamedTuple):
+class RefusedFile(NamedTuple):
     """A file at which the search ended, for it cannot be loaded."""
 
     path: str
     cause: str
 
 
-class Mapped:
+class MapEntry:
     """An object of the map while it grows.
 
     Attributes:
@@ -80,17 +80,17 @@ class Mapped:
         "short_name",
     )
 
-    def __init__(self, found: Found, loader: "Mapped | None") -> None:
+    def __init__(self, found: FoundLibrary, loader: "MapEntry | None") -> None:
         self.path, self.library, self.found_by = found
         self.loader = loader
-        self.program: Mapped = self if loader is None else loader.program
-        self.dependencies: list[tuple[str, Mapped | None]] = []
+        self.program: MapEntry = self if loader is None else loader.program
+        self.dependencies: list[tuple[str, MapEntry | None]] = []
         self.is_in_scope = False
         self.is_done = False
         linkage = self.library.linkage
         owners = () if loader is None else loader.path_owners
         has_paths = linkage.rpath is not None or linkage.runpath is not None
-        self.path_owners: tuple[Mapped, ...] = (self, *owners) if has_paths else owners
+        self.path_owners: tuple[MapEntry, ...] = (self, *owners) if has_paths else owners
         self.looked_for = 0
         self.number = -1
         self.rpath: tuple[str, ...] | None = None

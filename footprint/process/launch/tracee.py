@@ -10,7 +10,7 @@ from typing import Final
 from footprint.process.ptrace import ptrace
 from footprint.process.stat import Stat, read_stat
 
-__all__ = ("HOLD_SECONDS", "STOP_SECONDS", "Traced")
+__all__ = ("HOLD_SECONDS", "STOP_SECONDS", "Tracee")
 
 STOP_SECONDS: Final = 5.0  # what stopping may take
 # A thread that waits for one that is held at its exit is let wait for so long.
@@ -35,7 +35,7 @@ def _event_message(task: int) -> int:
     return message.value
 
 
-class Traced:
+class Tracee:
     """The threads of one traced process. They run as if they were not, until all have come to their exit."""
 
     def __init__(self, pid: int) -> None:

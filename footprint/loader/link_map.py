@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from footprint.elf.image import ET_DYN, ET_EXEC
 from footprint.elf.linkage import DF_1_PIE
 from footprint.errors import AccessError, InputError, Note
-from footprint.loader.mapped import Found, FoundBy, Mapped, Refused
+from footprint.loader.map_entry import FoundBy, FoundLibrary, MapEntry, RefusedFile
 from footprint.loader.musl import MuslSearch
 from footprint.loader.search import GlibcSearch
 from footprint.loader.system import Library, Refusal, System
@@ -55,14 +55,12 @@ class Missing:
         name: What was asked for.
         requester: The object that asked.
         cause: Why there is none.
-        is_fatal: Whether a file was found that ends the process: it is damaged, or no library at all.
         looked_in: The directories that were searched, beside the cache.
     """
 
     name: str
     requester: int
     cause: str
-    is_fatal: bool
     looked_in: tuple[str, ...]
 
 
@@ -115,7 +113,7 @@ def link(system: System, path: str, environment: Environment = _UNTOUCHED, searc
     if program.type not in {ET_EXEC, ET_DYN}:
         raise InputError(path, "it is neither a program nor a shared library")
     linkage = program.linkage
-    root = Mapped(Found(path, program, FoundBy.PROGRAM), None)
+    root = MapEntry(FoundLibrary(path, program, FoundBy.PROGRAM), None)
     if linkage.interpreter is None and (
         program.type == ET_EXEC or not linkage.is_dynamic or linkage.flags_1 & DF_1_PIE
     ):
@@ -140,20 +138,20 @@ def _search_of(system: System, program: Library, environment: Environment, searc
 class _Closure:
     """A link map while it grows."""
 
-    def __init__(self, search: Search, program: Mapped) -> None:
+    def __init__(self, search: Search, program: MapEntry) -> None:
         self._search = search
         self._program = program
-        self._order: list[Mapped] = []
-        self._names: dict[str, Mapped] = {}
-        self._by_library: dict[Library, Mapped] = {}
-        self._missing: list[tuple[str, Mapped, Refused | None]] = []
-        self._looked_in: dict[Mapped, tuple[str, ...]] = {}
+        self._order: list[MapEntry] = []
+        self._names: dict[str, MapEntry] = {}
+        self._by_library: dict[Library, MapEntry] = {}
+        self._missing: list[tuple[str, MapEntry, RefusedFile | None]] = []
+        self._looked_in: dict[MapEntry, tuple[str, ...]] = {}
         self._notes: list[Note] = []
 
     def link_map(self) -> LinkMap:
         self._add(self._program)
         soname = self._program.library.linkage.soname
-        if soname is not None and self._search.has_substitutes:
+        if soname is not None and self._search.has_filters:
             self._names[soname] = self._program
         interpreter = self._interpreter()
         self._preload()
@@ -177,7 +175,7 @@ class _Closure:
             mapped.let_go()
         return link_map
 
-    def _interpreter(self) -> Mapped | None:
+    def _interpreter(self) -> MapEntry | None:
         """Take in the loader, which is there before all others, and has its place in the scope when one needs it."""
         target = self._search.target
         if target.library is self._program.library:
@@ -186,9 +184,9 @@ class _Closure:
             asked = self._program.library.linkage.interpreter
             if asked is not None:
                 cause = "there is no such loader, and without it nothing starts"
-                self._missing.append((asked, self._program, Refused(asked, cause)))
+                self._missing.append((asked, self._program, RefusedFile(asked, cause)))
             return None
-        interpreter = Mapped(Found(target.path, target.library, FoundBy.INTERPRETER), None)
+        interpreter = MapEntry(FoundLibrary(target.path, target.library, FoundBy.INTERPRETER), None)
         self._by_library[target.library] = interpreter
         for name in self._search.names_of_loader():
             self._names.setdefault(name, interpreter)
@@ -196,7 +194,7 @@ class _Closure:
 
     def _preload(self) -> None:
         for name, found in self._search.preloads(self._program):
-            if isinstance(found, Found):
+            if isinstance(found, FoundLibrary):
                 mapped = self._mapped(found._replace(found_by=FoundBy.PRELOAD), name, self._program)
                 if not mapped.is_in_scope:
                     self._add(mapped)
@@ -219,12 +217,12 @@ class _Closure:
                 if mapped is not None and not mapped.is_in_scope:
                     self._add(mapped, current)
                 current.dependencies.append((needed, mapped))
-            if linkage.substitutes and self._search.has_substitutes:
-                self._substitute(current, at)
+            if linkage.filtees and self._search.has_filters:
+                self._add_filtees(current, at)
 
-    def _substitute(self, current: Mapped, at: int) -> None:
+    def _add_filtees(self, current: MapEntry, at: int) -> None:
         """Put what stands in for an object before it, from further behind where it is there already."""
-        for needed, must_exist in current.library.linkage.substitutes:
+        for needed, must_exist in current.library.linkage.filtees:
             mapped = self._names.get(needed) or self._load(needed, current, must_exist=must_exist)
             if mapped is None:
                 continue
@@ -240,46 +238,46 @@ class _Closure:
             self._add(mapped, current, at)
             at += 1
 
-    def _load(self, needed: str, requester: Mapped, *, must_exist: bool = True) -> Mapped | None:
+    def _load(self, needed: str, requester: MapEntry, *, must_exist: bool = True) -> MapEntry | None:
         name = self._search.name_of(needed, requester)
         if name is not None and name in self._names:
             return self._names[name]
         found = None if name is None else self._search.find(name, requester)
-        if name is not None and isinstance(found, Found):
+        if name is not None and isinstance(found, FoundLibrary):
             return self._mapped(found, name, requester)
         if must_exist:
-            self._missing.append((needed, requester, found if isinstance(found, Refused) else None))
+            self._missing.append((needed, requester, found if isinstance(found, RefusedFile) else None))
         return None
 
-    def _mapped(self, found: Found, name: str, requester: Mapped) -> Mapped:
+    def _mapped(self, found: FoundLibrary, name: str, requester: MapEntry) -> MapEntry:
         """Give the object that a file is, which may be there under another name."""
         mapped = self._by_library.get(found.library)
         is_new = mapped is None
         if mapped is None:
-            mapped = self._by_library[found.library] = Mapped(found, requester)
+            mapped = self._by_library[found.library] = MapEntry(found, requester)
         for each in self._search.names_of(mapped, name, is_new=is_new):
             self._names.setdefault(each, mapped)
         return mapped
 
-    def _add(self, mapped: Mapped, loader: Mapped | None = None, at: int | None = None) -> None:
+    def _add(self, mapped: MapEntry, loader: MapEntry | None = None, at: int | None = None) -> None:
         mapped.is_in_scope = True
         self._by_library.setdefault(mapped.library, mapped)
         if mapped.loader is None:
             mapped.loader = loader
         self._order.insert(len(self._order) if at is None else at, mapped)
 
-    def _explained(self, name: str, requester: Mapped, refused: Refused | None) -> Missing:
+    def _explained(self, name: str, requester: MapEntry, refused: RefusedFile | None) -> Missing:
         if refused is not None:
-            return Missing(name, requester.number, f"{refused.path}: {refused.cause}", is_fatal=True, looked_in=())
+            return Missing(name, requester.number, f"{refused.path}: {refused.cause}", looked_in=())
         is_elsewhere = self._search.is_there_for_others(name, requester)
         cause = "there is one, but for another class or machine" if is_elsewhere else "it is not found"
         looked_in = self._looked_in.get(requester)
         if looked_in is None:
             looked_in = self._looked_in[requester] = self._search.looked_in(requester)
-        return Missing(name, requester.number, cause, is_fatal=False, looked_in=looked_in)
+        return Missing(name, requester.number, cause, looked_in)
 
 
-def _linked(mapped: Mapped) -> Linked:
+def _linked(mapped: MapEntry) -> Linked:
     loader = mapped.loader
     return Linked(
         mapped.path,

@@ -3,7 +3,7 @@
 from math import expm1
 
 from footprint.errors import InputError
-from footprint.heap.stacks import MOST_AMOUNT
+from footprint.heap.call_tree_builder import MOST_AMOUNT
 
 __all__ = ("scaled",)
 

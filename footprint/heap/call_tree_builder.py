@@ -7,13 +7,13 @@ from typing import Final
 from footprint.errors import InputError
 from footprint.heap.profile import CallTree, Frame
 
-__all__ = ("MOST_AMOUNT", "Stacks")
+__all__ = ("MOST_AMOUNT", "CallTreeBuilder")
 
 # What fits into a signed word: more bytes than any address space has.
 MOST_AMOUNT: Final = (1 << 63) - 1
 
 
-class Stacks:
+class CallTreeBuilder:
     """A tree that grows by one stack after the other; frame 0 is the root.
 
     Args:

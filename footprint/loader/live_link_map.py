@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from footprint.loader.linkmap import Dependency, Linked, LinkMap
-from footprint.loader.mapped import FoundBy
+from footprint.loader.link_map import Dependency, Linked, LinkMap
+from footprint.loader.map_entry import FoundBy
 from footprint.loader.system import Library
 
 __all__ = ("with_opened",)
