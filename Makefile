@@ -19,7 +19,7 @@ RUNTIME = .venv/runtime-installed
 DEV = .venv/dev-installed
 
 .SILENT:
-.PHONY: help demo test lint bench format shell page clean
+.PHONY: help demo test lint bench format shell report clean
 .DEFAULT_GOAL = help
 unexport PYTHONHOME PYTHONPATH
 
@@ -48,7 +48,7 @@ format: $(DEV) ## format the code, and mend what can be mended without judgement
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-page: ## build the page of --html from its sources in footprint/html/app (needs npm)
+report: ## build the script and style of the HTML report from footprint/html/app (needs npm)
 	npm ci --prefix footprint/html/app --ignore-scripts --no-audit --no-fund
 	npm run --prefix footprint/html/app check
 	npm run --prefix footprint/html/app build

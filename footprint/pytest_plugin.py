@@ -233,7 +233,7 @@ def _check(item: pytest.Item, target: object, limits: Mapping[str, Any], where: 
     if checked.failures:
         from footprint.formats.escape import printable  # noqa: PLC0415 # only where it fails
         from footprint.formats.sections.notes import note_blocks  # noqa: PLC0415 # the same
-        from footprint.terminal import plain  # noqa: PLC0415 # the same
+        from footprint.formats.text import plain  # noqa: PLC0415 # the same
         from footprint.verbs.check.text import check_verdict, failure_report  # noqa: PLC0415 # the same
 
         audit = checked.audit

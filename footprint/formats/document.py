@@ -1,19 +1,31 @@
-"""What a report says, before anyone decides how it looks: headings, figures, tables, paragraphs."""
+"""The content of a report, before a format decides on its looks: headings, figures, tables, paragraphs."""
 
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ("About", "Block", "Document", "Facts", "Fold", "Graph", "Heading", "Paragraph", "Point", "Table", "Verdict")
+__all__ = (
+    "About",
+    "Block",
+    "Document",
+    "Facts",
+    "Fold",
+    "Graph",
+    "GraphPoint",
+    "Heading",
+    "Paragraph",
+    "Table",
+    "Verdict",
+)
 
 
 class About(NamedTuple):
-    """What a format tells beside the answer itself.
+    """What a format needs to know besides the answer itself.
 
     Attributes:
         name: What was asked, such as `audit ./server`.
-        version: That of footprint.
-        folder: Paths below it are written as they are called from there.
-        table: Which of the tables, for formats that hold one.
+        version: The version of footprint.
+        folder: Paths below this folder are written relative to it.
+        table: The name of the table that a format with room for one table writes.
     """
 
     name: str
@@ -23,7 +35,7 @@ class About(NamedTuple):
 
 
 class Heading(NamedTuple):
-    """What the following is about."""
+    """The title of the blocks that follow."""
 
     text: str
 
@@ -35,26 +47,26 @@ class Paragraph(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The line that matters most."""
+    """The most important line."""
 
     text: str
 
 
 class Facts(NamedTuple):
-    """Single figures: a label, the figure, and how it is known. An indented label is a part of the one above it."""
+    """Single figures: label, figure, and how it is known. An indented label is a part of the label above it."""
 
     rows: tuple[tuple[str, str, str], ...]
 
 
 class Fold(Enum):
-    """What plain text does with the last column of a table where it would go past the width of running text."""
+    """What plain text does with a last column that is wider than running text."""
 
-    NEVER = "it stays in one line"
+    NEVER = "the row stays on one line"
     NAMES = (
-        "its parts, two spaces apart, get lines of their own, and so does what a long one says behind a colon; "
-        "of a name that is longer still its end is shown"
+        "each part of the text, two spaces apart, gets its own line, and so does the text after a colon; "
+        "a name that is still too long loses its beginning"
     )
-    TEXT = "it is wrapped as running text is"
+    TEXT = "the text is wrapped"
 
 
 class Table(NamedTuple):
@@ -62,10 +74,10 @@ class Table(NamedTuple):
 
     Attributes:
         columns: The headings.
-        rows: Cells, as many as columns.
-        text_columns: Which columns before the last are words, and so stand at the left.
-        footer: What the rows leave out, or their total; same columns.
-        fold: What happens to a last column that is too long for plain text.
+        rows: The cells, one for each column.
+        text_columns: The columns before the last one that hold words; they are aligned left.
+        footer: The sum of the rows that are left out, or the total; same columns.
+        fold: What plain text does with a last column that is too wide.
     """
 
     columns: tuple[str, ...]
@@ -75,13 +87,13 @@ class Table(NamedTuple):
     fold: Fold = Fold.NEVER
 
 
-class Point(NamedTuple):
+class GraphPoint(NamedTuple):
     """The memory at one moment.
 
     Attributes:
-        time: When.
-        size_bytes: How much there was from then on.
-        mark: `#` at the peak, `@` where more is known of it, else a space.
+        time: The moment, in the unit of the graph.
+        size_bytes: The memory from this moment until the next point.
+        mark: `#` at the peak, `@` where the call tree is known, else a space.
     """
 
     time: float
@@ -93,12 +105,12 @@ class Graph(NamedTuple):
     """Memory over time.
 
     Attributes:
-        points: In the order of time, at least one.
+        points: In the order of time; at least one.
         time_unit: The unit of time: `i` (instructions), `ms`, `s`, `B` (bytes allocated), or another.
         legend: What the marks mean.
     """
 
-    points: tuple[Point, ...]
+    points: tuple[GraphPoint, ...]
     time_unit: str
     legend: str
 

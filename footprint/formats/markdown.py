@@ -1,4 +1,4 @@
-"""A report as Markdown, for comments on a change: how it came out, and the tables folded below it."""
+"""A report as Markdown, for comments on a change: the verdict, and the tables folded below it."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,8 @@ from footprint.units import counted
 
 __all__ = ("COMMENT_BYTES", "SUMMARY_BYTES", "markdown")
 
-# A comment may have 65,536 characters, the summary of a step 1 MiB; both are kept in bytes, which are no fewer.
+# GitHub allows 65,536 characters in a comment and 1 MiB in the summary of a step. Both limits are checked in bytes:
+# a text has at least as many bytes as characters.
 COMMENT_BYTES: Final = 65_536
 SUMMARY_BYTES: Final = 1 << 20
 _LONGEST_CELL: Final = 300
@@ -20,42 +21,42 @@ _LONGEST_VERDICT: Final = 500
 _LONGEST_TITLE: Final = 200
 _LONGEST_NAME: Final = 100
 _CLOSING: Final = ("", "</details>", "")
-_CUT_HERE: Final = "_{} cut here, for want of room._"
-_REST: Final = "_{} left out, for want of room._"
-# What one of these takes at most.
-_SAYING_BYTES: Final = 80
+_CUT_HERE: Final = "_{} cut here: the text has reached its limit._"
+_REST: Final = "_{} left out: the text has reached its limit._"
+# The maximum length of one of these lines.
+_CUT_LINE_BYTES: Final = 80
 _APART: Final = "<!-- -->"
-# What Markdown, HTML or mathematics could begin with.
+# Characters that begin markup in Markdown, HTML or mathematics.
 _ENTITIES: Final = str.maketrans({one: f"&#{ord(one)};" for one in "\\`*[]<>&|~$"}) | {1: "&#95;"}
-# An underscore inside of a word is one; elsewhere it may begin or end what is stressed.
+# An underscore inside a word is plain text; elsewhere it may begin or end emphasis.
 _STRESS: Final = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _NUMBERED: Final = re.compile(r"[0-9]{1,9}[.)]")
-# What would tell somebody, link to something, or fetch it: a name stands for itself alone.
+# Text that would notify a user, or become a link: a name must stay a name.
 _REFERENCE: Final = re.compile(r"[@#](?=\w)|:(?=//)|(?<=\bwww)\.|\bGH(?=-)", re.IGNORECASE)
 
 
 class _Section(NamedTuple):
-    """A heading with what stands below it, each line of which can be left out."""
+    """A heading and the lines below it; each line can be left out."""
 
     title: str
     lines: list[str]
 
 
 def markdown(document: Document, about: About, most_bytes: int = COMMENT_BYTES) -> str:
-    """Write a report; its first line is a comment by which a program finds its own text again.
+    """Write a report. Its first line is an HTML comment that names what was asked, so that a bot finds its own text.
 
     Args:
         document: The report.
-        about: What was asked: it is what the first line names.
-        most_bytes: What does not fit is left out, from the end of the largest tables, and it says so; the heading and
-            how it came out always stand there.
+        about: What was asked.
+        most_bytes: The maximum length. The ends of the largest tables are left out, with a line that says so; the
+            heading and the verdict are always kept.
     """
     verdicts = [f"**{_text(block.text, _LONGEST_VERDICT)}**" for block in document if isinstance(block, Verdict)]
     title, *sections = _sections(document)
     head = [f"<!-- footprint: {_marker(about.name)} -->", f"### {title.title}", "", *verdicts, ""]
     tail = [f"_Written by footprint {_safe(about.version)}._", ""]
     room = most_bytes - _size(head) - _size(tail)
-    shown = _fitting([title, *sections], room - _SAYING_BYTES) or [title._replace(lines=[])]
+    shown = _fitting([title, *sections], room - _CUT_LINE_BYTES) or [title._replace(lines=[])]
     lines = [*head, *shown[0].lines, ""]
     for section in shown[1:]:
         lines += [*_opening(section), *section.lines, *_CLOSING]
@@ -69,13 +70,13 @@ def _opening(section: _Section) -> list[str]:
 
 
 def _fitting(sections: Sequence[_Section], room: int) -> list[_Section]:
-    """Give the sections that have room, those cut that are longer than their share of it."""
-    folds = [_size([*_opening(one), *_CLOSING]) + _SAYING_BYTES for one in sections]
+    """Return the sections that fit; a section that is longer than its share of the room is cut."""
+    folds = [_size([*_opening(one), *_CLOSING]) + _CUT_LINE_BYTES for one in sections]
     shown = [one for one, needed in zip(sections, accumulate(folds), strict=True) if needed <= room]
     room -= sum(folds[: len(shown)])
     sizes = [_size(section.lines) for section in shown]
     shares = [0] * len(shown)
-    # The smallest first: what they leave of their share is for the others.
+    # The smallest first: the room that they leave is for the others.
     for done, place in enumerate(sorted(range(len(shown)), key=sizes.__getitem__)):
         shares[place] = min(sizes[place], room // (len(shown) - done))
         room -= shares[place]
@@ -91,7 +92,7 @@ def _cut(lines: list[str], most_bytes: int) -> list[str]:
     rest = sum(map(bool, lines[len(kept) :]))
     if not rest:
         return lines
-    # A block of text that lost its end.
+    # The end of a code block may have been cut.
     ends = ["```"] if sum(line.startswith("```") for line in kept) % 2 else []
     return [*kept, *ends, "", _CUT_HERE.format(counted(rest, "line"))]
 
@@ -130,7 +131,7 @@ def _lines(block: Block) -> Iterator[str]:
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], text_columns: set[int]) -> Iterator[str]:
-    # A table needs a line of its own before it.
+    # A table needs an empty line before it.
     yield ""
     yield _row([shortened(column, _LONGEST_CELL) for column in columns])
     yield "|" + "|".join("---" if number in text_columns else "---:" for number in range(len(columns))) + "|"
@@ -144,33 +145,33 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    # A label that is indented is a part of the one above it.
+    # An indented label is a part of the label above it.
     inside = text.lstrip(" ")
     return "&nbsp;" * (len(text) - len(inside)) + _safe(inside)
 
 
 def _graph(graph: Graph) -> Iterator[str]:
-    from footprint.terminal import plain  # noqa: PLC0415 # one verb of many has graphs
+    from footprint.formats.text import plain  # noqa: PLC0415 # only the verb `heap` has graphs
 
     yield ""
-    # Its text is ours: figures, marks and units. A unit that a profile made up could still end the block.
+    # The graph holds figures, marks and units. The unit is foreign text: a backtick in it could end the code block.
     yield from ("```text", *plain((graph,)).replace("`", "'").rstrip("\n").split("\n"), "```", "")
 
 
 def _text(text: str, most: int) -> str:
-    """Give running text: one line, cut where it is very long; its first character begins no list."""
+    """Write running text on one line, cut where it is very long; its first character never begins a list."""
     cut = shortened(text, most).strip()
     is_plain = not cut or (cut[0].isalnum() and not _NUMBERED.match(cut)) or cut[0] in "[<&"
     return _safe(cut) if is_plain else f"&#{ord(cut[0])};{_safe(cut[1:])}"
 
 
 def _safe(text: str) -> str:
-    # Two characters that no printable text has stand for what is put in afterwards.
+    # \x00 and \x01 do not occur in printable text: they mark the places of what is inserted afterwards.
     apart = _STRESS.sub("\x01", _REFERENCE.sub("\\g<0>\x00", printable(text)))
     return apart.translate(_ENTITIES).replace("\x00", _APART)
 
 
 def _marker(name: str) -> str:
-    """Give a name that ends no comment, of one line."""
+    """Return a name on one line that cannot end an HTML comment."""
     kept = "".join(one if one.isascii() and (one.isalnum() or one in " ._/+=:,-") else "?" for one in name)
     return re.sub("--+", "-", shortened(kept, _LONGEST_NAME)).strip("- ") or "report"

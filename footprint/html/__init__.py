@@ -1,14 +1,15 @@
-"""Reports as one page to look at: a file that needs no network, opened by double click.
+"""The HTML report: one file that a browser opens without a network.
 
-The page is written in TypeScript in `app/`; its built files stand here and ship with the package.
+Its script and style are built from `app/` (TypeScript); the built files `app.js` and `app.css` are part of the package.
 """
 
 from footprint.formats.document import About
-from footprint.html.pages import audit_page, check_page, diff_page, heap_page
+from footprint.html.page_maps import variable_members
+from footprint.html.reports import report
 
-__all__ = ("audit_page", "check_page", "diff_page", "heap_page", "html")
+__all__ = ("html", "report", "variable_members")
 
 
-def html(page: str, _about: About) -> str:
-    """Give a page as a format: it is whole already."""
-    return page
+def html(report: str, _about: About) -> str:
+    """Return a report as the text of a format: it is complete already."""
+    return report

@@ -1,7 +1,7 @@
-"""The tables of an answer as columns, compressed: a tenth of what they take as JSON.
+"""The tables of an answer as compressed columns, a tenth of the size of the JSON.
 
-A table becomes its columns; texts stand once, in an ordered list of their own, in which each says how many characters
-it shares with the one before. The page makes the rows of the JSON again from that, so that it holds nothing twice.
+A table is stored by columns. Each text is stored once, in a sorted list, as the number of characters that it shares
+with the text before it and the rest. The script of the report restores the rows of the JSON from that.
 """
 
 import json
@@ -15,13 +15,13 @@ __all__ = ("MOST_EXACT", "inexact_count", "payload")
 Json = dict[str, Any]
 
 MOST_EXACT: Final = (1 << 53) - 1
-"""The largest number that every number up to it has a place of its own for in a browser."""
+"""The largest integer that a browser holds exactly, together with all smaller ones."""
 
 _NO_TEXT: Final = -1
 
 
 def payload(answers: Json) -> str:
-    """Give some answers as text in base64: deflated JSON with `texts` and `answers`."""
+    """Pack answers into text: deflated JSON with `texts` and `answers`, in base64."""
     texts = _Texts(answers)
     whole = {"answers": texts.packed(answers), "texts": texts.front_coded()}
     text = json.dumps(whole, separators=(",", ":"))
@@ -29,17 +29,17 @@ def payload(answers: Json) -> str:
 
 
 def inexact_count(value: object) -> int:
-    """Count the figures that a browser rounds."""
+    """Count the integers that a browser would round."""
     if not isinstance(value, dict | list):
         return int(isinstance(value, int) and abs(value) > MOST_EXACT)
     members = value.values() if isinstance(value, dict) else value
-    # The cells of a large table are many, and few of them are not what they seem.
+    # Large tables have many cells: their integers are checked without a call for each.
     figures = sum([1 for one in members if type(one) is int and not -MOST_EXACT <= one <= MOST_EXACT])
     return figures + sum([inexact_count(one) for one in members if type(one) in {dict, list}])
 
 
 def _is_table(value: object) -> bool:
-    """Tell whether something is rows that all have the same members."""
+    """Return whether a value is a list of rows that all have the same members."""
     if not isinstance(value, list) or not value or not isinstance(value[0], dict):
         return False
     keys = value[0].keys()
@@ -51,7 +51,7 @@ def _is_texts(column: Sequence[object]) -> bool:
 
 
 class _Texts:
-    """The texts of the tables of some answers."""
+    """The texts in the tables of answers."""
 
     def __init__(self, answers: Json) -> None:
         found: set[str] = set()
@@ -70,7 +70,7 @@ class _Texts:
                     found.update(text for text in column if text is not None)
 
     def packed(self, value: object) -> object:
-        """Give an answer with its tables as columns: `{"rows": how many, "texts": {...}, "values": {...}}`."""
+        """Replace each table in a value by `{"rows": count, "keys": [...], "texts": {...}, "values": {...}}`."""
         if isinstance(value, dict):
             return {key: self.packed(member) for key, member in value.items()}
         if not isinstance(value, list) or not _is_table(value):
@@ -85,10 +85,10 @@ class _Texts:
         return {"rows": len(value), "keys": list(value[0]), "texts": texts, "values": values}
 
     def front_coded(self) -> Json:
-        """Give the texts in their order: how many characters each shares with the one before, and its rest."""
+        """Return the sorted texts: the number of characters that each shares with the text before it, and its rest."""
         shared, rests, before = [], [], ""
         for text in self._ordered:
-            # What JavaScript calls a character is half of one beyond 0xffff: only the others are counted alike.
+            # JavaScript counts a character above 0xffff as two: only ASCII texts are shortened.
             same = _shared_count(before, text) if before.isascii() and text.isascii() else 0
             shared.append(same)
             rests.append(text[same:])
@@ -97,7 +97,7 @@ class _Texts:
 
 
 def _shared_count(one: str, other: str) -> int:
-    """Count the characters with which two texts begin alike, by halves: names are long, and alike for long."""
+    """Count the characters that two texts share at their beginning, by bisection: names are long and similar."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

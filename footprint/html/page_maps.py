@@ -1,4 +1,4 @@
-"""What lies in the pages of objects beside their sections: what the page tells and a saved audit does not."""
+"""The variables in the pages of objects: the HTML report shows them, and a saved audit does not keep them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 def variable_members(maps: "Sequence[PageMap]") -> dict[str, Json]:
-    """Give the variables of page maps as tables, by the number of the map; none of those that do not tell them."""
+    """Return the variables of page maps as tables, keyed by the number of the map; without maps that lack them."""
     return {
         str(number): {
             "variables": [

@@ -1,4 +1,4 @@
-"""The page around the data: one file, which asks nobody for anything."""
+"""The HTML file around the data: it loads nothing from anywhere."""
 
 from base64 import b64encode
 from hashlib import sha256
@@ -7,24 +7,25 @@ from typing import Final
 
 from footprint.html.static import text_html
 
-__all__ = ("SCRIPT_PATH", "STYLE_PATH", "page")
+__all__ = ("SCRIPT_PATH", "STYLE_PATH", "html_file")
 
 SCRIPT_PATH: Final = Path(__file__).with_name("app.js")
 STYLE_PATH: Final = Path(__file__).with_name("app.css")
 _LONGEST_TITLE: Final = 200
 
 
-def page(title: str, data: str, static: str) -> str:
-    """Put a page together.
+def html_file(title: str, data: str, static: str) -> str:
+    """Write the HTML file of a report.
 
     Args:
-        title: Its title; it is cut where it is long.
-        data: What the script shows, in base64.
-        static: HTML that stands for it where the script does not run, and on paper.
+        title: The title of the window; a long one is cut.
+        data: The data that the script shows, in base64.
+        static: The HTML that is shown where the script does not run, and on paper.
     """
     script = SCRIPT_PATH.read_text(encoding="utf-8")
     style = STYLE_PATH.read_text(encoding="utf-8")
-    # Nothing runs or is drawn but what has these hashes, and nothing is fetched: whatever a name in the data says.
+    # The browser runs only the script and applies only the style with these hashes, and it loads nothing, so a name in
+    # the data can do nothing.
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"

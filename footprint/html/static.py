@@ -1,4 +1,4 @@
-"""A report as plain HTML: what the page shows without JavaScript, and on paper."""
+"""A document as plain HTML: the report without JavaScript, and on paper."""
 
 from collections.abc import Iterable
 from html import escape
@@ -10,12 +10,12 @@ __all__ = ("static_html", "text_html")
 
 
 def text_html(text: str) -> str:
-    """Give foreign text as HTML that does nothing but show it."""
+    """Escape foreign text, so that HTML shows it and does nothing else with it."""
     return escape(printable(text))
 
 
 def static_html(document: Document) -> str:
-    """Write a report as headings, paragraphs and tables, what matters most first. Graphs are left to the page."""
+    """Write a document as headings, paragraphs and tables, the verdicts first. A graph becomes one sentence."""
     parts = []
     for block in sorted(document, key=lambda block: not isinstance(block, Verdict)):
         if isinstance(block, Heading):
@@ -29,7 +29,7 @@ def static_html(document: Document) -> str:
         elif isinstance(block, Table):
             parts.append(_table(block.columns, block.rows, block.footer))
         elif isinstance(block, Graph):
-            parts.append(f"<p>Memory over time, at {len(block.points):,} moments: the page draws it.</p>")
+            parts.append(f"<p>Memory over time, at {len(block.points):,} moments: the script draws it.</p>")
     return "\n".join(parts)
 
 
@@ -37,7 +37,7 @@ def _table(columns: Iterable[str], rows: Iterable[Iterable[str]], footer: Iterab
     head = _row("th", columns)
     body = "\n".join(_row("td", row) for row in rows)
     foot = "\n".join(_row("td", row) for row in footer)
-    # A table may be wider than a small screen: it is scrolled by itself, with the keyboard too.
+    # A table may be wider than the screen: it scrolls by itself, also with the keyboard.
     return (
         '<div class="wide" tabindex="0" role="region" aria-label="table">'
         f"<table><thead>{head}</thead><tbody>{body}</tbody>{f'<tfoot>{foot}</tfoot>' if foot else ''}</table></div>"

@@ -125,12 +125,12 @@ def _of_audit(found: "Audit", looks: Looks) -> Answer:
 
         return ledger_stacks(found.ledger)
 
-    def page() -> str:
-        from footprint.html import audit_page
+    def report() -> str:
+        from footprint.verbs.audit.html import audit_html
 
-        return audit_page(found, __version__)
+        return audit_html(found, __version__)
 
-    return Answer(name, document, members, "ledger", issues, figures, stacks, page)
+    return Answer(name, document, members, "ledger", issues, figures, stacks, report)
 
 
 def _lasting_name(audit: "Audit", given: str | None = None) -> str:
@@ -278,12 +278,12 @@ def about_diff(found: "Comparison", *, top: int, is_whole: bool) -> Answer:
 
         return diff_figures(found)
 
-    def page() -> str:
-        from footprint.html import diff_page
+    def report() -> str:
+        from footprint.verbs.diff.html import diff_html
 
-        return diff_page(found, __version__)
+        return diff_html(found, __version__)
 
-    return Answer(f"diff {old} {new}", document, members, "diff", issues, figures, page=page)
+    return Answer(f"diff {old} {new}", document, members, "diff", issues, figures, report=report)
 
 
 def about_libraries(found: "Libraries", *, why: str | None, top: int, is_tree: bool, is_whole: bool) -> Answer:
@@ -397,12 +397,12 @@ def about_heap(found: "HeapProfiles", name: str, looks: HeapLooks, *, binary: st
 
         return heap_stacks(found.files[0])
 
-    def page() -> str:
-        from footprint.html import heap_page
+    def report() -> str:
+        from footprint.verbs.heap.html import heap_html
 
-        return heap_page(files, found.notes, __version__, found.findings)
+        return heap_html(files, found.notes, __version__, found.findings)
 
-    return Answer(name, document, members, "heap", issues, figures, stacks, page)
+    return Answer(name, document, members, "heap", issues, figures, stacks, report)
 
 
 def about_check(checked: "Checked", target: str, *, baseline: str | None) -> Answer:
@@ -429,9 +429,9 @@ def about_check(checked: "Checked", target: str, *, baseline: str | None) -> Ans
 
         return check_figures(checked)
 
-    def page() -> str:
-        from footprint.html import check_page
+    def report() -> str:
+        from footprint.verbs.check.html import check_html
 
-        return check_page(checked, __version__)
+        return check_html(checked, __version__)
 
-    return Answer(f"check {name}", document, members, "budgets", issues, figures, page=page)
+    return Answer(f"check {name}", document, members, "budgets", issues, figures, report=report)

@@ -193,7 +193,7 @@ Binaries = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 Html = Annotated[
     str | None,
-    typer.Option("--html", help="Write a page to look at as well, one file for any browser.", metavar="FILE"),
+    typer.Option("--html", help="Write the HTML report as well, one file for any browser.", metavar="FILE"),
 ]
 FormatOption = Annotated[
     Format | None, typer.Option("--format", help="What to write; else the ending of the output file tells.")

@@ -10,7 +10,7 @@ from footprint import __version__
 from footprint.errors import AccessError, Note, UsageError
 from footprint.files import whole_file
 from footprint.formats.document import About, Document, Verdict
-from footprint.terminal import draw, plain
+from footprint.formats.text import plain
 from footprint.verbs.options import Color, Format
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ class Answer(NamedTuple):
 
     Attributes:
         name: What was asked, such as `audit ./server`.
-        document: The report.
+        document: The answer as headings, figures and tables.
         members: The JSON.
         table: Which table of the JSON is the answer itself.
         issues: What a reviewer is to be told of.
         figures: What is watched over time.
         stacks: What viewers of profiles show.
-        page: The page to look at.
+        report: The HTML report.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Answer(NamedTuple):
     issues: "Callable[[], Issues] | None" = None
     figures: "Callable[[], Sequence[Family]] | None" = None
     stacks: "Callable[[], Stacks] | None" = None
-    page: Callable[[], str] | None = None
+    report: Callable[[], str] | None = None
 
 
 class Form(NamedTuple):
@@ -58,7 +58,7 @@ class Form(NamedTuple):
         table: Which table, where one was asked for.
         color: When text is drawn with colours.
         is_quiet: Whether text is the last line only.
-        html: The file that a page goes to beside the answer, or `-` for in its place; None for no page.
+        html: The file of the HTML report; `-` for standard output, instead of the answer; None for no report.
     """
 
     format: Format
@@ -69,14 +69,14 @@ class Form(NamedTuple):
     html: str | None = None
 
     @property
-    def has_page(self) -> bool:
-        """Tell whether a page is made, which shows more than all else."""
+    def has_report(self) -> bool:
+        """Return whether an HTML report is written: it shows more than the other formats."""
         return self.html is not None or self.format is Format.HTML
 
     @property
     def has_page_maps(self) -> bool:
-        """Tell whether the pages of objects are told: by a page, and by JSON, of which a page can be made later."""
-        return self.has_page or self.format is Format.JSON
+        """Return whether the pages of objects are wanted: the report shows them, JSON keeps them for a later one."""
+        return self.has_report or self.format is Format.JSON
 
     @property
     def member(self) -> str:
@@ -93,7 +93,7 @@ class _Writer(NamedTuple):
 
 
 _WRITERS: Final = {
-    Format.TEXT: _Writer("document", "terminal", "plain"),
+    Format.TEXT: _Writer("document", "formats.text", "plain"),
     Format.JSON: _Writer("members", "formats.json", "write"),
     Format.MARKDOWN: _Writer("document", "formats.markdown", "markdown"),
     Format.CSV: _Writer("members", "formats.csv", "csv"),
@@ -107,21 +107,21 @@ _WRITERS: Final = {
     Format.FOLDED: _Writer("stacks", "formats.folded", "folded"),
     Format.SPEEDSCOPE: _Writer("stacks", "formats.speedscope", "speedscope"),
     Format.PPROF: _Writer("stacks", "formats.pprof", "pprof"),
-    Format.HTML: _Writer("page", "html", "html"),
+    Format.HTML: _Writer("report", "html", "html"),
 }
 # What the answers of a verb have beside a report and JSON.
 _HAS: Final = {
-    "audit": ("issues", "figures", "stacks", "page"),
+    "audit": ("issues", "figures", "stacks", "report"),
     "audit of several": ("figures", "stacks"),
     "audit --all": ("figures",),
     "run": ("figures", "stacks"),
     "symbols": ("figures", "stacks"),
     "libraries": ("issues", "figures"),
     "duplicates": ("issues", "figures"),
-    "heap": ("issues", "figures", "stacks", "page"),
+    "heap": ("issues", "figures", "stacks", "report"),
     "project": ("figures",),
-    "check": ("issues", "figures", "page"),
-    "diff": ("issues", "figures", "page"),
+    "check": ("issues", "figures", "report"),
+    "diff": ("issues", "figures", "report"),
 }
 _ENDINGS: Final = {
     ".sarif.json": Format.SARIF,
@@ -174,15 +174,15 @@ def chosen(
     if format_ is Format.PPROF and output == "-" and sys.stdout is not None and sys.stdout.isatty():
         raise UsageError("pprof is no text: give it a file with -o, such as profile.pb.gz")
     if html is not None:
-        _check_page(verb, html, output)
+        _check_report(verb, html, output)
     return Form(format_, output, table, color, is_quiet, html)
 
 
-def _check_page(verb: str, html: str, output: str) -> None:
-    if "page" not in _HAS.get(verb, ()):
+def _check_report(verb: str, html: str, output: str) -> None:
+    if "report" not in _HAS.get(verb, ()):
         raise _refusal(verb, Format.HTML, _HAS.get(verb, ()))
     if "-" not in {html, output} and os.path.realpath(html) == os.path.realpath(output):
-        raise UsageError(f"{output} cannot hold both the page and the answer: name two files")
+        raise UsageError(f"{output} cannot hold both the report and the answer: name two files")
 
 
 def _refusal(what: str, format_: Format, has: Sequence[str]) -> UsageError:
@@ -198,8 +198,7 @@ def write(answer: Answer, form: Form) -> None:
         UsageError: Where this answer does not give what was asked for, or has no such table.
     """
     if form.html is not None:
-        page = _member(answer, "page", Format.HTML)()
-        emit(page, form.html)
+        emit(_member(answer, "report", Format.HTML)(), form.html)
         if form.html == "-":
             return
     if form.format is Format.TEXT:
@@ -219,7 +218,7 @@ def write(answer: Answer, form: Form) -> None:
 def _member(answer: Answer, member: str, format_: Format) -> Callable[[], Any]:
     facts: Callable[[], Any] | None = getattr(answer, member)
     if facts is None:
-        has = [name for name in ("issues", "figures", "stacks", "page") if getattr(answer, name) is not None]
+        has = [name for name in ("issues", "figures", "stacks", "report") if getattr(answer, name) is not None]
         raise _refusal(answer.name, format_, has)
     return facts
 
@@ -260,6 +259,8 @@ def emit_document(document: Document, output: str, color: Color, *, is_quiet: bo
     has_colour = _has_colour(color, os.environ, is_terminal=is_terminal)
     # A table drawn into a very narrow terminal loses its last column: plain text is wrapped by the terminal instead.
     if not is_quiet and (is_terminal or has_colour) and (width := _columns()) >= _NARROWEST:
+        from footprint.terminal import draw  # a pipe needs no rich
+
         _emit_text(draw(document, width, has_colour=has_colour, has_blocks=_has_blocks(output)), output)
     else:
         _emit_text(plain(document).lstrip("\n"), output)

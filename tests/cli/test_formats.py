@@ -310,7 +310,7 @@ def test_text_loads_none_of_the_other_formats() -> None:
         [sys.executable, "-c", words, "audit", SLEEP], capture_output=True, text=True, check=True, cwd=ROOT
     )
     loaded = {name for name in done.stdout.split("'") if name.startswith("footprint.")}
-    assert "footprint.terminal" in loaded
+    assert "footprint.formats.text" in loaded
     others = ("csv", "figures", "issues", "json", "junit", "markdown", "pprof", "sarif", "stacks", "tables")
     assert loaded.isdisjoint(f"footprint.formats.{name}" for name in others)
 

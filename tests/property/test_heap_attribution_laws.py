@@ -15,11 +15,12 @@ from footprint.elf import read_image
 from footprint.elf.functions import read_functions
 from footprint.errors import FootprintError, InputError
 from footprint.formats.json import write
+from footprint.formats.text import plain
 from footprint.heap import CallTree, Profile, read_profile
 from footprint.heap.allocators import Allocators
 from footprint.heap.attribution import callees, callers
 from footprint.heap.massif import read_massif
-from footprint.terminal import draw, plain
+from footprint.terminal import draw
 from footprint.verbs.heap.json import heap_members
 from footprint.verbs.heap.text import heap_report
 from tests.massifwriter import ROOT, Line, Moment, massif

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import footprint
 from footprint.errors import Note, UsageError
+from footprint.formats.text import plain
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Confidence, Finding
@@ -19,7 +20,6 @@ from footprint.model.row import Attribution, Kind, Row
 from footprint.model.spread import Spread, Spreads
 from footprint.release.compare import Change, Comparison, Status, compare
 from footprint.release.matching import comparable_name
-from footprint.terminal import plain
 from footprint.verbs.diff.text import diff_report
 from tests.ledgers import audit_of, ledger_row
 

@@ -11,12 +11,12 @@ import pytest
 from footprint.attribution.kernel import BUILT_IN, built_in_constants
 from footprint.errors import AccessError, Note
 from footprint.formats.json import write
+from footprint.formats.text import plain
 from footprint.model.evidence import Evidence
 from footprint.process import cgroup
 from footprint.process.cgroup import MemoryController, MemoryGroup, find_memory_controller
 from footprint.sources import calibration
 from footprint.sources import measurement_cache as kept
-from footprint.terminal import plain
 from footprint.verbs import options
 from footprint.verbs.doctor import call as verb
 from footprint.verbs.doctor.call import calibrate, doctor, load_constants

@@ -2,13 +2,14 @@
 
 import pytest
 
-from footprint.formats.document import Graph, Point
-from footprint.terminal import draw, plain
-from footprint.terminal.graph import format_time, graph_lines
+from footprint.formats.document import Graph, GraphPoint
+from footprint.formats.graph import format_time, graph_lines
+from footprint.formats.text import plain
+from footprint.terminal import draw
 
 KIB = 1024
 # Up by halves to 14 KiB at the peak, and down to nothing.
-POINTS = (Point(0, 0), Point(100, 7 * KIB, "@"), Point(200, 14 * KIB, "#"), Point(300, 0))
+POINTS = (GraphPoint(0, 0), GraphPoint(100, 7 * KIB, "@"), GraphPoint(200, 14 * KIB, "#"), GraphPoint(300, 0))
 GRAPH = Graph(POINTS, "ms", "# the peak, @ with a call tree")
 
 
@@ -38,18 +39,18 @@ def test_each_column_shows_the_most_of_its_time_and_holds_until_more_is_known() 
 
 
 def test_no_peak_is_lost_between_columns() -> None:
-    points = tuple(Point(time, 10 if time == 777 else 1) for time in range(1000))
+    points = tuple(GraphPoint(time, 10 if time == 777 else 1) for time in range(1000))
     assert bars(graph_lines(Graph(points, "i", ""), 40, has_blocks=False))[0].count(":") == 1
 
 
 def test_times_that_go_back_are_drawn_at_the_edge() -> None:
     # Of a damaged profile: its first moment says that it was later than all but the last.
-    points = (Point(900, 14), Point(0, 7), Point(850, 7), Point(1000, 1))
+    points = (GraphPoint(900, 14), GraphPoint(0, 7), GraphPoint(850, 7), GraphPoint(1000, 1))
     assert bars(graph_lines(Graph(points, "i", ""), 40, has_blocks=False))[0].strip() == ":"
 
 
 def test_a_graph_of_blocks_has_its_marks_below_and_shows_eighths_of_a_row() -> None:
-    points = (Point(0, 14 * 8), Point(1, 1), Point(2, 3), Point(3, 0), Point(4, 0, "#"))
+    points = (GraphPoint(0, 14 * 8), GraphPoint(1, 1), GraphPoint(2, 3), GraphPoint(3, 0), GraphPoint(4, 0, "#"))
     lines = graph_lines(Graph(points, "s", "# the peak"), 5 + 5 + 10, has_blocks=True)
     assert lines[13].partition("│")[2] == "██▁▁▁▃▃"
     assert lines[0].partition("┤")[2] == "██"
@@ -65,7 +66,7 @@ def test_a_graph_is_as_wide_as_it_may_be_and_no_wider() -> None:
 
 
 def test_nothing_at_all_is_an_empty_graph() -> None:
-    lines = graph_lines(Graph((Point(5, 0), Point(5, 0)), "i", ""), 60, has_blocks=False)
+    lines = graph_lines(Graph((GraphPoint(5, 0), GraphPoint(5, 0)), "i", ""), 60, has_blocks=False)
     assert set("".join(bars(lines))) <= {" "}
 
 

@@ -12,9 +12,9 @@ import pytest
 
 import footprint
 from footprint.errors import AccessError, InputError, UnsupportedError, UsageError
+from footprint.formats.text import plain
 from footprint.release.history import Recording, Release, Step, Trend, history_of
 from footprint.release.history_file import keep, kept
-from footprint.terminal import plain
 from footprint.verbs.record.call import parse_time
 from footprint.verbs.trend.text import trend_report
 

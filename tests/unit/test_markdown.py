@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 import footprint
-from footprint.formats.document import About, Document, Facts, Graph, Heading, Paragraph, Point, Table, Verdict
+from footprint.formats.document import About, Document, Facts, Graph, GraphPoint, Heading, Paragraph, Table, Verdict
 from footprint.formats.escape import printable
 from footprint.formats.markdown import COMMENT_BYTES, markdown
 from footprint.verbs.audit.text import audit_report
@@ -90,7 +90,7 @@ def test_what_does_not_fit_into_a_comment_is_cut_from_the_longest_table_and_it_s
     assert COMMENT_BYTES - 400 < len(text.encode()) <= COMMENT_BYTES
     assert "short" in cells(text)
     shown = sum(cell.endswith(" B") for cell in cells(text)) - 1
-    cut = re.search(r"^_([0-9,]+) lines cut here, for want of room\._$", text, re.MULTILINE)
+    cut = re.search(r"^_([0-9,]+) lines cut here: the text has reached its limit\._$", text, re.MULTILINE)
     assert cut is not None
     assert int(cut[1].replace(",", "")) == 2000 - shown
     assert text.endswith("</details>\n\n_Written by footprint 1.2.3._\n")
@@ -101,11 +101,11 @@ def test_a_comment_of_very_many_sections_keeps_the_limit_and_says_how_many_are_l
     document: Document = (Heading("t"), *(Heading("n" * 3000) for number in range(1000)), Verdict("Done."))
     text = markdown(document, ABOUT)
     assert len(text.encode()) <= COMMENT_BYTES
-    assert f"\n_{1000 - text.count('<details>')} sections left out, for want of room._\n" in text
+    assert f"\n_{1000 - text.count('<details>')} sections left out: the text has reached its limit._\n" in text
 
 
 def test_a_graph_is_a_block_of_text() -> None:
-    graph = Graph((Point(0, 10), Point(1, 4096, "#")), "`ms", "# is the peak")
+    graph = Graph((GraphPoint(0, 10), GraphPoint(1, 4096, "#")), "`ms", "# is the peak")
     (block,) = [one for one in tokens(markdown((Heading("t"), graph), ABOUT)) if one.type == "fence"]
     assert "# is the peak" in block.content
 

@@ -3,7 +3,7 @@
 import pytest
 
 from footprint.formats.document import Fold, Table
-from footprint.terminal import plain
+from footprint.formats.text import plain
 
 WIDE = "x" * 50
 """A column that leaves 80 - 2 - 50 - 2 = 26 for the last one."""

@@ -1,4 +1,4 @@
-"""Where the names of stripped objects are from."""
+"""The section on the debug files that name the variables of stripped objects."""
 
 from collections.abc import Mapping as Dict
 
@@ -11,7 +11,7 @@ _FEW = 3
 
 
 def debug_file_blocks(debug_files: Dict[str, str], names: Names, *, is_whole: bool) -> list[Block]:
-    """Say which debug files the names of variables are from, by owner; only how many where those are many."""
+    """Name the debug file of each owner; only count them where there are many and `is_whole` is false."""
     if len(debug_files) > _FEW and not is_whole:
         return [Paragraph(f"The names in {len(debug_files)} stripped objects are from debug files: -v shows which.")]
     return [

@@ -1,4 +1,4 @@
-"""Findings as a report lists them."""
+"""The section on findings."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ _MOST_ALIKE = 10
 
 
 def finding_blocks(findings: Sequence[Finding], count: int, *, is_verbose: bool = False) -> list[Block]:
-    """List the findings that save something, each with its remedy; of the others only how many there are.
+    """List the findings that save memory, each with its remedy, and count the others.
 
     Args:
-        findings: Those that save most first.
-        count: How many processes to tell the saving of.
-        is_verbose: Whether to list those that save nothing too, and all of those that are alike.
+        findings: The findings, the largest saving first.
+        count: The number of processes that the total saving is computed for.
+        is_verbose: Whether to list the findings that save nothing too, and every row of a table of similar findings.
     """
     shown = [one for one in findings if one.saving_bytes or is_verbose]
     blocks: list[Block] = []
@@ -38,7 +38,7 @@ def finding_blocks(findings: Sequence[Finding], count: int, *, is_verbose: bool 
 
 
 def _alike(findings: Sequence[Finding], most: int) -> list[Block]:
-    """List findings of one rule with one remedy."""
+    """List findings that have the same rule and remedy, in one table."""
     rows = tuple((format_bytes(one.saving_bytes), one.confidence.value, one.message) for one in findings[:most])
     rest = findings[most:]
     rest_bytes = sum(one.saving_bytes for one in rest)

@@ -1,4 +1,4 @@
-"""Names as reports show them."""
+"""The names of owners and symbols in reports."""
 
 from collections.abc import Iterable
 
@@ -8,11 +8,11 @@ __all__ = ("Names",)
 
 
 class Names:
-    """How owners and symbols are shown: short and demangled, or whole and as the linker has them.
+    """Short names of owners and demangled names of symbols; or full paths and linker names.
 
     Args:
-        owners: All owners of the report: a path is cut to its last part where that names only one of them.
-        is_whole: Whether to show names whole.
+        owners: All owners of the report. A path is cut to its last part where no other owner has the same last part.
+        is_whole: Whether to show full paths and linker names.
     """
 
     def __init__(self, owners: Iterable[str], *, is_whole: bool) -> None:
@@ -24,9 +24,9 @@ class Names:
         self._short = {paths.pop(): last for last, paths in last_parts.items() if last and len(paths) == 1}
 
     def owner(self, owner: str) -> str:
-        """Give what to show for an owner."""
+        """Return the name to show for an owner."""
         return self._short.get(owner, owner)
 
     def symbol(self, name: str) -> str:
-        """Give what to show for a linker name, or for a remainder in brackets."""
+        """Return the name to show for a linker name, or for a remainder in brackets."""
         return name if self.is_whole else shown_name(name)

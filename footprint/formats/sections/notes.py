@@ -1,4 +1,4 @@
-"""The notes at the end of a report."""
+"""The section on notes, at the end of a report."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ __all__ = ("note_blocks",)
 
 
 def note_blocks(notes: Sequence[Note], target: str = "") -> list[Block]:
-    """List the notes; what is about the whole target does not name it again."""
+    """List the notes; a note on the whole target does not repeat its name."""
     if not notes:
         return []
     about = {"", target, f"pid {target}"}

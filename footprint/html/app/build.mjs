@@ -1,4 +1,4 @@
-// Builds the page's script and style: `npm run build`. With --check it only tells whether the committed files are those.
+// Builds the script and style of the report: `npm run build`. With --check it only compares the committed files with the build.
 import { build } from "esbuild";
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -24,7 +24,7 @@ for (const { path, text } of outputFiles) {
   const stands = await readFile(path, "utf8").catch(() => "");
   if (stands === text) continue;
   isFresh = false;
-  if (process.argv.includes("--check")) console.error(`${path} is not what its sources build: npm run build`);
+  if (process.argv.includes("--check")) console.error(`${path} differs from the build of its sources: npm run build`);
   else await writeFile(path, text);
 }
 if (process.argv.includes("--check") && !isFresh) process.exit(1);

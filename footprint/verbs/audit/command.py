@@ -95,7 +95,7 @@ def audit(
             pid=pid,
             root=root,
             page_bytes=page_bytes,
-            findings=findings or (is_live and (form.member == "issues" or form.has_page)),
+            findings=findings or (is_live and (form.member == "issues" or form.has_report)),
             heap=heap,
             heap_at=heap_at,
             allocators=allocators or (),

@@ -64,7 +64,7 @@ def check(
         return
     budgets = verb.load_budgets(config)
     judge = verb.check_for_baseline if update_baseline else verb.check
-    checked = judge(target, budgets, root=root, debug=debug, has_page_maps=form.has_page)
+    checked = judge(target, budgets, root=root, debug=debug, has_page_maps=form.has_report)
     baseline = verb.baseline_path(budgets) if update_baseline else None
     if baseline is not None and not checked.failures:
         emit(_baseline(checked.audit), baseline)

@@ -69,7 +69,7 @@ def heap(
         binaries=binaries or (),
         root=root,
         debug=debug,
-        has_all_trees=form.has_page,
+        has_all_trees=form.has_report,
     )
 
     looks = HeapLooks(by.value, threshold, top, verbose)

@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage, used_bytes
 from footprint.errors import Note
-from footprint.formats.document import Block, Document, Facts, Graph, Heading, Paragraph, Point, Table, Verdict
+from footprint.formats.document import Block, Document, Facts, Graph, GraphPoint, Heading, Paragraph, Table, Verdict
+from footprint.formats.graph import format_time
 from footprint.formats.sections.findings import finding_blocks
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
@@ -15,7 +16,6 @@ from footprint.heap.attribution import HeapShares, callees, callers
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Finding
 from footprint.model.heap_account import Share
-from footprint.terminal.graph import format_time
 from footprint.units import counted, format_bytes
 
 __all__ = ("OVERHEAD", "STACKS", "heap_report")
@@ -116,7 +116,7 @@ def moment_name(usage: HeapUsage) -> str:
 def _graph(profile: Profile) -> list[Block]:
     trees = frozenset(profile.tree_places)
     points = tuple(
-        Point(one.time, used_bytes(one), "#" if one.is_peak else "@" if place in trees else " ")
+        GraphPoint(one.time, used_bytes(one), "#" if one.is_peak else "@" if place in trees else " ")
         for place, one in enumerate(profile.snapshots)
         if one.time is not None
     )

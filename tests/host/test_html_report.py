@@ -19,7 +19,6 @@ from footprint.cli import main
 from footprint.elf import shown_name
 from footprint.formats.escape import printable
 from footprint.formats.saved_audit import read_audit
-from footprint.html import audit_page, check_page, diff_page, heap_page
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.object_cost import Need, ObjectCost
@@ -30,9 +29,13 @@ from footprint.model.totals import Total
 from footprint.release.budget import check_audit, parse_budgets
 from footprint.release.compare import compare
 from footprint.units import format_bytes, parse_bytes
+from footprint.verbs.audit.html import audit_html
 from footprint.verbs.audit.json import audit_json
+from footprint.verbs.check.html import check_html
 from footprint.verbs.check.json import check_members
+from footprint.verbs.diff.html import diff_html
 from footprint.verbs.heap.call import heap_profile
+from footprint.verbs.heap.html import heap_html
 from footprint.verbs.heap.json import heap_members
 from tests.chromium import MISSING, Browser, Page, launched
 from tests.ledgers import ledger_row
@@ -139,7 +142,7 @@ def assert_axe_finds_nothing_serious(page: Page) -> None:
 
 
 def test_the_strip_tells_the_cost_in_its_parts_as_the_projection_has_them(show: Show, process: Audit) -> None:
-    page = show(audit_page(process, VERSION))
+    page = show(audit_html(process, VERSION))
     projection = process.projection
     assert page.js("document.querySelector('#total').dataset.bytes") == str(projection.total_bytes)
     assert page.text("#total") == format_bytes(projection.total_bytes)
@@ -154,7 +157,7 @@ def test_the_strip_tells_the_cost_in_its_parts_as_the_projection_has_them(show: 
 
 
 def test_all_totals_are_there_with_how_each_is_known(show: Show, process: Audit) -> None:
-    page = show(audit_page(process, VERSION))
+    page = show(audit_html(process, VERSION))
     totals = json.loads(audit_json(process, VERSION))["totals"]
     page.click(".totals summary")
     assert page.js(
@@ -168,7 +171,7 @@ def test_all_totals_are_there_with_how_each_is_known(show: Show, process: Audit)
 
 @pytest.mark.parametrize("count", [1, 2, 777, 10**12])
 def test_another_number_gives_what_the_command_gives_for_it(show: Show, process: Audit, count: int) -> None:
-    page = show(audit_page(process, VERSION))
+    page = show(audit_html(process, VERSION))
     page.type("#count", str(count))
     expected = footprint.audit(str(SMAPS), count=count).projection
     assert page.js("document.querySelector('#total').dataset.bytes") == str(expected.total_bytes)
@@ -177,14 +180,14 @@ def test_another_number_gives_what_the_command_gives_for_it(show: Show, process:
 
 @pytest.mark.parametrize("count", ["0", "-5", "1e3", "", "10000000000000", "1.5"])
 def test_what_is_no_number_of_processes_changes_nothing(show: Show, process: Audit, count: str) -> None:
-    page = show(audit_page(process, VERSION))
+    page = show(audit_html(process, VERSION))
     enter(page, "#count", count)
     assert page.js("document.querySelector('#total').dataset.bytes") == str(process.projection.total_bytes)
 
 
 @pytest.mark.parametrize("memory", ["32GiB", "1 MiB", "500MB", "1.5GiB", "0", "4096"])
 def test_how_many_fit_is_what_the_command_says_for_that_memory(show: Show, process: Audit, memory: str) -> None:
-    page = show(audit_page(process, VERSION))
+    page = show(audit_html(process, VERSION))
     page.type("#memory", memory)
     own = process.projection
     expected = project(own.terms, own.basis, Question(memory_bytes=parse_bytes(memory)))
@@ -193,13 +196,13 @@ def test_how_many_fit_is_what_the_command_says_for_that_memory(show: Show, proce
 
 @pytest.mark.parametrize("memory", ["32G", "much", "-1GiB", ""])
 def test_what_is_no_size_is_said_to_be_none(show: Show, process: Audit, memory: str) -> None:
-    page = show(audit_page(process, VERSION))
+    page = show(audit_html(process, VERSION))
     enter(page, "#memory", memory)
     assert page.text("#fit") == "write a size like 32GiB or 500MB"
 
 
 def test_the_slider_and_the_number_go_together_by_keyboard(show: Show, process: Audit) -> None:
-    page = show(audit_page(process, VERSION))
+    page = show(audit_html(process, VERSION))
     page.js("document.querySelector('#count-slider').focus()")
     page.key("Home")
     assert page.js("document.querySelector('#count').value") == "1"
@@ -228,7 +231,7 @@ def test_sizes_are_written_as_everywhere_in_footprint(show: Show, process: Audit
     ]
     terms = (process.projection.terms[0]._replace(size_bytes=1),)
     audit = replace(process, projection=project(terms, process.projection.basis, Question(1)))
-    page = show(audit_page(audit, VERSION))
+    page = show(audit_html(audit, VERSION))
     for size in sizes[1:]:
         if size <= 10**12:
             page.type("#count", str(size))
@@ -239,7 +242,7 @@ def test_sizes_are_written_as_everywhere_in_footprint(show: Show, process: Audit
 
 
 def test_the_table_begins_with_the_owners_and_their_bytes(show: Show, process: Audit) -> None:
-    page = show(audit_page(process, VERSION))
+    page = show(audit_html(process, VERSION))
     rows = rows_of(page)
     owners = sorted(bytes_by_owner(process).items(), key=lambda item: -item[1])
     total = sum(size for _, size in owners)
@@ -250,7 +253,7 @@ def test_the_table_begins_with_the_owners_and_their_bytes(show: Show, process: A
 
 
 def test_a_click_on_a_triangle_opens_an_owner_and_another_one_closes_it(show: Show, program: Audit) -> None:
-    page = show(audit_page(program, VERSION))
+    page = show(audit_html(program, VERSION))
     before = rows_of(page)
     page.click("#ledger .row[aria-expanded=false] .twist")
     opened = rows_of(page)
@@ -260,7 +263,7 @@ def test_a_click_on_a_triangle_opens_an_owner_and_another_one_closes_it(show: Sh
 
 
 def test_typing_into_the_filter_shows_what_is_called_so_with_its_section_and_owner(show: Show, program: Audit) -> None:
-    page = show(audit_page(program, VERSION))
+    page = show(audit_html(program, VERSION))
     page.type("#ledger input[type=search]", "Answer.")
     settle(page)
     rows = rows_of(page)
@@ -277,7 +280,7 @@ def test_typing_into_the_filter_shows_what_is_called_so_with_its_section_and_own
 
 def test_an_owner_that_is_found_opens_to_all_that_lies_in_it(show: Show, process: Audit) -> None:
     rows = [ledger_row("/lib/libfound.so", 8, section=".data", symbol=name, name=name) for name in ("one", "two")]
-    page = show(audit_page(with_ledger(process, *rows, ledger_row("/lib/libother.so", 8)), VERSION))
+    page = show(audit_html(with_ledger(process, *rows, ledger_row("/lib/libother.so", 8)), VERSION))
     page.type("#ledger input[type=search]", "LIBFOUND")
     settle(page)
     page.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
@@ -287,7 +290,7 @@ def test_an_owner_that_is_found_opens_to_all_that_lies_in_it(show: Show, process
 
 def test_of_two_filters_and_orders_at_once_the_second_is_shown(show: Show, process: Audit) -> None:
     rows = [ledger_row(f"/lib/lib{name}.so", size) for name, size in (("one", 8), ("two", 16), ("twin", 24))]
-    page = show(audit_page(with_ledger(process, *rows), VERSION))
+    page = show(audit_html(with_ledger(process, *rows), VERSION))
     type_and_sort_at_once(page, ["one", "tw"], ["bytes", "name"])
     settle(page)
     assert [row[0] for row in rows_of(page)] == ["[total]", "libtwin.so", "libtwo.so"]
@@ -297,7 +300,7 @@ def test_of_two_filters_and_orders_at_once_the_second_is_shown(show: Show, proce
 def test_what_is_typed_into_the_filter_is_no_pattern(show: Show, process: Audit) -> None:
     names = ["operator*(a[0], b?) + {c}", "a|b", "^x$", "back\\slash"]
     rows = [ledger_row("/lib/libc.so", 8, section=".data", symbol=name, name=name) for name in (*names, "a.b", "x")]
-    page = show(audit_page(with_ledger(process, *rows), VERSION))
+    page = show(audit_html(with_ledger(process, *rows), VERSION))
     for name in names:
         page.type("#ledger input[type=search]", name)
         settle(page)
@@ -313,7 +316,7 @@ def audit_json_rows(audit: Audit) -> list[dict[str, Any]]:
 
 
 def test_a_heading_sorts_and_sorts_the_other_way_again(show: Show, process: Audit) -> None:
-    page = show(audit_page(process, VERSION))
+    page = show(audit_html(process, VERSION))
     heading = "#ledger [role=columnheader].c-mapped button"
     page.click(heading)
     settle(page)
@@ -333,7 +336,7 @@ def test_a_heading_sorts_and_sorts_the_other_way_again(show: Show, process: Audi
 
 
 def test_the_keyboard_alone_reaches_every_row_and_opens_and_zooms(show: Show, program: Audit) -> None:
-    page = show(audit_page(program, VERSION))
+    page = show(audit_html(program, VERSION))
     page.js("document.querySelector('#ledger input[type=search]').focus()")
     grid = "document.querySelector('#ledger [role=treegrid]')"
     for _ in range(8):
@@ -375,7 +378,7 @@ def test_the_keyboard_alone_reaches_every_row_and_opens_and_zooms(show: Show, pr
 
 def test_the_rows_are_copied_as_csv_with_figures_in_bytes(show: Show, process: Audit, browser: Browser) -> None:
     browser.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
-    page = show(audit_page(process, VERSION))
+    page = show(audit_html(process, VERSION))
     text = page.js("document.querySelector('#ledger .view').parts.grid.csv()")
     first, total, *rows = text.split("\r\n")
     assert first.startswith("level 1,bytes,share,pages,mapped,evidence")
@@ -392,7 +395,7 @@ def test_the_rows_are_copied_as_csv_with_figures_in_bytes(show: Show, process: A
 
 def test_a_name_that_a_spreadsheet_would_take_for_a_formula_gets_an_apostrophe(show: Show, process: Audit) -> None:
     row = ledger_row('=HYPERLINK("x"),1')
-    page = show(audit_page(replace(process, ledger=(*process.ledger, row)), VERSION))
+    page = show(audit_html(replace(process, ledger=(*process.ledger, row)), VERSION))
     assert '"\'=HYPERLINK(""x""),1",' in page.js("document.querySelector('#ledger .view').parts.grid.csv()")
 
 
@@ -401,7 +404,7 @@ def test_a_name_that_a_spreadsheet_would_take_for_a_formula_gets_an_apostrophe(s
 
 @pytest.mark.parametrize("shape", ["icicle", "treemap", "sunburst"])
 def test_a_picture_and_the_table_go_together(show: Show, process: Audit, shape: str) -> None:
-    page = show(audit_page(process, VERSION))
+    page = show(audit_html(process, VERSION))
     page.click(f"#ledger button[data-value={shape}]")
     view = "document.querySelector('#ledger .view').parts"
     # The largest owner that has parts, and where it is drawn.
@@ -425,7 +428,7 @@ def test_a_picture_and_the_table_go_together(show: Show, process: Audit, shape: 
 
 
 def test_what_is_estimated_is_hatched(show: Show) -> None:
-    page = show(audit_page(footprint.audit(str(PMAP)), VERSION))
+    page = show(audit_html(footprint.audit(str(PMAP)), VERSION))
     names = page.js(
         "(({tree}) => tree.names.filter((_, node) => tree.hatched[node] && tree.parents[node] === 0))"
         "(document.querySelector('#ledger .view').parts)"
@@ -439,7 +442,7 @@ def test_what_is_estimated_is_hatched(show: Show) -> None:
 def test_parts_thinner_than_a_line_have_their_colour(show: Show, process: Audit) -> None:
     # Half of the picture, about 570 pixels, for 700 parts.
     rows = [ledger_row(f"/lib/lib{number}.so", 100) for number in range(700)]
-    page = show(audit_page(with_ledger(process, ledger_row("[large]", 70_000), *rows), VERSION))
+    page = show(audit_html(with_ledger(process, ledger_row("[large]", 70_000), *rows), VERSION))
     red, green, blue = page.js(
         "(({picture: {element}}) => { const {width, height} = element;"
         " const {data} = element.getContext('2d').getImageData(width * 0.6, 100, width * 0.3, 20);"
@@ -454,7 +457,7 @@ def test_parts_thinner_than_a_line_have_their_colour(show: Show, process: Audit)
 
 
 def test_findings_tell_their_saving_at_the_chosen_number(show: Show, program: Audit) -> None:
-    page = show(audit_page(program, VERSION))
+    page = show(audit_html(program, VERSION))
     saving = [one.saving_bytes for one in program.findings if one.saving_bytes]
     assert saving
     page.type("#count", "12345")
@@ -467,7 +470,7 @@ def test_findings_tell_their_saving_at_the_chosen_number(show: Show, program: Au
 
 
 def test_the_json_that_the_page_saves_is_the_one_of_the_command(show: Show, program: Audit) -> None:
-    page = show(audit_page(program, VERSION))
+    page = show(audit_html(program, VERSION))
     page.js(
         "(() => { window.saved = []; const make = URL.createObjectURL;"
         " URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text));"
@@ -483,7 +486,7 @@ def test_the_json_that_the_page_saves_is_the_one_of_the_command(show: Show, prog
 
 def test_sizes_that_are_only_virtual_are_not_called_nothing(show: Show) -> None:
     audit = footprint.audit(str(PMAP))
-    page = show(audit_page(audit, VERSION))
+    page = show(audit_html(audit, VERSION))
     writable = sum(row.mapped_bytes for row in audit.ledger if row.is_writable)
     # pmap's own last line: 972K writeable/private.
     assert writable == 972 * 1024
@@ -492,7 +495,7 @@ def test_sizes_that_are_only_virtual_are_not_called_nothing(show: Show) -> None:
 
 def test_notes_and_origins_are_told(show: Show) -> None:
     audit = footprint.audit(str(PMAP))
-    page = show(audit_page(audit, VERSION))
+    page = show(audit_html(audit, VERSION))
     assert [text.split(" ")[0] for text in page.texts("#notes li")] == [note.slug for note in audit.notes]
     assert "pmap -d" in page.texts(".facts dd")
 
@@ -502,7 +505,7 @@ def test_notes_and_origins_are_told(show: Show) -> None:
 
 def test_the_page_map_has_a_cell_a_page_and_says_what_lies_in_it(show: Show) -> None:
     audit = footprint.audit(str(STAGES / "base"), has_page_maps=True)
-    page = show(audit_page(audit, VERSION))
+    page = show(audit_html(audit, VERSION))
     maps = {one.owner: one for one in audit.page_maps}
     assert page.count("#object option") == len(maps)
     # The program itself: `answer.1` is a page of .bss, and written at start in no page but that.
@@ -539,7 +542,7 @@ def test_the_page_map_has_a_cell_a_page_and_says_what_lies_in_it(show: Show) -> 
 
 
 def test_pages_that_are_private_without_being_told_apart_are_said_to_be_so(show: Show, program: Audit) -> None:
-    page = show(audit_page(program, VERSION))
+    page = show(audit_html(program, VERSION))
     drawn = private_pages(program)
     for owner, size in bytes_by_owner(program).items():
         name = owner.rsplit("/", 1)[-1]
@@ -586,8 +589,8 @@ def test_the_page_of_a_saved_audit_has_the_same_pages_and_says_that_variables_ar
     show: Show, program: Audit
 ) -> None:
     text = audit_json(program, VERSION).encode()
-    live = show(audit_page(program, VERSION))
-    saved = show(audit_page(read_audit(text, "audit.json", has_page_maps=True).audit, VERSION))
+    live = show(audit_html(program, VERSION))
+    saved = show(audit_html(read_audit(text, "audit.json", has_page_maps=True).audit, VERSION))
     assert cells_of(saved) == cells_of(live) != {}
     assert saved.texts("#pages .legend li") == live.texts("#pages .legend li")
     told, told_live = point_at_first_cell(saved), point_at_first_cell(live)
@@ -609,7 +612,7 @@ def test_a_section_of_several_pages_tells_how_many_of_them_are_private(show: Sho
         Place(0x13F00, 0x200, ".bss", None),
     )
     audit = replace(process, page_maps=(PageMap("/lib/a.so", parts, sections, None, 0, 7),))
-    page = show(audit_page(audit, VERSION))
+    page = show(audit_html(audit, VERSION))
     assert "data rw-p .data (2 of 3 pages private): its variables" in point_at_first_cell(page)
     page.js("document.querySelector('.cells').focus()")
     page.key("ArrowRight", "ArrowRight", "ArrowRight")
@@ -625,7 +628,7 @@ def test_a_comparison_of_saved_audits_has_the_pages_that_came_and_went(show: Sho
         paths[-1].write_text(audit_json(audit, VERSION))
     live = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), has_page_maps=True)
     saved = footprint.diff(str(paths[0]), str(paths[1]), has_page_maps=True)
-    pages = [show(diff_page(one, VERSION)) for one in (live, saved)]
+    pages = [show(diff_html(one, VERSION)) for one in (live, saved)]
     # The change, before, after; what came and went is drawn for the objects that were not renamed.
     for side in ("before", "after"):
         for page in pages:
@@ -641,7 +644,7 @@ def test_a_comparison_of_saved_audits_has_the_pages_that_came_and_went(show: Sho
 
 
 def test_libraries_stand_below_what_they_would_leave_with(show: Show, program: Audit) -> None:
-    page = show(audit_page(program, VERSION))
+    page = show(audit_html(program, VERSION))
     found = page.js(
         "(({tree}) => tree.names.map((name, node) => [tree.titles[node], node ? tree.titles[tree.parents[node]] : null,"
         " tree.columns[0].value(node), tree.columns[1].value(node), tree.columns[3].value(node)]).slice(1))"
@@ -656,7 +659,7 @@ def test_libraries_stand_below_what_they_would_leave_with(show: Show, program: A
 
 
 def test_needs_stand_below_who_has_them_and_those_that_are_not_used_are_marked(show: Show, program: Audit) -> None:
-    page = show(audit_page(program, VERSION))
+    page = show(audit_html(program, VERSION))
     page.click("#libraries button[data-value=needs]")
     tree = "(({tree}) => tree.names.map((_, node) => [%s]))(document.querySelector('#libraries .view').parts)"
     found = page.js(
@@ -684,7 +687,7 @@ def test_needs_that_go_in_a_circle_end(show: Show, process: Audit) -> None:
         for path, needed in (("/a", "/b"), ("/b", "/a"))
     )
     last = ObjectCost("/c", "c", 8, 8, None, 0, (Need("/not there", None), Need("/c", None)))
-    page = show(audit_page(replace(process, objects=(*objects, last)), VERSION))
+    page = show(audit_html(replace(process, objects=(*objects, last)), VERSION))
     page.click("#libraries button[data-value=needs]")
     page.click("#libraries .view > .tools button:nth-of-type(1)")
     assert [row[0] for row in rows_of(page, "#libraries")] == ["[all objects]", "a", "b", "a", "c", "c", "c"]
@@ -696,7 +699,7 @@ def test_needs_that_go_in_a_circle_end(show: Show, process: Audit) -> None:
 def test_budgets_stand_behind_the_answer_as_the_command_tells_them(show: Show, program: Audit) -> None:
     told = {"budgets": {"per_process_bytes": "1 KiB", "mapped_bytes": "1 GiB", "symbols": {"answer.1": "4 KiB"}}}
     checked = check_audit(program, parse_budgets(told, "<b>.toml"), None, date(2026, 1, 1))
-    page = show(check_page(checked, VERSION))
+    page = show(check_html(checked, VERSION))
     rows = page.js(
         "[...document.querySelectorAll('#budgets tbody tr')]"
         ".map((row) => [...row.children].map((one) => one.textContent))"
@@ -729,7 +732,7 @@ def test_the_page_of_a_check_has_the_pages_of_its_audit(show: Show, program: Aud
 
 def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
     found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), count=10_000, has_page_maps=True)
-    page = show(diff_page(found, VERSION))
+    page = show(diff_html(found, VERSION))
     private = found.total("private")
     assert private is not None
     rows = rows_of(page)
@@ -756,7 +759,7 @@ def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
 
 def test_a_comparison_of_virtual_sizes_shows_what_is_writable(show: Show) -> None:
     other = PMAP.with_name("pmap-d.sans-crypt.rw-only.txt")
-    page = show(diff_page(footprint.diff(str(PMAP), str(other)), VERSION))
+    page = show(diff_html(footprint.diff(str(PMAP), str(other)), VERSION))
     rows = rows_of(page)
     # 972 K and 780 K, by the last lines of the texts.
     assert rows[0][:2] == ["[what differs]", "-192 KiB"]
@@ -776,7 +779,7 @@ def private_pages(audit: Audit) -> dict[str, int]:
 
 def test_the_change_has_the_objects_and_pages_that_came_and_went(show: Show) -> None:
     found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), has_page_maps=True)
-    page = show(diff_page(found, VERSION))
+    page = show(diff_html(found, VERSION))
     rows = page.js(
         "(({tree}) => tree.titles.slice(1)"
         ".map((title, place) => [title, ...tree.columns.map((one) => one.value(place + 1))]))"
@@ -808,9 +811,9 @@ def test_the_change_has_the_objects_and_pages_that_came_and_went(show: Show) -> 
 
 def test_pages_that_stayed_and_objects_that_are_not_known_are_told(show: Show, process: Audit) -> None:
     found = footprint.diff(str(STAGES / "base"), str(STAGES / "base"), has_page_maps=True)
-    page = show(diff_page(found, VERSION))
+    page = show(diff_html(found, VERSION))
     assert page.text("#pages .empty") == "Every object has the private pages that it had."
-    page = show(diff_page(compare(process, process), VERSION))
+    page = show(diff_html(compare(process, process), VERSION))
     assert page.count("#pages, #libraries") == 0
 
 
@@ -820,7 +823,7 @@ def test_pages_that_stayed_and_objects_that_are_not_known_are_told(show: Show, p
 @pytest.fixture(scope="module")
 def heap() -> str:
     found = heap_profile(str(MASSIF), has_all_trees=True)
-    return heap_page(found.files, found.notes, VERSION, found.findings)
+    return heap_html(found.files, found.notes, VERSION, found.findings)
 
 
 def shares_at(moment: str) -> dict[str, int]:
@@ -883,21 +886,21 @@ def test_units_that_a_program_declared_are_no_bytes(show: Show) -> None:
     found = heap_profile(str(ROOT / "tests" / "corpus" / "heap" / "dhat-3.19-ad-hoc.json"), has_all_trees=True)
     tree = found.files[0].tree
     assert tree is not None
-    page = show(heap_page(found.files, found.notes, VERSION, found.findings))
+    page = show(heap_html(found.files, found.notes, VERSION, found.findings))
     assert rows_of(page)[0][1] == f"{tree.total_bytes:,}"
 
 
 @pytest.mark.parametrize("name", ["dhat-3.19-empty.json", "massif-3.19-empty-noalloc.out", "massif-3.19-noheap.out"])
 def test_a_profile_without_trees_says_so(show: Show, name: str) -> None:
     found = heap_profile(str(ROOT / "tests" / "corpus" / "heap" / name), has_all_trees=True)
-    page = show(heap_page(found.files, found.notes, VERSION, found.findings))
+    page = show(heap_html(found.files, found.notes, VERSION, found.findings))
     assert page.count("#ledger .empty") == 1
 
 
 def test_several_profiles_are_chosen_by_name(show: Show) -> None:
     names = [str(MASSIF), str(MASSIF.with_name("dhat.json"))]
     found = heap_profile(*names, has_all_trees=True)
-    page = show(heap_page(found.files, found.notes, VERSION, found.findings))
+    page = show(heap_html(found.files, found.notes, VERSION, found.findings))
     assert page.texts("#file option") == names
     page.js(
         "(() => { const one = document.querySelector('#file'); one.selectedIndex = 1;"
@@ -909,7 +912,7 @@ def test_several_profiles_are_chosen_by_name(show: Show) -> None:
 def test_a_heap_that_was_joined_is_shown_by_who_asked_for_it(show: Show) -> None:
     audit = footprint.audit(str(SMAPS), heap=str(MASSIF))
     assert audit.heap is not None
-    page = show(audit_page(audit, VERSION))
+    page = show(audit_html(audit, VERSION))
     owners: dict[str, int] = {}
     for share in audit.heap.shares:
         owners[share.owner] = owners.get(share.owner, 0) + share.size_bytes
@@ -948,7 +951,7 @@ def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(show: S
             # Between two readings a process may change: both tell of one audit.
             audit = footprint.audit(child.pid, count=1000, has_findings=True, has_page_maps=True)
             child.kill()
-    page = show(audit_page(audit, VERSION))
+    page = show(audit_html(audit, VERSION))
     assert page.js("document.querySelector('#total').dataset.bytes") == str(audit.projection.total_bytes)
     assert rows_of(page)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
     assert page.count("#object option") == len(audit.page_maps)
@@ -987,7 +990,7 @@ def test_hostile_names_are_shown_as_text_and_nothing_of_them_runs(show: Show, pr
     ]
     rows = [ledger_row(name, section=name, symbol=name, name=name) for name in names]
     audit = replace(process, ledger=(*process.ledger, *rows), command=names[0], target=names[1])
-    page = show(audit_page(audit, VERSION))
+    page = show(audit_html(audit, VERSION))
     assert not page.js("document.title").startswith("taken")
     assert page.count("#app img, #app script") == 0
     page.click("#ledger .tools button:nth-of-type(1)")
@@ -1018,7 +1021,7 @@ def test_no_text_of_a_saved_audit_turns_the_direction_of_a_line(show: Show, prog
     saved = tmp_path / "audit.json"
     saved.write_text(json.dumps(marked(json.loads(audit_json(program, VERSION)))))
     audit = footprint.audit(str(saved), has_page_maps=True)
-    for page in (show(audit_page(audit, VERSION)), show(diff_page(compare(program, audit), VERSION))):
+    for page in (show(audit_html(audit, VERSION)), show(diff_html(compare(program, audit), VERSION))):
         for button in ("before", "after", "needs"):
             page.js(f"document.querySelectorAll('button[data-value={button}]').forEach((one) => one.click())")
         told = point_at_first_cell(page)
@@ -1033,10 +1036,10 @@ def test_no_text_of_a_saved_audit_turns_the_direction_of_a_line(show: Show, prog
 
 
 def test_an_empty_ledger_and_huge_figures_are_told(show: Show, process: Audit) -> None:
-    page = show(audit_page(with_ledger(process), VERSION))
+    page = show(audit_html(with_ledger(process), VERSION))
     assert page.text("#ledger .empty") == "The ledger is empty: no memory is known of it."
-    page = show(audit_page(with_ledger(process, ledger_row("[big]", (1 << 63) - 1)), VERSION))
-    assert "cannot be told exactly by a browser" in page.text("#notes .warning")
+    page = show(audit_html(with_ledger(process, ledger_row("[big]", (1 << 63) - 1)), VERSION))
+    assert "A browser rounds figures above 8 PiB" in page.text("#notes .warning")
     assert rows_of(page)[0][1] == "8 EiB"
 
 
@@ -1044,7 +1047,7 @@ def test_an_empty_ledger_and_huge_figures_are_told(show: Show, process: Audit) -
 
 
 def test_without_javascript_the_totals_the_largest_rows_and_the_findings_are_there(show: Show, program: Audit) -> None:
-    page = show(audit_page(program, VERSION), script=False)
+    page = show(audit_html(program, VERSION), script=False)
     found = page.ask("DOM.getDocument", depth=-1)
     text = page.ask("DOM.getOuterHTML", nodeId=found["root"]["nodeId"])["outerHTML"]
     shown = re.sub(r"<(style|script).*?</\1>", "", text, flags=re.DOTALL)
@@ -1057,7 +1060,7 @@ def test_a_page_whose_data_is_damaged_shows_the_text_and_says_so(
     browser: Browser, tmp_path: Path, program: Audit
 ) -> None:
     path = tmp_path / "damaged.html"
-    path.write_text(re.sub('(id="data">)[^<]{100}', r"\1", audit_page(program, VERSION)), encoding="utf-8")
+    path.write_text(re.sub('(id="data">)[^<]{100}', r"\1", audit_html(program, VERSION)), encoding="utf-8")
     page = browser.open(path)
     assert page.js("document.documentElement.dataset.ready") == "failed"
     assert page.text("#static .warning").startswith("The page could not be drawn in this browser")
@@ -1066,7 +1069,7 @@ def test_a_page_whose_data_is_damaged_shows_the_text_and_says_so(
 
 
 def test_on_paper_the_page_is_the_text_of_the_answer(show: Show, program: Audit) -> None:
-    page = show(audit_page(program, VERSION))
+    page = show(audit_html(program, VERSION))
     assert page.js("getComputedStyle(document.querySelector('#static')).display") == "none"
     page.ask("Emulation.setEmulatedMedia", media="print")
     assert page.js("getComputedStyle(document.querySelector('#static')).display") == "block"
@@ -1076,12 +1079,12 @@ def test_on_paper_the_page_is_the_text_of_the_answer(show: Show, program: Audit)
 
 @pytest.mark.parametrize("width", [400, 2000])
 def test_nothing_is_wider_than_the_screen(show: Show, program: Audit, width: int) -> None:
-    page = show(audit_page(program, VERSION), width=width)
+    page = show(audit_html(program, VERSION), width=width)
     assert page.js("document.documentElement.scrollWidth") <= width
 
 
 def test_headings_are_whole_on_a_small_screen(show: Show, program: Audit) -> None:
-    page = show(audit_page(program, VERSION), width=400)
+    page = show(audit_html(program, VERSION), width=400)
     for button in ("held", "needs"):
         page.click(f"#libraries button[data-value={button}]")
         # The one that is sorted by has a mark behind it.
@@ -1098,8 +1101,8 @@ def test_axe_finds_nothing_serious(show: Show, program: Audit, heap: str, kind: 
     if not AXE.exists():
         pytest.skip("axe-core is missing: npm ci in footprint/html/app")
     texts = {
-        "audit": lambda: audit_page(program, VERSION),
-        "diff": lambda: diff_page(footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt")), VERSION),
+        "audit": lambda: audit_html(program, VERSION),
+        "diff": lambda: diff_html(footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt")), VERSION),
         "heap": lambda: heap,
     }
     page = show(texts[kind](), dark=dark)
@@ -1115,7 +1118,7 @@ def test_a_hundred_thousand_rows_are_scrolled_to_their_end(show: Show, process: 
         for number in range(100_000)
         for name in [f"variable_{number}"]
     ]
-    page = show(audit_page(with_ledger(process, *rows), VERSION))
+    page = show(audit_html(with_ledger(process, *rows), VERSION))
     page.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
     assert page.js("document.querySelector('#ledger [role=treegrid]').ariaRowCount") == str(100_000 + 25 + 25 + 2)
     assert page.count("#ledger .rows .row") < 100
@@ -1138,7 +1141,7 @@ def crowded(show: Show, process: Audit) -> Page:
         for number in range(100_000)
         for name in [f"variable_{number * 7919 % 100_003}"]
     ]
-    page = show(audit_page(with_ledger(process, *rows), VERSION))
+    page = show(audit_html(with_ledger(process, *rows), VERSION))
     page.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
     return page
 

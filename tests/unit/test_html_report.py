@@ -2,10 +2,7 @@
 
 import base64
 import json
-import os
 import re
-import shutil
-import subprocess
 import zlib
 from dataclasses import replace
 from hashlib import sha256
@@ -17,22 +14,23 @@ import pytest
 
 import footprint
 from footprint.formats.escape import well_formed
-from footprint.html import audit_page, diff_page, heap_page, moments
 from footprint.html.columns import MOST_EXACT, inexact_count, payload
 from footprint.html.shell import SCRIPT_PATH, STYLE_PATH
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.row import Row
 from footprint.model.totals import Total
+from footprint.verbs.audit.html import audit_html
 from footprint.verbs.audit.json import audit_members
+from footprint.verbs.diff.html import diff_html
 from footprint.verbs.diff.json import diff_members
 from footprint.verbs.heap.call import heap_profile
+from footprint.verbs.heap.html import heap_html
 from footprint.verbs.heap.json import heap_members
 from tests.hostile import HOSTILE
 from tests.ledgers import ledger_row
 
 ROOT = Path(__file__).resolve().parents[2]
-APP = ROOT / "footprint" / "html" / "app"
 STAGES = ROOT / "sample_binaries" / "condor_shadow"
 SMAPS = ROOT / "tests" / "corpus" / "smaps-python3.txt"
 NAMES = HOSTILE | {"10 KB": "n" * 10_240, "the end of a script element": "<!--<script>", "an event": "' onload='x'"}
@@ -101,7 +99,7 @@ def program() -> Audit:
 
 @pytest.fixture(scope="module")
 def page(program: Audit) -> str:
-    return audit_page(program, "1.2.3")
+    return audit_html(program, "1.2.3")
 
 
 def test_the_page_holds_the_answer_that_json_gives(program: Audit, page: str) -> None:
@@ -112,7 +110,7 @@ def test_the_page_holds_the_answer_that_json_gives(program: Audit, page: str) ->
 
 def test_the_page_of_a_comparison_holds_what_changed_and_both_audits() -> None:
     found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), count=10_000)
-    answers = answers_of(diff_page(found, "1.2.3"))
+    answers = answers_of(diff_html(found, "1.2.3"))
     assert answers["kind"] == "diff"
     assert answers["diff"] == diff_members(found, "1.2.3")
     assert answers["old"] == audit_members(found.old, "1.2.3")
@@ -122,7 +120,7 @@ def test_the_page_of_a_comparison_holds_what_changed_and_both_audits() -> None:
 def test_the_page_of_a_heap_profile_holds_every_moment_that_has_a_call_tree() -> None:
     massif = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
     found = heap_profile(massif, has_all_trees=True)
-    answers = answers_of(heap_page(found.files, found.notes, "1.2.3", found.findings))
+    answers = answers_of(heap_html(found.files, found.notes, "1.2.3", found.findings))
     assert answers["heap"] == heap_members(found.files, found.notes, "1.2.3", by="tree", findings=found.findings)
     profile = found.files[0].profile
     told = sorted(one["moment"] for one in answers["moments"].values())
@@ -135,10 +133,10 @@ def test_the_page_of_a_heap_profile_holds_every_moment_that_has_a_call_tree() ->
 def test_call_trees_beyond_what_a_page_holds_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     massif = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
     found = heap_profile(massif, has_all_trees=True)
-    monkeypatch.setattr(moments, "_MOST_NODES", 0)
-    page = heap_page(found.files, found.notes, "1.2.3", found.findings)
+    monkeypatch.setattr("footprint.verbs.heap.html._MOST_NODES", 0)
+    page = heap_html(found.files, found.notes, "1.2.3", found.findings)
     count = len(found.files[0].profile.tree_places)
-    warning = f"{count} call trees of the profile: too many for a page; `heap --at` shows each."
+    warning = f"{count} call trees of the profile: too many for this report; `heap --at` shows each."
     assert answers_of(page)["warning"] == warning
     assert warning in Elements(page).text
 
@@ -204,7 +202,7 @@ def test_our_own_code_and_style_are_small_and_do_not_take_text_for_code() -> Non
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_hostile_name_is_text_wherever_it_stands(program: Audit, page: str, name: str) -> None:
-    hostile = audit_page(with_names(program, name), "1.2.3")
+    hostile = audit_html(with_names(program, name), "1.2.3")
     elements = Elements(hostile)
     plain = Elements(page)
     # The rows are more by one; no element is of another kind, and none has attributes of its own.
@@ -235,10 +233,10 @@ def test_figures_that_a_browser_would_round_are_told() -> None:
     mapped = audit.totals.mapped.bytes
     assert mapped is not None
     totals = audit.totals._replace(mapped=Total(mapped + big, Evidence.VIRTUAL))
-    page = audit_page(replace(audit, ledger=(*audit.ledger, row), totals=totals), "1.2.3")
-    assert answers_of(page)["warning"].startswith("2 figures above 8 PiB cannot be told exactly by a browser")
-    assert "2 figures above 8 PiB" in Elements(page).text
-    assert answers_of(audit_page(audit, "1.2.3"))["warning"] == ""
+    page = audit_html(replace(audit, ledger=(*audit.ledger, row), totals=totals), "1.2.3")
+    assert answers_of(page)["warning"].startswith("A browser rounds figures above 8 PiB: 2 figures of this report")
+    assert "A browser rounds figures above 8 PiB: 2 figures" in Elements(page).text
+    assert answers_of(audit_html(audit, "1.2.3"))["warning"] == ""
 
 
 def test_inexact_figures_are_counted_wherever_they_stand() -> None:
@@ -251,7 +249,7 @@ def test_an_empty_ledger_has_a_page() -> None:
     totals = audit.totals._replace(
         private=zero, kernel=zero, per_process=zero, shared_once=zero, mapped_writable=zero, mapped=zero
     )
-    assert answers_of(audit_page(replace(audit, ledger=(), totals=totals), "1"))["audit"]["ledger"] == []
+    assert answers_of(audit_html(replace(audit, ledger=(), totals=totals), "1"))["audit"]["ledger"] == []
 
 
 def test_a_hundred_thousand_variables_make_less_than_3_mb(program: Audit) -> None:
@@ -264,21 +262,3 @@ def test_a_hundred_thousand_variables_make_less_than_3_mb(program: Audit) -> Non
     ]
     data = payload({"audit": audit_members(program, "1") | {"ledger": rows}})
     assert len(data) + 150_000 < 3_000_000
-
-
-def test_the_committed_files_are_what_their_sources_build() -> None:
-    if shutil.which("node") is None:
-        pytest.skip("node is missing")
-    if not (APP / "node_modules" / "esbuild").is_dir():
-        pytest.skip("esbuild is missing: npm ci in footprint/html/app")
-    environment = {"PATH": os.environ["PATH"]}
-    done = subprocess.run(
-        ["node", "build.mjs", "--check"],
-        cwd=APP,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert (done.returncode, done.stderr) == (0, "")

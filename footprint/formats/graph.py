@@ -1,9 +1,9 @@
-"""Memory over time, drawn with characters."""
+"""A graph of memory over time, drawn with characters."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from footprint.formats.document import Graph, Point
+from footprint.formats.document import Graph, GraphPoint
 from footprint.formats.escape import printable
 from footprint.units import format_bytes
 
@@ -36,12 +36,12 @@ def format_time(time: float, unit: str) -> str:
 def graph_lines(graph: Graph, width: int, *, has_blocks: bool) -> list[str]:
     """Draw memory over time.
 
-    Each column shows the most that there was in its time, so that no peak is lost.
+    Each column shows the maximum within its time span, so that no peak is lost.
 
     Args:
-        graph: What to draw.
-        width: How many columns there are, with the labels.
-        has_blocks: Whether to use block characters; else ASCII, in which the marks stand in the bars.
+        graph: The points.
+        width: The number of columns, labels included.
+        has_blocks: Whether to use block characters; else ASCII, with the marks inside the bars.
     """
     unit = printable(graph.time_unit)
     most_bytes = max(point.size_bytes for point in graph.points)
@@ -64,12 +64,12 @@ def graph_lines(graph: Graph, width: int, *, has_blocks: bool) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _columns(points: Sequence[Point], count: int) -> list[_Column]:
-    """Give each column the most memory in its time; where nothing is told of that, what there was before."""
+def _columns(points: Sequence[GraphPoint], count: int) -> list[_Column]:
+    """Find the maximum of each column; a column without a point keeps the last value before it."""
     start = points[0].time
     span = points[-1].time - start
     found: list[_Column | None] = [None] * count
-    # Times that go back, as in a damaged profile, are drawn at the edge.
+    # A damaged profile may have times that go back: they are drawn at the edge.
     places = [max(0, min(count - 1, int((point.time - start) * count / span))) if span > 0 else 0 for point in points]
     for place, point in zip(places, points, strict=True):
         known = found[place]
@@ -86,10 +86,10 @@ def _columns(points: Sequence[Point], count: int) -> list[_Column]:
 
 
 def _cell(column: _Column, row: int, most_bytes: int, *, has_blocks: bool) -> str:
-    """Give the character of one column in one row, counted from the bottom."""
+    """Return the character of one column in one row; rows are counted from the bottom."""
     if not most_bytes or not column.size_bytes:
         return " "
-    # In eighths of a row; what is there at all is seen.
+    # In eighths of a row; the smallest amount above zero is drawn as one eighth.
     eighths = max(1, column.size_bytes * _ROWS * 8 // most_bytes) - (row - 1) * 8
     if has_blocks:
         return _BLOCKS[max(0, min(8, eighths))]

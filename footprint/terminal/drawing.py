@@ -1,4 +1,4 @@
-"""A report drawn with rich, for terminals."""
+"""A report drawn with rich."""
 
 import io
 
@@ -22,8 +22,15 @@ _EVIDENCE_STYLES = {
 }
 
 
-def draw(document: Document, width: int, *, has_colour: bool, has_blocks: bool) -> str:
-    """Write a report for a terminal of a width."""
+def draw(document: Document, width: int, *, has_colour: bool, has_blocks: bool = True) -> str:
+    """Write a report for a terminal: names that are too long are folded within their column.
+
+    Args:
+        document: The report.
+        width: The width of the terminal, in columns.
+        has_colour: Whether the terminal shows colours.
+        has_blocks: Whether the terminal shows block characters; else graphs are drawn in ASCII.
+    """
     text = io.StringIO()
     console = Console(
         file=text,
@@ -45,7 +52,7 @@ def draw(document: Document, width: int, *, has_colour: bool, has_blocks: bool) 
 
 
 def _print_graph(console: Console, graph: Graph, width: int, *, has_blocks: bool) -> None:
-    from footprint.terminal.graph import graph_lines  # noqa: PLC0415 # one verb of many has graphs
+    from footprint.formats.graph import graph_lines  # noqa: PLC0415 # only the verb `heap` has graphs
 
     for line in graph_lines(graph, width, has_blocks=has_blocks):
         console.print(Text(line, style="cyan"), overflow="ignore", no_wrap=True)

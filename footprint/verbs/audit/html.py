@@ -1,0 +1,14 @@
+"""The HTML report of `footprint audit`."""
+
+from footprint.html import report, variable_members
+from footprint.model.audit import Audit
+from footprint.verbs.audit.json import audit_members
+from footprint.verbs.audit.text import audit_report
+
+__all__ = ("audit_html",)
+
+
+def audit_html(audit: Audit, version: str) -> str:
+    """Write the HTML report of an audit; `version` is the version of footprint."""
+    answers = {"kind": "audit", "audit": audit_members(audit, version), "variables": variable_members(audit.page_maps)}
+    return report(audit.target, answers, audit_report(audit))

@@ -1,0 +1,22 @@
+"""The HTML report of `footprint check`."""
+
+from footprint.html import report, variable_members
+from footprint.release.budget import Checked
+from footprint.verbs.audit.json import audit_members
+from footprint.verbs.audit.text import audit_report
+from footprint.verbs.check.json import check_members
+from footprint.verbs.check.text import check_report
+
+__all__ = ("check_html",)
+
+
+def check_html(checked: Checked, version: str) -> str:
+    """Write the HTML report of an audit with its budgets; `version` is the version of footprint."""
+    audit = checked.audit
+    answers = {
+        "kind": "audit",
+        "audit": audit_members(audit, version),
+        "variables": variable_members(audit.page_maps),
+        "check": check_members(checked, version),
+    }
+    return report(audit.target, answers, (*check_report(checked), *audit_report(audit)))

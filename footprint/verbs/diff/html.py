@@ -1,0 +1,23 @@
+"""The HTML report of `footprint diff`."""
+
+from footprint.html import report, variable_members
+from footprint.release.compare import Comparison
+from footprint.verbs.audit.json import audit_members
+from footprint.verbs.diff.json import diff_members
+from footprint.verbs.diff.text import diff_report
+
+__all__ = ("diff_html",)
+
+
+def diff_html(found: Comparison, version: str) -> str:
+    """Write the HTML report of a comparison and of both audits; `version` is the version of footprint."""
+    answers = {
+        "kind": "diff",
+        "diff": diff_members(found, version),
+        "old": audit_members(found.old, version),
+        "audit": audit_members(found.new, version),
+        "old_variables": variable_members(found.old.page_maps),
+        "variables": variable_members(found.new.page_maps),
+    }
+    title = f"{found.old.saved_in or found.old.target} -> {found.new.saved_in or found.new.target}"
+    return report(title, answers, diff_report(found))
