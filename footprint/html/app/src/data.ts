@@ -12,7 +12,7 @@ interface Packed {
 }
 
 /** A table of an answer, by columns. */
-export class Table {
+export class Table<Row = any> {
   private readonly made = new Map<string, any[]>();
 
   constructor(private readonly packed: Packed, private readonly texts: string[]) {}
@@ -35,17 +35,17 @@ export class Table {
   }
 
   /** Give the rows as the JSON has them. */
-  rows(): any[] {
+  rows(): Row[] {
     const columns = this.packed.keys.map((key) => [key, this.column(key)] as const);
     return Array.from({ length: this.size }, (_, row) =>
-      Object.fromEntries(columns.map(([key, column]) => [key, column[row]])));
+      Object.fromEntries(columns.map(([key, column]) => [key, column[row]])) as Row);
   }
 }
 
 const NOTHING = new Table({ rows: 0, keys: [], texts: {}, values: {} }, []);
 
 /** Give a member of an answer as a table; a list without rows is one too. */
-export function table(value: unknown): Table {
+export function table<Row = any>(value: Table<Row> | unknown): Table<Row> {
   return value instanceof Table ? value : NOTHING;
 }
 

@@ -1,0 +1,727 @@
+// The JSON answers that the report shows. `make schema` writes this file from the types in Python.
+
+import type { Table } from "./data";
+
+/** A table of an answer; one without rows is an empty list. */
+export type Rows<Row> = Table<Row> | never[];
+
+export type Attribution = "program headers" | "name" | "stack pointer" | "shape" | "adjacency" | "allocator profile" | "none";
+export type Basis = "per process" | "started copy" | "everything rewritten" | "private" | "mapped writable";
+export type Confidence = "proof" | "high" | "medium" | "low" | "blocked";
+export type Counted = "heap" | "pages" | "copies" | "events";
+export type Evidence = "measured" | "derived" | "predicted" | "estimated" | "virtual";
+export type Kind = "data" | "bss" | "relro" | "text" | "tls" | "file" | "heap" | "stack" | "anonymous" | "shared" | "kernel";
+export type Model = "exec" | "fork" | "threads";
+export type Status = "changed" | "added" | "removed" | "moved" | "renamed" | "shifted";
+
+/** The audit of one process or program. The `bytes` of all rows of `ledger` but those of kind `kernel` add up to `private_bytes`, those of kind `kernel` to `kernel_bytes`. `mapped_bytes` adds up to `mapped_bytes`, over the rows with `is_writable` to `mapped_writable_bytes`; `shared_bytes` adds up to `shared_once_bytes`. */
+export interface AuditAnswer {
+  /** The name and number of the format. Added members keep the number, a change of meaning raises it. */
+  schema: "footprint/1";
+  /** The program that wrote the answer. */
+  tool: Tool;
+  /** The verb that gave the answer. */
+  verb: "audit";
+  /** The `kernel` release and the `machine` of the host; empty where they are not known or do not matter. */
+  host: Record<string, string>;
+  /** The process or program. */
+  target: ProcessTarget;
+  /** The figures of the whole. */
+  totals: ProcessTotals;
+  /** The rows that add up to the totals. */
+  ledger: Rows<Row>;
+  /** The cost of as many processes as were asked about. */
+  projection: Projection;
+  /** What the process could do without. */
+  findings: Rows<FindingRow>;
+  /** The files that the names of stripped owners are from. */
+  debug_files: Rows<DebugFile>;
+  /** The files of the process in load order, with what leaves with each; empty for a process that was audited without findings. */
+  objects: Rows<ObjectCost>;
+  /** What the heap is made of, by an allocator profile; null where none was joined. */
+  heap_account: HeapAccountMembers | null;
+  /** The pages of objects one by one, for the report of a saved audit. The member is absent where no file of an object could be read, in what `run` saves, and in baselines. */
+  page_maps?: Rows<PageMapRow>;
+  /** What the reader of the figures must know. */
+  notes: Rows<Note>;
+}
+
+/** One limit of the budget file. */
+export interface BudgetRow {
+  /** Its key in the file. */
+  key: string;
+  /** The value of the audit. */
+  value: number;
+  /** The largest value that passes. */
+  limit: number;
+  /** What both count. */
+  unit: "bytes" | "things";
+  /** Whether the value is larger than the limit. */
+  is_exceeded: boolean;
+  /** Whether it is exceeded and no waiver holds. */
+  fails: boolean;
+  /** The value of the baseline, where the limit is one of growth; else null. */
+  grew_from: number | null;
+  /** The largest parts of the value, or of its growth; at most three. */
+  contributors: Contributor[];
+  /** The waiver of the budget; null where there is none. */
+  waiver: WaiverRow | null;
+  /** What else there is to know; often empty. */
+  remark: string;
+  /** The line of the file; null where it is not known. */
+  line: number | null;
+}
+
+/** One node of a call tree; names are cut at 8,192 characters. */
+export interface CallRow {
+  /** The profile. */
+  file: string;
+  /** The number of the node; a node stands after its parent. */
+  node: number;
+  /** The number of the node that it is called from, or that it calls; 0 for the root, which has no row. */
+  parent: number;
+  /** The path of the object that the function is in, or in brackets why it is not known. */
+  owner: string;
+  /** The linker name of the function; null where it has none. */
+  symbol: string | null;
+  /** The name to show, or in brackets why there is none. */
+  name: string;
+  /** The bytes of the node and of all nodes below it. */
+  bytes: number;
+  /** The blocks; null where the profile does not count them. */
+  block_count: number | null;
+}
+
+/** One row that differs. What it is now, or was where it is gone. */
+export interface Change {
+  /** What became of it. */
+  status: Status;
+  /** The object. */
+  owner: string;
+  /** What the memory is for. */
+  kind: Kind;
+  /** The section, where there is one. */
+  section: string | null;
+  /** The linker name, where there is one. */
+  symbol: string | null;
+  /** What to show for it. */
+  name: string | null;
+  /** Private bytes before; 0 where it was not there, null where only virtual sizes are known. */
+  old_bytes: number | null;
+  /** The same now. */
+  new_bytes: number | null;
+  /** Give how much more is private now; where that is not known, how much more is mapped writable. */
+  delta_bytes: number;
+  /** Its virtual size before. */
+  old_mapped_bytes: number;
+  /** The same now. */
+  new_mapped_bytes: number;
+  /** Give what of its virtual size was writable before. */
+  old_writable_bytes: number;
+  /** Give the same now. */
+  new_writable_bytes: number;
+  /** Give how much more is mapped now. */
+  mapped_delta_bytes: number;
+  /** Owner, section and symbol (or name) that it had, where it was moved or renamed. */
+  before: FormerPlace | null;
+}
+
+/** The budgets of a process or program, and whether they hold. */
+export interface CheckAnswer {
+  /** The name and number of the format. Added members keep the number, a change of meaning raises it. */
+  schema: "footprint/1";
+  /** The program that wrote the answer. */
+  tool: Tool;
+  /** The verb that gave the answer. */
+  verb: "check";
+  /** The `kernel` release and the `machine` of the host; empty where they are not known or do not matter. */
+  host: Record<string, string>;
+  /** The process or program. */
+  target: ProcessTarget;
+  /** The budget file. */
+  budget_file: string;
+  /** The number of processes that `total_at_count_bytes` is for. */
+  count: number;
+  /** The figures of the whole. */
+  totals: ProcessTotals;
+  /** The number of budgets that fail. */
+  checks_failed: number;
+  /** The limits, those that fail first. */
+  budgets: Rows<BudgetRow>;
+  /** What the reader of the figures must know. */
+  notes: Rows<Note>;
+}
+
+/** A part of the value of a budget. */
+export interface Contributor {
+  /** The owner, variable or finding. */
+  name: string;
+  /** Its bytes, or how much it grew. */
+  size_bytes: number;
+}
+
+/** The file that has the symbols of a stripped object. */
+export interface DebugFile {
+  /** The object, as the ledger has it. */
+  owner: string;
+  /** The file that the names of its variables are from. */
+  file: string;
+}
+
+/** What changed between two audits. Where only virtual sizes are known, `old_bytes` is null and `delta_bytes` is the difference of `old_writable_bytes` and `new_writable_bytes`. The `delta_bytes` of `diff` add up to those of `private_bytes` and `kernel_bytes`, or of `mapped_writable_bytes`; `mapped_delta_bytes` add up to that of `mapped_bytes`. */
+export interface DiffAnswer {
+  /** The name and number of the format. Added members keep the number, a change of meaning raises it. */
+  schema: "footprint/1";
+  /** The program that wrote the answer. */
+  tool: Tool;
+  /** The verb that gave the answer. */
+  verb: "diff";
+  /** The `kernel` release and the `machine` of the host; empty where they are not known or do not matter. */
+  host: Record<string, string>;
+  /** The two audits. */
+  target: DiffTarget;
+  /** The number of processes that the changes are multiplied by. */
+  count: number;
+  /** The figures of the whole. */
+  figures: Rows<FigureChange>;
+  /** The owners that differ. */
+  owner_changes: Rows<OwnerChange>;
+  /** The rows that differ. */
+  diff: Rows<Change>;
+  /** The number of rows that do not differ. */
+  same_count: number;
+  /** The findings that only the new audit has, of rules that both were audited for. */
+  new_findings: Rows<FindingRow>;
+  /** The findings that only the old audit has, of rules that both were audited for. */
+  fixed_findings: Rows<FindingRow>;
+  /** The notes of both audits. Where they differ on one subject, `, before` or `, now` stands behind it. */
+  notes: Rows<Note>;
+}
+
+/** The two audits that are compared. */
+export interface DiffTarget {
+  /** The process or program before. */
+  old: ProcessTarget;
+  /** The process or program now. */
+  new: ProcessTarget;
+}
+
+/** One figure of the whole, before and now. */
+export interface FigureChange {
+  /** The figure, as `totals` of an audit has it. */
+  name: string;
+  /** The value before; null where it is not known. */
+  old_bytes: number | null;
+  /** The value now; null where it is not known. */
+  new_bytes: number | null;
+  /** The difference; null where one of them is not known. */
+  delta_bytes: number | null;
+  /** The difference for `count` processes. */
+  delta_at_count_bytes: number | null;
+  /** How the value before is known. */
+  old_evidence: Evidence;
+  /** How the value now is known. */
+  new_evidence: Evidence;
+  /** Whether the spreads of the starts overlap, so that nothing need have changed; null where it was measured once. */
+  is_noise: boolean | null;
+}
+
+/** One thing that costs memory and could go. */
+export interface FindingRow {
+  /** The rule that found it, such as `unused-library`. */
+  rule: string;
+  /** The kind of finding, among those of the rule. */
+  kind: string;
+  /** The object, variable or function that the finding is about. */
+  subject: string;
+  /** What was found, in one sentence. */
+  message: string;
+  /** The private memory that each process saves; 0 where the remedy alone saves nothing. */
+  saving_bytes: number;
+  /** The same for as many processes as were asked about. */
+  saving_at_count_bytes: number;
+  /** Whether each process saves it, or each thread, of which a process has at least one. */
+  saving_per: "process" | "thread";
+  /** The part of the subject that is private in the live process; null where that is not known. */
+  private_bytes: number | null;
+  /** How sure the finding is; `blocked` means that the remedy is not available as things are. */
+  confidence: Confidence;
+  /** Why the finding is as sure as it is. */
+  reasons: string[];
+  /** What to do. */
+  remedy: string;
+  /** The paths of the objects that leave the process with it. */
+  leaves: string[];
+  /** The path of the object to build in another way; null where there is none, or several. */
+  object: string | null;
+  /** The place in the source code; null where it is not known. */
+  location: Location | null;
+}
+
+/** Where the bytes of a row were before. */
+export interface FormerPlace {
+  /** The owner. */
+  owner: string;
+  /** The section; null where there was none. */
+  section: string | null;
+  /** The linker name, or the name to show; null where there was none. */
+  symbol: string | null;
+}
+
+/** The bytes that one function asked for. */
+export interface FunctionBytes {
+  /** The profile. */
+  file: string;
+  /** The path of the object that the function is in, or in brackets why it is not known. */
+  owner: string;
+  /** The linker name of the function; null where it has none. */
+  symbol: string | null;
+  /** The name to show, or in brackets why there is none. */
+  name: string;
+  /** The bytes. */
+  bytes: number;
+  /** The blocks; null where the profile does not count them. */
+  block_count: number | null;
+}
+
+/** What the heap of a process is made of, by an allocator profile of another run. `held_bytes` and `apart_bytes` together are `live_bytes`, `extra_bytes`, `free_bytes` and `difference_bytes` together. */
+export interface HeapAccountMembers {
+  /** The profile, as the user named it. */
+  file: string;
+  /** The profiler that wrote it. */
+  format: string;
+  /** The program that was profiled; null where the profile does not say. */
+  command: string | null;
+  /** The number of the snapshot that was taken. */
+  snapshot: number;
+  /** The number of snapshots in the profile. */
+  snapshot_count: number;
+  /** Whether the snapshot is the one that the profile calls its peak. */
+  is_peak: boolean;
+  /** The bytes that the program had asked for and not freed. */
+  live_bytes: number;
+  /** The bytes that the allocator used besides; null where the profile does not say. */
+  extra_bytes: number | null;
+  /** The most that both were up to the snapshot. */
+  peak_bytes: number;
+  /** The heap and the arenas of the process: private memory, or the mapped size where only virtual sizes are known; null for a profile of address space, which is joined with nothing. */
+  held_bytes: number | null;
+  /** The nameless memory that was taken for blocks which the allocator maps one by one. */
+  apart_bytes: number;
+  /** The memory that the process holds beyond both, as far as the profiled run had used it before. */
+  free_bytes: number;
+  /** The memory that the process holds beyond all that; negative where the profile has more. */
+  difference_bytes: number;
+  /** How the split is known. */
+  evidence: Evidence;
+  /** The functions that asked for the live bytes, as profiled, the largest first; they add up to `live_bytes`. */
+  shares: Rows<HeapShare>;
+}
+
+/** What allocator profiles say; the `bytes` of `owners` and of `heap` add up to `tree_bytes`. */
+export interface HeapAnswer {
+  /** The name and number of the format. Added members keep the number, a change of meaning raises it. */
+  schema: "footprint/1";
+  /** The program that wrote the answer. */
+  tool: Tool;
+  /** The verb that gave the answer. */
+  verb: "heap";
+  /** The `kernel` release and the `machine` of the host; empty where they are not known or do not matter. */
+  host: Record<string, string>;
+  /** The profiles. */
+  target: HeapTarget;
+  /** The profiles, each with the snapshot that the other tables are about. */
+  profiles: Rows<ProfileRow>;
+  /** All snapshots. */
+  snapshots: Rows<SnapshotRow>;
+  /** The bytes by object. */
+  owners: Rows<OwnerBytes>;
+  /** The bytes by function. */
+  heap: Rows<FunctionBytes>;
+  /** The call tree, with `--by tree` or `--by callers`. */
+  calls: Rows<CallRow>;
+  /** What was counted over the whole run. */
+  tallies: Rows<TallyRow>;
+  /** What the heap could do without. */
+  findings: Rows<FindingRow>;
+  /** What the reader of the figures must know. */
+  notes: Rows<Note>;
+}
+
+/** The live bytes that one function asked for. */
+export interface HeapShare {
+  /** The path of the object that the function is in, or in brackets why that is not known. */
+  owner: string;
+  /** The linker name of the function; null where it has none. */
+  symbol: string | null;
+  /** The name to show, or in brackets why there is none. */
+  name: string;
+  /** The bytes. */
+  bytes: number;
+  /** The blocks; null where the profile does not count them. */
+  block_count: number | null;
+}
+
+/** The profiles that were read. */
+export interface HeapTarget {
+  /** The files. */
+  files: string[];
+  /** What the report is grouped by. */
+  by: string;
+}
+
+/** A place in the source code. */
+export interface Location {
+  /** The file. */
+  file: string;
+  /** The line; null where it is not known. */
+  line: number | null;
+}
+
+/** An object that another one brings in. */
+export interface Need {
+  /** Its path. */
+  path: string;
+  /** How many symbols are used of it; null where it stands in for those of the other one. */
+  symbol_count: number | null;
+}
+
+/** Something the reader of a figure must know, that did not stop the answer. */
+export interface Note {
+  /** A stable word for the kind of note, such as `text-truncated`; `docs/notes.md` explains each. */
+  slug: string;
+  /** What it is about: a file, a mapping, an object. */
+  subject: string;
+  /** What was found, and what was done about it. */
+  detail: string;
+}
+
+/** One object of a process, in load order. */
+export interface ObjectCost {
+  /** Its path, which is the owner of its rows. */
+  path: string;
+  /** Its soname, else its file name. */
+  name: string;
+  /** Its private memory: what was measured, else what is surely written at start. */
+  own_bytes: number;
+  /** The same of all that leaves with it, itself included. */
+  retained_bytes: number;
+  /** The path of the nearest object that it would leave with; null where there is none. */
+  held_by: string | null;
+  /** What each thread has of its thread-local variables. */
+  tls_bytes: number;
+  /** What it brings in; null where that was not saved. */
+  needs: Need[] | null;
+}
+
+/** What kinds of memory the figures contain that behave in their own way; 0 where there is none, or none is told. */
+export interface OfWhich {
+  /** Part of `private`: on a swap device, back in memory when touched. */
+  swapped_bytes: number;
+  /** Part of `private`: given back with MADV_FREE, taken by the kernel when it needs it. */
+  lazy_free_bytes: number;
+  /** Never swapped (mlock); its share of pages that others map too. */
+  locked_bytes: number;
+  /** Part of `private`, in transparent huge pages: a whole one is paid for each byte written. */
+  huge_page_bytes: number;
+  /** Merged with equal pages, of others or its own; no part of `private` where others map them. */
+  ksm_bytes: number;
+  /** Huge pages of the reserved pool that it holds alone; in no total, as they were paid for when the pool was made. */
+  hugetlb_private_bytes: number;
+  /** The same, shared. */
+  hugetlb_shared_bytes: number;
+  /** Part of `shared_once`: memory of its own that is mapped shared (memfd, shared anonymous), and which each started copy would make for itself. */
+  own_shared_bytes: number;
+}
+
+/** The bytes that one object asked for. */
+export interface OwnerBytes {
+  /** The profile. */
+  file: string;
+  /** The path of the object, or in brackets why it is not known. */
+  owner: string;
+  /** The bytes. */
+  bytes: number;
+  /** The blocks; null where the profile does not count them. */
+  block_count: number | null;
+}
+
+/** All rows of one owner together; an owner that is not there holds 0. */
+export interface OwnerChange {
+  /** Its name now, or before where it is gone. */
+  owner: string;
+  /** Its name before, where it is another; null where it was not there. */
+  old_owner: string | null;
+  /** Whether it is not there any more. */
+  is_gone: boolean;
+  /** Whether it is a file: the program or a library. */
+  is_object: boolean;
+  /** The path of the object it left with, where it was there only for that one. */
+  left_with: string | null;
+  /** Private bytes before; null where only virtual sizes are known. */
+  old_bytes: number | null;
+  /** The same now. */
+  new_bytes: number | null;
+  /** Give how much more is private now; where that is not known, how much more is mapped writable. */
+  delta_bytes: number;
+  /** Virtual size before. */
+  old_mapped_bytes: number;
+  /** The same now. */
+  new_mapped_bytes: number;
+  /** What of that was writable. */
+  old_writable_bytes: number;
+  /** The same now. */
+  new_writable_bytes: number;
+  /** Whether the starts of both runs overlap in it, so that it need not be a change; null where it was measured once only. */
+  is_noise: boolean | null;
+}
+
+/** The pages of one object. */
+export interface PageMapRow {
+  /** The path of the object, as the ledger has it. */
+  owner: string;
+  /** The pages, in ascending order. */
+  parts: PagePartRow[];
+  /** The sections that lie in them. */
+  sections: PageSections;
+  /** The number of pages that are left out: all maps together have at most 1,048,576. */
+  omitted_pages: number;
+  /** The number of sections that are left out: all maps together have at most 100,000. */
+  omitted_sections: number;
+}
+
+/** Neighbouring pages of an object that are mapped alike. */
+export interface PagePartRow {
+  /** The address of the first page. */
+  start_addr: number;
+  /** What the pages are for. */
+  kind: Kind;
+  /** Four letters, as in `/proc/PID/maps`. */
+  permissions: string;
+  /** The states of the pages in order, one for each run of pages in the same state. `shared` pages are in memory, perhaps of other processes too; `relocated` pages are private because relocations write them at each start; whether `not private` pages are in memory was not looked at; the page bits of `unknown` pages could not be read. */
+  states: ("untouched" | "not private" | "shared" | "private" | "relocated" | "swapped" | "unknown")[];
+  /** The number of pages in each run; as many as `states`. */
+  page_counts: number[];
+}
+
+/** The sections of an object as columns, as far as they lie between its first page and its last. */
+export interface PageSections {
+  /** The names. */
+  names: string[];
+  /** The addresses; as many as `names`. */
+  addrs: number[];
+  /** The sizes; as many as `names`. */
+  size_bytes: number[];
+}
+
+/** The cost of one of the N at some moment of its life, and of all of them; for the fork model. */
+export interface Point {
+  /** `just forked`, `now`, `everything rewritten`. */
+  name: string;
+  /** What one worker costs then. */
+  each_bytes: number;
+  /** What N of them and their parent cost. */
+  total_bytes: number;
+  /** How it is known. */
+  evidence: Evidence;
+}
+
+/** The process or program that an answer is about. */
+export interface ProcessTarget {
+  /** The target, as the user named it. */
+  name: string;
+  /** The process; null where it is not known. */
+  pid: number | null;
+  /** The command line or the name of the process. */
+  command: string;
+  /** What was read: `smaps`, `pmap -d`, `prediction`, ... */
+  source: string;
+  /** Whether it was read from a running process. */
+  is_live: boolean;
+  /** The number of mappings. */
+  mapping_count: number;
+  /** The size of a page. */
+  page_bytes: number;
+}
+
+/** The figures of a whole process; null where the input cannot tell. */
+export interface ProcessTotals {
+  /** Anonymous memory, resident or swapped, that only one process holds. */
+  private_bytes: number | null;
+  /** Page tables, kernel stacks and kernel objects of the process. */
+  kernel_bytes: number | null;
+  /** What one more process costs: private memory, page tables, kernel stacks and kernel objects. */
+  per_process_bytes: number | null;
+  /** Resident pages of files and of shared memory: the machine pays them once, however many processes map them. */
+  shared_once_bytes: number | null;
+  /** Anonymous memory that the process still shares with its fork relatives (copy on write), or that KSM merged. */
+  shared_with_relatives_bytes: number | null;
+  /** Address space that is private and writable: `writeable/private` of pmap. */
+  mapped_writable_bytes: number | null;
+  /** Address space that is mapped shared: `shared` of pmap. */
+  mapped_shared_bytes: number | null;
+  /** All address space of the process. */
+  mapped_bytes: number | null;
+  /** Pages that the loader surely writes before the program's own code runs. */
+  floor_bytes: number | null;
+  /** All pages of the ELF files that can ever become private. */
+  ceiling_bytes: number | null;
+  /** How each figure that is not null is known. */
+  evidence: Partial<Record<"private_bytes" | "kernel_bytes" | "per_process_bytes" | "shared_once_bytes" | "shared_with_relatives_bytes" | "mapped_writable_bytes" | "mapped_shared_bytes" | "mapped_bytes" | "floor_bytes" | "ceiling_bytes", Evidence>>;
+  /** Kinds of memory in these figures that behave in their own way. */
+  of_which: OfWhich;
+}
+
+/** One heap profile. */
+export interface ProfileRow {
+  /** The file. */
+  file: string;
+  /** The profiler that wrote it. */
+  format: string;
+  /** What its amounts are amounts of: `heap` bytes, `pages` of address space, bytes of `copies`, or `events`. */
+  counted: Counted;
+  /** The program that was profiled; null where the profile does not say. */
+  command: string | null;
+  /** What the profile says of itself; null where it says nothing. */
+  description: string | null;
+  /** The unit of its times; null where it has none. */
+  time_unit: string | null;
+  /** The process that was profiled; null where the profile does not say. */
+  pid: number | null;
+  /** The number of the snapshot that `owners`, `heap` and `calls` are about; null where there is none. */
+  snapshot: number | null;
+  /** What these tables count over the whole run, where they are about no snapshot; else null. */
+  tally: string | null;
+  /** The bytes that the program had asked for and not freed; null without a snapshot. */
+  live_bytes: number | null;
+  /** The bytes that the allocator used besides; null where the profile does not say. */
+  extra_bytes: number | null;
+  /** The stacks; null where the profile does not say. */
+  stack_bytes: number | null;
+  /** The bytes of the call tree; null where there is none. */
+  tree_bytes: number | null;
+  /** The part of them whose object is known. */
+  attributed_bytes: number | null;
+  /** How the amounts are known. */
+  evidence: Evidence;
+}
+
+/** The cost of `count` processes, or threads. */
+export interface Projection {
+  /** How many. */
+  count: number;
+  /** What each costs, the terms that each pays added up; in the threads model, each thread. */
+  per_process_bytes: number;
+  /** What all of them pay once; null where unknown, and then not in the total. */
+  shared_once_bytes: number | null;
+  /** `shared_once_bytes + count * per_process_bytes`. */
+  total_bytes: number;
+  /** Which figure `per_process_bytes` is. */
+  basis: Basis;
+  /** The memory that was asked to be filled, where `count` is how many fit; else null. */
+  memory_bytes: number | null;
+  /** How it is known; the weakest of its terms. */
+  evidence: Evidence;
+  /** How the N come about. */
+  model: Model;
+  /** The parts of both. */
+  terms: Rows<Term>;
+  /** Moments in the life of a forked worker; empty in the other models. */
+  points: Rows<Point>;
+}
+
+/** One line of the ledger. */
+export interface Row {
+  /** The object's path as the kernel names it, or a name in brackets for what no file owns. */
+  owner: string;
+  /** What the memory is for. */
+  kind: Kind;
+  /** The section, several joined by `+` where they cannot be told apart, or null. */
+  section: string | null;
+  /** The linker name, or null where no symbol owns the bytes. */
+  symbol: string | null;
+  /** What to show for the symbol, or why there is none. */
+  name: string | null;
+  /** Private bytes; null where only virtual sizes are known. */
+  bytes: number | null;
+  /** Virtual size; 0 for what is no part of the address space. */
+  mapped_bytes: number;
+  /** Resident bytes that are paid once per machine; null where unknown. */
+  shared_bytes: number | null;
+  /** How many private pages the bytes lie in: for a symbol all that it reaches into, shared or not. */
+  pages: number | null;
+  /** Private pages in which no other variable lies: what this one alone keeps private. */
+  sole_pages: number;
+  /** How many of the bytes lie in pages that relocations write at start; null where unknown. */
+  relocated_bytes: number | null;
+  /** Whether the range counts into `mapped_writable_bytes`. */
+  is_writable: boolean;
+  /** How `bytes` is known (for the virtual ones: `mapped_bytes`). */
+  evidence: Evidence;
+  /** How the owner is known. */
+  attribution: Attribution;
+}
+
+/** One moment of a profile. */
+export interface SnapshotRow {
+  /** The profile. */
+  file: string;
+  /** The number of the snapshot. */
+  number: number;
+  /** The time, in the unit of the profile; null where the profile has none. */
+  time: number | null;
+  /** The bytes that the program had asked for and not freed. */
+  live_bytes: number;
+  /** The bytes that the allocator used besides; null where the profile does not say. */
+  extra_bytes: number | null;
+  /** The stacks; null where the profile does not say. */
+  stack_bytes: number | null;
+  /** Whether the profile calls it the peak. */
+  is_peak: boolean;
+  /** Whether it has a call tree. */
+  has_tree: boolean;
+}
+
+/** An amount that the profile counts over the whole run. */
+export interface TallyRow {
+  /** The profile. */
+  file: string;
+  /** What is counted: `allocated`, `freed`, `read`, `written`, `copied`, `occurred`, `lived`. */
+  name: string;
+  /** The amount. */
+  amount: number;
+  /** Its unit; null where only the profile knows it. */
+  unit: string | null;
+  /** The blocks; null where the profile does not count them. */
+  block_count: number | null;
+}
+
+/** One part of a cost. */
+export interface Term {
+  /** What is paid for. */
+  name: string;
+  /** How much. */
+  size_bytes: number;
+  /** Whether all of the N pay it together, instead of each. */
+  is_once: boolean;
+  /** How it is known. */
+  evidence: Evidence;
+}
+
+/** The program that wrote the answer. */
+export interface Tool {
+  /** Always `footprint`. */
+  name: "footprint";
+  /** Its version. */
+  version: string;
+}
+
+/** The permission to exceed a budget for a time. */
+export interface WaiverRow {
+  /** Why it was given. */
+  reason: string;
+  /** The last day on which it holds. */
+  expires: string;
+  /** Whether that day is over. */
+  is_expired: boolean;
+}
