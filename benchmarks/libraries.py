@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from footprint.errors import FootprintError
 from footprint.loader import Environment, System, link
 from footprint.loader.bindings import Binder
-from footprint.verbs.libraries.call import Programs, composition_findings
+from footprint.verbs.libraries.call import Programs, graph_findings
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 FOLDERS = ("/usr/bin", "/usr/sbin")
@@ -82,7 +82,7 @@ def analysis(paths: Sequence[str]) -> str:
     """Do all that `footprint libraries` does."""
     reader, count, saving_bytes = Programs(environment=Environment()), 0, 0
     for path in paths:
-        findings = composition_findings(reader.composition(path))
+        findings = graph_findings(reader.graph(path))
         count += len(findings)
         saving_bytes += sum(one.saving_bytes for one in findings if one.rule == "unused-library")
     return f"{count:,} findings, {saving_bytes >> 10:,} KiB"

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from footprint.attribution.object_prediction import Predicted, predict, start_memory
+from footprint.attribution.object_prediction import ObjectPrediction, predict, start_memory
 from footprint.errors import FootprintError
 from footprint.sources.libc_calibration import calibrate_libc
 from tests.atstart import PAGE, Seen, at_start, image_of, is_elf, numbers
@@ -52,7 +52,7 @@ def programs(names: Sequence[str]) -> Iterator[str]:
 
 
 @cache
-def predicted(path: str, *, is_program: bool) -> Predicted:
+def predicted(path: str, *, is_program: bool) -> ObjectPrediction:
     """Tell what an object costs, once for all programs."""
     start = calibrate_libc() if path.endswith("/libc.so.6") else None
     return predict(image_of(path), PAGE, is_program=is_program, libc_start=start)
@@ -64,23 +64,23 @@ def row(path: str, objects: set[str]) -> Row:
     found = {name: predicted(name, is_program=name == path) for name in linked.objects()}
     objects.update(found)
     written = {name: linked.written(name, one) for name, one in found.items()}
-    floors = {name: numbers(one.floor) for name, one in found.items()}
+    startup_mins = {name: numbers(one.startup_min) for name, one in found.items()}
     private = sum(map(len, written.values()))
     texts = [one for one in linked.mappings if one.permissions[2] == "x" and one.name.startswith("/")]
     of_texts = {page for one in texts for page in range(one.start_addr // PAGE, one.end_addr // PAGE)}
     return Row(
         os.path.basename(path),
         len(found),
-        sum(map(len, floors.values())),
+        sum(map(len, startup_mins.values())),
         private,
-        sum(len(floors[name] - written[name]) for name in found),
+        sum(len(startup_mins[name] - written[name]) for name in found),
         _count(entered, found),
         (len(linked.private - of_texts) - private) * PAGE,
         sum(start_memory(len(found), sum(one.tls_bytes for one in found.values()), PAGE)),
     )
 
 
-def _count(seen: Seen, found: dict[str, Predicted]) -> int:
+def _count(seen: Seen, found: dict[str, ObjectPrediction]) -> int:
     return sum(len(seen.written(name, one)) for name, one in found.items() if name in seen.objects())
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from elftools.elf.elffile import ELFFile
 
-from footprint.attribution.object_prediction import Predicted
+from footprint.attribution.object_prediction import ObjectPrediction
 from footprint.elf import ET_EXEC, Image, read_image, starts_like_elf
 from footprint.files import open_input
 from footprint.process import Mapping as Area
@@ -57,10 +57,10 @@ class Seen(NamedTuple):
             for name, first in firsts.items()
         }
 
-    def written(self, name: str, prediction: Predicted) -> set[int]:
+    def written(self, name: str, prediction: ObjectPrediction) -> set[int]:
         """Give the pages of an object that are private, of those that can be written at all."""
         bias = self.objects()[name]
-        return {page for page in numbers(prediction.ceiling) if page + bias in self.private}
+        return {page for page in numbers(prediction.startup_max) if page + bias in self.private}
 
     def count_mappings(self, name: str) -> int:
         image, bias = image_of(name), self.objects()[name] * PAGE

@@ -9,7 +9,7 @@ import footprint
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Finding
-from footprint.model.row import Attribution, Kind, Row, sum_rows
+from footprint.model.row import Attribution, MemoryKind, Row, sum_rows
 from footprint.model.totals import Total, Totals
 
 __all__ = ("audit_of", "ledger_row")
@@ -21,7 +21,7 @@ def ledger_row(owner: str, size_bytes: int = 0, **fields: Any) -> Row:  # noqa: 
     """Give a row of writable data without a name, all of it private."""
     row = Row(
         owner=owner,
-        kind=Kind.DATA,
+        kind=MemoryKind.DATA,
         section=None,
         symbol=None,
         name=None,

@@ -67,9 +67,9 @@ def _exec_terms(totals: Totals, kernel: Sequence[KernelCost]) -> tuple[list[Term
     terms = [_each("private memory", private.bytes, private.evidence)]
     special = totals.of_which
     # What the relatives share now, a copy that is started by itself has for itself; what KSM merges, it merges again.
-    relatives_bytes = max(0, (totals.shared_with_relatives.bytes or 0) - special.ksm_bytes)
-    if relatives_bytes:
-        terms.append(_each("memory shared with fork relatives", relatives_bytes, Evidence.ESTIMATED))
+    cow_shared_bytes = max(0, (totals.cow_shared.bytes or 0) - special.ksm_bytes)
+    if cow_shared_bytes:
+        terms.append(_each("memory shared with fork relatives", cow_shared_bytes, Evidence.ESTIMATED))
     if special.hugetlb_private_bytes:
         terms.append(_each("huge pages of the reserved pool", special.hugetlb_private_bytes, Evidence.MEASURED))
     if special.own_shared_bytes:
@@ -90,16 +90,16 @@ def _fork_terms(
     """Give the terms of forked workers: this process is one of them, or the parent that will fork them."""
     private_bytes = totals.private.bytes or 0
     # Pages that KSM merged belong to nobody's family.
-    relatives_bytes = max(0, (totals.shared_with_relatives.bytes or 0) - totals.of_which.ksm_bytes)
+    cow_shared_bytes = max(0, (totals.cow_shared.bytes or 0) - totals.of_which.ksm_bytes)
     kernel_bytes = sum(cost.size_bytes for cost in kernel)
     single = costs(status._replace(thread_count=1), mapping_count)
     forked_bytes = sum(cost.size_bytes for cost in single)
-    rewritten_bytes = private_bytes + relatives_bytes + forked_bytes
-    is_worker = relatives_bytes > 0
+    rewritten_bytes = private_bytes + cow_shared_bytes + forked_bytes
+    is_worker = cow_shared_bytes > 0
     terms: list[Term] = []
     if is_worker:
         terms.append(_each("private memory of a worker", private_bytes, totals.private.evidence))
-        terms.append(_once("memory shared with its relatives", relatives_bytes, totals.private.evidence))
+        terms.append(_once("memory shared with its relatives", cow_shared_bytes, totals.private.evidence))
         terms.extend(_each(cost.name.strip("[]"), cost.size_bytes, cost.evidence) for cost in kernel)
         terms.append(
             _once("the parent, taken to be like this worker", private_bytes + kernel_bytes, Evidence.ESTIMATED)

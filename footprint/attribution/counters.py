@@ -20,14 +20,14 @@ class Held(NamedTuple):
     Attributes:
         private_bytes: Resident or swapped anonymous bytes that only this process holds; None where unknown.
         shared_bytes: Resident pages of files and shared memory: paid once per machine; None where the text cannot tell.
-        relatives_bytes: Anonymous bytes that other processes hold too (after fork, or merged by KSM).
-        uncertain_bytes: How much of `private_bytes` may belong to `relatives_bytes` instead; page bits would tell.
+        cow_shared_bytes: Anonymous bytes that other processes hold too (after fork, or merged by KSM).
+        uncertain_bytes: How much of `private_bytes` may belong to `cow_shared_bytes` instead; page bits would tell.
         evidence: How `private_bytes` is known.
     """
 
     private_bytes: int | None
     shared_bytes: int | None
-    relatives_bytes: int
+    cow_shared_bytes: int
     uncertain_bytes: int
     evidence: Evidence
 
@@ -66,7 +66,7 @@ def held_by_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRang
         found.append(held)
     if any(held.uncertain_bytes for held in found):
         # Who shares anonymous memory at all, shares some that no file is mixed with: then the rest is in doubt.
-        has_relatives = any(held.relatives_bytes for held in found)
+        has_relatives = any(held.cow_shared_bytes for held in found)
         doubt = Evidence.ESTIMATED if has_relatives else Evidence.DERIVED
         found = [
             held._replace(evidence=weakest((held.evidence, doubt))) if held.uncertain_bytes else held for held in found
@@ -76,8 +76,8 @@ def held_by_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRang
 
 def _with_pages(held: Held, mapping: Mapping, private_bytes: int, resident_bytes: int) -> Held:
     """Let the page bits say what is private; the counters say what else is there."""
-    relatives_bytes = max(0, (mapping.counters.get("Anonymous") or 0) - resident_bytes)
-    return Held(private_bytes, held.shared_bytes, relatives_bytes, 0, Evidence.MEASURED)
+    cow_shared_bytes = max(0, (mapping.counters.get("Anonymous") or 0) - resident_bytes)
+    return Held(private_bytes, held.shared_bytes, cow_shared_bytes, 0, Evidence.MEASURED)
 
 
 def held_bytes(mapping: Mapping) -> Held:

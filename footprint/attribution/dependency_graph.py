@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from footprint.attribution.object_prediction import Predicted
+from footprint.attribution.object_prediction import ObjectPrediction
 from footprint.elf.constructors import own_constructors
 from footprint.elf.notes import optional_libraries
 from footprint.errors import FootprintError, Note
@@ -15,14 +15,14 @@ from footprint.loader.dependencies import Retained, filtees, needs, reached, ret
 from footprint.model.evidence import Evidence
 from footprint.model.object_cost import Need, ObjectCost
 
-__all__ = ("Composition", "compose")
+__all__ = ("DependencyGraph", "build_graph")
 
 _DLOPEN_NAMES: Final = frozenset({"dlopen", "dlmopen", "g_module_open", "lt_dlopen", "lt_dlopenext"})
 _DLSYM_NAMES: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym"})
 
 
 @dataclass(frozen=True, eq=False)
-class Composition:
+class DependencyGraph:
     """The objects of a process and their relations. Objects are numbered in load order; the program is 0.
 
     The loader comes last where no object needs it: it is there, but no symbol is looked for in it.
@@ -31,7 +31,7 @@ class Composition:
         link_map: How they were found.
         objects: All of them.
         bindings: Who binds to whom.
-        predicted: What each costs before it runs; None where its file cannot be read.
+        predictions: What each costs before it runs; None where its file cannot be read.
         private_bytes: What each holds in the process that was measured; None where there is none.
         page_bytes: The size of a page.
         notes: What was odd.
@@ -40,7 +40,7 @@ class Composition:
     link_map: LinkMap
     objects: tuple[Linked, ...]
     bindings: Bindings
-    predicted: tuple[Predicted | None, ...]
+    predictions: tuple[ObjectPrediction | None, ...]
     private_bytes: tuple[int, ...] | None
     page_bytes: int
     notes: tuple[Note, ...]
@@ -84,7 +84,7 @@ class Composition:
         """Give the objects with what they cost, as an audit keeps them."""
         found = []
         for number, linked in enumerate(self.objects):
-            predicted, holder = self.predicted[number], self.retained.holder(number)
+            prediction, holder = self.predictions[number], self.retained.holder(number)
             found.append(
                 ObjectCost(
                     linked.path,
@@ -92,7 +92,7 @@ class Composition:
                     self.cost_bytes((number,)),
                     self.retained_bytes[number],
                     None if holder is None else self.objects[holder].path,
-                    predicted.tls_bytes if predicted else 0,
+                    prediction.tls_bytes if prediction else 0,
                     self._needs_of(number),
                 )
             )
@@ -138,8 +138,8 @@ class Composition:
         """Give the private memory of some objects: what was measured, else what is surely written at start."""
         if self.private_bytes is not None:
             return sum([self.private_bytes[number] for number in objects])
-        found = [self.predicted[number] for number in objects]
-        return sum([one.floor_bytes for one in found if one])
+        found = [self.predictions[number] for number in objects]
+        return sum([one.startup_min_bytes for one in found if one])
 
     def remaining(self, dropped: Callable[[int, int], bool]) -> frozenset[int]:
         """Give the objects that are still there without some of the needs, given as (who needs, what)."""
@@ -171,13 +171,13 @@ class Composition:
         return linked.library.linkage.soname or linked.path.rsplit("/", 1)[-1]
 
 
-def compose(
+def build_graph(
     link_map: LinkMap,
     bindings: Bindings,
     page_bytes: int,
-    predict: Callable[[Linked, bool], Predicted],
+    predict: Callable[[Linked, bool], ObjectPrediction],
     private_bytes: Callable[[Linked], int] | None = None,
-) -> Composition:
+) -> DependencyGraph:
     """Put together what a process is made of.
 
     Args:
@@ -192,19 +192,21 @@ def compose(
     if interpreter is not None and link_map.interpreter is None:
         objects = (*objects, interpreter)
     notes = [*link_map.notes, *bindings.notes]
-    predicted: list[Predicted | None] = []
+    predictions: list[ObjectPrediction | None] = []
     for number, linked in enumerate(objects):
         try:
             one = predict(linked, number == 0)
         except FootprintError as error:
             notes.append(Note("file-unreadable", linked.path, f"{error.detail}, what it costs is not known"))
-            predicted.append(None)
+            predictions.append(None)
             continue
-        predicted.append(one)
+        predictions.append(one)
         notes.extend(one.notes)
         notes.extend(_optional_notes(linked))
     held = tuple([private_bytes(linked) for linked in objects]) if private_bytes else None
-    return Composition(link_map, objects, bindings, tuple(predicted), held, page_bytes, tuple(dict.fromkeys(notes)))
+    return DependencyGraph(
+        link_map, objects, bindings, tuple(predictions), held, page_bytes, tuple(dict.fromkeys(notes))
+    )
 
 
 def _optional_notes(linked: Linked) -> list[Note]:

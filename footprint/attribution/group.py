@@ -46,7 +46,7 @@ def _sum(totals: Sequence[Total]) -> Total:
 def _shared_between(members: Sequence[tuple[Snapshot, Audit]]) -> Total:
     total_bytes = 0
     for snapshot, audit in members:
-        shared_bytes = audit.totals.shared_with_relatives.bytes
+        shared_bytes = audit.totals.cow_shared.bytes
         if not shared_bytes:
             continue
         proportional = snapshot.rollup.get("Pss_Anon") if snapshot.rollup else None

@@ -20,7 +20,7 @@ from footprint.heap.attribution import NO_STACK, charged
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.heap_account import HeapAccount, Share
-from footprint.model.row import Attribution, Kind, Row
+from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.units import first_of, format_bytes
 
 __all__ = ("BEYOND", "FREE", "NAMELESS", "NOT_TOLD", "OVERHEAD", "join_heap")
@@ -209,12 +209,12 @@ class _Pool:
 
 
 def _is_heap(row: Row) -> bool:
-    is_named = row.kind is Kind.ANONYMOUS and row.owner.startswith(_NAMED)
-    return (row.kind is Kind.HEAP or is_named) and row.is_writable
+    is_named = row.kind is MemoryKind.ANONYMOUS and row.owner.startswith(_NAMED)
+    return (row.kind is MemoryKind.HEAP or is_named) and row.is_writable
 
 
 def _is_nameless(row: Row) -> bool:
-    return row.kind is Kind.ANONYMOUS and row.owner == NAMELESS and row.is_writable
+    return row.kind is MemoryKind.ANONYMOUS and row.owner == NAMELESS and row.is_writable
 
 
 def _lines(account: HeapAccount) -> list[_Line]:
@@ -244,7 +244,7 @@ def _row(line: _Line, size_bytes: int | None, mapped_bytes: int, shared_bytes: i
     is_symbol = function is not None and not function.startswith("[")
     return Row(
         owner=line.owner,
-        kind=Kind.HEAP,
+        kind=MemoryKind.HEAP,
         section=None,
         symbol=function if is_symbol else None,
         name=function,

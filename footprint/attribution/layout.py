@@ -9,7 +9,7 @@ from collections.abc import Mapping as Dict
 from typing import Final, NamedTuple
 
 from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
-from footprint.model.row import Attribution, Kind
+from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping, MemoryMap
 from footprint.process.mapped_files import MEMORY_FILES, FileKey, file_key
 from footprint.ranges import Claim, Gap, Piece, partition
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     start_addr: int
     end_addr: int
     owner: str
-    kind: Kind
+    kind: MemoryKind
     attribution: Attribution
     loaded: LoadedObject | None = None
 
@@ -103,7 +103,7 @@ def lay_out(
                 )
             else:
                 by = Attribution.PROGRAM_HEADERS
-                parts.append(Part(mapping, piece.start, piece.end, loaded.key.name, Kind.BSS, by, loaded))
+                parts.append(Part(mapping, piece.start, piece.end, loaded.key.name, MemoryKind.BSS, by, loaded))
     return tuple(parts)
 
 
@@ -221,26 +221,26 @@ class _Owners:
             kind, by = self._kind_of_file(index, mapping, loaded)
             return Part(mapping, mapping.start_addr, mapping.end_addr, loaded.key.name, kind, by, loaded)
         owner, kind, by = self._without_file(index, mapping)
-        behind = self._objects[index - 1] if by is Attribution.ADJACENCY and kind is Kind.BSS else None
+        behind = self._objects[index - 1] if by is Attribution.ADJACENCY and kind is MemoryKind.BSS else None
         return Part(mapping, mapping.start_addr, mapping.end_addr, owner, kind, by, behind)
 
-    def _kind_of_file(self, index: int, mapping: Mapping, loaded: LoadedObject) -> tuple[Kind, Attribution]:
+    def _kind_of_file(self, index: int, mapping: Mapping, loaded: LoadedObject) -> tuple[MemoryKind, Attribution]:
         if mapping.is_shared:
-            return Kind.SHARED, Attribution.NAME
+            return MemoryKind.SHARED, Attribution.NAME
         is_object = loaded.image is not None or loaded.key in self._executable_keys
         if not is_object:
-            return Kind.FILE, Attribution.NAME
+            return MemoryKind.FILE, Attribution.NAME
         if mapping.is_mapped_writable:
-            return Kind.DATA, Attribution.NAME
+            return MemoryKind.DATA, Attribution.NAME
         if loaded.image is not None:
             relro = loaded.image.segment(PT_GNU_RELRO)
             start = loaded.bias_addr + relro.vaddr if relro else 0
             if relro and start < mapping.end_addr and mapping.start_addr < start + relro.memory_bytes:
-                return Kind.RELRO, Attribution.PROGRAM_HEADERS
-            return Kind.TEXT, Attribution.NAME
+                return MemoryKind.RELRO, Attribution.PROGRAM_HEADERS
+            return MemoryKind.TEXT, Attribution.NAME
         if mapping.permissions == "r--p" and self._is_relro_by_place(index):
-            return Kind.RELRO, Attribution.ADJACENCY
-        return Kind.TEXT, Attribution.NAME
+            return MemoryKind.RELRO, Attribution.ADJACENCY
+        return MemoryKind.TEXT, Attribution.NAME
 
     def _is_relro_by_place(self, index: int) -> bool:
         """Tell whether a read-only mapping stands between code and writable data of its file, as RELRO does."""
@@ -250,40 +250,40 @@ class _Owners:
         is_middle = self._objects[index - 1] == self._objects[index] == self._objects[index + 1]
         return is_middle and behind.start_addr == mapping.end_addr and behind.is_mapped_writable
 
-    def _without_file(self, index: int, mapping: Mapping) -> tuple[str, Kind, Attribution]:
+    def _without_file(self, index: int, mapping: Mapping) -> tuple[str, MemoryKind, Attribution]:
         name = mapping.name
         if mapping.is_shared:
             owner = "[shared anonymous]" if name in {"", _SHARED_ANONYMOUS} else name
-            return owner, Kind.SHARED, Attribution.NAME
+            return owner, MemoryKind.SHARED, Attribution.NAME
         if name == "[heap]":
-            return "[heap]", Kind.HEAP, Attribution.NAME
+            return "[heap]", MemoryKind.HEAP, Attribution.NAME
         if name == "[stack]":
-            return "[stack]", Kind.STACK, Attribution.NAME
+            return "[stack]", MemoryKind.STACK, Attribution.NAME
         if name.startswith(("[stack:", "[threadstack:", "[anon:stack_and_tls:", "[anon: stack_and_tls:")):
-            return "[thread stacks]", Kind.STACK, Attribution.NAME
+            return "[thread stacks]", MemoryKind.STACK, Attribution.NAME
         if name in _KERNEL_NAMES:
-            return name, Kind.SHARED, Attribution.NAME
+            return name, MemoryKind.SHARED, Attribution.NAME
         if name:
-            return name, Kind.FILE if name.startswith(MEMORY_FILES) else Kind.ANONYMOUS, Attribution.NAME
+            return name, MemoryKind.FILE if name.startswith(MEMORY_FILES) else MemoryKind.ANONYMOUS, Attribution.NAME
         return self._nameless(index, mapping)
 
-    def _nameless(self, index: int, mapping: Mapping) -> tuple[str, Kind, Attribution]:
+    def _nameless(self, index: int, mapping: Mapping) -> tuple[str, MemoryKind, Attribution]:
         if self._holds_stack_pointer(mapping):
-            return "[thread stacks]", Kind.STACK, Attribution.STACK_POINTER
+            return "[thread stacks]", MemoryKind.STACK, Attribution.STACK_POINTER
         if index == self._heap_at:
-            return "[heap]", Kind.HEAP, Attribution.ADJACENCY
+            return "[heap]", MemoryKind.HEAP, Attribution.ADJACENCY
         before = self._mappings[index - 1] if index else None
         is_behind = before is not None and before.end_addr == mapping.start_addr
         if is_behind and mapping.is_mapped_writable and before is not None:
             loaded = self._objects[index - 1]
             # Where the file was read, its program headers have said already what is its .bss.
             if loaded and loaded.image is None and loaded.key in self._executable_keys and before.permissions[0] == "r":
-                return loaded.key.name, Kind.BSS, Attribution.ADJACENCY
+                return loaded.key.name, MemoryKind.BSS, Attribution.ADJACENCY
         if self._is_arena(index, mapping):
-            return "[malloc arenas]", Kind.HEAP, Attribution.SHAPE
+            return "[malloc arenas]", MemoryKind.HEAP, Attribution.SHAPE
         if is_behind and before is not None and self._is_stack_by_shape(mapping, before):
-            return "[thread stacks]", Kind.STACK, Attribution.SHAPE
-        return "[anonymous]", Kind.ANONYMOUS, Attribution.NONE
+            return "[thread stacks]", MemoryKind.STACK, Attribution.SHAPE
+        return "[anonymous]", MemoryKind.ANONYMOUS, Attribution.NONE
 
     def _holds_stack_pointer(self, mapping: Mapping) -> bool:
         at = bisect_left(self._stack_addrs, mapping.start_addr)

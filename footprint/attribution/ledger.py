@@ -10,7 +10,7 @@ from footprint.attribution.layout import LoadedObject, Part
 from footprint.attribution.pages import Slice, clip, slices
 from footprint.elf import Contents, Image
 from footprint.model.evidence import Evidence, weakest
-from footprint.model.row import Attribution, Kind, Row
+from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.process import PageRange, ranges_bytes
 
 __all__ = ("Files", "added_up", "ledger_rows", "merged_rows")
@@ -53,7 +53,7 @@ def ledger_rows(
     accounts = _Accounts()
     touched = _touched(parts, held)
     # Mappings that differ only in place and size, as nearly all of a process that has many: counted, not made rows of.
-    alike: dict[tuple[str, Kind, Attribution, str, int], _Alike] = {}
+    alike: dict[tuple[str, MemoryKind, Attribution, str, int], _Alike] = {}
     index = 0
     for one in held:
         part = parts[index]
@@ -80,7 +80,7 @@ def ledger_rows(
     accounts.add(
         Row(
             owner="[kernel]",
-            kind=Kind.KERNEL,
+            kind=MemoryKind.KERNEL,
             section=None,
             symbol=None,
             name=cost.name,
@@ -130,7 +130,7 @@ def added_up(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def _without_place(row: Row) -> Row:
-    is_stacks = row.kind is Kind.KERNEL and (row.name or "").startswith("[kernel stacks")
+    is_stacks = row.kind is MemoryKind.KERNEL and (row.name or "").startswith("[kernel stacks")
     return row._replace(name="[kernel stacks]" if is_stacks else row.name, shared_bytes=None)
 
 
@@ -221,12 +221,12 @@ def _sum(figures: Sequence[int | None]) -> int | None:
 
 def _is_opaque(part: Part) -> bool:
     """Tell whether nothing can be said of what lies in a part."""
-    return part.loaded is None or part.loaded.image is None or part.kind is Kind.SHARED
+    return part.loaded is None or part.loaded.image is None or part.kind is MemoryKind.SHARED
 
 
 def _evidence(part: Part, held: Held) -> Evidence:
     """Tell how the bytes of a part are known: they are the kernel's; that they are this object's may be assumed."""
-    is_guess = part.kind is Kind.BSS and part.attribution.is_assumed
+    is_guess = part.kind is MemoryKind.BSS and part.attribution.is_assumed
     return weakest((held.evidence, Evidence.ESTIMATED)) if is_guess else held.evidence
 
 
@@ -256,17 +256,17 @@ def _mapping_rows(
         own = None if ranges is None else clip(ranges, part.start_addr, part.end_addr)
         share_bytes = private_bytes if own is None else ranges_bytes(own)
         loaded = part.loaded
-        if loaded is None or loaded.image is None or part.kind is Kind.SHARED:
+        if loaded is None or loaded.image is None or part.kind is MemoryKind.SHARED:
             yield _row(part, None, None, share_bytes, shared_bytes, page_bytes, evidence)
         elif (
             own is not None
-            and (own or (loaded in touched and part.kind is not Kind.TEXT))
+            and (own or (loaded in touched and part.kind is not MemoryKind.TEXT))
             and (contents := files.contents_of(loaded)) is not None
         ):
             relocated_pages = files.relocated_pages_of(loaded, page_bytes)
             found = slices(part, loaded, contents, own, page_bytes, relocated_pages, has_untouched=has_untouched)
             yield from _slice_rows(part, found, shared_bytes, weakest((evidence, Evidence.DERIVED)))
-        elif part.kind is Kind.TEXT:
+        elif part.kind is MemoryKind.TEXT:
             yield _row(part, None, None, share_bytes, shared_bytes, page_bytes, evidence)
         else:
             label = _sections_label(part, loaded.image)
@@ -336,7 +336,7 @@ def _merged(parts: Sequence[Part], held: Held, page_bytes: int) -> Row:
     mapping = parts[0].mapping
     owners = " + ".join(dict.fromkeys(part.owner.rsplit("/", 1)[-1] for part in parts))
     whole = Part(
-        mapping, mapping.start_addr, mapping.end_addr, f"[merged: {owners}]", Kind.ANONYMOUS, parts[0].attribution
+        mapping, mapping.start_addr, mapping.end_addr, f"[merged: {owners}]", MemoryKind.ANONYMOUS, parts[0].attribution
     )
     name = "[one mapping of several owners, partly private: page bits would tell whose]"
     return _row(whole, None, name, held.private_bytes, held.shared_bytes, page_bytes, held.evidence)

@@ -10,14 +10,24 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from footprint.attribution.startup_writes import Cause, written_pages
+from footprint.attribution.startup_writes import WriteCause, written_pages
 from footprint.elf import PT_GNU_RELRO, Image
 from footprint.elf.image import PF_W, PT_INTERP, PT_TLS, Segment
 from footprint.errors import InputError, Note
 from footprint.loader.target import Libc
 from footprint.model.evidence import Evidence
 
-__all__ = ("UNKNOWN_LIBC", "Area", "Cause", "LibcStart", "Pages", "Predicted", "count_pages", "predict", "start_memory")
+__all__ = (
+    "UNKNOWN_LIBC",
+    "Area",
+    "LibcStart",
+    "ObjectPrediction",
+    "Pages",
+    "WriteCause",
+    "count_pages",
+    "predict",
+    "start_memory",
+)
 
 Pages = tuple[range, ...]
 """Numbers of pages (vaddr divided by the page size) as runs, ascending, none touching the next."""
@@ -68,29 +78,25 @@ UNKNOWN_LIBC: Final = LibcStart((), 0, 4, "built in: glibc 2.36, x86-64")
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted:
+class ObjectPrediction:
     """What one object costs in each process that loads it.
 
     Attributes:
         page_bytes: The size of a page.
-        floor: The pages that are surely written before the program's own code and constructors run.
-        ceiling: The pages that can ever be written, those of RELRO included; the floor is a part of them.
+        startup_min: The pages that are surely written before the program's own code and constructors run.
+        startup_max: The pages that can ever be written, those of RELRO included; the startup_min is a part of them.
         causes: The pages that each cause writes; the sets overlap.
-        sole_pages: How many pages each cause writes that no other does: what would be saved without it.
         assumed_pages: How many pages more the C library is assumed to write in itself; which, is not known.
         tls_bytes: The object's part of the block of each thread, in multiples of its alignment; glibc writes all of it.
-        tls_align: The alignment of that part.
         areas: The mappings that it makes, RELRO and .bss apart.
         notes: What was odd.
     """
 
     page_bytes: int
-    floor: Pages
-    ceiling: Pages
-    causes: Mapping[Cause, Pages]
-    sole_pages: Mapping[Cause, int]
+    startup_min: Pages
+    startup_max: Pages
+    causes: Mapping[WriteCause, Pages]
     tls_bytes: int
-    tls_align: int
     areas: tuple[Area, ...]
     assumed_pages: int = 0
     notes: tuple[Note, ...] = ()
@@ -111,14 +117,14 @@ class Predicted:
         return sum([len(one.pages) for one in self.areas]) * self.page_bytes
 
     @property
-    def floor_bytes(self) -> int:
-        """Give the bytes of the floor, with what is assumed of a C library."""
-        return (count_pages(self.floor) + self.assumed_pages) * self.page_bytes
+    def startup_min_bytes(self) -> int:
+        """Give the bytes of the startup_min, with what is assumed of a C library."""
+        return (count_pages(self.startup_min) + self.assumed_pages) * self.page_bytes
 
     @property
-    def ceiling_bytes(self) -> int:
-        """Give the bytes of the ceiling."""
-        return count_pages(self.ceiling) * self.page_bytes
+    def startup_max_bytes(self) -> int:
+        """Give the bytes of the startup_max."""
+        return count_pages(self.startup_max) * self.page_bytes
 
 
 # A table of relocations can name a page with each entry; the largest programs write some ten thousand.
@@ -132,7 +138,7 @@ def count_pages(pages: Pages) -> int:
 
 def predict(
     image: Image, page_bytes: int, *, is_program: bool, libc: Libc = Libc.GLIBC, libc_start: LibcStart | None = None
-) -> Predicted:
+) -> ObjectPrediction:
     """Tell what an object costs before it runs. Damaged tables are a note, and what is known without them.
 
     Args:
@@ -143,11 +149,11 @@ def predict(
         libc_start: For the C library itself, what its first steps write.
     """
     notes: list[Note] = []
-    written: dict[Cause, set[int]] = {}
+    written: dict[WriteCause, set[int]] = {}
     # A static program of musl leaves RELRO writable.
     has_relro = libc is not Libc.MUSL or not is_program or image.segment(PT_INTERP) is not None
     areas = _areas(image, page_bytes, has_holes=not is_program, has_relro=has_relro)
-    ceiling = _united([one.pages for one in areas if one.loaded_flags & PF_W])
+    startup_max = _united([one.pages for one in areas if one.loaded_flags & PF_W])
     mapped = _united([one.pages for one in areas if one.loaded_flags])
     try:
         _gather(written_pages(image, page_bytes, libc, is_program=is_program), written, image)
@@ -155,33 +161,31 @@ def predict(
         detail = f"{error.detail}, not all that is written at its start is known"
         notes.append(Note("file-unreadable", image.file, detail))
     if libc_start is not None and not libc_start.is_assumed and libc_start.page_bytes <= page_bytes:
-        written[Cause.LIBC_START] = {page * libc_start.page_bytes // page_bytes for page in libc_start.pages}
+        written[WriteCause.LIBC_START] = {page * libc_start.page_bytes // page_bytes for page in libc_start.pages}
         libc_start = None
     if any(1 < segment.align < page_bytes for segment in image.loads):
         detail = f"it is aligned for smaller pages than of {page_bytes} bytes, with which it could not be loaded"
         notes.append(Note("page-size-assumed", image.file, detail))
     written = {cause: _inside(pages, mapped) for cause, pages in written.items()}
-    causes = {cause: _runs(written[cause]) for cause in Cause if written.get(cause)}
-    floor = _runs(set().union(*written.values()))
-    ceiling = _united([*ceiling, *floor])
-    most_assumed = count_pages(ceiling) - count_pages(floor)
+    causes = {cause: _runs(written[cause]) for cause in WriteCause if written.get(cause)}
+    startup_min = _runs(set().union(*written.values()))
+    startup_max = _united([*startup_max, *startup_min])
+    most_assumed = count_pages(startup_max) - count_pages(startup_min)
     tls = image.segment(PT_TLS)
     align = max(1, tls.align) if tls else 1
-    return Predicted(
+    return ObjectPrediction(
         page_bytes,
-        floor,
-        ceiling,
+        startup_min,
+        startup_max,
         MappingProxyType(causes),
-        MappingProxyType(_sole_pages(written)),
         -(-tls.memory_bytes // align) * align if tls else 0,
-        align,
         tuple(areas),
         min(libc_start.count, most_assumed) if libc_start else 0,
         tuple(notes),
     )
 
 
-def _gather(found: Iterable[tuple[Cause, set[int]]], written: dict[Cause, set[int]], image: Image) -> None:
+def _gather(found: Iterable[tuple[WriteCause, set[int]]], written: dict[WriteCause, set[int]], image: Image) -> None:
     """Put the pages of each cause together; what was found before an error is kept."""
     for cause, pages in found:
         own = written.setdefault(cause, set())
@@ -246,18 +250,6 @@ def _inside(pages: set[int], runs: Pages) -> set[int]:
     """Give what of some pages lies in runs: elsewhere a damaged table cannot write."""
     starts = [run.start for run in runs]
     return {page for page in pages if page in runs[bisect_right(starts, page) - 1]} if runs else set()
-
-
-def _sole_pages(written: Mapping[Cause, set[int]]) -> dict[Cause, int]:
-    only: dict[int, Cause | None] = {}
-    for cause, pages in written.items():
-        for page in pages:
-            only[page] = None if page in only else cause
-    counts = {cause: 0 for cause in Cause if written.get(cause)}
-    for sole in only.values():
-        if sole:
-            counts[sole] += 1
-    return counts
 
 
 # --- what is mapped ---------------------------------------------------------------------------------------------------

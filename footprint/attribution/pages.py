@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from footprint.attribution.layout import LoadedObject, Part
 from footprint.elf import Contents, Image, Residue, SectionContents, Variable
-from footprint.model.row import Kind
+from footprint.model.row import MemoryKind
 from footprint.process import PageRange
 from footprint.ranges import Claim, Gap, Piece, partition
 
@@ -33,7 +33,7 @@ class Slice(NamedTuple):
     section: str | None
     symbol: str | None
     name: str
-    kind: Kind | None
+    kind: MemoryKind | None
     mapped_bytes: int
     private_bytes: int
     pages: int
@@ -64,7 +64,7 @@ class _Span(NamedTuple):
     start_addr: int
     end_addr: int
     section: str | None
-    kind: Kind | None
+    kind: MemoryKind | None
     base_addr: int
     pieces: Sequence[Piece[Variable | Residue] | Piece[str]]
 
@@ -113,7 +113,7 @@ def slices(
     new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
     count = _Tally(_names_by_page(cut), page_bytes, relocated_pages).count
     found: list[Slice] = []
-    untouched: dict[tuple[str | None, Kind | None], int] = {}
+    untouched: dict[tuple[str | None, MemoryKind | None], int] = {}
     for symbol, name, section, kind, size_bytes, private_bytes, private, is_cut in cut:
         mapped_bytes = size_bytes
         if mapped_bytes != private_bytes and (symbol is None or not (private_bytes or is_cut or has_untouched)):
@@ -137,8 +137,8 @@ def slices(
 _Runs = tuple[tuple[int, int, int, int], ...]
 # The symbol of an owner, what to show for it, its section and kind, its bytes, the private ones of them, where those
 # are, and whether it goes on in a neighbouring mapping. A plain tuple: a large library has ten thousand of them.
-_Cut = tuple[str | None, str, str | None, Kind | None, int, int, _Runs, bool]
-_SectionOwner = tuple[str | None, SectionContents | str, Kind | None]
+_Cut = tuple[str | None, str, str | None, MemoryKind | None, int, int, _Runs, bool]
+_SectionOwner = tuple[str | None, SectionContents | str, MemoryKind | None]
 _Sections = list[Claim[_SectionOwner]]
 _SEVERAL: Final = ""
 _BEYOND: Final = 1 << 64
@@ -308,7 +308,7 @@ def _section_claims(contents: Contents, image: Image | None) -> _Sections:
         read.add(section.index)
         # .tbss has no addresses of its own: those it claims are those of what follows it.
         if section.has_file_bytes or not section.is_tls:
-            owner: _SectionOwner = (section.name, one, Kind(one.kind.value))
+            owner: _SectionOwner = (section.name, one, MemoryKind(one.kind.value))
             claims.append(Claim(section.vaddr, section.vaddr + section.size_bytes, owner))
     for section in image.sections if image else ():
         if section.is_in_memory and section.index not in read and not section.is_tls:

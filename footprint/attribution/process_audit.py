@@ -15,7 +15,7 @@ from footprint.errors import Note
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.projection import ONE, Question
-from footprint.model.row import Kind, Row
+from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import Totals
 from footprint.process import Snapshot
 from footprint.process.descriptors import NO_DESCRIPTORS, Descriptors
@@ -97,7 +97,7 @@ def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[Held], totals: 
     notes = []
     source = snapshot.source
     uncertain_bytes = sum(one.uncertain_bytes for one in held)
-    if uncertain_bytes and totals.shared_with_relatives.bytes and not _is_sole_holder(snapshot):
+    if uncertain_bytes and totals.cow_shared.bytes and not _is_sole_holder(snapshot):
         detail = (
             f"up to {format_bytes(uncertain_bytes)} of the private memory may be shared with fork relatives: "
             "smaps does not tell which pages of a mapping are shared"
@@ -108,7 +108,7 @@ def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[Held], totals: 
         detail = f"{format_bytes(hugetlb_bytes)} of huge pages from the reserved pool are private, and in no total"
         notes.append(Note("hugetlb-apart", source, detail))
     if totals.private.bytes is None:
-        relro_bytes = sum(row.mapped_bytes for row in rows if row.kind is Kind.RELRO)
+        relro_bytes = sum(row.mapped_bytes for row in rows if row.kind is MemoryKind.RELRO)
         if relro_bytes:
             detail = (
                 f"{format_bytes(relro_bytes)} between code and data of their files show as `r--`: most likely RELRO, "

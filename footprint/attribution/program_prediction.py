@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from footprint.attribution.cost_models import project_process
 from footprint.attribution.counters import Held
-from footprint.attribution.dependency_graph import Composition
+from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.kernel import KernelConstants, KernelCost, kernel_costs
 from footprint.attribution.layout import lay_out
 from footprint.attribution.ledger import Files, ledger_rows
-from footprint.attribution.object_prediction import Area, Predicted, StartMemory, start_memory
+from footprint.attribution.object_prediction import Area, ObjectPrediction, StartMemory, start_memory
 from footprint.attribution.totals import total_up
 from footprint.elf import ET_EXEC, Image
 from footprint.elf.image import PF_W, PF_X, PT_TLS
@@ -23,7 +23,7 @@ from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.finding import Finding
 from footprint.model.projection import Model, Point, Projection, Question
-from footprint.model.row import Attribution, Kind, Row
+from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.model.totals import Total, Totals
 from footprint.process import Mapping, MemoryMap, PageRange, Status
 from footprint.process.mapped_files import FileKey
@@ -57,7 +57,7 @@ _ADDRESS_BITS: Final = 48
 
 
 def predicted_audit(  # noqa: PLR0913 # all but the first two have their name
-    composition: Composition,
+    graph: DependencyGraph,
     files: Files,
     *,
     target: str,
@@ -71,7 +71,7 @@ def predicted_audit(  # noqa: PLR0913 # all but the first two have their name
     """Audit a program by its files.
 
     Args:
-        composition: What it is made of.
+        graph: What it is made of.
         files: What its files say beside their headers.
         target: What the user called it.
         question: How many of it.
@@ -87,9 +87,9 @@ def predicted_audit(  # noqa: PLR0913 # all but the first two have their name
     """
     if question.model is not Model.EXEC:
         raise UsageError(f"the {question.model.value} model needs a live process, not a file")
-    page_bytes = composition.page_bytes
-    places, left_out = _places(composition)
-    start = start_memory(len(places), thread_block_bytes(composition), page_bytes)
+    page_bytes = graph.page_bytes
+    places, left_out = _places(graph)
+    start = start_memory(len(places), thread_block_bytes(graph), page_bytes)
     mappings, pages, images = _mappings(places, start, page_bytes)
     memory = MemoryMap("prediction", tuple(mappings))
     held = [_held(mapping, pages) for mapping in mappings]
@@ -135,13 +135,13 @@ def predicted_audit(  # noqa: PLR0913 # all but the first two have their name
     )
 
 
-def thread_block_bytes(composition: Composition) -> int:
+def thread_block_bytes(graph: DependencyGraph) -> int:
     """Give what the first thread writes for thread-local variables: glibc's loader all of them.
 
     musl and the start-up code of static programs leave those that are zero as they find them.
     """
-    found = zip(composition.objects, composition.predicted, strict=True)
-    if composition.link_map.libc is Libc.GLIBC:
+    found = zip(graph.objects, graph.predictions, strict=True)
+    if graph.link_map.libc is Libc.GLIBC:
         return sum([one.tls_bytes for _, one in found if one])
     segments = [linked.library.image.segment(PT_TLS) for linked, one in found if one]
     return sum([one.file_bytes for one in segments if one])
@@ -151,34 +151,34 @@ class _Place(NamedTuple):
     """An object, and the bias at which it would be loaded."""
 
     path: str
-    predicted: Predicted
+    prediction: ObjectPrediction
     image: Image
     bias_addr: int
 
 
-def _places(composition: Composition) -> tuple[list[_Place], list[Note]]:
+def _places(graph: DependencyGraph) -> tuple[list[_Place], list[Note]]:
     """Give each object that can be read a place, from the top down; what finds none is left out, and noted.
 
     Raises:
         InputError: Where it is the program that finds none.
     """
-    page_bytes = composition.page_bytes
-    program = composition.objects[0]
+    page_bytes = graph.page_bytes
+    program = graph.objects[0]
     space = _SPACES[program.library.image.is_64]
     top_addr = space.top_addr // page_bytes * page_bytes
     places: list[_Place] = []
     notes: list[Note] = []
     taken = range(0)
-    for number, (linked, predicted) in enumerate(zip(composition.objects, composition.predicted, strict=True)):
-        areas = predicted.areas if predicted else ()
+    for number, (linked, prediction) in enumerate(zip(graph.objects, graph.predictions, strict=True)):
+        areas = prediction.areas if prediction else ()
         first, past = (areas[0].pages.start * page_bytes, areas[-1].pages.stop * page_bytes) if areas else (0, 0)
         if number == 0:
             is_fixed = linked.library.image.type == ET_EXEC
             bias_addr = 0 if is_fixed else space.program_addr // page_bytes * page_bytes - first
             taken = range(bias_addr + first, bias_addr + past)
-            if predicted is None or not taken or taken.stop > top_addr:
+            if prediction is None or not taken or taken.stop > top_addr:
                 raise InputError(linked.path, "no process could have the segments that it says")
-        elif predicted is None or not areas:
+        elif prediction is None or not areas:
             continue
         else:
             if top_addr - (past - first) < taken.stop and taken.start < top_addr:
@@ -189,7 +189,7 @@ def _places(composition: Composition) -> tuple[list[_Place], list[Note]]:
                 notes.append(Note("file-unreadable", linked.path, detail))
                 continue
             top_addr = bias_addr + first
-        places.append(_Place(linked.path, predicted, linked.library.image, bias_addr))
+        places.append(_Place(linked.path, prediction, linked.library.image, bias_addr))
     return places, notes
 
 
@@ -204,15 +204,15 @@ def _mappings(
     mappings: list[Mapping] = []
     pages: dict[int, tuple[PageRange, ...]] = {}
     images: dict[FileKey, Image] = {}
-    for inode, (path, predicted, image, bias_addr) in enumerate(places, 1):
+    for inode, (path, prediction, image, bias_addr) in enumerate(places, 1):
         images[FileKey(_DEVICE, inode, path)] = image
-        for area in predicted.areas:
+        for area in prediction.areas:
             mapping = _mapping(area, path, inode, bias_addr, page_bytes)
             mappings.append(mapping)
             pages[mapping.start_addr] = tuple(
                 [
                     PageRange(bias_addr + run.start * page_bytes, bias_addr + run.stop * page_bytes)
-                    for run in _common(predicted.floor, area.pages)
+                    for run in _common(prediction.startup_min, area.pages)
                 ]
             )
     space = _SPACES[places[0].image.is_64]
@@ -294,18 +294,18 @@ def _page_table_bytes(mappings: Sequence[Mapping], pages: dict[int, tuple[PageRa
 
 def _assumed_row(places: Sequence[_Place]) -> Row | None:
     """Give what the C library writes in pages that are not known."""
-    for path, predicted, _, _ in places:
-        if predicted.assumed_pages:
+    for path, prediction, _, _ in places:
+        if prediction.assumed_pages:
             return Row(
                 owner=path,
-                kind=Kind.DATA,
+                kind=MemoryKind.DATA,
                 section=None,
                 symbol=None,
                 name="[written by the first steps of the C library: footprint doctor --calibrate]",
-                bytes=predicted.assumed_pages * predicted.page_bytes,
+                bytes=prediction.assumed_pages * prediction.page_bytes,
                 mapped_bytes=0,
                 shared_bytes=None,
-                pages=predicted.assumed_pages,
+                pages=prediction.assumed_pages,
                 sole_pages=0,
                 relocated_bytes=None,
                 is_writable=True,
@@ -317,22 +317,22 @@ def _assumed_row(places: Sequence[_Place]) -> Row | None:
 
 def _with_bounds(totals: Totals, places: Sequence[_Place]) -> Totals:
     """Put in how much is surely written, and how much can ever be."""
-    floor_bytes = sum(one.predicted.floor_bytes for one in places)
-    ceiling_bytes = sum(one.predicted.ceiling_bytes for one in places)
-    evidence = weakest(one.predicted.evidence for one in places)
+    startup_min_bytes = sum(one.prediction.startup_min_bytes for one in places)
+    startup_max_bytes = sum(one.prediction.startup_max_bytes for one in places)
+    evidence = weakest(one.prediction.evidence for one in places)
     unknown = Total(None, Evidence.PREDICTED)
     return totals._replace(
         shared_once=unknown,
-        shared_with_relatives=unknown,
-        floor=Total(floor_bytes, evidence),
-        ceiling=Total(ceiling_bytes, Evidence.PREDICTED),
+        cow_shared=unknown,
+        startup_min=Total(startup_min_bytes, evidence),
+        startup_max=Total(startup_max_bytes, Evidence.PREDICTED),
     )
 
 
 def _from_floor_to_ceiling(projection: Projection, totals: Totals) -> Projection:
     """Say what one costs at least, and at most as far as its objects go: heaps and stacks grow as they like."""
     each_bytes = projection.per_process_bytes
-    rest_bytes = (totals.ceiling.bytes or 0) - (totals.floor.bytes or 0)
+    rest_bytes = (totals.startup_max.bytes or 0) - (totals.startup_min.bytes or 0)
     points = tuple(
         [
             Point(name, size_bytes, size_bytes * projection.count, Evidence.ESTIMATED)

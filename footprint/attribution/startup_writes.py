@@ -18,10 +18,10 @@ from footprint.elf.relocations import Relocations, relocations, relr_pages, stat
 from footprint.errors import InputError
 from footprint.loader.target import Libc
 
-__all__ = ("Cause", "written_pages")
+__all__ = ("WriteCause", "written_pages")
 
 
-class Cause(StrEnum):
+class WriteCause(StrEnum):
     """Why a page is written before the program's own code runs."""
 
     RELATIVE = "relative"
@@ -93,12 +93,14 @@ _MOST_GOT_WORDS: Final = 1 << 22
 # Some versions of musl want more than a few words.
 _LEAST_DONATED_BYTES: Final = 128
 # What may write more than a word.
-_WIDE: Final = frozenset({Cause.COPY, Cause.TLS})
+_WIDE: Final = frozenset({WriteCause.COPY, WriteCause.TLS})
 # A copied object claims a size, and many may claim the same pages.
 _MOST_COPIED_PAGES: Final = 1 << 18
 
 
-def written_pages(image: Image, page_bytes: int, libc: Libc, *, is_program: bool) -> Iterator[tuple[Cause, set[int]]]:
+def written_pages(
+    image: Image, page_bytes: int, libc: Libc, *, is_program: bool
+) -> Iterator[tuple[WriteCause, set[int]]]:
     """Give the pages that are written, by cause; a cause may come several times.
 
     Raises:
@@ -108,7 +110,7 @@ def written_pages(image: Image, page_bytes: int, libc: Libc, *, is_program: bool
         end = load.vaddr + load.file_bytes
         has_bss = load.memory_bytes > load.file_bytes and load.is_writable
         if has_bss and end % page_bytes:
-            yield Cause.PARTIAL_BSS, {end // page_bytes}
+            yield WriteCause.PARTIAL_BSS, {end // page_bytes}
     dynamic = read_dynamic(image)
     types = _Types(image, dynamic)
     segment = image.segment(PT_DYNAMIC)
@@ -119,10 +121,10 @@ def written_pages(image: Image, page_bytes: int, libc: Libc, *, is_program: bool
     yield from _noted_in_dynamic(image, page_bytes, dynamic, segment, libc, is_program=is_program)
     if libc is Libc.GLIBC:
         is_static = is_program and image.segment(PT_INTERP) is None
-        yield Cause.GOT, _noted_in_got(image, page_bytes, dynamic, is_static=is_static)
+        yield WriteCause.GOT, _noted_in_got(image, page_bytes, dynamic, is_static=is_static)
     elif libc is Libc.MUSL:
-        yield Cause.DONATED, _donated(image, page_bytes)
-    yield Cause.RELR, relr_pages(image, page_bytes)
+        yield WriteCause.DONATED, _donated(image, page_bytes)
+    yield WriteCause.RELR, relr_pages(image, page_bytes)
     for found in relocations(image):
         yield from types.written(found, page_bytes)
 
@@ -138,16 +140,16 @@ def _donated(image: Image, page_bytes: int) -> set[int]:
 
 def _noted_in_dynamic(
     image: Image, page_bytes: int, dynamic: Dynamic, segment: Segment, libc: Libc, *, is_program: bool
-) -> Iterator[tuple[Cause, set[int]]]:
+) -> Iterator[tuple[WriteCause, set[int]]]:
     """Give what the loader writes into the dynamic section: where tables came to stand, and where debuggers look."""
     is_moved = libc is Libc.GLIBC and image.type != ET_EXEC and image.machine not in _FIXED_DYNAMIC
     word_bytes = 8 if image.is_64 else 4
     for index, (tag, _) in enumerate(dynamic.entries if segment.is_writable else ()):
         page = (segment.vaddr + (2 * index + 1) * word_bytes) // page_bytes
         if tag in _MOVED_TAGS and is_moved:
-            yield Cause.DYNAMIC, {page}
+            yield WriteCause.DYNAMIC, {page}
         elif tag == DT_DEBUG and is_program:
-            yield Cause.DEBUG, {page}
+            yield WriteCause.DEBUG, {page}
 
 
 def _noted_in_got(image: Image, page_bytes: int, dynamic: Dynamic, *, is_static: bool) -> set[int]:
@@ -183,17 +185,17 @@ class _Types:
         self._left_pages = _MOST_COPIED_PAGES
         self._word_bytes = 8 if image.is_64 else 4
         self._types = types = relocation_types(image.machine)
-        self._causes: dict[int, Cause | None] = {
-            **dict.fromkeys(types.relative, Cause.RELATIVE),
-            **dict.fromkeys(types.jump_slot, Cause.JUMP_SLOT),
-            **dict.fromkeys(types.glob_dat, Cause.GLOB_DAT),
-            **dict.fromkeys(types.copy, Cause.COPY),
-            **dict.fromkeys(types.irelative, Cause.IRELATIVE),
-            **dict.fromkeys(types.tls, Cause.TLS),
+        self._causes: dict[int, WriteCause | None] = {
+            **dict.fromkeys(types.relative, WriteCause.RELATIVE),
+            **dict.fromkeys(types.jump_slot, WriteCause.JUMP_SLOT),
+            **dict.fromkeys(types.glob_dat, WriteCause.GLOB_DAT),
+            **dict.fromkeys(types.copy, WriteCause.COPY),
+            **dict.fromkeys(types.irelative, WriteCause.IRELATIVE),
+            **dict.fromkeys(types.tls, WriteCause.TLS),
             0: None,
         }
 
-    def written(self, found: Relocations, page_bytes: int) -> Iterator[tuple[Cause, set[int]]]:
+    def written(self, found: Relocations, page_bytes: int) -> Iterator[tuple[WriteCause, set[int]]]:
         """Give the pages that some relocations write, by cause."""
         if not found.infos:
             return
@@ -204,7 +206,7 @@ class _Types:
         known, image = self._causes, self._image
         # MIPS has one type for addresses, with a symbol and without.
         causes = {
-            info: known.get(kind, Cause.ABSOLUTE if symbol else Cause.RELATIVE)
+            info: known.get(kind, WriteCause.ABSOLUTE if symbol else WriteCause.RELATIVE)
             for info in {found.infos[0], *found.infos[alike:]}
             for symbol, kind in [symbol_and_type(image, info)]
         }

@@ -24,18 +24,18 @@ def total_up(memory: MemoryMap, held: Sequence[Held], kernel: Sequence[KernelCos
 
     # The sums of smaps_rollup say nothing of what is mapped.
     is_told = memory.dialect != "smaps_rollup"
-    relatives_bytes = sum(one.relatives_bytes for one in held) if private.bytes is not None else None
+    cow_shared_bytes = sum(one.cow_shared_bytes for one in held) if private.bytes is not None else None
     return Totals(
         private=private,
         kernel=spent,
         per_process=_both(private, spent),
         shared_once=_shared_once(held, private.evidence),
-        shared_with_relatives=Total(relatives_bytes, private.evidence),
+        cow_shared=Total(cow_shared_bytes, private.evidence),
         mapped_writable=mapped(m for m in memory.mappings if m.is_mapped_writable),
         mapped_shared=mapped(m for m in memory.mappings if m.is_shared),
         mapped=mapped(memory.mappings),
-        floor=unknown,
-        ceiling=unknown,
+        startup_min=unknown,
+        startup_max=unknown,
         of_which=_of_which(memory),
     )
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from footprint.elf import shown_name
 from footprint.model.finding import Confidence, Finding
-from footprint.model.row import Kind, Row
+from footprint.model.row import MemoryKind, Row
 from footprint.units import format_bytes
 
 __all__ = ("RULE", "relocated_tables")
@@ -56,7 +56,7 @@ def _of_symbol(row: Row, saving_bytes: int) -> Finding:
     name = shown_name(row.symbol or "")
     message = f"{name} ({row.section} of {owner}, {format_bytes(row.mapped_bytes)}) is written at start"
     reasons = ["nothing else named lies in these pages"]
-    if row.kind is Kind.RELRO:
+    if row.kind is MemoryKind.RELRO:
         confidence = Confidence.HIGH
         reasons.append("it is sealed (RELRO), so nothing else writes them")
     else:

@@ -6,7 +6,7 @@ for like any other memory. Of an object that is opened later a thread pays at it
 
 from typing import Final
 
-from footprint.attribution.dependency_graph import Composition
+from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf import Kind, read_contents
 from footprint.errors import FootprintError
 from footprint.loader import FoundBy, Libc
@@ -20,23 +20,23 @@ RULE: Final = "thread-locals"
 _MOST_NAMED: Final = 3
 
 
-def thread_locals(composition: Composition) -> tuple[Finding, ...]:
+def thread_locals(graph: DependencyGraph) -> tuple[Finding, ...]:
     """Find the objects of which each thread has a page or more, the largest first."""
     findings = [
-        _finding(composition, number, predicted.tls_bytes)
-        for number, predicted in enumerate(composition.predicted)
-        if predicted is not None and predicted.tls_bytes >= composition.page_bytes
+        _finding(graph, number, prediction.tls_bytes)
+        for number, prediction in enumerate(graph.predictions)
+        if prediction is not None and prediction.tls_bytes >= graph.page_bytes
     ]
     return tuple(sorted(findings, key=lambda one: (-one.saving_bytes, one.subject)))
 
 
-def _finding(composition: Composition, number: int, size_bytes: int) -> Finding:
-    name = composition.name(number)
-    is_unused = number not in composition.roots and not composition.bindings.users(number)
-    is_opened = composition.objects[number].found_by is FoundBy.OPENED
-    is_eager = composition.link_map.libc is Libc.GLIBC and not is_opened
+def _finding(graph: DependencyGraph, number: int, size_bytes: int) -> Finding:
+    name = graph.name(number)
+    is_unused = number not in graph.roots and not graph.bindings.users(number)
+    is_opened = graph.objects[number].found_by is FoundBy.OPENED
+    is_eager = graph.link_map.libc is Libc.GLIBC and not is_opened
     when = "each thread pays all of it at its start" if is_eager else "each thread pays what it touches of it"
-    variables = _largest(composition, number)
+    variables = _largest(graph, number)
     message = f"{name} has {format_bytes(size_bytes)} of thread-local variables{variables}: {when}"
     if is_unused:
         reasons = ("no other object binds to anything of it",)
@@ -54,14 +54,14 @@ def _finding(composition: Composition, number: int, size_bytes: int) -> Finding:
         reasons,
         remedy,
         is_per_thread=True,
-        object_path=composition.objects[number].path,
+        object_path=graph.objects[number].path,
     )
 
 
-def _largest(composition: Composition, number: int) -> str:
+def _largest(graph: DependencyGraph, number: int) -> str:
     """Name the largest of the variables, where the file does."""
     try:
-        contents = read_contents(composition.objects[number].library.image)
+        contents = read_contents(graph.objects[number].library.image)
     except FootprintError:
         return ""
     found = [variable for one in contents.sections if one.kind is Kind.TLS for variable in one.variables]

@@ -7,7 +7,7 @@ is needed for nothing must know of them. The C library and the loader are left o
 from collections.abc import Iterable
 from typing import Final
 
-from footprint.attribution.dependency_graph import Composition
+from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.dynsym import Reference
 from footprint.findings.unused_libraries import is_always_there, link_option, listed
 from footprint.model.finding import Confidence, Finding
@@ -17,41 +17,35 @@ __all__ = ("RULE", "underlinked")
 RULE: Final = "underlinked"
 
 
-def underlinked(composition: Composition) -> tuple[Finding, ...]:
+def underlinked(graph: DependencyGraph) -> tuple[Finding, ...]:
     """Find the objects that would miss a library which they do not need by name, in load order."""
     findings = []
-    for user, providers in enumerate(composition.bindings.providers):
-        if is_always_there(composition, user):
+    for user, providers in enumerate(graph.bindings.providers):
+        if is_always_there(graph, user):
             continue
         for provider in sorted(providers):
-            if (
-                provider in {0, user}
-                or is_always_there(composition, provider)
-                or _is_needed(composition, user, provider)
-            ):
+            if provider in {0, user} or is_always_there(graph, provider) or _is_needed(graph, user, provider):
                 continue
-            missed = [
-                one for one in composition.bindings.references(user, provider) if _is_hard(composition, one, provider)
-            ]
+            missed = [one for one in graph.bindings.references(user, provider) if _is_hard(graph, one, provider)]
             if missed:
-                findings.append(_finding(composition, user, provider, missed))
+                findings.append(_finding(graph, user, provider, missed))
     return tuple(findings)
 
 
-def _is_needed(composition: Composition, user: int, provider: int) -> bool:
+def _is_needed(graph: DependencyGraph, user: int, provider: int) -> bool:
     """Tell whether an object needs another by name, or one that it stands in for."""
-    needed = {user, *composition.needed[user]}
-    return provider in needed or any(provider in composition.filtees[number] for number in needed)
+    needed = {user, *graph.needed[user]}
+    return provider in needed or any(provider in graph.filtees[number] for number in needed)
 
 
-def _is_hard(composition: Composition, reference: Reference, provider: int) -> bool:
-    return not reference.is_weak and not composition.bindings.has_other(reference, frozenset({provider}))
+def _is_hard(graph: DependencyGraph, reference: Reference, provider: int) -> bool:
+    return not reference.is_weak and not graph.bindings.has_other(reference, frozenset({provider}))
 
 
-def _finding(composition: Composition, user: int, provider: int, missed: Iterable[Reference]) -> Finding:
-    name, library = composition.name(user), composition.name(provider)
+def _finding(graph: DependencyGraph, user: int, provider: int, missed: Iterable[Reference]) -> Finding:
+    name, library = graph.name(user), graph.name(provider)
     symbols = listed(list(dict.fromkeys(one.name for one in missed)))
-    bringers = [composition.name(number) for number, needed in enumerate(composition.needed) if provider in needed]
+    bringers = [graph.name(number) for number, needed in enumerate(graph.needed) if provider in needed]
     where = (
         f"{listed(bringers)} need{'s' if len(bringers) == 1 else ''} it" if bringers else "it is preloaded or opened"
     )
@@ -64,5 +58,5 @@ def _finding(composition: Composition, user: int, provider: int, missed: Iterabl
         Confidence.HIGH,
         (f"it works because {where}",),
         f"link {name} with {link_option(library)}",
-        object_path=composition.objects[user].path,
+        object_path=graph.objects[user].path,
     )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from footprint.attribution.dependency_graph import Composition
+from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.dynsym import Reference
 from footprint.elf.image import PF_W, PF_X
 from footprint.errors import FootprintError
@@ -52,55 +52,49 @@ class Need(NamedTuple):
     provider: int
 
 
-def unused_needs(composition: Composition) -> frozenset[Need]:
+def unused_needs(graph: DependencyGraph) -> frozenset[Need]:
     """Give the needs of all objects from which nothing is bound, those of the loader and the C library too."""
     return frozenset(
         [
             Need(user, provider)
-            for user, providers in enumerate(composition.needed)
+            for user, providers in enumerate(graph.needed)
             for provider in providers
-            if provider not in composition.answerers(user) and provider not in composition.filtees[user]
+            if provider not in graph.answerers(user) and provider not in graph.filtees[user]
         ]
     )
 
 
-def unused_libraries(composition: Composition) -> tuple[Finding, ...]:
+def unused_libraries(graph: DependencyGraph) -> tuple[Finding, ...]:
     """Find the libraries that nobody uses, the largest saving first; then those that are no saving, and why."""
-    unused = unused_needs(composition)
-    judged = frozenset(need for need in unused if _is_judged(composition, need.provider))
-    findings = _apart(composition, judged)
-    findings += [
-        _residue(composition, need) for need in sorted(unused - judged) if _is_loader(composition, need.provider)
-    ]
-    findings += _soft(composition, judged)
+    unused = unused_needs(graph)
+    judged = frozenset(need for need in unused if _is_judged(graph, need.provider))
+    findings = _apart(graph, judged)
+    findings += [_residue(graph, need) for need in sorted(unused - judged) if _is_loader(graph, need.provider)]
+    findings += _soft(graph, judged)
     return tuple(sorted(findings, key=lambda one: (-one.saving_bytes, _SAFE.index(one.confidence), one.subject)))
 
 
-def is_always_there(composition: Composition, number: int) -> bool:
+def is_always_there(graph: DependencyGraph, number: int) -> bool:
     """Tell whether an object is the C library or the loader."""
-    return bool(_NEVER.match(composition.name(number)))
+    return bool(_NEVER.match(graph.name(number)))
 
 
-def _is_judged(composition: Composition, provider: int) -> bool:
-    return (
-        provider != 0 and not is_always_there(composition, provider) and not _RUNTIMES.match(composition.name(provider))
-    )
+def _is_judged(graph: DependencyGraph, provider: int) -> bool:
+    return provider != 0 and not is_always_there(graph, provider) and not _RUNTIMES.match(graph.name(provider))
 
 
-def _is_loader(composition: Composition, provider: int) -> bool:
-    return provider == composition.link_map.interpreter
+def _is_loader(graph: DependencyGraph, provider: int) -> bool:
+    return provider == graph.link_map.interpreter
 
 
-def _apart(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
+def _apart(graph: DependencyGraph, unused: frozenset[Need]) -> list[Finding]:
     """Judge the groups, those that free most first: where all who need one leave with another, it is counted there."""
     users: dict[int, set[int]] = {}
     for user, provider in unused:
         users.setdefault(provider, set()).add(user)
     leaving = {
-        group: _leaving_alone(composition, min(group), unused)
-        if len(group) == 1
-        else _leaving(composition, group, unused)
-        for group in _groups(composition, unused)
+        group: _leaving_alone(graph, min(group), unused) if len(group) == 1 else _leaving(graph, group, unused)
+        for group in _groups(graph, unused)
     }
     findings = []
     gone: list[frozenset[int]] = []
@@ -108,24 +102,24 @@ def _apart(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
         needing = set[int]().union(*(users[head] for head in group))
         if any(needing <= one for one in gone):
             continue
-        finding = _finding(composition, group, needing, leaving[group])
+        finding = _finding(graph, group, needing, leaving[group])
         findings.append(finding)
         if leaving[group] & group and finding.confidence is not Confidence.BLOCKED:
             gone.append(leaving[group])
     return findings
 
 
-def _groups(composition: Composition, unused: frozenset[Need]) -> list[frozenset[int]]:
+def _groups(graph: DependencyGraph, unused: frozenset[Need]) -> list[frozenset[int]]:
     """Give the libraries whose needs are dropped together: alone, or where only all of them free something."""
     heads = sorted({need.provider for need in unused})
-    alone = [_leaving_alone(composition, head, unused) for head in heads]
-    together = _leaving(composition, frozenset(heads), unused)
+    alone = [_leaving_alone(graph, head, unused) for head in heads]
+    together = _leaving(graph, frozenset(heads), unused)
     left = together.difference(*alone)
     joined = [head for head in heads if head in together] if left else []
     if len(left) * len(joined) > _MOST_PAIRS:
         return [frozenset(joined), *(frozenset({head}) for head in heads if head not in together)]
     group_of = {head: {head} for head in heads}
-    below = {head: reached(composition.needed, (head,)) for head in joined}
+    below = {head: reached(graph.needed, (head,)) for head in joined}
     for number in sorted(left):
         group = set[int]().union(*(group_of[head] for head in joined if number in below[head]))
         for head in group:
@@ -133,194 +127,188 @@ def _groups(composition: Composition, unused: frozenset[Need]) -> list[frozenset
     return list({frozenset(group) for group in group_of.values()})
 
 
-def _leaving_alone(composition: Composition, head: int, unused: frozenset[Need]) -> frozenset[int]:
+def _leaving_alone(graph: DependencyGraph, head: int, unused: frozenset[Need]) -> frozenset[int]:
     """Give the objects that leave when nobody needs one library any more that does not use it.
 
     These are all that it alone brings in, unless somebody outside of them uses it.
     """
-    retained = composition.retained[head]
-    is_kept = head in composition.roots or any(
-        (user, head) not in unused and user not in retained for user in composition.needing.get(head, ())
+    retained = graph.retained[head]
+    is_kept = head in graph.roots or any(
+        (user, head) not in unused and user not in retained for user in graph.needing.get(head, ())
     )
     return frozenset() if is_kept else retained
 
 
-def _leaving(composition: Composition, heads: frozenset[int], unused: frozenset[Need]) -> frozenset[int]:
+def _leaving(graph: DependencyGraph, heads: frozenset[int], unused: frozenset[Need]) -> frozenset[int]:
     """Give the objects that leave when nobody needs some libraries any more that does not use them."""
-    kept = composition.remaining(lambda user, provider: provider in heads and (user, provider) in unused)
-    return frozenset(range(len(composition.objects))) - kept
+    kept = graph.remaining(lambda user, provider: provider in heads and (user, provider) in unused)
+    return frozenset(range(len(graph.objects))) - kept
 
 
-def _finding(composition: Composition, heads: frozenset[int], needing: set[int], leaving: frozenset[int]) -> Finding:
+def _finding(graph: DependencyGraph, heads: frozenset[int], needing: set[int], leaving: frozenset[int]) -> Finding:
     """Judge the libraries of one group."""
     users = sorted(needing - leaving)
-    subject = _names(composition, heads)
+    subject = _names(graph, heads)
     if not leaving & heads:
-        return _staying(composition, heads, users)
-    found = list(doubts(composition, leaving))
+        return _staying(graph, heads, users)
+    found = list(doubts(graph, leaving))
     blocks = [reason for confidence, reason in found if confidence is Confidence.BLOCKED]
     confidence = max((doubt for doubt, _ in found), key=_SAFE.index, default=Confidence.HIGH)
-    saving_bytes = composition.cost_bytes(leaving)
+    saving_bytes = graph.cost_bytes(leaving)
     others = sorted(leaving - heads)
-    message = (
-        f"{subject} {'is' if len(heads) == 1 else 'are'} needed by {_names(composition, users)}, and nothing is used"
-    )
+    message = f"{subject} {'is' if len(heads) == 1 else 'are'} needed by {_names(graph, users)}, and nothing is used"
     message += f" of {'it' if len(heads) == 1 else 'them'}"
     if others:
-        message += f"; {_names(composition, others)} would leave with {'it' if len(heads) == 1 else 'them'}"
+        message += f"; {_names(graph, others)} would leave with {'it' if len(heads) == 1 else 'them'}"
     reasons = tuple(reason for _, reason in found) or ("no object of the process binds to what would leave",)
     return Finding(
         RULE,
-        "droppable-set"
-        if len(heads) > 1
-        else "direct"
-        if blocks and _is_used(composition, leaving)
-        else "whole-process",
+        "droppable-set" if len(heads) > 1 else "direct" if blocks and _is_used(graph, leaving) else "whole-process",
         subject,
         message,
         saving_bytes,
         confidence,
         reasons,
-        _remedy(composition, heads, users, is_blocked=bool(blocks)),
-        tuple(composition.objects[number].path for number in sorted(leaving)),
-        object_path=_only_path(composition, users),
+        _remedy(graph, heads, users, is_blocked=bool(blocks)),
+        tuple(graph.objects[number].path for number in sorted(leaving)),
+        object_path=_only_path(graph, users),
     )
 
 
-def _only_path(composition: Composition, users: Sequence[int]) -> str:
+def _only_path(graph: DependencyGraph, users: Sequence[int]) -> str:
     """Give the object that is to be linked otherwise; nothing where there are several."""
-    return composition.objects[users[0]].path if len(users) == 1 else ""
+    return graph.objects[users[0]].path if len(users) == 1 else ""
 
 
-def _is_used(composition: Composition, leaving: frozenset[int]) -> bool:
-    return any(True for _ in _kept_bindings(composition, leaving))
+def _is_used(graph: DependencyGraph, leaving: frozenset[int]) -> bool:
+    return any(True for _ in _kept_bindings(graph, leaving))
 
 
-def _staying(composition: Composition, heads: frozenset[int], users: list[int]) -> Finding:
+def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int]) -> Finding:
     """Tell that dropping a need frees nothing: others need the library too, and use it."""
     keepers = sorted(
         user
-        for user, providers in enumerate(composition.needed)
+        for user, providers in enumerate(graph.needed)
         for head in heads
-        if head in providers and head in composition.answerers(user)
+        if head in providers and head in graph.answerers(user)
     )
-    subject = _names(composition, heads)
-    through = f"through {_names(composition, keepers)}" if keepers else "through what others need"
+    subject = _names(graph, heads)
+    through = f"through {_names(graph, keepers)}" if keepers else "through what others need"
     return Finding(
         RULE,
         "linker-residue",
         subject,
-        f"{_names(composition, users)} need{'s' if len(users) == 1 else ''} {subject} without using it, but it stays"
+        f"{_names(graph, users)} need{'s' if len(users) == 1 else ''} {subject} without using it, but it stays"
         f" loaded {through}",
         0,
         Confidence.HIGH,
         ("dropping it saves nothing",),
-        f"none is needed; relinking {_names(composition, users)} with -Wl,--as-needed tidies it up",
-        object_path=_only_path(composition, users),
+        f"none is needed; relinking {_names(graph, users)} with -Wl,--as-needed tidies it up",
+        object_path=_only_path(graph, users),
     )
 
 
-def _residue(composition: Composition, need: Need) -> Finding:
+def _residue(graph: DependencyGraph, need: Need) -> Finding:
     """Tell that a linker left the loader among the needs, which is there anyway."""
-    subject = composition.name(need.provider)
-    message = f"{composition.name(need.user)} needs the loader itself ({subject}), which is there anyway"
+    subject = graph.name(need.provider)
+    message = f"{graph.name(need.user)} needs the loader itself ({subject}), which is there anyway"
     reason = "linkers leave it there; it costs nothing"
-    path = composition.objects[need.user].path
+    path = graph.objects[need.user].path
     confidence = Confidence.HIGH
     return Finding(
         RULE, "linker-residue", subject, message, 0, confidence, (reason,), "none is needed", object_path=path
     )
 
 
-def doubts(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
+def doubts(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
     """Give what speaks against letting objects go."""
-    blocks = [*broken_bindings(composition, leaving), *broken_versions(composition, leaving)]
+    blocks = [*broken_bindings(graph, leaving), *broken_versions(graph, leaving)]
     yield from [(Confidence.BLOCKED, reason) for reason in blocks]
-    if composition.link_map.missing:
+    if graph.link_map.missing:
         yield Confidence.MEDIUM, "libraries are missing, which may bind to it"
-    dlsym_callers = [n for n in composition.dlsym_callers if n not in leaving and not is_always_there(composition, n)]
-    dlopen_callers = [n for n in composition.dlopen_callers if n not in leaving and not is_always_there(composition, n)]
+    dlsym_callers = [n for n in graph.dlsym_callers if n not in leaving and not is_always_there(graph, n)]
+    dlopen_callers = [n for n in graph.dlopen_callers if n not in leaving and not is_always_there(graph, n)]
     # All constants are looked through for that: not where it would change nothing.
-    hit = None if blocks else _sought(composition, dlsym_callers, leaving)
+    hit = None if blocks else _sought(graph, dlsym_callers, leaving)
     if hit:
         yield Confidence.LOW, hit
-    if 0 in dlopen_callers and len(composition.bindings.symbols[0].found) >= _LEAST_SHOWN:
-        yield Confidence.LOW, f"{composition.name(0)} loads plugins, which may bind to it"
+    if 0 in dlopen_callers and len(graph.bindings.symbols[0].found) >= _LEAST_SHOWN:
+        yield Confidence.LOW, f"{graph.name(0)} loads plugins, which may bind to it"
     elif (dlsym_callers or dlopen_callers) and not hit:
-        who = _names(composition, sorted({*dlsym_callers, *dlopen_callers}))
+        who = _names(graph, sorted({*dlsym_callers, *dlopen_callers}))
         yield Confidence.MEDIUM, f"{who} may load objects or look up symbols by name"
     for number in sorted(leaving):
-        count = composition.constructor_count(number)
+        count = graph.constructor_count(number)
         if count:
             constructors = "1 constructor" if count == 1 else f"{count} constructors"
-            yield Confidence.MEDIUM, f"{composition.name(number)} has {constructors} of its own, which would not run"
+            yield Confidence.MEDIUM, f"{graph.name(number)} has {constructors} of its own, which would not run"
 
 
-def _kept_bindings(composition: Composition, leaving: frozenset[int]) -> Iterator[tuple[int, int, list[Reference]]]:
+def _kept_bindings(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[tuple[int, int, list[Reference]]]:
     """Give what kept objects get of those that leave."""
-    pairs = [(user, provider) for provider in leaving for user in composition.bindings.users(provider)]
+    pairs = [(user, provider) for provider in leaving for user in graph.bindings.users(provider)]
     for user, provider in sorted(pairs):
         if user not in leaving:
-            yield user, provider, list(composition.bindings.references(user, provider))
+            yield user, provider, list(graph.bindings.references(user, provider))
 
 
-def broken_bindings(composition: Composition, leaving: frozenset[int]) -> Iterator[str]:
+def broken_bindings(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[str]:
     """Give what kept objects get of those that leave, and what comes of it."""
-    for user, provider, references in _kept_bindings(composition, leaving):
+    for user, provider, references in _kept_bindings(graph, leaving):
         names = listed([one.name for one in references])
-        pair = f"{composition.name(user)} binds to {composition.name(provider)}"
-        if all(composition.bindings.has_other(one, leaving) for one in references):
+        pair = f"{graph.name(user)} binds to {graph.name(provider)}"
+        if all(graph.bindings.has_other(one, leaving) for one in references):
             yield f"{pair} although others define the same ({names}): it may be there to replace them"
         elif all(one.is_weak for one in references):
             yield f"{pair} only where it is there ({names}): a part of it would be switched off"
-        elif provider in composition.needed[user]:
+        elif provider in graph.needed[user]:
             yield f"{pair} ({names})"
         else:
             yield f"{pair} without needing it by name ({names})"
 
 
-def broken_versions(composition: Composition, leaving: frozenset[int]) -> Iterator[str]:
+def broken_versions(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[str]:
     """Give the versions that kept objects check at start, though they bind to nothing that has them; not with musl."""
-    if composition.link_map.libc is Libc.MUSL:
+    if graph.link_map.libc is Libc.MUSL:
         return
-    names = {composition.name(number) for number in leaving}
-    for user in sorted({user for name in names for user in composition.version_checks.get(name, ())} - leaving):
-        symbols = composition.bindings.symbols[user]
+    names = {graph.name(number) for number in leaving}
+    for user in sorted({user for name in names for user in graph.version_checks.get(name, ())} - leaving):
+        symbols = graph.bindings.symbols[user]
         asked: dict[str, list[str]] = {}
         for version in symbols.versions.needed:
             if version.file in names:
                 asked.setdefault(version.file, []).append(version.name)
         for file, versions in asked.items():
-            check = f"{composition.name(user)} checks at start that {file} has {listed(versions)}"
+            check = f"{graph.name(user)} checks at start that {file} has {listed(versions)}"
             yield f"{check}: relink it, no patch will do"
 
 
-def _sought(composition: Composition, dlsym_callers: list[int], leaving: frozenset[int]) -> str | None:
+def _sought(graph: DependencyGraph, dlsym_callers: list[int], leaving: frozenset[int]) -> str | None:
     """Tell where an object that looks up symbols by name holds one of the names that would leave."""
-    names = {name.encode("utf-8", "surrogateescape") for n in leaving for name in _offered(composition, n)}
-    names |= {composition.name(number).encode("utf-8", "surrogateescape") for number in leaving}
+    names = {name.encode("utf-8", "surrogateescape") for n in leaving for name in _offered(graph, n)}
+    names |= {graph.name(number).encode("utf-8", "surrogateescape") for number in leaving}
     for number in dlsym_callers:
         try:
-            found = _strings_among(composition, number, names)
+            found = _strings_among(graph, number, names)
         except FootprintError:
             continue
         if found:
             shown = listed(sorted(one.decode("utf-8", "backslashreplace") for one in found))
-            return f"{composition.name(number)} looks up symbols by name, and holds {shown}"
+            return f"{graph.name(number)} looks up symbols by name, and holds {shown}"
     return None
 
 
-def _offered(composition: Composition, number: int) -> Iterable[str]:
-    symbols = composition.bindings.symbols
+def _offered(graph: DependencyGraph, number: int) -> Iterable[str]:
+    symbols = graph.bindings.symbols
     return symbols[number].found if number < len(symbols) else ()
 
 
-def _strings_among(composition: Composition, number: int, names: set[bytes]) -> set[bytes]:
+def _strings_among(graph: DependencyGraph, number: int, names: set[bytes]) -> set[bytes]:
     """Give which of some names stand as strings of their own in the constants of an object.
 
     Not in all that is read-only: the names of the symbols that it asks for stand there as well.
     """
-    image = composition.objects[number].library.image
+    image = graph.objects[number].library.image
     found: set[bytes] = set()
     for section in image.sections:
         if section.name.startswith(".rodata") and section.is_in_memory:
@@ -339,16 +327,16 @@ def _strings_between(raw: bytes | memoryview, names: set[bytes]) -> set[bytes]:
     return found
 
 
-def _remedy(composition: Composition, heads: frozenset[int], users: list[int], *, is_blocked: bool) -> str:
+def _remedy(graph: DependencyGraph, heads: frozenset[int], users: list[int], *, is_blocked: bool) -> str:
     """Say what to do about the needs of a group."""
-    options = " ".join(link_option(composition.name(head)) for head in sorted(heads))
+    options = " ".join(link_option(graph.name(head)) for head in sorted(heads))
     steps = []
     if 0 in users:
-        steps.append(f"drop {options} from the link of {composition.name(0)}, or link it with -Wl,--as-needed")
+        steps.append(f"drop {options} from the link of {graph.name(0)}, or link it with -Wl,--as-needed")
     if libraries := [user for user in users if user != 0]:
-        subject = _names(composition, heads)
+        subject = _names(graph, heads)
         steps.append(
-            f"relink {_names(composition, libraries)}, which need{'s' if len(libraries) == 1 else ''} {subject} for"
+            f"relink {_names(graph, libraries)}, which need{'s' if len(libraries) == 1 else ''} {subject} for"
             " nothing, with -Wl,--as-needed"
         )
     remedy = "; ".join(steps)
@@ -361,32 +349,30 @@ def link_option(name: str) -> str:
     return f"-l{match[1]}" if match else name
 
 
-def _soft(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
+def _soft(graph: DependencyGraph, unused: frozenset[Need]) -> list[Finding]:
     """Find needs that something is bound from, but nothing that counts: all of it elsewhere too, or optional."""
     findings = []
-    for user, providers in enumerate(composition.needed):
+    for user, providers in enumerate(graph.needed):
         for provider in providers:
-            references = (
-                composition.bindings.references(user, provider) if user < len(composition.bindings.symbols) else ()
-            )
-            if not references or (user, provider) in unused or not _is_judged(composition, provider):
+            references = graph.bindings.references(user, provider) if user < len(graph.bindings.symbols) else ()
+            if not references or (user, provider) in unused or not _is_judged(graph, provider):
                 continue
             names = listed([one.name for one in references])
             is_optional = all(one.is_weak for one in references)
             gone = frozenset({provider})
-            if not is_optional and not all(composition.bindings.has_other(one, gone) for one in references):
+            if not is_optional and not all(graph.bindings.has_other(one, gone) for one in references):
                 continue
-            leaving = _leaving_alone(composition, provider, frozenset({Need(user, provider)}))
+            leaving = _leaving_alone(graph, provider, frozenset({Need(user, provider)}))
             if provider not in leaving:
                 continue
-            cost = format_bytes(composition.cost_bytes(leaving))
-            pair = f"{composition.name(user)} gets only {names} of {composition.name(provider)}"
+            cost = format_bytes(graph.cost_bytes(leaving))
+            pair = f"{graph.name(user)} gets only {names} of {graph.name(provider)}"
             why = "all optional, and present" if is_optional else "all of it also defined by others"
             findings.append(
                 Finding(
                     RULE,
                     "soft",
-                    composition.name(provider),
+                    graph.name(provider),
                     f"{pair}, {why}; it costs {cost} a process",
                     0,
                     Confidence.LOW,
@@ -396,15 +382,15 @@ def _soft(composition: Composition, unused: frozenset[Need]) -> list[Finding]:
                     "if it is optional, open it with dlopen where it is wanted"
                     if is_optional
                     else "decide which of the definitions is meant",
-                    tuple(composition.objects[number].path for number in sorted(leaving)),
-                    object_path=composition.objects[user].path,
+                    tuple(graph.objects[number].path for number in sorted(leaving)),
+                    object_path=graph.objects[user].path,
                 )
             )
     return findings
 
 
-def _names(composition: Composition, numbers: Iterable[int]) -> str:
-    return listed([composition.name(number) for number in sorted(numbers)])
+def _names(graph: DependencyGraph, numbers: Iterable[int]) -> str:
+    return listed([graph.name(number) for number in sorted(numbers)])
 
 
 def listed(names: list[str]) -> str:

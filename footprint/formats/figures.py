@@ -135,8 +135,8 @@ def survey_figures(survey: Survey) -> list[Family]:
         return Family(name, text, samples)
 
     return [
-        each("program_floor", "What the objects of a program have written at start.", "floor_bytes"),
-        each("program_ceiling", "What can ever be written of them.", "ceiling_bytes"),
+        each("program_floor", "What the objects of a program have written at start.", "startup_min_bytes"),
+        each("program_ceiling", "What can ever be written of them.", "startup_max_bytes"),
         each("program_start", "What a process has at start beside them.", "start_bytes"),
         each("program_unused", "What libraries cost that nobody uses.", "unused_bytes"),
     ]
@@ -158,17 +158,17 @@ def symbols_figures(files: Iterable[Origins]) -> list[Family]:
 
 def libraries_figures(found: Libraries) -> list[Family]:
     """Give what each object of a program costs."""
-    composition = found.composition
+    graph = found.graph
     series: dict[str, list[Sample]] = {name: [] for name in _OBJECTS}
-    for number, linked in enumerate(composition.objects):
+    for number, linked in enumerate(graph.objects):
         labels = {"object": linked.path}
-        predicted = composition.predicted[number]
+        prediction = graph.predictions[number]
         values = {
-            "private": None if composition.private_bytes is None else composition.private_bytes[number],
-            "floor": None if predicted is None else predicted.floor_bytes,
-            "ceiling": None if predicted is None else predicted.ceiling_bytes,
-            "mapped": None if predicted is None else predicted.mapped_bytes,
-            "retained": composition.cost_bytes(composition.retained[number]),
+            "private": None if graph.private_bytes is None else graph.private_bytes[number],
+            "floor": None if prediction is None else prediction.startup_min_bytes,
+            "ceiling": None if prediction is None else prediction.startup_max_bytes,
+            "mapped": None if prediction is None else prediction.mapped_bytes,
+            "retained": graph.cost_bytes(graph.retained[number]),
         }
         for name, value in values.items():
             if value is not None:

@@ -20,9 +20,9 @@ from footprint.model.finding import Confidence, Finding, Location
 from footprint.model.heap_account import HeapAccount, Share
 from footprint.model.object_cost import Need, ObjectCost
 from footprint.model.projection import Basis, Model, Point, Projection, Question, Term
-from footprint.model.row import Attribution, Kind, Row
+from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.model.spread import Spread, Spreads
-from footprint.model.totals import OfWhich, Total, Totals
+from footprint.model.totals import FIGURE_NAMES, OfWhich, Total, Totals
 
 if TYPE_CHECKING:
     from footprint.model.page_map import PageMap, PagePart, PageState
@@ -348,7 +348,7 @@ def _rows(cells: Iterable[tuple[Any, ...]], file: str) -> Iterable[Row]:
         known = set(columns[name]) - {None}
         if known and not (min(known) >= 0 and max(known) < _MOST):
             raise InputError(file, f"it is damaged: `{name}` of a row of `ledger` is no size or count")
-    for name, words in (("kind", Kind), ("evidence", Evidence), ("attribution", Attribution)):
+    for name, words in (("kind", MemoryKind), ("evidence", Evidence), ("attribution", Attribution)):
         known_words = {word.value: word for word in words}
         try:
             columns[name] = list(map(known_words.__getitem__, columns[name]))
@@ -369,15 +369,14 @@ def _totals(told: _Json, at: _Reader) -> Totals:
     evidence = at.object(told, "evidence")
 
     def total(name: str) -> Total:
-        key = f"{name}_bytes"
-        size_bytes = at.optional(at.number, told, key)
+        size_bytes = at.optional(at.number, told, name)
         if size_bytes is None:
             return Total(None, Evidence.PREDICTED)
-        return Total(size_bytes, at.word(Evidence, evidence, key))
+        return Total(size_bytes, at.word(Evidence, evidence, name))
 
     of_which = at.object(told, "of_which")
     return Totals(
-        **{name: total(name) for name in Totals._fields if name != "of_which"},
+        **{field: total(name) for field, name in FIGURE_NAMES.items()},
         of_which=OfWhich._make(at.number(of_which, name) for name in OfWhich._fields),
     )
 
@@ -517,7 +516,7 @@ def _page_part(told: _Json, known: Dict[str, "PageState"], at: _Reader) -> "Page
     if len(states) != len(counts) or not counts:
         raise at.wrong("page_counts", "not as many as `states`")
     start_addr = at.number(told, "start_addr", _MOST_ADDR)
-    return PagePart(start_addr, at.word(Kind, told, "kind"), permissions, tuple(zip(states, counts, strict=True)))
+    return PagePart(start_addr, at.word(MemoryKind, told, "kind"), permissions, tuple(zip(states, counts, strict=True)))
 
 
 def _owner_spreads(told: object, at: _Reader) -> dict[str, Spread]:

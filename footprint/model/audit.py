@@ -8,7 +8,7 @@ from footprint.model.heap_account import HeapAccount
 from footprint.model.object_cost import ObjectCost
 from footprint.model.page_map import PageMap
 from footprint.model.projection import Projection
-from footprint.model.row import Kind, Row, sum_rows
+from footprint.model.row import MemoryKind, Row, sum_rows
 from footprint.model.totals import Totals
 
 __all__ = ("Audit", "program_name")
@@ -63,7 +63,7 @@ class Audit:
     heap: "HeapAccount | None" = None
 
     def __post_init__(self) -> None:
-        kernel, totals = Kind.KERNEL, self.totals
+        kernel, totals = MemoryKind.KERNEL, self.totals
         own = sum_rows([row for row in self.ledger if row.kind is not kernel])
         spent = sum_rows([row for row in self.ledger if row.kind is kernel])
         sums = (

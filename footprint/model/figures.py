@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from footprint.model.evidence import Evidence
-from footprint.model.totals import Total, Totals
+from footprint.model.totals import FIGURE_NAMES, Total, Totals
 
 __all__ = ("BUDGETED", "FIGURES", "AddsUp", "Figure", "Unit", "total_figures")
 
@@ -277,6 +277,5 @@ BUDGETED: Final = tuple(figure.name for figure in _ALL if figure.has_budget)
 
 def total_figures(totals: Totals) -> Iterator[tuple[Figure, Total]]:
     """Return each figure of a whole process with its value, also those that the input cannot tell."""
-    for field, total in zip(totals._fields, totals, strict=True):
-        if isinstance(total, Total):
-            yield FIGURES[f"{field}_bytes"], total
+    for field, name in FIGURE_NAMES.items():
+        yield FIGURES[name], getattr(totals, field)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from footprint.errors import Note
 from footprint.model.audit import Audit
-from footprint.model.row import Kind, Row
+from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import Total
 
 __all__ = ("Group",)
@@ -40,7 +40,7 @@ class Group:
 
     def __post_init__(self) -> None:
         for is_kernel, total in ((False, self.private), (True, self.kernel)):
-            sum_bytes = sum(row.bytes or 0 for row in self.ledger if (row.kind is Kind.KERNEL) is is_kernel)
+            sum_bytes = sum(row.bytes or 0 for row in self.ledger if (row.kind is MemoryKind.KERNEL) is is_kernel)
             if total.bytes is not None and sum_bytes != total.bytes:
                 raise ValueError(f"the rows hold {sum_bytes} bytes, the total is {total.bytes}")
 

@@ -3,7 +3,7 @@
 from enum import IntEnum
 from typing import NamedTuple
 
-from footprint.model.row import Kind
+from footprint.model.row import MemoryKind
 
 __all__ = ("PageMap", "PagePart", "PageState", "Place")
 
@@ -16,7 +16,7 @@ class PageState(IntEnum):
     NOT_PRIVATE = 1
     """It is not private; whether the process has it at all was not looked at."""
     SHARED = 2
-    """It is in memory, and others may have it too: the file's own page, or one of fork relatives."""
+    """It is in memory, and others may have it too: the file's own page, or one that is COW-shared since a fork."""
     PRIVATE = 3
     """Only this process holds it, because it wrote to it."""
     RELOCATED = 4
@@ -43,7 +43,7 @@ class PagePart(NamedTuple):
     """
 
     start_addr: int
-    kind: Kind
+    kind: MemoryKind
     permissions: str
     runs: tuple[tuple[PageState, int], ...]
 

@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 from footprint.model.evidence import Evidence
 
-__all__ = ("OF_OBJECTS", "Attribution", "Kind", "Row", "RowSums", "sum_rows")
+__all__ = ("OF_OBJECTS", "Attribution", "MemoryKind", "Row", "RowSums", "sum_rows")
 
 
-class Kind(StrEnum):
+class MemoryKind(StrEnum):
     """What a range of a process is for. Rows of kind `kernel` are no part of the address space."""
 
     # That of an enumeration is made in Python; this is asked for each row of a ledger.
@@ -29,7 +29,7 @@ class Kind(StrEnum):
     KERNEL = "kernel"
 
 
-OF_OBJECTS: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO, Kind.TEXT, Kind.TLS})
+OF_OBJECTS: Final = frozenset({MemoryKind.DATA, MemoryKind.BSS, MemoryKind.RELRO, MemoryKind.TEXT, MemoryKind.TLS})
 """What the program and its libraries hold."""
 
 
@@ -78,7 +78,7 @@ class Row(NamedTuple):
     """
 
     owner: str
-    kind: Kind
+    kind: MemoryKind
     section: str | None
     symbol: str | None
     name: str | None

@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 
 from footprint.errors import UsageError
 from footprint.model.audit import Audit
-from footprint.model.figures import FIGURES
+from footprint.model.figures import FIGURES, total_figures
 from footprint.model.finding import HEAP_AT_START, Confidence, Finding
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name, is_file
-from footprint.model.row import OF_OBJECTS, Kind, Row
+from footprint.model.row import OF_OBJECTS, MemoryKind, Row
 from footprint.model.spread import ONE_START, Spreads
 from footprint.release.budget_file import (
     USUAL_CONFIDENCE,
@@ -230,7 +230,7 @@ def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
 
 def _tells_kind(kind: str, audit: Audit) -> bool:
     """Tell whether an audit without memory of a kind says that there is none: files do not tell what is asked for."""
-    return audit.source != "prediction" or Kind(kind) in OF_OBJECTS
+    return audit.source != "prediction" or MemoryKind(kind) in OF_OBJECTS
 
 
 def figure_of(name: str, audit: Audit, count: int = 1) -> int | None:
@@ -244,8 +244,7 @@ def figure_of(name: str, audit: Audit, count: int = 1) -> int | None:
     if name == "total_at_count_bytes":
         each_bytes = audit.totals.per_process.bytes
         return None if each_bytes is None else each_bytes * count + (audit.totals.shared_once.bytes or 0)
-    size_bytes: int | None = getattr(audit.totals, name.removesuffix("_bytes")).bytes
-    return size_bytes
+    return {figure.name: total.bytes for figure, total in total_figures(audit.totals)}[name]
 
 
 def _files(audit: Audit) -> dict[str, None]:
@@ -397,15 +396,15 @@ def _sums(figure: str, rows: Iterable[Row], name_of: Callable[[Row], str]) -> di
 
 
 # The initial values of thread-local variables lie among what the loader seals.
-_WRITTEN: Final = frozenset({Kind.DATA, Kind.BSS, Kind.RELRO, Kind.TLS})
+_WRITTEN: Final = frozenset({MemoryKind.DATA, MemoryKind.BSS, MemoryKind.RELRO, MemoryKind.TLS})
 
 
-def _part(figure: str, kind: Kind, private_bytes: int, mapped_bytes: int, *, is_writable: bool) -> int:
+def _part(figure: str, kind: MemoryKind, private_bytes: int, mapped_bytes: int, *, is_writable: bool) -> int:
     """Give what a row, or its change, adds to a figure, or to what a table of budgets is about."""
     if figure in {"private_bytes", "floor_bytes"}:
-        return 0 if kind is Kind.KERNEL else private_bytes
+        return 0 if kind is MemoryKind.KERNEL else private_bytes
     if figure == "kernel_bytes":
-        return private_bytes if kind is Kind.KERNEL else 0
+        return private_bytes if kind is MemoryKind.KERNEL else 0
     if figure in {"mapped_bytes", "symbols"}:
         return mapped_bytes
     if figure == "mapped_writable_bytes":
@@ -520,7 +519,7 @@ def propose(audit: Audit) -> str:
     lines.append(f"library_count = {len(_files(audit))}")
     owners: dict[str, int] = {}
     for row in audit.ledger:
-        if row.kind is not Kind.KERNEL and row.bytes:
+        if row.kind is not MemoryKind.KERNEL and row.bytes:
             owners[file_name(row.owner)] = owners.get(file_name(row.owner), 0) + row.bytes
     largest = sorted(owners.items(), key=lambda item: (-item[1], item[0]))[:_MOST_CONTRIBUTORS]
     if largest:

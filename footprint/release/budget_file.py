@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from footprint.errors import UsageError
 from footprint.model.figures import BUDGETED, FIGURES
 from footprint.model.finding import RULES, Confidence
-from footprint.model.row import Kind
+from footprint.model.row import MemoryKind
 from footprint.units import parse_bytes
 
 __all__ = (
@@ -189,7 +189,7 @@ def _budgets(tables: Mapping[str, Any], at: "_File") -> Iterable[Budget]:
                 yield at.finding_budget(limit, key, each)
                 continue
             if name == "kinds":
-                at.one_of(each, [kind.value for kind in Kind], key)
+                at.one_of(each, [kind.value for kind in MemoryKind], key)
             yield Budget(key, name, each, at.limit(limit, key, is_count=False))
 
 

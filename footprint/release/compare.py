@@ -15,7 +15,7 @@ from footprint.model.figures import FIGURES, Figure, total_figures
 from footprint.model.finding import HEAP_AT_START, Finding
 from footprint.model.object_cost import holders_of
 from footprint.model.owner import is_file
-from footprint.model.row import OF_OBJECTS, Kind, Row, sum_rows
+from footprint.model.row import OF_OBJECTS, MemoryKind, Row, sum_rows
 from footprint.model.spread import ONE_START, Spread, Spreads
 from footprint.model.totals import Total
 from footprint.release.matching import comparable_name, differing_rows, owner_names, paired_rows
@@ -64,7 +64,7 @@ class Change(NamedTuple):
 
     status: Status
     owner: str
-    kind: Kind
+    kind: MemoryKind
     section: str | None
     symbol: str | None
     name: str | None

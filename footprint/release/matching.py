@@ -15,7 +15,7 @@ from typing import Final
 from footprint.elf.names import normalised
 from footprint.model.audit import Audit
 from footprint.model.owner import file_name, is_file
-from footprint.model.row import OF_OBJECTS, Kind, Row
+from footprint.model.row import OF_OBJECTS, MemoryKind, Row
 
 __all__ = ("LEAST_RENAMED_BYTES", "Pair", "comparable_name", "differing_rows", "owner_names", "paired_rows")
 
@@ -209,7 +209,7 @@ def _same_symbol(owner: Callable[[Row], str] | None) -> _Key:
         if row.symbol is None:
             return None
         # What a function asked for is no variable that has its name.
-        return (owner and owner(row), comparable_name(row.symbol), row.kind is Kind.HEAP)
+        return (owner and owner(row), comparable_name(row.symbol), row.kind is MemoryKind.HEAP)
 
     return key
 
@@ -217,7 +217,7 @@ def _same_symbol(owner: Callable[[Row], str] | None) -> _Key:
 def _same_size(owner: Callable[[Row], str]) -> _Key:
     def key(row: Row) -> Hashable:
         # Functions ask for round sizes: that two ask for as much is chance.
-        if row.symbol is None or row.mapped_bytes < LEAST_RENAMED_BYTES or row.kind is Kind.HEAP:
+        if row.symbol is None or row.mapped_bytes < LEAST_RENAMED_BYTES or row.kind is MemoryKind.HEAP:
             return None
         return (owner(row), row.section, row.mapped_bytes)
 

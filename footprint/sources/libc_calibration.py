@@ -97,12 +97,12 @@ def _written(folder: int, program: str) -> tuple[Image, list[int], int] | None:
     if path is None:
         return None
     image = read_image(open_input(path), path)
-    predicted = predict(image, page_bytes, is_program=False)
+    prediction = predict(image, page_bytes, is_program=False)
     first_addr = min(one.start_addr for one in mappings if one.name == path)
     bias = first_addr // page_bytes - min(one.vaddr for one in image.loads) // page_bytes
-    floor = {page for run in predicted.floor for page in run}
-    private = _private(folder, mappings, page_bytes, predicted.ceiling, bias)
-    return image, sorted(private - floor), page_bytes
+    startup_min = {page for run in prediction.startup_min for page in run}
+    private = _private(folder, mappings, page_bytes, prediction.startup_max, bias)
+    return image, sorted(private - startup_min), page_bytes
 
 
 def _private(folder: int, mappings: Sequence[Mapping], page_bytes: int, pages: Pages, bias: int) -> set[int]:

@@ -304,7 +304,7 @@ def about_libraries(found: "Libraries", *, why: str | None, top: int, is_tree: b
     def issues() -> "Issues":
         from footprint.formats.issues import issues_of_findings
 
-        binary = found.composition.objects[0].path
+        binary = found.graph.objects[0].path
         rules = ("unused-library", "underlinked")
         return issues_of_findings(found.findings, found.target, count=found.count, binary=binary, rules=rules)
 

@@ -81,14 +81,14 @@ def answer(captured: Captured, *words: str, code: int = 0) -> str:
 
 GOLDEN = """\
 /bin/program: 6 objects, glibc
-   floor   mapped  retained  users  symbols  object
-   4 KiB   16 KiB                -        -  program
-   4 KiB   16 KiB     8 KiB      1        2  libused.so
-   4 KiB   16 KiB     8 KiB      -        -  libidle.so  [unused]
-   4 KiB   16 KiB     4 KiB      1        1  libdeep.so
-   4 KiB   28 KiB     4 KiB      1        1  libbelow.so
-   4 KiB    8 KiB                -        -  ld-linux-x86-64.so.2  [the loader]
-  24 KiB  100 KiB                            [total]
+  startup min   mapped  retained  users  symbols  object
+        4 KiB   16 KiB                -        -  program
+        4 KiB   16 KiB     8 KiB      1        2  libused.so
+        4 KiB   16 KiB     8 KiB      -        -  libidle.so  [unused]
+        4 KiB   16 KiB     4 KiB      1        1  libdeep.so
+        4 KiB   28 KiB     4 KiB      1        1  libbelow.so
+        4 KiB    8 KiB                -        -  ld-linux-x86-64.so.2  [the loader]
+       24 KiB  100 KiB                            [total]
 
 Findings
   unused-library (high): libidle.so is needed by program, and nothing is used of
@@ -112,13 +112,13 @@ def test_the_tree_tells_who_brings_whom_in(capfd: Captured, root: str) -> None:
         text.split("\n\n")[0]
         == """\
 /bin/program: 6 objects, glibc
-  floor  mapped  retained  symbols  object
-  4 KiB  16 KiB                     program
-  4 KiB  16 KiB     8 KiB        2    libused.so
-  4 KiB  16 KiB     4 KiB        1      libdeep.so
-  4 KiB  16 KiB     8 KiB        -    libidle.so
-  4 KiB  28 KiB     4 KiB        1      libbelow.so
-  4 KiB   8 KiB                     ld-linux-x86-64.so.2"""
+  startup min  mapped  retained  symbols  object
+        4 KiB  16 KiB                     program
+        4 KiB  16 KiB     8 KiB        2    libused.so
+        4 KiB  16 KiB     4 KiB        1      libdeep.so
+        4 KiB  16 KiB     8 KiB        -    libidle.so
+        4 KiB  28 KiB     4 KiB        1      libbelow.so
+        4 KiB   8 KiB                     ld-linux-x86-64.so.2"""
     )
 
 
@@ -166,8 +166,8 @@ def test_the_saving_is_told_of_as_many_processes_as_asked_for(capfd: Captured, r
 
 def test_top_is_how_many_objects_are_listed_and_the_total_is_of_all(capfd: Captured, root: str) -> None:
     text = answer(capfd, "--root", root, "--page-size", "4KiB", "--top", "2", "/bin/program")
-    assert "libused.so\n                                             [4 more: --top 0 shows all]\n" in text
-    assert "  24 KiB  100 KiB                            [total]\n" in text
+    assert "libused.so\n                                                  [4 more: --top 0 shows all]\n" in text
+    assert "       24 KiB  100 KiB                            [total]\n" in text
 
 
 def test_quiet_is_the_last_paragraph_and_verbose_has_whole_paths(capfd: Captured, root: str) -> None:
@@ -261,9 +261,9 @@ def test_the_schema_misses_every_member_that_is_left_out_and_refuses_any_other(
 def test_the_call_gives_what_the_command_shows(capfd: Captured, root: str) -> None:
     found = footprint.libraries("/bin/program", root=root, page_bytes=PAGE)
     rows = asked(capfd, "--root", root, "--page-size", "4KiB", "/bin/program")["libraries"]
-    composition = found.composition
-    assert [one.path for one in composition.objects] == [row["path"] for row in rows]
-    assert [one.floor_bytes for one in composition.predicted if one] == [row["floor_bytes"] for row in rows]
+    graph = found.graph
+    assert [one.path for one in graph.objects] == [row["path"] for row in rows]
+    assert [one.startup_min_bytes for one in graph.predictions if one] == [row["floor_bytes"] for row in rows]
     assert [one.subject for one in found.findings] == ["libidle.so"]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from footprint.attribution.dependency_graph import Composition
+from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf import ET_EXEC
 from footprint.findings.unused_libraries import unused_needs
 from footprint.loader import Environment
@@ -96,9 +96,9 @@ def said(path: str) -> tuple[set[Bound], bool]:
     return found, "=>" in done.stdout
 
 
-def ours(composition: Composition) -> set[Bound]:
-    bindings = composition.bindings
-    files = [real_path(one.path) for one in composition.objects]
+def ours(graph: DependencyGraph) -> set[Bound]:
+    bindings = graph.bindings
+    files = [real_path(one.path) for one in graph.objects]
     return {
         (files[user], files[provider], reference.name, reference.version.name if reference.version else None)
         for user, providers in enumerate(bindings.providers)
@@ -108,8 +108,8 @@ def ours(composition: Composition) -> set[Bound]:
     }
 
 
-def is_glibc(composition: Composition) -> bool:
-    return composition.link_map.interpreter_object is not None and composition.link_map.libc == "glibc"
+def is_glibc(graph: DependencyGraph) -> bool:
+    return graph.link_map.interpreter_object is not None and graph.link_map.libc == "glibc"
 
 
 def test_every_reference_of_a_program_and_its_libraries_is_bound_as_the_loader_binds_it() -> None:
@@ -118,15 +118,15 @@ def test_every_reference_of_a_program_and_its_libraries_is_bound_as_the_loader_b
     compared, bound_count, kinds = 0, 0, set()
     with ThreadPoolExecutor(2) as pool:
         for path, (expected, is_dynamic) in zip(chosen, pool.map(said, chosen), strict=True):
-            composition = reader.composition(path)
-            if not is_dynamic or not is_glibc(composition):
+            graph = reader.graph(path)
+            if not is_dynamic or not is_glibc(graph):
                 continue
-            found = ours(composition)
+            found = ours(graph)
             assert found - expected == set(), path
             assert expected - found == set(), path
             compared += 1
             bound_count += len(found)
-            kinds.add((composition.objects[0].library.type == ET_EXEC, len(composition.objects) > 20))
+            kinds.add((graph.objects[0].library.type == ET_EXEC, len(graph.objects) > 20))
     if len(programs()) < BOUND_COUNT:
         pytest.skip(f"only {compared} programs to compare, and all are right")
     assert compared >= 200
@@ -134,8 +134,8 @@ def test_every_reference_of_a_program_and_its_libraries_is_bound_as_the_loader_b
     assert (False, True) in kinds
 
 
-def unused_of_program(composition: Composition) -> list[str]:
-    return sorted(composition.objects[need.provider].path for need in unused_needs(composition) if need.user == 0)
+def unused_of_program(graph: DependencyGraph) -> list[str]:
+    return sorted(graph.objects[need.provider].path for need in unused_needs(graph) if need.user == 0)
 
 
 def listed_unused(path: str) -> tuple[list[str], int]:
@@ -153,10 +153,10 @@ def test_the_needs_of_a_program_that_are_for_nothing_are_those_that_ldd_lists() 
     compared = unused_count = 0
     with ThreadPoolExecutor(2) as pool:
         for path, (expected, code) in zip(chosen, pool.map(listed_unused, chosen), strict=True):
-            composition = reader.composition(path)
-            if not is_glibc(composition):
+            graph = reader.graph(path)
+            if not is_glibc(graph):
                 continue
-            assert unused_of_program(composition) == expected, path
+            assert unused_of_program(graph) == expected, path
             assert code == bool(expected), path
             compared += 1
             unused_count += bool(expected)
@@ -188,11 +188,11 @@ def build(folder: Path, output: str, source: str, *options: str, has_soname: boo
     return str(path)
 
 
-def compare(path: str) -> Composition:
-    composition = Programs(environment=Environment()).composition(path)
+def compare(path: str) -> DependencyGraph:
+    graph = Programs(environment=Environment()).graph(path)
     expected, _ = said(path)
-    assert ours(composition) == expected
-    return composition
+    assert ours(graph) == expected
+    return graph
 
 
 @needs_gcc
@@ -222,11 +222,11 @@ def test_a_symbolic_library_copies_versions_and_unique_symbols_are_bound_as_the_
     source = "extern int data; int two(void); int get(void); int own(void) { return 9; }"
     source += " int main(void) { return two() + get() + data; }"
     path = build(tmp_path, "program", source, "libs.so", "libold.so", "libv.so", "-fno-pic", "-no-pie")
-    composition = compare(path)
-    names = [composition.name(number) for number in range(4)]
+    graph = compare(path)
+    names = [graph.name(number) for number in range(4)]
     assert names == ["program", "libs.so", "libold.so", "libv.so"]
-    assert [one.name for one in composition.bindings.references(1, 0)] == ["data"]
-    assert [one.name for one in composition.bindings.references(0, 3)] == ["two"]
+    assert [one.name for one in graph.bindings.references(1, 0)] == ["data"]
+    assert [one.name for one in graph.bindings.references(0, 3)] == ["two"]
 
 
 CXX = shutil.which("g++")
@@ -243,13 +243,13 @@ def test_a_unique_symbol_of_two_versions_is_one_in_the_process(tmp_path: Path) -
         command = ["g++", *options, "-o", f"lib{name}.so", f"{name}.cpp"]
         subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
     source = "int main(void) { return 0; }"
-    composition = compare(build(tmp_path, "program", source, "liba.so", "libb.so"))
-    assert [composition.name(number) for number in (1, 2)] == ["liba.so", "libb.so"]
+    graph = compare(build(tmp_path, "program", source, "liba.so", "libb.so"))
+    assert [graph.name(number) for number in (1, 2)] == ["liba.so", "libb.so"]
     unique = "_ZZ5countvE6number"
-    assert [unique in symbols.unique for symbols in composition.bindings.symbols[1:3]] == [True, True]
+    assert [unique in symbols.unique for symbols in graph.bindings.symbols[1:3]] == [True, True]
     # The last is relocated first.
-    assert unique in {one.name for one in composition.bindings.references(1, 2)}
-    assert unique in {one.name for one in composition.bindings.references(2, 2)}
+    assert unique in {one.name for one in graph.bindings.references(1, 2)}
+    assert unique in {one.name for one in graph.bindings.references(2, 2)}
 
 
 @needs_gcc
@@ -265,9 +265,9 @@ def test_where_two_needs_are_one_file_ldd_lists_what_stands_behind_and_we_list_n
     path = build(tmp_path, "program", source, "./libplain.so", "folder/libplain.so", "liba.so")
     (tmp_path / "folder" / "libplain.so").unlink()
     (tmp_path / "folder" / "libplain.so").symlink_to(plain)
-    composition = Programs(environment=Environment(cwd=str(tmp_path))).composition(path)
-    assert unused_of_program(composition) == []
-    assert [one.place for one in composition.objects[0].dependencies] == [1, 1, 2, 3]
+    graph = Programs(environment=Environment(cwd=str(tmp_path))).graph(path)
+    assert unused_of_program(graph) == []
+    assert [one.place for one in graph.objects[0].dependencies] == [1, 1, 2, 3]
     monkeypatch.chdir(tmp_path)
     # The loader stands behind the C library.
     assert listed_unused(path)[0] == [GLIBC]
@@ -278,14 +278,14 @@ def test_what_is_preloaded_is_no_need_though_ldd_lists_it(tmp_path: Path) -> Non
     build(tmp_path, "liba.so", "int a(void) { return 1; }")
     preloaded = build(tmp_path, "libp.so", "int p(void) { return 1; }")
     path = build(tmp_path, "program", "int a(void); int main(void) { return a(); }", "liba.so")
-    composition = Programs(environment=Environment(preload=preloaded)).composition(path)
-    assert unused_of_program(composition) == []
+    graph = Programs(environment=Environment(preload=preloaded)).graph(path)
+    assert unused_of_program(graph) == []
     assert preloaded in trace(path, LD_DEBUG="unused", LD_WARN="", LD_PRELOAD=preloaded).stdout
 
 
 @needs_gcc
 def test_a_need_of_the_loader_is_listed_where_nothing_of_it_is_used(tmp_path: Path) -> None:
     path = build(tmp_path, "program", "int main(void) { return 0; }", GLIBC)
-    composition = compare(path)
-    assert composition.objects[0].dependencies[0].name == "ld-linux-x86-64.so.2"
-    assert unused_of_program(composition) == listed_unused(path)[0] == [GLIBC]
+    graph = compare(path)
+    assert graph.objects[0].dependencies[0].name == "ld-linux-x86-64.so.2"
+    assert unused_of_program(graph) == listed_unused(path)[0] == [GLIBC]

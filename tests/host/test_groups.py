@@ -186,11 +186,11 @@ def test_what_each_has_rewritten_is_its_own_and_the_rest_is_between_them(relativ
     group = audit_group(relatives)
     for audit in group.audits:
         assert 2 * MIB <= (audit.totals.private.bytes or 0) < 8 * MIB
-        assert (audit.totals.shared_with_relatives.bytes or 0) >= 6 * MIB
+        assert (audit.totals.cow_shared.bytes or 0) >= 6 * MIB
     assert size_of(group, "private") == sum(audit.totals.private.bytes or 0 for audit in group.audits)
     assert size_of(group, "shared_between") >= 8 * MIB
-    most_shared = max(audit.totals.shared_with_relatives.bytes or 0 for audit in group.audits)
-    all_shared = sum(audit.totals.shared_with_relatives.bytes or 0 for audit in group.audits)
+    most_shared = max(audit.totals.cow_shared.bytes or 0 for audit in group.audits)
+    all_shared = sum(audit.totals.cow_shared.bytes or 0 for audit in group.audits)
     assert most_shared <= size_of(group, "shared_between") <= all_shared / 2 + PAGE
 
 

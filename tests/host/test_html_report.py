@@ -24,7 +24,7 @@ from footprint.model.evidence import Evidence
 from footprint.model.object_cost import Need, ObjectCost
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.projection import Question
-from footprint.model.row import Kind, Row
+from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import Total
 from footprint.release.budget import check_audit, parse_budgets
 from footprint.release.compare import compare
@@ -605,7 +605,10 @@ def test_the_page_of_a_saved_audit_has_the_same_pages_and_says_that_variables_ar
 def test_a_section_of_several_pages_tells_how_many_of_them_are_private(show: Show, process: Audit) -> None:
     # Four pages of data, then one of .bss; .data reaches into the first three, .tail lies in the fourth.
     runs = ((PageState.PRIVATE, 1), (PageState.NOT_PRIVATE, 1), (PageState.RELOCATED, 2))
-    parts = (PagePart(0x10000, Kind.DATA, "rw-p", runs), PagePart(0x14000, Kind.BSS, "rw-p", ((PageState.PRIVATE, 1),)))
+    parts = (
+        PagePart(0x10000, MemoryKind.DATA, "rw-p", runs),
+        PagePart(0x14000, MemoryKind.BSS, "rw-p", ((PageState.PRIVATE, 1),)),
+    )
     sections = (
         Place(0x10010, 0x2100, ".data", None),
         Place(0x13000, 0x20, ".tail", None),
@@ -737,7 +740,7 @@ def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
     assert private is not None
     rows = rows_of(page)
     delta = sum(one.delta_bytes for one in found.changes)
-    assert private.delta_bytes == sum(one.delta_bytes for one in found.changes if one.kind is not Kind.KERNEL)
+    assert private.delta_bytes == sum(one.delta_bytes for one in found.changes if one.kind is not MemoryKind.KERNEL)
     assert rows[0][1] == ("+" if delta > 0 else "") + format_bytes(delta)
     # Before and after are sums of those rows alone: they are not called a total.
     assert rows[0][0] == "[what differs]"

@@ -185,7 +185,7 @@ def test_nothing_is_shared_with_relatives_where_there_are_none(stopped: Stopped)
     if "Pss_Anon" not in stopped.rollup:
         pytest.skip("Linux before 5.3 does not say how much anonymous memory is shared")
     assert stopped.rollup["Pss_Anon"] == stopped.rollup["Anonymous"]  # the kernel says so
-    assert stopped.audit.totals.shared_with_relatives.bytes == 0
+    assert stopped.audit.totals.cow_shared.bytes == 0
     assert "sharing-uncertain" not in {note.slug for note in stopped.audit.notes}
 
 

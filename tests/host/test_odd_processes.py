@@ -482,7 +482,7 @@ def relatives(start: Start) -> tuple[int, int]:
 def test_memory_shared_with_a_fork_relative_is_not_private(relatives: tuple[int, int], which: int) -> None:
     pid = relatives[which]
     audit, rollup = footprint.audit(pid), rollup_of(pid)
-    private_bytes, shared_bytes = audit.totals.private.bytes, audit.totals.shared_with_relatives.bytes
+    private_bytes, shared_bytes = audit.totals.private.bytes, audit.totals.cow_shared.bytes
     assert private_bytes is not None
     assert shared_bytes is not None
     assert shared_bytes >= 7 * MIB

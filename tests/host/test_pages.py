@@ -320,7 +320,7 @@ def look_at(pid: int) -> Found:
         "blocks": after,
         "rows": rows_of(audit),
         "private_bytes": audit.totals.private.bytes,
-        "relatives_bytes": audit.totals.shared_with_relatives.bytes,
+        "cow_shared_bytes": audit.totals.cow_shared.bytes,
         "notes": [note.slug for note in audit.notes],
         "pages": None if ranges is None else {start: [list(one) for one in here] for start, here in ranges.items()},
         "bss": bss_bytes_of(pid, after),
@@ -570,9 +570,9 @@ def test_ranges_are_ascending_apart_from_one_another_and_inside_their_mapping(ar
 
 def test_what_is_private_and_what_relatives_have_too_add_up_to_all_anonymous_memory(areas: Found) -> None:
     anonymous = sum(block["Anonymous"] for block in areas["blocks"])
-    assert areas["private_bytes"] + areas["relatives_bytes"] == anonymous
+    assert areas["private_bytes"] + areas["cow_shared_bytes"] == anonymous
     assert sum(row["bytes"] for row in areas["rows"] if row["kind"] != "kernel") == areas["private_bytes"]
-    assert areas["relatives_bytes"] >= 5 * PAGE
+    assert areas["cow_shared_bytes"] >= 5 * PAGE
 
 
 def test_huge_pages_of_the_pool_are_in_no_figure_of_private_memory(areas: Found) -> None:

@@ -10,8 +10,8 @@ from statistics import median
 
 import pytest
 
-from footprint.attribution.object_prediction import LibcStart, Predicted, count_pages, predict, start_memory
-from footprint.attribution.startup_writes import Cause
+from footprint.attribution.object_prediction import LibcStart, ObjectPrediction, count_pages, predict, start_memory
+from footprint.attribution.startup_writes import WriteCause
 from footprint.elf.constructors import own_constructors
 from footprint.elf.relocations import relocated_pages
 from footprint.errors import AccessError
@@ -64,7 +64,7 @@ def libc_start() -> LibcStart | None:
 
 
 @cache
-def predicted(path: str, *, is_program: bool, libc: Libc = Libc.GLIBC) -> Predicted:
+def predicted(path: str, *, is_program: bool, libc: Libc = Libc.GLIBC) -> ObjectPrediction:
     start = libc_start() if re.search(r"/libc\.so\.6$", path) else None
     return predict(image_of(path), PAGE, is_program=is_program, libc=libc, libc_start=start)
 
@@ -88,7 +88,7 @@ def test_before_constructors_the_private_pages_are_those_predicted(path: str) ->
     for name in linked.objects():
         prediction = predicted(name, is_program=name == path)
         assert not prediction.notes
-        assert linked.written(name, prediction) == numbers(prediction.floor), name
+        assert linked.written(name, prediction) == numbers(prediction.startup_min), name
 
 
 @each_program
@@ -99,7 +99,7 @@ def test_at_the_entry_only_constructors_and_the_libraries_that_they_use_have_wri
     for name in names:
         prediction = predicted(name, is_program=name == path)
         written = entered.written(name, prediction)
-        assert written >= numbers(prediction.floor)
+        assert written >= numbers(prediction.startup_min)
         if not own:
             assert written == linked.written(name, prediction)
 
@@ -159,7 +159,7 @@ def test_however_a_program_is_linked_its_pages_are_those_predicted(kind: str, tm
     path = build(tmp_path, SOURCE, *KINDS[kind])
     linked, entered = seen(path)
     prediction = predicted(path, is_program=True)
-    assert linked.written(path, prediction) == entered.written(path, prediction) == numbers(prediction.floor)
+    assert linked.written(path, prediction) == entered.written(path, prediction) == numbers(prediction.startup_min)
     assert entered.count_mappings(path) == prediction.mapping_count
 
 
@@ -175,7 +175,7 @@ def test_a_static_program_relocates_itself_before_main(option: str, tmp_path: Pa
         assert main is not None
         held.run_to(held.auxiliary(AT_ENTRY) - start + main)
         at_main = look(held).written(path, prediction)
-    assert at_entry < numbers(prediction.floor) <= at_main
+    assert at_entry < numbers(prediction.startup_min) <= at_main
 
 
 @pytest.mark.parametrize("option", ["-no-pie", "-pie"])
@@ -187,7 +187,7 @@ def test_musl_gives_the_rest_of_the_last_page_to_malloc(option: str, tmp_path: P
     assert len(found.objects()) == 2
     for name in found.objects():
         prediction = predicted(name, is_program=name == path, libc=Libc.MUSL)
-        assert found.written(name, prediction) == numbers(prediction.floor)
+        assert found.written(name, prediction) == numbers(prediction.startup_min)
 
 
 @pytest.mark.parametrize("kib", [64, 1024])
@@ -223,7 +223,7 @@ def test_few_libraries_have_constructors_of_their_own() -> None:
 
 
 def test_what_relocations_write_has_a_cause_on_every_machine() -> None:
-    others = {Cause.DYNAMIC, Cause.GOT, Cause.PARTIAL_BSS, Cause.DEBUG}
+    others = {WriteCause.DYNAMIC, WriteCause.GOT, WriteCause.PARTIAL_BSS, WriteCause.DEBUG}
     for path in libraries():
         prediction = predict(image_of(path), PAGE, is_program=False)
         by_relocations = {
@@ -237,11 +237,11 @@ def test_larger_pages_are_fewer_and_more_memory(page_bytes: int) -> None:
     for path in [*programs(), *libraries()[::8]]:
         small = predict(image_of(path), 0x1000, is_program=True)
         large = predict(image_of(path), page_bytes, is_program=True)
-        assert count_pages(large.floor) <= count_pages(small.floor)
-        assert large.floor_bytes >= small.floor_bytes
+        assert count_pages(large.startup_min) <= count_pages(small.startup_min)
+        assert large.startup_min_bytes >= small.startup_min_bytes
         # A page in which .bss begins may be none of the smaller ones.
-        assert numbers(large.floor) >= {page * 0x1000 // page_bytes for page in numbers(small.floor)}
-        assert numbers(large.floor) <= numbers(large.ceiling)
+        assert numbers(large.startup_min) >= {page * 0x1000 // page_bytes for page in numbers(small.startup_min)}
+        assert numbers(large.startup_min) <= numbers(large.startup_max)
 
 
 # --- the C library ----------------------------------------------------------------------------------------------------

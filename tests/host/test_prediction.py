@@ -189,8 +189,11 @@ def test_every_dynamic_program_of_a_folder_is_found_and_has_the_figures_of_its_a
     assert set(expected.values()) <= set(found)
     for name in list(found)[:: max(1, len(found) // 12)]:
         audit, one = footprint.audit(name), found[name]
-        assert audit.totals.private.bytes == one.floor_bytes + one.start_bytes
-        assert (audit.totals.floor.bytes, audit.totals.ceiling.bytes) == (one.floor_bytes, one.ceiling_bytes)
+        assert audit.totals.private.bytes == one.startup_min_bytes + one.start_bytes
+        assert (audit.totals.startup_min.bytes, audit.totals.startup_max.bytes) == (
+            one.startup_min_bytes,
+            one.startup_max_bytes,
+        )
 
 
 # --- the rules, measured ----------------------------------------------------------------------------------------------

@@ -129,9 +129,9 @@ def test_the_family_is_audited_too() -> None:
     ]
     assert child.totals.private.bytes is not None
     assert 4 * MIB <= child.totals.private.bytes < 8 * MIB
-    relatives_bytes = child.totals.shared_with_relatives.bytes
-    assert relatives_bytes is not None
-    assert relatives_bytes >= 8 * MIB
+    cow_shared_bytes = child.totals.cow_shared.bytes
+    assert cow_shared_bytes is not None
+    assert cow_shared_bytes >= 8 * MIB
 
 
 def test_wrong_questions_are_refused() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from footprint.attribution.dependency_graph import Composition
+from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf import read_image
 from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.image import PT_DYNAMIC
@@ -19,7 +19,7 @@ from footprint.findings.underlinked import underlinked
 from footprint.findings.unused_libraries import Need, unused_libraries, unused_needs
 from footprint.loader import Environment
 from footprint.model.finding import Confidence, Finding
-from footprint.verbs.libraries.call import Programs, composition_findings
+from footprint.verbs.libraries.call import Programs, graph_findings
 from tests.elfwriter import DT_NEEDED, peek
 
 pytestmark = [
@@ -53,11 +53,11 @@ class Workshop:
         command = ["gcc", "-O1", "-o", name, code.name, "-Wl,--no-as-needed", *paths, *options]
         subprocess.run(command, check=True, capture_output=True, cwd=self.folder)
 
-    def composition(self, name: str, **wishes: str) -> Composition:
-        return Programs(environment=Environment(cwd=str(self.folder), **wishes)).composition(self.path(name))  # type: ignore[arg-type] # all of them are text
+    def graph(self, name: str, **wishes: str) -> DependencyGraph:
+        return Programs(environment=Environment(cwd=str(self.folder), **wishes)).graph(self.path(name))  # type: ignore[arg-type] # all of them are text
 
     def findings(self, name: str) -> tuple[Finding, ...]:
-        return unused_libraries(self.composition(name))
+        return unused_libraries(self.graph(name))
 
     def runs(self, name: str) -> int:
         """Give the exit code of a program."""
@@ -167,11 +167,11 @@ def only(findings: Sequence[Finding]) -> Finding:
     return found
 
 
-def floor_bytes(composition: Composition, *names: str) -> int:
+def startup_min_bytes(graph: DependencyGraph, *names: str) -> int:
     """Give what some libraries surely write at start."""
-    numbers = [number for number in range(len(composition.objects)) if composition.name(number) in names]
+    numbers = [number for number in range(len(graph.objects)) if graph.name(number) in names]
     assert len(numbers) == len(names)
-    return sum(predicted.floor_bytes for number in numbers if (predicted := composition.predicted[number]))
+    return sum(prediction.startup_min_bytes for number in numbers if (prediction := graph.predictions[number]))
 
 
 # --- what can go
@@ -179,7 +179,7 @@ def floor_bytes(composition: Composition, *names: str) -> int:
 
 def test_a_library_that_nobody_uses_can_go_with_all_that_it_wrote(shop: Workshop) -> None:
     found = only(shop.findings("plain"))
-    saving_bytes = floor_bytes(shop.composition("plain"), "libplain.so")
+    saving_bytes = startup_min_bytes(shop.graph("plain"), "libplain.so")
     assert saving_bytes >= 4096
     assert found == Finding(
         "unused-library",
@@ -201,18 +201,18 @@ def test_what_a_library_needs_for_nothing_is_said_of_that_library(shop: Workshop
     assert (found.kind, found.confidence, found.subject) == ("whole-process", Confidence.HIGH, "libplain.so")
     assert found.message == "libplain.so is needed by libneeding.so, and nothing is used of it"
     assert found.remedy == "relink libneeding.so, which needs libplain.so for nothing, with -Wl,--as-needed"
-    assert unused_needs(shop.composition("indirect")) == {Need(1, 3)}
+    assert unused_needs(shop.graph("indirect")) == {Need(1, 3)}
 
 
 def test_two_libraries_that_share_a_third_are_dropped_together(shop: Workshop) -> None:
     found = only(shop.findings("two"))
-    composition = shop.composition("two")
+    graph = shop.graph("two")
     assert (found.kind, found.confidence, found.subject) == (
         "droppable-set",
         Confidence.HIGH,
         "libx1.so and liby1.so",
     )
-    assert found.saving_bytes == floor_bytes(composition, "libx1.so", "liby1.so", "libz1.so")
+    assert found.saving_bytes == startup_min_bytes(graph, "libx1.so", "liby1.so", "libz1.so")
     assert found.leaves == tuple(shop.path(name) for name in ("libx1.so", "liby1.so", "libz1.so"))
     assert found.remedy == "drop -lx1 -ly1 from the link of two, or link it with -Wl,--as-needed"
     assert found.message == (
@@ -221,10 +221,10 @@ def test_two_libraries_that_share_a_third_are_dropped_together(shop: Workshop) -
 
 
 def test_what_leaves_with_an_unused_library_is_not_counted_twice(shop: Workshop) -> None:
-    composition = shop.composition("nested")
-    found = only(unused_libraries(composition))
+    graph = shop.graph("nested")
+    found = only(unused_libraries(graph))
     assert found.subject == "libouter.so"
-    assert found.saving_bytes == floor_bytes(composition, "libouter.so", "libplain.so")
+    assert found.saving_bytes == startup_min_bytes(graph, "libouter.so", "libplain.so")
     assert found.leaves == (shop.path("libouter.so"), shop.path("libplain.so"))
 
 
@@ -236,17 +236,17 @@ def test_what_an_unused_library_needs_for_nothing_counts_where_that_one_cannot_g
     assert found.keys() == {"libkept.so", "libplain.so"}
     assert found["libkept.so"].confidence == Confidence.BLOCKED
     assert found["libplain.so"].confidence == Confidence.HIGH
-    assert found["libplain.so"].saving_bytes == floor_bytes(shop.composition("kept"), "libplain.so")
+    assert found["libplain.so"].saving_bytes == startup_min_bytes(shop.graph("kept"), "libplain.so")
 
 
 def test_thread_locals_of_an_unused_library_are_told_beside_it(shop: Workshop) -> None:
-    composition = shop.composition("threads")
-    found = {one.rule: one for one in composition_findings(composition)}
+    graph = shop.graph("threads")
+    found = {one.rule: one for one in graph_findings(graph)}
     unused = found["unused-library"]
     assert (unused.kind, unused.confidence) == ("whole-process", Confidence.HIGH)
-    assert unused.saving_bytes == floor_bytes(composition, "libtls.so")
+    assert unused.saving_bytes == startup_min_bytes(graph, "libtls.so")
     assert found["thread-locals"].saving_bytes == 1 << 20
-    assert [one.tls_bytes for one in composition.predicted if one and one.tls_bytes >= 1 << 20] == [1 << 20]
+    assert [one.tls_bytes for one in graph.predictions if one and one.tls_bytes >= 1 << 20] == [1 << 20]
 
 
 # --- what may not be as unused as it looks
@@ -306,7 +306,7 @@ def test_a_library_that_another_uses_without_needing_it_is_kept_by_the_one_that_
 
 
 def test_who_uses_a_library_without_needing_it_is_told_to_need_it(shop: Workshop) -> None:
-    assert underlinked(shop.composition("under")) == (
+    assert underlinked(shop.graph("under")) == (
         Finding(
             "underlinked",
             "missing-need",
@@ -323,13 +323,13 @@ def test_who_uses_a_library_without_needing_it_is_told_to_need_it(shop: Workshop
 
 @pytest.mark.parametrize("name", ["residue", "interposed", "weak", "auxiliary", "filter", "plain", "nested"])
 def test_who_needs_what_it_uses_or_could_do_without_it_is_not_underlinked(shop: Workshop, name: str) -> None:
-    assert underlinked(shop.composition(name)) == ()
+    assert underlinked(shop.graph(name)) == ()
 
 
 def test_what_a_library_calls_in_its_program_is_no_need_of_a_library(shop: Workshop) -> None:
     shop.library("libback.so", "int given(void); int back(void) { return given(); }")
     shop.program("back", "int back(void); int given(void) { return 5; } int main(void) { return back(); }", "-lback")
-    assert underlinked(shop.composition("back")) == ()
+    assert underlinked(shop.graph("back")) == ()
 
 
 # --- what saves nothing
@@ -367,7 +367,7 @@ def test_a_need_of_the_loader_costs_nothing(shop: Workshop) -> None:
 
 def test_the_runtime_of_a_sanitizer_is_linked_to_be_there(shop: Workshop) -> None:
     assert shop.findings("sanitized") == ()
-    assert len(unused_needs(shop.composition("sanitized"))) == 1
+    assert len(unused_needs(shop.graph("sanitized"))) == 1
 
 
 def test_two_needs_that_are_one_file_are_one_need(shop: Workshop) -> None:
@@ -378,35 +378,35 @@ def test_two_needs_that_are_one_file_are_one_need(shop: Workshop) -> None:
     shop.program("twice", "int main(void) { return 0; }", "./libpath.so", "other/libpath.so")
     (shop.folder / "other" / "libpath.so").unlink()
     (shop.folder / "other" / "libpath.so").symlink_to("../libpath.so")
-    composition = shop.composition("twice")
-    assert [one.name for one in composition.objects[0].dependencies] == [
+    graph = shop.graph("twice")
+    assert [one.name for one in graph.objects[0].dependencies] == [
         "./libpath.so",
         "other/libpath.so",
         "libc.so.6",
     ]
-    found = only(unused_libraries(composition))
+    found = only(unused_libraries(graph))
     assert (found.subject, found.kind) == ("libpath.so", "whole-process")
-    assert found.saving_bytes == floor_bytes(composition, "libpath.so")
+    assert found.saving_bytes == startup_min_bytes(graph, "libpath.so")
 
 
 def test_what_is_preloaded_is_nobodys_need(shop: Workshop) -> None:
-    composition = shop.composition("residue", preload=shop.path("libplain.so"))
-    assert [composition.name(number) for number in composition.roots[:2]] == ["residue", "libplain.so"]
-    assert [one.subject for one in unused_libraries(composition)] == ["libb.so"]
+    graph = shop.graph("residue", preload=shop.path("libplain.so"))
+    assert [graph.name(number) for number in graph.roots[:2]] == ["residue", "libplain.so"]
+    assert [one.subject for one in unused_libraries(graph)] == ["libb.so"]
 
 
 @pytest.mark.parametrize("name", ["auxiliary", "filter"])
 def test_what_stands_in_for_a_library_came_with_it_and_is_used(shop: Workshop, name: str) -> None:
-    composition = shop.composition(name)
-    assert [composition.name(number) for number in range(4)] == [
+    graph = shop.graph(name)
+    assert [graph.name(number) for number in range(4)] == [
         name,
         f"libfiltee_{name}.so",
         f"lib{name}.so",
         "libc.so.6",
     ]
-    assert unused_libraries(composition) == ()
-    assert composition.remaining(lambda _, __: False) == frozenset(range(len(composition.objects)))
-    assert composition.retained[2] == {1, 2}
+    assert unused_libraries(graph) == ()
+    assert graph.remaining(lambda _, __: False) == frozenset(range(len(graph.objects)))
+    assert graph.retained[2] == {1, 2}
     assert shop.runs(name) == 5
 
 
@@ -450,11 +450,11 @@ def test_the_savings_of_a_program_are_what_all_that_leaves_costs() -> None:
     reader = Programs(environment=Environment())
     compared = 0
     for path in [path for path in sorted(Path("/usr/bin").iterdir()) if is_program(path)][::5]:
-        composition = reader.composition(str(path))
-        free = [one for one in unused_libraries(composition) if one.confidence is not Confidence.BLOCKED]
+        graph = reader.graph(str(path))
+        free = [one for one in unused_libraries(graph) if one.confidence is not Confidence.BLOCKED]
         leaving = {name for one in free if one.saving_bytes for name in one.leaves}
-        numbers = [number for number, linked in enumerate(composition.objects) if linked.path in leaving]
-        assert sum(one.saving_bytes for one in free) == composition.cost_bytes(numbers), path
+        numbers = [number for number, linked in enumerate(graph.objects) if linked.path in leaving]
+        assert sum(one.saving_bytes for one in free) == graph.cost_bytes(numbers), path
         compared += bool(numbers)
     if not compared:
         pytest.skip("no program of this machine has an unused library")

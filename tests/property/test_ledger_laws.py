@@ -203,7 +203,7 @@ def test_private_memory_and_that_of_relatives_is_what_the_kernel_counts_as_anony
     memory, images = process
     totals = audit_of(memory, images).totals
     swapped_bytes = sum(mapping.counters.get("SwapPss") or 0 for mapping in memory.mappings if not mapping.is_shared)
-    ours = (totals.private.bytes or 0) + (totals.shared_with_relatives.bytes or 0)
+    ours = (totals.private.bytes or 0) + (totals.cow_shared.bytes or 0)
     assert ours == memory.sum("Anonymous") + swapped_bytes
     assert totals.shared_once.bytes == memory.sum("Rss") - memory.sum("Anonymous")
 

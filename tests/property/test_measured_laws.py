@@ -65,7 +65,7 @@ def test_private_bytes_are_exact_where_no_relative_shares_an_anonymous_page(page
     alone = [page._replace(sharers=1) if page.is_anonymous else page for page in pages]
     held = held_bytes(mapping(counted(alone, [])))
     assert held.private_bytes == truly_private_bytes(alone)
-    assert held.relatives_bytes == 0
+    assert held.cow_shared_bytes == 0
 
 
 @given(PAGES)
@@ -84,7 +84,7 @@ def test_private_relatives_and_shared_are_all_that_is_resident_and_the_own_part_
     held = held_bytes(mapping(counters))
     assert held.private_bytes is not None
     assert held.shared_bytes == PAGE_BYTES * sum(not page.is_anonymous for page in pages)
-    assert held.private_bytes + held.relatives_bytes + held.shared_bytes == counters["Rss"] + counters["SwapPss"]
+    assert held.private_bytes + held.cow_shared_bytes + held.shared_bytes == counters["Rss"] + counters["SwapPss"]
 
 
 @given(
@@ -99,8 +99,8 @@ def test_whatever_counters_a_text_has_no_figure_is_negative_and_what_is_resident
     assert (held.private_bytes is None) is (held.shared_bytes is None)
     if held.private_bytes is None or held.shared_bytes is None:
         return
-    assert min(held.private_bytes, held.shared_bytes, held.relatives_bytes, held.uncertain_bytes) >= 0
+    assert min(held.private_bytes, held.shared_bytes, held.cow_shared_bytes, held.uncertain_bytes) >= 0
     if "Rss" in counters:
         own_swap_bytes = 0 if permissions.endswith("s") else counters.get("SwapPss", counters.get("Swap", 0))
-        total_bytes = held.private_bytes + held.relatives_bytes + held.shared_bytes
+        total_bytes = held.private_bytes + held.cow_shared_bytes + held.shared_bytes
         assert total_bytes == counters["Rss"] + own_swap_bytes

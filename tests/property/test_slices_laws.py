@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from footprint.attribution.layout import LoadedObject, Part
 from footprint.attribution.pages import Slice, slices
 from footprint.elf import Contents, Variable, read_contents, read_image
-from footprint.model.row import Attribution, Kind
+from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping, PageRange
 from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import NO_COUNTERS
@@ -99,7 +99,7 @@ def found_by_us(case: Case) -> tuple[list[Slice], Contents]:
     loaded, contents = LoadedObject(key, image, B), read_contents(image)
     start, end = B + case.start, B + case.end
     mapping = Mapping(start, end, "rw-p", 0, key.device, key.inode, key.name, NO_COUNTERS)
-    part = Part(mapping, start, end, key.name, Kind.DATA, Attribution.PROGRAM_HEADERS, loaded)
+    part = Part(mapping, start, end, key.name, MemoryKind.DATA, Attribution.PROGRAM_HEADERS, loaded)
     relocated = {start // PAGE + number for number in case.relocated}
     return slices(part, loaded, contents, ranges_of(case), PAGE, relocated), contents
 

@@ -14,7 +14,7 @@ import footprint
 from footprint.errors import UsageError
 from footprint.model.audit import Audit
 from footprint.model.finding import Confidence, Finding
-from footprint.model.row import Kind
+from footprint.model.row import MemoryKind
 from footprint.model.spread import Spread, Spreads
 from footprint.release.budget import Budgets, Checked, Result, check_audit, figure_of, parse_budgets, parts_of, propose
 from tests.ledgers import audit_of, ledger_row
@@ -128,8 +128,8 @@ def test_each_figure_is_that_of_the_audit() -> None:
         "per_process_bytes": totals.per_process.bytes,
         "kernel_bytes": totals.kernel.bytes,
         "mapped_writable_bytes": totals.mapped_writable.bytes,
-        "floor_bytes": totals.floor.bytes,
-        "ceiling_bytes": totals.ceiling.bytes,
+        "floor_bytes": totals.startup_min.bytes,
+        "ceiling_bytes": totals.startup_max.bytes,
         "mapping_count": BASE.mapping_count,
         # base, libunused.so, libunused_dep.so, libc.so.6 and the loader.
         "library_count": 5,
@@ -195,7 +195,7 @@ def test_a_process_that_nobody_looked_into_for_findings_has_not_none_of_them() -
 
 
 def test_a_kind_of_memory_that_objects_could_have_and_do_not_is_nothing() -> None:
-    rows = (row._replace(kind=Kind.RELRO) if row.kind is Kind.TLS else row for row in BASE.ledger)
+    rows = (row._replace(kind=MemoryKind.RELRO) if row.kind is MemoryKind.TLS else row for row in BASE.ledger)
     without = replace(BASE, ledger=tuple(rows))
     assert only(checked("[budgets.kinds]\ntls = 0", without)).value == 0
 
@@ -254,7 +254,7 @@ def test_growth_is_measured_from_the_baseline_and_equality_passes() -> None:
 
 
 def test_a_share_of_the_baseline_is_counted_down_to_whole_bytes() -> None:
-    ceiling_bytes = SMALLER.totals.ceiling.bytes
+    ceiling_bytes = SMALLER.totals.startup_max.bytes
     assert ceiling_bytes is not None
     result = only(checked("[budgets]\nceiling_bytes = { max_increase = '2.5 %' }", BASE, SMALLER))
     assert result.limit == ceiling_bytes + ceiling_bytes * 25 // 1000
@@ -268,7 +268,9 @@ def test_what_shrank_by_more_than_it_may_grow_asks_for_a_new_baseline() -> None:
 
 def test_growth_within_the_spread_of_the_starts_says_so_and_fails_nevertheless() -> None:
     def of_heap(size_bytes: int) -> Audit:
-        return audit_of(ledger_row("[heap]", size_bytes, kind=Kind.HEAP), ledger_row("[stack]", 10, kind=Kind.STACK))
+        return audit_of(
+            ledger_row("[heap]", size_bytes, kind=MemoryKind.HEAP), ledger_row("[stack]", 10, kind=MemoryKind.STACK)
+        )
 
     def result(name: str, limit_bytes: int, most_bytes: int) -> Result:
         starts = Spreads(Spread(125, 130, 140), None, {"[heap]": Spread(115, 120, 130)})

@@ -16,7 +16,7 @@ from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Confidence, Finding
 from footprint.model.object_cost import ObjectCost
-from footprint.model.row import Attribution, Kind, Row
+from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.model.spread import Spread, Spreads
 from footprint.release.compare import Change, Comparison, Status, compare
 from footprint.release.matching import comparable_name
@@ -35,7 +35,7 @@ def variable(
     private_bytes: int | None = 0,
     owner: str = "/bin/server",
     section: str = ".bss",
-    kind: Kind = Kind.BSS,
+    kind: MemoryKind = MemoryKind.BSS,
 ) -> Row:
     evidence = Evidence.VIRTUAL if private_bytes is None else Evidence.DERIVED
     pages = None if private_bytes is None else -(-private_bytes // 4096)
@@ -53,7 +53,7 @@ def variable(
     )
 
 
-def memory(owner: str, size_bytes: int, name: str | None = None, kind: Kind = Kind.ANONYMOUS) -> Row:
+def memory(owner: str, size_bytes: int, name: str | None = None, kind: MemoryKind = MemoryKind.ANONYMOUS) -> Row:
     return variable("", size_bytes, size_bytes, owner, "", kind)._replace(symbol=None, name=name, section=None)
 
 
@@ -154,7 +154,9 @@ def test_small_variables_and_those_of_which_several_could_be_meant_are_not_calle
 
 
 def test_a_variable_in_another_section_or_library_is_moved() -> None:
-    old = audit_of(variable("table", 4096, 4096, section=".data", kind=Kind.DATA), variable("zlib_tables", 512, 512))
+    old = audit_of(
+        variable("table", 4096, 4096, section=".data", kind=MemoryKind.DATA), variable("zlib_tables", 512, 512)
+    )
     new = audit_of(variable("table", 4096, 0), variable("zlib_tables", 512, 512, owner="/lib/libz.so.1"))
     found = compare(old, new)
     assert changes(found) == [("moved", "table", -4096, 0), ("moved", "zlib_tables", 0, 0)]
@@ -191,7 +193,7 @@ def test_a_file_elsewhere_or_of_another_version_is_the_same_owner(old: str, new:
 
 
 def test_another_file_that_is_only_mapped_is_another_one() -> None:
-    old, new = (audit_of(memory(path, 4096, kind=Kind.FILE)) for path in ("/data/old.db", "/data/new.db"))
+    old, new = (audit_of(memory(path, 4096, kind=MemoryKind.FILE)) for path in ("/data/old.db", "/data/new.db"))
     assert {(one.owner, one.is_gone) for one in compare(old, new).owners} == {
         ("/data/old.db", True),
         ("/data/new.db", False),

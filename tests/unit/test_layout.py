@@ -7,7 +7,7 @@ import pytest
 
 from footprint.attribution.layout import Part, has_too_many_segments, lay_out
 from footprint.elf import Image, read_image
-from footprint.model.row import Attribution, Kind
+from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping, MemoryMap
 from footprint.process.mapped_files import FileKey, file_key
 from tests.elfwriter import (
@@ -103,7 +103,7 @@ def test_each_mapping_of_an_object_is_what_its_program_headers_say() -> None:
 
 def test_bss_is_found_in_a_nameless_mapping() -> None:
     bss = parts_of([*loaded(), mapped(B + 0x4000, 2, "rw-p")], LIBRARY)[-1]
-    assert (bss.owner, bss.kind, bss.size_bytes) == ("/lib/library.so", Kind.BSS, 2 * PAGE)
+    assert (bss.owner, bss.kind, bss.size_bytes) == ("/lib/library.so", MemoryKind.BSS, 2 * PAGE)
 
 
 def test_bss_that_was_merged_with_its_neighbour_is_clipped_to_its_memory_size() -> None:
@@ -116,7 +116,7 @@ def test_bss_begins_at_the_first_page_that_no_byte_of_the_file_is_in() -> None:
     # .data ends at 0x3800 and .bss follows at once: 0x3800 to 0x5800 is bss, of which 0x4000 to 0x6000 is anonymous.
     file = library(data=0x800, at=0x3800)
     parts = parts_of([*loaded(), mapped(B + 0x4000, 3, "rw-p")], LIBRARY, file=file)[2:]
-    assert [part.kind for part in parts] == [Kind.DATA, Kind.BSS, Kind.ANONYMOUS]
+    assert [part.kind for part in parts] == [MemoryKind.DATA, MemoryKind.BSS, MemoryKind.ANONYMOUS]
     assert ranges(parts) == [(B + 0x3000, B + 0x4000), (B + 0x4000, B + 0x6000), (B + 0x6000, B + 0x7000)]
 
 
@@ -138,13 +138,13 @@ def test_a_library_without_bss_claims_nothing_behind_it() -> None:
 
 def test_relro_is_what_its_program_header_covers_where_it_shows_as_read_only() -> None:
     writable_yet = [mapped(B, 2, "r-xp", 0, LIBRARY), mapped(B + 0x2000, 2, "rw-p", 0x2000, LIBRARY)]
-    assert [part.kind for part in parts_of(writable_yet, LIBRARY)] == [Kind.TEXT, Kind.DATA]
-    assert [part.kind for part in parts_of(loaded(), LIBRARY)] == [Kind.TEXT, Kind.RELRO, Kind.DATA]
+    assert [part.kind for part in parts_of(writable_yet, LIBRARY)] == [MemoryKind.TEXT, MemoryKind.DATA]
+    assert [part.kind for part in parts_of(loaded(), LIBRARY)] == [MemoryKind.TEXT, MemoryKind.RELRO, MemoryKind.DATA]
 
 
 def test_an_object_without_relro_has_read_only_text_only() -> None:
     parts = parts_of(loaded(), LIBRARY, file=replace(library(), relro=[]))
-    assert [part.kind for part in parts] == [Kind.TEXT, Kind.TEXT, Kind.DATA]
+    assert [part.kind for part in parts] == [MemoryKind.TEXT, MemoryKind.TEXT, MemoryKind.DATA]
 
 
 # Code in the file up to 0x2800, data from there on, one page further in memory: both segments have the page at 0x2000.
@@ -168,7 +168,7 @@ def test_of_two_segments_that_share_a_page_of_the_file_the_other_mappings_decide
         mapped(B + 0x4000, 1, "rw-p"),
     ]
     parts = parts_of(mappings, LIBRARY, file=SHARED_PAGE)
-    assert [part.kind for part in parts] == [Kind.TEXT, Kind.DATA, Kind.BSS]
+    assert [part.kind for part in parts] == [MemoryKind.TEXT, MemoryKind.DATA, MemoryKind.BSS]
     assert {part.loaded.bias_addr for part in parts if part.loaded} == {B}
 
 
@@ -200,9 +200,9 @@ def test_a_file_that_is_loaded_twice_has_two_biases_and_two_bss() -> None:
         mapped(second + 0x4000, 3, "rw-p"),
     ]
     parts = parts_of(mappings, LIBRARY)
-    assert [part.loaded.bias_addr for part in parts if part.kind is Kind.BSS and part.loaded] == [B, second]
+    assert [part.loaded.bias_addr for part in parts if part.kind is MemoryKind.BSS and part.loaded] == [B, second]
     assert ranges(parts)[-2:] == [(second + 0x4000, second + 0x6000), (second + 0x6000, second + 0x7000)]
-    assert parts[-1].kind is Kind.ANONYMOUS
+    assert parts[-1].kind is MemoryKind.ANONYMOUS
 
 
 def test_a_heap_that_was_merged_with_the_bss_of_the_program_is_cut_where_the_bss_ends() -> None:
@@ -300,7 +300,7 @@ def test_a_file_on_disk_is_told_by_device_inode_and_name() -> None:
 
 def test_an_object_that_cannot_be_read_is_told_by_its_code() -> None:
     mappings = [mapped(B, 2, "r-xp", 0, PROGRAM), mapped(B + 0x2000, 1, "rw-p", 0x2000, PROGRAM)]
-    assert [part.kind for part in parts_of(mappings)] == [Kind.TEXT, Kind.DATA]
+    assert [part.kind for part in parts_of(mappings)] == [MemoryKind.TEXT, MemoryKind.DATA]
 
 
 # --- stacks and arenas ------------------------------------------------------------------------------------------------
@@ -525,5 +525,11 @@ def test_a_file_of_more_segments_than_any_program_has_is_not_laid_out() -> None:
     mappings = [mapped(B, 1, "rw-p", 0, LIBRARY), mapped(B + PAGE, 2, "rw-p")]
     assert has_too_many_segments(image(with_segments(129)))
     assert not has_too_many_segments(image(with_segments(128)))
-    assert [part.kind for part in parts_of(mappings, LIBRARY, file=with_segments(128))] == [Kind.DATA, Kind.BSS]
-    assert [part.kind for part in parts_of(mappings, LIBRARY, file=with_segments(129))] == [Kind.DATA, Kind.ANONYMOUS]
+    assert [part.kind for part in parts_of(mappings, LIBRARY, file=with_segments(128))] == [
+        MemoryKind.DATA,
+        MemoryKind.BSS,
+    ]
+    assert [part.kind for part in parts_of(mappings, LIBRARY, file=with_segments(129))] == [
+        MemoryKind.DATA,
+        MemoryKind.ANONYMOUS,
+    ]

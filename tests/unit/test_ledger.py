@@ -414,7 +414,7 @@ def test_anonymous_pages_that_a_relative_holds_too_are_not_private() -> None:
     forked = counted(Rss=10, Anonymous=10, Shared_Dirty=7, Private_Dirty=3)
     audit = audited([anonymous(B, 10, forked)])
     assert audit.totals.private.bytes == 3 * PAGE
-    assert audit.totals.shared_with_relatives.bytes == 7 * PAGE
+    assert audit.totals.cow_shared.bytes == 7 * PAGE
     assert "sharing-uncertain" not in {note.slug for note in audit.notes}
 
 
@@ -423,7 +423,7 @@ def test_where_file_pages_and_shared_pages_mix_it_is_noted_how_much_is_uncertain
     mixed = counted(Rss=8, Anonymous=6, Shared_Dirty=5, Private_Dirty=3)
     audit = audited([mapped(B, 8, "rw-p", mixed, of=KEY)], None)
     assert audit.totals.private.bytes == 3 * PAGE
-    assert audit.totals.shared_with_relatives.bytes == 3 * PAGE
+    assert audit.totals.cow_shared.bytes == 3 * PAGE
     notes = [note.detail for note in audit.notes if note.slug == "sharing-uncertain"]
     assert len(notes) == 1
     assert "8 KiB" in notes[0]  # at least 6 - 5 = 1 page is surely private, so 2 of the 3 are not sure

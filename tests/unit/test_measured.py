@@ -36,7 +36,7 @@ def kib_of(one: Mapping) -> tuple[int, int, int, int]:
     found = held_bytes(one)
     assert found.private_bytes is not None
     assert found.shared_bytes is not None
-    sizes = (found.private_bytes, found.shared_bytes, found.relatives_bytes, found.uncertain_bytes)
+    sizes = (found.private_bytes, found.shared_bytes, found.cow_shared_bytes, found.uncertain_bytes)
     assert all(size % KIB == 0 for size in sizes)
     private, shared, relatives, uncertain = (size // KIB for size in sizes)
     return private, shared, relatives, uncertain

@@ -12,7 +12,7 @@ from footprint.elf import Contents
 from footprint.errors import UsageError
 from footprint.model.evidence import Evidence
 from footprint.model.projection import Basis, Model, Point, Projection, Question
-from footprint.model.row import Kind, Row
+from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import OfWhich, Total, Totals
 from footprint.process import Status, read_texts
 from footprint.process.mapped_files import FileKey
@@ -30,12 +30,12 @@ TOTALS = Totals(
     kernel=Total(100 * KIB, ESTIMATED),
     per_process=Total(10 * MIB + 100 * KIB, ESTIMATED),
     shared_once=Total(20 * MIB, DERIVED),
-    shared_with_relatives=Total(0, MEASURED),
+    cow_shared=Total(0, MEASURED),
     mapped_writable=Total(60 * MIB, VIRTUAL),
     mapped_shared=Total(0, VIRTUAL),
     mapped=Total(100 * MIB, VIRTUAL),
-    floor=UNKNOWN,
-    ceiling=UNKNOWN,
+    startup_min=UNKNOWN,
+    startup_max=UNKNOWN,
     of_which=NOTHING_SPECIAL,
 )
 STATUS = Status("server", "S", thread_count=1, page_table_bytes=60 * KIB, has_memory=True)
@@ -92,7 +92,7 @@ def with_special(totals: Totals = TOTALS, **figures: int) -> Totals:
 
 
 def row(owner: str, size_bytes: int) -> Row:
-    return ledger_row(owner, size_bytes, kind=Kind.STACK, pages=None, relocated_bytes=None, evidence=MEASURED)
+    return ledger_row(owner, size_bytes, kind=MemoryKind.STACK, pages=None, relocated_bytes=None, evidence=MEASURED)
 
 
 # --- started copies ---------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_where_only_virtual_sizes_are_known_the_mapped_writable_memory_is_the_bo
 
 
 def test_what_forked_relatives_share_now_each_started_copy_has_for_itself() -> None:
-    projection = projected(TOTALS._replace(shared_with_relatives=Total(4 * MIB, MEASURED)))
+    projection = projected(TOTALS._replace(cow_shared=Total(4 * MIB, MEASURED)))
     assert each(projection)["memory shared with fork relatives"] == 4 * MIB
     assert projection.per_process_bytes == 14 * MIB + 100 * KIB
     assert how_known(projection)["memory shared with fork relatives"] is ESTIMATED
@@ -148,13 +148,13 @@ def test_what_forked_relatives_share_now_each_started_copy_has_for_itself() -> N
 
 def test_what_ksm_merged_it_merges_for_the_copies_again() -> None:
     # Of 4 MiB that others hold too, 3 MiB are merged pages: only 1 MiB is shared since a fork.
-    totals = with_special(ksm_bytes=3 * MIB)._replace(shared_with_relatives=Total(4 * MIB, MEASURED))
+    totals = with_special(ksm_bytes=3 * MIB)._replace(cow_shared=Total(4 * MIB, MEASURED))
     assert each(projected(totals))["memory shared with fork relatives"] == 1 * MIB
 
 
 @pytest.mark.parametrize("ksm_bytes", [4 * MIB, 9 * MIB])
 def test_where_all_that_is_shared_is_merged_there_is_no_such_term(ksm_bytes: int) -> None:
-    totals = with_special(ksm_bytes=ksm_bytes)._replace(shared_with_relatives=Total(4 * MIB, MEASURED))
+    totals = with_special(ksm_bytes=ksm_bytes)._replace(cow_shared=Total(4 * MIB, MEASURED))
     assert "memory shared with fork relatives" not in each(projected(totals))
     assert projected(totals).per_process_bytes == 10 * MIB + 100 * KIB
 
@@ -177,7 +177,7 @@ def test_shared_memory_of_its_own_each_copy_makes_anew_so_it_is_not_paid_once() 
 
 def test_a_copy_that_pays_for_more_than_this_process_holds_alone_says_so() -> None:
     for totals in (
-        TOTALS._replace(shared_with_relatives=Total(4 * MIB, MEASURED)),
+        TOTALS._replace(cow_shared=Total(4 * MIB, MEASURED)),
         with_special(hugetlb_private_bytes=4 * MIB),
         with_special(own_shared_bytes=3 * MIB),
     ):
@@ -235,7 +235,7 @@ def test_the_workers_of_a_parent_that_has_none_yet_are_bounded_by_rewriting_all_
 
 def test_a_worker_pays_what_it_has_rewritten_and_all_pay_once_what_they_share() -> None:
     """A worker that holds 10 MiB for itself and shares 90 MiB with its relatives."""
-    totals = TOTALS._replace(shared_with_relatives=Total(90 * MIB, MEASURED))
+    totals = TOTALS._replace(cow_shared=Total(90 * MIB, MEASURED))
     projection = projected(totals, model=Model.FORK, count=4)
     assert each(projection) == {
         "private memory of a worker": 10 * MIB,
@@ -262,7 +262,7 @@ def test_a_worker_pays_what_it_has_rewritten_and_all_pay_once_what_they_share() 
 
 
 def test_a_worker_of_several_threads_pays_for_them_now_and_not_when_it_was_forked() -> None:
-    totals = TOTALS._replace(shared_with_relatives=Total(90 * MIB, MEASURED))
+    totals = TOTALS._replace(cow_shared=Total(90 * MIB, MEASURED))
     projection = projected(totals, model=Model.FORK, status=STATUS._replace(thread_count=5))
     figures = {point.name: point.each_bytes for point in projection.points}
     assert figures["just forked"] == 100 * KIB
@@ -272,15 +272,15 @@ def test_a_worker_of_several_threads_pays_for_them_now_and_not_when_it_was_forke
 
 def test_a_parent_whose_pages_were_only_merged_by_ksm_is_no_worker() -> None:
     # 4 MiB that others hold too, all of them merged pages: nothing here is shared since a fork.
-    totals = with_special(ksm_bytes=4 * MIB)._replace(shared_with_relatives=Total(4 * MIB, MEASURED))
+    totals = with_special(ksm_bytes=4 * MIB)._replace(cow_shared=Total(4 * MIB, MEASURED))
     projection = projected(totals, model=Model.FORK)
     assert "the parent" in once(projection)
     assert [point.name for point in projection.points] == ["just forked", "everything rewritten"]
 
 
 def test_the_moments_of_a_worker_never_fall() -> None:
-    for relatives_bytes in (0, 1, 90 * MIB):
-        totals = TOTALS._replace(shared_with_relatives=Total(relatives_bytes, MEASURED))
+    for cow_shared_bytes in (0, 1, 90 * MIB):
+        totals = TOTALS._replace(cow_shared=Total(cow_shared_bytes, MEASURED))
         figures = [point.each_bytes for point in projected(totals, model=Model.FORK).points]
         assert figures == sorted(figures)
 

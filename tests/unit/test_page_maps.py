@@ -20,7 +20,7 @@ from footprint.elf import Contents, read_contents, read_image
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.page_map import PageMap, PageState, Place
-from footprint.model.row import Attribution, Kind
+from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping, PageRange
 from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import NO_COUNTERS
@@ -66,7 +66,7 @@ def page(number: int, past: int = 0, *, is_swapped: bool = False) -> PageRange:
 def map_of(
     private: Sequence[PageRange] | None, private_bytes: int | None, presence: Presence = not_looked_at
 ) -> PageMap:
-    part = Part(MAPPING, MAPPING.start_addr, MAPPING.end_addr, KEY.name, Kind.DATA, Attribution.NAME, LOADED)
+    part = Part(MAPPING, MAPPING.start_addr, MAPPING.end_addr, KEY.name, MemoryKind.DATA, Attribution.NAME, LOADED)
     held = Held(private_bytes, None, 0, 0, Evidence.MEASURED)
     pages = None if private is None else {MAPPING.start_addr: private}
     (found,) = page_maps([part], [held], pages, Files(), PAGE, presence)
@@ -105,7 +105,7 @@ def test_variables_stand_at_their_addresses_below_their_section() -> None:
 
 
 def test_a_section_is_told_as_far_as_the_pages_of_its_object_reach() -> None:
-    part = Part(MAPPING, B + 0x4000, B + 0x6000, KEY.name, Kind.DATA, Attribution.NAME, LOADED)
+    part = Part(MAPPING, B + 0x4000, B + 0x6000, KEY.name, MemoryKind.DATA, Attribution.NAME, LOADED)
     (found,) = page_maps([part], [Held(0, None, 0, 0, Evidence.MEASURED)], {}, Files(), PAGE)
     assert found.sections == (Place(B + 0x4000, 2 * PAGE, ".data", None),)
 

@@ -14,7 +14,7 @@ import footprint
 from footprint.errors import FootprintError, InputError, UsageError
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
-from footprint.model.row import Kind, Row
+from footprint.model.row import MemoryKind, Row
 from tests.elfwriter import (
     DT_NEEDED,
     DT_RELA,
@@ -103,8 +103,8 @@ def bytes_of(audit: Audit, owner: str) -> int:
     return sum(row.bytes or 0 for row in audit.ledger if row.owner == owner)
 
 
-def floor_and_ceiling(audit: Audit) -> tuple[int | None, int | None]:
-    return audit.totals.floor.bytes, audit.totals.ceiling.bytes
+def startup_min_and_max(audit: Audit) -> tuple[int | None, int | None]:
+    return audit.totals.startup_min.bytes, audit.totals.startup_max.bytes
 
 
 def slugs(audit: Audit) -> list[str]:
@@ -128,18 +128,18 @@ def test_each_object_has_the_pages_that_are_written_and_the_process_its_stack_an
     assert bytes_of(found, "[loader and thread block]") == LOADER_BYTES
     assert found.totals.private.bytes == 28 * K + STACK_BYTES + LOADER_BYTES
     # Pages 3 to 8 of both, and the one of the loader.
-    assert floor_and_ceiling(found) == (28 * K, 52 * K)
+    assert startup_min_and_max(found) == (28 * K, 52 * K)
     assert (found.source, found.pid, found.is_live) == ("prediction", None, False)
 
 
 def test_the_rows_add_up_to_the_totals(tmp_path: Path) -> None:
     found = audited(system(tmp_path, program("libone.so"), library()))
-    own = [one for one in found.ledger if one.kind is not Kind.KERNEL]
+    own = [one for one in found.ledger if one.kind is not MemoryKind.KERNEL]
     totals = found.totals
     assert sum(one.bytes or 0 for one in own) == totals.private.bytes
     assert sum(one.mapped_bytes for one in own) == totals.mapped.bytes
     assert sum(one.mapped_bytes for one in own if one.is_writable) == totals.mapped_writable.bytes
-    assert sum(one.bytes or 0 for one in found.ledger if one.kind is Kind.KERNEL) == totals.kernel.bytes
+    assert sum(one.bytes or 0 for one in found.ledger if one.kind is MemoryKind.KERNEL) == totals.kernel.bytes
     assert totals.per_process.bytes == (totals.private.bytes or 0) + (totals.kernel.bytes or 0)
 
 
@@ -160,12 +160,12 @@ def test_a_relocated_table_is_charged_with_its_pages_and_found(tmp_path: Path) -
 def test_of_bss_only_the_page_that_it_shares_with_data_is_written(tmp_path: Path) -> None:
     main = program(sections=[INTERPRETER, DYNAMIC, DATA, replace(BSS, size=0x2800)], dynamic=[Dyn(DT_SONAME, "p")])
     found = audited(system(tmp_path, main))
-    bss = [one for one in found.ledger if one.owner == PROGRAM and one.kind is Kind.BSS]
+    bss = [one for one in found.ledger if one.owner == PROGRAM and one.kind is MemoryKind.BSS]
     # It goes from the midst of page 7 to the end of page 9.
     assert sum(one.bytes or 0 for one in bss) == 2 * K
     assert sum(one.mapped_bytes for one in bss) == 10 * K
     # Pages 3 to 9, and that of the loader.
-    assert floor_and_ceiling(found) == (12 * K, 32 * K)
+    assert startup_min_and_max(found) == (12 * K, 32 * K)
 
 
 def test_what_is_sealed_counts_into_the_floor_and_is_not_writable(tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ def test_what_is_sealed_counts_into_the_floor_and_is_not_writable(tmp_path: Path
     )
     found = audited(system(tmp_path, main))
     names = row(found, PROGRAM, "names")
-    assert (names.kind, names.bytes, names.is_writable) == (Kind.RELRO, 4 * K, False)
-    assert floor_and_ceiling(found) == (16 * K, 28 * K)
+    assert (names.kind, names.bytes, names.is_writable) == (MemoryKind.RELRO, 4 * K, False)
+    assert startup_min_and_max(found) == (16 * K, 28 * K)
 
 
 def test_a_program_at_fixed_addresses_moves_no_dynamic_section(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_program_at_fixed_addresses_moves_no_dynamic_section(tmp_path: Path) -
     fixed = [replace(one, addr=places.get(one)) for one in (INTERPRETER, DYNAMIC, DATA, BSS)]
     found = audited(system(tmp_path, program("libone.so", type=ET_EXEC, sections=fixed), library()))
     assert bytes_of(found, PROGRAM) == 4 * K
-    assert floor_and_ceiling(found) == (24 * K, 52 * K)
+    assert startup_min_and_max(found) == (24 * K, 52 * K)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_every_class_and_byte_order_has_the_same_pages(
     table = replace(TABLE, data=[Rel(0x4000, relative, addend=0), Rel(0x5FF8, relative, addend=0)])
     one = library(sections=[table, DYNAMIC, DATA, BSS], **kind)
     found = audited(system(tmp_path, program("libone.so", **kind), one, **kind))
-    assert floor_and_ceiling(found) == (28 * K, 52 * K)
+    assert startup_min_and_max(found) == (28 * K, 52 * K)
     assert bytes_of(found, LIBRARY) == 16 * K
     assert slugs(found) == []
 
@@ -225,7 +225,7 @@ def test_every_class_and_byte_order_has_the_same_pages(
 def test_larger_pages_are_fewer(tmp_path: Path, page_kib: int, floor_pages: int, ceiling_pages: int) -> None:
     root = system(tmp_path, program("libone.so", page_bytes=0x10000), library(page_bytes=0x10000))
     found = audited(root, page_bytes=page_kib * K)
-    assert floor_and_ceiling(found) == (floor_pages * page_kib * K, ceiling_pages * page_kib * K)
+    assert startup_min_and_max(found) == (floor_pages * page_kib * K, ceiling_pages * page_kib * K)
     assert found.page_bytes == page_kib * K
     of_rest = [-(-size // (page_kib * K)) * page_kib * K for size in (6_200 + 3 * 2_200, STACK_BYTES)]
     assert found.totals.private.bytes == floor_pages * page_kib * K + sum(of_rest)
@@ -244,7 +244,7 @@ def test_thread_local_variables_are_part_of_the_thread_block(tmp_path: Path) -> 
     plain = audited(system(tmp_path / "plain", program("libone.so"), library()))
     found = audited(system(tmp_path / "block", program("libone.so"), one))
     assert bytes_of(found, "[loader and thread block]") - bytes_of(plain, "[loader and thread block]") == 20 * K
-    assert found.totals.floor == plain.totals.floor
+    assert found.totals.startup_min == plain.totals.startup_min
 
 
 # --- the C library, and what else is assumed --------------------------------------------------------------------------
@@ -260,21 +260,21 @@ def test_what_is_assumed_of_a_c_library_is_one_estimated_row(tmp_path: Path) -> 
     assert [(one.owner, one.bytes, one.evidence) for one in rows] == [
         ("/usr/lib/libc.so.6", 2 * 4 * K, Evidence.ESTIMATED)
     ]
-    assert floor_and_ceiling(found) == (36 * K, 52 * K)
-    assert found.totals.floor.evidence is Evidence.ESTIMATED
-    assert found.totals.ceiling.evidence is Evidence.PREDICTED
+    assert startup_min_and_max(found) == (36 * K, 52 * K)
+    assert found.totals.startup_min.evidence is Evidence.ESTIMATED
+    assert found.totals.startup_max.evidence is Evidence.PREDICTED
 
 
 def test_without_anything_assumed_the_floor_is_predicted(tmp_path: Path) -> None:
     found = audited(system(tmp_path, program("libone.so"), library()))
-    assert found.totals.floor.evidence is Evidence.PREDICTED
+    assert found.totals.startup_min.evidence is Evidence.PREDICTED
     assert found.totals.private.evidence is Evidence.ESTIMATED
     assert {one.evidence for one in found.ledger if one.owner in {PROGRAM, LIBRARY, GLIBC}} == {Evidence.PREDICTED}
 
 
 def test_what_only_a_process_tells_is_unknown(tmp_path: Path) -> None:
     totals = audited(system(tmp_path, program())).totals
-    assert totals.shared_once.bytes is totals.shared_with_relatives.bytes is None
+    assert totals.shared_once.bytes is totals.cow_shared.bytes is None
 
 
 # --- many of them -----------------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_many_cost_as_many_times_as_much_from_start_to_full_use(tmp_path: Path) 
     found = audited(system(tmp_path, program("libone.so"), library()), count=1000)
     each = found.totals.per_process.bytes or 0
     assert found.projection.total_bytes == 1000 * each
-    # The ceiling is 24 KiB above the floor.
+    # The startup maximum is 24 KiB above the startup minimum.
     assert [(one.name, one.each_bytes, one.total_bytes) for one in found.projection.points] == [
         ("just started", each, 1000 * each),
         ("every variable written", each + 24 * K, 1000 * (each + 24 * K)),
@@ -348,7 +348,7 @@ def test_a_missing_library_is_a_note_and_the_rest_of_the_answer(tmp_path: Path) 
     found = audited(system(tmp_path / "less", program("libone.so", "libgone.so"), library()))
     assert slugs(found) == ["library-missing"]
     assert "libgone.so" in {note.subject for note in found.notes}
-    assert floor_and_ceiling(found) == floor_and_ceiling(whole)
+    assert startup_min_and_max(found) == startup_min_and_max(whole)
 
 
 def test_a_library_with_a_damaged_table_is_a_note_and_what_else_is_known(tmp_path: Path) -> None:
@@ -405,7 +405,7 @@ def test_a_library_for_which_there_is_no_room_is_left_out(tmp_path: Path, value:
     damaged = patch(file, "p_memsz", value, index_of_data(file))
     found = audited(system(tmp_path, program("libone.so"), damaged))
     assert slugs(found) == ["file-unreadable"]
-    assert floor_and_ceiling(found) == (12 * K, 28 * K)
+    assert startup_min_and_max(found) == (12 * K, 28 * K)
 
 
 def test_libraries_go_below_a_program_that_is_in_their_way(tmp_path: Path) -> None:
@@ -466,13 +466,13 @@ def test_whatever_is_relocated_rows_add_up_and_the_floor_is_below_the_ceiling(
     shared_root.file(PROGRAM, write(main))
     shared_root.file(LIBRARY, write(library(sections=sections[1], relro=relro)))
     found = audited(shared_root, page_bytes=page_bytes)
-    floor, ceiling = floor_and_ceiling(found)
+    startup_min, startup_max = startup_min_and_max(found)
     objects = {PROGRAM, LIBRARY, GLIBC}
-    assert sum(bytes_of(found, owner) for owner in objects) == floor
-    assert 0 < (floor or 0) <= (ceiling or 0) <= (found.totals.mapped.bytes or 0)
-    assert (floor or 0) % page_bytes == 0
+    assert sum(bytes_of(found, owner) for owner in objects) == startup_min
+    assert 0 < (startup_min or 0) <= (startup_max or 0) <= (found.totals.mapped.bytes or 0)
+    assert (startup_min or 0) % page_bytes == 0
     assert all((one.bytes or 0) <= one.mapped_bytes for one in found.ledger if one.owner in objects)
-    assert all(0 < one.saving_bytes <= (floor or 0) for one in found.findings if one.rule == "relocated-tables")
+    assert all(0 < one.saving_bytes <= (startup_min or 0) for one in found.findings if one.rule == "relocated-tables")
 
 
 SOUND = write(program("libone.so"))
@@ -492,4 +492,4 @@ def test_any_damage_of_the_headers_gives_an_answer_or_one_of_our_errors(
         found = audited(shared_root)
     except FootprintError:
         return
-    assert (found.totals.floor.bytes or 0) <= (found.totals.ceiling.bytes or 0)
+    assert (found.totals.startup_min.bytes or 0) <= (found.totals.startup_max.bytes or 0)

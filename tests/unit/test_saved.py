@@ -19,7 +19,7 @@ from footprint.formats.saved_audit import looks_like_audit, read_audit, reprojec
 from footprint.model.audit import Audit
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.projection import Model, Question
-from footprint.model.row import Kind, Row
+from footprint.model.row import MemoryKind, Row
 from footprint.model.spread import Spread
 from footprint.verbs.audit.json import audit_json
 
@@ -333,7 +333,7 @@ def with_maps(stage: bytes, *maps: Json) -> bytes:
 def test_a_page_map_tells_states_and_sections_and_no_variables(stage: bytes) -> None:
     (found,) = read_audit(with_maps(stage, one_map()), "a.json", has_page_maps=True).audit.page_maps
     runs = ((PageState.PRIVATE, 1), (PageState.SHARED, 2))
-    part = PagePart(0x7000, Kind.DATA, "rw-p", runs)
+    part = PagePart(0x7000, MemoryKind.DATA, "rw-p", runs)
     assert found == PageMap("/lib/a.so", (part,), (Place(0x7010, 64, ".data", None),), None)
 
 
@@ -393,7 +393,7 @@ def test_pages_without_a_size_are_refused(stage: bytes) -> None:
     )
 )
 def test_whatever_the_runs_each_page_is_read_back_in_its_state(mapped: Audit, each: list[Any]) -> None:
-    parts = tuple(PagePart(0x7000, Kind.DATA, "rw-p", tuple(runs)) for runs in each)
+    parts = tuple(PagePart(0x7000, MemoryKind.DATA, "rw-p", tuple(runs)) for runs in each)
     audit = replace(mapped, page_maps=(PageMap("/lib/a.so", parts, (), None),))
     text = saved(audit)
     found = read_audit(text, "a.json", has_page_maps=True).audit

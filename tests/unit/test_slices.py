@@ -7,7 +7,7 @@ import pytest
 from footprint.attribution.layout import LoadedObject, Part
 from footprint.attribution.pages import PageNumbers, Slice, clip, slices
 from footprint.elf import read_contents, read_image
-from footprint.model.row import Attribution, Kind
+from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping, PageRange
 from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import NO_COUNTERS
@@ -60,7 +60,7 @@ def cut(
     end: int,
     private: Sequence[PageRange],
     relocated: Container[int] = frozenset(),
-    kind: Kind = Kind.DATA,
+    kind: MemoryKind = MemoryKind.DATA,
     page_bytes: int = PAGE,
 ) -> list[Slice]:
     """Cut the addresses from B + start to B + end; `relocated` are numbers of pages as the loader's addresses give."""
@@ -95,13 +95,13 @@ ONE_BUFFER = program(
 
 
 def test_a_buffer_of_1_mib_of_which_two_pages_are_touched_is_8_kib_private_and_1_mib_mapped() -> None:
-    found = cut(ONE_BUFFER, 0x10000, 0x110000, pages(0x13, 0xD8), kind=Kind.BSS)
+    found = cut(ONE_BUFFER, 0x10000, 0x110000, pages(0x13, 0xD8), kind=MemoryKind.BSS)
     assert found == [
         Slice(
             section=".bss",
             symbol="buffer",
             name="buffer",
-            kind=Kind.BSS,
+            kind=MemoryKind.BSS,
             mapped_bytes=1 * MIB,
             private_bytes=8 * KIB,
             pages=2,
@@ -131,7 +131,7 @@ def test_two_counters_of_8_bytes_4_kib_apart_cost_two_pages_each_alone_in_its_ow
 def test_a_counter_that_nobody_wrote_costs_nothing_and_is_no_line() -> None:
     found = cut(TWO_COUNTERS, 0x3000, 0x5000, pages(4))
     assert lines(found) == [(".data", "misses", 8), (".data", "[rest of the last page]", 4088)]
-    assert named(found, "[not private]") == Slice(".data", None, "[not private]", Kind.DATA, PAGE, 0, 0, 0, 0)
+    assert named(found, "[not private]") == Slice(".data", None, "[not private]", MemoryKind.DATA, PAGE, 0, 0, 0, 0)
 
 
 def test_where_nothing_is_private_there_is_one_line_for_each_section() -> None:
@@ -141,8 +141,8 @@ def test_where_nothing_is_private_there_is_one_line_for_each_section() -> None:
         symbols=[Sym("first", At(".data"), 100), Sym("second", At(".bss"), 100)],
     )
     assert cut(file, 0x3000, 0x5000, []) == [
-        Slice(".data", None, "[not private]", Kind.DATA, PAGE, 0, 0, 0, 0),
-        Slice(".bss", None, "[not private]", Kind.BSS, PAGE, 0, 0, 0, 0),
+        Slice(".data", None, "[not private]", MemoryKind.DATA, PAGE, 0, 0, 0, 0),
+        Slice(".bss", None, "[not private]", MemoryKind.BSS, PAGE, 0, 0, 0, 0),
     ]
 
 
@@ -243,9 +243,9 @@ def test_heads_gaps_and_tails_have_names_of_their_own() -> None:
     found = cut(file, 0x3000, 0x4000, pages(3))
     assert [(one.section, one.name, one.kind, one.private_bytes) for one in found] == [
         (".data.rel.ro", "[page shared with the section before]", None, 0x100),
-        (".data.rel.ro", "pointers", Kind.RELRO, 0x80),
-        (".data.rel.ro", "[padding between sections]", Kind.RELRO, 0x40),
-        (".data", "words", Kind.DATA, 0x40),
+        (".data.rel.ro", "pointers", MemoryKind.RELRO, 0x80),
+        (".data.rel.ro", "[padding between sections]", MemoryKind.RELRO, 0x40),
+        (".data", "words", MemoryKind.DATA, 0x40),
         (".data", "[rest of the last page]", None, 0x1000 - 0x200),
     ]
 
@@ -282,9 +282,9 @@ def test_the_template_of_thread_locals_is_memory_of_the_object_and_what_is_beyon
     )
     found = cut(file, 0x3000, 0x4000, pages(3))
     assert [(one.section, one.name, one.kind, one.private_bytes) for one in found] == [
-        (".tdata", "per_thread", Kind.TLS, 16),
-        (".tdata", "[padding between sections]", Kind.TLS, 16),
-        (".data", "words", Kind.DATA, 0xFE0),
+        (".tdata", "per_thread", MemoryKind.TLS, 16),
+        (".tdata", "[padding between sections]", MemoryKind.TLS, 16),
+        (".data", "words", MemoryKind.DATA, 0xFE0),
     ]
 
 
@@ -337,7 +337,7 @@ def test_a_variable_that_goes_on_in_another_part_is_told_here_though_nothing_of_
 ) -> None:
     """Both parts together show it as large as it is, wherever its private pages lie."""
     assert cut(ONE_BUFFER, start, end, []) == [
-        Slice(".bss", "buffer", "buffer", Kind.BSS, end - start, 0, 0, 0, 0),
+        Slice(".bss", "buffer", "buffer", MemoryKind.BSS, end - start, 0, 0, 0, 0),
     ]
 
 
@@ -351,7 +351,7 @@ def test_pages_in_memory_and_pages_in_swap_are_private_alike() -> None:
         Section(".bss", SHT_NOBITS, RW, size=2 * PAGE, addr=0x3000), symbols=[Sym("buffer", At(".bss"), 2 * PAGE)]
     )
     assert cut(file, 0x3000, 0x5000, ranges) == [
-        Slice(".bss", "buffer", "buffer", Kind.BSS, 2 * PAGE, 2 * PAGE, 2, 2, 0)
+        Slice(".bss", "buffer", "buffer", MemoryKind.BSS, 2 * PAGE, 2 * PAGE, 2, 2, 0)
     ]
 
 
@@ -432,7 +432,7 @@ def test_the_pages_of_a_large_run_are_counted_without_looking_at_each() -> None:
     )
     last = (0x3000 + size) // PAGE - 1
     relocated = PageNumbers((2, 3, 77, 1 << 30, last, last + 1), B // PAGE)
-    found = named(cut(file, 0x3000, 0x3000 + size, pages((3, last + 1)), relocated, Kind.BSS), "all")
+    found = named(cut(file, 0x3000, 0x3000 + size, pages((3, last + 1)), relocated, MemoryKind.BSS), "all")
     assert (found.private_bytes, found.pages, found.sole_pages) == (size - 0x1000, size // PAGE, size // PAGE - 1)
     assert found.relocated_bytes == 0x800 + 2 * PAGE + 0x800
 

@@ -83,13 +83,13 @@ def test_programs_are_found_each_once_the_costliest_first(root: Sysroot) -> None
     found = surveyed(root)
     assert names(found) == ["large", "partial", "small"]
     assert [one.object_count for one in found.programs] == [3, 2, 2]
-    assert [one.floor_bytes for one in found.programs] == [12 * K, 8 * K, 8 * K]
+    assert [one.startup_min_bytes for one in found.programs] == [12 * K, 8 * K, 8 * K]
     assert [one.start_bytes for one in found.programs] == [(3 + 4) * 4 * K, (3 + 3) * 4 * K, (3 + 3) * 4 * K]
 
 
 def test_the_ceiling_is_all_that_is_writable(root: Sysroot) -> None:
     # .data of 20 KiB and .dynamic behind it are six pages; the library and the loader have one each.
-    assert surveyed(root).programs[0].ceiling_bytes == 8 * 4 * K
+    assert surveyed(root).programs[0].startup_max_bytes == 8 * 4 * K
 
 
 def test_what_a_program_could_do_without_is_told(root: Sysroot) -> None:
@@ -130,7 +130,7 @@ def test_folders_within_one_another_count_their_programs_once(root: Sysroot) -> 
 
 def test_larger_pages_make_larger_figures(root: Sysroot) -> None:
     found = footprint.survey(str(root.root / "bin"), root=str(root.root), page_bytes=64 * K)
-    assert {one.floor_bytes for one in found.programs if one.object_count == 2} == {2 * 64 * K}
+    assert {one.startup_min_bytes for one in found.programs if one.object_count == 2} == {2 * 64 * K}
 
 
 def test_thread_local_variables_count_at_the_start(root: Sysroot) -> None:
@@ -164,8 +164,8 @@ def rank(count: int = 1, unused_bytes: int = 0) -> Survey:
         SurveyedProgram(
             path=f"/bin/program{number}",
             object_count=3,
-            floor_bytes=(30 - number) * 4 * K,
-            ceiling_bytes=200 * K,
+            startup_min_bytes=(30 - number) * 4 * K,
+            startup_max_bytes=200 * K,
             start_bytes=28 * K,
             unused_bytes=unused_bytes,
             unused=("libm.so.6",),
@@ -217,12 +217,13 @@ def answer(captured: pytest.CaptureFixture[bytes], root: Sysroot, *words: str) -
 SHOWN = """\
 3 programs in bin
   Private memory of one process, predicted from files. At start: when its own
-    code begins; the part of its objects is the floor, and the ceiling if every
-    variable is written. Unused: of libraries that nobody uses.
-  at start   floor  ceiling  objects  unused  program
-    40 KiB  12 KiB   32 KiB        3   4 KiB  bin/large
-    32 KiB   8 KiB    8 KiB        2       -  bin/deeper/partial  [libraries missing]
-    32 KiB   8 KiB    8 KiB        2       -  bin/small
+    code begins; the part of its objects is the startup minimum; if every
+    variable is written, the startup maximum. Unused: of libraries that nobody
+    uses.
+  at start  startup min  startup max  objects  unused  program
+    40 KiB       12 KiB       32 KiB        3   4 KiB  bin/large
+    32 KiB        8 KiB        8 KiB        2       -  bin/deeper/partial  [libraries missing]
+    32 KiB        8 KiB        8 KiB        2       -  bin/small
 
 Libraries that nobody uses
   saves  program    libraries

@@ -12,7 +12,7 @@ from footprint.findings.thread_locals import thread_locals
 from footprint.loader import Environment, FoundBy
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Confidence, Finding
-from footprint.model.row import Attribution, Kind, Row
+from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.verbs.libraries.call import Programs
 from tests.elfwriter import (
     DT_NEEDED,
@@ -87,7 +87,7 @@ def found_in(
     )
     root.file("/bin/program", write(program))
     programs = Programs(str(folder), Environment(preload=preload, hwcaps="baseline"), page_bytes=PAGE)
-    return thread_locals(programs.composition("/bin/program"))
+    return thread_locals(programs.graph("/bin/program"))
 
 
 def test_a_block_of_an_unused_library_costs_each_thread_its_size(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_of_a_library_that_was_opened_later_a_thread_pays_what_it_touches(tmp_pa
     root.file("/usr/lib/libblock.so", with_block(1 << 20))
     root.program("libblock.so")
     programs = Programs(str(tmp_path), Environment(hwcaps="baseline"), page_bytes=PAGE)
-    whole = programs.composition("/bin/program")
+    whole = programs.graph("/bin/program")
     objects = tuple(
         replace(one, found_by=FoundBy.OPENED) if one.path.endswith("libblock.so") else one for one in whole.objects
     )
@@ -163,7 +163,7 @@ def table(**fields: Any) -> Row:  # noqa: ANN401 # fields of Row
     """Give the row of a table of four pages in .data.rel.ro."""
     row = Row(
         owner="/usr/lib/libone.so",
-        kind=Kind.RELRO,
+        kind=MemoryKind.RELRO,
         section=".data.rel.ro",
         symbol="table",
         name="table",
@@ -192,7 +192,7 @@ def test_a_sealed_table_alone_in_its_pages_is_a_sure_find() -> None:
 
 
 def test_one_that_the_program_may_write_is_less_sure() -> None:
-    (found,) = relocated_tables([table(kind=Kind.DATA, section=".data", is_writable=True)], PAGE)
+    (found,) = relocated_tables([table(kind=MemoryKind.DATA, section=".data", is_writable=True)], PAGE)
     assert found.confidence is Confidence.MEDIUM
     assert "the program can write them, too" in found.reasons[1]
 

@@ -11,10 +11,11 @@ import footprint
 from footprint.errors import UsageError
 from footprint.formats.rules import BUDGET
 from footprint.model.evidence import Evidence
+from footprint.model.figures import BUDGETED
 from footprint.model.finding import Confidence
-from footprint.model.row import Kind, Row
-from footprint.model.totals import OfWhich, Totals
-from footprint.release.budget_file import FIGURES, LIBRARY_KEYS, LIMIT_KEYS
+from footprint.model.row import MemoryKind, Row
+from footprint.model.totals import FIGURE_NAMES, OfWhich
+from footprint.release.budget_file import LIBRARY_KEYS, LIMIT_KEYS
 from footprint.release.compare import Status
 from footprint.verbs.explain.words import explain, known_words
 
@@ -62,10 +63,10 @@ def rules() -> dict[str, set[str]]:
 
 
 WORDS = [
-    *(f"{name}_bytes" for name in Totals._fields if name != "of_which"),
+    *FIGURE_NAMES.values(),
     *OfWhich._fields,
-    *FIGURES,
-    *(one.value for enum in (Kind, Evidence, Confidence, Status) for one in enum),
+    *BUDGETED,
+    *(one.value for enum in (MemoryKind, Evidence, Confidence, Status) for one in enum),
     "pages",
     "sole_pages",
     "relocated_bytes",

@@ -5,7 +5,7 @@ from footprint.formats.sections.debug_files import debug_file_blocks
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.model.group import Group
-from footprint.model.row import Kind
+from footprint.model.row import MemoryKind
 from footprint.model.totals import Total
 from footprint.units import counted, format_bytes
 from footprint.verbs.audit.text import ledger_table
@@ -49,18 +49,18 @@ def _members(group: Group) -> Table:
     rows = []
     for audit in group.audits:
         totals = audit.totals
-        kernel_bytes = sum(row.bytes or 0 for row in audit.ledger if row.kind is Kind.KERNEL)
+        kernel_bytes = sum(row.bytes or 0 for row in audit.ledger if row.kind is MemoryKind.KERNEL)
         rows.append(
             (
                 str(audit.pid),
                 _size(totals.private.bytes),
-                _size(totals.shared_with_relatives.bytes),
+                _size(totals.cow_shared.bytes),
                 _size(kernel_bytes),
                 _size(totals.per_process.bytes),
                 audit.command[:80],
             )
         )
-    return Table(("pid", "private", "relatives", "kernel", "per process", "command"), tuple(rows))
+    return Table(("pid", "private", "COW-shared", "kernel", "per process", "command"), tuple(rows))
 
 
 def _size(size_bytes: int | None) -> str:

@@ -16,7 +16,7 @@ from footprint.heap import Counted, Profile
 from footprint.heap.allocators import Allocators
 from footprint.model.audit import Audit
 from footprint.model.finding import Finding
-from footprint.model.row import Kind
+from footprint.model.row import MemoryKind
 from footprint.process import Mapping, Snapshot, open_mapped_file
 from footprint.process.mapped_files import FileKey, file_key
 from footprint.sources.debug_files import DebugFiles, DebugSearch
@@ -128,7 +128,9 @@ def _held_bytes(joined: Audit, owners: dict[str, str], usage: HeapUsage) -> dict
     """Give by the names of the profile how much of what each function asked for is private."""
     if joined.heap is None or joined.heap.held_bytes is None or joined.totals.private.bytes is None:
         return None
-    held = {(row.owner, row.symbol): row.bytes or 0 for row in joined.ledger if row.kind is Kind.HEAP and row.symbol}
+    held = {
+        (row.owner, row.symbol): row.bytes or 0 for row in joined.ledger if row.kind is MemoryKind.HEAP and row.symbol
+    }
     shares = usage.attribution.shares if usage.attribution is not None else ()
     return {
         (share.owner, share.function): held.get((owners.get(share.owner, share.owner), share.function), 0)

@@ -8,9 +8,9 @@ from footprint.formats.escape import well_formed
 from footprint.formats.findings_json import finding_rows
 from footprint.formats.json import Json, envelope, note_rows, write
 from footprint.model.audit import Audit
+from footprint.model.figures import total_figures
 from footprint.model.projection import Projection
 from footprint.model.row import Row
-from footprint.model.totals import Total
 
 if TYPE_CHECKING:
     from footprint.model.object_cost import ObjectCost
@@ -106,18 +106,7 @@ def process_target(audit: Audit) -> Json:
 def totals_json(audit: Audit) -> Json:
     """Give the figures of a whole process."""
     totals = audit.totals
-    named: dict[str, Total] = {
-        "private_bytes": totals.private,
-        "kernel_bytes": totals.kernel,
-        "per_process_bytes": totals.per_process,
-        "shared_once_bytes": totals.shared_once,
-        "shared_with_relatives_bytes": totals.shared_with_relatives,
-        "mapped_writable_bytes": totals.mapped_writable,
-        "mapped_shared_bytes": totals.mapped_shared,
-        "mapped_bytes": totals.mapped,
-        "floor_bytes": totals.floor,
-        "ceiling_bytes": totals.ceiling,
-    }
+    named = {figure.name: total for figure, total in total_figures(totals)}
     figures: Json = {name: total.bytes for name, total in named.items()}
     evidence = {name: total.evidence.value for name, total in named.items() if total.bytes is not None}
     return figures | {"evidence": evidence, "of_which": totals.of_which._asdict()}

@@ -10,7 +10,7 @@ from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.model.audit import Audit
 from footprint.model.projection import Basis, Model, Projection
-from footprint.model.row import OF_OBJECTS, Kind, Row, RowSums, sum_rows
+from footprint.model.row import OF_OBJECTS, MemoryKind, Row, RowSums, sum_rows
 from footprint.model.totals import OfWhich, Total
 from footprint.units import counted, format_bytes
 
@@ -41,7 +41,7 @@ def _by_section(row: Row) -> _Key:
 
 
 def _by_symbol(row: Row) -> _Key:
-    section = "[heap]" if row.kind is Kind.HEAP and row.symbol else row.section or ""
+    section = "[heap]" if row.kind is MemoryKind.HEAP and row.symbol else row.section or ""
     return row.owner, section, row.symbol or row.name or f"[{row.kind.value}]"
 
 
@@ -156,17 +156,17 @@ def _totals(audit: Audit) -> Facts:
     add("per process", totals.per_process)
     is_part = totals.per_process.bytes is not None
     add("  private memory" if is_part else "private memory", totals.private)
-    add("    its objects, written at start (floor)", totals.floor)
-    add("    its objects, if all is written (ceiling)", totals.ceiling)
-    kernel = Kind.KERNEL
+    add("    its objects at start (startup minimum)", totals.startup_min)
+    add("    its objects, all written (startup maximum)", totals.startup_max)
+    kernel = MemoryKind.KERNEL
     rows.extend(
         ("  " + (row.name or "").strip("[]"), format_bytes(row.bytes or 0), row.evidence.value)
         for row in audit.ledger
         if row.kind is kernel
     )
     add("shared, once per machine", totals.shared_once)
-    if totals.shared_with_relatives.bytes:
-        add("shared with fork relatives", totals.shared_with_relatives)
+    if totals.cow_shared.bytes:
+        add("COW-shared", totals.cow_shared)
     rows.extend(_of_which(totals.of_which))
 
     def says(pmap: str, total: Total, what: str = "") -> str:
@@ -288,7 +288,7 @@ def ledger_table(
 ) -> Table:
     """Group a ledger; where only virtual sizes are known, by what is writable."""
     group_of = GROUPINGS[by]
-    kernel = Kind.KERNEL
+    kernel = MemoryKind.KERNEL
     groups: dict[_Key, list[Row]] = {}
     for row in rows:
         if row.kind is not kernel:
@@ -328,7 +328,7 @@ def _label(key: _Key, names: Names) -> str:
 def _symbols(audit: Audit, by: str, top: int, names: Names) -> list[Block]:
     """List the variables that cost most: by what they keep private alone, or by their own bytes where that is more."""
     # What functions asked for is no variable.
-    named = [row for row in audit.ledger if row.symbol is not None and row.bytes and row.kind is not Kind.HEAP]
+    named = [row for row in audit.ledger if row.symbol is not None and row.bytes and row.kind is not MemoryKind.HEAP]
     if not named or by == "symbol":
         return []
     page_bytes = audit.page_bytes

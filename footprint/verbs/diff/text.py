@@ -8,7 +8,7 @@ from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.model.audit import Audit
 from footprint.model.finding import HEAP_AT_START, Finding
-from footprint.model.row import Kind
+from footprint.model.row import MemoryKind
 from footprint.release.compare import Change, Comparison, OwnerChange, Status, TotalChange, was_looked_into
 from footprint.units import counted, format_bytes
 
@@ -177,7 +177,7 @@ def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
     is_virtual = any(one.old_bytes is None or one.new_bytes is None for one in named)
     columns = ("writable" if is_virtual else "private", *_at(found.count), "size", "what", "section", "variable")
     texts = frozenset({len(columns) - 3, len(columns) - 2})
-    has_heap = any(one.kind is Kind.HEAP for one in named)
+    has_heap = any(one.kind is MemoryKind.HEAP for one in named)
     heading = f"Variables{', and who asked for heap,' if has_heap else ''} that changed"
     return [Heading(heading), Table(columns, rows, texts, tuple(footer))]
 
@@ -198,7 +198,7 @@ def _variable(one: Change, names: Names, count: int) -> tuple[str, ...]:
             label += f", was in {section or 'no section'}"
             if owner != one.owner:
                 label += f" of {names.owner(owner)}"
-    section = "[heap]" if one.kind is Kind.HEAP else one.section or ""
+    section = "[heap]" if one.kind is MemoryKind.HEAP else one.section or ""
     deltas = (_signed(one.delta_bytes), *_times(one.delta_bytes, count), _signed(one.mapped_delta_bytes))
     return (*deltas, one.status.value, section, label)
 

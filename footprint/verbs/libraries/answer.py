@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from footprint.attribution.dependency_graph import Composition
+from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import Note
 from footprint.model.finding import Finding
 
@@ -16,7 +16,7 @@ class Libraries:
     Attributes:
         target: What was asked about, as the user named it.
         pid: The process, where a live one was asked about.
-        composition: The objects, and all relations between them.
+        graph: The objects, and all relations between them.
         findings: Libraries that nobody uses, and what else could be spared.
         count: How many processes to project to.
         notes: What the reader of the figures must know.
@@ -24,7 +24,7 @@ class Libraries:
 
     target: str
     pid: int | None
-    composition: Composition
+    graph: DependencyGraph
     findings: tuple[Finding, ...]
     count: int
     notes: tuple[Note, ...]

@@ -6,9 +6,9 @@ from collections.abc import Mapping as Dict
 from dataclasses import replace
 from functools import cache
 
-from footprint.attribution.dependency_graph import Composition, compose
+from footprint.attribution.dependency_graph import DependencyGraph, build_graph
 from footprint.attribution.kernel import BUILT_IN
-from footprint.attribution.object_prediction import Predicted, predict
+from footprint.attribution.object_prediction import ObjectPrediction, predict
 from footprint.attribution.program_prediction import predicted_audit
 from footprint.errors import AccessError, FootprintError, Note, UsageError
 from footprint.findings.relocated_tables import relocated_tables
@@ -35,7 +35,7 @@ from footprint.sources.process_files import path_below
 from footprint.verbs.audit.call import audit_of, process_number, with_files_told
 from footprint.verbs.libraries.answer import Libraries
 
-__all__ = ("Programs", "audit_process", "audit_program", "composition_findings", "libraries", "missing_notes")
+__all__ = ("Programs", "audit_process", "audit_program", "graph_findings", "libraries", "missing_notes")
 
 _MOST_ENVIRONMENT_BYTES = 1 << 22
 _USUAL_PAGE_BYTES = 4096
@@ -75,9 +75,9 @@ class Programs:
             raise UsageError(f"no machine has pages of {self._page_bytes} bytes: 4KiB, 8KiB, 16KiB, 32KiB or 64KiB")
         self._searches: Searches = {}
         self._binder = Binder()
-        self._predicted: dict[Library, Predicted] = {}
+        self._predicted: dict[Library, ObjectPrediction] = {}
 
-    def composition(self, path: str) -> Composition:
+    def graph(self, path: str) -> DependencyGraph:
         """Tell what a program is made of.
 
         Raises:
@@ -85,9 +85,9 @@ class Programs:
             InputError: Where it is no linked ELF file.
         """
         link_map = link(self._system, path, self._environment, self._searches)
-        return compose(link_map, self._binder.bind(link_map), self._page_bytes, self._predictor(link_map))
+        return build_graph(link_map, self._binder.bind(link_map), self._page_bytes, self._predictor(link_map))
 
-    def composition_of(self, snapshot: Snapshot, path: str, ledger: Iterable[Row], folder: str = "/") -> Composition:
+    def graph_of(self, snapshot: Snapshot, path: str, ledger: Iterable[Row], folder: str = "/") -> DependencyGraph:
         """Tell what a live process is made of, with what it opened while it ran, and what each object holds.
 
         Args:
@@ -125,7 +125,7 @@ class Programs:
             return held_bytes.get(owners.get(linked.library, linked.path), 0)
 
         bindings = self._binder.bind(link_map)
-        return compose(link_map, bindings, self._page_bytes, self._predictor(link_map), private_bytes)
+        return build_graph(link_map, bindings, self._page_bytes, self._predictor(link_map), private_bytes)
 
     def _predictor(self, link_map: LinkMap) -> "_Predictor":
         return _Predictor(link_map, self._page_bytes, self._predicted, is_calibrated=self._is_calibrated)
@@ -138,7 +138,7 @@ class _Predictor:
         self,
         link_map: LinkMap,
         page_bytes: int,
-        known: dict[Library, Predicted],
+        known: dict[Library, ObjectPrediction],
         *,
         is_calibrated: bool,
     ) -> None:
@@ -147,7 +147,7 @@ class _Predictor:
         self._page_bytes = page_bytes
         self._known = known
 
-    def __call__(self, linked: Linked, is_program: bool) -> Predicted:  # noqa: FBT001 # told by who calls
+    def __call__(self, linked: Linked, is_program: bool) -> ObjectPrediction:  # noqa: FBT001 # told by who calls
         library = linked.library
         if is_program:
             return predict(library.image, self._page_bytes, is_program=True, libc=self._libc)
@@ -183,24 +183,24 @@ def libraries(
     """
     number = process_number(target)
     if number is None:
-        composition = Programs(root, environment, page_bytes=page_bytes).composition(str(target))
+        graph = Programs(root, environment, page_bytes=page_bytes).graph(str(target))
     else:
         if root is not None or page_bytes is not None:
             raise UsageError("--root and --page-size go with a program, not with a live process")
-        _, composition, _ = _of_process(number, environment, Question(), None)
+        _, graph, _ = _of_process(number, environment, Question(), None)
     return Libraries(
         str(target),
         number,
-        composition,
-        composition_findings(composition),
+        graph,
+        graph_findings(graph),
         count,
-        (*composition.notes, *missing_notes(composition)),
+        (*graph.notes, *missing_notes(graph)),
     )
 
 
-def composition_findings(composition: Composition) -> tuple[Finding, ...]:
+def graph_findings(graph: DependencyGraph) -> tuple[Finding, ...]:
     """Give all that the rules find in what a program is made of, the largest saving first."""
-    findings = (*unused_libraries(composition), *thread_locals(composition), *underlinked(composition))
+    findings = (*unused_libraries(graph), *thread_locals(graph), *underlinked(graph))
     return tuple(sorted(findings, key=lambda one: -one.saving_bytes))
 
 
@@ -240,30 +240,30 @@ def audit_program(
         programs, system = Programs(root, page_bytes=page_bytes), os.uname()
         constants = load_constants(system.release, system.machine)
         host = {"kernel": system.release, "machine": system.machine}
-    composition = programs.composition(target)
+    graph = programs.graph(target)
     files = ObjectFiles(DebugFiles(debug, root))
     found = predicted_audit(
-        composition,
+        graph,
         files,
         target=target,
         question=question,
         constants=constants,
         host=host,
-        findings=composition_findings(composition),
-        notes=(*_library_note(composition, target), *composition.notes, *missing_notes(composition)),
+        findings=graph_findings(graph),
+        notes=(*_library_note(graph, target), *graph.notes, *missing_notes(graph)),
         has_page_maps=has_page_maps,
     )
-    tables = relocated_tables(found.ledger, composition.page_bytes)
-    findings = (*found.findings, *tables, *_own_findings(composition, debug))
+    tables = relocated_tables(found.ledger, graph.page_bytes)
+    findings = (*found.findings, *tables, *_own_findings(graph, debug))
     ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
-    return with_files_told(replace(found, findings=ordered, objects=composition.object_costs()), files)
+    return with_files_told(replace(found, findings=ordered, objects=graph.object_costs()), files)
 
 
-def _own_findings(composition: Composition, debug: DebugSearch | None) -> tuple[Finding, ...]:
+def _own_findings(graph: DependencyGraph, debug: DebugSearch | None) -> tuple[Finding, ...]:
     """Give what the program's own file holds several times, or large and unused; nothing where it is damaged."""
     from footprint.verbs.duplicates.call import findings_in  # noqa: PLC0415 # debug information, which only this part reads
 
-    program = composition.link_map.objects[0]
+    program = graph.link_map.objects[0]
     try:
         return findings_in(program.library.image, debug)
     except FootprintError:
@@ -271,8 +271,8 @@ def _own_findings(composition: Composition, debug: DebugSearch | None) -> tuple[
         return ()
 
 
-def _library_note(composition: Composition, target: str) -> list[Note]:
-    if composition.objects[0].library.is_program:
+def _library_note(graph: DependencyGraph, target: str) -> list[Note]:
+    if graph.objects[0].library.is_program:
         return []
     detail = "it is a library: the figures are those of a process that has it and what it needs, and no program"
     return [Note("no-program", target, detail)]
@@ -290,17 +290,17 @@ def audit_process(
     """
     from footprint.verbs.duplicates.call import findings_of  # noqa: PLC0415 # debug information, which only this part reads
 
-    found, composition, snapshot = _of_process(pid, None, question, debug, has_page_maps=has_page_maps)
-    tables = relocated_tables(found.ledger, composition.page_bytes)
-    findings = (*composition_findings(composition), *tables, *findings_of(snapshot, debug))
-    known = [one for one in composition.predicted if one]
+    found, graph, snapshot = _of_process(pid, None, question, debug, has_page_maps=has_page_maps)
+    tables = relocated_tables(found.ledger, graph.page_bytes)
+    findings = (*graph_findings(graph), *tables, *findings_of(snapshot, debug))
+    known = [one for one in graph.predictions if one]
     totals = found.totals._replace(
-        floor=Total(sum(one.floor_bytes for one in known), weakest(one.evidence for one in known)),
-        ceiling=Total(sum(one.ceiling_bytes for one in known), Evidence.PREDICTED),
+        startup_min=Total(sum(one.startup_min_bytes for one in known), weakest(one.evidence for one in known)),
+        startup_max=Total(sum(one.startup_max_bytes for one in known), Evidence.PREDICTED),
     )
     called = _owner_names(found, pid)
     ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
-    notes = (*found.notes, *composition.notes, *missing_notes(composition))
+    notes = (*found.notes, *graph.notes, *missing_notes(graph))
     return replace(
         found,
         totals=totals,
@@ -308,7 +308,7 @@ def audit_process(
             replace(one, object_path=called(one.object_path), leaves=tuple(map(called, one.leaves))) for one in ordered
         ),
         notes=tuple(dict.fromkeys(notes)),
-        objects=tuple(_renamed(one, called) for one in composition.object_costs()),
+        objects=tuple(_renamed(one, called) for one in graph.object_costs()),
     )
 
 
@@ -346,7 +346,7 @@ def _of_process(
     debug: DebugSearch | None,
     *,
     has_page_maps: bool = False,
-) -> tuple[Audit, Composition, Snapshot]:
+) -> tuple[Audit, DependencyGraph, Snapshot]:
     snapshot = read_process(pid)
     folder = f"/proc/{pid}"
     try:
@@ -364,7 +364,7 @@ def _of_process(
     moved_files = _moved_files(snapshot, root or "", own_folder)
     return (
         found,
-        Programs(root, own, moved_files=moved_files).composition_of(snapshot, path, found.ledger, own_folder),
+        Programs(root, own, moved_files=moved_files).graph_of(snapshot, path, found.ledger, own_folder),
         snapshot,
     )
 
@@ -392,13 +392,11 @@ def _environment(variables: Dict[str, str], cwd: str) -> Environment:
     )
 
 
-def missing_notes(composition: Composition) -> list[Note]:
+def missing_notes(graph: DependencyGraph) -> list[Note]:
     """Give a note for the first libraries that a program needs and does not get, and one that counts the others."""
-    missing = composition.link_map.missing
+    missing = graph.link_map.missing
     shown = missing if len(missing) <= _MOST_MISSING_NOTES else missing[: _MOST_MISSING_NOTES - 1]
-    notes = [
-        Note("library-missing", one.name, f"{composition.name(one.requester)} needs it: {one.cause}") for one in shown
-    ]
+    notes = [Note("library-missing", one.name, f"{graph.name(one.requester)} needs it: {one.cause}") for one in shown]
     if rest := len(missing) - len(shown):
         notes.append(Note("library-missing", f"{rest} more libraries", "they are needed and not found either"))
     return notes

@@ -11,20 +11,20 @@ __all__ = ("libraries_members",)
 
 def libraries_members(found: Libraries, version: str) -> Json:
     """Give the objects of a program in load order, with their relations and costs, and what could be spared."""
-    composition = found.composition
+    graph = found.graph
     target = {
         "name": well_formed(found.target),
         "pid": found.pid,
-        "libc": composition.link_map.libc.value,
-        "page_bytes": composition.page_bytes,
-        "evidence": composition.evidence.value,
+        "libc": graph.link_map.libc.value,
+        "page_bytes": graph.page_bytes,
+        "evidence": graph.evidence.value,
     }
     missing = [
         {"name": well_formed(one.name), "requester": one.requester, "cause": well_formed(one.cause)}
-        for one in composition.link_map.missing
+        for one in graph.link_map.missing
     ]
     return envelope(version, {}, target) | {
-        "libraries": [_row(found, number) for number in range(len(composition.objects))],
+        "libraries": [_row(found, number) for number in range(len(graph.objects))],
         "missing": missing,
         "count": found.count,
         "findings": finding_rows(found.findings, found.count),
@@ -33,9 +33,9 @@ def libraries_members(found: Libraries, version: str) -> Json:
 
 
 def _row(found: Libraries, number: int) -> Json:
-    composition = found.composition
-    linked, predicted = composition.objects[number], composition.predicted[number]
-    answerers = composition.answerers(number)
+    graph = found.graph
+    linked, prediction = graph.objects[number], graph.predictions[number]
+    answerers = graph.answerers(number)
     needed = [
         {
             "name": well_formed(one.name),
@@ -44,7 +44,7 @@ def _row(found: Libraries, number: int) -> Json:
         }
         for one in linked.dependencies
     ]
-    retained = composition.retained[number]
+    retained = graph.retained[number]
     return {
         "number": number,
         "path": well_formed(linked.path),
@@ -52,15 +52,15 @@ def _row(found: Libraries, number: int) -> Json:
         "found_by": linked.found_by.value,
         "loader": linked.loader,
         "needed": needed,
-        "users": list(composition.bindings.users(number)),
-        "used_symbol_count": composition.used_count(number),
-        "private_bytes": None if composition.private_bytes is None else composition.private_bytes[number],
-        "floor_bytes": None if predicted is None else predicted.floor_bytes,
-        "ceiling_bytes": None if predicted is None else predicted.ceiling_bytes,
-        "mapped_bytes": None if predicted is None else predicted.mapped_bytes,
-        "mapping_count": None if predicted is None else predicted.mapping_count,
-        "tls_bytes": None if predicted is None else predicted.tls_bytes,
-        "retained_bytes": composition.retained_bytes[number],
+        "users": list(graph.bindings.users(number)),
+        "used_symbol_count": graph.used_count(number),
+        "private_bytes": None if graph.private_bytes is None else graph.private_bytes[number],
+        "floor_bytes": None if prediction is None else prediction.startup_min_bytes,
+        "ceiling_bytes": None if prediction is None else prediction.startup_max_bytes,
+        "mapped_bytes": None if prediction is None else prediction.mapped_bytes,
+        "mapping_count": None if prediction is None else prediction.mapping_count,
+        "tls_bytes": None if prediction is None else prediction.tls_bytes,
+        "retained_bytes": graph.retained_bytes[number],
         "retained": sorted(retained - {number}),
-        "causes": {} if predicted is None else {cause.value: count_pages(p) for cause, p in predicted.causes.items()},
+        "causes": {} if prediction is None else {cause.value: count_pages(p) for cause, p in prediction.causes.items()},
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from footprint.attribution.dependency_graph import Composition
+from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import UsageError
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.findings import finding_blocks
@@ -30,11 +30,11 @@ def libraries_report(
         is_tree: Whether to show who brings whom in, instead of the load order.
         has_whole_names: Whether to show whole paths, and findings that save nothing.
     """
-    composition = found.composition
-    show = _shower(composition, is_whole=has_whole_names)
+    graph = found.graph
+    show = _shower(graph, is_whole=has_whole_names)
     heading = _heading(found)
-    table = _tree(composition, show) if is_tree else _table(composition, show, top)
-    blocks: list[Block] = [heading, table, *_difference(composition)]
+    table = _tree(graph, show) if is_tree else _table(graph, show, top)
+    blocks: list[Block] = [heading, table, *_difference(graph)]
     blocks.extend(finding_blocks(found.findings, found.count, is_verbose=has_whole_names))
     blocks.extend(note_blocks(found.notes, found.target))
     return (*blocks, Verdict(_verdict(found)))
@@ -46,115 +46,115 @@ def chains_report(found: Libraries, library: str) -> Document:
     Raises:
         UsageError: Where it is none of the objects.
     """
-    composition = found.composition
+    graph = found.graph
     numbers = [
         number
-        for number, linked in enumerate(composition.objects)
-        if library in {linked.path, linked.path.rsplit("/", 1)[-1], composition.name(number)}
-    ] or [n for n in range(len(composition.objects)) if composition.name(n).startswith(f"{library}.so")]
+        for number, linked in enumerate(graph.objects)
+        if library in {linked.path, linked.path.rsplit("/", 1)[-1], graph.name(number)}
+    ] or [n for n in range(len(graph.objects)) if graph.name(n).startswith(f"{library}.so")]
     if not numbers:
-        raise UsageError(f"{library} is none of the {len(composition.objects)} objects of {found.target}")
+        raise UsageError(f"{library} is none of the {len(graph.objects)} objects of {found.target}")
     number = numbers[0]
-    show = _shower(composition, is_whole=False)
-    found_chains = chains(composition.needed, composition.roots, number, _MOST_CHAINS + 1)
-    rows = tuple((_used(composition, chain), " -> ".join(map(show, chain))) for chain in found_chains[:_MOST_CHAINS])
+    show = _shower(graph, is_whole=False)
+    found_chains = chains(graph.needed, graph.roots, number, _MOST_CHAINS + 1)
+    rows = tuple((_used(graph, chain), " -> ".join(map(show, chain))) for chain in found_chains[:_MOST_CHAINS])
     footer = (("", "[more chains]"),) if len(found_chains) > _MOST_CHAINS else ()
-    retained = composition.retained[number]
+    retained = graph.retained[number]
     gone = "nothing else" if len(retained) == 1 else f"{len(retained) - 1} more"
-    verdict = f"{show(number)} costs {_size(composition.cost_bytes(frozenset({number})))} a process"
-    verdict += f"; with it {gone} would leave: {_size(composition.cost_bytes(retained))} in all"
-    verdict += f" ({composition.evidence.value})."
+    verdict = f"{show(number)} costs {_size(graph.cost_bytes(frozenset({number})))} a process"
+    verdict += f"; with it {gone} would leave: {_size(graph.cost_bytes(retained))} in all"
+    verdict += f" ({graph.evidence.value})."
     heading = Heading(f"{found.target}: why {show(number)} is there")
     return heading, Table(("symbols", "chain"), rows, frozenset(), footer), Verdict(verdict)
 
 
-def _used(composition: Composition, chain: tuple[int, ...]) -> str:
+def _used(graph: DependencyGraph, chain: tuple[int, ...]) -> str:
     """Count the symbols that the last but one of a chain gets of the last."""
     if len(chain) < 2:
         return "-"
-    return str(len(composition.answerers(chain[-2]).get(chain[-1], ())) or "none")
+    return str(len(graph.answerers(chain[-2]).get(chain[-1], ())) or "none")
 
 
 def _heading(found: Libraries) -> Heading:
-    composition = found.composition
-    name = f"pid {found.pid}: {composition.name(0)}" if found.pid is not None else found.target
-    count = len(composition.objects)
-    is_static = composition.objects[0].library.linkage.interpreter is None and composition.objects[0].library.is_program
-    libc = "statically linked" if is_static else composition.link_map.libc.value
+    graph = found.graph
+    name = f"pid {found.pid}: {graph.name(0)}" if found.pid is not None else found.target
+    count = len(graph.objects)
+    is_static = graph.objects[0].library.linkage.interpreter is None and graph.objects[0].library.is_program
+    libc = "statically linked" if is_static else graph.link_map.libc.value
     return Heading(f"{name}: {counted(count, 'object')}, {libc}")
 
 
-def _table(composition: Composition, show: Callable[[int], str], top: int) -> Table:
-    has_private = composition.private_bytes is not None
+def _table(graph: DependencyGraph, show: Callable[[int], str], top: int) -> Table:
+    has_private = graph.private_bytes is not None
     measured = ("private", "beyond") if has_private else ()
-    columns = ("floor", *measured, "mapped", "retained", "users", "symbols", "object")
-    numbers = range(len(composition.objects))
+    columns = ("startup min", *measured, "mapped", "retained", "users", "symbols", "object")
+    numbers = range(len(graph.objects))
     shown = numbers[:top] if top else numbers
-    rows = tuple((*_figures(composition, number), _label(composition, number, show)) for number in shown)
+    rows = tuple((*_figures(graph, number), _label(graph, number, show)) for number in shown)
     footer = []
     if rest := len(numbers) - len(shown):
         footer.append((*("" for _ in columns[1:]), f"[{rest} more: --top 0 shows all]"))
-    footer.append(_total(composition))
+    footer.append(_total(graph))
     return Table(columns, rows, frozenset(), tuple(footer))
 
 
-def _figures(composition: Composition, number: int) -> tuple[str, ...]:
-    predicted = composition.predicted[number]
+def _figures(graph: DependencyGraph, number: int) -> tuple[str, ...]:
+    prediction = graph.predictions[number]
     private: tuple[str, ...] = ()
-    if composition.private_bytes is not None:
-        held_bytes = composition.private_bytes[number]
-        private = (_size(held_bytes), _size(max(0, held_bytes - (predicted.floor_bytes if predicted else 0))))
-    is_root = number in composition.roots
+    if graph.private_bytes is not None:
+        held_bytes = graph.private_bytes[number]
+        private = (_size(held_bytes), _size(max(0, held_bytes - (prediction.startup_min_bytes if prediction else 0))))
+    is_root = number in graph.roots
     return (
-        _size(predicted.floor_bytes) if predicted else "?",
+        _size(prediction.startup_min_bytes) if prediction else "?",
         *private,
-        _size(predicted.mapped_bytes) if predicted else "?",
-        "" if is_root else _size(composition.retained_bytes[number]),
-        str(len(composition.bindings.users(number)) or "-"),
-        str(composition.used_count(number) or "-"),
+        _size(prediction.mapped_bytes) if prediction else "?",
+        "" if is_root else _size(graph.retained_bytes[number]),
+        str(len(graph.bindings.users(number)) or "-"),
+        str(graph.used_count(number) or "-"),
     )
 
 
-def _total(composition: Composition) -> tuple[str, ...]:
-    known = [one for one in composition.predicted if one]
-    private = () if composition.private_bytes is None else (_size(sum(composition.private_bytes)), "")
-    floor = _size(sum(one.floor_bytes for one in known))
-    return (floor, *private, _size(sum(one.mapped_bytes for one in known)), "", "", "", "[total]")
+def _total(graph: DependencyGraph) -> tuple[str, ...]:
+    known = [one for one in graph.predictions if one]
+    private = () if graph.private_bytes is None else (_size(sum(graph.private_bytes)), "")
+    startup_min = _size(sum(one.startup_min_bytes for one in known))
+    return (startup_min, *private, _size(sum(one.mapped_bytes for one in known)), "", "", "", "[total]")
 
 
 def _size(size_bytes: int) -> str:
     return format_bytes(size_bytes) if size_bytes else "-"
 
 
-def _label(composition: Composition, number: int, show: Callable[[int], str]) -> str:
-    linked = composition.objects[number]
+def _label(graph: DependencyGraph, number: int, show: Callable[[int], str]) -> str:
+    linked = graph.objects[number]
     marks = []
     if linked.found_by is FoundBy.PRELOAD:
         marks.append("preloaded")
     elif linked.found_by is FoundBy.OPENED:
         marks.append("opened while running")
-    elif number == len(composition.link_map.objects):
+    elif number == len(graph.link_map.objects):
         marks.append("the loader")
-    elif number not in composition.roots and not composition.bindings.users(number):
+    elif number not in graph.roots and not graph.bindings.users(number):
         marks.append("unused")
     return f"{show(number)}{f'  [{marks[0]}]' if marks else ''}"
 
 
-def _tree(composition: Composition, show: Callable[[int], str]) -> Table:
+def _tree(graph: DependencyGraph, show: Callable[[int], str]) -> Table:
     """Show each object below the one that brought it in; what stands elsewhere already is only named."""
     rows: list[tuple[str, ...]] = []
     shown: set[int] = set()
 
     def add(number: int, user: int | None, depth: int) -> None:
         indent = "  " * min(depth, _DEEPEST)
-        used = "" if user is None else str(len(composition.answerers(user).get(number, ())) or "-")
-        figures = _figures(composition, number)
+        used = "" if user is None else str(len(graph.answerers(user).get(number, ())) or "-")
+        figures = _figures(graph, number)
         is_again = number in shown
         costs = ("",) * (len(figures) - 2) if is_again else figures[:-2]
         rows.append((*costs, used, f"{indent}{show(number)}{'  [above]' if is_again else ''}"))
         shown.add(number)
 
-    stack: list[tuple[int, int | None, int]] = [(number, None, 0) for number in reversed(composition.roots)]
+    stack: list[tuple[int, int | None, int]] = [(number, None, 0) for number in reversed(graph.roots)]
     while stack:
         number, user, depth = stack.pop()
         is_first = number not in shown
@@ -162,22 +162,22 @@ def _tree(composition: Composition, show: Callable[[int], str]) -> Table:
             continue
         add(number, user, depth)
         if is_first:
-            stack.extend((provider, number, depth + 1) for provider in reversed(composition.needed[number]))
-    has_private = composition.private_bytes is not None
+            stack.extend((provider, number, depth + 1) for provider in reversed(graph.needed[number]))
+    has_private = graph.private_bytes is not None
     measured = ("private", "beyond") if has_private else ()
-    columns = ("floor", *measured, "mapped", "retained", "symbols", "object")
+    columns = ("startup min", *measured, "mapped", "retained", "symbols", "object")
     return Table(columns, tuple(rows))
 
 
-def _difference(composition: Composition) -> list[Block]:
+def _difference(graph: DependencyGraph) -> list[Block]:
     """Say what a live process has beyond what its loader surely wrote, and who wrote it."""
-    if composition.private_bytes is None:
+    if graph.private_bytes is None:
         return []
-    floors = [one.floor_bytes if one else 0 for one in composition.predicted]
-    beyond = {n: held - floors[n] for n, held in enumerate(composition.private_bytes) if held > floors[n]}
-    less_bytes = sum(floors[n] - held for n, held in enumerate(composition.private_bytes) if held < floors[n])
+    startup_mins = [one.startup_min_bytes if one else 0 for one in graph.predictions]
+    beyond = {n: held - startup_mins[n] for n, held in enumerate(graph.private_bytes) if held > startup_mins[n]}
+    less_bytes = sum(startup_mins[n] - held for n, held in enumerate(graph.private_bytes) if held < startup_mins[n])
     text = f"beyond: pages written after the loader was done, {format_bytes(sum(beyond.values()))}"
-    constructed = [number for number in beyond if composition.constructor_count(number)]
+    constructed = [number for number in beyond if graph.constructor_count(number)]
     if constructed:
         size = format_bytes(sum(beyond[number] for number in constructed))
         text += f"; {size} of it in objects with constructors of their own, which may have written them"
@@ -189,17 +189,17 @@ def _difference(composition: Composition) -> list[Block]:
     return [Paragraph(text)]
 
 
-def _shower(composition: Composition, *, is_whole: bool) -> Callable[[int], str]:
-    return (lambda number: composition.objects[number].path) if is_whole else composition.name
+def _shower(graph: DependencyGraph, *, is_whole: bool) -> Callable[[int], str]:
+    return (lambda number: graph.objects[number].path) if is_whole else graph.name
 
 
 def _verdict(found: Libraries) -> str:
-    composition = found.composition
-    everything = frozenset(range(len(composition.objects)))
-    cost = f"{format_bytes(composition.cost_bytes(everything))} private memory a process ({composition.evidence.value})"
-    count = len(composition.objects)
+    graph = found.graph
+    everything = frozenset(range(len(graph.objects)))
+    cost = f"{format_bytes(graph.cost_bytes(everything))} private memory a process ({graph.evidence.value})"
+    count = len(graph.objects)
     whole = f"The {count} objects take {cost}" if count > 1 else f"It takes {cost}"
-    if missing := composition.link_map.missing:
+    if missing := graph.link_map.missing:
         are = "is" if len(missing) == 1 else "are"
         return f"{whole}; {counted(len(missing), 'needed library')} {are} missing, so that is not all."
     free = [

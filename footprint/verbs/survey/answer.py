@@ -14,8 +14,8 @@ class SurveyedProgram(NamedTuple):
     Attributes:
         path: The file.
         object_count: How many objects a process of it has.
-        floor_bytes: What these have written at start.
-        ceiling_bytes: What can ever be written of them.
+        startup_min_bytes: What these have written at start.
+        startup_max_bytes: What can ever be written of them.
         start_bytes: What a process has at start beside them: stack, thread block, the loader's lists.
         unused_bytes: What libraries cost that nobody uses, and that can be dropped.
         unused: Those libraries.
@@ -24,8 +24,8 @@ class SurveyedProgram(NamedTuple):
 
     path: str
     object_count: int
-    floor_bytes: int
-    ceiling_bytes: int
+    startup_min_bytes: int
+    startup_max_bytes: int
     start_bytes: int
     unused_bytes: int
     unused: tuple[str, ...]

@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 
-from footprint.attribution.dependency_graph import Composition
+from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.object_prediction import start_memory
 from footprint.attribution.program_prediction import thread_block_bytes
 from footprint.elf import starts_like_elf
@@ -37,32 +37,30 @@ def survey(*folders: str, count: int = 1, root: str | None = None, page_bytes: i
     for path in _executable_paths(folders, notes):
         own_path = _within(path, root)
         try:
-            composition = programs.composition(own_path)
+            graph = programs.graph(own_path)
         except FootprintError as error:
             notes.append(Note("file-unreadable", path, error.detail))
             continue
-        if composition.objects[0].library.is_program:
-            found.append(_surveyed(path, composition))
-            notes.extend(missing_notes(composition))
-    found.sort(key=lambda one: (-one.floor_bytes - one.start_bytes, one.path))
+        if graph.objects[0].library.is_program:
+            found.append(_surveyed(path, graph))
+            notes.extend(missing_notes(graph))
+    found.sort(key=lambda one: (-one.startup_min_bytes - one.start_bytes, one.path))
     return Survey(tuple(folders), count, tuple(found), tuple(dict.fromkeys(notes)))
 
 
-def _surveyed(path: str, composition: Composition) -> SurveyedProgram:
-    known = [one for one in composition.predicted if one]
-    dropped = [
-        one for one in unused_libraries(composition) if one.saving_bytes and one.confidence is not Confidence.BLOCKED
-    ]
-    start = start_memory(len(known), thread_block_bytes(composition), composition.page_bytes)
+def _surveyed(path: str, graph: DependencyGraph) -> SurveyedProgram:
+    known = [one for one in graph.predictions if one]
+    dropped = [one for one in unused_libraries(graph) if one.saving_bytes and one.confidence is not Confidence.BLOCKED]
+    start = start_memory(len(known), thread_block_bytes(graph), graph.page_bytes)
     return SurveyedProgram(
         path,
-        len(composition.objects),
-        sum(one.floor_bytes for one in known),
-        sum(one.ceiling_bytes for one in known),
+        len(graph.objects),
+        sum(one.startup_min_bytes for one in known),
+        sum(one.startup_max_bytes for one in known),
         sum(start),
         sum(one.saving_bytes for one in dropped),
         tuple([one.subject for one in dropped]),
-        not composition.link_map.missing,
+        not graph.link_map.missing,
     )
 
 

@@ -14,8 +14,8 @@ def survey_members(survey: Survey, version: str) -> Json:
         {
             "path": well_formed(one.path),
             "object_count": one.object_count,
-            "floor_bytes": one.floor_bytes,
-            "ceiling_bytes": one.ceiling_bytes,
+            "floor_bytes": one.startup_min_bytes,
+            "ceiling_bytes": one.startup_max_bytes,
             "start_bytes": one.start_bytes,
             "unused_bytes": one.unused_bytes,
             "unused": [well_formed(name) for name in one.unused],

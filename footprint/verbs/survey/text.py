@@ -11,7 +11,7 @@ _MOST_NOTES = 10
 
 _COLUMNS = (
     "Private memory of one process, predicted from files. At start: when its own code begins; the part of its objects "
-    "is the floor, and the ceiling if every variable is written. Unused: of libraries that nobody uses."
+    "is the startup minimum; if every variable is written, the startup maximum. Unused: of libraries that nobody uses."
 )
 
 
@@ -21,9 +21,9 @@ def survey_report(survey: Survey, *, top: int = 20) -> Document:
     shown = programs[:top] if top else programs
     rows = tuple(
         (
-            format_bytes(one.floor_bytes + one.start_bytes),
-            format_bytes(one.floor_bytes),
-            format_bytes(one.ceiling_bytes),
+            format_bytes(one.startup_min_bytes + one.start_bytes),
+            format_bytes(one.startup_min_bytes),
+            format_bytes(one.startup_max_bytes),
             str(one.object_count),
             format_bytes(one.unused_bytes) if one.unused_bytes else "-",
             f"{one.path}{'' if one.is_complete else '  [libraries missing]'}",
@@ -33,7 +33,7 @@ def survey_report(survey: Survey, *, top: int = 20) -> Document:
     footer = []
     if rest := len(programs) - len(shown):
         footer.append(("", "", "", "", "", f"[{rest} more: --top 0 shows all]"))
-    columns = ("at start", "floor", "ceiling", "objects", "unused", "program")
+    columns = ("at start", "startup min", "startup max", "objects", "unused", "program")
     blocks: list[Block] = [Heading(f"{counted(len(programs), 'program')} in {', '.join(survey.folders)}")]
     if programs:
         blocks += [Paragraph(_COLUMNS), Table(columns, rows, frozenset(), tuple(footer))]
@@ -62,5 +62,5 @@ def _verdict(survey: Survey) -> str:
         number = "one" if survey.count == 1 else f"{survey.count:,}"
         spared = f"; {format_bytes(unused_bytes * survey.count)} could be spared if {number} of each ran"
     first = survey.programs[0]
-    size = format_bytes(first.floor_bytes + first.start_bytes)
+    size = format_bytes(first.startup_min_bytes + first.start_bytes)
     return f"{first.path} costs most, {size} at its start (estimated){spared}."

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from footprint.errors import Note
 from footprint.model.audit import Audit
-from footprint.model.row import Kind
+from footprint.model.row import MemoryKind
 from footprint.model.spread import Spread
 from footprint.verbs.run.answer import Ran, Start
 
@@ -218,7 +218,7 @@ def changes(before: Audit, after: Audit, owners: Mapping[str, str], leaving: Ite
 def _private_by_owner(audit: Audit, owners: Mapping[str, str]) -> dict[str, int]:
     sums: dict[str, int] = {}
     for row in audit.ledger:
-        if row.kind is not Kind.KERNEL:
+        if row.kind is not MemoryKind.KERNEL:
             owner = owners.get(row.owner, row.owner)
             sums[owner] = sums.get(owner, 0) + (row.bytes or 0)
     return sums

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from footprint.attribution.dependency_graph import Composition
+from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import AccessError, Note, UsageError
 from footprint.loader import Environment
 from footprint.model.audit import Audit
@@ -62,11 +62,11 @@ def whatif(
         raise UsageError("say which libraries to drop, as a list of names")
     moment = parse_moment(when, when_output, timeout_seconds)
     environment = _environment()
-    composition = _composition(_program(words), environment)
-    dropping = plan_dropping(composition, drop, is_forced=force)
+    graph = _graph(_program(words), environment)
+    dropping = plan_dropping(graph, drop, is_forced=force)
     question = Question(count)
     # Whatever ends it, the copies are taken away before.
-    with interrupted_by_signals(), private_copies(composition, dropping, environment) as copies:
+    with interrupted_by_signals(), private_copies(graph, dropping, environment) as copies:
         notes = copies.check()
         original = _try(words, moment, question, None)
         trials: dict[bool, list[Trial]] = {True: [], False: []}
@@ -74,19 +74,19 @@ def whatif(
             for is_on, found in trials.items():
                 copies.switch(is_on=is_on)
                 found.append(_try(words, moment, question, copies.program))
-        owners = {os.path.realpath(one.library.real_path): one.path for one in composition.objects} | copies.originals
+        owners = {os.path.realpath(one.library.real_path): one.path for one in graph.objects} | copies.originals
     asked = when if when_output is None else When.OUTPUT.value
     before, after = [
         median_start(words, asked, [one.start for one in found], private_memory) for found in trials.values()
     ]
     behaviour = compare(original, trials[True], trials[False])
-    leaving = tuple([_leaving(composition, number) for number in sorted(dropping.leaving)])
-    notes += (*composition.notes, *_copy_notes(words[0], behaviour), *_still_loaded(after.audit, owners, leaving))
+    leaving = tuple([_leaving(graph, number) for number in sorted(dropping.leaving)])
+    notes += (*graph.notes, *_copy_notes(words[0], behaviour), *_still_loaded(after.audit, owners, leaving))
     notes += (*before.notes, *after.notes)
     return WhatIf(
         command=words,
-        dropped=tuple([composition.name(number) for number in sorted(dropping.heads)]),
-        users=tuple([composition.name(number) for number in sorted({need.user for need in dropping.needs})]),
+        dropped=tuple([graph.name(number) for number in sorted(dropping.heads)]),
+        users=tuple([graph.name(number) for number in sorted({need.user for need in dropping.needs})]),
         leaving=leaving,
         original=original.start,
         before=before,
@@ -99,8 +99,8 @@ def whatif(
     )
 
 
-def _leaving(composition: Composition, number: int) -> Leaving:
-    return Leaving(composition.objects[number].path, composition.cost_bytes([number]))
+def _leaving(graph: DependencyGraph, number: int) -> Leaving:
+    return Leaving(graph.objects[number].path, graph.cost_bytes([number]))
 
 
 def _environment() -> Environment:
@@ -140,12 +140,12 @@ def _has_capabilities(path: str) -> bool:
         return False
 
 
-def _composition(path: str, environment: Environment) -> Composition:
-    composition = Programs(environment=environment).composition(path)
-    if composition.link_map.missing:
-        one = composition.link_map.missing[0]
+def _graph(path: str, environment: Environment) -> DependencyGraph:
+    graph = Programs(environment=environment).graph(path)
+    if graph.link_map.missing:
+        one = graph.link_map.missing[0]
         raise AccessError(path, f"it does not start: it needs {one.name}, and {one.cause}")
-    return composition
+    return graph
 
 
 def _try(words: tuple[str, ...], moment: Moment, question: Question, executable: str | None) -> Trial:

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from footprint.attribution.dependency_graph import Composition
+from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf import read_image
 from footprint.errors import AccessError, InputError, Note, UsageError
 from footprint.loader import Environment, Linked, System, link
@@ -24,24 +24,24 @@ class Copies:
 
     Args:
         folder: An empty directory for them.
-        composition: The process.
+        graph: The process.
         dropping: What is dropped of it.
         environment: What it is started with.
     """
 
-    def __init__(self, folder: str, composition: Composition, dropping: Dropping, environment: Environment) -> None:
-        self._composition = composition
+    def __init__(self, folder: str, graph: DependencyGraph, dropping: Dropping, environment: Environment) -> None:
+        self._graph = graph
         self._dropping = dropping
         self._environment = environment
         self._library_folder = os.path.join(folder, "lib")
         self._switches: list[tuple[str, tuple[Switch, ...]]] = []
-        self.program = os.path.join(folder, "bin", os.path.basename(composition.objects[0].path))
+        self.program = os.path.join(folder, "bin", os.path.basename(graph.objects[0].path))
         self.originals: dict[str, str] = {}
         for each in (self.program, self._library_folder + os.sep):
             os.mkdir(os.path.dirname(each), 0o700)
         users = {need.user for need in dropping.needs}
         copied = self._with_requesters({0} | users)
-        requesters = {composition.objects[number].loader for number in copied}
+        requesters = {graph.objects[number].loader for number in copied}
         for number in sorted(copied):
             self._copy(number, has_copies=number in requesters)
 
@@ -50,9 +50,9 @@ class Copies:
         waiting = list(numbers)
         while waiting:
             number = waiting.pop()
-            requester = self._composition.objects[number].loader
+            requester = self._graph.objects[number].loader
             if requester is None and number != 0:
-                name = self._composition.name(number)
+                name = self._graph.name(number)
                 raise UsageError(f"{name} is preloaded, and a copy of it would not be: it needs what is dropped")
             if requester is not None and requester not in found:
                 found.add(requester)
@@ -60,7 +60,7 @@ class Copies:
         return found
 
     def _copy(self, number: int, *, has_copies: bool) -> None:
-        linked = self._composition.objects[number]
+        linked = self._graph.objects[number]
         path = self._path_of_copy(number)
         data = bytes(linked.library.image.data)
         linkage = linked.library.linkage
@@ -83,7 +83,7 @@ class Copies:
         """Give a library the name by which the first object that needs it asks for it."""
         if number == 0:
             return self.program
-        objects = self._composition.objects
+        objects = self._graph.objects
         requester = objects[number].loader or 0
         name = next(one.name for one in objects[requester].dependencies if one.place == number)
         if "/" in name:
@@ -123,7 +123,7 @@ class Copies:
         Raises:
             InputError: Where they do not.
         """
-        objects = self._composition.link_map.objects
+        objects = self._graph.link_map.objects
         whole = [one.path for one in objects]
         rest = [one.path for number, one in enumerate(objects) if number not in self._dropping.leaving]
         self.switch(is_on=True)
@@ -143,13 +143,13 @@ class Copies:
 
     def _compare(self, expected: list[str], found: list[str]) -> None:
         if found != expected:
-            program = self._composition.objects[0].path
+            program = self._graph.objects[0].path
             strange = sorted({*expected} ^ {*found}) or found
             raise InputError(program, f"its copy would not load the same libraries, but for {', '.join(strange)}")
 
 
 @contextmanager
-def private_copies(composition: Composition, dropping: Dropping, environment: Environment) -> Iterator[Copies]:
+def private_copies(graph: DependencyGraph, dropping: Dropping, environment: Environment) -> Iterator[Copies]:
     """Make the copies, and take them away again.
 
     Raises:
@@ -160,7 +160,7 @@ def private_copies(composition: Composition, dropping: Dropping, environment: En
         if os.statvfs(folder).f_flag & os.ST_NOEXEC:
             raise UsageError(f"nothing can be run in {parent(folder)}: set TMPDIR to a directory where it can")
         try:
-            copies = Copies(folder, composition, dropping, environment)
+            copies = Copies(folder, graph, dropping, environment)
         except OSError as error:
             raise AccessError(folder, f"the copies cannot be written: {error.strerror}") from error
         yield copies

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from footprint.attribution.dependency_graph import Composition
+from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import UsageError
 from footprint.findings.unused_libraries import Need, broken_bindings, broken_versions, doubts, unused_needs
 from footprint.model.finding import Confidence
@@ -31,58 +31,56 @@ class Dropping:
     doubts: tuple[str, ...]
 
 
-def plan_dropping(composition: Composition, names: Sequence[str], *, is_forced: bool) -> Dropping:
+def plan_dropping(graph: DependencyGraph, names: Sequence[str], *, is_forced: bool) -> Dropping:
     """Decide which needs are dropped so that some libraries leave.
 
     Args:
-        composition: The process.
+        graph: The process.
         names: The libraries: sonames, file names, or paths.
         is_forced: Whether to drop them although something is bound from them.
 
     Raises:
         UsageError: Where one of them is not there or cannot leave; the text says why.
     """
-    heads = frozenset([_head(composition, name) for name in names])
-    needs = _needs(composition, heads)
-    unused = needs & unused_needs(composition)
-    staying = heads - _leaving(composition, unused)
+    heads = frozenset([_head(graph, name) for name in names])
+    needs = _needs(graph, heads)
+    unused = needs & unused_needs(graph)
+    staying = heads - _leaving(graph, unused)
     if staying and not is_forced:
-        raise UsageError(_use(composition, staying, unused))
+        raise UsageError(_use(graph, staying, unused))
     dropped = needs if is_forced else unused
-    leaving = _leaving(composition, dropped)
-    subject = _names(composition, heads)
-    if versions := tuple(broken_versions(composition, leaving)):
+    leaving = _leaving(graph, dropped)
+    subject = _names(graph, heads)
+    if versions := tuple(broken_versions(graph, leaving)):
         raise UsageError(f"{subject} cannot be dropped: {_listed(versions)}")
-    bindings = tuple(broken_bindings(composition, leaving))
+    bindings = tuple(broken_bindings(graph, leaving))
     if bindings and not is_forced:
         raise UsageError(f"{subject} cannot be dropped: {_listed(bindings)}; --force tries it all the same")
-    others = [reason for confidence, reason in doubts(composition, leaving) if confidence is not Confidence.BLOCKED]
+    others = [reason for confidence, reason in doubts(graph, leaving) if confidence is not Confidence.BLOCKED]
     # What leaves needs nothing any more.
     kept = frozenset([need for need in dropped if need.user not in leaving])
     return Dropping(heads, kept, leaving, (*bindings, *others))
 
 
-def _use(composition: Composition, staying: frozenset[int], unused: frozenset[Need]) -> str:
+def _use(graph: DependencyGraph, staying: frozenset[int], unused: frozenset[Need]) -> str:
     """Say who uses libraries, so that they stay, and who needs them for nothing."""
-    leaving = _leaving(composition, _needs(composition, staying))
-    text = f"{_names(composition, staying)} cannot be dropped: {_listed(tuple(broken_bindings(composition, leaving)))}"
+    leaving = _leaving(graph, _needs(graph, staying))
+    text = f"{_names(graph, staying)} cannot be dropped: {_listed(tuple(broken_bindings(graph, leaving)))}"
     if users := {need.user for need in unused if need.provider in staying}:
         need = "needs it without using it" if len(users) == 1 else "need it without using it"
-        text += f"; {_names(composition, users)} {need}, but it stays loaded, and nothing is saved"
+        text += f"; {_names(graph, users)} {need}, but it stays loaded, and nothing is saved"
     # Force helps only where no version stands against it.
-    return text if any(broken_versions(composition, leaving)) else f"{text}; --force tries it all the same"
+    return text if any(broken_versions(graph, leaving)) else f"{text}; --force tries it all the same"
 
 
-def _needs(composition: Composition, providers: frozenset[int]) -> frozenset[Need]:
-    return frozenset(
-        [Need(user, one) for user, needed in enumerate(composition.needed) for one in providers & {*needed}]
-    )
+def _needs(graph: DependencyGraph, providers: frozenset[int]) -> frozenset[Need]:
+    return frozenset([Need(user, one) for user, needed in enumerate(graph.needed) for one in providers & {*needed}])
 
 
-def _head(composition: Composition, name: str) -> int:
+def _head(graph: DependencyGraph, name: str) -> int:
     """Find the library that a name means, and see that it can be dropped at all."""
-    objects = composition.objects
-    found = [number for number in range(len(objects)) if name in _names_of(composition, number)]
+    objects = graph.objects
+    found = [number for number in range(len(objects)) if name in _names_of(graph, number)]
     if len(objects) == 1:
         raise UsageError(f"{objects[0].path} is a static program: it needs no library by name")
     if not found:
@@ -93,27 +91,27 @@ def _head(composition: Composition, name: str) -> int:
     number = found[0]
     if number == 0:
         raise UsageError(f"{name} is the program itself")
-    is_loader = number in {composition.link_map.interpreter, len(composition.link_map.objects)}
-    if is_loader or composition.name(number).startswith("libc.so."):
+    is_loader = number in {graph.link_map.interpreter, len(graph.link_map.objects)}
+    if is_loader or graph.name(number).startswith("libc.so."):
         raise UsageError(f"{name} cannot be dropped: the C library and the loader are what makes it a process")
-    if number in composition.roots:
+    if number in graph.roots:
         raise UsageError(f"{name} cannot be dropped: it is preloaded, and nobody needs it by name")
     return number
 
 
-def _names_of(composition: Composition, number: int) -> set[str]:
-    linked = composition.objects[number]
-    requested = {one.name for each in composition.link_map.objects for one in each.dependencies if one.place == number}
-    return requested | {composition.name(number), linked.path, linked.path.rpartition("/")[2], linked.library.real_path}
+def _names_of(graph: DependencyGraph, number: int) -> set[str]:
+    linked = graph.objects[number]
+    requested = {one.name for each in graph.link_map.objects for one in each.dependencies if one.place == number}
+    return requested | {graph.name(number), linked.path, linked.path.rpartition("/")[2], linked.library.real_path}
 
 
-def _leaving(composition: Composition, dropped: Collection[Need]) -> frozenset[int]:
-    kept = composition.remaining(lambda user, provider: Need(user, provider) in dropped)
-    return frozenset(range(len(composition.objects))) - kept
+def _leaving(graph: DependencyGraph, dropped: Collection[Need]) -> frozenset[int]:
+    kept = graph.remaining(lambda user, provider: Need(user, provider) in dropped)
+    return frozenset(range(len(graph.objects))) - kept
 
 
-def _names(composition: Composition, numbers: frozenset[int] | set[int]) -> str:
-    return " and ".join([composition.name(number) for number in sorted(numbers)])
+def _names(graph: DependencyGraph, numbers: frozenset[int] | set[int]) -> str:
+    return " and ".join([graph.name(number) for number in sorted(numbers)])
 
 
 def _listed(reasons: Sequence[str]) -> str:
