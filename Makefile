@@ -19,12 +19,12 @@ RUNTIME = .venv/runtime-installed
 DEV = .venv/dev-installed
 
 .SILENT:
-.PHONY: help demo test lint bench format shell report clean
+.PHONY: help demo test test-host lint bench format shell report clean
 .DEFAULT_GOAL = help
 unexport PYTHONHOME PYTHONPATH
 
 help: ## show this list
-	sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+	sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 18
 	echo
 	echo '  ARGS="..." goes on to pytest, or to the benchmarks:   make test ARGS="-k pmap -x"'
 	echo '  PYTHON=... is the interpreter to use, 3.11 or newer:   make test PYTHON=python3.13'
@@ -32,8 +32,13 @@ help: ## show this list
 demo: $(RUNTIME) ## start a sample program and show where its memory goes, and what 10,000 of them cost
 	PYTHON=$(BIN)/python sh sample_binaries/demo.sh $(BIN)/footprint
 
-test: $(DEV) ## run the whole test suite
-	$(BIN)/pytest $(ARGS)
+# In as many processes at once as there are processors; ARGS="-n 0" runs a test in this one, as a debugger needs it.
+test: $(DEV) ## run the tests that pass on any machine
+	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+
+# The tests of one file stay together, since some of them share what they build.
+test-host: $(DEV) ## run the tests that compare with the programs, tools, kernel and browser of this machine
+	$(BIN)/pytest -n auto --dist loadfile $(if $(filter tests/%,$(ARGS)),,tests/host) $(ARGS)
 
 lint: $(DEV) ## check format, style, types, and who imports whom
 	$(BIN)/ruff format --check .

@@ -1,4 +1,4 @@
-"""What the documentation shows is true: its commands run, its code runs, and nothing is missing from it."""
+"""What the documentation shows is true: its code runs, its links lead somewhere, and nothing is missing from it."""
 
 import os
 import re
@@ -35,38 +35,6 @@ def _commands() -> list[tuple[str, str]]:
 
 def _runnable(command: str) -> str:
     return command.replace("footprint ", f"{shlex.quote(sys.executable)} -m footprint ")
-
-
-@pytest.fixture(scope="module")
-def sleeping_pid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    # One of the commands asks for processes of this name, whatever the interpreter is called.
-    python = tmp_path_factory.mktemp("bin") / "python"
-    python.symlink_to(sys.executable)
-    child = subprocess.Popen([python, "-c", "import time; print(flush=True); time.sleep(600)"], stdout=-1)
-    assert child.stdout is not None
-    child.stdout.readline()
-    yield child.pid
-    child.kill()
-    child.wait()
-    child.stdout.close()
-
-
-@pytest.mark.parametrize(("page", "command"), _commands())
-def test_every_command_that_the_documentation_shows_runs(
-    page: str, command: str, sleeping_pid: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    if command.startswith("pmap") and not any(Path(path, "pmap").exists() for path in os.get_exec_path()):
-        pytest.skip("pmap is missing")
-    if "--massif" in command and not any(Path(path, "valgrind").exists() for path in os.get_exec_path()):
-        pytest.skip("valgrind is missing")
-    line = command.replace("$PID", str(sleeping_pid)).replace(
-        "footprint ", f"{shlex.quote(sys.executable)} -m footprint "
-    )
-    # One folder for all of them: one command may read what another has written.
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "TMP": str(tmp_path_factory.getbasetemp())}
-    done = subprocess.run(["sh", "-c", line], cwd=ROOT, env=environment, capture_output=True, check=False, timeout=60)
-    assert done.returncode == 0, (page, done.stderr.decode())
-    assert done.stdout or "-o " in command
 
 
 def test_the_documentation_shows_every_verb() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.elf import Contents, Image, read_image
@@ -17,6 +17,7 @@ from footprint.sources.debug_files import DebugFiles
 from tests.debugpairs import BUILD_ID_PATH, NAMED_IN_ALL, debug, link_to, packed, stripped
 from tests.elfkinds import KINDS
 from tests.elfwriter import Section, patch
+from tests.examples import examples
 
 DEBUG = debug()
 FIELDS = ["sh_type", "sh_flags", "sh_addr", "sh_offset", "sh_size", "sh_link", "sh_info", "sh_addralign", "sh_entsize"]
@@ -59,7 +60,7 @@ def with_bytes(data: bytes, changes: dict[int, int]) -> bytes:
     return bytes(changed)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(changes=damages, end=st.integers(0, len(DEBUG)) | st.none())
 def test_whatever_happens_to_a_debug_file_the_file_is_answered_for(changes: dict[int, int], end: int | None) -> None:
     with debug_folder(with_bytes(DEBUG, changes)[:end]):
@@ -67,7 +68,7 @@ def test_whatever_happens_to_a_debug_file_the_file_is_answered_for(changes: dict
     assert found.debug_file is not None or names(found) == {"shown"}
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(section=st.sampled_from(SECTIONS), field=st.sampled_from(FIELDS), number=numbers)
 def test_a_damaged_header_of_a_debug_file_costs_its_names_at_most(section: str, field: str, number: int) -> None:
     wide = {"sh_flags", "sh_addr", "sh_offset", "sh_size", "sh_addralign", "sh_entsize"}
@@ -75,20 +76,20 @@ def test_a_damaged_header_of_a_debug_file_costs_its_names_at_most(section: str, 
         answer(read_image(stripped(), "libdemo.so"))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(content=st.binary(max_size=64), name=st.sampled_from([".gnu_debuglink", ".gnu_debugdata", ".gnu_debugaltlink"]))
 def test_whatever_a_file_says_of_its_debug_file_it_is_answered_for(content: bytes, name: str) -> None:
     assert names(answer(read_image(stripped(Section(name, data=content)), "libdemo.so"))) == {"shown"}
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(changes=damages, is_packed=st.booleans())
 def test_whatever_happens_to_mini_debug_info_the_file_is_answered_for(changes: dict[int, int], is_packed: bool) -> None:  # noqa: FBT001 # drawn
     content = with_bytes(lzma.compress(DEBUG), changes) if is_packed else lzma.compress(with_bytes(DEBUG, changes))
     answer(read_image(stripped(packed(content)), "libdemo.so"))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(kind=st.sampled_from(sorted(KINDS)), other=st.sampled_from(sorted(KINDS)))
 def test_only_the_debug_file_of_the_same_kind_is_used(kind: str, other: str) -> None:
     with debug_folder(debug(**KINDS[other])):
@@ -96,7 +97,7 @@ def test_only_the_debug_file_of_the_same_kind_is_used(kind: str, other: str) -> 
     assert names(found) == (NAMED_IN_ALL.keys() if kind == other else {"shown"})
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(changes=damages)
 def test_a_damaged_file_with_a_sound_debug_file_is_answered_for_or_refused(changes: dict[int, int]) -> None:
     data = with_bytes(stripped(link_to("libdemo.debug", DEBUG)), changes)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.dwarf import Declarations, declarations_by_name, read_declarations
@@ -73,6 +73,7 @@ from tests.elfwriter import (
     peek,
     write,
 )
+from tests.examples import examples
 
 PLACES = [0x4000 + 16 * number for number in range(6)]
 MOST_SECONDS = 2.0
@@ -172,7 +173,7 @@ def test_a_sound_file_declares_all(key: tuple[str, int]) -> None:
     assert [*found.by_tls_offset] == [PLACES[3]]
 
 
-@settings(max_examples=600)
+@examples(600)
 @given(st.data())
 def test_changed_bytes_give_an_answer_or_one_error(data: st.DataObject) -> None:
     key = data.draw(st.sampled_from([*FILES]))
@@ -279,7 +280,7 @@ def test_what_claims_to_be_huge_is_answered_soon(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_changed_bytes_of_an_object_give_an_answer_or_one_error(kind: dict[str, Any], data: st.DataObject) -> None:
     changed = bytearray(OBJECTS[kind["machine"]])

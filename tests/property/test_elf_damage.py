@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.elf import Contents, Variable, read_contents, read_image, read_members, starts_like_elf
@@ -51,6 +51,7 @@ from tests.elfwriter import (
     peek,
     write,
 )
+from tests.examples import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted(
@@ -149,7 +150,7 @@ def test_a_file_that_ends_with_its_section_headers_is_refused_wherever_it_is_cut
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
-@settings(max_examples=15)
+@examples(15)
 @given(share=st.floats(0, 1, exclude_max=True))
 def test_a_sample_cut_anywhere_gives_facts_or_an_error(path: Path, share: float) -> None:
     data = path.read_bytes()
@@ -169,7 +170,7 @@ def test_any_byte_of_any_header_or_symbol_may_be_another(kind: str) -> None:
     assert slowest < MOST_SECONDS
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(data=st.data())
 def test_several_bytes_of_the_headers_of_any_file_may_be_others(data: st.DataObject) -> None:
     file = data.draw(st.sampled_from([*KINDS, *(str(path) for path in SAMPLES)]))
@@ -212,13 +213,13 @@ def fits(data: bytes, field: str, value: int) -> bool:
     return True
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(files_with_extreme_fields())
 def test_any_fields_may_have_extreme_values(data: bytes) -> None:
     facts(data)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.integers(0, 300), st.integers(0, 255), st.booleans(), st.booleans())
 def test_an_archive_may_be_damaged_anywhere(place: int, value: int, thin: bool, bsd: bool) -> None:  # noqa: FBT001
     data = archive([("one.o", b"12345"), ("a_name_longer_than_its_field.o", b"6789")], thin=thin, bsd=bsd)
@@ -272,7 +273,7 @@ def asked_ranges(file: ElfFile, section: str) -> set[tuple[int, int]]:
     }
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(programs())
 def test_a_byte_is_named_exactly_where_a_symbol_with_a_size_lies_over_it(file: ElfFile) -> None:
     found = facts(write(file))
@@ -287,7 +288,7 @@ def test_a_byte_is_named_exactly_where_a_symbol_with_a_size_lies_over_it(file: E
         assert one.named_bytes == len(asked)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(programs())
 def test_what_symbols_ask_for_is_what_they_get_and_what_they_lose_to_others(file: ElfFile) -> None:
     found = facts(write(file))
@@ -301,7 +302,7 @@ def test_what_symbols_ask_for_is_what_they_get_and_what_they_lose_to_others(file
         assert total == one.named_bytes + one.overlap.lost_bytes
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(programs(), st.randoms(use_true_random=False))
 def test_the_order_of_symbols_changes_nothing(file: ElfFile, order: random.Random) -> None:
     shuffled = list(file.symbols)

@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import footprint
@@ -23,6 +23,7 @@ from footprint.heap.massif import read_massif
 from footprint.terminal import draw
 from footprint.verbs.heap.json import heap_members
 from footprint.verbs.heap.text import heap_report
+from tests.examples import examples
 from tests.massifwriter import ROOT, Line, Moment, massif
 
 FOLDER = Path(__file__).resolve().parents[2]
@@ -60,7 +61,7 @@ def ends(tree: CallTree) -> int:
     return sum(tree.own_bytes())
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(nodes(ROOT))
 def test_every_byte_has_one_function_in_every_view(root: Line) -> None:
     profile = read_profile(massif([Moment(0, root.size_bytes, tree=root, is_peak=True)]), "a text")
@@ -110,7 +111,7 @@ def test_every_profile_of_the_corpus_can_be_shown_in_every_way(name: str) -> Non
     shown(read_profile(TEXTS[name], name), name)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.sampled_from(sorted(TEXTS)), st.data())
 def test_a_profile_that_is_cut_anywhere_is_shown_or_refused(name: str, data: st.DataObject) -> None:
     text = TEXTS[name]
@@ -122,7 +123,7 @@ def test_a_profile_that_is_cut_anywhere_is_shown_or_refused(name: str, data: st.
     shown(profile, "a text")
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.sampled_from(sorted(TEXTS)), st.data())
 def test_a_profile_with_other_bytes_in_it_is_shown_or_refused(name: str, data: st.DataObject) -> None:
     text = bytearray(TEXTS[name])
@@ -162,7 +163,7 @@ def test_the_library_call_says_the_same_of_each_moment_as_the_whole_profile() ->
         assert usage.attribution.total_bytes == tree.total_bytes
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_a_damaged_binary_names_functions_or_is_refused(data: st.DataObject) -> None:
     folder = FOLDER / "sample_binaries" / "heap_by_function"

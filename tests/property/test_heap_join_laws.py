@@ -1,6 +1,6 @@
 """Whatever a profile says of a heap, the rows add up to what the kernel counts, and nothing in them is negative."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.attribution.heap_join import join_heap
@@ -8,6 +8,7 @@ from footprint.formats.saved_audit import read_audit
 from footprint.model.row import sum_rows
 from footprint.verbs.audit.json import audit_json
 from footprint.verbs.audit.text import audit_report
+from tests.examples import examples
 from tests.heapjoins import Area, heap_rows, moment, process, profiled, sums
 
 NAMES = ["", "[heap]", "[stack]", "[anon:scudo:primary]", "[anon:else]"]
@@ -28,7 +29,7 @@ def areas(draw: st.DrawFn) -> Area:
 @given(
     st.lists(areas(), max_size=6), st.lists(st.tuples(CALLS, st.integers(0, 5000)), min_size=1, max_size=4), st.data()
 )
-@settings(max_examples=150)
+@examples(150)
 def test_the_rows_add_up_to_the_heap_that_the_kernel_counts(
     found: list[Area], moments: list[tuple[list[tuple[str, str, int]], int]], data: st.DataObject
 ) -> None:

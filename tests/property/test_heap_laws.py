@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.errors import InputError
@@ -16,6 +16,7 @@ from footprint.heap import CallTree, Profile, read_profile
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.decompression import PIECE_BYTES
 from footprint.heap.massif import read_massif
+from tests.examples import examples
 from tests.massifwriter import ROOT, Line, Moment, lines_of, massif
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
@@ -154,7 +155,7 @@ def test_the_order_of_stacks_changes_no_amount(rows: list[tuple[list[int], int, 
 # --- damage -----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.sampled_from(sorted(TEXTS)), st.data())
 def test_a_damaged_text_is_read_or_refused(name: str, data: st.DataObject) -> None:
     text = bytearray(TEXTS[name][: 20 * 1024])

@@ -182,7 +182,7 @@ def audit_of(
 
 # --- the laws ---------------------------------------------------------------------------------------------------------
 
-SOME = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+SOME = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @SOME

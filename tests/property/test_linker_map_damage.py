@@ -7,13 +7,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.elf import read_contents, read_image
 from footprint.elf.linker_map import read_linker_map
 from footprint.elf.origins import Origins
 from footprint.errors import InputError
+from tests.examples import examples
 
 MAPS = Path(__file__).parents[1] / "corpus" / "linker_maps"
 NAMES = sorted(path.stem for path in MAPS.glob("*.map"))
@@ -53,14 +54,14 @@ def check(data: bytes, name: str) -> None:
 
 
 @given(st.sampled_from(NAMES), st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_a_map_that_is_cut_gives_what_was_there(name: str, data: st.DataObject) -> None:
     whole = sample(name)
     check(whole[: data.draw(st.integers(0, len(whole)))], name)
 
 
 @given(st.sampled_from(NAMES), st.data())
-@settings(max_examples=250)
+@examples(250)
 def test_a_map_with_bytes_changed_gives_facts_or_one_error(name: str, data: st.DataObject) -> None:
     damaged = bytearray(sample(name))
     places = st.integers(0, len(damaged) - 1)
@@ -70,7 +71,7 @@ def test_a_map_with_bytes_changed_gives_facts_or_one_error(name: str, data: st.D
 
 
 @given(st.sampled_from(NAMES), st.randoms(use_true_random=False))
-@settings(max_examples=60)
+@examples(60)
 def test_a_map_with_lines_in_disorder_gives_facts_or_one_error(name: str, random: Random) -> None:
     lines = sample(name).split(b"\n")
     random.shuffle(lines)

@@ -5,11 +5,12 @@ import os
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.errors import FootprintError
 from tests.elfwriter import Dyn
+from tests.examples import examples
 from tests.sysroot import GLIBC, Sysroot, linked, loader_cache
 
 FILES = {
@@ -26,7 +27,7 @@ DAMAGE = st.lists(
 )
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(DAMAGE, st.text(max_size=20), st.text(max_size=20))
 def test_damaged_files_give_a_map_or_one_of_our_errors(
     damage: list[tuple[str, int, int]], library_path: str, preload: str

@@ -1,12 +1,13 @@
 """Any text may be a linker name: its parts are the whole, and what is shown of it is bounded."""
 
 import pycxxfilt
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.elf import shown_name
 from footprint.elf.expansion import is_tame
 from footprint.elf.names import foreign_names, normalised, split_suffixes
+from tests.examples import examples
 
 SUFFIXES = [".0", ".12", ".cold", ".isra.0", ".lto_priv.3", ".llvm.77", ".localalias", ".x", "..", ".", "@V", "@@V_1.2"]
 CPP = [
@@ -74,14 +75,14 @@ def test_what_was_split_cannot_be_split_further(name: str) -> None:
     assert split_suffixes(normalised(name)) == (normalised(name), ())
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(name=cpp | rust | names)
 def test_what_is_shown_is_bounded(name: str) -> None:
     assert len(shown_name(name)) <= 8192 + 32 * len(name)
     assert foreign_names([name]).keys() <= {"D", "Swift"}
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(name=cpp | rust)
 def test_what_is_tame_stays_short(name: str) -> None:
     if is_tame(name):

@@ -2,10 +2,11 @@
 
 from itertools import groupby
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.ranges import Claim, Gap, Partition, Piece, partition
+from tests.examples import examples
 
 NOBODY = -1
 TOP = 24
@@ -93,7 +94,7 @@ def test_a_part_of_a_span_has_the_owners_that_the_whole_has_there_where_ranks_de
     assert owners(cut(start, end, claims)) == [owner_of_byte(at, claims) for at in range(start, end)]
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(RANGES, PLACES)
 def test_cutting_a_span_in_two_gives_no_byte_to_another(ranges: list[tuple[int, int, int]], at: int) -> None:
     claims = claims_of(ranges)

@@ -6,12 +6,13 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.errors import InputError
 from footprint.process.mappings import MemoryMap
 from footprint.process.pmap import looks_like_pmap, parse_pmap
+from tests.examples import examples
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 FILES = (
@@ -150,14 +151,14 @@ def test_an_error_names_the_text_and_the_place(file: str, size: int) -> None:
 
 
 @given(st.binary(max_size=300) | st.text("0123456789abcdefKrwxp-s: \n", max_size=300).map(str.encode))
-@settings(max_examples=300)
+@examples(300)
 def test_any_bytes_give_maps_or_our_error(text: bytes) -> None:
     check(parse(text))
     looks_like_pmap(text)
 
 
 @given(st.permutations(INDEPENDENT))
-@settings(max_examples=30)
+@examples(30)
 def test_what_is_read_of_a_process_does_not_depend_on_the_others(files: list[str]) -> None:
     maps = parse_pmap(b"".join(map(read, files)), "text")
 

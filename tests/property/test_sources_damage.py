@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import footprint
@@ -36,6 +36,7 @@ from tests.dwarfwriter import (
     sections,
 )
 from tests.elfwriter import RW, SHT_NOBITS, STB_LOCAL, At, ElfFile, Section, Sym, peek, write
+from tests.examples import examples
 
 DATA = [Section(".data", flags=RW, data=bytes(64)), Section(".bss", SHT_NOBITS, RW, size=64)]
 SYMBOLS = [Sym("table", At(".data"), 4), Sym("calls.0", At(".bss"), 4, binding=STB_LOCAL)]
@@ -74,7 +75,7 @@ def test_what_is_damaged_here_is_whole_without_damage(tmp_path: Path) -> None:
     assert found.notes == ()
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     st.lists(st.tuples(st.sampled_from(DEBUG), st.integers(0, 1 << 16), st.integers(0, 255)), min_size=1, max_size=8)
 )

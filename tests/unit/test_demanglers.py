@@ -1,18 +1,15 @@
 """Tools for names of D and Swift: run for such names only, one of them for all names, and never trusted."""
 
 import os
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-import footprint
 from footprint.elf import shown_name
 from footprint.elf.names import Language
 from footprint.sources import demanglers
 from footprint.sources.demanglers import learn_foreign_names
-from tests.elfwriter import RW, At, ElfFile, Section, Sym, write
 from tests.liveprocesses import wait_until
 
 NAMES = ["_D3app5cachei", "_D3app5tablei"]
@@ -98,16 +95,3 @@ def test_what_cannot_be_run_changes_nothing(tool: Path) -> None:
 def test_a_tool_gets_only_so_many_names(tool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demanglers, "_MOST_NAMES_BYTES", len(NAMES[0]) + 1)
     assert shown_by(tool, "sed s/_D3app5/app./") == ["app.cachei", NAMES[1]]
-
-
-def test_symbols_shows_names_of_d_where_a_tool_reads_them(tmp_path: Path) -> None:
-    if shutil.which("c++filt") is None:
-        pytest.skip("c++filt is not installed")
-    file = ElfFile(
-        sections=[Section(".data", flags=RW, data=bytes(64))],
-        symbols=[Sym(NAMES[0], At(".data"), 8), Sym("_D3std5stdio12__ModuleInfoZ", At(".data", 8), 8)],
-    )
-    (tmp_path / "libdemo.so").write_bytes(write(file))
-    (contents,) = footprint.symbols(str(tmp_path / "libdemo.so")).files
-    shown = [shown_name(one.name) for section in contents.sections for one in section.variables]
-    assert shown == ["app.cache", "ModuleInfo for std.stdio"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import footprint
@@ -48,6 +48,7 @@ from tests.elfwriter import (
     patch,
     write,
 )
+from tests.examples import examples
 from tests.sysroot import GLIBC, Sysroot
 
 K = 1024
@@ -446,7 +447,7 @@ def shared_root(tmp_path_factory: pytest.TempPathFactory) -> Sysroot:
     return system(tmp_path_factory.mktemp("shared"), program())
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppressed=[HealthCheck.function_scoped_fixture])
 @given(
     sections=st.tuples(relocated(), relocated()),
     page_bytes=st.sampled_from([0x1000, 0x4000, 0x10000]),
@@ -478,7 +479,7 @@ def test_whatever_is_relocated_rows_add_up_and_the_floor_is_below_the_ceiling(
 SOUND = write(program("libone.so"))
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100, suppressed=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(16, 0x500), st.integers(0, 255)), min_size=1, max_size=6))
 def test_any_damage_of_the_headers_gives_an_answer_or_one_of_our_errors(
     shared_root: Sysroot, changes: list[tuple[int, int]]

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
@@ -19,7 +19,6 @@ import pytest
 from footprint.errors import AccessError, UsageError
 from footprint.process.launch import Moment, Taken, When, launch
 from footprint.process.launch.tracee import Tracee
-from footprint.verbs.run.call import parse_moment
 from tests.liveprocesses import is_ptrace_allowed
 
 EXIT = Moment(When.EXIT)
@@ -483,49 +482,3 @@ def test_without_ptrace_there_are_other_moments(nap: str) -> None:
             has_family=True,
         )
         assert (taken.answer, taken.when, taken.notes) == ({"T"}, moment.when, ())
-
-
-# --- what a user writes -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("when", "expected"),
-    [
-        ("exit", Moment(When.EXIT, 60)),
-        ("settled", Moment(When.SETTLED, 60)),
-        ("2.5s", Moment(When.TIME, 2.5)),
-        ("500ms", Moment(When.TIME, 0.5)),
-        ("2min", Moment(When.TIME, 120)),
-    ],
-)
-def test_moments_are_read(when: str, expected: Moment) -> None:
-    assert parse_moment(when, None, 60) == expected
-
-
-def test_an_expression_is_matched_against_bytes() -> None:
-    moment = parse_moment("exit", "gr\N{LATIN SMALL LETTER U WITH DIAERESIS}n|\udcff", 5)
-    assert moment.pattern is not None
-    assert (moment.when, moment.seconds) == (When.OUTPUT, 5)
-    assert moment.pattern.search("gr\N{LATIN SMALL LETTER U WITH DIAERESIS}n".encode())
-    assert moment.pattern.search(b"\xff")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("2.5", None, 60), "is no moment"),
-        (("-1s", None, 60), "is no moment"),
-        (("1e9s", None, 60), "is no moment"),
-        (("", None, 60), "is no moment"),
-        (("time", None, 60), "is no moment"),
-        (("999999999min", None, 60), "too long"),
-        (("exit", "(", 60), "not a regular expression"),
-        (("settled", "x", 60), "at one moment"),
-        (("settled", None, 0), "no number of seconds"),
-        (("settled", None, float("nan")), "no number of seconds"),
-        (("settled", None, float("inf")), "no number of seconds"),
-    ],
-)
-def test_other_moments_are_wrong_use(words: Sequence[object], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        parse_moment(*words)  # type: ignore[arg-type]
