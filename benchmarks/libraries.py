@@ -26,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from footprint.errors import FootprintError
 from footprint.loader import Environment, System, link
 from footprint.loader.bindings import Binder
-from footprint.verbs.libraries.call import Programs, graph_findings
+from footprint.sources.programs import Programs
+from footprint.verbs.audit.findings import graph_findings
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 FOLDERS = ("/usr/bin", "/usr/sbin")

@@ -17,8 +17,8 @@ from footprint.errors import AccessError, FootprintError, InputError, Note, Unsu
 if TYPE_CHECKING:
     from footprint.elf.selection import Selection
     from footprint.sources.debug_files import DebugSearch
-    from footprint.verbs.audit.call import audit, maps, project
-    from footprint.verbs.audit.group_call import audit_group
+    from footprint.verbs.audit.call import audit
+    from footprint.verbs.audit.group import audit_group
     from footprint.verbs.capture.call import capture  # at run time __getattr__ does all this
     from footprint.verbs.check.call import check, load_budgets
     from footprint.verbs.diff.call import diff
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from footprint.verbs.explain.words import explain
     from footprint.verbs.heap.call import heap_profile
     from footprint.verbs.libraries.call import libraries
-    from footprint.verbs.record.call import record, trend
+    from footprint.verbs.maps.call import maps
+    from footprint.verbs.project.call import project
+    from footprint.verbs.record.call import record
     from footprint.verbs.run.call import run
     from footprint.verbs.survey.call import survey
     from footprint.verbs.symbols.call import symbols
+    from footprint.verbs.trend.call import trend
     from footprint.verbs.whatif.call import whatif
 
 __version__ = "0.1.0"
@@ -70,7 +73,7 @@ _HOMES = {
     "DebugSearch": "footprint.sources.debug_files",
     "Selection": "footprint.elf.selection",
     "audit": "footprint.verbs.audit.call",
-    "audit_group": "footprint.verbs.audit.group_call",
+    "audit_group": "footprint.verbs.audit.group",
     "capture": "footprint.verbs.capture.call",
     "check": "footprint.verbs.check.call",
     "diff": "footprint.verbs.diff.call",
@@ -80,13 +83,13 @@ _HOMES = {
     "explain": "footprint.verbs.explain.words",
     "heap_profile": "footprint.verbs.heap.call",
     "libraries": "footprint.verbs.libraries.call",
-    "maps": "footprint.verbs.audit.call",
-    "project": "footprint.verbs.audit.call",
+    "maps": "footprint.verbs.maps.call",
+    "project": "footprint.verbs.project.call",
     "record": "footprint.verbs.record.call",
     "run": "footprint.verbs.run.call",
     "survey": "footprint.verbs.survey.call",
     "symbols": "footprint.verbs.symbols.call",
-    "trend": "footprint.verbs.record.call",
+    "trend": "footprint.verbs.trend.call",
     "whatif": "footprint.verbs.whatif.call",
 }
 

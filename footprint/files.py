@@ -12,7 +12,9 @@ from typing import IO
 
 from footprint.errors import AccessError, InputError
 
-__all__ = ("map_descriptor", "open_input", "read_all", "text_of", "whole_file")
+__all__ = ("StrPath", "map_descriptor", "open_input", "read_all", "text_of", "whole_file")
+
+StrPath = str | os.PathLike[str]
 
 # Texts beyond this are no memory map of one process; large ELF files are mapped, not read, and have no such limit.
 MOST_TEXT_BYTES = 2 << 30

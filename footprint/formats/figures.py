@@ -16,8 +16,8 @@ from footprint.model.row import Row
 from footprint.model.totals import Total
 from footprint.release.budget import Checked
 from footprint.release.compare import Comparison
-from footprint.verbs.libraries.answer import Libraries
-from footprint.verbs.survey.answer import Survey
+from footprint.verbs.libraries.result import Libraries
+from footprint.verbs.survey.result import Survey
 
 __all__ = (
     "Family",

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from footprint.formats.stacks import Stacks
     from footprint.model.audit import Audit
     from footprint.model.group import Group
+    from footprint.process import Snapshot
     from footprint.release.budget import Checked
     from footprint.release.compare import Comparison
     from footprint.sources.debug_files import DebugSearch
+    from footprint.sources.target import Capture, Processes, SingleTarget
+    from footprint.verbs.audit.request import AuditRequest
     from footprint.verbs.heap.call import HeapProfiles
-    from footprint.verbs.libraries.answer import Libraries
+    from footprint.verbs.libraries.result import Libraries
 
 __all__ = (
     "HeapLooks",
@@ -46,54 +49,28 @@ class Looks(NamedTuple):
     is_whole: bool
 
 
-def about_one(
-    targets: Sequence[str],
-    *,
-    count: int,
-    pid: int | None,
-    root: str | None,
-    page_bytes: int | None,
-    findings: bool = False,
-    heap: str | None = None,
-    heap_at: str | None = None,
-    allocators: Sequence[str] = (),
-    binaries: Sequence[str] = (),
-    debug: "DebugSearch | None",
-    is_reproducible: bool = False,
-    has_page_maps: bool = False,
-    looks: Looks,
-) -> Noted:
-    """Audit one process or text; with page maps for what shows them.
+def about_one(target: "SingleTarget", asked: "AuditRequest", looks: Looks) -> Noted:
+    """Audit one target; a capture of several processes, of which none is chosen, is a group."""
+    from footprint.sources.target import Capture
 
-    Raises:
-        UsageError: Where none is named.
-    """
-    from footprint.verbs.audit import call as processes
+    if isinstance(target, Capture) and asked.question.count == 1 and asked.pid is None:
+        several = tuple(one for one in target.snapshots if one.memory.mappings)
+        if len(several) > 1:
+            return _about_capture(target, several, asked, looks)
+    from footprint.verbs.audit.call import audit_target
 
-    if targets and count == 1 and pid is None and (several := processes.captured(targets[0])):
-        if heap is not None:
-            raise UsageError(f"{targets[0]} holds several processes: choose one with --pid, --heap goes with one")
-        from footprint.verbs.audit import group_call as groups
-
-        return _of_group(groups.group_of(several, root=root, debug=debug), f"audit {targets[0]}", looks)
-    if not targets:
-        raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
-    found = processes.audit(
-        targets[0],
-        count=count,
-        pid=pid,
-        root=root,
-        page_bytes=page_bytes,
-        has_findings=findings,
-        has_page_maps=has_page_maps,
-        heap=heap,
-        heap_at=heap_at,
-        allocators=allocators,
-        binaries=binaries,
-        debug=debug,
-        is_reproducible=is_reproducible,
-    )
+    found = audit_target(target, asked).audit
     return _of_audit(found, looks), found.notes
+
+
+def _about_capture(target: "Capture", several: "Sequence[Snapshot]", asked: "AuditRequest", looks: Looks) -> Noted:
+    from footprint.sources.target import check_options
+    from footprint.verbs.audit.group import group_of
+
+    if asked.heap is not None:
+        raise UsageError(f"{target.name} holds several processes: choose one with --pid, --heap goes with one")
+    check_options(target, asked.options)
+    return _of_group(group_of(several, root=asked.root, debug=asked.debug), f"audit {target.name}", looks)
 
 
 def _of_audit(found: "Audit", looks: Looks) -> Answer:
@@ -197,34 +174,11 @@ def about_folders(
     return answer, found.notes
 
 
-def about_group(
-    targets: Sequence[str],
-    tree: int | None,
-    name: str | None,
-    *,
-    count: int,
-    pid: int | None,
-    root: str | None,
-    debug: "DebugSearch | None",
-    looks: Looks,
-) -> Noted:
-    """Audit several live processes as one.
+def about_group(target: "Processes", *, debug: "DebugSearch | None", looks: Looks) -> Noted:
+    """Audit several live processes as one."""
+    from footprint.verbs.audit.group import audit_processes
 
-    Raises:
-        UsageError: Where one of them is no PID, or a number of groups is asked for.
-    """
-    from footprint.verbs.audit import group_call as groups
-
-    strange = [target for target in targets if not (target.isascii() and target.isdigit() and len(target) < 11)]
-    if strange:
-        raise UsageError(f"{strange[0]} is no PID: several targets are several live processes")
-    if count != 1:
-        raise UsageError("-n goes with one process: a group is what it is")
-    if pid is not None or root is not None:
-        raise UsageError("--pid and --root go with a capture or a text, not with live processes")
-    found = groups.audit_group([int(target) for target in targets], tree=tree, name=name, debug=debug)
-    asked = [*targets, *([] if tree is None else [f"--tree {tree}"]), *([] if name is None else [f"--name {name}"])]
-    return _of_group(found, f"audit {' '.join(asked)}", looks)
+    return _of_group(audit_processes(target, debug=debug), f"audit {target.name}", looks)
 
 
 def _of_group(group: "Group", name: str, looks: Looks) -> Noted:

@@ -173,7 +173,7 @@ def test_options_that_cannot_be_are_wrong_use(capfdbinary: Captured, words: list
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
-        (["maps", BASE], "is an ELF file, not a process: `audit`, `libraries` and `symbols` take it"),
+        (["maps", BASE], "is a program, which has no mappings: name a process, a capture or a text"),
         (["audit", "0"], "0 is no process ID"),
         (["audit", "2147483648"], "2147483648 is no process ID"),
         (["audit", TWO_PROCESSES], "holds 2 processes: choose one with --pid (11837, 11842)"),

@@ -19,7 +19,7 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf import ET_EXEC
 from footprint.findings.unused_libraries import unused_needs
 from footprint.loader import Environment
-from footprint.verbs.libraries.call import Programs
+from footprint.sources.programs import Programs
 
 GLIBC = "/lib64/ld-linux-x86-64.so.2"
 BOUND_COUNT = 250

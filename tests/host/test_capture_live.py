@@ -21,7 +21,7 @@ from footprint.errors import AccessError, UnsupportedError, UsageError
 from footprint.model.audit import Audit
 from footprint.process import Snapshot, read_process
 from footprint.process.capture import read_capture
-from footprint.verbs.audit.call import _images
+from footprint.sources.process_files import images_of
 from footprint.verbs.capture.call import capture
 from tests.liveprocesses import DyingOS, states, wait_until
 
@@ -419,10 +419,10 @@ def identity(snapshot: Snapshot, path: str) -> tuple[str | None, int | None, str
 
 def test_a_program_that_is_not_on_this_machine_is_found_below_the_folder(elsewhere: tuple[Snapshot, Path, str]) -> None:
     saved, root, path = elsewhere
-    images, notes = _images(saved)
+    images, notes = images_of(saved)
     assert [(note.slug, note.subject) for note in notes] == [("file-not-found", path)]
     assert path not in {key.name for key in images}
-    images, notes = _images(saved, str(root))
+    images, notes = images_of(saved, str(root))
     assert notes == ()
     assert path in {key.name for key in images}
 
@@ -430,11 +430,11 @@ def test_a_program_that_is_not_on_this_machine_is_found_below_the_folder(elsewhe
 def test_another_program_in_its_place_is_refused_by_its_build_id(elsewhere: tuple[Snapshot, Path, str]) -> None:
     saved, root, path = elsewhere
     shutil.copy(shutil.which("cat") or "", f"{root}{path}")
-    images, notes = _images(saved, str(root))
+    images, notes = images_of(saved, str(root))
     assert [(note.slug, note.subject) for note in notes] == [("build-id-differs", path)]
     assert path not in {key.name for key in images}
     shutil.copy(f"{root}{path}", path)
-    assert [note.slug for note in _images(saved)[1]] == ["build-id-differs"]
+    assert [note.slug for note in images_of(saved)[1]] == ["build-id-differs"]
 
 
 def test_the_program_at_its_path_again_is_known_by_its_build_id_whatever_its_inode(
@@ -443,7 +443,7 @@ def test_the_program_at_its_path_again_is_known_by_its_build_id_whatever_its_ino
     saved, root, path = elsewhere
     Path(path).with_name("other").write_bytes(b"")  # so that it does not get its old inode back
     shutil.copy(f"{root}{path}", path)
-    assert _images(saved)[1] == ()
+    assert images_of(saved)[1] == ()
 
 
 # --- who reads it -----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from footprint.errors import AccessError
 from footprint.model.group import Group
 from footprint.process.family import descendants, named
 from footprint.process.pages import has_exclusive_bit
-from footprint.verbs.audit.group_call import audit_group
+from footprint.verbs.audit.group import audit_group
 from tests.liveprocesses import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(
@@ -356,7 +356,10 @@ def test_the_ledger_of_a_group_is_shown_by_each_grouping(servers: tuple[str, lis
 def test_a_number_of_groups_is_refused(servers: tuple[str, list[int]]) -> None:
     done = run(*servers[1], "-n", 10)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "footprint: -n goes with one process: a group is what it is\n"
+    assert done.stderr == (
+        "footprint: -n goes with a live process, a program, a folder of programs, a capture, a saved text or "
+        f"a saved audit; {' '.join(map(str, servers[1]))} is a group of processes\n"
+    )
 
 
 def test_a_text_among_several_targets_is_refused(servers: tuple[str, list[int]]) -> None:

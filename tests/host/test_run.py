@@ -13,8 +13,8 @@ import pytest
 
 from footprint.errors import UsageError
 from footprint.process.launch import When
-from footprint.verbs.run.answer import Ran
 from footprint.verbs.run.call import run
+from footprint.verbs.run.result import Ran
 from tests.liveprocesses import is_ptrace_allowed
 
 ROOT = Path(__file__).parents[2]

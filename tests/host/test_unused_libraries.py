@@ -19,7 +19,8 @@ from footprint.findings.underlinked import underlinked
 from footprint.findings.unused_libraries import Need, unused_libraries, unused_needs
 from footprint.loader import Environment
 from footprint.model.finding import Confidence, Finding
-from footprint.verbs.libraries.call import Programs, graph_findings
+from footprint.sources.programs import Programs
+from footprint.verbs.audit.findings import graph_findings
 from tests.elfwriter import DT_NEEDED, peek
 
 pytestmark = [

@@ -17,8 +17,8 @@ from jsonschema import Draft202012Validator
 
 from footprint.errors import AccessError, FootprintError, UsageError
 from footprint.verbs.whatif import call as verb
-from footprint.verbs.whatif.answer import Verdict, WhatIf
 from footprint.verbs.whatif.call import whatif
+from footprint.verbs.whatif.result import Verdict, WhatIf
 from tests.liveprocesses import is_ptrace_allowed
 
 ROOT = Path(__file__).parents[2]

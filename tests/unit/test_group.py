@@ -19,8 +19,8 @@ from footprint.model.totals import Total
 from footprint.process import Snapshot, Status, family, read_texts, stat
 from footprint.process.family import descendants, named
 from footprint.process.mappings import Counters
-from footprint.verbs.audit import group_call as groups
-from footprint.verbs.audit.group_call import audit_group
+from footprint.verbs.audit import group as groups
+from footprint.verbs.audit.group import audit_group
 
 KIB = 1 << 10
 

@@ -308,7 +308,7 @@ def test_workers_and_threads_are_of_a_process_that_is_there(tmp_path: Path, mode
 
 def test_a_process_of_a_text_is_not_chosen_in_a_program(tmp_path: Path) -> None:
     root = system(tmp_path, program())
-    with pytest.raises(UsageError, match="this is a program"):
+    with pytest.raises(UsageError, match=r"--pid goes with a capture or a saved text; .* is a program"):
         audited(root, pid=7)
 
 

@@ -10,8 +10,8 @@ from footprint.errors import Note, UsageError
 from footprint.process import MappedFile, Mapping, read_process, read_texts
 from footprint.process.mapped_files import FileKey
 from footprint.process.snapshot import FileFacts
+from footprint.sources.process_files import images_of
 from footprint.sources.saved_files import build_id_of, check_root, open_saved_file, path_inside
-from footprint.verbs.audit.call import _images
 from tests.elfwriter import RW, SHT_NOBITS, ElfFile, Section, write
 
 SECTIONS = [Section(".data", flags=RW, data=bytes(64)), Section(".bss", SHT_NOBITS, RW, size=4096)]
@@ -204,7 +204,7 @@ def test_files_of_a_saved_text_below_a_folder_are_used_and_said_to_be_unverified
     (root / "usr/lib/libsecond.so").write_bytes(PLAIN_ELF)
     (root / "usr/lib/libtext.so").write_text("INPUT(-ldemo)", encoding="ascii")
     (text,) = read_texts(maps, "maps.txt")
-    images, notes = _images(text, str(root))
+    images, notes = images_of(text, str(root))
     assert set(images) == {
         FileKey("fe:00", at, f"/usr/lib/lib{name}.so") for at, name in ((16, "demo"), (17, "second"))
     }

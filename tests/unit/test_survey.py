@@ -13,7 +13,7 @@ import footprint
 from footprint.cli import main
 from footprint.errors import Note, UsageError
 from footprint.formats.document import Table, Verdict
-from footprint.verbs.survey.answer import Survey, SurveyedProgram
+from footprint.verbs.survey.result import Survey, SurveyedProgram
 from footprint.verbs.survey.text import survey_report
 from tests.elfwriter import (
     DT_NEEDED,

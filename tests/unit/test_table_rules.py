@@ -13,7 +13,7 @@ from footprint.loader import Environment, FoundBy
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Confidence, Finding
 from footprint.model.row import Attribution, MemoryKind, Row
-from footprint.verbs.libraries.call import Programs
+from footprint.sources.programs import Programs
 from tests.elfwriter import (
     DT_NEEDED,
     DT_SONAME,

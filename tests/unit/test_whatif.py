@@ -7,8 +7,8 @@ import pytest
 
 from footprint.model.audit import Audit
 from footprint.process.launch import When
-from footprint.verbs.run.answer import Start
-from footprint.verbs.whatif.answer import Compared, Output, Trial, Verdict, compare
+from footprint.verbs.run.result import Start
+from footprint.verbs.whatif.result import Compared, Output, Trial, Verdict, compare
 
 SAME, OTHER, THIRD = b"one\ntwo\n", b"one\nTWO\n", b"three\n"
 

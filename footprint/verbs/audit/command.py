@@ -57,53 +57,37 @@ def audit(
     footprint audit 4711 --heap massif.out
     footprint audit 4711 --html report.html
     """
-    from footprint.errors import UsageError
     from footprint.sources.debug_files import debug_search
+    from footprint.sources.target import Folders, Process, Processes
     from footprint.units import parse_bytes
     from footprint.verbs.answers import Looks, about_folders, about_group, about_one
+    from footprint.verbs.audit.request import AuditRequest, heap_request, question_of
+    from footprint.verbs.audit.targets import resolve_targets
     from footprint.verbs.output import chosen, exit_code, write
 
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    page_bytes = None if page_size is None else parse_bytes(page_size)
-    is_group = tree is not None or name is not None
-    if findings and (all_ or is_group or len(targets or ()) != 1):
-        raise UsageError("--findings goes with one process")
-    if (heap is not None or heap_at is not None) and (all_ or is_group or len(targets or ()) > 1):
-        raise UsageError("--heap goes with one process")
-    if reproducible and (all_ or is_group or findings):
-        raise UsageError("--reproducible goes with one program or file")
-    if all_ and (is_group or pid is not None):
-        raise UsageError("--all goes with folders: --tree, --name and --pid choose among processes")
-    is_group = is_group or (len(targets or ()) > 1 and not all_)
-    verb = "audit --all" if all_ else "audit of several" if is_group else "audit"
+    asked = AuditRequest(
+        question_of(count, None, "exec"),
+        pid=pid,
+        root=root,
+        page_bytes=None if page_size is None else parse_bytes(page_size),
+        has_findings=findings,
+        heap=heap_request(heap, heap_at, allocators or (), binaries or ()),
+        debug=debug,
+        is_reproducible=reproducible,
+    )
+    target = resolve_targets(targets or (), asked, tree=tree, name=name, is_survey=all_)
+    verb = {Folders: "audit --all", Processes: "audit of several"}.get(type(target), "audit")
     form = chosen(verb, format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
     looks = Looks(by.value, top, is_whole=verbose)
-    if all_:
-        answer, notes = about_folders(targets or [], count=count, root=root, page_bytes=page_bytes, looks=looks)
-    elif is_group:
-        if page_bytes is not None:
-            raise UsageError("--page-size goes with a program, not with processes")
-        answer, notes = about_group(
-            targets or [], tree, name, count=count, pid=pid, root=root, debug=debug, looks=looks
-        )
+    if isinstance(target, Folders):
+        answer, notes = about_folders(target.paths, count=count, root=root, page_bytes=asked.page_bytes, looks=looks)
+    elif isinstance(target, Processes):
+        answer, notes = about_group(target, debug=debug, looks=looks)
     else:
-        # A format of findings asks for findings: a live process is not looked into for them else.
-        is_live = pid is None and "".join(targets or ()).isdecimal()
-        answer, notes = about_one(
-            targets or [],
-            count=count,
-            pid=pid,
-            root=root,
-            page_bytes=page_bytes,
-            findings=findings or (is_live and (form.member == "issues" or form.has_report)),
-            heap=heap,
-            heap_at=heap_at,
-            allocators=allocators or (),
-            binaries=binaries or (),
-            debug=debug,
-            is_reproducible=reproducible,
-            has_page_maps=form.has_page_maps,
-            looks=looks,
-        )
+        # Formats of findings need findings; for everything else a live process is not searched for them.
+        is_searched = findings or (isinstance(target, Process) and (form.member == "issues" or form.has_report))
+        asked = asked._replace(has_findings=is_searched, has_page_maps=form.has_page_maps)
+        answer, notes = about_one(target, asked, looks)
     write(answer, form)
     raise typer.Exit(exit_code(notes, is_strict=strict))

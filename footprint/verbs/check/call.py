@@ -3,16 +3,20 @@
 import os
 from collections.abc import Mapping
 from datetime import date
+from pathlib import Path
 from typing import Any, Final
 
 from footprint.errors import FootprintError, InputError, UsageError
-from footprint.files import open_input
+from footprint.files import StrPath, open_input
 from footprint.model.audit import Audit, program_name
+from footprint.model.projection import Question
 from footprint.model.row import Row
 from footprint.model.spread import ONE_START, Spreads
 from footprint.release.budget import Budgets, Checked, check_audit, parse_budgets, propose
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
-from footprint.verbs.audit.call import audit, process_number, saved_audit
+from footprint.sources.target import AuditFile, Named, Process, SingleTarget, resolve
+from footprint.verbs.audit.call import AuditedTarget, audit_target
+from footprint.verbs.audit.request import AuditRequest
 
 __all__ = ("baseline_path", "check", "check_for_baseline", "load_budgets", "proposal")
 
@@ -21,7 +25,7 @@ _PROJECT_FILE: Final = "pyproject.toml"
 _MOST_BYTES: Final = 1 << 20
 
 
-def load_budgets(path: str | None = None) -> Budgets:
+def load_budgets(path: StrPath | None = None) -> Budgets:
     """Read a budget file: the one that is named, else `footprint.toml` here, else `[tool.footprint]` of pyproject.toml.
 
     Raises:
@@ -38,6 +42,7 @@ def load_budgets(path: str | None = None) -> Budgets:
         path = next((one for one in (_FILE, _PROJECT_FILE) if os.path.isfile(one)), None)
         if path is None:
             raise UsageError(f"there is no {_FILE} here: name one with --config, or let --propose write a first one")
+    path = os.fspath(path)
     told, lines = _toml(path)
     if os.path.basename(path) == _PROJECT_FILE:
         told = _of_project(told)  # type: ignore[assignment]
@@ -79,18 +84,18 @@ def _toml(path: str) -> tuple[dict[str, Any], Mapping[tuple[str, ...], int]]:
 
 
 def check(
-    target: int | str | Audit,
+    target: Named | SingleTarget | Audit,
     budgets: Budgets,
     *,
     today: date | None = None,
-    root: str | None = None,
+    root: StrPath | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
 ) -> Checked:
     """Check a process, program or saved audit against budgets.
 
     Args:
-        target: As for `audit`, or an audit that was made already.
+        target: As for `audit`, or a target that is resolved, or an audit that was made already.
         budgets: What it may cost; `load_budgets` reads them.
         today: The day on which waivers hold or not; the present one.
         root: As for `audit`.
@@ -105,13 +110,14 @@ def check(
     """
     # Most rows of the target are those of its baseline.
     rows: dict[str, Row] | None = None if budgets.baseline is None else {}
-    found, spreads = (
-        (target, ONE_START)
+    audited = (
+        AuditedTarget(target)
         if isinstance(target, Audit)
         else _audit(target, budgets, root, debug, rows, has_page_maps=has_page_maps)
     )
+    found = audited.audit
     baseline, baseline_spreads = (None, ONE_START) if budgets.baseline is None else _baseline(budgets, found, rows)
-    return check_audit(found, budgets, baseline, today or _today(), spreads, baseline_spreads)
+    return check_audit(found, budgets, baseline, today or _today(), audited.spreads, baseline_spreads)
 
 
 def _today() -> date:
@@ -119,31 +125,30 @@ def _today() -> date:
 
 
 def _audit(
-    target: int | str,
+    target: Named | SingleTarget,
     budgets: Budgets,
-    root: str | None,
+    root: StrPath | None,
     debug: DebugSearch | None,
     known_rows: dict[str, Row] | None = None,
     *,
     has_page_maps: bool,
-) -> tuple[Audit, Spreads]:
-    saved = saved_audit(target, known_rows=known_rows, has_page_maps=has_page_maps)
-    if saved is not None:
-        return saved.audit, saved.spreads
-    # Only what reads the files of a process tells these.
-    has_findings = process_number(target) is not None and any(
+) -> AuditedTarget:
+    found = resolve(target, root=root)
+    if isinstance(found, AuditFile):
+        return audit_target(found, AuditRequest(has_page_maps=has_page_maps), known_rows)
+    # Only what reads the files of a process finds these.
+    has_findings = isinstance(found, Process) and any(
         one.table in {"findings", "retained"} or one.name in {"tls_bytes", "floor_bytes", "ceiling_bytes"}
         for one in budgets.budgets
     )
-    measured = audit(
-        target,
-        count=budgets.at_processes,
-        root=root,
+    asked = AuditRequest(
+        Question(budgets.at_processes),
+        root=None if root is None else os.fspath(root),
         has_findings=has_findings,
         has_page_maps=has_page_maps,
         debug=debug,
     )
-    return measured, ONE_START
+    return audit_target(found, asked)
 
 
 def baseline_path(budgets: Budgets) -> str:
@@ -163,9 +168,10 @@ def _baseline(budgets: Budgets, found: Audit, known_rows: dict[str, Row] | None)
         if budgets.needs_baseline:
             raise UsageError(f"{path}: there is no baseline yet: --update-baseline writes it")
         return None, ONE_START
-    saved = saved_audit(path, known_rows=known_rows or None)
-    if saved is None:
+    file = resolve(Path(path))
+    if not isinstance(file, AuditFile):
         raise InputError(path, "it is no saved audit: --update-baseline writes it anew")
+    saved = audit_target(file, AuditRequest(), known_rows or None)
     theirs, ours = program_name(saved.audit), program_name(found)
     if theirs != ours:
         raise InputError(path, f"it is a baseline of {theirs or 'another kind'}, this is {ours or found.target}")
@@ -178,11 +184,11 @@ def _baseline(budgets: Budgets, found: Audit, known_rows: dict[str, Row] | None)
 
 
 def check_for_baseline(
-    target: int | str,
+    target: Named | SingleTarget,
     budgets: Budgets,
     *,
     today: date | None = None,
-    root: str | None = None,
+    root: StrPath | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
 ) -> Checked:
@@ -192,7 +198,7 @@ def check_for_baseline(
         UsageError: Where no baseline is named, besides what `check` raises.
     """
     baseline_path(budgets)
-    found, _ = _audit(target, budgets, root, debug, has_page_maps=has_page_maps)
+    found = _audit(target, budgets, root, debug, has_page_maps=has_page_maps).audit
     absolute = tuple(
         one._replace(limit=one.limit._replace(most_increase=None, most_increase_share=None))
         for one in budgets.budgets
@@ -201,12 +207,14 @@ def check_for_baseline(
     return check_audit(found, budgets._replace(budgets=absolute, allows_new=True), None, today or _today())
 
 
-def proposal(target: int | str, *, root: str | None = None, debug: DebugSearch | None = STANDARD_PLACES) -> str:
+def proposal(target: Named, *, root: StrPath | None = None, debug: DebugSearch | None = STANDARD_PLACES) -> str:
     """Write a first budget file for a target, from what it costs now.
 
     Raises:
-        AccessError: Where the target is gone or may not be read.
-        InputError: Where it is damaged.
+        AccessError: If the target is gone or may not be read.
+        InputError: If it is damaged.
     """
-    saved = saved_audit(target)
-    return propose(saved.audit if saved is not None else audit(target, root=root, debug=debug))
+    found = resolve(target, root=root)
+    is_saved = isinstance(found, AuditFile)
+    asked = AuditRequest(root=None if root is None or is_saved else os.fspath(root), debug=debug)
+    return propose(audit_target(found, asked).audit)

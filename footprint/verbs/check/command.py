@@ -10,6 +10,7 @@ from footprint.verbs import options
 
 if TYPE_CHECKING:
     from footprint.model.audit import Audit
+    from footprint.sources.target import SingleTarget
 
 __all__ = ("check",)
 
@@ -49,6 +50,7 @@ def check(
     """
     from footprint.errors import UsageError
     from footprint.sources.debug_files import debug_search
+    from footprint.sources.target import resolve
     from footprint.verbs.answers import about_check
     from footprint.verbs.check import call as verb
     from footprint.verbs.output import chosen, emit, exit_code, write
@@ -64,15 +66,16 @@ def check(
         return
     budgets = verb.load_budgets(config)
     judge = verb.check_for_baseline if update_baseline else verb.check
-    checked = judge(target, budgets, root=root, debug=debug, has_page_maps=form.has_report)
+    named = resolve(target, root=root)
+    checked = judge(named, budgets, root=root, debug=debug, has_page_maps=form.has_report)
     baseline = verb.baseline_path(budgets) if update_baseline else None
     if baseline is not None and not checked.failures:
-        emit(_baseline(checked.audit), baseline)
+        emit(_baseline(checked.audit, named), baseline)
     write(about_check(checked, target, baseline=baseline), form)
     raise typer.Exit(1 if checked.failures else exit_code(checked.audit.notes, is_strict=strict))
 
 
-def _baseline(audit: "Audit") -> str:
+def _baseline(audit: "Audit", target: "SingleTarget") -> str:
     """Write what is kept to be compared, of a saved run with how far its starts differ.
 
     Where pages stand is left out: it differs from start to start.
@@ -80,12 +83,12 @@ def _baseline(audit: "Audit") -> str:
     from dataclasses import replace
     from json import loads
 
-    from footprint.files import open_input
     from footprint.formats.json import write
+    from footprint.sources.target import AuditFile
     from footprint.verbs.audit.json import audit_json
 
-    if audit.saved_in is None:
+    if not isinstance(target, AuditFile):
         return audit_json(replace(audit, page_maps=()), __version__)
-    saved = loads(bytes(open_input(audit.saved_in)))
+    saved = loads(bytes(target.data))
     saved.pop("page_maps", None)
     return write(saved)

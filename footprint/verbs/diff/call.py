@@ -1,18 +1,17 @@
 """`footprint.diff`: what changed between two processes, programs, captures or saved audits."""
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from footprint.elf import starts_like_elf
 from footprint.errors import InputError, UsageError
-from footprint.files import open_input
-from footprint.model.audit import Audit
+from footprint.files import StrPath
 from footprint.model.row import Row
-from footprint.model.spread import ONE_START, Spreads
-from footprint.process.snapshot import looks_like_capture
 from footprint.release.compare import Comparison, compare
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
-from footprint.verbs.audit.call import audit, head_of, process_number, saved_audit
+from footprint.sources.target import AuditFile, Named, SingleTarget, Text, resolve
+from footprint.verbs.audit.call import AuditedTarget, audit_target
+from footprint.verbs.audit.request import AuditRequest
 
 if TYPE_CHECKING:
     from footprint.verbs.heap.call import HeapProfiles
@@ -21,11 +20,11 @@ __all__ = ("diff", "diff_profiles")
 
 
 def diff(
-    old: int | str,
-    new: int | str,
+    old: Named | SingleTarget,
+    new: Named | SingleTarget,
     *,
     count: int | None = None,
-    root: str | None = None,
+    root: StrPath | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
 ) -> Comparison:
@@ -45,38 +44,38 @@ def diff(
         UsageError: Where one is predicted from its files and the other was measured.
     """
     rows: dict[str, Row] = {}
-    (before, old_spreads), (now, new_spreads) = (
-        _audit(one, root, debug, rows, has_page_maps=has_page_maps) for one in (old, new)
+    targets = [resolve(one, root=root) for one in (old, new)]
+    (before, old_spreads, _), (now, new_spreads, _) = (
+        _audit(one, root, debug, rows, has_page_maps=has_page_maps) for one in targets
     )
     if (before.source == "prediction") is not (now.source == "prediction"):
-        predicted, measured = (old, new) if before.source == "prediction" else (new, old)
+        predicted, measured = targets if before.source == "prediction" else targets[::-1]
         raise UsageError(
-            f"{predicted} is predicted from its files, {measured} was measured: compare two programs, or two processes"
+            f"{predicted.name} is predicted from its files, {measured.name} was measured: compare two programs, or "
+            "two processes"
         )
     number = count or max(before.projection.count, now.projection.count)
     is_same = None
     if before.saved_in is None and now.saved_in is None:
         from footprint.release.renames import likeness_of  # noqa: PLC0415 # debug information, which nothing saved needs
 
-        is_same = likeness_of(before, now, root, debug)
+        is_same = likeness_of(before, now, None if root is None else os.fspath(root), debug)
     return compare(before, now, number, old_spreads, new_spreads, is_same)
 
 
 def _audit(
-    target: int | str, root: str | None, debug: DebugSearch | None, rows: dict[str, Row], *, has_page_maps: bool
-) -> tuple[Audit, Spreads]:
-    saved = saved_audit(target, known_rows=rows, has_page_maps=has_page_maps)
-    if saved is not None:
-        return saved.audit, saved.spreads
-    return audit(target, root=root, debug=debug, has_page_maps=has_page_maps), ONE_START
+    target: SingleTarget, root: StrPath | None, debug: DebugSearch | None, rows: dict[str, Row], *, has_page_maps: bool
+) -> AuditedTarget:
+    root = None if root is None or isinstance(target, AuditFile) else os.fspath(root)
+    return audit_target(target, AuditRequest(root=root, debug=debug, has_page_maps=has_page_maps), rows)
 
 
 def diff_profiles(
-    old: int | str,
-    new: int | str,
+    old: Named | SingleTarget,
+    new: Named | SingleTarget,
     *,
     binaries: Sequence[str] = (),
-    root: str | None = None,
+    root: StrPath | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_all_trees: bool = False,
 ) -> "HeapProfiles | None":
@@ -87,30 +86,27 @@ def diff_profiles(
         InputError: Where one is damaged.
         UsageError: Where only one of them is a profile, they do not count the same, or binaries go with none.
     """
-    are_profiles = [_is_profile(one) for one in (old, new)]
-    if binaries and not any(are_profiles):
-        raise UsageError("--binary goes with allocator profiles: neither is one")
-    if not any(are_profiles):
+    targets = [resolve(one, root=root) for one in (old, new)]
+    profiles = [one for one in targets if isinstance(one, Text) and _is_profile(one)]
+    if not profiles:
+        if binaries:
+            raise UsageError("--binary goes with allocator profiles: neither is one")
         return None
-    if not all(are_profiles):
-        profile, other = (old, new) if are_profiles[0] else (new, old)
-        if other != "-" and process_number(other) is None:
-            open_input(str(other))
-        raise UsageError(f"{profile} is an allocator profile, {other} is none: compare two profiles, or two processes")
+    if len(profiles) < len(targets):
+        profile, other = targets if targets[0] is profiles[0] else targets[::-1]
+        raise UsageError(
+            f"{profile.name} is an allocator profile, {other.name} is none: compare two profiles, or two processes"
+        )
     from footprint.verbs.heap.call import heap_profile  # noqa: PLC0415 # profiles, which few comparisons are of
 
-    found = heap_profile(str(old), str(new), binaries=binaries, root=root, debug=debug, has_all_trees=has_all_trees)
+    found = heap_profile(*profiles, binaries=binaries, root=root, debug=debug, has_all_trees=has_all_trees)
     if len(found.files) < 2:
         unread = next(note for note in found.notes if note.slug == "file-unreadable")
         raise InputError(unread.subject, unread.detail)
     return found
 
 
-def _is_profile(target: int | str) -> bool:
-    """Tell whether a target is an allocator profile."""
-    head = head_of(target)
-    if not head or starts_like_elf(head) or looks_like_capture(head) or b'"footprint/' in head:
-        return False
+def _is_profile(target: Text) -> bool:
     from footprint.heap import looks_like_profile  # noqa: PLC0415 # only of what is nothing else
 
-    return looks_like_profile(open_input(str(target)), str(target))
+    return looks_like_profile(target.data, target.name)

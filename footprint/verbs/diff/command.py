@@ -42,6 +42,7 @@ def diff(
     """
     from footprint.errors import UsageError
     from footprint.sources.debug_files import debug_search
+    from footprint.sources.target import resolve
     from footprint.verbs.answers import HeapLooks, about_diff, about_heap
     from footprint.verbs.diff.call import diff as compare
     from footprint.verbs.diff.call import diff_profiles
@@ -49,7 +50,8 @@ def diff(
 
     form = chosen("diff", format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    profiles = diff_profiles(old, new, binaries=binaries or (), root=root, debug=debug, has_all_trees=form.has_report)
+    targets = resolve(old, root=root), resolve(new, root=root)
+    profiles = diff_profiles(*targets, binaries=binaries or (), root=root, debug=debug, has_all_trees=form.has_report)
     if profiles is not None:
         if count is not None:
             raise UsageError("-n goes with processes and programs: a profile is of one run")
@@ -57,6 +59,6 @@ def diff(
         # Findings and stacks are those of one profile.
         write(about_heap(profiles, f"diff {old} {new}", looks)._replace(issues=None, stacks=None), form)
         raise typer.Exit(exit_code(profiles.notes, is_strict=strict))
-    found = compare(old, new, count=count, root=root, debug=debug, has_page_maps=form.has_report)
+    found = compare(*targets, count=count, root=root, debug=debug, has_page_maps=form.has_report)
     write(about_diff(found, top=top, is_whole=verbose), form)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

@@ -27,12 +27,12 @@ from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSear
 from footprint.sources.debug_information import DebugInformation
 from footprint.sources.given_files import each_once
 from footprint.sources.process_files import ProcessFiles
-from footprint.verbs.audit.call import process_number
+from footprint.sources.target import Named, process_of
 
 __all__ = ("duplicates", "findings_in", "findings_of")
 
 
-def duplicates(*targets: int | str, debug: DebugSearch | None = STANDARD_PLACES) -> Duplicates:
+def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> Duplicates:
     """Find what ELF files hold several times: each by itself, and those that are given together among one another.
 
     Args:
@@ -46,8 +46,8 @@ def duplicates(*targets: int | str, debug: DebugSearch | None = STANDARD_PLACES)
     """
     if not targets:
         raise UsageError("name at least one ELF file, or a PID")
-    pid = process_number(targets[0]) if len(targets) == 1 else None
-    process = None if pid is None else ProcessFiles(read_process(pid))
+    named = process_of(targets[0]) if len(targets) == 1 else None
+    process = None if named is None else ProcessFiles(read_process(named.pid))
     paths = map(str, targets) if process is None else process.paths
     debug_files = DebugFiles(debug)
     files: list[Statics] = []
@@ -66,7 +66,9 @@ def duplicates(*targets: int | str, debug: DebugSearch | None = STANDARD_PLACES)
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
     found, twice, findings = _found_in(files, process, debug_files, notes)
     notes.extend(_symbol_notes(files))
-    return Duplicates(tuple(map(str, targets)), pid, found, twice, findings, tuple(notes))
+    return Duplicates(
+        tuple(map(str, targets)), None if named is None else named.pid, found, twice, findings, tuple(notes)
+    )
 
 
 _Found = tuple[tuple[FileCopies, ...], tuple[LinkedTwice, ...], tuple[Finding, ...]]

@@ -7,10 +7,10 @@ from typing import Final
 
 from footprint.attribution.heap_frames import Binary, name_frames
 from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
-from footprint.elf import read_image
+from footprint.elf import Buffer, read_image
 from footprint.elf.functions import read_functions
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
-from footprint.files import open_input
+from footprint.files import StrPath, open_input
 from footprint.findings.heap_at_start import heap_at_start
 from footprint.heap import Counted, Profile, read_profile
 from footprint.heap.allocators import Allocators
@@ -19,6 +19,7 @@ from footprint.model.finding import Finding
 from footprint.process.mapped_files import open_regular
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.sources.saved_files import path_inside
+from footprint.sources.target import Text
 from footprint.units import format_bytes
 
 __all__ = ("BinaryFiles", "HeapProfiles", "heap_profile", "read_usage")
@@ -52,11 +53,11 @@ class HeapProfiles:
 
 
 def heap_profile(
-    *paths: str,
+    *paths: StrPath | Text,
     at: str | None = None,
     allocators: Sequence[str] = (),
-    binaries: Sequence[str] = (),
-    root: str | None = None,
+    binaries: Sequence[StrPath] = (),
+    root: StrPath | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_all_trees: bool = False,
 ) -> HeapProfiles:
@@ -65,7 +66,7 @@ def heap_profile(
     Of several profiles, those that cannot be read become notes.
 
     Args:
-        paths: The profiles, of massif, DHAT, heaptrack, gperftools or jemalloc.
+        paths: The profiles, of massif, DHAT, heaptrack, gperftools or jemalloc: paths, or files that are resolved.
         at: Which moment: the number of a snapshot, a time with its unit, `end`, or `peak`; None for the peak.
         allocators: More functions that only hand memory on: names, or beginnings of names with a `*` behind them.
         binaries: Programs and libraries of the process, for profiles that name functions and no objects. A program
@@ -87,15 +88,19 @@ def heap_profile(
     found: list[HeapUsage] = []
     notes: list[Note] = []
     for path in paths:
+        name = path.name if isinstance(path, Text) else os.fspath(path)
         try:
-            usage = read_usage(path, at, known_allocators, lambda _: known, files.opened, has_all_trees=has_all_trees)
+            data = path.data if isinstance(path, Text) else open_input(name)
+            usage = read_usage(
+                name, data, at, known_allocators, lambda _: known, files.opened, has_all_trees=has_all_trees
+            )
             found.append(usage)
         except UsageError:
             raise
         except FootprintError as error:
             if len(paths) == 1:
                 raise
-            notes.append(Note("file-unreadable", path, error.detail))
+            notes.append(Note("file-unreadable", name, error.detail))
     if not found:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
     _check_alike(found)
@@ -121,32 +126,30 @@ def _counted_by(usage: HeapUsage) -> str:
 
 
 def read_usage(
-    path: str,
+    name: str,
+    data: Buffer,
     at: str | None,
     allocators: Allocators,
     binaries: Callable[[Profile], Sequence[Binary]],
     opened: Callable[[str], Binary | None],
-    called: str | None = None,
     *,
     has_all_trees: bool = False,
 ) -> HeapUsage:
     """Read a profile, and give what it says of a moment.
 
     Args:
-        path: The profile.
+        name: The name of the profile in the answer.
+        data: The whole file.
         at: Which moment, as `heap_profile` has it.
         allocators: The functions that only hand memory on.
         binaries: Gives the files of the process that the profile leaves untold.
         opened: Gives the file at a path that the profile tells.
-        called: What to call the profile; None for its path.
         has_all_trees: Whether the call trees of all moments are built, up to a number.
 
     Raises:
-        AccessError: Where it cannot be opened.
-        InputError: Where it is none, or damaged.
-        UsageError: Where it has no such moment.
+        InputError: If it is no profile, or damaged.
+        UsageError: If it has no such moment.
     """
-    name = called or path
 
     def chosen(profile: Profile) -> list[int]:
         place, trees = place_at(profile, at, name), profile.tree_places
@@ -157,7 +160,6 @@ def read_usage(
         steps = {trees[(len(trees) - 1) * step // (count - 1)] for step in range(count)} if trees else set()
         return sorted(steps | ({place} if place is not None else set()))
 
-    data = open_input(path)
     profile = read_profile(data, name, chosen)
     place = place_at(profile, at, name)
     named = name_frames(profile, name, allocators, binaries(profile), opened)
@@ -188,9 +190,9 @@ class BinaryFiles:
         notes: Which could not be read.
     """
 
-    def __init__(self, root: str | None, debug: DebugSearch | None) -> None:
-        self._root = root
-        self._debug_files = DebugFiles(debug, root)
+    def __init__(self, root: StrPath | None, debug: DebugSearch | None) -> None:
+        self._root = None if root is None else os.fspath(root)
+        self._debug_files = DebugFiles(debug, self._root)
         self._binaries: dict[str, Binary | None] = {}
         self.notes: list[Note] = []
 
@@ -206,7 +208,7 @@ class BinaryFiles:
                 self.notes.append(Note("file-unreadable", path, detail))
         return self._binaries[path]
 
-    def with_needed(self, paths: Sequence[str]) -> list[Binary]:
+    def with_needed(self, paths: Sequence[StrPath]) -> list[Binary]:
         """Give files that the user names, and the libraries that they need.
 
         Raises:
@@ -215,8 +217,8 @@ class BinaryFiles:
         """
         found: dict[str, Binary] = {}
         for path in paths:
-            whole = os.path.realpath(path)
-            found[whole] = self._read(path, whole)
+            whole = os.path.realpath(os.fspath(path))
+            found[whole] = self._read(os.fspath(path), whole)
         for path in list(found):
             for library in self._needed(path):
                 if library not in found and (binary := self.opened(library)) is not None:

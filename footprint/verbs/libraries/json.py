@@ -4,7 +4,7 @@ from footprint.attribution.object_prediction import count_pages
 from footprint.formats.escape import well_formed
 from footprint.formats.findings_json import finding_rows
 from footprint.formats.json import Json, envelope, note_rows
-from footprint.verbs.libraries.answer import Libraries
+from footprint.verbs.libraries.result import Libraries
 
 __all__ = ("libraries_members",)
 

@@ -11,7 +11,7 @@ from footprint.loader import FoundBy
 from footprint.loader.dependencies import chains
 from footprint.model.finding import Confidence
 from footprint.units import counted, format_bytes
-from footprint.verbs.libraries.answer import Libraries
+from footprint.verbs.libraries.result import Libraries
 
 __all__ = ("chains_report", "libraries_report")
 

@@ -33,11 +33,11 @@ def maps(
     footprint maps 4711
     footprint maps smaps.txt --json
     """
-    from footprint.verbs.audit import call as processes
+    from footprint.verbs.maps.call import maps as verb
     from footprint.verbs.output import Answer, chosen, exit_code, write
 
     form = chosen("maps", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
-    found = processes.maps(target, pid=pid, root=root)
+    found = verb(target, pid=pid, root=root)
 
     def document() -> "Document":
         from footprint.verbs.maps.text import maps_report

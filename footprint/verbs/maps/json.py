@@ -2,7 +2,7 @@
 
 from footprint.formats.escape import well_formed
 from footprint.formats.json import Json, envelope, note_rows
-from footprint.verbs.maps.answer import OwnedMap
+from footprint.verbs.maps.result import OwnedMap
 
 __all__ = ("maps_members",)
 

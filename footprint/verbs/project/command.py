@@ -40,12 +40,12 @@ def project(
     footprint project 4711 -n 50 --model fork
     """
     from footprint.units import parse_bytes
-    from footprint.verbs.audit import call as processes
     from footprint.verbs.output import Answer, chosen, exit_code, write
+    from footprint.verbs.project.call import project as verb
 
     form = chosen("project", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     memory_bytes = None if memory is None else parse_bytes(memory)
-    found = processes.project(target, count=count, memory_bytes=memory_bytes, model=model.value, pid=pid, root=root)
+    found = verb(target, count=count, memory_bytes=memory_bytes, model=model.value, pid=pid, root=root)
 
     def document() -> "Document":
         from footprint.verbs.audit.text import projection_report

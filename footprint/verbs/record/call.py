@@ -1,17 +1,19 @@
-"""`footprint.record` and `footprint.trend`: the figures of each release kept, and how they went."""
+"""`footprint.record`: the figures of a release, kept in a history."""
 
 import os
 import time as clock
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from footprint.errors import Note, UsageError
-from footprint.release.history import History, Recording, Release, history_of, recording_of
+from footprint.files import StrPath
+from footprint.release.history import Recording, Release, recording_of
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
-from footprint.verbs.audit.call import audit, process_number, saved_audit
+from footprint.sources.target import Named, process_of, resolve
+from footprint.verbs.audit.call import audit_target
+from footprint.verbs.audit.request import AuditRequest
 
-__all__ = ("Recorded", "parse_time", "record", "trend")
+__all__ = ("Recorded", "parse_time", "record")
 
 _LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 
@@ -33,8 +35,8 @@ class Recorded(NamedTuple):
 
 
 def record(
-    target: int | str,
-    history: str,
+    target: Named,
+    history: StrPath,
     *,
     version: str | None = None,
     commit: str | None = None,
@@ -62,28 +64,26 @@ def record(
     """
     if (version is None) is (commit is None):
         raise UsageError("name the release with --version or with --commit, one of the two")
-    from footprint import __version__  # noqa: PLC0415 # it stands in the front door, which leads here
     from footprint.release.history_file import keep  # noqa: PLC0415 # sqlite3
 
     seconds = _file_time(target) if time is None else parse_time(time)
-    saved = saved_audit(target)
-    found = saved.audit if saved is not None else audit(target, debug=debug)
+    audited = audit_target(resolve(target), AuditRequest(debug=debug))
     made = recording_of(
-        found,
+        audited.audit,
         version if version is not None else commit or "",
         is_commit=commit is not None,
         time=seconds,
-        tool_version=__version__ if saved is None else saved.tool_version,
+        tool_version=audited.tool_version,
         program=program,
     )
     made = _written(made)
-    replaced, release_count = keep(history, made)
-    return Recorded(made, replaced, release_count, found.notes)
+    replaced, release_count = keep(os.fspath(history), made)
+    return Recorded(made, replaced, release_count, audited.audit.notes)
 
 
-def _file_time(target: int | str) -> int:
-    """Give the time of the file; of a process and of standard input the present."""
-    if process_number(target) is None and os.path.isfile(target):
+def _file_time(target: Named) -> int:
+    """Return the time of the file; of a process and of standard input the present."""
+    if process_of(target) is None and os.path.isfile(target):
         return min(max(int(os.stat(target).st_mtime), 0), _LAST_SECOND)
     return int(clock.time())
 
@@ -127,38 +127,3 @@ def _well_formed(text: str) -> str:
     # Bytes that are no UTF-8 first; no other half of a pair stands for a byte.
     halves = "".join(one if not 0xDC80 <= ord(one) <= 0xDCFF else f"\\x{ord(one) - 0xDC00:02x}" for one in text)
     return halves.encode("utf-8", "backslashreplace").decode()
-
-
-def trend(
-    history: str,
-    *,
-    programs: Sequence[str] = (),
-    figures: Sequence[str] = (),
-    owner: str | None = None,
-    last: int | None = None,
-) -> History:
-    """Say how the figures of the releases in a history went.
-
-    Args:
-        history: The file.
-        programs: Which programs; all where none is named.
-        figures: Which figures, such as `per_process_bytes`; all where none is named.
-        owner: Whose part of them: a file name, or a name in brackets such as `[heap]`.
-        last: How many releases of each program, the newest ones.
-
-    Raises:
-        AccessError: Where it cannot be opened.
-        InputError: Where it is damaged, or no history.
-        UsageError: Where it has no such program, figure or owner.
-    """
-    from footprint.release.history_file import kept  # noqa: PLC0415 # sqlite3
-
-    if last is not None and last < 1:
-        raise UsageError(f"the last {last} releases are none")
-    found = kept(history)
-    known = {one.release.program for one in found}
-    for program in programs:
-        if program not in known:
-            raise UsageError(f"{history} has no program {program!r}: it has {', '.join(sorted(known)) or 'none'}")
-    chosen = [one for one in found if not programs or one.release.program in programs]
-    return history_of(chosen, history, figures=figures, owner=owner, last=last)

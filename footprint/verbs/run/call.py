@@ -15,8 +15,9 @@ from footprint.process import Snapshot, read_process
 from footprint.process.launch import Moment, Streams, When, launch
 from footprint.sources.debug_files import STANDARD_PLACES
 from footprint.sources.object_files import ObjectFiles
-from footprint.verbs.audit.call import audit_of
-from footprint.verbs.run.answer import Ran, Start, median_start
+from footprint.verbs.audit.process import audit_of
+from footprint.verbs.audit.request import HeapRequest
+from footprint.verbs.run.result import Ran, Start, median_start
 
 __all__ = ("check_command", "parse_moment", "run", "start")
 
@@ -78,15 +79,15 @@ def run(  # noqa: PLR0913 # all but the command have their name
 
 def _with_massif(ran: Ran, moment: Moment, limit_seconds: float, kept_as: str | None) -> Ran:
     """Run the program once more, and split the heap of the run that is shown by its profile."""
-    from footprint.verbs.audit.heap_call import HeapQuestion, with_heap  # noqa: PLC0415 # profiles, which few runs have
+    from footprint.verbs.audit.heap_account import with_heap  # noqa: PLC0415 # profiles, which few runs have
     from footprint.verbs.run.massif import profiled_by_massif  # noqa: PLC0415 # the same
 
     with profiled_by_massif(ran.command, moment, limit_seconds, kept_as) as profiled:
         named = kept_as or "massif's run of it"
         # It has ended: its files are those of these paths that are the same.
         snapshot = ran.start.snapshots[0]._replace(is_live=False)
-        asked = HeapQuestion(profiled.path, at=profiled.at, called=named)
-        joined = with_heap(ran.audit, asked, snapshot=lambda: snapshot, debug=STANDARD_PLACES)
+        asked = HeapRequest(profiled.path, at=profiled.at, called=named)
+        joined = with_heap(ran.audit, asked, snapshot=snapshot, debug=STANDARD_PLACES)
     # All but those of the profile are told already.
     added = [note for note in joined.notes if note not in ran.audit.notes]
     notes = tuple(dict.fromkeys((*ran.notes, *profiled.notes, *added)))

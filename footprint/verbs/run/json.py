@@ -5,7 +5,7 @@ from footprint.formats.json import Json, note_rows
 from footprint.model.audit import Audit
 from footprint.model.spread import Spread
 from footprint.verbs.audit.json import audit_members
-from footprint.verbs.run.answer import Ran
+from footprint.verbs.run.result import Ran
 
 __all__ = ("run_members", "spread_json")
 

@@ -11,7 +11,7 @@ from footprint.model.spread import Spread
 from footprint.process.launch.moment import When
 from footprint.units import format_bytes
 from footprint.verbs.audit.text import audit_report
-from footprint.verbs.run.answer import Ran, Start
+from footprint.verbs.run.result import Ran, Start
 
 __all__ = ("MOMENTS", "run_report")
 

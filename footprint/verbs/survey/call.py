@@ -11,8 +11,8 @@ from footprint.elf import starts_like_elf
 from footprint.errors import FootprintError, Note, UsageError
 from footprint.findings.unused_libraries import unused_libraries
 from footprint.model.finding import Confidence
-from footprint.verbs.libraries.call import Programs, missing_notes
-from footprint.verbs.survey.answer import Survey, SurveyedProgram
+from footprint.sources.programs import Programs, missing_notes
+from footprint.verbs.survey.result import Survey, SurveyedProgram
 
 __all__ = ("survey",)
 

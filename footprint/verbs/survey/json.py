@@ -2,7 +2,7 @@
 
 from footprint.formats.escape import well_formed
 from footprint.formats.json import Json, envelope, note_rows
-from footprint.verbs.survey.answer import Survey
+from footprint.verbs.survey.result import Survey
 
 __all__ = ("survey_members",)
 

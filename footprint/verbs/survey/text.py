@@ -3,7 +3,7 @@
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
 from footprint.units import counted, format_bytes
-from footprint.verbs.survey.answer import Survey
+from footprint.verbs.survey.result import Survey
 
 __all__ = ("survey_report",)
 

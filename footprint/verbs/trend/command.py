@@ -44,7 +44,7 @@ def trend(
     footprint trend --history footprint.sqlite --owner libssl.so.3 --json
     """
     from footprint.verbs.output import Answer, chosen, draws_blocks, exit_code, write
-    from footprint.verbs.record.call import trend as verb
+    from footprint.verbs.trend.call import trend as verb
 
     form = chosen("trend", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     found = verb(history, programs=program or (), figures=figure or (), owner=owner, last=last)

@@ -13,12 +13,12 @@ from footprint.loader import Environment
 from footprint.model.audit import Audit
 from footprint.model.projection import Question
 from footprint.process.launch import Moment, Streams, When, interrupted_by_signals
-from footprint.verbs.libraries.call import Programs
-from footprint.verbs.run.answer import median_start, private_memory
+from footprint.sources.programs import Programs
 from footprint.verbs.run.call import check_command, parse_moment, start
-from footprint.verbs.whatif.answer import Compared, Leaving, Output, Trial, Verdict, WhatIf, changes, compare
+from footprint.verbs.run.result import median_start, private_memory
 from footprint.verbs.whatif.copies import private_copies
 from footprint.verbs.whatif.dropping import plan_dropping
+from footprint.verbs.whatif.result import Compared, Leaving, Output, Trial, Verdict, WhatIf, changes, compare
 
 __all__ = ("whatif",)
 

@@ -5,7 +5,7 @@ from footprint.formats.json import Json, envelope, note_rows
 from footprint.model.spread import Spread
 from footprint.verbs.audit.json import process_target
 from footprint.verbs.run.json import spread_json
-from footprint.verbs.whatif.answer import Change, Compared, WhatIf
+from footprint.verbs.whatif.result import Change, Compared, WhatIf
 
 __all__ = ("whatif_members",)
 

@@ -9,7 +9,7 @@ from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.units import counted, format_bytes
 from footprint.verbs.run.text import MOMENTS
-from footprint.verbs.whatif.answer import Change, Compared, Saving, Verdict, WhatIf
+from footprint.verbs.whatif.result import Change, Compared, Saving, Verdict, WhatIf
 
 __all__ = ("whatif_report",)
 

@@ -1,9 +1,9 @@
 """The heap of an audit by who asked for it: reads the profile, and the files of the process where it needs them."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.heap_frames import Binary
 from footprint.attribution.heap_join import join_heap
@@ -11,6 +11,7 @@ from footprint.attribution.heap_usage import HeapUsage
 from footprint.elf import read_image, starts_like_elf
 from footprint.elf.functions import read_functions
 from footprint.errors import FootprintError, Note, UsageError
+from footprint.files import open_input
 from footprint.findings.heap_at_start import heap_at_start
 from footprint.heap import Counted, Profile
 from footprint.heap.allocators import Allocators
@@ -21,37 +22,20 @@ from footprint.process import Mapping, Snapshot, open_mapped_file
 from footprint.process.mapped_files import FileKey, file_key
 from footprint.sources.debug_files import DebugFiles, DebugSearch
 from footprint.sources.saved_files import open_saved_file
+from footprint.verbs.audit.request import HeapRequest
 from footprint.verbs.heap.call import BinaryFiles, read_usage
 
-__all__ = ("HeapQuestion", "with_heap")
+__all__ = ("with_heap",)
 
 _AT_END: Final = "end"
 _LONGEST_PATH: Final = 4096
 
 
-class HeapQuestion(NamedTuple):
-    """By what a heap is to be split.
-
-    Attributes:
-        path: An allocator profile, of another run of the same program.
-        at: Which moment of it, as `footprint.heap_profile` has it; None for its end.
-        allocators: More functions that only hand memory on.
-        binaries: Programs, with the libraries that they need, and libraries of the process, beside its own files.
-        called: What to call the profile; None for its path.
-    """
-
-    path: str
-    at: str | None = None
-    allocators: tuple[str, ...] = ()
-    binaries: tuple[str, ...] = ()
-    called: str | None = None
-
-
 def with_heap(
     audit: Audit,
-    asked: HeapQuestion,
+    asked: HeapRequest,
     *,
-    snapshot: Callable[[], Snapshot | None] = lambda: None,
+    snapshot: Snapshot | None,
     root: str | None = None,
     debug: DebugSearch | None,
 ) -> Audit:
@@ -60,7 +44,7 @@ def with_heap(
     Args:
         audit: A process.
         asked: By what.
-        snapshot: Gives the process, for profiles that name functions and no objects; asked only then.
+        snapshot: The process, for profiles that name functions and no objects; None for a saved audit.
         root: A folder in which its files are, where it is not live.
         debug: Where to look for the symbols of stripped files.
 
@@ -71,12 +55,13 @@ def with_heap(
             no process's.
     """
     if audit.source == "prediction":
-        raise UsageError("--heap goes with a process: what a program will have in its heap its files do not tell")
+        raise UsageError(f"--heap goes with a process; {audit.saved_in} is the saved audit of a program")
     if audit.heap is not None:
         raise UsageError(f"the heap of this audit is split already, by {audit.heap.file}")
     files = _ProcessFiles(snapshot, asked.binaries, BinaryFiles(root, debug), root, debug)
     allocators = Allocators(asked.allocators)
-    usage = read_usage(asked.path, asked.at or _AT_END, allocators, files.binaries, files.opened, asked.called)
+    data = open_input(asked.path)
+    usage = read_usage(asked.called or asked.path, data, asked.at or _AT_END, allocators, files.binaries, files.opened)
     if usage.snapshot is None or usage.profile.counted not in {Counted.HEAP, Counted.PAGES}:
         raise UsageError(
             f"{usage.file} says nothing of memory in use at a moment, so it cannot be joined with a process"
@@ -143,7 +128,7 @@ class _ProcessFiles:
 
     def __init__(
         self,
-        snapshot: Callable[[], Snapshot | None],
+        snapshot: Snapshot | None,
         given: Sequence[str],
         others: BinaryFiles,
         root: str | None,
@@ -177,7 +162,7 @@ class _ProcessFiles:
 
     def _own(self) -> dict[str, Binary]:
         if self._read is None:
-            found = self._snapshot()
+            found = self._snapshot
             self._read = {} if found is None else {one.path: one for one in self._binaries(found)}
         return self._read
 

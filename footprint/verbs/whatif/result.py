@@ -11,7 +11,7 @@ from footprint.errors import Note
 from footprint.model.audit import Audit
 from footprint.model.row import MemoryKind
 from footprint.model.spread import Spread
-from footprint.verbs.run.answer import Ran, Start
+from footprint.verbs.run.result import Ran, Start
 
 __all__ = ("Change", "Compared", "Leaving", "Output", "Saving", "Trial", "Verdict", "WhatIf", "changes", "compare")
 

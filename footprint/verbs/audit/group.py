@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 
 from footprint.attribution.group import group_up
-from footprint.errors import AccessError, FootprintError, Note, UsageError
+from footprint.errors import AccessError, FootprintError, Note
 from footprint.model.group import Group
 from footprint.model.projection import Question
 from footprint.process import Snapshot, read_process
-from footprint.process.family import descendants, named
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.sources.object_files import ObjectFiles
-from footprint.verbs.audit.call import audit_of
+from footprint.sources.target import Processes, resolve_processes
+from footprint.verbs.audit.process import audit_of
 
-__all__ = ("audit_group", "group_of")
+__all__ = ("audit_group", "audit_processes", "group_of")
 
 
 def audit_group(
@@ -24,30 +24,32 @@ def audit_group(
 ) -> Group:
     """Audit several processes: what each holds alone, and once what they share.
 
-    All are read before any is worked on, so that the picture is of one moment as far as that goes. Those that end
-    meanwhile, or may not be read, become notes.
-
     Args:
         pids: The processes.
-        tree: A process with all its descendants, besides.
-        name: All processes of this name, besides.
+        tree: A process that is added with all its descendants.
+        name: A name; all processes that have it are added.
         debug: Where to look for the symbols of stripped files; None for nowhere.
 
     Raises:
-        AccessError: Where none of them can be read.
-        UsageError: Where no process is named.
+        AccessError: If none of them can be read.
+        UsageError: If no process is named.
     """
-    members = dict.fromkeys(pids)
-    if tree is not None:
-        members |= dict.fromkeys(descendants(tree))
-    if name is not None:
-        members |= dict.fromkeys(named(name))
-    if not members:
-        raise UsageError("name the processes: PIDs, --tree PID, or --name NAME")
+    return audit_processes(resolve_processes(pids, tree=tree, name=name), debug=debug)
+
+
+def audit_processes(target: Processes, *, debug: DebugSearch | None = STANDARD_PLACES) -> Group:
+    """Audit several live processes as one.
+
+    All are read before any is worked on, so that the picture is of one moment as far as that goes. Those that end
+    meanwhile, or may not be read, become notes.
+
+    Raises:
+        AccessError: If none of them can be read.
+    """
     notes: list[Note] = []
     causes: dict[str, str] = {}
     snapshots = []
-    for pid in members:
+    for pid in target.pids:
         try:
             snapshots.append(read_process(pid))
         except FootprintError as error:

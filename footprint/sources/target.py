@@ -1,0 +1,325 @@
+"""What the user named, resolved once into a typed target, and the options that fit each type.
+
+A pipe can be read once. So whatever is not a live process, a program or a folder is read when it is resolved, and every
+part of the answer works on these bytes.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, Final
+
+from footprint.elf import Buffer, starts_like_archive, starts_like_elf
+from footprint.errors import InputError, UsageError
+from footprint.files import StrPath, open_input, text_of
+from footprint.process import Snapshot, looks_like_memory_text, read_process, read_texts
+from footprint.process.family import descendants, named
+from footprint.process.snapshot import looks_like_capture
+
+__all__ = (
+    "AuditFile",
+    "Capture",
+    "Folders",
+    "Named",
+    "Process",
+    "Processes",
+    "Program",
+    "SingleTarget",
+    "Target",
+    "Text",
+    "check_options",
+    "process_of",
+    "resolve",
+    "resolve_processes",
+    "snapshot_of",
+)
+
+Named = int | StrPath
+"""How a user names a target: a PID, as a number or as digits; or a path, where `-` is standard input."""
+
+_HEAD_BYTES: Final = 1024
+_STANDARD_INPUT: Final = "standard input"
+
+
+@dataclass(frozen=True)
+class Process:
+    """A live process."""
+
+    kind: ClassVar = "a live process"
+    pid: int
+
+    @property
+    def name(self) -> str:
+        """The name of the target in reports."""
+        return str(self.pid)
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Several live processes that are audited as one."""
+
+    kind: ClassVar = "a group of processes"
+    name: str
+    pids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """An ELF file, which is not run."""
+
+    kind: ClassVar = "a program"
+    name: str
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Folders of programs."""
+
+    kind: ClassVar = "a folder of programs"
+    name: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A file of `footprint capture`, with one process or several.
+
+    Attributes:
+        name: The path, or `standard input`.
+        data: The whole file.
+    """
+
+    kind: ClassVar = "a capture"
+    name: str
+    data: Buffer = field(repr=False)
+
+    @cached_property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """All processes, those without mappings too.
+
+        Raises:
+            InputError: If the capture is damaged.
+        """
+        from footprint.process.capture import read_capture  # noqa: PLC0415 # zipfile and json, which nothing else needs
+
+        return read_capture(self.data, self.name)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A saved `maps`, `smaps` or `pmap` text, or a file that is none of the other types.
+
+    Attributes:
+        name: The path, or `standard input`.
+        data: The whole file.
+    """
+
+    kind: ClassVar = "a saved text"
+    name: str
+    data: Buffer = field(repr=False)
+
+    @cached_property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """All processes, those without mappings too.
+
+        Raises:
+            InputError: If it is no text of mappings.
+            UsageError: If it is an ELF file or an archive of them.
+        """
+        data = self.data
+        if not data:
+            raise InputError(self.name, "the file is empty: kernel threads and zombies have no mappings")
+        head = bytes(data[:65536])
+        if starts_like_elf(head) or starts_like_archive(head):
+            raise UsageError(f"{self.name} is an ELF file, not a process: name a program by its path")
+        if head.lstrip().startswith(b"{"):
+            raise InputError(self.name, "it is JSON, but none that footprint has written")
+        if not looks_like_memory_text(head):
+            raise InputError(self.name, "neither maps, smaps nor pmap output: no line of its beginning is a mapping", 0)
+        return read_texts(text_of(data, self.name), self.name)
+
+
+@dataclass(frozen=True)
+class AuditFile:
+    """A saved audit, or another JSON answer of footprint.
+
+    Attributes:
+        name: The path, or `standard input`.
+        data: The whole file.
+    """
+
+    kind: ClassVar = "a saved audit"
+    name: str
+    data: Buffer = field(repr=False)
+
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """Refuse: a saved audit has a ledger, and no mappings.
+
+        Raises:
+            InputError: Always.
+        """
+        raise InputError(self.name, "it is a saved audit, which has a ledger and no mappings")
+
+
+SingleTarget = Process | Program | Capture | Text | AuditFile
+"""What one PID or path can name."""
+
+Target = SingleTarget | Processes | Folders
+
+_FITS: Final[dict[str, tuple[type[Target], ...]]] = {
+    "-n": (Process, Program, Folders, Capture, Text, AuditFile),
+    "--pid": (Capture, Text),
+    "--root": (Program, Folders, Capture, Text),
+    "--page-size": (Program, Folders),
+    "--findings": (Process, Program),
+    "--heap": (Process, Capture, Text, AuditFile),
+    "--reproducible": (Program, Capture, Text, AuditFile),
+}
+"""By option: the types of target that it goes with. An option that is not here goes with all of them."""
+
+
+def check_options(target: Target, options: Iterable[str]) -> None:
+    """Check that the options that are given go with a target.
+
+    Args:
+        target: The target.
+        options: The options as the command names them.
+
+    Raises:
+        UsageError: If one of them does not.
+    """
+    for option in options:
+        fitting = _FITS[option]
+        if not isinstance(target, fitting):
+            kinds = [each.kind for each in fitting]
+            told = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+            raise UsageError(f"{option} goes with {told}; {target.name} is {target.kind}")
+
+
+def resolve(target: Named | SingleTarget, *, root: StrPath | None = None) -> SingleTarget:
+    """Find out what a user means by one PID or path.
+
+    A number is a process, and `-` standard input, also if a file has that name.
+
+    Args:
+        target: What the user named; or a target, which is returned.
+        root: The folder that programs take for `/`. With it, a path that no file of this machine has is a program.
+
+    Raises:
+        AccessError: If a file cannot be opened.
+        InputError: If it is no file.
+        UsageError: If it is a number that no process has.
+    """
+    if isinstance(target, SingleTarget):
+        return target
+    process = process_of(target)
+    if process is not None:
+        return process
+    path = os.fspath(target)  # type: ignore[arg-type] # no number
+    if path != "-" and _is_program(path, has_root=root is not None):
+        return Program(path)
+    data = open_input(path)
+    name = _STANDARD_INPUT if path == "-" else path
+    head = bytes(data[:_HEAD_BYTES])
+    if looks_like_capture(head):
+        return Capture(name, data)
+    return AuditFile(name, data) if _looks_like_audit(head) else Text(name, data)
+
+
+def process_of(target: Named) -> Process | None:
+    """Return the live process that a number or digits name, or None for a path.
+
+    Raises:
+        UsageError: If no process can have this number.
+    """
+    if isinstance(target, os.PathLike):
+        return None
+    digits = str(target)
+    if isinstance(target, str) and not (digits.isascii() and digits.isdigit()):
+        return None
+    if len(digits) > 10 or not 0 < int(digits) < 1 << 31:
+        raise UsageError(f"{digits[:20]} is no process ID")
+    return Process(int(digits))
+
+
+def resolve_processes(targets: Sequence[Named], *, tree: int | None = None, name: str | None = None) -> Processes:
+    """Find several live processes.
+
+    Args:
+        targets: Their PIDs.
+        tree: A process that is added with all its descendants.
+        name: A name; all processes that have it are added.
+
+    Raises:
+        AccessError: If `tree` is no process, or no process has the name.
+        UsageError: If a target is no PID.
+    """
+    pids: dict[int, None] = {}
+    for target in targets:
+        text = str(target)
+        if not (text.isascii() and text.isdigit() and len(text) < 11):
+            raise UsageError(f"{text} is no PID: several targets are several live processes")
+        pids[int(text)] = None
+    if tree is not None:
+        pids |= dict.fromkeys(descendants(tree))
+    if name is not None:
+        pids |= dict.fromkeys(named(name))
+    if not pids:
+        raise UsageError("name the processes: PIDs, --tree PID, or --name NAME")
+    words = list(map(str, targets))
+    words += [f"{option} {value}" for option, value in (("--tree", tree), ("--name", name)) if value is not None]
+    return Processes(" ".join(words), tuple(pids))
+
+
+def snapshot_of(target: SingleTarget, pid: int | None = None) -> Snapshot:
+    """Read the one process of a target.
+
+    Args:
+        target: The target.
+        pid: Which process of a capture or a text with several.
+
+    Raises:
+        AccessError: If a live process cannot be read.
+        InputError: If a file is damaged, or has no mapping.
+        UsageError: If the file holds several processes, and `pid` is None; or if the target is a program.
+    """
+    if isinstance(target, Process):
+        return read_process(target.pid)
+    if isinstance(target, Program):
+        raise UsageError(f"{target.name} is a program, which has no mappings: name a process, a capture or a text")
+    filled = [one for one in target.snapshots if one.memory.mappings and pid in {None, one.pid}]
+    if len(filled) == 1:
+        return filled[0]
+    if not filled:
+        wanted = "no mapping" if pid is None else f"no mapping of process {pid}"
+        raise InputError(target.name, f"{wanted} in it: kernel threads, zombies and processes that ended have none")
+    if any(one.pid is None for one in filled):
+        raise UsageError(f"{target.name} holds {len(filled)} processes, not all with a number: save one text a process")
+    numbers = list(dict.fromkeys(str(one.pid) for one in filled))
+    if len(numbers) == 1:
+        raise UsageError(f"{target.name} holds process {numbers[0]} more than once: save one text a moment")
+    pids = ", ".join(numbers)
+    raise UsageError(f"{target.name} holds {len(numbers)} processes: choose one with --pid ({pids})")
+
+
+def _is_program(path: str, *, has_root: bool) -> bool:
+    """Return whether a path is that of an ELF file, or of no file of this machine while there is a root."""
+    try:
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            # Opening a pipe that nobody writes to would block.
+            return has_root and stat.S_ISDIR(mode)
+        with open(path, "rb") as file:
+            return starts_like_elf(file.read(4))
+    except OSError:
+        return has_root
+    except ValueError:
+        return False
+
+
+def _looks_like_audit(head: bytes) -> bool:
+    """Return whether a file claims, in its first kilobyte, to be JSON that footprint has written."""
+    return head.lstrip().startswith(b"{") and b'"schema"' in head and b'"footprint/' in head

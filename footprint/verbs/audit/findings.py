@@ -1,0 +1,91 @@
+"""The findings of an audit: what a program or a process could do without."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.findings.relocated_tables import relocated_tables
+from footprint.findings.thread_locals import thread_locals
+from footprint.findings.underlinked import underlinked
+from footprint.findings.unused_libraries import unused_libraries
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence, weakest
+from footprint.model.finding import Finding
+from footprint.model.object_cost import ObjectCost
+from footprint.model.totals import Total
+from footprint.process import Snapshot
+from footprint.sources.programs import ProcessView, Programs, missing_notes
+from footprint.verbs.audit.process import audit_of
+from footprint.verbs.audit.request import AuditRequest
+
+__all__ = ("audit_with_findings", "graph_findings")
+
+
+def graph_findings(graph: DependencyGraph) -> tuple[Finding, ...]:
+    """Give all that the rules find in what a program is made of, the largest saving first."""
+    findings = (*unused_libraries(graph), *thread_locals(graph), *underlinked(graph))
+    return tuple(sorted(findings, key=lambda one: -one.saving_bytes))
+
+
+def audit_with_findings(snapshot: Snapshot, asked: AuditRequest) -> Audit:
+    """Audit a live process and what it could do without, for which the symbols of all its files are read.
+
+    Raises:
+        AccessError: If the process is gone, or may not be read.
+        InputError: If its program is no ELF file.
+        UsageError: If the model does not fit.
+    """
+    from footprint.verbs.duplicates.call import findings_of  # noqa: PLC0415 # debug information, which only this part reads
+
+    pid = snapshot.pid or 0
+    view = ProcessView.of(pid)
+    found = audit_of(snapshot, str(pid), asked.question, debug=asked.debug, has_page_maps=asked.has_page_maps)
+    graph = Programs.of_process(snapshot, view).graph_of(snapshot, view, found.ledger)
+    tables = relocated_tables(found.ledger, graph.page_bytes)
+    findings = (*graph_findings(graph), *tables, *findings_of(snapshot, asked.debug))
+    known = [one for one in graph.predictions if one]
+    totals = found.totals._replace(
+        startup_min=Total(sum(one.startup_min_bytes for one in known), weakest(one.evidence for one in known)),
+        startup_max=Total(sum(one.startup_max_bytes for one in known), Evidence.PREDICTED),
+    )
+    called = _owner_names(found, pid)
+    ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
+    notes = (*found.notes, *graph.notes, *missing_notes(graph))
+    return replace(
+        found,
+        totals=totals,
+        findings=tuple(
+            replace(one, object_path=called(one.object_path), leaves=tuple(map(called, one.leaves))) for one in ordered
+        ),
+        notes=tuple(dict.fromkeys(notes)),
+        objects=tuple(_renamed(one, called) for one in graph.object_costs()),
+    )
+
+
+def _renamed(one: ObjectCost, called: Callable[[str], str]) -> ObjectCost:
+    """Name an object, and all that it speaks of, as `called` does."""
+    return one._replace(
+        path=called(one.path),
+        held_by=None if one.held_by is None else called(one.held_by),
+        needs=None if one.needs is None else tuple([need._replace(path=called(need.path)) for need in one.needs]),
+    )
+
+
+def _owner_names(found: Audit, pid: int) -> Callable[[str], str]:
+    """Give what calls an object as the ledger does: the loader may have found it through a symbolic link."""
+    owners = {row.owner for row in found.ledger}
+    root = f"/proc/{pid}/root"
+
+    @cache
+    def called(path: str) -> str:
+        inside = path.removeprefix(root)
+        if not inside or inside in owners:
+            return inside
+        real = os.path.realpath(root + inside).removeprefix(root)
+        # Where nothing but this process has that root, its links lead out of it.
+        real = real if real in owners else os.path.realpath(inside)
+        return real if real in owners else inside
+
+    return called

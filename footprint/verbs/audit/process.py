@@ -1,0 +1,114 @@
+"""The audit of one process that was read already: its files are opened, and joined with what the kernel says."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from footprint.attribution.process_audit import audit_snapshot
+from footprint.errors import AccessError
+from footprint.model.audit import Audit
+from footprint.model.projection import Question
+from footprint.process import Mapping, PageRange, Snapshot
+from footprint.process.descriptors import NO_DESCRIPTORS, read_descriptors
+from footprint.sources.calibration import load_constants
+from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.sources.demanglers import learn_foreign_names
+from footprint.sources.object_files import ObjectFiles
+from footprint.sources.process_files import images_of
+
+if TYPE_CHECKING:
+    from footprint.attribution.page_maps import Presence
+
+__all__ = ("audit_of", "with_files_told")
+
+
+def audit_of(
+    snapshot: Snapshot,
+    target: str,
+    question: Question,
+    *,
+    root: str | None = None,
+    files: ObjectFiles | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
+    has_page_maps: bool = False,
+) -> Audit:
+    """Audit a process that was read already; its files are opened now, so a live one must still be there.
+
+    Args:
+        snapshot: The process.
+        target: What the user called it.
+        question: How many of it, in which model.
+        root: A folder in which its files are, where it is not live.
+        files: What was read of files for other processes before; read anew without it.
+        debug: Where to look for the symbols of stripped files, read anew.
+        has_page_maps: Whether the pages of its objects are told one by one.
+    """
+    images, file_notes = images_of(snapshot, root)
+    files = files or ObjectFiles(DebugFiles(debug, root or _other_root(snapshot)))
+    known = len(files.notes)
+    is_here = snapshot.is_live and snapshot.pid is not None
+    with _presence(snapshot, is_wanted=has_page_maps) as presence:
+        found = audit_snapshot(
+            snapshot,
+            images,
+            files,
+            target=target,
+            question=question,
+            constants=load_constants(snapshot.host.get("kernel", ""), snapshot.host.get("machine", "")),
+            descriptors=read_descriptors(snapshot.pid or 0) if is_here else NO_DESCRIPTORS,
+            notes=file_notes,
+            presence=presence,
+        )
+    return with_files_told(found, files, known)
+
+
+@contextmanager
+def _presence(snapshot: Snapshot, *, is_wanted: bool) -> "Iterator[Presence | None]":
+    """Give what looks up which pages a process has, where page maps are wanted; only of a live one it finds any."""
+    if not is_wanted:
+        yield None
+        return
+    from footprint.attribution.page_maps import not_looked_at  # noqa: PLC0415 # for a picture only
+    from footprint.process.pages import PageReader  # noqa: PLC0415 # the same
+    from footprint.process.snapshot import process_folder  # noqa: PLC0415 # the same
+
+    if not snapshot.is_live or snapshot.pid is None or snapshot.pages is None:
+        yield not_looked_at
+        return
+    with ExitStack() as opened:
+        try:
+            reader = opened.enter_context(
+                PageReader(opened.enter_context(process_folder(snapshot.pid)), snapshot.page_bytes)
+            )
+        except (AccessError, OSError):
+            # It has ended: its figures were read before, and stand.
+            yield not_looked_at
+            return
+
+        def presence(mapping: Mapping) -> Sequence[PageRange] | None:
+            try:
+                return reader.read_present(mapping)
+            except OSError:
+                return None
+
+        yield presence
+
+
+def with_files_told(found: Audit, files: ObjectFiles, known: int = 0) -> Audit:
+    """Say in an audit what was odd about files, but for the first notes, and where their symbols stood."""
+    learn_foreign_names([row.symbol for row in found.ledger if row.symbol is not None])
+    notes, debug_files = files.notes[known:], files.debug_files_of(row.owner for row in found.ledger)
+    if not notes and not debug_files:
+        return found
+    return replace(found, notes=(*found.notes, *notes), debug_files=debug_files)
+
+
+def _other_root(snapshot: Snapshot) -> str | None:
+    """Give the folder that a live process takes for `/`, where that is not ours."""
+    folder = f"/proc/{snapshot.pid}/root"
+    try:
+        return folder if snapshot.is_live and not os.path.samefile(folder, "/") else None
+    except OSError:
+        return None

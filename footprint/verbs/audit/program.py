@@ -1,0 +1,84 @@
+"""The audit of a program by its files: what a process of it surely writes at its start, and what it could save."""
+
+import os
+from dataclasses import replace
+
+from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.attribution.kernel import BUILT_IN
+from footprint.attribution.program_prediction import predicted_audit
+from footprint.errors import FootprintError, Note
+from footprint.findings.relocated_tables import relocated_tables
+from footprint.loader import Environment
+from footprint.model.audit import Audit
+from footprint.model.finding import Finding
+from footprint.sources.calibration import load_constants
+from footprint.sources.debug_files import DebugFiles, DebugSearch
+from footprint.sources.object_files import ObjectFiles
+from footprint.sources.programs import Programs, missing_notes
+from footprint.verbs.audit.findings import graph_findings
+from footprint.verbs.audit.process import with_files_told
+from footprint.verbs.audit.request import AuditRequest
+
+__all__ = ("audit_program",)
+
+_USUAL_PAGE_BYTES = 4096
+
+
+def audit_program(target: str, asked: AuditRequest) -> Audit:
+    """Audit a program by its files.
+
+    Args:
+        target: The path of the program, as it sees it.
+        asked: What is asked. If the answer is to be reproducible, nothing of this machine but the files goes into it:
+            not its kernel, its calibrations, its page size, nor what this process was started with.
+
+    Raises:
+        AccessError: If the program cannot be opened.
+        InputError: If it is no linked ELF file.
+        UsageError: If the model needs a live process.
+    """
+    root, page_bytes = asked.root, asked.page_bytes
+    if asked.is_reproducible:
+        environment = Environment(cwd=os.getcwd())
+        programs = Programs(root, environment, page_bytes=page_bytes or _USUAL_PAGE_BYTES, is_calibrated=False)
+        constants, host = BUILT_IN, {}
+    else:
+        programs, system = Programs(root, page_bytes=page_bytes), os.uname()
+        constants = load_constants(system.release, system.machine)
+        host = {"kernel": system.release, "machine": system.machine}
+    graph = programs.graph(target)
+    files = ObjectFiles(DebugFiles(asked.debug, root))
+    found = predicted_audit(
+        graph,
+        files,
+        target=target,
+        question=asked.question,
+        constants=constants,
+        host=host,
+        findings=graph_findings(graph),
+        notes=(*_library_note(graph, target), *graph.notes, *missing_notes(graph)),
+        has_page_maps=asked.has_page_maps,
+    )
+    tables = relocated_tables(found.ledger, graph.page_bytes)
+    findings = (*found.findings, *tables, *_own_findings(graph, asked.debug))
+    ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
+    return with_files_told(replace(found, findings=ordered, objects=graph.object_costs()), files)
+
+
+def _own_findings(graph: DependencyGraph, debug: DebugSearch | None) -> tuple[Finding, ...]:
+    """Find what the program's own file holds several times, or large and unused; nothing if its symbols are damaged."""
+    from footprint.verbs.duplicates.call import findings_in  # noqa: PLC0415 # debug information, which only this part reads
+
+    program = graph.link_map.objects[0]
+    try:
+        return findings_in(program.library.image, debug)
+    except FootprintError:
+        # Only this part of the answer needs its symbols.
+        return ()
+
+
+def _library_note(graph: DependencyGraph, target: str) -> list[Note]:
+    if graph.objects[0].library.is_program:
+        return []
+    detail = "it is a library: the figures are those of a process that has it and what it needs, and no program"
+    return [Note("no-program", target, detail)]

@@ -1,0 +1,30 @@
+"""`footprint.maps`: every mapping of a process with its owner."""
+
+from footprint.attribution.counters import held_by_each
+from footprint.attribution.layout import lay_out
+from footprint.files import StrPath
+from footprint.sources.process_files import images_of
+from footprint.sources.target import Named, check_options, resolve, snapshot_of
+from footprint.verbs.maps.result import OwnedMap
+
+__all__ = ("maps",)
+
+
+def maps(target: Named, *, pid: int | None = None, root: StrPath | None = None) -> OwnedMap:
+    """Return the mappings of a process, each with its owner. The arguments and errors are those of `audit`."""
+    found = resolve(target)
+    given = {"--pid": pid is not None, "--root": root is not None}
+    check_options(found, [option for option, is_given in given.items() if is_given])
+    snapshot = snapshot_of(found, pid)
+    images, notes = images_of(snapshot, None if root is None else str(root))
+    parts = lay_out(snapshot.memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
+    return OwnedMap(
+        target=found.name,
+        memory=snapshot.memory,
+        held=tuple(held_by_each(snapshot.memory.mappings, snapshot.pages)),
+        parts=parts,
+        pid=snapshot.pid,
+        command=snapshot.command,
+        host=snapshot.host,
+        notes=(*snapshot.notes, *notes),
+    )
