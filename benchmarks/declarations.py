@@ -72,15 +72,16 @@ import json, mmap, sys, time
 from footprint.elf import read_image
 from footprint.dwarf import read_declarations
 from footprint.dwarf.units import DebugInfo
-from footprint.elf.symbols import STT_FUNC, STT_TLS, read_variables
+from footprint.elf.symbols import STT_FUNC, STT_TLS, read_symbol_table, section_bases
 file = open(sys.argv[1], "rb")
 data = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
 image = read_image(data, sys.argv[1])
 is_meant = (lambda one: one.is_writable) if sys.argv[2] == "written" else (lambda one: True)
-places = frozenset(one.index for one in image.sections if one.is_in_memory and is_meant(one))
-symbols = [one for one in read_variables(image, places).symbols if one.type != STT_FUNC and one.size_bytes]
-vaddrs = {one.value for one in symbols if one.type != STT_TLS}
-tls_offsets = {one.value for one in symbols if one.type == STT_TLS}
+bases = section_bases(image, [(one.index, one) for one in image.sections if one.is_in_memory and is_meant(one)])
+symbols = read_symbol_table(image).variables(bases)
+symbols = [one for one in symbols if one.type != STT_FUNC and one.size_bytes]
+vaddrs = {one.vaddr for one in symbols if one.type != STT_TLS}
+tls_offsets = {one.vaddr for one in symbols if one.type == STT_TLS}
 def kib(field, path="/proc/self/status"):
     return next((int(line.split()[1]) for line in open(path) if line.startswith(field + ":")), 0)
 info = next((one for one in image.sections if one.name == ".debug_info"), None)

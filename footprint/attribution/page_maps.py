@@ -12,7 +12,7 @@ from footprint.attribution.counters import Held
 from footprint.attribution.layout import LoadedObject, Part
 from footprint.attribution.ledger import Files
 from footprint.attribution.pages import clip
-from footprint.elf import Contents, SectionContents, Variable
+from footprint.elf import Contents, SectionContents, Symbol
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.process import Mapping, PageRange
 
@@ -180,7 +180,7 @@ def _variables(loaded: LoadedObject, contents: Contents | None) -> Iterator[Plac
     for one in _told(contents):
         base_addr = one.section.vaddr + loaded.bias_addr
         for start, end, owner in one.ranges.pieces:
-            symbol = owner.name if isinstance(owner, Variable) else owner.label
+            symbol = owner.name if isinstance(owner, Symbol) else owner.label
             yield Place(base_addr + start, end - start, one.section.name, symbol)
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from footprint.attribution.layout import LoadedObject, Part
-from footprint.elf import Contents, Image, Residue, SectionContents, Variable
+from footprint.elf import Contents, Image, Residue, SectionContents, Symbol
 from footprint.model.row import MemoryKind
 from footprint.process import PageRange
 from footprint.ranges import Claim, Gap, Piece, partition
@@ -66,7 +66,7 @@ class _Span(NamedTuple):
     section: str | None
     kind: MemoryKind | None
     base_addr: int
-    pieces: Sequence[Piece[Variable | Residue] | Piece[str]]
+    pieces: Sequence[Piece[Symbol | Residue] | Piece[str]]
 
 
 def clip(ranges: Sequence[PageRange], start_addr: int, end_addr: int) -> list[PageRange]:
@@ -199,7 +199,7 @@ def _cut(spans: Iterable[_Span], ranges: Sequence[PageRange], page_bytes: int) -
     first, past = _bounds(ranges, place)
     for start_addr, end_addr, section, kind, base_addr, pieces in spans:
         for low, high, owner in pieces:
-            if isinstance(owner, Variable):
+            if isinstance(owner, Symbol):
                 symbol = name = owner[0]
             else:
                 symbol, name = None, owner.label if isinstance(owner, Residue) else owner
@@ -258,17 +258,17 @@ def _spans(part: Part, loaded: LoadedObject, contents: Contents) -> Iterator[_Sp
             base, pieces = owner.section.vaddr, owner.ranges.pieces
             first = bisect_right(pieces, span.start - base, key=_end_of)
             past = bisect_left(pieces, span.end - base, first, key=_start_of)
-            held: Sequence[Piece[Variable | Residue] | Piece[str]] = pieces[first:past]
+            held: Sequence[Piece[Symbol | Residue] | Piece[str]] = pieces[first:past]
         else:
             base, held = span.start, [Piece(0, span.end - span.start, owner)]
         yield _Span(span.start + bias_addr, span.end + bias_addr, section, kind, base + bias_addr, held)
 
 
-def _end_of(piece: Piece[Variable | Residue] | Claim[_SectionOwner]) -> int:
+def _end_of(piece: Piece[Symbol | Residue] | Claim[_SectionOwner]) -> int:
     return piece.end
 
 
-def _start_of(piece: Piece[Variable | Residue] | Claim[_SectionOwner]) -> int:
+def _start_of(piece: Piece[Symbol | Residue] | Claim[_SectionOwner]) -> int:
     return piece.start
 
 

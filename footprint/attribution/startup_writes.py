@@ -15,6 +15,7 @@ from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic
 from footprint.elf.image import PT_DYNAMIC, PT_INTERP, Segment
 from footprint.elf.machines import relocation_types
 from footprint.elf.relocations import Relocations, relocations, relr_pages, static_relocations, symbol_and_type
+from footprint.elf.symbols import NO_NAMES, SymbolTable
 from footprint.errors import InputError
 from footprint.loader.target import Libc
 
@@ -234,7 +235,7 @@ class _Types:
         entry_bytes = self._image.symbol_bytes
         vaddr = self._symbols_vaddr + symbol * entry_bytes
         entry = bytes_at_vaddr(self._image, vaddr, entry_bytes, "the symbol of a copied object")
-        return self._image.symbols_at(entry, (0,))[0][5]
+        return SymbolTable(self._image, entry, NO_NAMES).sizes[0]
 
 
 def _count_alike(infos: "array[int]") -> int:

@@ -21,7 +21,7 @@ from footprint.dwarf.codes import (
 from footprint.dwarf.describe import Declaration, Describer, first, linkage_name, way
 from footprint.dwarf.lines import compilation_folder
 from footprint.dwarf.locations import AddressTable, Location, Wanted
-from footprint.dwarf.proof import Candidates, Found
+from footprint.dwarf.proof import Candidates, ProvedEntry
 from footprint.dwarf.search import AddressProver, candidates, indexed
 from footprint.dwarf.units import DebugInfo, Entry, Unit
 from footprint.dwarf.walk import ways_to
@@ -135,7 +135,7 @@ class _Reader:
         for note in debug.sections.notes:
             self._note(note)
 
-    def _new(self, group: Candidates) -> Iterator[Found[Location]]:
+    def _new(self, group: Candidates) -> Iterator[ProvedEntry[Location]]:
         """Give the variables of a unit, each inlined copy of a function's variable left out but the first."""
         seen: set[tuple[int, int]] = set()
         try:
@@ -152,7 +152,7 @@ class _Reader:
         except InputError as error:
             self._damaged(error)
 
-    def _declare(self, unit: Unit, new: Iterable[Found[Location]]) -> None:
+    def _declare(self, unit: Unit, new: Iterable[ProvedEntry[Location]]) -> None:
         functions: dict[int, tuple[str, bool]] = {}
         if self._with_functions:
             new = list(new)
@@ -178,7 +178,7 @@ class _Reader:
         elif declaration not in known:
             self._by_place[place] = {known[0]: None, declaration: None}
 
-    def _functions(self, unit: Unit, found: Iterable[Found[Location]]) -> Iterator[tuple[int, tuple[str, bool]]]:
+    def _functions(self, unit: Unit, found: Iterable[ProvedEntry[Location]]) -> Iterator[tuple[int, tuple[str, bool]]]:
         """Tell which of some entries are in functions, and in which."""
         known: dict[int, tuple[str, bool] | None] = {}
         places = sorted(one.entry.offset for one in found)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from footprint.dwarf.sections import DebugSection
 
-__all__ = ("Format", "Layout", "Step")
+__all__ = ("AttributeStep", "EntryLayout", "UnitFormat")
 
 DW_FORM_ADDR: Final = 0x01
 DW_FORM_BLOCK2: Final = 0x03
@@ -63,7 +63,7 @@ STRX_FORMS: Final = frozenset({DW_FORM_STRX, DW_FORM_GNU_STR_INDEX, 0x25, 0x26, 
 _LONGEST_LIST: Final = 1024
 
 
-class Step(NamedTuple):
+class AttributeStep(NamedTuple):
     """One attribute of a layout: `constant` is that of DW_FORM_implicit_const, `size_bytes` None where it varies."""
 
     attribute: int
@@ -72,7 +72,7 @@ class Step(NamedTuple):
     size_bytes: int | None
 
 
-class Layout(NamedTuple):
+class EntryLayout(NamedTuple):
     """The attributes of the entries of one abbreviation.
 
     Attributes:
@@ -82,12 +82,12 @@ class Layout(NamedTuple):
             Complete only where the size does not vary.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[AttributeStep, ...]
     size_bytes: int | None
     places: dict[int, tuple[int, int]]
 
 
-class Format:
+class UnitFormat:
     """How the entries of a unit are written: by which version, and with how many bytes for offsets and addresses."""
 
     def __init__(self, version: int, offset_bytes: int, address_bytes: int) -> None:
@@ -96,13 +96,13 @@ class Format:
         self.address_bytes = address_bytes
         self._sizes = _FIXED_BYTES | dict.fromkeys(_OFFSET_FORMS, offset_bytes) | {DW_FORM_ADDR: address_bytes}
         self._sizes[DW_FORM_REF_ADDR] = address_bytes if version == 2 else offset_bytes
-        self._layouts: dict[bytes, Layout] = {}
+        self._layouts: dict[bytes, EntryLayout] = {}
 
     def size_bytes(self, form: int) -> int | None:
         """Give the size of a form; None where it varies."""
         return self._sizes.get(form)
 
-    def layout(self, section: DebugSection, raw: bytes) -> Layout:
+    def layout(self, section: DebugSection, raw: bytes) -> EntryLayout:
         """Give the layout of a list of attributes and forms, which many abbreviations have in common.
 
         Raises:
@@ -113,11 +113,11 @@ class Format:
             known = self._layouts[raw] = self._made(section, raw)
         return known
 
-    def _made(self, section: DebugSection, raw: bytes) -> Layout:
+    def _made(self, section: DebugSection, raw: bytes) -> EntryLayout:
         if len(raw) > _LONGEST_LIST:
             raise section.damage(f"an abbreviation of {len(raw)} bytes", 0)
         numbers = DebugSection(section.file, section.name, raw, section.order)
-        steps: list[Step] = []
+        steps: list[AttributeStep] = []
         places: dict[int, tuple[int, int]] = {}
         at, total = 0, 0
         is_fixed = True
@@ -127,11 +127,11 @@ class Format:
             constant, at = numbers.sleb(at) if form == DW_FORM_IMPLICIT_CONST else (0, at)
             size_bytes = self._sizes.get(form)
             is_fixed = is_fixed and size_bytes is not None
-            steps.append(Step(attribute, form, constant, size_bytes))
+            steps.append(AttributeStep(attribute, form, constant, size_bytes))
             # A second one of an attribute is damage; the first counts.
             places.setdefault(attribute, (form, constant if form == DW_FORM_IMPLICIT_CONST else total))
             total += size_bytes or 0
-        return Layout(tuple(steps), total if is_fixed else None, places)
+        return EntryLayout(tuple(steps), total if is_fixed else None, places)
 
     def end(self, section: DebugSection, form: int, at: int) -> int:
         """Give where a value of a form ends.

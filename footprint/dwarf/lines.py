@@ -12,7 +12,7 @@ from footprint.dwarf.codes import (
     DW_AT_NAME,
     DW_AT_STMT_LIST,
 )
-from footprint.dwarf.forms import Format
+from footprint.dwarf.forms import UnitFormat
 from footprint.dwarf.package import DW_SECT_LINE
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import Unit
@@ -143,7 +143,7 @@ class SourceFiles:
         at = opcode_base_at + max(number(opcode_base_at, 1), 1)
         if version < 5:
             return _old_names(section, at, end)
-        form = Format(version, offset_bytes, address_bytes)
+        form = UnitFormat(version, offset_bytes, address_bytes)
         directories, at = _entries(unit, section, form, at, end)
         files, _ = _entries(unit, section, form, at, end)
         return _Names([name for name, _ in directories], files, 0)
@@ -175,7 +175,9 @@ def _old_names(section: DebugSection, at: int, end: int) -> _Names:
     return _Names(directories, files, 1)
 
 
-def _entries(unit: Unit, section: DebugSection, form: Format, at: int, end: int) -> tuple[list[tuple[str, int]], int]:
+def _entries(
+    unit: Unit, section: DebugSection, form: UnitFormat, at: int, end: int
+) -> tuple[list[tuple[str, int]], int]:
     """Read a table of version 5: how its entries are written, then the entries."""
     columns, at = section.unsigned(at, 1), at + 1
     if columns > _MOST_COLUMNS:

@@ -18,13 +18,13 @@ from footprint.dwarf.codes import (
     DW_TAG_MEMBER,
     DW_TAG_VARIABLE,
 )
-from footprint.dwarf.forms import Format
+from footprint.dwarf.forms import UnitFormat
 from footprint.dwarf.shapes import Shapes, starts_before
 from footprint.dwarf.units import Entry, Unit
 from footprint.dwarf.walk import Way, ways_to
 from footprint.errors import InputError
 
-__all__ = ("Candidates", "Found", "Prover")
+__all__ = ("Candidates", "ProvedEntry", "Prover")
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ _SPARE_BYTES: Final = 1 << 17
 _MOST_SHAPES: Final = 256
 
 
-class Found(NamedTuple, Generic[T]):
+class ProvedEntry(NamedTuple, Generic[T]):
     """An entry that was proved to be a variable, and what was looked for in it."""
 
     entry: Entry
@@ -69,11 +69,11 @@ class Prover(Generic[T]):
         """Prove places in an attribute of some forms, each given with how many bytes stand there before the place."""
         self._attribute = attribute
         self._forms = forms
-        self._shapes: dict[tuple[Format, int], Shapes] = {}
+        self._shapes: dict[tuple[UnitFormat, int], Shapes] = {}
         self._types: dict[tuple[Unit, int, int], bool] = {}
         self._spare_bytes = _SPARE_BYTES
 
-    def proved(self, group: Candidates) -> Iterator[Found[T]]:
+    def proved(self, group: Candidates) -> Iterator[ProvedEntry[T]]:
         """Give the variables among the candidates of a unit.
 
         Raises:
@@ -106,9 +106,9 @@ class Prover(Generic[T]):
                 continue
             there = self._wanted_in(entry, way.place, group)
             if there is not None:
-                yield Found(entry, there)
+                yield ProvedEntry(entry, there)
 
-    def _prove(self, group: Candidates, shapes: Shapes, place: int) -> tuple[Found[T] | None, bool]:
+    def _prove(self, group: Candidates, shapes: Shapes, place: int) -> tuple[ProvedEntry[T] | None, bool]:
         """Give the variable of a candidate, if it is one, and whether that is sure."""
         unit = group.unit
         starts = starts_before(unit, shapes, place)
@@ -128,7 +128,7 @@ class Prover(Generic[T]):
             if evidence is False:
                 continue
             is_sure = is_sure and evidence is True and found is None
-            found = Found(entry, there)
+            found = ProvedEntry(entry, there)
         return found, is_sure
 
     def _wanted_in(self, entry: Entry, place: int, group: Candidates) -> T | None:

@@ -9,10 +9,10 @@ from struct import Struct, error
 from typing import Final, NamedTuple
 
 from footprint.elf.dynamic import numbers
-from footprint.elf.image import SHT_SYMTAB_SHNDX, Buffer, Image, Section, StringTable
-from footprint.elf.layout import Layout
+from footprint.elf.image import Buffer, Image, Section
+from footprint.elf.object_addresses import ObjectAddresses
 from footprint.elf.relocations import SHT_REL, SHT_RELA, symbol_and_type
-from footprint.elf.symbols import COMMON_SECTIONS, SHN_LORESERVE, SHN_XINDEX
+from footprint.elf.symbols import COMMON, SHN_LORESERVE, SHN_XINDEX, symbol_table_in
 from footprint.errors import InputError, Note
 
 __all__ = ("Relocator",)
@@ -66,7 +66,7 @@ class Relocator:
         self._is_lacking = False
         self._image = image
         self._bases = bases
-        self._layout = Layout(image)
+        self._addresses = ObjectAddresses(image)
         self._targets: dict[int, tuple[_Symbols, dict[int, _Target]]] = {}
         self._tables: dict[int, list[Section]] = {}
         for section in image.sections:
@@ -100,7 +100,7 @@ class Relocator:
             raise InputError(image.file, f"section {table.index}: more relocations than bytes", table.offset)
         # Each section of a type has a table of its own, and all have the symbols in common.
         if table.link not in self._targets:
-            self._targets[table.link] = _Symbols(image, table, self._layout, self._bases), {}
+            self._targets[table.link] = _Symbols(image, table, self._addresses, self._bases), {}
         symbols, targets = self._targets[table.link]
         at = 0
         try:
@@ -139,36 +139,30 @@ class Relocator:
 class _Symbols:
     """The values of the symbols that a table of relocations refers to."""
 
-    def __init__(self, image: Image, table: Section, layout: Layout, bases: dict[int, int]) -> None:
+    def __init__(self, image: Image, table: Section, addresses: ObjectAddresses, bases: dict[int, int]) -> None:
         self._image = image
-        self._table = table
-        self._layout = layout
+        self._relocations = table
+        self._addresses = addresses
         self._bases = bases
-        sections = image.sections
-        if not 0 < table.link < len(sections):
+        if not 0 < table.link < len(image.sections):
             raise InputError(image.file, f"section {table.index}: sh_link {table.link} is no section", table.offset)
-        self._section = sections[table.link]
-        self._raw = image.section_bytes(self._section)
-        strings = sections[self._section.link] if 0 < self._section.link < len(sections) else sections[0]
-        self._names = StringTable(image.section_bytes(strings), image.file, strings.offset, "symbol names")
-        self._wide = next((one for one in sections if one.type == SHT_SYMTAB_SHNDX and one.link == table.link), None)
+        self._table = symbol_table_in(image, image.sections[table.link])
 
     def value(self, index: int) -> int:
-        """Give the value of a symbol: its address in the layout, or its place in a debug section."""
-        image = self._image
+        """Return the value of a symbol: its address in the object, or its offset in a debug section."""
         if not index:
             return 0
-        if (index + 1) * image.symbol_bytes > len(self._raw):
-            raise InputError(image.file, f"section {self._table.index}: no symbol {index}", self._table.offset)
-        ((name, _, _, section_index, value, _),) = image.symbols_at(self._raw, [index])
-        if section_index == SHN_XINDEX and self._wide is not None:
-            wide = image.section_bytes(self._wide)
-            section_index = image.word_at(wide, index) if (index + 1) * 4 <= len(wide) else 0
-        elif section_index >= SHN_LORESERVE:
-            if section_index in COMMON_SECTIONS:
-                return self._layout.commons.get(self._names.at(name), 0)
+        table = self._table
+        if index >= len(table):
+            cause = f"section {self._relocations.index}: no symbol {index}"
+            raise InputError(self._image.file, cause, self._relocations.offset)
+        _, _, _, st_shndx, value, _ = table.entry(index)
+        section_index = table.section_index(index, st_shndx)
+        if section_index == COMMON:
+            return self._addresses.commons.get(table.name(index), 0)
+        if SHN_LORESERVE <= st_shndx != SHN_XINDEX:
             return value
-        if not 0 < section_index < len(image.sections):
-            # It is not defined here.
+        if not 0 < section_index < len(self._image.sections):
+            # The object does not define it.
             return 0
-        return self._layout.starts[section_index] + self._bases.get(section_index, 0) + value
+        return self._addresses.starts[section_index] + self._bases.get(section_index, 0) + value

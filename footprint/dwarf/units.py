@@ -30,8 +30,8 @@ from footprint.dwarf.forms import (
     DW_FORM_STRP_SUP,
     LEB_FORMS,
     STRX_FORMS,
-    Format,
-    Layout,
+    EntryLayout,
+    UnitFormat,
 )
 from footprint.dwarf.headers import ADDRESS_BYTES, Headers
 from footprint.dwarf.package import DW_SECT_ABBREV, DW_SECT_STR_OFFSETS, Shifts, read_shifts
@@ -106,7 +106,7 @@ class Unit:
         debug: "DebugInfo",
         section: DebugSection,
         bounds: tuple[int, int, int],
-        form: Format,
+        form: UnitFormat,
         abbreviations_at: int,
         identity: tuple[int | None, int | None],
         shifts: Shifts,
@@ -132,7 +132,7 @@ class Unit:
         return self.debug.abbreviations.table(self._abbreviations_at)
 
     @property
-    def table(self) -> tuple[Format, int]:
+    def table(self) -> tuple[UnitFormat, int]:
         """Give what units have in common whose entries are laid out alike."""
         return self.format, self._abbreviations_at
 
@@ -147,7 +147,7 @@ class Unit:
             self._root = self.entry(self.first)
         return self._root
 
-    def layout(self, abbreviation: Abbreviation) -> Layout:
+    def layout(self, abbreviation: Abbreviation) -> EntryLayout:
         """Give how the entries of an abbreviation are laid out.
 
         Raises:
@@ -214,7 +214,7 @@ class Unit:
         place = entry.places.get(attribute)
         return None if place is None else self.text_of(self.section, self.format, place[0], entry.at + place[1])
 
-    def text_of(self, section: DebugSection, written: Format, form: int, at: int) -> str | None:
+    def text_of(self, section: DebugSection, written: UnitFormat, form: int, at: int) -> str | None:
         """Give the text that a form at some place stands for, such as in a line table, whose format may be another.
 
         Raises:
@@ -299,7 +299,7 @@ class DebugInfo:
         self.lacks_alternate = False
         self.damage: InputError | None = None
         self.unknown_versions: set[int] = set()
-        self._formats: dict[tuple[int, int, int], Format] = {}
+        self._formats: dict[tuple[int, int, int], UnitFormat] = {}
         self.abbreviations = AbbreviationTables(self.sections.get(".debug_abbrev"))
         self._shifts = read_shifts(self.sections)
         self._units: dict[tuple[bool, int], Unit] = {}
@@ -415,7 +415,7 @@ class DebugInfo:
             type_at = start + number(at, offset_bytes)
             at += offset_bytes
         key = version, offset_bytes, address_bytes
-        form = self._formats.get(key) or self._formats.setdefault(key, Format(*key))
+        form = self._formats.get(key) or self._formats.setdefault(key, UnitFormat(*key))
         if address_bytes not in ADDRESS_BYTES:
             raise section.damage(f"a unit with addresses of {address_bytes} bytes", start)
         bounds = start, min(at, end), end

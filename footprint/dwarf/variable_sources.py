@@ -6,12 +6,11 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from footprint.dwarf import Declaration, Declarations
-from footprint.elf.contents import Cause, Contents, Residue, SectionContents, Variable
+from footprint.elf.contents import Contents, Residue, ResidueCause, SectionContents
 from footprint.elf.image import PT_TLS, Image
-from footprint.elf.layout import Layout
 from footprint.elf.names import normalised
-from footprint.elf.statics import STB_LOCAL, STT_OBJECT
-from footprint.elf.symbols import STB_GLOBAL, STT_TLS, Symbol
+from footprint.elf.object_addresses import ObjectAddresses
+from footprint.elf.symbols import STB_GLOBAL, STB_LOCAL, STT_OBJECT, STT_TLS, Symbol
 
 __all__ = (
     "NOWHERE",
@@ -25,7 +24,7 @@ __all__ = (
     "variable_places",
 )
 
-_NAMELESS: Final = frozenset({Cause.PADDING, Cause.NO_SYMBOL, Cause.STRIPPED})
+_NAMELESS: Final = frozenset({ResidueCause.PADDING, ResidueCause.NO_SYMBOL, ResidueCause.STRIPPED})
 # Each of their bytes is searched for: in a file without the symbols of its statics they are far more.
 _MOST_NAMELESS_BYTES: Final = 1 << 18
 _MOST_COMPARED: Final = 64
@@ -48,7 +47,7 @@ class Places:
     def __init__(self, image: Image) -> None:
         tls = image.segment(PT_TLS)
         self._tls_vaddr = tls.vaddr if tls else 0
-        self._layout = Layout(image) if image.is_relocatable else None
+        self._layout = ObjectAddresses(image) if image.is_relocatable else None
 
     def at(self, section: SectionContents, offset: int) -> Place:
         """Give the place of an offset in a section."""
@@ -58,7 +57,7 @@ class Places:
         vaddr = section.section.vaddr + offset
         return Place(vaddr - self._tls_vaddr if is_tls else vaddr, is_tls)
 
-    def of(self, section: SectionContents, variable: Variable) -> Place:
+    def of(self, section: SectionContents, variable: Symbol) -> Place:
         """Give the place of a variable; what is COMMON in an object has no section yet."""
         if self._layout is not None and variable.name in self._layout.commons and section.section.index < 0:
             return Place(self._layout.commons[variable.name], is_tls=False)
@@ -88,7 +87,7 @@ class Sources:
         self._by_place = by_place or {}
         self._said: dict[Place, _Said] = {}
 
-    def of(self, section: SectionContents, variable: Variable) -> Declaration | None:
+    def of(self, section: SectionContents, variable: Symbol) -> Declaration | None:
         """Give what is said of a variable; nothing where what has its place has another name."""
         if self._places is None:
             return None
@@ -100,7 +99,7 @@ class Sources:
             said = self._said[place] = _Said(self._by_place[place])
         return said.of((variable.name, *variable.aliases))
 
-    def is_named_here(self, section: SectionContents, variable: Variable) -> bool:
+    def is_named_here(self, section: SectionContents, variable: Symbol) -> bool:
         """Tell whether only the debug information names a variable."""
         return (section.section.index, variable.offset) in self.named
 
@@ -144,13 +143,14 @@ def symbols_of(
         known[is_tls].append(value)
     found: list[Symbol] = []
     for one, start, end in _nameless(contents, within):
-        at, is_tls = places.at(one, start)
-        past, values = at + end - start, known[is_tls]
+        first, is_tls = places.at(one, start)
+        at, past, values = first, first + end - start, known[is_tls]
         for value in values[bisect_left(values, at) : bisect_left(values, past)]:
             said = _largest(by_place[Place(value, is_tls)], past - value) if value >= at else None
             if said is not None and said.name is not None and said.size_bytes:
                 kind, binding = STT_TLS if is_tls else STT_OBJECT, STB_GLOBAL if said.is_external else STB_LOCAL
-                found.append(Symbol(said.name, value, said.size_bytes, kind, binding, one.section.index))
+                offset = start + value - first
+                found.append(Symbol(said.name, value, said.size_bytes, kind, binding, one.section.index, offset))
                 at = value + said.size_bytes
     return found
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from footprint.dwarf.codes import (
     DW_AT_SIBLING,
 )
-from footprint.dwarf.forms import Step
+from footprint.dwarf.forms import AttributeStep
 from footprint.dwarf.units import Unit
 
 __all__ = ("Way", "ways_to")
@@ -31,7 +31,7 @@ class _Stride(NamedTuple):
     size_bytes: int | None
     has_children: bool
     sibling_at: int | None
-    steps: tuple[Step, ...]
+    steps: tuple[AttributeStep, ...]
 
 
 def ways_to(unit: Unit, places: Sequence[int], starts: Sequence[int] = ()) -> Iterator[Way]:

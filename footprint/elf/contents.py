@@ -6,24 +6,37 @@ those of what follows them, and their symbols are offsets.
 """
 
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from footprint.elf.debugfiles import DebugImage, matched_sections
-from footprint.elf.image import PT_GNU_RELRO, PT_LOAD, PT_TLS, SHT_NOBITS, SHT_NULL, Buffer, Image, Section, Segment
+from footprint.elf.image import (
+    PT_GNU_RELRO,
+    PT_LOAD,
+    SHF_ALLOC,
+    SHF_WRITE,
+    SHT_NOBITS,
+    SHT_NULL,
+    Buffer,
+    Image,
+    Section,
+    Segment,
+)
 from footprint.elf.symbols import (
+    COMMON,
     STB_GLOBAL,
     STB_GNU_UNIQUE,
     STB_WEAK,
     STT_FUNC,
     STT_TLS,
     Symbol,
-    read_variables,
+    read_symbol_table,
+    section_bases,
 )
 from footprint.ranges import Gap, Overlap, Partition, Piece, partition
 
-__all__ = ("Cause", "Contents", "Kind", "Residue", "SectionContents", "Variable", "read_contents")
+__all__ = ("Contents", "Residue", "ResidueCause", "SectionContents", "SectionKind", "read_contents")
 
 SHT_PROGBITS: Final = 1
 SHT_DYNAMIC: Final = 6
@@ -44,7 +57,7 @@ _MARKS: Final = frozenset(
 )
 
 
-class Kind(StrEnum):
+class SectionKind(StrEnum):
     """Of which kind the memory of a section is, by what makes it private."""
 
     DATA = "data"
@@ -57,7 +70,7 @@ class Kind(StrEnum):
     """Copied for each thread."""
 
 
-class Cause(StrEnum):
+class ResidueCause(StrEnum):
     """Why no variable owns a range."""
 
     PADDING = "padding"
@@ -74,24 +87,6 @@ class Cause(StrEnum):
     """Only the program headers tell that the memory is there."""
 
 
-class Variable(NamedTuple):
-    """A range of a section that a symbol names.
-
-    Attributes:
-        name: The linker name. Of several at one place and size the global one, then the shortest.
-        aliases: The other names of the same bytes.
-        offset: Where it starts in its section, in bytes.
-        size_bytes: As the symbol says; 0 where it does not say.
-        binding: STB_*.
-    """
-
-    name: str
-    aliases: tuple[str, ...]
-    offset: int
-    size_bytes: int
-    binding: int
-
-
 class Residue(NamedTuple):
     """The owner of a range that no variable owns.
 
@@ -100,7 +95,7 @@ class Residue(NamedTuple):
         detail: The linker name of the symbol without size, else "".
     """
 
-    cause: Cause
+    cause: ResidueCause
     detail: str = ""
 
     @property
@@ -120,9 +115,9 @@ class SectionContents(NamedTuple):
     """
 
     section: Section
-    kind: Kind
-    variables: tuple[Variable, ...]
-    ranges: Partition[Variable | Residue]
+    kind: SectionKind
+    variables: tuple[Symbol, ...]
+    ranges: Partition[Symbol | Residue]
 
     @property
     def size_bytes(self) -> int:
@@ -132,12 +127,12 @@ class SectionContents(NamedTuple):
     @property
     def named_bytes(self) -> int:
         """Count the bytes that at least one variable names."""
-        return sum(piece.end - piece.start for piece in self.ranges.pieces if isinstance(piece.owner, Variable))
+        return sum(piece.end - piece.start for piece in self.ranges.pieces if isinstance(piece.owner, Symbol))
 
     @property
-    def residue_bytes(self) -> dict[Cause, int]:
+    def residue_bytes(self) -> dict[ResidueCause, int]:
         """Count what no variable names, by cause, the largest first."""
-        totals: dict[Cause, int] = {}
+        totals: dict[ResidueCause, int] = {}
         for piece in self.ranges.pieces:
             if isinstance(piece.owner, Residue):
                 totals[piece.owner.cause] = totals.get(piece.owner.cause, 0) + piece.end - piece.start
@@ -170,15 +165,20 @@ class Contents(NamedTuple):
 
 
 class _Symbols(NamedTuple):
-    """The symbols of a file, its debug file's among them.
+    """The symbols of a file, those of its debug file included.
 
-    `whole` are the sections of which all names are known that the file was linked with.
+    Attributes:
+        source: The table that they are from.
+        entry_count: The number of its entries.
+        symbols: Those in the sections of interest, and COMMON ones.
+        complete: The numbers of the sections whose symbols are all known, local ones included.
+        debug_file: The file that has the table, where it is another.
     """
 
     source: str | None
     entry_count: int
     symbols: Sequence[Symbol]
-    whole: Container[int]
+    complete: Container[int]
     debug_file: str | None = None
 
 
@@ -187,30 +187,31 @@ def read_contents(image: Image, debug: DebugImage | None = None, more: Iterable[
 
     Args:
         image: The file.
-        debug: The symbols that were stripped from it. Sections that it does not have, or has elsewhere, keep their own.
-        more: Symbols that no table has, such as those of what only debug information names.
+        debug: The file with the symbols that were stripped from it. Sections that this file does not have, or has at
+            another address, keep their own symbols.
+        more: Symbols that no table has, such as variables that only debug information names.
 
     Raises:
-        InputError: Where the symbol table or a section that must be looked into is damaged; its `file` tells in which.
+        InputError: Where the symbol table or the contents of a section are damaged; its `file` is the damaged file.
     """
     wanted = {s.index: s for s in image.sections if s.is_in_memory and (s.is_writable or s.is_tls) and s.size_bytes}
-    table = _symbols(image, debug, frozenset(wanted))
+    table = _symbols(image, debug, wanted)
     by_section: dict[int, list[Symbol]] = {index: [] for index in wanted}
     commons = []
     for symbol in (*table.symbols, *more) if more else table.symbols:
-        if symbol.is_common:
+        index = symbol.section_index
+        if index == COMMON:
             commons.append(symbol)
-        elif symbol.type != STT_FUNC or wanted[symbol.section_index].name != ".opd":
-            # .opd (PowerPC ELFv1) holds descriptors; its symbols have the size of the code they describe.
-            by_section[symbol.section_index].append(symbol)
+        elif symbol.type != STT_FUNC or wanted[index].name != ".opd":
+            # .opd (PowerPC ELFv1) holds descriptors; its symbols have the size of the code that they describe.
+            by_section[index].append(symbol)
     sections, stray_count = [], 0
-    relro, tls = image.segment(PT_GNU_RELRO), image.segment(PT_TLS)
+    relro = image.segment(PT_GNU_RELRO)
     for index, section in wanted.items():
-        base = _base_of_values(image, section, tls)
-        variables, labels, strays = _variables(by_section[index], base, section.size_bytes)
+        variables, labels, strays = _variables(by_section[index], section.size_bytes)
         stray_count += strays
         kind = _kind(image, section, relro)
-        sections.append(_contents(image, section, kind, variables, labels, stripped=index not in table.whole))
+        sections.append(_contents(image, section, kind, variables, labels, stripped=index not in table.complete))
     sections.extend(_common_contents(commons))
     if all(section.type == SHT_NULL for section in image.sections):
         sections.extend(_segment_contents(image))
@@ -219,62 +220,46 @@ def read_contents(image: Image, debug: DebugImage | None = None, more: Iterable[
     )
 
 
-def _symbols(image: Image, debug: DebugImage | None, wanted: frozenset[int]) -> _Symbols:
-    own = read_variables(image, wanted)
+def _symbols(image: Image, debug: DebugImage | None, wanted: Mapping[int, Section]) -> _Symbols:
+    table = read_symbol_table(image)
+    own = table.variables(section_bases(image, wanted.items()))
     if debug is None:
-        return _Symbols(own.source, own.entry_count, own.symbols, wanted if own.source == ".symtab" else ())
-    matched = {
-        number: section.index
-        for number, section in matched_sections(image, debug.image).items()
-        if section.index in wanted
-    }
-    theirs = read_variables(debug.image, frozenset(matched))
-    found = [
-        # Nearly always the numbers are the same.
-        one if (number := matched[one.section_index]) == one.section_index else one._replace(section_index=number)
-        for one in theirs.symbols
-        if not one.is_common
-    ]
-    # Only .symtab has versions in its names: what it names already would have another alias.
-    named = {(one.section_index, one.value, one.size_bytes) for one in found}
-    found += [one for one in own.symbols if (one.section_index, one.value, one.size_bytes) not in named]
+        return _Symbols(table.source, len(table), own, wanted if table.source == ".symtab" else ())
+    sections = matched_sections(image, debug.image).items()
+    bases = section_bases(image, [(number, section) for number, section in sections if section.index in wanted])
+    debug_table = read_symbol_table(debug.image)
+    found = [one for one in debug_table.variables(bases) if not one.is_common]
+    # .symtab has versions in its names, .dynsym has not: a symbol of both would get a second name.
+    named = {(one.section_index, one.vaddr, one.size_bytes) for one in found}
+    found += [one for one in own if (one.section_index, one.vaddr, one.size_bytes) not in named]
     if debug.is_whole:
-        return _Symbols(theirs.source, theirs.entry_count, found, frozenset(matched.values()), debug.image.file)
+        complete = {base.section_index for base in bases.values()}
+        return _Symbols(debug_table.source, len(debug_table), found, complete, debug.image.file)
     if not named:
-        return _Symbols(own.source, own.entry_count, own.symbols, ())
-    return _Symbols(".gnu_debugdata", own.entry_count + theirs.entry_count, found, ())
+        return _Symbols(table.source, len(table), own, ())
+    return _Symbols(".gnu_debugdata", len(table) + len(debug_table), found, ())
 
 
-def _base_of_values(image: Image, section: Section, tls: Segment | None) -> tuple[int, int]:
-    """Give what to subtract from st_value to get an offset in the section: for ordinary and for TLS symbols."""
-    if image.is_relocatable:
-        return 0, 0
-    return section.vaddr, section.vaddr - (tls.vaddr if tls else section.vaddr)
+def _variables(symbols: list[Symbol], section_bytes: int) -> tuple[list[Symbol], list[Symbol], int]:
+    """Sort the symbols of a section into variables and labels without size, and count those outside of it.
 
-
-def _variables(
-    symbols: list[Symbol], base: tuple[int, int], section_bytes: int
-) -> tuple[list[Variable], list[Variable], int]:
-    """Sort the symbols of a section into variables and labels without size; aliases become one variable."""
+    Several names of one place and size become one symbol with aliases.
+    """
     first: dict[tuple[int, int], Symbol] = {}
-    # Most places have one symbol: a list is made only for those that have several.
+    # Most places have one symbol: only those with several get a list.
     several: dict[tuple[int, int], list[Symbol]] = {}
-    plain_base, tls_base = base
     for symbol in symbols:
-        _, value, symbol_bytes, symbol_type, *_ = symbol
-        at = (value - (tls_base if symbol_type == STT_TLS else plain_base), -symbol_bytes)
-        one = first.setdefault(at, symbol)
+        place = symbol.offset, -symbol.size_bytes
+        one = first.setdefault(place, symbol)
         if one is not symbol:
-            several.setdefault(at, [one]).append(symbol)
-    new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
-    variables: list[Variable] = []
-    labels: list[Variable] = []
+            several.setdefault(place, [one]).append(symbol)
+    variables: list[Symbol] = []
+    labels: list[Symbol] = []
     stray_count = 0
     for place in sorted(first):
         offset, size_bytes = place[0], -place[1]
         if size_bytes and 0 <= offset < section_bytes and place not in several:
-            one = first[place]
-            variables.append(new(Variable, (one.name, (), offset, size_bytes, one.binding)))
+            variables.append(first[place])
             continue
         here = several.get(place) or [first[place]]
         if not size_bytes:
@@ -284,13 +269,12 @@ def _variables(
         if not 0 <= offset <= section_bytes or (offset == section_bytes and size_bytes):
             stray_count += len(here)
             continue
-        aliases: tuple[str, ...] = ()
+        shown = here[0]
         if len(here) > 1:
             here.sort(key=lambda symbol: (_rank(symbol), len(symbol.name), symbol.name, symbol.binding))
-            _, *others = dict.fromkeys(symbol.name for symbol in here)
-            aliases = tuple(others)
-        variable = new(Variable, (here[0].name, aliases, offset, size_bytes, here[0].binding))
-        (variables if size_bytes else labels).append(variable)
+            _, *aliases = dict.fromkeys(symbol.name for symbol in here)
+            shown = here[0]._replace(aliases=tuple(aliases))
+        (variables if size_bytes else labels).append(shown)
     return variables, labels, stray_count
 
 
@@ -308,7 +292,7 @@ def _rank(symbol: Symbol) -> int:
 
 
 def _contents(
-    image: Image, section: Section, kind: Kind, variables: list[Variable], labels: list[Variable], *, stripped: bool
+    image: Image, section: Section, kind: SectionKind, variables: list[Symbol], labels: list[Symbol], *, stripped: bool
 ) -> SectionContents:
     explain = _Explain(image, section, labels, stripped=stripped)
     ranges = partition(0, section.size_bytes, _claims(variables), explain)
@@ -316,57 +300,56 @@ def _contents(
     return SectionContents(section, kind, shown, ranges)
 
 
-def _claims(variables: Iterable[Variable]) -> list[Piece[Variable | Residue]]:
-    new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
-    return [new(Piece, (one.offset, one.offset + one.size_bytes, one)) for one in variables]
+def _claims(variables: Iterable[Symbol]) -> list[Piece[Symbol | Residue]]:
+    return [Piece(one.offset, one.offset + one.size_bytes, one) for one in variables]
 
 
-def _kind(image: Image, section: Section, relro: Segment | None) -> Kind:
+def _kind(image: Image, section: Section, relro: Segment | None) -> SectionKind:
     if section.is_tls:
-        return Kind.TLS
+        return SectionKind.TLS
     if relro and not image.is_relocatable:
         # The first words of .got.plt may lie in it, and the rest behind it: that stays writable.
         ends_inside = section.vaddr + section.size_bytes <= relro.vaddr + relro.memory_bytes
         if relro.vaddr <= section.vaddr and ends_inside:
-            return Kind.RELRO
+            return SectionKind.RELRO
     if image.is_relocatable and section.name.startswith(".data.rel.ro"):
-        return Kind.RELRO
-    return Kind.BSS if section.type == SHT_NOBITS else Kind.DATA
+        return SectionKind.RELRO
+    return SectionKind.BSS if section.type == SHT_NOBITS else SectionKind.DATA
 
 
 class _Explain:
     """Names the ranges of one section that no variable claims."""
 
-    def __init__(self, image: Image, section: Section, labels: list[Variable], *, stripped: bool) -> None:
+    def __init__(self, image: Image, section: Section, labels: list[Symbol], *, stripped: bool) -> None:
         self._image = image
         self._section = section
         self._labels = labels
         self._places = [label.offset for label in labels]
-        self._rest = Residue(Cause.STRIPPED if stripped else Cause.NO_SYMBOL)
+        self._rest = Residue(ResidueCause.STRIPPED if stripped else ResidueCause.NO_SYMBOL)
         is_table = section.type in _LINKER_TABLE_TYPES or section.name.startswith(_LINKER_TABLE_NAMES)
-        self._table = Residue(Cause.LINKER_TABLE) if is_table else None
+        self._table = Residue(ResidueCause.LINKER_TABLE) if is_table else None
         self._bytes: Buffer | None = None
 
-    def __call__(self, gap: Gap[Variable | Residue]) -> Sequence[Piece[Variable | Residue]]:
+    def __call__(self, gap: Gap[Symbol | Residue]) -> Sequence[Piece[Symbol | Residue]]:
         if self._table:
             return [Piece(gap.start, gap.end, self._table)]
         first = bisect_left(self._places, gap.start)
         past = bisect_left(self._places, gap.end)
         if first == past:
             return [Piece(gap.start, gap.end, self._plain(gap.start, gap.end))]
-        pieces: list[Piece[Variable | Residue]] = []
+        pieces: list[Piece[Symbol | Residue]] = []
         if self._places[first] > gap.start:
             pieces.append(Piece(gap.start, self._places[first], self._plain(gap.start, self._places[first])))
         ends = [*self._places[first + 1 : past], gap.end]
         for label, end in zip(self._labels[first:past], ends, strict=True):
-            pieces.append(Piece(label.offset, end, Residue(Cause.UNSIZED, label.name)))
+            pieces.append(Piece(label.offset, end, Residue(ResidueCause.UNSIZED, label.name)))
         return pieces
 
     def _plain(self, start: int, end: int) -> Residue:
         # Padding brings what follows to a multiple that the section itself is aligned to, and holds nothing.
         align = min(end & -end, self._section.align)
         if align > 1 and -start % align == end - start and self._is_zero(start, end):
-            return Residue(Cause.PADDING)
+            return Residue(ResidueCause.PADDING)
         return self._rest
 
     def _is_zero(self, start: int, end: int) -> bool:
@@ -379,11 +362,11 @@ class _Explain:
 
 def _common_contents(commons: list[Symbol]) -> Iterable[SectionContents]:
     """Give the COMMON variables of an object a section of their own, as the linker will."""
-    for kind in (Kind.BSS, Kind.TLS):
+    for kind in (SectionKind.BSS, SectionKind.TLS):
         variables, offset = [], 0
         for symbol in sorted(commons, key=lambda symbol: (-symbol.size_bytes, symbol.name)):
-            if (symbol.type == STT_TLS) is (kind is Kind.TLS):
-                variables.append(Variable(symbol.name, (), offset, symbol.size_bytes, symbol.binding))
+            if (symbol.type == STT_TLS) is (kind is SectionKind.TLS):
+                variables.append(symbol._replace(offset=offset))
                 offset += symbol.size_bytes
         if offset:
             yield _bare("COMMON", 0, offset, kind, variables)
@@ -396,16 +379,16 @@ def _segment_contents(image: Image) -> Iterable[SectionContents]:
             continue
         beyond_bytes = segment.memory_bytes - segment.file_bytes
         if segment.file_bytes:
-            yield _bare(f"[segment {number}]", segment.vaddr, segment.file_bytes, Kind.DATA, [])
+            yield _bare(f"[segment {number}]", segment.vaddr, segment.file_bytes, SectionKind.DATA, [])
         if beyond_bytes > 0:
-            yield _bare(
-                f"[segment {number} beyond the file]", segment.vaddr + segment.file_bytes, beyond_bytes, Kind.BSS, []
-            )
+            name, vaddr = f"[segment {number} beyond the file]", segment.vaddr + segment.file_bytes
+            yield _bare(name, vaddr, beyond_bytes, SectionKind.BSS, [])
 
 
-def _bare(name: str, vaddr: int, size_bytes: int, kind: Kind, variables: list[Variable]) -> SectionContents:
-    section = Section(-1, name, SHT_NOBITS if kind is Kind.BSS else SHT_PROGBITS, 3, vaddr, 0, size_bytes, 0, 0, 1, 0)
+def _bare(name: str, vaddr: int, size_bytes: int, kind: SectionKind, variables: list[Symbol]) -> SectionContents:
+    section_type = SHT_NOBITS if kind is SectionKind.BSS else SHT_PROGBITS
+    section = Section(-1, name, section_type, SHF_WRITE | SHF_ALLOC, vaddr, 0, size_bytes, 0, 0, 1, 0)
     ranges = partition(
-        0, size_bytes, _claims(variables), lambda gap: [Piece(gap.start, gap.end, Residue(Cause.NO_SECTIONS))]
+        0, size_bytes, _claims(variables), lambda gap: [Piece(gap.start, gap.end, Residue(ResidueCause.NO_SECTIONS))]
     )
     return SectionContents(section, kind, tuple(variables), ranges)

@@ -6,7 +6,7 @@ cannot find is none, and a reference that no relocation makes is none either.
 Source: System V ABI, chapter 5 (Hash Table); glibc 2.36, elf/dl-lookup.c, for what is found.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -15,11 +15,21 @@ from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, bytes_from_vaddr, rea
 from footprint.elf.image import SHT_DYNSYM, Buffer, Image, StringTable
 from footprint.elf.machines import relocation_types
 from footprint.elf.relocations import EM_MIPS, relocations, symbol_and_type
-from footprint.elf.symbols import STB_GNU_UNIQUE, STB_WEAK, STT_TLS
+from footprint.elf.symbols import (
+    NO_NAMES,
+    SHN_ABS,
+    SHN_UNDEF,
+    STB_GNU_UNIQUE,
+    STB_LOCAL,
+    STB_WEAK,
+    STT_TLS,
+    SymbolEntry,
+    SymbolTable,
+)
 from footprint.elf.versions import VERSION_INDEX, Version, Versions, read_versions
 from footprint.errors import InputError
 
-__all__ = ("Definition", "DynamicSymbols", "Reference", "dynamic_names", "read_dynamic_symbols")
+__all__ = ("DynamicSymbols", "SymbolReference", "dynamic_names", "read_dynamic_symbols")
 
 DT_HASH: Final = 4
 DT_STRTAB: Final = 5
@@ -28,12 +38,9 @@ DT_STRSZ: Final = 10
 DT_GNU_HASH: Final = 0x6FFFFEF5
 DT_MIPS_GOTSYM: Final = 0x70000013
 
-STB_LOCAL: Final = 0
 STV_INTERNAL: Final = 1
 STV_HIDDEN: Final = 2
 STV_PROTECTED: Final = 3
-SHN_UNDEF: Final = 0
-SHN_ABS: Final = 0xFFF1
 R_NONE: Final = 0
 EM_S390: Final = 22
 EM_ALPHA: Final = 0x9026
@@ -47,7 +54,7 @@ STO_MIPS_PLT: Final = 8
 _CHAIN_BYTES: Final = 1 << 12
 
 
-class Reference(NamedTuple):
+class SymbolReference(NamedTuple):
     """What relocations of a file ask for, once for each symbol and class of lookup.
 
     Attributes:
@@ -72,17 +79,6 @@ class Reference(NamedTuple):
     symbol: int
 
 
-class Definition(NamedTuple):
-    """A dynamic symbol that others can bind to, with STT_* and STB_*; the vaddr of a thread-local is an offset."""
-
-    name: str
-    version: str | None
-    vaddr: int
-    size_bytes: int
-    type: int
-    binding: int
-
-
 @dataclass(frozen=True, eq=False)
 class DynamicSymbols:
     """What a file offers and asks for.
@@ -100,7 +96,7 @@ class DynamicSymbols:
 
     versions: Versions
     count: int
-    references: tuple[Reference, ...]
+    references: tuple[SymbolReference, ...]
     found: dict[str, int]
     several: dict[str, tuple[int, ...]]
     canonical_plt_entries: frozenset[int]
@@ -119,19 +115,18 @@ class DynamicSymbols:
         """Give what a file without dynamic symbols has."""
         return cls(Versions(None, {}, (), ()), 0, (), {}, {}, frozenset(), frozenset())
 
-    def definition(self, image: Image, name: str) -> Definition:
-        """Give what the table of the file says of the definition of a name, of the last where there are several.
+    def vaddrs(self, image: Image) -> frozenset[int]:
+        """Return the vaddrs of the definitions that others can find; the last one where a name has several.
 
         Raises:
-            InputError: Where the table is no longer there.
+            InputError: Where the table of the file has changed.
         """
-        index = self.found[name]
-        vaddr = (read_dynamic(image).get(DT_SYMTAB) or 0) + index * image.symbol_bytes
-        entry = bytes_at_vaddr(image, vaddr, image.symbol_bytes, "a dynamic symbol")
-        _, info, _, _, value, size_bytes = image.symbols_at(entry, (0,))[0]
-        by_symbol = self.versions.by_symbol
-        version = self.versions.by_index.get(by_symbol[index] & VERSION_INDEX) if by_symbol else None
-        return Definition(name, version.name if version else None, value, size_bytes, info & 15, info >> 4)
+        if not self.found:
+            return frozenset()
+        vaddr = read_dynamic(image).get(DT_SYMTAB) or 0
+        entries = bytes_at_vaddr(image, vaddr, self.count * image.symbol_bytes, "the table of dynamic symbols")
+        table = SymbolTable(image, entries, NO_NAMES)
+        return frozenset([table.vaddrs[index] for index in self.found.values()])
 
 
 def read_dynamic_symbols(image: Image) -> DynamicSymbols:
@@ -150,17 +145,18 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     entries = bytes_at_vaddr(image, vaddr, count * image.symbol_bytes, "the table of dynamic symbols")
     strings = bytes_at_vaddr(image, strings_vaddr, dynamic.get(DT_STRSZ) or 0, "the dynamic strings")
     names = _Names(strings, image.file)
-    versions = read_versions(image, dynamic, names.at, count)
+    table = SymbolTable(image, entries, names.table)
+    versions = read_versions(image, dynamic, names.table.at, count)
     if gotsym := dynamic.get(DT_MIPS_GOTSYM) if image.machine == EM_MIPS else None:
         # There the loader looks up each symbol that has a place in the GOT, without any relocation.
         asked |= {(symbol, 0) for symbol in range(gotsym, count)}
-    references = _references(image, asked, entries, names, versions)
-    found = _found(image, entries, names, first_found, past_found)
+    references = _references(table, asked, versions)
+    found = _found(table, names, first_found, past_found)
     return DynamicSymbols(versions, count, references, *found)
 
 
 def dynamic_names(image: Image, symbols: Collection[int]) -> dict[int, str]:
-    """Give the names of some dynamic symbols by their indexes.
+    """Return the names of dynamic symbols by their indexes.
 
     Raises:
         InputError: Where they lie outside of the file.
@@ -172,13 +168,12 @@ def dynamic_names(image: Image, symbols: Collection[int]) -> dict[int, str]:
     past_bytes = (max(symbols) + 1) * image.symbol_bytes
     entries = bytes_at_vaddr(image, vaddr, past_bytes, "the table of dynamic symbols")
     names = _Names(bytes_at_vaddr(image, strings_vaddr, dynamic.get(DT_STRSZ) or 0, "the dynamic strings"), image.file)
-    wanted = sorted(symbols)
-    fields = image.symbols_at(entries, wanted)
-    return {symbol: names.at(name) for symbol, (name, *_) in zip(wanted, fields, strict=True)}
+    table = SymbolTable(image, entries, names.table)
+    return {symbol: table.name(symbol) for symbol in sorted(symbols)}
 
 
 def _asked_symbols(image: Image) -> set[tuple[int, int]]:
-    """Give the symbols that relocations name, each with the types of these."""
+    """Return the symbols that relocations refer to, each with the types of these relocations."""
     infos: set[int] = set()
     for table in relocations(image):
         infos.update(table.infos)
@@ -187,57 +182,30 @@ def _asked_symbols(image: Image) -> set[tuple[int, int]]:
     return {(symbol, kind) for symbol, kind in asked if symbol and kind != R_NONE and kind not in relative}
 
 
-def _references(
-    image: Image, asked: set[tuple[int, int]], entries: Buffer, names: "_Names", versions: Versions
-) -> tuple[Reference, ...]:
-    types = relocation_types(image.machine)
+def _references(table: SymbolTable, asked: set[tuple[int, int]], versions: Versions) -> tuple[SymbolReference, ...]:
+    types = relocation_types(table.image.machine)
     calls, copies = types.jump_slot | types.tls, types.copy
-    found: list[Reference] = []
-    lookups = sorted({(symbol, kind in calls, kind in copies) for symbol, kind in asked})
-    fields = image.symbols_at(entries, [symbol for symbol, _, _ in lookups])
-    for (symbol, is_call, is_copy), (name, info, other, section_index, _, _) in zip(lookups, fields, strict=True):
-        visibility, binding = other & 3, info >> 4
+    found: list[SymbolReference] = []
+    for symbol, is_call, is_copy in sorted({(symbol, kind in calls, kind in copies) for symbol, kind in asked}):
+        name, info, other, section_index, _, _ = table.entry(symbol)
+        binding, visibility = info >> 4, other & 3
         if binding == STB_LOCAL or visibility in _NOT_SEEN:
-            # It is the file's own, and never looked for.
+            # The file binds to its own symbol without a lookup.
             continue
         version = versions.by_index.get(versions.by_symbol[symbol] & VERSION_INDEX) if versions.by_symbol else None
-        is_defined = section_index != SHN_UNDEF
-        is_protected = visibility == STV_PROTECTED
         found.append(
-            Reference(names.at(name), version, is_call, is_copy, binding == STB_WEAK, is_protected, is_defined, symbol)
+            SymbolReference(
+                table.names.at(name),
+                version,
+                is_call,
+                is_copy,
+                binding == STB_WEAK,
+                visibility == STV_PROTECTED,
+                section_index != SHN_UNDEF,
+                symbol,
+            )
         )
     return tuple(found)
-
-
-def _found(image: Image, entries: Buffer, names: "_Names", first: int, past: int) -> "_Found":
-    """Find by name the definitions between two indexes that the loader binds to; canonical PLT entries are marked."""
-    offsets, values, kinds = _columns(image, entries[first * image.symbol_bytes : past * image.symbol_bytes])
-    # There are a handful of kinds among any number of symbols: each is looked at once.
-    facts = {kind: _facts(image, kind) for kind in set(kinds)}
-    bound = {kind for kind, fact in facts.items() if fact.is_bound}
-    bound_at_zero = {kind for kind in bound if facts[kind].section_index == SHN_ABS or facts[kind].type == STT_TLS}
-    canonical = {kind for kind in bound if facts[kind].section_index == SHN_UNDEF}
-    unique = {kind for kind in bound if facts[kind].binding == STB_GNU_UNIQUE}
-    chosen = [
-        (index, offset, kind)
-        for index, offset, value, kind in zip(range(first, past), offsets, values, kinds, strict=True)
-        if kind in bound and (value or kind in bound_at_zero)
-    ]
-    keys = names.all_at([offset for _, offset, _ in chosen])
-    found = dict(zip(keys, [index for index, _, _ in chosen], strict=True))
-    several: dict[str, tuple[int, ...]] = {}
-    if len(found) < len(keys):
-        for key, (index, _, _) in zip(keys, chosen, strict=True):
-            several[key] = (*several.get(key, ()), index)
-        several = {key: indexes for key, indexes in several.items() if len(indexes) > 1}
-    return _Found(
-        found,
-        several,
-        frozenset([index for index, _, kind in chosen if kind in canonical]) if canonical else frozenset(),
-        frozenset([key for key, (_, _, kind) in zip(keys, chosen, strict=True) if kind in unique])
-        if unique
-        else frozenset(),
-    )
 
 
 class _Found(NamedTuple):
@@ -247,32 +215,44 @@ class _Found(NamedTuple):
     unique: frozenset[str]
 
 
-class _Facts(NamedTuple):
-    """What the small fields of a symbol say."""
+def _found(table: SymbolTable, names: "_Names", first: int, past: int) -> _Found:
+    """Find the definitions between two indexes that the loader would bind to."""
+    # There are a handful of kinds among any number of symbols: one entry of each is looked at.
+    kinds = table.kinds[first:past]
+    examples = {word: table.entry(index) for word, index in dict(zip(kinds, range(first, past), strict=True)).items()}
+    bound = {word: one for word, one in examples.items() if _is_bound(table.image, one)}
+    bound_at_zero = {word for word, one in bound.items() if one[3] == SHN_ABS or one[1] & 15 == STT_TLS}
+    canonical = {word for word, one in bound.items() if one[3] == SHN_UNDEF}
+    unique = {word for word, one in bound.items() if one[1] >> 4 == STB_GNU_UNIQUE}
+    columns = table.name_offsets[first:past], table.vaddrs[first:past], kinds
+    chosen = [
+        (index, name_offset, word)
+        for index, name_offset, vaddr, word in zip(range(first, past), *columns, strict=True)
+        if word in bound and (vaddr or word in bound_at_zero)
+    ]
+    keys = names.all_at([name_offset for _, name_offset, _ in chosen])
+    found = dict(zip(keys, [index for index, _, _ in chosen], strict=True))
+    several: dict[str, tuple[int, ...]] = {}
+    if len(found) < len(keys):
+        for key, (index, _, _) in zip(keys, chosen, strict=True):
+            several[key] = (*several.get(key, ()), index)
+        several = {key: indexes for key, indexes in several.items() if len(indexes) > 1}
+    return _Found(
+        found,
+        several,
+        frozenset([index for index, _, word in chosen if word in canonical]) if canonical else frozenset(),
+        frozenset([key for key, (_, _, word) in zip(keys, chosen, strict=True) if word in unique])
+        if unique
+        else frozenset(),
+    )
 
-    type: int
-    binding: int
-    section_index: int
-    is_bound: bool
 
-
-def _facts(image: Image, kind: int) -> _Facts:
-    if image.is_little:
-        info, other, section_index = kind & 0xFF, kind >> 8 & 0xFF, kind >> 16
-    else:
-        info, other, section_index = kind >> 24, kind >> 16 & 0xFF, kind & 0xFFFF
-    is_bound = info >> 4 != STB_LOCAL and info & 15 in _BOUND_TYPES and other & 3 not in _NOT_SEEN
+def _is_bound(image: Image, entry: SymbolEntry) -> bool:
+    """Return whether the loader binds to a symbol, by its small fields."""
+    _, info, other, section_index, _, _ = entry
     if image.machine == EM_MIPS and section_index == SHN_UNDEF and not other & STO_MIPS_PLT:
-        is_bound = False
-    return _Facts(info & 15, info >> 4, section_index, is_bound)
-
-
-def _columns(image: Image, table: Buffer) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
-    """Give st_name and st_value of all symbols, and the word that st_info, st_other and st_shndx of each fill."""
-    halves = words(image, table, 4)
-    if image.is_64:
-        return halves[0::6], words(image, table, 8)[1::3], halves[1::6]
-    return halves[0::4], halves[1::4], halves[3::4]
+        return False
+    return info >> 4 != STB_LOCAL and info & 15 in _BOUND_TYPES and other & 3 not in _NOT_SEEN
 
 
 class _Names:
@@ -280,27 +260,26 @@ class _Names:
 
     _MOST_SCANNED_BYTES: Final = 1 << 30
 
-    def __init__(self, table: Buffer, file: str) -> None:
+    def __init__(self, strings: Buffer, file: str) -> None:
         self._file = file
-        self._raw = bytes(table)
+        self._raw = bytes(strings)
         self._text = self._raw.decode("ascii") if self._raw.isascii() else None
-        self._one_by_one = StringTable(self._raw, file, 0, "dynamic symbol names")
-        self.at = self._one_by_one.at
+        self.table = StringTable(self._raw, file, 0, "dynamic symbol names")
 
     def all_at(self, offsets: list[int]) -> list[str]:
-        """Give the names at some offsets.
+        """Return the names at some offsets.
 
         Raises:
             InputError: As `StringTable.at`.
         """
         text = self._text
         if text is None or self._longest * len(offsets) > self._MOST_SCANNED_BYTES:
-            return [self._one_by_one.at(offset) for offset in offsets]
+            return [self.table.at(offset) for offset in offsets]
         try:
             ends = [text.index("\0", offset) for offset in offsets]
         except ValueError:
             raise InputError(self._file, "one of the dynamic symbol names has no end") from None
-        # Tails may be shared, but a table of a few names that overlap would fill the memory.
+        # Names may share their tails, but a table of a few names that overlap could fill the memory.
         if sum(ends) - sum(offsets) > StringTable.most_name_bytes(len(text)):
             raise InputError(self._file, "the dynamic symbol names overlap beyond reason")
         return [text[offset:end] for offset, end in zip(offsets, ends, strict=True)]

@@ -1,48 +1,55 @@
-"""The functions of one ELF file: which one an address lies in, and where one of a name is.
+"""The functions of one ELF file: find the one that an address lies in, or the one with a name.
 
-Names are decoded when they are asked for: of a hundred thousand functions, profiles name a few hundred.
+Names are decoded on request: a file has a hundred thousand functions, and profiles name a few hundred.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
-from footprint.elf.image import SHT_DYNSYM, SHT_SYMTAB, Buffer, Image, Section, StringTable
-from footprint.elf.symbols import entries_and_names
+from footprint.elf.image import Image
+from footprint.elf.symbols import (
+    SHN_UNDEF,
+    STB_GLOBAL,
+    STB_WEAK,
+    STT_FUNC,
+    STT_GNU_IFUNC,
+    Symbol,
+    SymbolTable,
+    read_symbol_table,
+)
 
-__all__ = ("Function", "Functions", "read_functions")
+__all__ = ("Functions", "read_functions")
 
-STT_FUNC: Final = 2
-STT_GNU_IFUNC: Final = 10
-SHN_UNDEF: Final = 0
 EM_ARM: Final = 40
-_NO_NAMES: Final = StringTable(b"", "", 0, "symbol names")
-
-
-class Function(NamedTuple):
-    """One function; the size is 0 where the assembler was not told."""
-
-    name: str
-    vaddr: int
-    size_bytes: int
+_FUNCTION_TYPES: Final = frozenset({STT_FUNC, STT_GNU_IFUNC})
+# Of several names of one place a global one is shown before a weak one, and that before a local one.
+_BINDING_RANKS: Final = {STB_GLOBAL: 0, STB_WEAK: 1}
 
 
 class Functions:
     """The functions that a symbol table defines, in the order of their addresses.
 
-    Args:
-        entries: For each its vaddr, its size, how good a name it has where several have one place, and st_name.
-        names: The names.
-        source: `.symtab` or `.dynsym`; None where the file has neither.
+    Attributes:
+        source: The table: `.symtab` or `.dynsym`; None where the file has neither.
     """
 
-    def __init__(self, entries: list[tuple[int, int, int, int]], names: StringTable, source: str | None) -> None:
-        self.source = source
-        self._entries = sorted(entries)
-        self._names = names
+    def __init__(self, table: SymbolTable) -> None:
+        """Find the functions of a table."""
+        self.source = table.source
+        self._table = table
+        # Bit 0 of an address on ARM selects the instruction set.
+        mask = ~1 if table.image.machine == EM_ARM else ~0
+        entries = [(index, table.entry(index)) for index in table.of_types(_FUNCTION_TYPES)]
+        self._entries = sorted(
+            [
+                (vaddr & mask, size_bytes, _BINDING_RANKS.get(info >> 4, 2), name, index)
+                for index, (name, info, _, section_index, vaddr, size_bytes) in entries
+                if section_index != SHN_UNDEF
+            ]
+        )
         # Of several names of one place the best: one with a size, then by its binding.
-        best: dict[int, tuple[int, int, int, int]] = {}
+        best: dict[int, tuple[int, int, int, int, int]] = {}
         for entry in self._entries:
             known = best.get(entry[0])
             if known is None or (not entry[1], entry[2]) < (not known[1], known[2]):
@@ -51,19 +58,19 @@ class Functions:
         self._vaddrs = list(best)
 
     def __len__(self) -> int:
-        """Give the number of names."""
+        """Return the number of names."""
         return len(self._entries)
 
-    def __iter__(self) -> Iterator[Function]:
-        """Give all of them.
+    def __iter__(self) -> Iterator[Symbol]:
+        """Return all of them.
 
         Raises:
             InputError: Where a name lies outside of its table.
         """
-        return (Function(self._names.at(name), vaddr, size_bytes) for vaddr, size_bytes, _, name in self._entries)
+        return (self._symbol(vaddr, index) for vaddr, *_, index in self._entries)
 
-    def at(self, vaddr: int) -> Function | None:
-        """Give the function that an address lies in; of several names of it one that is global, else any.
+    def at(self, vaddr: int) -> Symbol | None:
+        """Return the function that an address lies in; of its names a global one, else any.
 
         Raises:
             InputError: Where its name lies outside of its table.
@@ -71,44 +78,20 @@ class Functions:
         last = bisect_right(self._vaddrs, vaddr) - 1
         if last < 0:
             return None
-        start, size_bytes, _, name = self._best[last]
+        start, size_bytes, *_, index = self._best[last]
         # A label without a size reaches to the next one.
         if size_bytes and vaddr >= start + size_bytes:
             return None
-        return Function(self._names.at(name), start, size_bytes)
+        return self._symbol(start, index)
+
+    def _symbol(self, vaddr: int, index: int) -> Symbol:
+        return self._table.symbol(self._table.entry(index))._replace(vaddr=vaddr)
 
 
 def read_functions(image: Image) -> Functions:
     """Read the functions that the best symbol table of a file defines.
 
     Raises:
-        InputError: Where the table is damaged: an entry size that is none, a cut.
+        InputError: Where the table is damaged: a wrong entry size, a cut.
     """
-    table = _table(image, SHT_SYMTAB) or _table(image, SHT_DYNSYM)
-    if table is None:
-        return Functions([], _NO_NAMES, None)
-    symbols, names = entries_and_names(image, table)
-    # Bit 0 of an address on ARM tells the instruction set.
-    mask = ~1 if image.machine == EM_ARM else ~0
-    entries = [
-        (value & mask, size_bytes, _rank(info >> 4), name)
-        for name, info, _, section_index, value, size_bytes in image.symbols_at(symbols, _places(image, symbols))
-        if section_index != SHN_UNDEF
-    ]
-    return Functions(entries, names, ".symtab" if table.type == SHT_SYMTAB else ".dynsym")
-
-
-def _table(image: Image, kind: int) -> Section | None:
-    return next((one for one in image.sections if one.type == kind and one.size_bytes and one.has_file_bytes), None)
-
-
-def _rank(binding: int) -> int:
-    """Order names of one place: a global one before a weak one before a local one."""
-    return {1: 0, 2: 1}.get(binding, 2)
-
-
-def _places(image: Image, symbols: Buffer) -> list[int]:
-    """Give the places of the symbols that are functions, found in a string of all types rather than by a loop."""
-    kinds = bytes(symbols[image.symbol_type_offset :: image.symbol_bytes])
-    marks = kinds.translate(bytes(byte & 15 in {STT_FUNC, STT_GNU_IFUNC} for byte in range(256)))
-    return [match.start() for match in re.finditer(b"\1", marks)]
+    return Functions(read_symbol_table(image))

@@ -6,7 +6,6 @@ memory; section headers only name it.
 Source: System V ABI, chapters 4 and 5 (ELF-64 object file format 1.5; gABI draft of 2013 for extension numbering).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final, NamedTuple
@@ -106,8 +105,6 @@ class _Layout(NamedTuple):
     header: Struct
     segment: Struct
     section: Struct
-    symbol: Struct
-    word: Struct
 
 
 def _layouts() -> dict[tuple[int, int], _Layout]:
@@ -117,15 +114,11 @@ def _layouts() -> dict[tuple[int, int], _Layout]:
             Struct(order + "16xHHIIIIIHHHHHH"),
             Struct(order + "IIIIIIII"),
             Struct(order + "IIIIIIIIII"),
-            Struct(order + "IIIBBH"),
-            Struct(order + "I"),
         )
         layouts[2, data] = _Layout(
             Struct(order + "16xHHIQQQIHHHHHH"),
             Struct(order + "IIQQQQQQ"),
             Struct(order + "IIQQQQIIQQ"),
-            Struct(order + "IBBHQQ"),
-            Struct(order + "I"),
         )
     return layouts
 
@@ -199,32 +192,9 @@ class Image:
         return self.bytes_at(section.offset, section.size_bytes, f"section {section.index}")
 
     @property
-    def symbol_section_offset(self) -> int:
-        """Give where in a symbol table entry the low byte of st_shndx stands."""
-        return (6 if self.is_64 else 14) + (not self.is_little)
-
-    @property
-    def symbol_type_offset(self) -> int:
-        """Give where in a symbol table entry st_info stands."""
-        return 4 if self.is_64 else 12
-
-    def symbols_at(self, table: Buffer, indexes: Iterable[int]) -> list[tuple[int, int, int, int, int, int]]:
-        """Give some symbols, each as (st_name, st_info, st_other, st_shndx, st_value, st_size)."""
-        read, entry_bytes = self._layout.symbol.unpack_from, self._layout.symbol.size
-        found = [read(table, index * entry_bytes) for index in indexes]
-        if self.is_64:
-            return found
-        return [(name, info, other, place, value, size) for name, value, size, info, other, place in found]
-
-    @property
     def symbol_bytes(self) -> int:
         """Give the size of one symbol table entry."""
-        return self._layout.symbol.size
-
-    def word_at(self, table: Buffer, index: int) -> int:
-        """Give one of the 32-bit words of a table, such as SHT_SYMTAB_SHNDX."""
-        word: int = self._layout.word.unpack_from(table, index * 4)[0]
-        return word
+        return 24 if self.is_64 else 16
 
 
 def starts_like_elf(data: Buffer) -> bool:

@@ -15,7 +15,8 @@ from footprint.elf.dynsym import dynamic_names
 from footprint.elf.image import ET_EXEC, Buffer, Image, Section
 from footprint.elf.names import normalised
 from footprint.elf.relocations import addends_at, relocated_vaddrs, relocations, symbol_and_type
-from footprint.elf.statics import Static, Statics
+from footprint.elf.statics import Statics
+from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
 
 __all__ = ("Initial", "Initials")
@@ -62,7 +63,7 @@ class Initials:
         self._by_vaddr = sorted(in_memory, key=lambda one: one.vaddr)
         self._vaddrs = [one.vaddr for one in self._by_vaddr]
 
-    def prepare(self, statics: Iterable[Static]) -> None:
+    def prepare(self, statics: Iterable[Symbol]) -> None:
         """Read what the relocations of some variables ask for, all at once."""
         wanted: set[int] = set()
         for static in statics:
@@ -72,7 +73,7 @@ class Initials:
             self._addends = addends_at(self._image, wanted)
             self._asked = self._symbols_asked(wanted)
 
-    def is_relocated(self, static: Static) -> bool:
+    def is_relocated(self, static: Symbol) -> bool:
         """Tell whether the loader writes a word of a variable at start."""
         first, past = self._relocations(static)
         return first < past
@@ -87,7 +88,7 @@ class Initials:
         names = dynamic_names(self._image, set(symbols.values()))
         return {vaddr: names[symbol] for vaddr, symbol in symbols.items() if symbol in names}
 
-    def of(self, static: Static) -> Initial | None:
+    def of(self, static: Symbol) -> Initial | None:
         """Give what a variable begins with; None where its bytes are not in the file, as they should."""
         section = self._sections[static.section_index]
         if not section.has_file_bytes or static.size_bytes > _LARGEST_COMPARED_BYTES:
@@ -101,22 +102,22 @@ class Initials:
             raw[at : at + self._word_bytes] = bytes(self._word_bytes)
         return Initial(bytes(raw), tuple(pointers))
 
-    def _vaddr(self, static: Static) -> int:
+    def _vaddr(self, static: Symbol) -> int:
         return static.vaddr + self._tls_vaddr if static.is_tls else static.vaddr
 
-    def _bytes(self, section: Section, static: Static) -> Buffer:
+    def _bytes(self, section: Section, static: Symbol) -> Buffer:
         start = self._vaddr(static) - section.vaddr
         if not 0 <= start <= start + static.size_bytes <= section.size_bytes:
             raise InputError(self._image.file, f"{static.name} lies outside of its section", section.offset)
         return self._image.bytes_at(section.offset + start, static.size_bytes, static.name)
 
-    def _relocations(self, static: Static) -> tuple[int, int]:
+    def _relocations(self, static: Symbol) -> tuple[int, int]:
         """Give between which indexes those stand whose whole word is in a variable."""
         vaddr = self._vaddr(static)
         first = bisect_left(self._relocated, vaddr)
         return first, bisect_right(self._relocated, vaddr + static.size_bytes - self._word_bytes, first)
 
-    def _pointers(self, static: Static, raw: bytearray) -> list[tuple[int, Target]]:
+    def _pointers(self, static: Symbol, raw: bytearray) -> list[tuple[int, Target]]:
         """Give place and target of each pointer in a variable."""
         vaddr, found = self._vaddr(static), dict[int, Target]()
         if self._image.type == ET_EXEC and vaddr % self._word_bytes == 0:

@@ -13,16 +13,17 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from footprint.elf.contents import Contents, Residue, SectionContents, Variable
-from footprint.elf.image import PT_TLS, Image
+from footprint.elf.contents import Contents, Residue, SectionContents
+from footprint.elf.image import Image
 from footprint.elf.linker_map import LinkerMap, PlacedSection
 from footprint.elf.selection import Selection
-from footprint.elf.statics import STB_LOCAL, read_statics
+from footprint.elf.statics import read_statics
+from footprint.elf.symbols import STB_LOCAL, Symbol
 from footprint.errors import InputError, Note
 from footprint.ranges import Gap, Partition, Piece, partition
 from footprint.units import counted
 
-__all__ = ("Lack", "Origin", "Origins", "SectionOrigins", "Share")
+__all__ = ("ByteOrigin", "Lack", "OriginShare", "Origins", "SectionOrigins")
 
 _FILLS: Final = frozenset({"*fill*", "** fill", "** zero fill"})
 # The objects that GCC and LLVM make of many while linking: cc1.ltrans0.ltrans.o, lto.tmp, program.lto.1.o.
@@ -51,7 +52,7 @@ class Lack(StrEnum):
     """Filters leave it out."""
 
 
-class Origin(NamedTuple):
+class ByteOrigin(NamedTuple):
     """Where bytes came from.
 
     Attributes:
@@ -74,7 +75,7 @@ class Origin(NamedTuple):
         return f"[{self.cause}]" if self.unit is None else self.unit
 
 
-_NOT_SELECTED: Final = Origin(cause=Lack.NOT_SELECTED)
+_NOT_SELECTED: Final = ByteOrigin(cause=Lack.NOT_SELECTED)
 
 
 class SectionOrigins(NamedTuple):
@@ -86,15 +87,15 @@ class SectionOrigins(NamedTuple):
     """
 
     contents: SectionContents
-    ranges: Partition[Origin]
+    ranges: Partition[ByteOrigin]
 
-    def at(self, offset: int) -> Origin:
+    def at(self, offset: int) -> ByteOrigin:
         """Give the origin of the byte at an offset; of the last where the offset is the end."""
         pieces = self.ranges.pieces
         return pieces[max(bisect_right(pieces, offset, key=lambda piece: piece.start) - 1, 0)].owner
 
 
-class Share(NamedTuple):
+class OriginShare(NamedTuple):
     """What one origin has in a section.
 
     Attributes:
@@ -130,7 +131,6 @@ class Origins:
         self._is_filtered = False
         self._image = image
         self._itself = itself
-        self._tls = image.segment(PT_TLS)
 
     def selected(self, selection: Selection) -> "Origins":
         """Give the same of the sections and variables that are asked for."""
@@ -147,28 +147,28 @@ class Origins:
                 by_output.setdefault(placed.output_section, []).append(placed)
             cut = [self._cut_by_map(one, by_output.get(one.section.name, [])) for one in self.contents.sections]
         elif self._image.is_relocatable:
-            cut = [_whole(one, Origin(*self._itself)) for one in self.contents.sections]
+            cut = [_whole(one, ByteOrigin(*self._itself)) for one in self.contents.sections]
         else:
             cut = [self._cut_by_symbols(one) for one in self.contents.sections]
         return tuple(map(SectionOrigins, self.contents.sections, cut))
 
-    def of(self, section: SectionOrigins, variable: Variable) -> Origin:
+    def of(self, section: SectionOrigins, variable: Symbol) -> ByteOrigin:
         """Give where a variable came from, its source file too where its symbol table tells."""
         origin = section.at(variable.offset)
         return origin if origin.cause else origin._replace(unit=self._unit(section.contents, variable))
 
-    def shares(self, section: SectionOrigins) -> dict[Origin, Share]:
+    def shares(self, section: SectionOrigins) -> dict[ByteOrigin, OriginShare]:
         """Give what each origin has in a section; the sizes add up to that of the section."""
         chosen = {(one.offset, one.size_bytes) for one in section.contents.variables}
-        totals: dict[Origin, list[int]] = {}
+        totals: dict[ByteOrigin, list[int]] = {}
         for owner, (start, end, origin) in _pairs(section.contents.ranges.pieces, section.ranges.pieces):
-            is_chosen = isinstance(owner, Variable) and (owner.offset, owner.size_bytes) in chosen
+            is_chosen = isinstance(owner, Symbol) and (owner.offset, owner.size_bytes) in chosen
             total = totals.setdefault(origin if is_chosen or not self._is_filtered else _NOT_SELECTED, [0, 0, 0])
             total[0] += end - start
             total[1] += end - start if is_chosen else 0
         for variable in section.contents.variables:
             totals.setdefault(section.at(variable.offset), [0, 0, 0])[2] += 1
-        return {origin: Share(*total) for origin, total in totals.items()}
+        return {origin: OriginShare(*total) for origin, total in totals.items()}
 
     def notes(self) -> Iterator[Note]:
         """Tell what the map says, and how far it is the map of this file."""
@@ -194,48 +194,43 @@ class Origins:
         # Objects that are linked again can have several sections of one name, all at 0: then none can be told.
         return Counter(self.linker_map.outputs if self.linker_map else ())
 
-    def _cut_by_map(self, one: SectionContents, placed: list[PlacedSection]) -> Partition[Origin]:
+    def _cut_by_map(self, one: SectionContents, placed: list[PlacedSection]) -> Partition[ByteOrigin]:
         if one.section.index < 0:
-            return _whole(one, Origin(cause=Lack.UNLISTED))
+            return _whole(one, ByteOrigin(cause=Lack.UNLISTED))
         if not self._is_mapped(one):
-            return _whole(one, Origin(cause=Lack.OTHER_LINK))
+            return _whole(one, ByteOrigin(cause=Lack.OTHER_LINK))
         if not placed:
-            return _whole(one, Origin(cause=Lack.LINKER))
+            return _whole(one, ByteOrigin(cause=Lack.LINKER))
         base = one.section.vaddr
         claims = [_claim(each, base) for each in placed if each.input_section != _GOLD_COMMONS]
         if len(claims) < len(placed):
             claims += self._commons(one)
         return partition(0, one.size_bytes, claims, lambda gap: _explained(one, gap))
 
-    def _commons(self, one: SectionContents) -> Iterator[Piece[Origin]]:
+    def _commons(self, one: SectionContents) -> Iterator[Piece[ByteOrigin]]:
         """Give the origins of COMMON variables that gold has placed: its map lists them by name."""
         commons = self.linker_map.commons if self.linker_map else {}
         for start, end, owner in one.ranges.pieces:
-            if isinstance(owner, Variable) and owner.binding != STB_LOCAL and owner.name in commons:
-                yield Piece(start, end, Origin(*commons[owner.name]))
+            if isinstance(owner, Symbol) and owner.binding != STB_LOCAL and owner.name in commons:
+                yield Piece(start, end, ByteOrigin(*commons[owner.name]))
 
-    def _cut_by_symbols(self, one: SectionContents) -> Partition[Origin]:
+    def _cut_by_symbols(self, one: SectionContents) -> Partition[ByteOrigin]:
         pieces = []
         for start, end, owner in one.ranges.pieces:
             if isinstance(owner, Residue):
-                origin = Origin(cause=owner.cause)
+                origin = ByteOrigin(cause=owner.cause)
             elif (unit := self._unit(one, owner)) is not None:
-                origin = Origin(unit=unit)
+                origin = ByteOrigin(unit=unit)
             else:
-                origin = Origin(cause=Lack.UNTOLD if owner.binding == STB_LOCAL else Lack.GLOBAL)
+                origin = ByteOrigin(cause=Lack.UNTOLD if owner.binding == STB_LOCAL else Lack.GLOBAL)
             pieces.append(Piece(start, end, origin))
         return Partition(0, one.size_bytes, tuple(pieces))
 
-    def _unit(self, one: SectionContents, variable: Variable) -> str | None:
+    def _unit(self, one: SectionContents, variable: Symbol) -> str | None:
         only, units = self._units
         if only is not None or variable.name in _OF_LINKER:
             return only
-        value = variable.offset
-        if not self._image.is_relocatable:
-            value += one.section.vaddr
-            if one.section.is_tls and self._tls:
-                value -= self._tls.vaddr
-        return units.get((one.section.index, value))
+        return units.get((one.section.index, variable.offset))
 
     @cached_property
     def _units(self) -> tuple[str | None, dict[tuple[int, int], str]]:
@@ -247,25 +242,25 @@ class Origins:
             return None, {}
         only = found.units[0] if len(found.units) == 1 and self._image.is_relocatable else None
         placed = {
-            (one.section_index, one.vaddr): found.units[one.unit] for one in found.statics if one.unit is not None
+            (one.section_index, one.offset): found.units[one.unit] for one in found.statics if one.unit is not None
         }
         return only, placed
 
 
-def _claim(placed: PlacedSection, base_vaddr: int) -> Piece[Origin]:
+def _claim(placed: PlacedSection, base_vaddr: int) -> Piece[ByteOrigin]:
     start = placed.vaddr - base_vaddr
     if placed.object is not None:
-        origin = Origin(placed.object, placed.member)
+        origin = ByteOrigin(placed.object, placed.member)
     else:
-        origin = Origin(cause=Lack.FILL if placed.input_section in _FILLS else Lack.LINKER)
+        origin = ByteOrigin(cause=Lack.FILL if placed.input_section in _FILLS else Lack.LINKER)
     return Piece(start, start + placed.size_bytes, origin)
 
 
-def _whole(one: SectionContents, origin: Origin) -> Partition[Origin]:
+def _whole(one: SectionContents, origin: ByteOrigin) -> Partition[ByteOrigin]:
     return Partition(0, one.size_bytes, (Piece(0, one.size_bytes, origin),))
 
 
-def _explained(one: SectionContents, gap: Gap[Origin]) -> list[Piece[Origin]]:
+def _explained(one: SectionContents, gap: Gap[ByteOrigin]) -> list[Piece[ByteOrigin]]:
     """Name what a map passes over: all but GNU ld list no padding, and none lists what it does not know."""
     pieces = one.ranges.pieces
     index = bisect_right(pieces, gap.start, key=lambda piece: piece.start) - 1
@@ -273,14 +268,14 @@ def _explained(one: SectionContents, gap: Gap[Origin]) -> list[Piece[Origin]]:
     while index < len(pieces) and pieces[index].start < gap.end:
         start, end, owner = pieces[index]
         cause = Lack.FILL if isinstance(owner, Residue) else Lack.UNLISTED
-        found.append(Piece(max(start, gap.start), min(end, gap.end), Origin(cause=cause)))
+        found.append(Piece(max(start, gap.start), min(end, gap.end), ByteOrigin(cause=cause)))
         index += 1
     return found
 
 
 def _pairs(
-    owned: tuple[Piece[Variable | Residue], ...], come: tuple[Piece[Origin], ...]
-) -> Iterator[tuple[Variable | Residue, Piece[Origin]]]:
+    owned: tuple[Piece[Symbol | Residue], ...], come: tuple[Piece[ByteOrigin], ...]
+) -> Iterator[tuple[Symbol | Residue, Piece[ByteOrigin]]]:
     """Cut two partitions of one span by one another."""
     index = 0
     for start, end, owner in owned:

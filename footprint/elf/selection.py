@@ -3,9 +3,9 @@
 import re
 from typing import Final, NamedTuple
 
-from footprint.elf.contents import Contents, Kind, SectionContents, Variable
+from footprint.elf.contents import Contents, SectionContents, SectionKind
 from footprint.elf.names import shown_name
-from footprint.elf.statics import STB_LOCAL
+from footprint.elf.symbols import STB_LOCAL, Symbol
 from footprint.errors import UsageError
 
 __all__ = ("EVERYTHING", "Selection", "name_pattern")
@@ -26,7 +26,7 @@ class Selection(NamedTuple):
         pattern: What is found in the linker name, in the shown name, or in one of the aliases.
     """
 
-    kinds: frozenset[Kind] = frozenset(Kind)
+    kinds: frozenset[SectionKind] = frozenset(SectionKind)
     is_local: bool | None = None
     least_bytes: int = 0
     pattern: re.Pattern[str] | None = None
@@ -43,7 +43,7 @@ class Selection(NamedTuple):
             sections = [one._replace(variables=self._variables(one)) for one in sections]
         return contents._replace(sections=tuple(sections))
 
-    def _variables(self, section: SectionContents) -> tuple[Variable, ...]:
+    def _variables(self, section: SectionContents) -> tuple[Symbol, ...]:
         return tuple(
             one
             for one in section.variables
@@ -70,7 +70,7 @@ def name_pattern(text: str) -> re.Pattern[str]:
         raise UsageError(f"{text!r} is no regular expression: {error}") from error
 
 
-def _has_name(variable: Variable, pattern: re.Pattern[str]) -> bool:
+def _has_name(variable: Symbol, pattern: re.Pattern[str]) -> bool:
     names = dict.fromkeys((variable.name, *variable.aliases))
     names |= dict.fromkeys(map(shown_name, names))
     return any(pattern.search(name, 0, _LONGEST_LOOKED_AT) for name in names)

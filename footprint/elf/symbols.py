@@ -1,136 +1,315 @@
-"""The symbols of one ELF file: names for addresses, and nothing about what those addresses cost.
+"""The symbols of one ELF file: one type, and one reader of symbol tables.
 
-`.symtab` is read where it is there, else `.dynsym`. Functions, files and sections are passed over quickly: a program of
-100,000 symbols has a few thousand variables, and only those are decoded.
+A program of 100,000 symbols has a few thousand variables. So one column of the table, the low bytes of st_shndx or
+st_info, selects the entries of interest, and only these are decoded.
 
 Source: System V ABI, chapter 4 (Symbol Table); Thread-Local Storage 0.21 for what st_value means in STT_TLS.
 """
 
-import re
+from array import array
+from collections.abc import Container, Iterable, Mapping
+from functools import cached_property
+from itertools import compress
+from struct import Struct
 from typing import Final, NamedTuple
 
-from footprint.elf.image import SHT_DYNSYM, SHT_SYMTAB, SHT_SYMTAB_SHNDX, Buffer, Image, Section, StringTable
+from footprint.elf.dynamic import words
+from footprint.elf.image import (
+    PT_TLS,
+    SHT_DYNSYM,
+    SHT_SYMTAB,
+    SHT_SYMTAB_SHNDX,
+    Buffer,
+    Image,
+    Section,
+    StringTable,
+)
 from footprint.errors import InputError
 
-__all__ = ("COMMON_SECTIONS", "Symbol", "SymbolTable", "entries_and_names", "read_variables")
+__all__ = (
+    "COMMON",
+    "NO_NAMES",
+    "SectionBase",
+    "Symbol",
+    "SymbolEntry",
+    "SymbolTable",
+    "read_symbol_table",
+    "section_bases",
+    "symbol_table_in",
+)
 
+STT_OBJECT: Final = 1
 STT_FUNC: Final = 2
 STT_SECTION: Final = 3
 STT_FILE: Final = 4
 STT_TLS: Final = 6
+STT_GNU_IFUNC: Final = 10
+
+NO_NAMES: Final = StringTable(b"\0", "", 0, "symbol names")
+"""The names of a table whose names are not of interest."""
 _NO_VARIABLES: Final = frozenset({STT_SECTION, STT_FILE})
 
+STB_LOCAL: Final = 0
 STB_GLOBAL: Final = 1
 STB_WEAK: Final = 2
 STB_GNU_UNIQUE: Final = 10
 
 SHN_UNDEF: Final = 0
 SHN_LORESERVE: Final = 0xFF00
+SHN_ABS: Final = 0xFFF1
 SHN_XINDEX: Final = 0xFFFF
-COMMON_SECTIONS: Final = frozenset({0xFFF2, 0xFF02})  # SHN_COMMON, SHN_X86_64_LCOMMON
+_COMMON_SECTIONS: Final = frozenset({0xFFF2, 0xFF02})  # SHN_COMMON, SHN_X86_64_LCOMMON
+COMMON: Final = -1
+"""The section index of a COMMON symbol: the linker still has to place it."""
 
 
 class Symbol(NamedTuple):
-    """One entry of a symbol table that lies in memory.
+    """A name for a range of memory: one entry of a symbol table, or several entries that name the same bytes.
 
     Attributes:
-        name: The linker name; bytes that are not UTF-8 as surrogates.
-        value: st_value: a vaddr; for a thread-local the offset in the thread's block; in a relocatable object the
-            offset in its section; for a COMMON symbol its alignment.
-        size_bytes: st_size; 0 where the assembler was not told.
+        name: The linker name; bytes that are not UTF-8 as surrogates. Of several names the global one, then the
+            shortest.
+        vaddr: st_value: the vaddr in a linked file; for a thread-local symbol the offset in the block of a thread; in a
+            relocatable object the offset in its section; for a COMMON symbol the alignment.
+        size_bytes: st_size; 0 where the assembler did not set it.
         type: STT_*.
         binding: STB_*.
-        section_index: The section it is defined in, extension numbering resolved; 0 for COMMON.
-        is_common: Whether the linker has still to give it a place (COMMON).
+        section_index: The section that defines it, with extension numbering resolved; `COMMON` for a COMMON symbol;
+            0 where its section is not of interest.
+        offset: Where it starts in its section, in bytes.
+        aliases: The other names of the same bytes.
+        unit: The number of its source file; None where the table does not name one, or where it was not asked for.
     """
 
     name: str
-    value: int
+    vaddr: int
     size_bytes: int
     type: int
     binding: int
-    section_index: int
-    is_common: bool = False
+    section_index: int = 0
+    offset: int = 0
+    aliases: tuple[str, ...] = ()
+    unit: int | None = None
+
+    @property
+    def is_common(self) -> bool:
+        """Whether the linker still has to give it a place (COMMON)."""
+        return self.section_index == COMMON
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only its own source file can refer to it (STB_LOCAL)."""
+        return self.binding == STB_LOCAL
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether each thread has its own copy (STT_TLS)."""
+        return self.type == STT_TLS
 
 
-class SymbolTable(NamedTuple):
-    """The variables that the best symbol table of a file names.
+SymbolEntry = tuple[int, int, int, int, int, int]
+"""An entry as it stands in the file: (st_name, st_info, st_other, st_shndx, st_value, st_size)."""
+
+_ENTRIES: Final = {
+    (is_64, is_little): Struct(("<" if is_little else ">") + ("IBBHQQ" if is_64 else "IIIBBH"))
+    for is_64 in (False, True)
+    for is_little in (False, True)
+}
+
+
+class SymbolTable:
+    """The entries of a symbol table.
 
     Attributes:
-        source: `.symtab`, `.dynsym`, or None where the file has neither.
-        entry_count: Entries of the table, functions and all.
-        symbols: Those in the sections that were asked for, in the order of the table.
+        image: The file that has the table.
+        names: The names; st_name of an entry is an offset into them.
+        section: The section header of the table; None where it was found by its vaddr, or where there is none.
     """
 
-    source: str | None
-    entry_count: int
-    symbols: tuple[Symbol, ...]
+    def __init__(
+        self, image: Image, entries: Buffer, names: StringTable, section: Section | None = None, wide: Buffer = b""
+    ) -> None:
+        """Take the bytes of a table.
+
+        Args:
+            image: The file.
+            entries: The whole entries of the table.
+            names: The names.
+            section: The section header of the table.
+            wide: The section numbers that do not fit st_shndx (SHT_SYMTAB_SHNDX).
+        """
+        self.image = image
+        self.names = names
+        self.section = section
+        self._entries = entries
+        self._wide = wide
+        self._format = _ENTRIES[image.is_64, image.is_little]
+
+    def __len__(self) -> int:
+        """Return the number of entries, functions included."""
+        return len(self._entries) // self.image.symbol_bytes
+
+    @property
+    def source(self) -> str | None:
+        """The name of the table, `.symtab` or `.dynsym`; None where the file has neither."""
+        if self.section is None:
+            return None
+        return ".symtab" if self.section.type == SHT_SYMTAB else ".dynsym"
+
+    @cached_property
+    def name_offsets(self) -> "array[int]":
+        """st_name of each entry."""
+        return self._column(0, 4)
+
+    @cached_property
+    def vaddrs(self) -> "array[int]":
+        """st_value of each entry."""
+        return self._column(8, 8) if self.image.is_64 else self._column(4, 4)
+
+    @cached_property
+    def sizes(self) -> "array[int]":
+        """st_size of each entry."""
+        return self._column(16, 8) if self.image.is_64 else self._column(8, 4)
+
+    @cached_property
+    def kinds(self) -> "array[int]":
+        """The word that st_info, st_other and st_shndx of each entry fill; entries of one kind have the same."""
+        return self._column(4 if self.image.is_64 else 12, 4)
+
+    def _column(self, offset: int, word_bytes: int) -> "array[int]":
+        columns = memoryview(self._entries).cast("I" if word_bytes == 4 else "Q")
+        stride = self.image.symbol_bytes // word_bytes
+        return words(self.image, columns[offset // word_bytes :: stride].tobytes(), word_bytes)
+
+    def entry(self, index: int) -> SymbolEntry:
+        """Return an entry."""
+        fields: SymbolEntry = self._format.unpack_from(self._entries, index * self._format.size)
+        if self.image.is_64:
+            return fields
+        name, value, size_bytes, info, other, section_index = fields
+        return name, info, other, section_index, value, size_bytes
+
+    def of_types(self, types: Container[int]) -> list[int]:
+        """Return the indexes of the entries of some types (STT_*)."""
+        st_info = bytes(self._entries[4 if self.image.is_64 else 12 :: self.image.symbol_bytes])
+        return _indexes(st_info, [byte & 15 in types for byte in range(256)])
+
+    def in_sections(self, indexes: Iterable[int]) -> list[int]:
+        """Return the indexes of the entries whose section may be one of some: all of those, and a few others."""
+        low_byte_offset = (6 if self.image.is_64 else 14) + (not self.image.is_little)
+        low_bytes = {index & 255 for index in indexes}
+        st_shndx = bytes(self._entries[low_byte_offset :: self.image.symbol_bytes])
+        return _indexes(st_shndx, [byte in low_bytes for byte in range(256)])
+
+    def section_index(self, index: int, st_shndx: int) -> int:
+        """Return the section that defines an entry: `COMMON`, or 0 for none and for a reserved number."""
+        if st_shndx < SHN_LORESERVE:
+            return st_shndx
+        if st_shndx == SHN_XINDEX:
+            wide = words(self.image, self._wide[index * 4 : index * 4 + 4], 4)
+            return wide[0] if wide else SHN_UNDEF
+        return COMMON if self.image.is_relocatable and st_shndx in _COMMON_SECTIONS else SHN_UNDEF
+
+    def name(self, index: int) -> str:
+        """Return the name of an entry.
+
+        Raises:
+            InputError: Where it lies outside of the table of names, or has no end.
+        """
+        return self.names.at(self.entry(index)[0])
+
+    def symbol(self, entry: SymbolEntry, base: "SectionBase | None" = None, unit: int | None = None) -> Symbol:
+        """Return the symbol of an entry, with what the caller knows of its section and source file.
+
+        Raises:
+            InputError: Where its name lies outside of the table of names, or has no end.
+        """
+        name, info, _, _, vaddr, size_bytes = entry
+        section_index = offset = 0
+        if base is not None:
+            section_index, plain_base, tls_base = base
+            offset = vaddr - (tls_base if info & 15 == STT_TLS else plain_base)
+        return Symbol(self.names.at(name), vaddr, size_bytes, info & 15, info >> 4, section_index, offset, (), unit)
+
+    def variables(self, bases: "Mapping[int, SectionBase]") -> list[Symbol]:
+        """Return the symbols in some sections, and COMMON symbols, in the order of the table; no sections and files.
+
+        Args:
+            bases: The sections by their numbers in this table (`section_bases`).
+
+        Raises:
+            InputError: Where a name lies outside of the table of names, or has no end.
+        """
+        commons = _COMMON_SECTIONS if self.image.is_relocatable else ()
+        found = []
+        for index in self.in_sections({*bases, *commons, SHN_XINDEX}):
+            entry = self.entry(index)
+            number = self.section_index(index, entry[3])
+            base = _COMMON_BASE if number == COMMON else bases.get(number)
+            if base is not None and entry[1] & 15 not in _NO_VARIABLES:
+                found.append(self.symbol(entry, base))
+        return found
 
 
-def read_variables(image: Image, section_indexes: frozenset[int]) -> SymbolTable:
-    """Read the symbols that lie in the given sections, and COMMON ones; sections and files as symbols are left out.
+def _indexes(column: bytes, is_wanted: Iterable[bool]) -> list[int]:
+    """Return the indexes of the bytes that are wanted; `is_wanted` has an entry for each value of a byte."""
+    return list(compress(range(len(column)), column.translate(bytes(is_wanted))))
+
+
+class SectionBase(NamedTuple):
+    """A section, and what to subtract from st_value to get the offset in it: for ordinary and for TLS symbols."""
+
+    section_index: int
+    vaddr: int
+    tls_vaddr: int
+
+
+_COMMON_BASE: Final = SectionBase(COMMON, 0, 0)
+
+
+def read_symbol_table(image: Image) -> SymbolTable:
+    """Read the best symbol table of a file: `.symtab`, else `.dynsym`. A file without either has an empty one.
 
     Raises:
-        InputError: Where the table is damaged: an entry size that is none, names beyond their table, a cut.
+        InputError: Where the table is damaged: a wrong entry size, no table of names, a cut.
     """
-    table = next((s for s in image.sections if s.type == SHT_SYMTAB and s.size_bytes), None) or next(
-        (s for s in image.sections if s.type == SHT_DYNSYM and s.size_bytes), None
-    )
-    if table is None:
-        return SymbolTable(None, 0, ())
-    entries, names = entries_and_names(image, table)
-    count = len(entries) // image.symbol_bytes
-    wide = _wide_indexes(image, table)
-    wanted = section_indexes | (COMMON_SECTIONS if image.is_relocatable else frozenset()) | {SHN_XINDEX}
-    places = _candidates(image, entries, wanted)
-    symbols = []
-    new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
-    for index, fields in zip(places, image.symbols_at(entries, places), strict=True):
-        name, info, _, section_index, value, size_bytes = fields
-        is_common = False
-        if section_index >= SHN_LORESERVE:
-            # Reserved numbers mean something else, also in a file with so many sections.
-            is_common = image.is_relocatable and section_index in COMMON_SECTIONS
-            is_wide = section_index == SHN_XINDEX and (index + 1) * 4 <= len(wide)
-            section_index = image.word_at(wide, index) if is_wide else SHN_UNDEF
-        symbol_type = info & 15
-        if (is_common or section_index in section_indexes) and symbol_type not in _NO_VARIABLES:
-            symbols.append(
-                new(Symbol, (names.at(name), value, size_bytes, symbol_type, info >> 4, section_index, is_common))
-            )
-    return SymbolTable(".symtab" if table.type == SHT_SYMTAB else ".dynsym", count, tuple(symbols))
+    tables = {one.type: one for one in reversed(image.sections) if one.size_bytes}
+    section = tables.get(SHT_SYMTAB) or tables.get(SHT_DYNSYM)
+    if section is None:
+        return SymbolTable(image, b"", NO_NAMES)
+    return symbol_table_in(image, section)
 
 
-def entries_and_names(image: Image, table: Section) -> tuple[Buffer, StringTable]:
-    """Give the whole entries of a symbol table, and where their names are.
+def symbol_table_in(image: Image, section: Section) -> SymbolTable:
+    """Read the symbol table that a section holds.
 
     Raises:
-        InputError: Where the table is damaged: an entry size that is none, no strings, a cut.
+        InputError: Where the table is damaged: a wrong entry size, no table of names, a cut.
     """
-    if table.entry_bytes != image.symbol_bytes:
-        cause = f"its symbols are {table.entry_bytes} bytes long, the class has {image.symbol_bytes}"
-        raise InputError(image.file, f"section {table.index}: {cause}", table.offset)
-    if not 0 < table.link < len(image.sections):
-        raise InputError(image.file, f"section {table.index}: sh_link {table.link} is no section", table.offset)
-    raw = image.section_bytes(table)
-    strings = image.sections[table.link]
+    if section.entry_bytes != image.symbol_bytes:
+        cause = f"its symbols are {section.entry_bytes} bytes long, the class has {image.symbol_bytes}"
+        raise InputError(image.file, f"section {section.index}: {cause}", section.offset)
+    if not 0 < section.link < len(image.sections):
+        raise InputError(image.file, f"section {section.index}: sh_link {section.link} is no section", section.offset)
+    raw = image.section_bytes(section)
+    strings = image.sections[section.link]
     names = StringTable(image.section_bytes(strings), image.file, strings.offset, "symbol names")
-    return raw[: len(raw) // image.symbol_bytes * image.symbol_bytes], names
+    wide = next((one for one in image.sections if one.type == SHT_SYMTAB_SHNDX and one.link == section.index), None)
+    whole_bytes = len(raw) // image.symbol_bytes * image.symbol_bytes
+    return SymbolTable(image, raw[:whole_bytes], names, section, b"" if wide is None else image.section_bytes(wide))
 
 
-def _candidates(image: Image, entries: Buffer, wanted: frozenset[int]) -> list[int]:
-    """Give the places of the symbols whose section may be wanted: all of those, and a few others.
+def section_bases(image: Image, sections: Iterable[tuple[int, Section]]) -> dict[int, SectionBase]:
+    """Return the bases of sections of a file by the numbers that a symbol table has for them.
 
-    Most symbols are functions. The low bytes of all st_shndx, as one string, pass over them at the speed of a regular
-    expression instead of a loop.
+    Args:
+        image: The file that has the sections.
+        sections: Each with its number in the file that has the symbol table: a debug file may count differently.
     """
-    low_bytes = bytes(entries[image.symbol_section_offset :: image.symbol_bytes])
-    wanted_bytes = {index & 255 for index in wanted}
-    marks = low_bytes.translate(bytes(byte in wanted_bytes for byte in range(256)))
-    return [match.start() for match in re.finditer(b"\1", marks)]
-
-
-def _wide_indexes(image: Image, table: Section) -> Buffer:
-    """Give the section numbers of a table whose file has more than 65,279 sections; else nothing."""
-    extension = next((s for s in image.sections if s.type == SHT_SYMTAB_SHNDX and s.link == table.index), None)
-    return b"" if extension is None else image.section_bytes(extension)
+    if image.is_relocatable:
+        return {number: SectionBase(one.index, 0, 0) for number, one in sections}
+    tls = image.segment(PT_TLS)
+    return {
+        number: SectionBase(one.index, one.vaddr, one.vaddr - (tls.vaddr if tls else one.vaddr))
+        for number, one in sections
+    }

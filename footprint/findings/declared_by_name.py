@@ -12,13 +12,14 @@ from collections.abc import Collection, Mapping, Sequence
 from footprint.dwarf import Declaration
 from footprint.elf import shown_name
 from footprint.elf.names import normalised
-from footprint.elf.statics import Static, Statics
+from footprint.elf.statics import Statics
+from footprint.elf.symbols import Symbol
 from footprint.findings.duplicate_statics import Declared
 
 __all__ = ("declared_by_name", "source_name")
 
 
-def source_name(static: Static) -> str:
+def source_name(static: Symbol) -> str:
     """Give the name that a variable has in the source, without scopes."""
     name = normalised(static.name)
     return shown_name(name).rpartition("::")[2] if name.startswith("_Z") else name
@@ -26,7 +27,7 @@ def source_name(static: Static) -> str:
 
 def declared_by_name(
     statics: Statics,
-    lacking: Collection[Static],
+    lacking: Collection[Symbol],
     by_name: Mapping[str, Sequence[Declaration]],
     compiled: Sequence[str],
 ) -> dict[tuple[bool, int], Declared]:

@@ -14,7 +14,8 @@ from footprint.elf import PT_GNU_RELRO, Image, shown_name
 from footprint.elf.image import Section
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.names import lacks_function, normalised
-from footprint.elf.statics import NO_INITIALISERS, Initialisers, Static, Statics
+from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
+from footprint.elf.symbols import Symbol
 from footprint.model.finding import Confidence, Finding, Location
 from footprint.units import counted, format_bytes
 
@@ -111,7 +112,7 @@ class Copies(NamedTuple):
     section: str
     cost: Cost
     origin: Origin
-    copies: tuple[Static, ...]
+    copies: tuple[Symbol, ...]
     units: tuple[str, ...]
     confidence: Confidence
     reasons: tuple[str, ...]
@@ -199,13 +200,13 @@ Lines = Mapping[tuple[bool, int], Declared]
 """By whether it is thread-local and by its vaddr, where a variable is declared."""
 
 
-def candidates(statics: Statics) -> list[Static]:
+def candidates(statics: Statics) -> list[Symbol]:
     """Give the variables that have a name in common with others of their size and section: those to look up."""
     return [static for group in _groups(statics).values() for static in group]
 
 
-def _groups(statics: Statics) -> dict[tuple[str, int, int, bool], list[Static]]:
-    groups: dict[tuple[str, int, int, bool], list[Static]] = {}
+def _groups(statics: Statics) -> dict[tuple[str, int, int, bool], list[Symbol]]:
+    groups: dict[tuple[str, int, int, bool], list[Symbol]] = {}
     for static in statics.statics:
         if _is_candidate(static):
             key = (normalised(static.name), static.size_bytes, static.section_index, static.is_tls)
@@ -213,13 +214,13 @@ def _groups(statics: Statics) -> dict[tuple[str, int, int, bool], list[Static]]:
     return {key: group for key, group in groups.items() if len(group) > 1}
 
 
-def _is_candidate(static: Static) -> bool:
+def _is_candidate(static: Symbol) -> bool:
     is_own = static.is_local or ".lto_priv" in static.name
     return is_own and not ARTEFACT.match(static.name)
 
 
 def _of_group(
-    name: str, group: Sequence[Static], statics: Statics, initials: Initials, declared: "Lines"
+    name: str, group: Sequence[Symbol], statics: Statics, initials: Initials, declared: "Lines"
 ) -> Iterable[Copies]:
     """Tell which of the statics of one name, size and section are copies of one another."""
     if name == _STREAM_INIT:
@@ -239,7 +240,7 @@ def _of_group(
         ((at, same),) = by_line.items()
         if at.is_in_header and at.function is None:
             known, left = at, [same[0], *left]
-    by_contents: dict[Initial, list[Static]] = {}
+    by_contents: dict[Initial, list[Symbol]] = {}
     for static in left:
         initial = initials.of(static)
         if initial is not None:
@@ -249,17 +250,17 @@ def _of_group(
             yield from _by_contents(name, same, initial, statics, initials, known if same[0] is left[0] else None)
 
 
-def _lines_of(group: Iterable[Static], declared: "Lines") -> tuple[dict[Declared, list[Static]], list[Static]]:
+def _lines_of(group: Iterable[Symbol], declared: "Lines") -> tuple[dict[Declared, list[Symbol]], list[Symbol]]:
     """Put variables together that one line declares with one type, and those of which no line is told."""
-    left: list[Static] = []
-    by_line: dict[Declared, list[Static]] = {}
+    left: list[Symbol] = []
+    by_line: dict[Declared, list[Symbol]] = {}
     for static in group:
         if (at := declared.get((static.is_tls, static.vaddr))) is None:
             left.append(static)
         else:
             by_line.setdefault(at._replace(type_name=_type_words(at.type_name)), []).append(static)
     typed = {at._replace(type_name=None): at for at in by_line if at.type_name is not None}
-    joined: dict[Declared, list[Static]] = {}
+    joined: dict[Declared, list[Symbol]] = {}
     for at, same in by_line.items():
         # One whose type is not told has that of the others.
         joined.setdefault(typed.get(at, at), []).extend(same)
@@ -277,7 +278,7 @@ def _integer_words(found: re.Match[str]) -> str:
 
 
 def _guard_lines(
-    statics: Statics, groups: Iterable[Sequence[Static]], declared: "Lines"
+    statics: Statics, groups: Iterable[Sequence[Symbol]], declared: "Lines"
 ) -> dict[tuple[bool, int], Declared]:
     """Tell of guards where what they guard is declared: they have no line themselves."""
     guards = [static for group in groups for static in group if static.name.startswith(_GUARD)]
@@ -300,14 +301,14 @@ def _guard_lines(
     return found
 
 
-def _guarded(guard: Static) -> str:
+def _guarded(guard: Symbol) -> str:
     return f"_Z{normalised(guard.name).removeprefix(_GUARD)}"
 
 
-def _by_line(name: str, same: Sequence[Static], at: Declared, statics: Statics, initials: Initials) -> Iterable[Copies]:
+def _by_line(name: str, same: Sequence[Symbol], at: Declared, statics: Statics, initials: Initials) -> Iterable[Copies]:
     """Tell copies that one line declares."""
     # What a macro makes of one line can be several things; what they point to need not have one name everywhere.
-    by_bytes: dict[bytes | None, list[Static]] = {}
+    by_bytes: dict[bytes | None, list[Symbol]] = {}
     for static in same:
         initial = initials.of(static)
         by_bytes.setdefault(None if initial is None else initial.raw, []).append(static)
@@ -327,9 +328,9 @@ def _by_line(name: str, same: Sequence[Static], at: Declared, statics: Statics, 
             yield found._replace(function=at.function)
 
 
-def _one_of_each_unit(same: Sequence[Static]) -> Iterable[list[Static]]:
+def _one_of_each_unit(same: Sequence[Symbol]) -> Iterable[list[Symbol]]:
     """Part what one line declares into copies: a macro can declare several things in one line of one source file."""
-    layers: list[list[Static]] = []
+    layers: list[list[Symbol]] = []
     counts: dict[int, int] = {}
     for static in same:
         number = 0
@@ -343,7 +344,7 @@ def _one_of_each_unit(same: Sequence[Static]) -> Iterable[list[Static]]:
 
 
 def _by_contents(
-    name: str, same: Sequence[Static], initial: Initial, statics: Statics, initials: Initials, at: Declared | None
+    name: str, same: Sequence[Symbol], initial: Initial, statics: Statics, initials: Initials, at: Declared | None
 ) -> Iterable[Copies]:
     """Grade copies of which only the name and the contents are known, or the line of the first one."""
     files = {static.unit for static in same if static.unit is not None}
@@ -414,7 +415,7 @@ def _same_scope(scope: Scope) -> str:
 
 def _copies(
     name: str,
-    same: Sequence[Static],
+    same: Sequence[Symbol],
     statics: Statics,
     initials: Initials,
     origin: Origin,

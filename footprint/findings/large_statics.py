@@ -13,7 +13,8 @@ from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.initial import Initials
 from footprint.elf.reads import only_reads
 from footprint.elf.references import Place, Reference, can_be_told, references_to
-from footprint.elf.statics import Function, Static, Statics
+from footprint.elf.statics import Statics
+from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
 from footprint.findings.duplicate_statics import Cost, Lines, PrivateOf, cost_of
 from footprint.model.finding import Confidence, Finding, Location
@@ -53,7 +54,7 @@ def large_statics(
     return tuple([_with_private_bytes(finding, one, private_of) for finding, one in zip(found, large, strict=True)])
 
 
-def _with_private_bytes(finding: Finding, static: Static, private_of: PrivateOf) -> Finding:
+def _with_private_bytes(finding: Finding, static: Symbol, private_of: PrivateOf) -> Finding:
     private_bytes = private_of([(static.vaddr, static.vaddr + static.size_bytes)])
     if private_bytes is None:
         return finding
@@ -63,7 +64,7 @@ def _with_private_bytes(finding: Finding, static: Static, private_of: PrivateOf)
     return replace(finding, message=message, reasons=reasons, private_bytes=private_bytes)
 
 
-def large_ones(statics: Statics, least_bytes: int = 4096) -> list[Static]:
+def large_ones(statics: Statics, least_bytes: int = 4096) -> list[Symbol]:
     """Give the writable variables from a size on, the largest first."""
     sections = statics.image.sections
     large = [
@@ -86,7 +87,7 @@ class _Users:
         self.read = read
 
 
-def _users(statics: Statics, large: Sequence[Static]) -> _Users:
+def _users(statics: Statics, large: Sequence[Symbol]) -> _Users:
     """Find the functions that refer to variables, and which of these nothing refers to."""
     nobody = _Users({}, {}, set(), set())
     if not large:
@@ -137,16 +138,16 @@ def _is_only_read(statics: Statics, place: Place, references: Sequence[Reference
     return all(one.vaddr and only_reads(statics.image, one.vaddr, low, high) for one in references)
 
 
-def _functions(statics: Statics, references: Iterable[Reference]) -> dict[Function | None, bool]:
+def _functions(statics: Statics, references: Iterable[Reference]) -> dict[Symbol | None, bool]:
     """Give the functions in which references stand, and whether one of these is sure; None for code without a name."""
-    found: dict[Function | None, bool] = {}
+    found: dict[Symbol | None, bool] = {}
     for one in references:
         function = statics.function_at(one.vaddr) if one.vaddr else None
         found[function] = found.get(function, False) or one.is_sure
     return found
 
 
-def _place(static: Static, starts: Sequence[int]) -> Place:
+def _place(static: Symbol, starts: Sequence[int]) -> Place:
     """Give the addresses that may mean a variable: those before its first and behind its last, if no other has them."""
     number = bisect_left(starts, static.vaddr)
     before_bytes = min(_MOST_BEFORE_BYTES, static.vaddr - starts[number - 1] - 1) if number else _MOST_BEFORE_BYTES
@@ -157,14 +158,13 @@ def _place(static: Static, starts: Sequence[int]) -> Place:
     )
 
 
-def _exported(statics: Statics) -> set[int]:
+def _exported(statics: Statics) -> frozenset[int]:
     """Give the addresses of the functions and variables that other objects can find."""
-    symbols = read_dynamic_symbols(statics.image)
-    return {symbols.definition(statics.image, name).vaddr for name in symbols.found}
+    return read_dynamic_symbols(statics.image).vaddrs(statics.image)
 
 
 def _finding(
-    static: Static,
+    static: Symbol,
     statics: Statics,
     users: _Users,
     initials: Initials,

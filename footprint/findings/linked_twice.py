@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 from footprint.elf import shown_name
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.names import normalised
-from footprint.elf.statics import Static, Statics
+from footprint.elf.statics import Statics
+from footprint.elf.symbols import Symbol
 from footprint.errors import Note
 from footprint.findings.duplicate_statics import (
     ARTEFACT,
@@ -140,7 +141,7 @@ def _unit_numbers(copies: Copies) -> frozenset[int | None]:
     return frozenset([one.unit for one in copies.copies])
 
 
-_Held = list[tuple[int, Static]]
+_Held = list[tuple[int, Symbol]]
 
 
 def _across(files: Sequence[Statics]) -> Iterable[LinkedTwice]:
@@ -170,11 +171,11 @@ def _across(files: Sequence[Statics]) -> Iterable[LinkedTwice]:
             yield _found(tuple(files[number].image.file for number in numbers), units, [*group, *zeros], len(numbers))
 
 
-def _unit(files: Sequence[Statics], number: int, static: Static) -> str | None:
+def _unit(files: Sequence[Statics], number: int, static: Symbol) -> str | None:
     return None if static.unit is None else files[number].units[static.unit]
 
 
-def _cost(statics: Statics, static: Static, initials: Initials) -> Cost:
+def _cost(statics: Statics, static: Symbol, initials: Initials) -> Cost:
     section = statics.image.sections[static.section_index]
     return cost_of(statics.image, section, is_relocated=initials.is_relocated(static))
 

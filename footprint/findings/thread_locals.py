@@ -7,7 +7,7 @@ for like any other memory. Of an object that is opened later a thread pays at it
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.elf import Kind, read_contents
+from footprint.elf import SectionKind, read_contents
 from footprint.errors import FootprintError
 from footprint.loader import FoundBy, Libc
 from footprint.model.finding import Confidence, Finding
@@ -64,7 +64,7 @@ def _largest(graph: DependencyGraph, number: int) -> str:
         contents = read_contents(graph.objects[number].library.image)
     except FootprintError:
         return ""
-    found = [variable for one in contents.sections if one.kind is Kind.TLS for variable in one.variables]
+    found = [variable for one in contents.sections if one.kind is SectionKind.TLS for variable in one.variables]
     found.sort(key=lambda variable: (-variable.size_bytes, variable.name))
     named = ", ".join(f"{one.name} {format_bytes(one.size_bytes)}" for one in found[:_MOST_NAMED] if one.size_bytes)
     return f" ({named})" if named else ""

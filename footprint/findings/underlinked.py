@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.elf.dynsym import Reference
+from footprint.elf.dynsym import SymbolReference
 from footprint.findings.unused_libraries import is_always_there, link_option, listed
 from footprint.model.finding import Confidence, Finding
 
@@ -38,11 +38,11 @@ def _is_needed(graph: DependencyGraph, user: int, provider: int) -> bool:
     return provider in needed or any(provider in graph.filtees[number] for number in needed)
 
 
-def _is_hard(graph: DependencyGraph, reference: Reference, provider: int) -> bool:
+def _is_hard(graph: DependencyGraph, reference: SymbolReference, provider: int) -> bool:
     return not reference.is_weak and not graph.bindings.has_other(reference, frozenset({provider}))
 
 
-def _finding(graph: DependencyGraph, user: int, provider: int, missed: Iterable[Reference]) -> Finding:
+def _finding(graph: DependencyGraph, user: int, provider: int, missed: Iterable[SymbolReference]) -> Finding:
     name, library = graph.name(user), graph.name(provider)
     symbols = listed(list(dict.fromkeys(one.name for one in missed)))
     bringers = [graph.name(number) for number, needed in enumerate(graph.needed) if provider in needed]

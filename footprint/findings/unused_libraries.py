@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.elf.dynsym import Reference
+from footprint.elf.dynsym import SymbolReference
 from footprint.elf.image import PF_W, PF_X
 from footprint.errors import FootprintError
 from footprint.loader import Libc
@@ -244,7 +244,7 @@ def doubts(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[tuple[Co
             yield Confidence.MEDIUM, f"{graph.name(number)} has {constructors} of its own, which would not run"
 
 
-def _kept_bindings(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[tuple[int, int, list[Reference]]]:
+def _kept_bindings(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[tuple[int, int, list[SymbolReference]]]:
     """Give what kept objects get of those that leave."""
     pairs = [(user, provider) for provider in leaving for user in graph.bindings.users(provider)]
     for user, provider in sorted(pairs):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage
-from footprint.elf import Contents, Variable, shown_name
+from footprint.elf import Contents, Symbol, shown_name
 from footprint.errors import UsageError
 from footprint.heap import CallTree, Counted, Frame
 from footprint.heap.attribution import NO_STACK, Call
@@ -124,7 +124,7 @@ def symbol_stacks(files: Iterable[Contents]) -> Stacks:
             sizes: dict[int, int] = {}
             for piece in one.ranges.pieces:
                 owner = piece.owner
-                if isinstance(owner, Variable):
+                if isinstance(owner, Symbol):
                     part = StackFrame(shown_name(owner.name), owner.name, contents.file)
                 else:
                     part = StackFrame(f"[{owner.cause.value}]", object=contents.file)

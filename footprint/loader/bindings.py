@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from footprint.elf.dynsym import DynamicSymbols, Reference, read_dynamic_symbols
+from footprint.elf.dynsym import DynamicSymbols, SymbolReference, read_dynamic_symbols
 from footprint.elf.versions import VERSION_HIDDEN, VERSION_INDEX
 from footprint.errors import FootprintError, Note
 from footprint.loader.link_map import LinkMap
@@ -44,14 +44,14 @@ class Bindings:
     providers: tuple[dict[int, frozenset[int]], ...]
     unanswered: tuple[frozenset[int], ...]
     notes: tuple[Note, ...]
-    matches: "Callable[[Reference, DynamicSymbols], bool]"
+    matches: "Callable[[SymbolReference, DynamicSymbols], bool]"
 
-    def references(self, user: int, provider: int) -> tuple[Reference, ...]:
+    def references(self, user: int, provider: int) -> tuple[SymbolReference, ...]:
         """Give what one object gets of another, in the order of its symbols."""
         references = self.symbols[user].references
         return tuple([references[place] for place in sorted(self.providers[user].get(provider, ()))])
 
-    def has_other(self, reference: Reference, without: frozenset[int]) -> bool:
+    def has_other(self, reference: SymbolReference, without: frozenset[int]) -> bool:
         """Tell whether a reference would be answered without some of the objects; an optional one needs no answer."""
         return any(
             reference.name in symbols.found and self.matches(reference, symbols)
@@ -241,7 +241,7 @@ class _Object:
         return (_matches if self._has_versions else _matches_name)(reference, provider.symbols)
 
 
-def _matches(reference: Reference, offered: DynamicSymbols) -> bool:
+def _matches(reference: SymbolReference, offered: DynamicSymbols) -> bool:
     """Tell whether a file has an answer, by the rules of glibc."""
     name, wanted = reference.name, reference.version
     by_symbol = offered.versions.by_symbol
@@ -267,7 +267,7 @@ def _matches(reference: Reference, offered: DynamicSymbols) -> bool:
     return newest_count == 1
 
 
-def _matches_name(reference: Reference, offered: DynamicSymbols) -> bool:
+def _matches_name(reference: SymbolReference, offered: DynamicSymbols) -> bool:
     """Tell whether a file has an answer, by the rules of musl: names only, and no definition that is hidden."""
     by_symbol = offered.versions.by_symbol
     return any(

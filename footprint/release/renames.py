@@ -9,7 +9,8 @@ from typing import NamedTuple
 from footprint.dwarf.variable_sources import Place, said_of
 from footprint.elf import read_image
 from footprint.elf.initial import Initial, Initials
-from footprint.elf.statics import Static, read_statics
+from footprint.elf.statics import read_statics
+from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
 from footprint.files import open_input
 from footprint.model.audit import Audit
@@ -117,7 +118,7 @@ class _Variables:
         initial = self._initials.of(static)
         return _Said(self._declared(static), None if initial is None or initial.is_blank else initial)
 
-    def _declared(self, static: Static) -> _Declared | None:
+    def _declared(self, static: Symbol) -> _Declared | None:
         said = said_of(static.name, self._declarations.get(_place(static), ()))
         if said is None or said.defined_in is None:
             return None
@@ -125,5 +126,5 @@ class _Variables:
         return _Declared(said.type_name, os.path.basename(said.defined_in), function)
 
 
-def _place(static: Static) -> Place:
+def _place(static: Symbol) -> Place:
     return Place(static.vaddr, static.is_tls)

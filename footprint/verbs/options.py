@@ -111,7 +111,7 @@ class HeapBy(StrEnum):
 
 
 class Kind(StrEnum):
-    """The kinds of memory that variables lie in; `footprint.elf.Kind` explains them."""
+    """The kinds of memory that variables lie in; `footprint.elf.SectionKind` explains them."""
 
     DATA = "data"
     BSS = "bss"

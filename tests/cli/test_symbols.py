@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from footprint.cli import main
-from footprint.elf import Kind
+from footprint.elf import SectionKind
 from footprint.formats.json import SCHEMA_PATH
 from footprint.verbs import options
 from footprint.verbs.symbols import call as verb
@@ -144,7 +144,7 @@ def test_a_file_without_what_was_asked_for_says_so(capfdbinary: Captured) -> Non
 
 
 def test_the_kinds_of_the_command_are_those_of_sections() -> None:
-    assert [kind.value for kind in options.Kind] == [kind.value for kind in Kind]
+    assert [kind.value for kind in options.Kind] == [kind.value for kind in SectionKind]
 
 
 # --- wrong use, and damage --------------------------------------------------------------------------------------------

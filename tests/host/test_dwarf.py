@@ -23,8 +23,8 @@ from elftools.elf.relocation import RelocationHandler
 from footprint.dwarf import Declaration, Declarations, declarations_by_name, read_declarations
 from footprint.elf import Image, read_image
 from footprint.elf.archive import read_members
-from footprint.elf.layout import Layout
-from footprint.elf.symbols import STT_FUNC, STT_TLS, Symbol, read_variables
+from footprint.elf.object_addresses import ObjectAddresses
+from footprint.elf.symbols import STT_FUNC, STT_TLS, Symbol, read_symbol_table, section_bases
 from footprint.files import open_input
 
 HEADER = """
@@ -157,8 +157,9 @@ def image(path: str | Path) -> Image:
 
 
 def variables(of: Image) -> list[Symbol]:
-    in_memory = frozenset(section.index for section in of.sections if section.is_in_memory)
-    return [symbol for symbol in read_variables(of, in_memory).symbols if symbol.type != STT_FUNC and symbol.size_bytes]
+    in_memory = section_bases(of, [(section.index, section) for section in of.sections if section.is_in_memory])
+    found = read_symbol_table(of).variables(in_memory)
+    return [symbol for symbol in found if symbol.type != STT_FUNC and symbol.size_bytes]
 
 
 def split(path: str) -> Image | None:
@@ -166,7 +167,7 @@ def split(path: str) -> Image | None:
 
 
 def declared(of: Image, alternate: Image | None = None) -> Declarations:
-    symbols, layout = variables(of), Layout(of)
+    symbols, layout = variables(of), ObjectAddresses(of)
     vaddrs = [layout.vaddr(symbol) for symbol in symbols if symbol.type != STT_TLS]
     tls_offsets = [layout.vaddr(symbol) for symbol in symbols if symbol.type == STT_TLS]
     return read_declarations(of, vaddrs, tls_offsets, split=split, alternate=alternate, with_functions=True)
@@ -177,7 +178,7 @@ def by_symbol(path: str | Path, alternate: Image | None = None) -> dict[str, set
 
 
 def in_image(of: Image, alternate: Image | None = None) -> dict[str, set[Declaration]]:
-    found, layout = declared(of, alternate), Layout(of)
+    found, layout = declared(of, alternate), ObjectAddresses(of)
     tables = found.by_vaddr, found.by_tls_offset
     named: dict[str, set[Declaration]] = {}
     for symbol in variables(of):
@@ -327,7 +328,7 @@ def check(path: str | Path, *, fewest: int) -> Declarations:
     found, reference = declared(of), walked(path)
     ours = {(False, value): {reduced(one) for one in here} for value, here in found.by_vaddr.items()}
     ours |= {(True, value): {reduced(one) for one in here} for value, here in found.by_tls_offset.items()}
-    wanted = {(symbol.type == STT_TLS, symbol.value) for symbol in variables(of)}
+    wanted = {(symbol.type == STT_TLS, symbol.vaddr) for symbol in variables(of)}
     assert ours == {place: facts for place, facts in reference.items() if place in wanted}
     assert len(ours) >= fewest
     return found
@@ -429,7 +430,7 @@ def test_split_units_in_a_package_are_found_there(
     run_or_skip([tool(packer, f"{packer}-14"), "-e", path, "-o", package], path.parent)
     of = image(path)
     symbols = variables(of)
-    vaddrs = [symbol.value for symbol in symbols if symbol.type != STT_TLS]
+    vaddrs = [symbol.vaddr for symbol in symbols if symbol.type != STT_TLS]
     alone = read_declarations(of, vaddrs, split=split)
     packed = read_declarations(of, vaddrs, package=image(package))
     assert packed == alone
@@ -438,7 +439,7 @@ def test_split_units_in_a_package_are_found_there(
 
 def test_absent_split_units_are_said_to_be_absent(build: Callable[..., Path]) -> None:
     of = image(build("gcc", "c", "-gdwarf-5", "-O1", "-gsplit-dwarf"))
-    found = read_declarations(of, [symbol.value for symbol in variables(of)])
+    found = read_declarations(of, [symbol.vaddr for symbol in variables(of)])
     assert found.by_vaddr == {}
     (note,) = found.notes
     assert note.slug == "debug-info-split"
@@ -560,8 +561,8 @@ def test_all_is_found_in_an_object_that_a_full_walk_finds_there(
         monkeypatch.setitem(recipes, tls, recipes[address])
     path, _, _ = compiled(compiler, language, *options)
     of = image(path)
-    found, layout = declared(of), Layout(of)
-    offsets = {layout.vaddr(symbol): (symbol.type == STT_TLS, symbol.value) for symbol in variables(of)}
+    found, layout = declared(of), ObjectAddresses(of)
+    offsets = {layout.vaddr(symbol): (symbol.type == STT_TLS, symbol.vaddr) for symbol in variables(of)}
     ours: dict[tuple[bool, int], set[Fact]] = {}
     for vaddr, here in (*found.by_vaddr.items(), *found.by_tls_offset.items()):
         ours.setdefault(offsets[vaddr], set()).update(map(reduced, here))

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from footprint.elf import Contents, Image, Kind, read_contents, read_image, shown_name, starts_like_elf
-from footprint.elf.symbols import read_variables
+from footprint.elf import Contents, Image, SectionKind, read_contents, read_image, shown_name, starts_like_elf
+from footprint.elf.symbols import read_symbol_table, section_bases
 from footprint.files import open_input
 
 FLAG_LETTERS = {1: "W", 2: "A", 4: "X", 0x400: "T"}
@@ -168,8 +168,8 @@ def test_the_sections_that_become_read_only_are_those_that_readelf_maps_to_relro
     assert any(printed.values())
     wrong = {}
     for path in everything():
-        sections = [one for one in contents(path).sections if one.kind is not Kind.TLS]
-        ours = {one.section.name for one in sections if one.kind is Kind.RELRO}
+        sections = [one for one in contents(path).sections if one.kind is not SectionKind.TLS]
+        ours = {one.section.name for one in sections if one.kind is SectionKind.RELRO}
         theirs = printed[path] & {one.section.name for one in sections}
         if ours != theirs:
             wrong[path] = ours ^ theirs
@@ -181,8 +181,9 @@ def test_the_sections_that_become_read_only_are_those_that_readelf_maps_to_relro
 
 def symbols_in_writable_sections(path: str) -> Counter[tuple[str, int, int]]:
     """Give (name, value, size) of each symbol in a writable or thread-local section, as we read them."""
-    wanted = frozenset(one.index for one in image(path).sections if one.is_writable or one.is_tls)
-    return Counter((one.name, one.value, one.size_bytes) for one in read_variables(image(path), wanted).symbols)
+    wanted = [(one.index, one) for one in image(path).sections if one.is_writable or one.is_tls]
+    found = read_symbol_table(image(path)).variables(section_bases(image(path), wanted))
+    return Counter((one.name, one.vaddr, one.size_bytes) for one in found)
 
 
 def is_wanted(image: Image, number: Any) -> bool:  # noqa: ANN401 - what an oracle takes for a section number
@@ -227,7 +228,7 @@ def test_the_symbols_in_writable_sections_are_those_that_another_reader_gives(or
 
 def test_nm_prints_the_same_sizes_for_the_variables_of_node() -> None:
     path = program("node")
-    mapped = [one for one in contents(path).sections if one.kind is not Kind.TLS]
+    mapped = [one for one in contents(path).sections if one.kind is not SectionKind.TLS]
     ours = {
         (one.section.vaddr + each.offset, each.size_bytes, name)
         for one in mapped

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.elf.origins import Origin, Origins
+from footprint.elf.origins import ByteOrigin, Origins
 
 MODULES = ("alpha", "beta", "gamma", "delta")
 SOURCE = """
@@ -73,7 +73,7 @@ def mapped(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> Origins:
     return found
 
 
-def by_name(found: Origins) -> dict[str, Origin]:
+def by_name(found: Origins) -> dict[str, ByteOrigin]:
     """Give the origins of the variables of our modules, by linker name."""
     return {
         re.sub(r"\.(lto_priv\.)?[0-9]+$", "", variable.name): found.of(section, variable)
@@ -151,7 +151,7 @@ def test_the_sums_of_objects_are_the_sizes_that_size_tells(
             for one in ("data", "bss", "tdata", "tbss", "data.rel.ro.local", "data.rel.ro")
             if one in sizes
         )
-        assert sums[Origin(*expected(module, name)).label] == own_bytes
+        assert sums[ByteOrigin(*expected(module, name)).label] == own_bytes
 
 
 @pytest.mark.parametrize("linker", ["bfd", "gold", "mold"])
@@ -187,4 +187,4 @@ def test_members_of_an_archive_are_their_own_origin(folder: Path, monkeypatch: p
     for one in found.origins:
         for symbol, origin in by_name(one).items():
             module = symbol.split("_")[0]
-            assert origin == Origin("libmembers.a", f"members.{module}.o", f"{module}.c")
+            assert origin == ByteOrigin("libmembers.a", f"members.{module}.o", f"{module}.c")

@@ -12,7 +12,7 @@ import pytest
 
 import footprint
 from footprint.dwarf.variable_sources import Sources
-from footprint.elf import Contents, Variable, read_image
+from footprint.elf import Contents, Symbol, read_image
 from footprint.elf.debugfiles import candidates
 from footprint.files import open_input
 from footprint.verbs.symbols.call import FileSymbols
@@ -226,7 +226,7 @@ def libc() -> FileSymbols:
     pytest.skip("the debug file of the C library is not installed")
 
 
-def variables(contents: Contents) -> list[Variable]:
+def variables(contents: Contents) -> list[Symbol]:
     return [variable for section in contents.sections for variable in section.variables]
 
 
@@ -235,7 +235,7 @@ def share_with_lines(contents: Contents, sources: Sources, name: str) -> float:
     (section,) = (one for one in contents.sections if one.section.name == name)
     told_bytes = 0
     for start, end, owner in section.ranges.pieces:
-        if isinstance(owner, Variable) and (said := sources.of(section, owner)) and said.defined_at_line:
+        if isinstance(owner, Symbol) and (said := sources.of(section, owner)) and said.defined_at_line:
             told_bytes += end - start
     return told_bytes / section.size_bytes
 

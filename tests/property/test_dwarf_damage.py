@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from footprint.dwarf import Declarations, declarations_by_name, read_declarations
 from footprint.elf import read_image
-from footprint.elf.layout import Layout
+from footprint.elf.object_addresses import ObjectAddresses
 from footprint.errors import InputError
 from tests.dwarfwriter import (
     AT_ABSTRACT_ORIGIN,
@@ -151,7 +151,7 @@ def facts(data: bytes) -> Declarations | None:
         image = read_image(data, "a file")
         declarations_by_name(image, ["a", "m", "bc"])
         is_object = image.is_relocatable and len(image.sections) > 1
-        here = [Layout(image).starts[1] + place - PLACES[0] for place in PLACES] if is_object else PLACES
+        here = [ObjectAddresses(image).starts[1] + place - PLACES[0] for place in PLACES] if is_object else PLACES
         found = read_declarations(image, here, here, with_functions=True)
     except InputError as error:
         check(error)

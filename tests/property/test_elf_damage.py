@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.elf import Contents, Variable, read_contents, read_image, read_members, starts_like_elf
+from footprint.elf import Contents, Symbol, read_contents, read_image, read_members, starts_like_elf
 from footprint.errors import InputError
 from tests.elfkinds import KINDS
 from tests.elfwriter import (
@@ -281,9 +281,7 @@ def test_a_byte_is_named_exactly_where_a_symbol_with_a_size_lies_over_it(file: E
     assert {one.section.name for one in found.sections} == set(SIZES)
     for one in found.sections:
         asked = {at for start, end in asked_ranges(file, one.section.name) for at in range(start, end)}
-        named = {
-            at for start, end, owner in one.ranges.pieces if isinstance(owner, Variable) for at in range(start, end)
-        }
+        named = {at for start, end, owner in one.ranges.pieces if isinstance(owner, Symbol) for at in range(start, end)}
         assert named == asked
         assert one.named_bytes == len(asked)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from footprint.attribution.layout import LoadedObject, Part
 from footprint.attribution.pages import Slice, slices
-from footprint.elf import Contents, Variable, read_contents, read_image
+from footprint.elf import Contents, Symbol, read_contents, read_image
 from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping, PageRange
 from footprint.process.mapped_files import FileKey
@@ -115,7 +115,7 @@ def owner_at(case: Case, contents: Contents, vaddr: int) -> Owner:
             for one in contents.sections:
                 if one.section.name == section.name:
                     owner = next(p.owner for p in one.ranges.pieces if p.start <= vaddr - start < p.end)
-                    return section.name, owner.name if isinstance(owner, Variable) else None
+                    return section.name, owner.name if isinstance(owner, Symbol) else None
             return section.name, None
     return None, None
 
@@ -227,7 +227,7 @@ def test_what_is_not_private_has_a_line_of_its_own_only_where_the_part_cuts_a_va
         (one.section.name, piece.owner.name)
         for one in contents.sections
         for piece in one.ranges.pieces
-        if isinstance(piece.owner, Variable)
+        if isinstance(piece.owner, Symbol)
         for border in (case.start, case.end)
         if piece.start < border - one.section.vaddr < piece.end
     }

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import footprint
-from footprint.elf.contents import Variable
+from footprint.elf import Symbol
 from footprint.verbs.symbols.call import FileSymbols
 from tests.dwarfwriter import (
     AT_BYTE_SIZE,
@@ -90,5 +90,5 @@ def test_damage_to_debug_information_leaves_every_symbol_and_every_byte(
     found = footprint.symbols(str(path), source=True)
     assert symbols_of(found) >= {("table", 4), ("calls.0", 4)}
     for section in found.files[0].sections:
-        owned = sum(piece.end - piece.start for piece in section.ranges.pieces if isinstance(piece.owner, Variable))
+        owned = sum(piece.end - piece.start for piece in section.ranges.pieces if isinstance(piece.owner, Symbol))
         assert owned + sum(section.residue_bytes.values()) == section.size_bytes

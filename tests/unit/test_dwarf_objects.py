@@ -7,8 +7,8 @@ import pytest
 
 from footprint.dwarf import Declarations, declarations_by_name, read_declarations
 from footprint.elf import read_image
-from footprint.elf.layout import Layout
-from footprint.elf.symbols import STT_TLS, read_variables
+from footprint.elf.object_addresses import ObjectAddresses
+from footprint.elf.symbols import STT_TLS, read_symbol_table, section_bases
 from footprint.errors import InputError
 from tests.dwarfwriter import (
     AT_ADDR_BASE,
@@ -131,9 +131,9 @@ def elf(*units: Unit, kind: dict[str, Any] | None = None, symbols: Sequence[Sym]
 def read(data: bytes) -> tuple[Declarations, dict[str, str]]:
     """Give the answer for all variables that the symbols name, and how the declarations call each."""
     image = read_image(data, "a.o")
-    layout = Layout(image)
-    in_memory = frozenset(section.index for section in image.sections if section.is_in_memory)
-    symbols = read_variables(image, in_memory).symbols
+    layout = ObjectAddresses(image)
+    in_memory = section_bases(image, [(section.index, section) for section in image.sections if section.is_in_memory])
+    symbols = read_symbol_table(image).variables(in_memory)
     vaddrs = [layout.vaddr(symbol) for symbol in symbols if symbol.type != STT_TLS]
     found = read_declarations(image, vaddrs, [layout.vaddr(symbol) for symbol in symbols if symbol.type == STT_TLS])
     tables = found.by_vaddr, found.by_tls_offset
@@ -220,14 +220,14 @@ def test_a_constant_of_an_object_is_found_by_its_name() -> None:
 
 def test_a_linked_file_keeps_its_addresses() -> None:
     image = read_image(write(ElfFile(sections=MEMORY, symbols=SYMBOLS)), "program")
-    in_memory = frozenset(section.index for section in image.sections if section.is_in_memory)
-    symbols = read_variables(image, in_memory).symbols
-    assert [Layout(image).vaddr(symbol) for symbol in symbols] == [symbol.value for symbol in symbols]
+    in_memory = section_bases(image, [(section.index, section) for section in image.sections if section.is_in_memory])
+    symbols = read_symbol_table(image).variables(in_memory)
+    assert [ObjectAddresses(image).vaddr(symbol) for symbol in symbols] == [symbol.vaddr for symbol in symbols]
 
 
 def test_empty_sections_of_an_object_have_addresses_of_their_own() -> None:
     empty = [Section(f".bss.{number}", SHT_NOBITS, RW) for number in range(3)]
-    starts = Layout(read_image(write(ElfFile(type=ET_REL, sections=empty)), "a.o")).starts
+    starts = ObjectAddresses(read_image(write(ElfFile(type=ET_REL, sections=empty)), "a.o")).starts
     assert len({*starts[1:4]}) == 3
 
 

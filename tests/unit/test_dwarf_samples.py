@@ -8,8 +8,8 @@ import pytest
 import footprint
 from footprint.dwarf import Declaration, read_declarations
 from footprint.elf import Image, read_image
-from footprint.elf.layout import Layout
-from footprint.elf.symbols import STT_TLS, read_variables
+from footprint.elf.object_addresses import ObjectAddresses
+from footprint.elf.symbols import STT_TLS, read_symbol_table, section_bases
 from footprint.model.finding import Confidence
 
 FOLDER = Path(__file__).resolve().parents[2] / "sample_binaries" / "declared_in_header"
@@ -35,9 +35,9 @@ def image(name: str) -> Image:
 
 def declarations(of: Image) -> list[Declaration]:
     """Give what is declared of all variables that the symbols name: for each address one, here."""
-    layout = Layout(of)
-    in_memory = frozenset(section.index for section in of.sections if section.is_in_memory)
-    symbols = [one for one in read_variables(of, in_memory).symbols if one.size_bytes]
+    layout = ObjectAddresses(of)
+    in_memory = section_bases(of, [(section.index, section) for section in of.sections if section.is_in_memory])
+    symbols = [one for one in read_symbol_table(of).variables(in_memory) if one.size_bytes]
     vaddrs = [layout.vaddr(one) for one in symbols if one.type != STT_TLS]
     found = read_declarations(of, vaddrs, [layout.vaddr(one) for one in symbols if one.type == STT_TLS])
     assert found.notes == ()

@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from footprint.elf import Cause, Contents, Kind, Residue, SectionContents, Variable, read_contents, read_image
+from footprint.elf import (
+    Contents,
+    Residue,
+    ResidueCause,
+    SectionContents,
+    SectionKind,
+    Symbol,
+    read_contents,
+    read_image,
+)
 from footprint.errors import InputError
 from footprint.ranges import Overlap
 from tests.elfkinds import in_all_classes_and_orders
@@ -65,7 +74,7 @@ def section(file: ElfFile | bytes, name: str) -> SectionContents:
 def owners(one: SectionContents) -> list[tuple[int, int, str]]:
     """Give each range of a section with its owner: the name of a variable, or a cause in brackets."""
     return [
-        (start, end, owner.name if isinstance(owner, Variable) else owner.label)
+        (start, end, owner.name if isinstance(owner, Symbol) else owner.label)
         for start, end, owner in one.ranges.pieces
     ]
 
@@ -99,10 +108,11 @@ def test_a_section_is_cut_among_its_variables(elf_type: int, kind: dict[str, Any
     symbols = [in_data("second", 24, 16), in_data("first", 0, 24)]
     one = section(ElfFile(**kind, type=elf_type, sections=sections, symbols=symbols), ".data")
     assert owners(one) == [(0, 24, "first"), (24, 40, "second")]
-    assert one.variables == (
-        Variable("first", (), offset=0, size_bytes=24, binding=STB_GLOBAL),
-        Variable("second", (), offset=24, size_bytes=16, binding=STB_GLOBAL),
-    )
+    found = [(each.name, each.aliases, each.offset, each.size_bytes, each.binding) for each in one.variables]
+    assert found == [
+        ("first", (), 0, 24, STB_GLOBAL),
+        ("second", (), 24, 16, STB_GLOBAL),
+    ]
     assert (one.named_bytes, one.residue_bytes, one.overlap) == (40, {}, Overlap())
 
 
@@ -228,7 +238,7 @@ def test_a_symbol_without_size_owns_nothing_and_names_the_cause_of_what_follows_
     one = data(64, in_data("unsized", 0, 0), in_data("sized", 48, 16))
     assert owners(one) == [(0, 48, "[symbol without size: unsized]"), (48, 64, "sized")]
     assert [(each.name, each.size_bytes) for each in one.variables] == [("unsized", 0), ("sized", 16)]
-    assert one.residue_bytes == {Cause.UNSIZED: 48}
+    assert one.residue_bytes == {ResidueCause.UNSIZED: 48}
 
 
 def test_a_symbol_without_size_reaches_to_the_next_one() -> None:
@@ -288,7 +298,7 @@ TENTATIVE = [Sym("small", 4, 4, section=SHN_COMMON), Sym("large", 64, 1000, sect
 def test_the_common_variables_of_an_object_have_a_section_of_their_own_the_largest_first(kind: dict[str, Any]) -> None:
     one = section(ElfFile(**kind, type=ET_REL, symbols=TENTATIVE), "COMMON")
     assert owners(one) == [(0, 1000, "large"), (1000, 1004, "small")]
-    assert (one.section.index, one.kind, one.size_bytes) == (-1, Kind.BSS, 1004)
+    assert (one.section.index, one.kind, one.size_bytes) == (-1, SectionKind.BSS, 1004)
 
 
 def test_in_a_linked_file_there_is_no_common_section() -> None:
@@ -304,7 +314,7 @@ def test_common_variables_without_size_make_no_section() -> None:
 def test_a_common_variable_of_each_thread_is_thread_local() -> None:
     # As `.tls_common counter, 4, 4` makes it.
     found = contents(ElfFile(type=ET_REL, symbols=[Sym("counter", 4, 4, STT_TLS, section=SHN_COMMON)]))
-    assert [(one.kind, one.size_bytes) for one in found.sections] == [(Kind.TLS, 4)]
+    assert [(one.kind, one.size_bytes) for one in found.sections] == [(SectionKind.TLS, 4)]
 
 
 # --- thread-local variables -------------------------------------------------------------------------------------------
@@ -333,7 +343,7 @@ def test_thread_local_variables_are_found_by_their_offset_in_the_block_of_a_thre
     file = replace(THREADED, **kind, type=elf_type)
     assert owners(section(file, ".tdata")) == [(0, 16, "tdata_first")]
     assert owners(section(file, ".tbss")) == [(0, 4096, "tbss_large")]
-    assert {one.section.name for one in contents(file).sections if one.kind is Kind.TLS} == {".tdata", ".tbss"}
+    assert {one.section.name for one in contents(file).sections if one.kind is SectionKind.TLS} == {".tdata", ".tbss"}
     assert contents(file).stray_count == 0
 
 
@@ -409,7 +419,7 @@ def test_the_function_descriptors_of_powerpc_are_no_variables() -> None:
 def test_zeros_that_align_what_follows_are_padding() -> None:
     one = data(64, in_data("a", 0, 20), in_data("b", 32, 32), fill=b"\0", align=32)
     assert owners(one) == [(0, 20, "a"), (20, 32, "[padding]"), (32, 64, "b")]
-    assert one.residue_bytes == {Cause.PADDING: 12}
+    assert one.residue_bytes == {ResidueCause.PADDING: 12}
 
 
 def test_bytes_that_are_not_zero_are_no_padding() -> None:
@@ -468,14 +478,14 @@ PLAIN = ElfFile(sections=[Section(".data", flags=RW, data=b"\1" * 16), Section("
 @pytest.mark.parametrize(
     ("file", "source", "count", "cause"),
     [
-        (replace(PLAIN, symbols=[Sym("elsewhere")]), ".symtab", 2, Cause.NO_SYMBOL),
-        (replace(PLAIN, dynamic_symbols=[Sym("elsewhere")]), ".dynsym", 2, Cause.STRIPPED),
-        (PLAIN, None, 0, Cause.STRIPPED),
+        (replace(PLAIN, symbols=[Sym("elsewhere")]), ".symtab", 2, ResidueCause.NO_SYMBOL),
+        (replace(PLAIN, dynamic_symbols=[Sym("elsewhere")]), ".dynsym", 2, ResidueCause.STRIPPED),
+        (PLAIN, None, 0, ResidueCause.STRIPPED),
     ],
     ids=["symtab", "dynsym", "none"],
 )
 def test_the_cause_tells_whether_better_symbols_could_name_it(
-    file: ElfFile, source: str | None, count: int, cause: Cause
+    file: ElfFile, source: str | None, count: int, cause: ResidueCause
 ) -> None:
     found = contents(file)
     assert (found.symbols_from, found.symbol_count) == (source, count)
@@ -494,8 +504,8 @@ def without_section_headers(file: ElfFile) -> bytes:
 def test_without_section_headers_the_segments_tell_how_much_there_is(kind: dict[str, Any]) -> None:
     found = contents(without_section_headers(replace(PLAIN, **kind)))
     assert [(one.section.name, one.kind, one.size_bytes, owners(one)) for one in found.sections] == [
-        ("[segment 0]", Kind.DATA, 16, [(0, 16, "[no section headers]")]),
-        ("[segment 0 beyond the file]", Kind.BSS, 32, [(0, 32, "[no section headers]")]),
+        ("[segment 0]", SectionKind.DATA, 16, [(0, 16, "[no section headers]")]),
+        ("[segment 0 beyond the file]", SectionKind.BSS, 32, [(0, 32, "[no section headers]")]),
     ]
     assert (found.symbols_from, found.symbol_count) == (None, 0)
 
@@ -550,16 +560,16 @@ def test_sections_that_are_read_only_not_in_memory_or_empty_hold_nothing() -> No
 @pytest.mark.parametrize(
     ("name", "section_type", "flags", "kind"),
     [
-        (".data", SHT_PROGBITS, RW, Kind.DATA),
-        (".data.many", SHT_PROGBITS, RW, Kind.DATA),
-        (".bss", SHT_NOBITS, RW, Kind.BSS),
-        (".noinit", SHT_NOBITS, RW, Kind.BSS),
-        (".tdata", SHT_PROGBITS, TLS, Kind.TLS),
-        (".tbss", SHT_NOBITS, TLS, Kind.TLS),
+        (".data", SHT_PROGBITS, RW, SectionKind.DATA),
+        (".data.many", SHT_PROGBITS, RW, SectionKind.DATA),
+        (".bss", SHT_NOBITS, RW, SectionKind.BSS),
+        (".noinit", SHT_NOBITS, RW, SectionKind.BSS),
+        (".tdata", SHT_PROGBITS, TLS, SectionKind.TLS),
+        (".tbss", SHT_NOBITS, TLS, SectionKind.TLS),
     ],
 )
 def test_type_and_flags_tell_the_kind_not_the_name(
-    name: str, section_type: int, flags: int, kind: Kind, elf_type: int
+    name: str, section_type: int, flags: int, kind: SectionKind, elf_type: int
 ) -> None:
     size = 8 if section_type == SHT_NOBITS else 0
     one = Section(name, section_type, flags, bytes(8 - size), size)
@@ -583,8 +593,10 @@ def test_what_the_loader_makes_read_only_is_relro_whatever_its_name(kind: dict[s
     ]
 
 
-@pytest.mark.parametrize(("vaddr", "kind"), [(0x1FF8, Kind.RELRO), (0x2000, Kind.DATA), (0xFF8, Kind.DATA)])
-def test_relro_ends_where_its_segment_ends(vaddr: int, kind: Kind) -> None:
+@pytest.mark.parametrize(
+    ("vaddr", "kind"), [(0x1FF8, SectionKind.RELRO), (0x2000, SectionKind.DATA), (0xFF8, SectionKind.DATA)]
+)
+def test_relro_ends_where_its_segment_ends(vaddr: int, kind: SectionKind) -> None:
     sections = [Section(".somewhere", flags=RW, data=bytes(8), addr=vaddr)]
     segments = [Segment(PT_LOAD, PF_R | PF_W, [1]), Segment(PT_GNU_RELRO, PF_R, vaddr=0x1000, memsz=0x1000)]
     assert section(ElfFile(sections=sections, segments=segments), ".somewhere").kind is kind
@@ -594,17 +606,19 @@ def test_a_section_that_only_begins_where_relro_ends_stays_writable() -> None:
     # As the .got.plt of most libraries: its first 3 words are made read-only, the rest is for lazy binding.
     sections = [Section(".got.plt", flags=RW, data=bytes(0x78), addr=0x1FE8)]
     segments = [Segment(PT_LOAD, PF_R | PF_W, [1]), Segment(PT_GNU_RELRO, PF_R, vaddr=0x1000, memsz=0x1000)]
-    assert section(ElfFile(sections=sections, segments=segments), ".got.plt").kind is Kind.DATA
+    assert section(ElfFile(sections=sections, segments=segments), ".got.plt").kind is SectionKind.DATA
 
 
 def test_without_a_relro_segment_nothing_is_relro() -> None:
     sections = [Section(".data.rel.ro", flags=RW, data=bytes(8))]
-    assert section(ElfFile(sections=sections), ".data.rel.ro").kind is Kind.DATA
+    assert section(ElfFile(sections=sections), ".data.rel.ro").kind is SectionKind.DATA
 
 
 @pytest.mark.parametrize("name", [".data.rel.ro", ".data.rel.ro.local", ".data.rel.ro._ZTV3Foo"])
 def test_in_an_object_the_name_tells_what_will_be_relro(name: str) -> None:
-    assert section(ElfFile(type=ET_REL, sections=[Section(name, flags=RW, data=bytes(8))]), name).kind is Kind.RELRO
+    assert (
+        section(ElfFile(type=ET_REL, sections=[Section(name, flags=RW, data=bytes(8))]), name).kind is SectionKind.RELRO
+    )
 
 
 # --- hostile figures --------------------------------------------------------------------------------------------------
@@ -633,12 +647,12 @@ def test_common_variables_may_add_up_to_more_than_fits_an_address() -> None:
 def test_what_no_variable_owns_is_listed_by_its_causes_the_largest_first() -> None:
     one = bss(96, in_bss("a", 0, 12), in_bss("b", 16, 4), in_bss("label", 32, 0), align=16)
     assert owners(one)[1:3] == [(12, 16, "[padding]"), (16, 20, "b")]
-    assert list(one.residue_bytes.items()) == [(Cause.UNSIZED, 64), (Cause.PADDING, 16)]
+    assert list(one.residue_bytes.items()) == [(ResidueCause.UNSIZED, 64), (ResidueCause.PADDING, 16)]
 
 
 def test_a_cause_stands_in_brackets_so_that_nobody_takes_it_for_a_name() -> None:
-    assert Residue(Cause.STRIPPED).label == "[no symbol: stripped]"
-    assert Residue(Cause.UNSIZED, "label").label == "[symbol without size: label]"
+    assert Residue(ResidueCause.STRIPPED).label == "[no symbol: stripped]"
+    assert Residue(ResidueCause.UNSIZED, "label").label == "[symbol without size: label]"
 
 
 def test_mapping_symbols_of_aarch64_leave_its_variables_as_they_are() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from footprint.elf import Cause, Contents, Image, read_contents, read_image
+from footprint.elf import Contents, Image, ResidueCause, read_contents, read_image
 from footprint.elf.debugfiles import (
     AlternateLink,
     DebugImage,
@@ -49,8 +49,8 @@ def named(contents: Contents) -> dict[str, int]:
     return {one.name: one.size_bytes for section in contents.sections for one in section.variables}
 
 
-def causes(contents: Contents) -> set[Cause]:
-    return {cause for section in contents.sections for cause in section.residue_bytes} - {Cause.LINKER_TABLE}
+def causes(contents: Contents) -> set[ResidueCause]:
+    return {cause for section in contents.sections for cause in section.residue_bytes} - {ResidueCause.LINKER_TABLE}
 
 
 # --- which files are stripped -----------------------------------------------------------------------------------------
@@ -222,8 +222,8 @@ def test_a_stripped_file_with_its_debug_file_has_all_names_that_it_had(kind: dic
     assert (alone.symbols_from, alone.debug_file) == (".dynsym", None)
     assert (found.symbols_from, found.debug_file) == (".symtab", "/debug/libdemo.debug")
     assert found.symbol_count == unstripped.symbol_count
-    assert causes(alone) == {Cause.STRIPPED}
-    assert causes(found) <= {Cause.NO_SYMBOL, Cause.PADDING}
+    assert causes(alone) == {ResidueCause.STRIPPED}
+    assert causes(found) <= {ResidueCause.NO_SYMBOL, ResidueCause.PADDING}
 
 
 def test_sections_are_known_again_by_name_address_and_size_whatever_their_numbers() -> None:
@@ -237,7 +237,7 @@ def test_a_section_that_stands_elsewhere_keeps_its_own_names() -> None:
     found = read_contents(image(stripped()), DebugImage(image(moved(debug(), ".data"))))
     assert named(found) == {name: size for name, size in NAMED_IN_ALL.items() if name != "hidden"}
     (data,) = [one for one in found.sections if one.section.name == ".data"]
-    assert data.residue_bytes == {Cause.STRIPPED: 48}
+    assert data.residue_bytes == {ResidueCause.STRIPPED: 48}
 
 
 def test_a_section_of_another_size_keeps_its_own_names() -> None:
@@ -252,7 +252,7 @@ def test_mini_debug_info_adds_to_the_names_that_are_exported() -> None:
     found = read_contents(image(stripped()), small)
     assert named(found) == {"shown": 16, "hidden": 48, "of_thread": 8}
     assert (found.symbols_from, found.debug_file) == (".gnu_debugdata", None)
-    assert Cause.STRIPPED in causes(found)
+    assert ResidueCause.STRIPPED in causes(found)
 
 
 def test_mini_debug_info_of_functions_only_changes_nothing() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from footprint.elf import read_image
-from footprint.elf.functions import Function, Functions, read_functions
+from footprint.elf.functions import Functions, read_functions
+from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
 from tests.elfwriter import (
     EM_ARM,
@@ -54,7 +55,7 @@ def test_an_address_lies_in_the_function_that_begins_before_it_and_reaches_beyon
         "second",
         None,
     ]
-    assert list(found) == [Function("first", 0x1010, 0x10), Function("second", 0x1040, 8)]
+    assert list(found) == [Symbol("first", 0x1010, 0x10, STT_FUNC, 1), Symbol("second", 0x1040, 8, STT_FUNC, 1)]
     assert (len(found), found.source) == (2, ".symtab")
 
 

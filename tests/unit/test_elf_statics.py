@@ -4,6 +4,7 @@ import pytest
 
 from footprint.elf import read_image
 from footprint.elf.statics import NO_INITIALISERS, Statics, read_statics
+from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
 from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import (
@@ -16,6 +17,7 @@ from tests.elfwriter import (
     STT_FILE,
     STT_FUNC,
     STT_NOTYPE,
+    STT_OBJECT,
     STT_TLS,
     TLS,
     At,
@@ -57,7 +59,7 @@ def test_a_variable_has_name_place_size_and_source_file_in_all_classes_and_order
     found = read_statics(read_image(write(ElfFile(sections=SECTIONS, symbols=symbols, **kind)), "program"))  # type: ignore[arg-type] # class, order and machine
     counter, errors = found.statics
     data = next(one for one in found.image.sections if one.name == ".data")
-    assert counter == ("counter", data.vaddr + 8, 12, data.index, False, True, 0)
+    assert counter == Symbol("counter", data.vaddr + 8, 12, STT_OBJECT, STB_LOCAL, data.index, offset=8, unit=0)
     assert (errors.vaddr, errors.size_bytes, errors.is_tls) == (4, 4, True)
     assert (found.units, found.is_stripped) == (("a.c",), False)
 
@@ -144,10 +146,13 @@ def test_a_file_without_any_symbol_has_no_variables() -> None:
     assert found.symbol_at(0x1000) is None
 
 
-@pytest.mark.parametrize(("field", "value"), [("sh_entsize", 7), ("sh_link", 0), ("sh_link", 99)])
-def test_a_damaged_table_is_an_error(field: str, value: int) -> None:
+@pytest.mark.parametrize(
+    ("field", "value", "cause"),
+    [("sh_entsize", 7, "are 7 bytes long"), ("sh_link", 0, "is no section"), ("sh_link", 99, "is no section")],
+)
+def test_a_damaged_table_is_an_error(field: str, value: int, cause: str) -> None:
     image = write(ElfFile(sections=SECTIONS, symbols=[local("x", At(".data"))]))
-    with pytest.raises(InputError, match="is no symbol table"):
+    with pytest.raises(InputError, match=cause):
         read_statics(read_image(patch(image, field, value, ".symtab"), "program"))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from footprint.elf.image import read_image
-from footprint.elf.symbols import Symbol, SymbolTable, read_variables
+from footprint.elf.symbols import Symbol, SymbolTable, read_symbol_table, section_bases
 from footprint.errors import InputError
 from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import (
@@ -46,20 +46,24 @@ BSS = Section(".bss", SHT_NOBITS, RW, size=64)
 ONE_VARIABLE = write(ElfFile(sections=[DATA], symbols=[Sym("table", At(".data"), 16)]))
 
 
-def read(file: ElfFile | bytes, *sections: str) -> SymbolTable:
+def read(file: ElfFile | bytes) -> SymbolTable:
+    return read_symbol_table(read_image(file if isinstance(file, bytes) else write(file), "libdemo.so"))
+
+
+def variables(file: ElfFile | bytes, *sections: str) -> list[Symbol]:
     """Read the symbols of the sections that are named, or of .data."""
-    image = read_image(file if isinstance(file, bytes) else write(file), "libdemo.so")
-    wanted = sections or (".data",)
-    return read_variables(image, frozenset(each.index for each in image.sections if each.name in wanted))
+    table, wanted = read(file), sections or (".data",)
+    image = table.image
+    return table.variables(section_bases(image, [(one.index, one) for one in image.sections if one.name in wanted]))
 
 
 def names(file: ElfFile | bytes, *sections: str) -> list[str]:
-    return [symbol.name for symbol in read(file, *sections).symbols]
+    return [symbol.name for symbol in variables(file, *sections)]
 
 
 def refused(file: ElfFile | bytes) -> InputError:
     with pytest.raises(InputError) as caught:
-        read(file)
+        variables(file)
     assert caught.value.file == "libdemo.so"
     return caught.value
 
@@ -75,14 +79,15 @@ BOTH_TABLES = ElfFile(
 
 def test_symtab_is_preferred_as_it_names_static_variables_too() -> None:
     table = read(BOTH_TABLES)
-    assert (table.source, table.entry_count) == (".symtab", 3)
-    assert {symbol.name for symbol in table.symbols} == {"exported", "static"}
+    assert (table.source, len(table)) == (".symtab", 3)
+    assert {*names(BOTH_TABLES)} == {"exported", "static"}
 
 
 def test_a_stripped_file_has_dynsym() -> None:
-    table = read(replace(BOTH_TABLES, symbols=[]))
-    assert (table.source, table.entry_count) == (".dynsym", 2)
-    assert [symbol.name for symbol in table.symbols] == ["exported"]
+    stripped = replace(BOTH_TABLES, symbols=[])
+    table = read(stripped)
+    assert (table.source, len(table)) == (".dynsym", 2)
+    assert names(stripped) == ["exported"]
 
 
 def test_an_empty_symtab_is_none() -> None:
@@ -90,7 +95,8 @@ def test_an_empty_symtab_is_none() -> None:
 
 
 def test_a_file_without_either_names_nothing() -> None:
-    assert read(ElfFile(sections=[DATA])) == SymbolTable(None, 0, ())
+    table = read(ElfFile(sections=[DATA]))
+    assert (table.source, len(table), table.variables({})) == (None, 0, [])
 
 
 # --- which entries ----------------------------------------------------------------------------------------------------
@@ -99,8 +105,8 @@ def test_a_file_without_either_names_nothing() -> None:
 @in_all_classes_and_orders
 def test_every_field_of_a_symbol_is_read_in_all_classes_and_byte_orders(kind: dict[str, Any]) -> None:
     symbol = Sym("table", 0x2010, 0x20, STT_OBJECT, STB_WEAK, section=".data")
-    (found,) = read(ElfFile(**kind, sections=[DATA], symbols=[symbol])).symbols
-    assert found == Symbol("table", 0x2010, 0x20, STT_OBJECT, STB_WEAK, section_index=1)
+    (found,) = variables(ElfFile(**kind, sections=[DATA], symbols=[symbol]))
+    assert found == Symbol("table", 0x2010, 0x20, STT_OBJECT, STB_WEAK, section_index=1, offset=0x10)
 
 
 def test_symbols_come_in_the_order_of_the_table() -> None:
@@ -112,7 +118,7 @@ def test_symbols_come_in_the_order_of_the_table() -> None:
 @pytest.mark.parametrize("symbol_type", [STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_COMMON, STT_TLS, 10, 15])
 def test_a_symbol_of_any_type_and_binding_may_name_a_variable(symbol_type: int, binding: int) -> None:
     symbol = Sym("table", 0x2000, 8, symbol_type, binding, section=".data")
-    (found,) = read(ElfFile(sections=[DATA], symbols=[symbol])).symbols
+    (found,) = variables(ElfFile(sections=[DATA], symbols=[symbol]))
     assert (found.type, found.binding) == (symbol_type, binding)
 
 
@@ -150,10 +156,8 @@ def test_a_section_number_that_differs_in_its_high_byte_alone_is_another_section
 
 def test_the_value_of_a_thread_local_symbol_is_its_offset_in_the_block_of_a_thread() -> None:
     sections = [Section(".tdata", flags=TLS, data=bytes(24)), Section(".tbss", SHT_NOBITS, TLS, size=64)]
-    (found,) = read(
-        ElfFile(sections=sections, symbols=[Sym("per_thread", At(".tbss", 8), 8, STT_TLS)]), ".tbss"
-    ).symbols
-    assert (found.value, found.type) == (24 + 8, STT_TLS)
+    (found,) = variables(ElfFile(sections=sections, symbols=[Sym("per_thread", At(".tbss", 8), 8, STT_TLS)]), ".tbss")
+    assert (found.vaddr, found.offset, found.type) == (24 + 8, 8, STT_TLS)
 
 
 def test_the_names_of_functions_are_not_looked_at() -> None:
@@ -168,8 +172,8 @@ def test_the_names_of_functions_are_not_looked_at() -> None:
 @pytest.mark.parametrize("section", [SHN_COMMON, SHN_X86_64_LCOMMON])
 @in_all_classes_and_orders
 def test_in_an_object_the_value_of_a_common_symbol_is_its_alignment(kind: dict[str, Any], section: int) -> None:
-    (found,) = read(ElfFile(**kind, type=ET_REL, symbols=[Sym("tentative", 32, 100, section=section)])).symbols
-    assert (found.name, found.value, found.size_bytes, found.is_common) == ("tentative", 32, 100, True)
+    (found,) = variables(ElfFile(**kind, type=ET_REL, symbols=[Sym("tentative", 32, 100, section=section)]))
+    assert (found.name, found.vaddr, found.size_bytes, found.is_common) == ("tentative", 32, 100, True)
 
 
 def test_in_a_linked_file_nothing_is_common() -> None:
@@ -183,7 +187,7 @@ def test_in_a_linked_file_nothing_is_common() -> None:
 def test_a_section_number_may_stand_in_a_table_of_its_own(kind: dict[str, Any]) -> None:
     symbols = [Sym("table", At(".data"), 8), Sym("zeros", At(".bss"), 8)]
     file = write(ElfFile(**kind, sections=[DATA, BSS], symbols=symbols, extended=True))
-    assert [(each.name, each.section_index) for each in read(file, ".data", ".bss").symbols] == [
+    assert [(each.name, each.section_index) for each in variables(file, ".data", ".bss")] == [
         ("table", 1),
         ("zeros", 2),
     ]
@@ -224,7 +228,7 @@ def with_sections_numbered_like_reserved_numbers() -> bytes:
 
 @pytest.mark.parametrize("number", ["ff02", "fff2"])
 def test_a_symbol_in_a_section_that_is_numbered_like_common_is_not_common(number: str) -> None:
-    found = {each.name: each for each in read(with_sections_numbered_like_reserved_numbers(), f".bss.{number}").symbols}
+    found = {each.name: each for each in variables(with_sections_numbered_like_reserved_numbers(), f".bss.{number}")}
     assert found.keys() == {f"in_{number}", "tentative"}
     assert found["tentative"].is_common
     assert not found[f"in_{number}"].is_common
@@ -318,5 +322,5 @@ def test_a_string_table_beyond_the_end_of_the_file_is_refused() -> None:
 
 
 def test_a_piece_of_a_symbol_at_the_end_of_the_table_is_none() -> None:
-    table = read(patch(ONE_VARIABLE, "sh_size", 2 * 24 - 1, ".symtab"))
-    assert (table.entry_count, table.symbols) == (1, ())
+    cut = patch(ONE_VARIABLE, "sh_size", 2 * 24 - 1, ".symtab")
+    assert (len(read(cut)), names(cut)) == (1, [])

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from footprint.elf import Kind, read_contents, read_image
+from footprint.elf import SectionKind, read_contents, read_image
 from footprint.elf.linker_map import read_linker_map
-from footprint.elf.origins import Origin, Origins
+from footprint.elf.origins import ByteOrigin, Origins
 from footprint.elf.selection import EVERYTHING, Selection, name_pattern
 from footprint.errors import UsageError
 from tests.elfwriter import (
@@ -29,7 +29,7 @@ from tests.elfwriter import (
 )
 
 MAPS = Path(__file__).parents[1] / "corpus" / "linker_maps"
-SECOND = Origin("libsecond.a", "second.o")
+SECOND = ByteOrigin("libsecond.a", "second.o")
 STATIC = "second_static_with_a_name_too_long_for_a_column"
 of_each_linker = pytest.mark.parametrize("linker", ["bfd", "gold", "lld", "mold"])
 
@@ -45,7 +45,7 @@ def unmapped(file: ElfFile, itself: tuple[str, str | None] = ("a.o", None)) -> O
     return Origins(image, read_contents(image), itself)
 
 
-def by_variable(found: Origins) -> dict[str, Origin]:
+def by_variable(found: Origins) -> dict[str, ByteOrigin]:
     return {
         variable.name: found.of(section, variable)
         for section in found.sections
@@ -147,7 +147,7 @@ def test_an_object_is_itself_where_all_of_it_comes_from() -> None:
     symbols = [source("a.c"), Sym("x", At(".data"), 8), Sym("common", 8, 16, section=SHN_COMMON)]
     found = unmapped(ElfFile(type=ET_REL, sections=sections, symbols=symbols), ("lib.a", "a.o"))
     assert by_label(found) == {"lib.a(a.o)": 48}
-    assert by_variable(found) == {name: Origin("lib.a", "a.o", "a.c") for name in ("x", "common")}
+    assert by_variable(found) == {name: ByteOrigin("lib.a", "a.o", "a.c") for name in ("x", "common")}
 
 
 def test_symbol_tables_tell_the_source_files_of_local_variables() -> None:
@@ -167,7 +167,7 @@ def test_symbol_tables_tell_the_source_files_of_local_variables() -> None:
         Sym("z", At(".data", 24), 8),
     ]
     found = unmapped(ElfFile(sections=sections, symbols=symbols))
-    assert by_variable(found)["thread"] == Origin(unit="a.c")
+    assert by_variable(found)["thread"] == ByteOrigin(unit="a.c")
     assert by_label(found) == {
         "[no source file: not in the symbol table]": 16,
         "[no source file: not local]": 8,
@@ -187,12 +187,12 @@ def names(selection: Selection) -> set[str]:
 @pytest.mark.parametrize(
     ("selection", "expected"),
     [
-        (Selection(kinds=frozenset({Kind.TLS})), {"first_tls", "first_tbss"}),
+        (Selection(kinds=frozenset({SectionKind.TLS})), {"first_tls", "first_tbss"}),
         (Selection(is_local=True), {"first_static", STATIC}),
         (Selection(least_bytes=80), {"first_bss", "second_common"}),
         (Selection(pattern=name_pattern("^first_b|relro$")), {"first_bss", "first_relro"}),
         (
-            Selection(frozenset({Kind.DATA}), is_local=False, least_bytes=12, pattern=name_pattern("second")),
+            Selection(frozenset({SectionKind.DATA}), is_local=False, least_bytes=12, pattern=name_pattern("second")),
             {"second_data", "second_aligned"},
         ),
     ],

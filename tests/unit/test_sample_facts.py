@@ -8,12 +8,12 @@ import pytest
 import footprint
 from footprint.elf import (
     PT_GNU_RELRO,
-    Cause,
     Contents,
     Image,
-    Kind,
+    ResidueCause,
     SectionContents,
-    Variable,
+    SectionKind,
+    Symbol,
     read_contents,
     read_image,
     read_members,
@@ -59,8 +59,8 @@ def sizes(one: SectionContents) -> dict[str, int]:
     return found
 
 
-def residues(one: SectionContents) -> list[tuple[int, int, Cause]]:
-    return [(start, end, owner.cause) for start, end, owner in one.ranges.pieces if not isinstance(owner, Variable)]
+def residues(one: SectionContents) -> list[tuple[int, int, ResidueCause]]:
+    return [(start, end, owner.cause) for start, end, owner in one.ranges.pieces if not isinstance(owner, Symbol)]
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
@@ -93,7 +93,9 @@ def test_every_byte_of_a_sample_is_a_variable_or_has_a_cause_and_no_symbol_is_as
     assert contents.stray_count == 0
     for one in contents.sections:
         assert one.named_bytes + sum(one.residue_bytes.values()) == one.size_bytes
-        assert (Cause.LINKER_TABLE in one.residue_bytes) == (one.section.name in {".dynamic", ".got", ".got.plt"})
+        assert (ResidueCause.LINKER_TABLE in one.residue_bytes) == (
+            one.section.name in {".dynamic", ".got", ".got.plt"}
+        )
 
 
 # --- the same variables on four machines ------------------------------------------------------------------------------
@@ -128,7 +130,7 @@ def test_the_variables_have_the_same_sizes_on_every_machine(folder: str) -> None
 @pytest.mark.parametrize("folder", ARCHITECTURES)
 def test_the_sections_are_as_large_as_the_sum_of_their_variables(folder: str) -> None:
     found = sections(f"{folder}/variables.so")
-    named = {name: one.named_bytes for name, one in found.items() if Cause.LINKER_TABLE not in one.residue_bytes}
+    named = {name: one.named_bytes for name, one in found.items() if ResidueCause.LINKER_TABLE not in one.residue_bytes}
     data = {".data": 88, ".sdata": 8} if folder == "arch_powerpc" else {".data": 96}
     relro_bytes = 48 if folder in {"arch_aarch64", "arch_s390x"} else 24
     assert named == {".bss": 4480, ".tdata": 24, ".tbss": 576, ".data.rel.ro": relro_bytes, **data}
@@ -153,7 +155,7 @@ def test_thread_local_variables_stand_at_their_offsets_on_every_machine(folder: 
     places = {
         each.name: one.section.vaddr - tls.vaddr + each.offset
         for one in found.values()
-        if one.kind is Kind.TLS
+        if one.kind is SectionKind.TLS
         for each in one.variables
     }
     assert places == {"tdata_global": 0, "tdata_static": 16, "tbss_global": 24, "tbss_static": 536}
@@ -168,9 +170,9 @@ def test_the_writable_segment_ends_with_bss_and_begins_with_relro(folder: str) -
     assert load.memory_bytes - load.file_bytes == 4480
     assert relro.vaddr == found[".tdata"].section.vaddr
     assert relro.vaddr + relro.memory_bytes == found[".data"].section.vaddr // 4096 * 4096
-    relro_names = {name for name, one in found.items() if one.kind is Kind.RELRO}
+    relro_names = {name for name, one in found.items() if one.kind is SectionKind.RELRO}
     assert relro_names >= {".data.rel.ro", ".dynamic"}
-    assert (found[".data"].kind, found[".bss"].kind) == (Kind.DATA, Kind.BSS)
+    assert (found[".data"].kind, found[".bss"].kind) == (SectionKind.DATA, SectionKind.BSS)
 
 
 # --- stripped, or without section headers -----------------------------------------------------------------------------
@@ -183,10 +185,10 @@ def test_a_stripped_library_names_what_it_exports_and_the_rest_says_why_it_has_n
     figures = {name: (found[name].size_bytes, found[name].named_bytes, residues(found[name])) for name in found}
     assert figures.pop(".dynamic")[1] == 0
     assert figures == {
-        ".data": (96, 72, [(64, 88, Cause.STRIPPED)]),
-        ".bss": (4480, 4224, [(4224, 4480, Cause.STRIPPED)]),
-        ".tdata": (24, 16, [(16, 24, Cause.STRIPPED)]),
-        ".tbss": (576, 512, [(512, 576, Cause.STRIPPED)]),
+        ".data": (96, 72, [(64, 88, ResidueCause.STRIPPED)]),
+        ".bss": (4480, 4224, [(4224, 4480, ResidueCause.STRIPPED)]),
+        ".tdata": (24, 16, [(16, 24, ResidueCause.STRIPPED)]),
+        ".tbss": (576, 512, [(512, 576, ResidueCause.STRIPPED)]),
         ".data.rel.ro": (48, 48, []),
     }
     names = {each.name for one in found.values() for each in one.variables}
@@ -201,10 +203,10 @@ def test_without_section_headers_the_writable_segment_is_all_that_is_known() -> 
     read = image("no_section_headers/no_section_headers.so")
     contents = read_contents(read)
     assert (read.sections, contents.symbols_from) == ((), None)
-    assert [one.size_bytes for one in contents.sections if one.kind is Kind.BSS] == [8192]
-    in_file = [one for one in contents.sections if one.kind is not Kind.BSS]
+    assert [one.size_bytes for one in contents.sections if one.kind is SectionKind.BSS] == [8192]
+    in_file = [one for one in contents.sections if one.kind is not SectionKind.BSS]
     assert sum(one.size_bytes for one in in_file) == 8 + 272 + 64
-    assert {cause for one in contents.sections for cause in one.residue_bytes} == {Cause.NO_SECTIONS}
+    assert {cause for one in contents.sections for cause in one.residue_bytes} == {ResidueCause.NO_SECTIONS}
     relro = read.segment(PT_GNU_RELRO)
     assert relro is not None
     assert relro.memory_bytes == 8 + 272
@@ -256,7 +258,7 @@ def test_common_variables_are_in_no_section_of_the_object() -> None:
         ".bss": {"defined_zero": 8},
         "COMMON": {"common_large": 1000, "common_small": 4},
     }
-    assert (found["COMMON"].kind, found["COMMON"].size_bytes) == (Kind.BSS, 1004)
+    assert (found["COMMON"].kind, found["COMMON"].size_bytes) == (SectionKind.BSS, 1004)
 
 
 def test_tbss_takes_no_bytes_of_what_follows_it() -> None:
@@ -280,8 +282,8 @@ def test_tbss_takes_no_bytes_of_what_follows_it() -> None:
 
 def test_a_label_without_size_is_the_cause_of_the_bytes_behind_it() -> None:
     found = sections("symbol_without_size/symbol_without_size.so")[".data"]
-    assert (found.size_bytes, found.named_bytes, found.residue_bytes) == (64, 16, {Cause.UNSIZED: 48})
-    labels = [owner.label for _, _, owner in found.ranges.pieces if not isinstance(owner, Variable)]
+    assert (found.size_bytes, found.named_bytes, found.residue_bytes) == (64, 16, {ResidueCause.UNSIZED: 48})
+    labels = [owner.label for _, _, owner in found.ranges.pieces if not isinstance(owner, Symbol)]
     assert labels == ["[symbol without size: unsized]"]
     assert [(each.name, each.offset, each.size_bytes) for each in found.variables] == [
         ("unsized", 0, 0),
@@ -313,7 +315,7 @@ def test_more_sections_than_16_bits_can_count_are_all_accounted_for(tmp_path: Pa
     variables = {each.name: one for one in contents.sections for each in one.variables}
     places = {name: (one.section.index, one.section.name, one.named_bytes) for name, one in variables.items()}
     assert places == {"in_first_section": (4, ".bss.many_0", 4), "in_last_section": (65_403, ".bss.many_255", 4)}
-    without_symbol = [one for one in contents.sections if one.residue_bytes == {Cause.NO_SYMBOL: 4}]
+    without_symbol = [one for one in contents.sections if one.residue_bytes == {ResidueCause.NO_SYMBOL: 4}]
     assert (contents.symbol_count, len(without_symbol)) == (3, 65_398)
 
 
@@ -335,14 +337,14 @@ def test_the_sections_of_a_stage_have_the_sizes_of_the_table(
 ) -> None:
     found = sections(f"condor_shadow/{stage}")
     assert {name: (one.kind, one.size_bytes) for name, one in found.items()} == {
-        ".data": (Kind.DATA, 320),
-        ".bss": (Kind.BSS, bss_bytes),
-        ".got.plt": (Kind.DATA, 72),
-        ".dynamic": (Kind.DATA, dynamic_bytes),
+        ".data": (SectionKind.DATA, 320),
+        ".bss": (SectionKind.BSS, bss_bytes),
+        ".got.plt": (SectionKind.DATA, 72),
+        ".dynamic": (SectionKind.DATA, dynamic_bytes),
     }
     assert (sizes(found[".data"]), sum(found[".data"].residue_bytes.values())) == ({"CondorEnvironList": 288}, 4 + 28)
     assert found[".bss"].named_bytes == bss_bytes - bss_padding
-    assert found[".bss"].residue_bytes == {Cause.PADDING: bss_padding}
+    assert found[".bss"].residue_bytes == {ResidueCause.PADDING: bss_padding}
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -409,7 +411,7 @@ def test_the_libraries_that_nobody_uses_hold_what_the_table_says(
     library: str, expected: dict[str, dict[str, int]]
 ) -> None:
     found = sections(f"condor_shadow/{library}")
-    held = {name: sizes(one) for name, one in found.items() if Cause.LINKER_TABLE not in one.residue_bytes}
+    held = {name: sizes(one) for name, one in found.items() if ResidueCause.LINKER_TABLE not in one.residue_bytes}
     assert held == expected
     assert all(found[name].size_bytes == found[name].named_bytes for name in held)
     assert all(found[name].section.vaddr % 4096 == 0 for name in (".data", ".bss"))

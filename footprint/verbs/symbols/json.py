@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
-from footprint.elf import SectionContents, Variable, shown_name
-from footprint.elf.origins import Origin, Origins
+from footprint.elf import SectionContents, Symbol, shown_name
+from footprint.elf.origins import ByteOrigin, Origins
 from footprint.errors import Note
 from footprint.formats.escape import well_formed
 from footprint.formats.json import Json, envelope, note_rows
@@ -78,7 +78,7 @@ def symbols_members(
     return envelope(version, {}, target) | tables | {"notes": note_rows(notes)}
 
 
-def _declaration(sources: "Sources", section: SectionContents, variable: Variable) -> Json:
+def _declaration(sources: "Sources", section: SectionContents, variable: Symbol) -> Json:
     said = sources.of(section, variable)
     named_by = "debug information" if sources.is_named_here(section, variable) else "symbol"
     texts = (None,) * 3 if said is None else (said.defined_in, said.type_name, said.function)
@@ -92,6 +92,6 @@ def _declaration(sources: "Sources", section: SectionContents, variable: Variabl
     }
 
 
-def _names(origin: Origin) -> Json:
+def _names(origin: ByteOrigin) -> Json:
     parts = {"object": origin.object, "member": origin.member, "unit": origin.unit}
     return {key: None if name is None else well_formed(name) for key, name in parts.items()}

@@ -26,7 +26,7 @@ def selection(
     if is_local and is_global:
         raise UsageError("--local leaves out what --global asks for: give one of them, or neither for all")
     return Selection(
-        frozenset(map(elf.Kind, kinds or elf.Kind)),
+        frozenset(map(elf.SectionKind, kinds or elf.SectionKind)),
         is_local if is_local or is_global else None,
         0 if min_size is None else parse_bytes(min_size),
         None if name is None else name_pattern(name),

@@ -5,7 +5,7 @@ from typing import Final
 
 from footprint.dwarf import Declaration
 from footprint.dwarf.variable_sources import Sources
-from footprint.elf import SectionContents, Variable
+from footprint.elf import SectionContents, Symbol
 from footprint.elf.names import lacks_function
 from footprint.elf.origins import Origins
 from footprint.formats.document import Block, Paragraph
@@ -62,7 +62,7 @@ def sources_paragraph(origins: Sequence[Origins], sources: Sequence[Sources]) ->
             found_count += sum(told.values())
             # Not by their sizes: one symbol can lie in another.
             for start, end, owner in section.ranges.pieces:
-                if isinstance(owner, Variable) and owner in told:
+                if isinstance(owner, Symbol) and owner in told:
                     size_bytes += end - start
                     found_bytes += end - start if told[owner] else 0
     if not count:
@@ -83,7 +83,7 @@ def shortened_place(path: str, line: str, longest: int) -> str:
     return f"...{whole[cut:] if cut >= 0 else whole[len(whole) - room :]}"
 
 
-def _has_line(sources: Sources, section: SectionContents, variable: Variable) -> bool:
+def _has_line(sources: Sources, section: SectionContents, variable: Symbol) -> bool:
     said = sources.of(section, variable)
     return said is not None and bool(said.defined_at_line)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from footprint.elf import Contents, Kind, SectionContents, shown_name
+from footprint.elf import Contents, SectionContents, SectionKind, shown_name
 from footprint.errors import Note
 from footprint.formats.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.debug_files import debug_file_blocks
@@ -27,7 +27,7 @@ def symbols_report(
     *,
     top: int = 20,
     has_linker_names: bool = False,
-    kinds: Collection[Kind] = tuple(Kind),
+    kinds: Collection[SectionKind] = tuple(SectionKind),
     tables: Tables = variables_table,
     is_selected: bool = False,
     namers: str = "Symbols",
@@ -66,13 +66,15 @@ def _folded(block: Block) -> Block:
     return block
 
 
-def _one_file(contents: Contents, kinds: Collection[Kind]) -> list[Block]:
-    missing = "no writable section" if len(kinds) == len(Kind) else f"nothing of the kind {', '.join(sorted(kinds))}"
+def _one_file(contents: Contents, kinds: Collection[SectionKind]) -> list[Block]:
+    missing = (
+        "no writable section" if len(kinds) == len(SectionKind) else f"nothing of the kind {', '.join(sorted(kinds))}"
+    )
     heading = Heading(f"{contents.file}: {_symbols_origin(contents) if contents.sections else missing}")
     return [heading, _sections_table(contents.sections)] if contents.sections else [heading]
 
 
-def _many_files(files: Sequence[Contents], top: int, kinds: Collection[Kind]) -> list[Block]:
+def _many_files(files: Sequence[Contents], top: int, kinds: Collection[SectionKind]) -> list[Block]:
     """Give a line a file, the largest first; what the sections of each are, its own report tells."""
     sized = [(sum(one.size_bytes for one in contents.sections), contents) for contents in files]
     holding = sorted(
@@ -84,7 +86,7 @@ def _many_files(files: Sequence[Contents], top: int, kinds: Collection[Kind]) ->
         (
             f"{size_bytes:,}",
             f"{sum(one.named_bytes for one in contents.sections):,}",
-            *(f"{size:,}" if (size := _size_of(contents, kind)) else "-" for kind in Kind),
+            *(f"{size:,}" if (size := _size_of(contents, kind)) else "-" for kind in SectionKind),
             contents.file,
         )
         for size_bytes, contents in shown
@@ -92,15 +94,15 @@ def _many_files(files: Sequence[Contents], top: int, kinds: Collection[Kind]) ->
     rest = holding[len(shown) :]
     footer = []
     if rest:
-        blanks = ("",) * len(Kind)
+        blanks = ("",) * len(SectionKind)
         footer.append((f"{sum(size for size, _ in rest):,}", "", *blanks, f"[{len(rest)} more: --top 0 shows all]"))
-    what = "writable memory" if len(kinds) == len(Kind) else f"memory of the kind {', '.join(sorted(kinds))}"
+    what = "writable memory" if len(kinds) == len(SectionKind) else f"memory of the kind {', '.join(sorted(kinds))}"
     heading = Heading(f"{len(files)} files, {len(holding)} of them with {what}")
-    table = Table(("bytes", "named", *Kind, "file"), tuple(rows), frozenset(), tuple(footer))
+    table = Table(("bytes", "named", *SectionKind, "file"), tuple(rows), frozenset(), tuple(footer))
     return [heading, table] if rows else [heading]
 
 
-def _size_of(contents: Contents, kind: Kind) -> int:
+def _size_of(contents: Contents, kind: SectionKind) -> int:
     return sum(one.size_bytes for one in contents.sections if one.kind is kind)
 
 

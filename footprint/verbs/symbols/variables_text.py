@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Any, Final, NamedTuple
 
-from footprint.elf import Contents, Kind, Variable
-from footprint.elf.origins import Origins, Share
+from footprint.elf import Contents, SectionKind, Symbol
+from footprint.elf.origins import Origins, OriginShare
 from footprint.formats.document import Block, Heading, Table
 
 __all__ = ("Column", "Placed", "Words", "file_table", "origin_column", "section_table", "variables_table")
@@ -19,7 +19,7 @@ class Placed(NamedTuple):
 
     file: int
     section: int
-    variable: Variable
+    variable: Symbol
 
 
 class Column(NamedTuple):
@@ -114,9 +114,9 @@ class _Sums:
 
     def __init__(self) -> None:
         self.named_bytes = self.variable_count = 0
-        self.by_kind: Counter[Kind] = Counter()
+        self.by_kind: Counter[SectionKind] = Counter()
 
-    def add(self, kind: Kind, share: Share) -> None:
+    def add(self, kind: SectionKind, share: OriginShare) -> None:
         self.by_kind[kind] += share.size_bytes
         self.named_bytes += share.named_bytes
         self.variable_count += share.variable_count
@@ -130,18 +130,18 @@ def _sums_table(title: str, heading: str, totals: Mapping[str, _Sums], top: int)
             f"{-negative:,}",
             f"{totals[label].named_bytes:,}",
             f"{totals[label].variable_count:,}",
-            *(f"{size:,}" if (size := totals[label].by_kind[kind]) else "-" for kind in Kind),
+            *(f"{size:,}" if (size := totals[label].by_kind[kind]) else "-" for kind in SectionKind),
             label,
         )
         for negative, label in shown
     )
-    headings = ("bytes", "named", "variables", *Kind, heading)
+    headings = ("bytes", "named", "variables", *SectionKind, heading)
     rest_bytes = -sum(negative for negative, _ in sized[len(shown) :])
     footer = _rest(len(sized) - len(shown), rest_bytes, len(headings))
     return [Heading(title), Table(headings, rows, frozenset(), footer)] if rows else []
 
 
-def _variable_text(variable: Variable, show: Show) -> str:
+def _variable_text(variable: Symbol, show: Show) -> str:
     shown = show(variable.name)
     if not variable.aliases:
         return shown

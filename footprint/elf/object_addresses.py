@@ -5,16 +5,16 @@ number of both, so that what reads linked files by addresses reads objects, too.
 """
 
 from footprint.elf.image import Image
-from footprint.elf.symbols import Symbol, read_variables
+from footprint.elf.symbols import Symbol, read_symbol_table
 
-__all__ = ("Layout",)
+__all__ = ("ObjectAddresses",)
 
 # Small numbers, such as the addends of what is not defined in the file, are no addresses.
 _FIRST_VADDR = 1 << 16
 _ALIGN_BYTES = 16
 
 
-class Layout:
+class ObjectAddresses:
     """Where the sections of a file stand.
 
     Attributes:
@@ -36,14 +36,14 @@ class Layout:
                 if section.is_in_memory:
                     starts[section.index] = end
                     end = _behind(end, section.size_bytes)
-            for symbol in read_variables(image, frozenset()).symbols:
+            for symbol in read_symbol_table(image).variables({}):
                 self.commons[symbol.name] = end
                 end = _behind(end, symbol.size_bytes)
         self.starts = tuple(starts)
 
     def vaddr(self, symbol: Symbol) -> int:
         """Give the address of a symbol of the file; of a thread-local one of a linked file the offset that it has."""
-        return self.commons[symbol.name] if symbol.is_common else self.starts[symbol.section_index] + symbol.value
+        return self.commons[symbol.name] if symbol.is_common else self.starts[symbol.section_index] + symbol.vaddr
 
 
 def _behind(start: int, size_bytes: int) -> int:
