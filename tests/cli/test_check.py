@@ -271,11 +271,3 @@ def test_a_baseline_holds_no_pages_also_where_a_page_is_made_beside_it(capsys: C
     assert b'"page_maps"' not in alone
     assert check(capsys, "--update-baseline", "--html", "report.html")[0] == 0
     assert Path("b.json").read_bytes() == alone
-
-
-def test_a_baseline_of_a_saved_run_keeps_how_far_its_starts_differ(capsys: Captured) -> None:
-    write('baseline = "base.json"\n[budgets]\nprivate_bytes = { max = "1 GiB", max_increase = 0 }')
-    assert main(["run", "--starts", "3", "-o", "run.json", "--", "sleep", "0"]) == 0
-    assert check(capsys, "--update-baseline", target="run.json")[0] == 0
-    assert Path("base.json").read_text() == Path("run.json").read_text()
-    assert len(json.loads(Path("base.json").read_text())["run"]["owners"]) > 3

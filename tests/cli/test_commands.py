@@ -570,8 +570,8 @@ def test_quiet_is_the_last_paragraph_alone(capfdbinary: Captured, words: list[st
 
 
 def test_verbose_shows_whole_paths_and_linker_names(capfdbinary: Captured) -> None:
-    assert re.search(r"  libc\.so\.6$", answer(capfdbinary, "audit", SLEEP), re.MULTILINE)
-    assert re.search(r"  /\S+/libc\.so\.6$", answer(capfdbinary, "audit", SLEEP, "-v"), re.MULTILINE)
+    assert re.search(r"  libc\.so\.6(?: \*)?$", answer(capfdbinary, "audit", SLEEP), re.MULTILINE)
+    assert re.search(r"  /\S+/libc\.so\.6(?: \*)?$", answer(capfdbinary, "audit", SLEEP, "-v"), re.MULTILINE)
     assert "classad::NULL_XACTION" in answer(capfdbinary, "symbols", BASE, "--top", "0")
     assert "_ZN7classadL12NULL_XACTIONE" in answer(capfdbinary, "symbols", BASE, "--top", "0", "-v")
 

@@ -81,20 +81,3 @@ def test_what_is_paid_once_is_not_paid_n_times(capsys: Captured) -> None:
     shared, private = figures["shared_once_bytes"], figures["private_bytes"]
     assert shared["delta_at_count_bytes"] == shared["delta_bytes"] != 0
     assert private["delta_at_count_bytes"] == 1000 * private["delta_bytes"]
-
-
-def test_owners_that_differ_as_much_from_start_to_start_are_told_as_noise(capsys: Captured, tmp_path: Path) -> None:
-    old, new = tmp_path / "old.json", tmp_path / "new.json"
-    assert main(["run", "--starts", "2", "-o", str(old), "--", "sleep", "0"]) == 0
-    whole = json.loads(old.read_text())
-    spread = next(one for one in whole["run"]["owners"] if one["owner"] == "[stack]")
-    assert spread["min"] <= spread["median"] <= spread["max"]
-    # One page more, which a start of before had as well.
-    spread["max"] = spread["median"] + 4096
-    old.write_text(json.dumps(whole))
-    next(row for row in whole["ledger"] if row["owner"] == "[stack]")["bytes"] += 4096
-    for total in ("private_bytes", "per_process_bytes"):
-        whole["totals"][total] += 4096
-    new.write_text(json.dumps(whole))
-    _, out, _ = diff(capsys, str(old), str(new))
-    assert "[stack]; within the spread of the starts" in out

@@ -1,7 +1,5 @@
 """`--format`: every verb in every format that it gives, and a refusal that lists them in every other."""
 
-import csv
-import gzip
 import json
 import os
 import subprocess
@@ -9,13 +7,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import junitparser
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from footprint.cli import main
 from footprint.verbs.options import Format
 from tests.elfwriter import RW, STB_LOCAL, At, ElfFile, Section, Sym, write
+from tests.formats import EVERY, FIGURES, ISSUES, PAGE, STACKS, Captured, ask, check_every_format, check_format
 from tests.hostile import HOSTILE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,11 +20,6 @@ BASE = "sample_binaries/condor_shadow/base"
 SLEEP = "tests/corpus/smaps-sleep.txt"
 UNUSED = "sample_binaries/unused_library/shadow"
 MASSIF = "sample_binaries/heap_by_function/massif.out"
-EVERY = {"text", "json", "markdown", "csv", "tsv"}
-ISSUES = {"sarif", "junit", "github", "gitlab"}
-FIGURES = {"openmetrics", "gitlab-metrics"}
-STACKS = {"folded", "speedscope", "pprof"}
-PAGE = {"html"}
 # The words of each verb, and what it gives.
 VERBS = {
     "audit": (["audit", BASE], EVERY | ISSUES | FIGURES | STACKS | PAGE),
@@ -43,13 +35,9 @@ VERBS = {
     "doctor": (["doctor"], EVERY),
     "explain": (["explain"], EVERY),
     "check": (["check", BASE, "--config", "BUDGETS"], EVERY | ISSUES | FIGURES | PAGE),
-    "run": (["run", "--", "true"], EVERY | FIGURES | STACKS),
-    "whatif": (["whatif", "--drop", "libcrypt_like.so", "--starts", "1", "--", UNUSED], EVERY),
     "record": (["record", BASE, "--history", "HISTORY", "--version", "1.0"], EVERY),
     "trend": (["trend", "--history", "docs/examples/history.sqlite"], EVERY),
 }
-
-Captured = pytest.CaptureFixture[bytes]
 
 
 @pytest.fixture(autouse=True)
@@ -72,38 +60,6 @@ def budgets(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def ask(captured: Captured, *words: str, code: int = 0) -> bytes:
-    assert main(words) == code
-    out, error = captured.readouterr()
-    assert bool(error) is bool(code), error
-    return error if code else out
-
-
-def check(format_: str, data: bytes) -> None:
-    """Read what was written as what it is; that each means what it should is tested with its writer."""
-    if format_ == "pprof":
-        assert gzip.decompress(data)
-        return
-    text = data.decode()
-    assert text.endswith("\n")
-    if format_ in {"json", "sarif", "gitlab", "speedscope"}:
-        json.loads(text)
-    elif format_ == "junit":
-        assert list(junitparser.JUnitXml.fromstring(data))
-    elif format_ in {"openmetrics", "gitlab-metrics"}:
-        assert list(text_string_to_metric_families(text))
-    elif format_ == "csv":
-        assert len({len(row) for row in csv.reader(text.splitlines(), strict=True)}) == 1
-    elif format_ == "tsv":
-        assert len({line.count("\t") for line in text.splitlines()}) == 1
-    elif format_ == "markdown":
-        assert text.startswith("<!-- footprint: ")
-    elif format_ == "html":
-        assert text.startswith("<!doctype html>")
-    elif format_ == "folded":
-        assert all(line.rpartition(" ")[2].isdigit() for line in text.splitlines())
-
-
 @pytest.mark.parametrize("format_", [one.value for one in Format])
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_gives_a_format_or_says_which_it_gives(
@@ -111,13 +67,7 @@ def test_every_verb_gives_a_format_or_says_which_it_gives(
 ) -> None:
     words, given = VERBS[verb]
     here = {"PID": str(sleeping_pid), "BUDGETS": budgets, "HISTORY": str(tmp_path / "history.sqlite")}
-    asked = [words[0], "--format", format_, *(here.get(one, one) for one in words[1:])]
-    if format_ in given:
-        check(format_, ask(capfdbinary, *asked))
-        return
-    error = ask(capfdbinary, *asked, code=2).decode()
-    assert error.startswith(f"footprint: `{verb}` does not give {format_}: it gives text, json, markdown, csv, tsv")
-    assert set(error.strip().rpartition("it gives ")[2].split(", ")) == given
+    check_every_format(capfdbinary, verb, [here.get(one, one) for one in words], given, format_)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +119,7 @@ def test_a_check_that_fails_says_so_in_every_format_and_by_its_exit_code(tmp_pat
         assert main(["check", BASE, "--config", str(toml), "--format", format_]) == 1
         out, error = capfdbinary.readouterr()
         assert error == b""
-        check(format_, out)
+        check_format(format_, out)
         assert part in out.decode()
 
 
@@ -205,31 +155,14 @@ def test_what_was_not_looked_into_for_findings_has_no_report_of_them(tmp_path: P
     saved = str(tmp_path / "base.json")
     ask(capfdbinary, "audit", BASE, "-o", saved)
     found = json.loads(ask(capfdbinary, "audit", saved, "--format", "sarif"))
-    assert len(found["runs"][0]["results"]) == 3
+    # Which tables of the C library are written at its start depends on the machine.
+    rules = {one["ruleId"] for one in found["runs"][0]["results"]} - {"relocated-tables"}
+    assert rules == {"unused-library", "large-static", "duplicate-static"}
 
 
 def test_a_live_process_is_looked_into_for_a_report_of_findings(sleeping_pid: int, capfdbinary: Captured) -> None:
     text = ask(capfdbinary, "audit", str(sleeping_pid), "--format", "junit").decode()
     assert 'classname="footprint.unused-library"' in text
-
-
-def test_what_is_told_of_a_process_is_the_same_one_in_the_next_run(tmp_path: Path, capfdbinary: Captured) -> None:
-    toml = tmp_path / "footprint.toml"
-    toml.write_text("[budgets]\nprivate_bytes = 1\n")
-    told = []
-    for _ in range(2):
-        with subprocess.Popen([ROOT / "sample_binaries/condor_shadow/base", "--wait"], stdout=subprocess.PIPE) as child:
-            assert child.stdout is not None
-            assert any(line == b"ready\n" for line in child.stdout)
-            words = ["check", str(child.pid), "--config", str(toml), "--format"]
-            assert main([*words, "sarif"]) == 1
-            (run,) = json.loads(capfdbinary.readouterr().out)["runs"]
-            assert main([*words, "markdown"]) == 1
-            first_line = capfdbinary.readouterr().out.splitlines()[0]
-            told.append((run["automationDetails"], [one["partialFingerprints"] for one in run["results"]], first_line))
-            child.kill()
-    assert told[0] == told[1]
-    assert told[0][2] == b"<!-- footprint: check base -->"
 
 
 def test_several_heap_profiles_are_no_one_profile(capfdbinary: Captured) -> None:
@@ -330,7 +263,7 @@ def hostile_file(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_file_of_hostile_names_comes_out_readable(format_: str, hostile_file: str, capfdbinary: Captured) -> None:
     verb = "duplicates" if format_ in ISSUES else "audit" if format_ in PAGE else "symbols"
     data = ask(capfdbinary, verb, hostile_file, "--format", format_)
-    check(format_, data)
+    check_format(format_, data)
     if format_ != "pprof":
         text = data.decode()
         assert text.replace("\n", "").replace("\r", "").replace("\t", "").isprintable()

@@ -2,11 +2,7 @@
 
 import json
 import os
-import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -368,60 +364,6 @@ def test_a_chain_of_300_libraries_that_nobody_uses_is_soon_told(capfd: Captured,
 # --- a live process ---------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def sleeping() -> Iterator[int]:
-    with subprocess.Popen(["sleep", "600"]) as child:
-        while Path(f"/proc/{child.pid}/exe").resolve().name != "sleep":
-            pass
-        yield child.pid
-        child.kill()
-
-
-@pytest.mark.skipif(not Path("/usr/bin/sleep").exists(), reason="sleep is missing")
-def test_of_a_live_process_what_each_object_holds_is_measured(capfd: Captured, sleeping: int) -> None:
-    while not any("libc" in line for line in Path(f"/proc/{sleeping}/maps").read_text().splitlines()):
-        pass
-    found = asked(capfd, str(sleeping))
-    target, rows = found["target"], found["libraries"]
-    assert (target["pid"], target["evidence"]) == (sleeping, "measured")
-    mapped = {line.split()[-1] for line in Path(f"/proc/{sleeping}/maps").read_text().splitlines() if ".so" in line}
-    assert {os.path.realpath(row["path"]) for row in rows[1:]} == {os.path.realpath(path) for path in mapped}
-    assert all(row["private_bytes"] is not None for row in rows)
-    text = answer(capfd, str(sleeping))
-    assert text.startswith(f"pid {sleeping}: sleep: {len(rows)} objects, glibc\n")
-    assert "private memory a process (measured)" in text
-
-
-def _may_open_deleted_files() -> bool:
-    """Tell whether the files behind mappings can be opened here: it takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE."""
-    return any(os.access(one, os.R_OK) for one in Path("/proc/self/map_files").glob("*"))
-
-
-@pytest.mark.skipif(not _may_open_deleted_files(), reason="/proc/PID/map_files may not be read")
-@pytest.mark.parametrize("replacement", [None, "libunused_dep.so"])
-def test_files_that_were_deleted_or_replaced_since_are_still_those_of_the_process(
-    capfd: Captured, tmp_path: Path, replacement: str | None
-) -> None:
-    shadow = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow"
-    for name in ("base", "libunused.so", "libunused_dep.so"):
-        shutil.copy(shadow / name, tmp_path)
-    with subprocess.Popen([tmp_path / "base", "--wait"], stdout=subprocess.PIPE) as child:
-        try:
-            assert child.stdout is not None
-            assert any(line == b"ready\n" for line in child.stdout)
-            before = asked(capfd, str(child.pid))
-            for name in ("base", "libunused.so"):
-                (tmp_path / name).unlink()
-                if replacement is not None:
-                    shutil.copy(shadow / replacement, tmp_path / name)
-            after = asked(capfd, str(child.pid))
-        finally:
-            child.kill()
-    assert [one["subject"] for one in after["findings"]] == ["libunused.so"]
-    for table in ("libraries", "missing", "findings"):
-        assert after[table] == before[table]
-
-
 def test_a_static_program_is_called_so(capfd: Captured, tmp_path: Path) -> None:
     path = tmp_path / "static"
     path.write_bytes(write(ElfFile(sections=[Section(".data", flags=RW, data=bytes(64))], type=ET_EXEC)))
@@ -442,23 +384,6 @@ def test_many_missing_libraries_are_counted_in_one_note(capfd: Captured, tmp_pat
 def test_a_tree_and_a_chain_are_two_answers(capfd: Captured) -> None:
     assert main(["libraries", "/bin/ls", "--tree", "--why", "libc.so.6"]) == 2
     assert "ask for one of them" in capfd.readouterr().err
-
-
-def test_a_library_that_a_process_opened_itself_is_among_its_objects(capfd: Captured) -> None:
-    code = "import ctypes; ctypes.CDLL('libresolv.so.2'); print(flush=True); import time; time.sleep(600)"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
-        assert child.stdout
-        child.stdout.readline()
-        try:
-            rows = asked(capfd, str(child.pid))["libraries"]
-            text = answer(capfd, str(child.pid))
-        finally:
-            child.kill()
-    (opened,) = [row for row in rows if row["path"].endswith("/libresolv.so.2")]
-    assert (opened["found_by"], opened["loader"]) == ("opened", None)
-    (libc,) = [row for row in rows if row["soname"] == "libc.so.6"]
-    assert {"libc.so.6"} <= {one["name"] for one in opened["needed"] if one["number"] == libc["number"]}
-    assert "libresolv.so.2  [opened while running]\n" in text
 
 
 def test_a_process_that_is_not_there_is_one_line(capfd: Captured) -> None:

@@ -6,7 +6,6 @@ import os
 import resource
 import stat
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,10 +14,9 @@ import pytest
 import footprint
 from footprint import cli, files
 from footprint.errors import AccessError, InputError
-from footprint.files import map_descriptor, open_input, read_all, text_of, whole_file
+from footprint.files import open_input, read_all, text_of, whole_file
 from footprint.process.mapped_files import open_regular
 
-NOTES = Path("/sys/kernel/notes")
 LARGE_BYTES = (8 << 20) + 1
 
 
@@ -65,28 +63,6 @@ def test_where_few_descriptors_are_left_a_large_file_is_read_and_a_very_large_on
             os.close(descriptor)
     assert isinstance(data, how)
     assert len(data) == size_bytes
-
-
-def test_the_answer_is_the_same_however_few_files_may_be_open() -> None:
-    # A Python with these modules has some 20 files mapped.
-    mapping = "import ctypes, decimal, json, sqlite3, ssl, time; print(flush=True); time.sleep(100)"
-    code = (
-        "import json, resource, sys; import footprint; most = int(sys.argv[1]);"
-        "resource.setrlimit(resource.RLIMIT_NOFILE, (most, max(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])));"
-        "found = footprint.audit(int(sys.argv[2]));"
-        "print(json.dumps([found.notes, [row[:5] for row in found.ledger]]))"
-    )
-    with subprocess.Popen([sys.executable, "-c", mapping], stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
-        answers = {
-            subprocess.run(
-                [sys.executable, "-c", code, str(most), str(child.pid)], capture_output=True, check=True
-            ).stdout
-            for most in (12, 1000)
-        }
-        child.kill()
-    assert len(answers) == 1
 
 
 def test_audits_keep_no_file_open() -> None:
@@ -136,17 +112,6 @@ def test_a_pipe_without_a_name_waits_for_its_writer() -> None:
         assert bytes(open_input(f"/dev/fd/{reading}")) == b"text"
     assert bytes(open_input(f"/dev/fd/{reading}")) == b""
     os.close(reading)
-
-
-@pytest.mark.skipif(not os.access(NOTES, os.R_OK), reason="no sysfs")
-def test_a_file_of_sysfs_which_cannot_be_mapped_is_read() -> None:
-    expected = NOTES.read_bytes()
-    assert bytes(open_input(str(NOTES))) == expected
-    descriptor = os.open(NOTES, os.O_RDONLY)
-    try:
-        assert bytes(map_descriptor(descriptor, str(NOTES))) == expected
-    finally:
-        os.close(descriptor)
 
 
 @pytest.mark.parametrize("error", [OSError(12, "Cannot allocate memory"), ValueError("mmap length is too large")])

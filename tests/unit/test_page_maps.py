@@ -2,9 +2,7 @@
 
 import mmap
 import os
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from ctypes import addressof, c_char
 from pathlib import Path
 
@@ -31,7 +29,6 @@ PAGE = 4096
 B = 0x7F0000000000
 """Where the object is loaded: what is linked for vaddr 0x3000 stands at B + 0x3000."""
 STAGE = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow" / "base"
-MASSIF = STAGE.parents[1] / "heap_by_function" / "massif.out"
 PRIVATE = {PageState.PRIVATE, PageState.RELOCATED, PageState.SWAPPED}
 KEY = FileKey("08:01", 7, "/lib/liba.so")
 # Four pages of .data: a variable of 32 bytes in the first, one that is the second, nothing else.
@@ -147,36 +144,6 @@ def test_the_private_pages_of_a_prediction_add_up_to_its_ledger() -> None:
     assert len(maps) > 3
     assert maps == {owner: rows[owner] for owner in maps}
     assert footprint.audit(str(STAGE)).page_maps == ()
-
-
-@pytest.fixture
-def sleeping_pid() -> Iterator[int]:
-    child = subprocess.Popen([sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"], stdout=-1)
-    assert child.stdout is not None
-    child.stdout.readline()
-    yield child.pid
-    child.kill()
-    child.wait()
-    child.stdout.close()
-
-
-@pytest.mark.parametrize("has_findings", [False, True])
-def test_the_private_pages_of_a_process_add_up_to_its_ledger(sleeping_pid: int, *, has_findings: bool) -> None:
-    audit = footprint.audit(sleeping_pid, has_page_maps=True, has_findings=has_findings)
-    if any(note.slug == "page-bits-denied" for note in audit.notes):
-        pytest.skip("page bits may not be read here")
-    maps, rows = bytes_of_maps(audit), bytes_of_rows(audit)
-    assert any("libc" in owner for owner in maps)
-    assert maps == {owner: rows[owner] for owner in maps}
-    states = {state for one in audit.page_maps for part in one.parts for state, _ in part.runs}
-    assert {PageState.PRIVATE, PageState.RELOCATED, PageState.SHARED, PageState.UNTOUCHED} <= states
-
-
-def test_the_pages_are_the_same_where_the_heap_is_split(sleeping_pid: int) -> None:
-    plain = footprint.audit(sleeping_pid, has_page_maps=True)
-    split = footprint.audit(sleeping_pid, has_page_maps=True, heap=str(MASSIF))
-    assert split.heap is not None
-    assert [one.owner for one in split.page_maps] == [one.owner for one in plain.page_maps] != []
 
 
 def test_pages_that_were_read_or_written_are_present_and_no_others() -> None:

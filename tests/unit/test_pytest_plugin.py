@@ -57,71 +57,6 @@ def failure(result: pytest.RunResult) -> list[str]:
 # --- what is returned -------------------------------------------------------------------------------------------------
 
 
-def test_a_process_within_its_limit_passes_however_it_is_named(run: Run) -> None:
-    result = run(f"""
-        import pathlib, pytest
-        pytestmark = pytest.mark.footprint(per_process="64 MiB")
-
-        def test_pid(sleeper):
-            return sleeper.pid
-
-        def test_command():
-            return ["cat", {str(ROOT / "README.md")!r}]
-
-        def test_program():
-            return {str(SHADOW / "base")!r}
-
-        def test_path():
-            return pathlib.Path({str(SHADOW / "base")!r})
-    """)
-    result.assert_outcomes(passed=4)
-
-
-def test_a_test_that_yields_its_process_ends_it_itself(run: Run) -> None:
-    result = run("""
-        import pathlib, subprocess, time, pytest
-
-        ended = []
-
-        @pytest.mark.footprint(per_process="64 MiB")
-        @pytest.mark.parametrize("seconds", ["600", "601"])
-        def test_function(seconds, tmp_path):
-            with subprocess.Popen(["sleep", seconds]) as child:
-                yield child
-                child.kill()
-            ended.append(child.returncode)
-
-        @pytest.mark.footprint(library_count=0)
-        class TestCost:
-            def test_method(self):
-                with subprocess.Popen(["sleep", "600"]) as child:
-                    while "libc" not in pathlib.Path(f"/proc/{child.pid}/maps").read_text():
-                        time.sleep(0.01)
-                    yield child.pid
-                    yield ["true"]
-                    child.terminate()
-                ended.append(child.returncode)
-                1 / 0
-
-            @pytest.mark.footprint(library_count=50)
-            def test_several(self, sleeper):
-                yield sleeper.pid
-                yield ["true"]
-                assert sleeper.poll() is None
-
-            def test_none(self):
-                if False:
-                    yield 1
-
-        def test_all_ended():
-            assert ended == [-9, -9, -15]
-    """)
-    result.assert_outcomes(passed=4, failed=2)
-    result.stdout.fnmatch_lines(
-        ["FAILED *::test_method - *library_count by *", "FAILED *::test_none - *yields nothing: *"]
-    )
-
-
 def test_other_tests_that_yield_are_refused_as_ever(run: Run) -> None:
     run("def test_other(): yield 1").stdout.fnmatch_lines(
         ["*'yield' keyword is allowed in fixtures, but not in tests*"]
@@ -176,13 +111,12 @@ WRONG = [
     ("private='1 MiB'", "[]", "[] is no command"),
     ("private='1 MiB'", "'sleep 600'", "'sleep 600' is no file: give a command as a list of words"),
     ("private='1 MiB'", "'/nowhere'", "/nowhere: No such file or directory"),
-    ("private='1 MiB'", "['/nowhere/\\x1b']", "No such file or directory"),
     ("private='1 MiB'", "99999999", "99999999: "),
     ("private='1 MiB', when='soon'", "['true']", "'soon' is no moment"),
     ("private='1 MiB', when='exit'", "1", "`when` goes with a command"),
     ("private='1 MiB', config='none.toml'", "1", "none.toml: No such file or directory"),
-    ("owners={'libnone.so': 1}", "['true']", "there is no 'libnone.so' among its owners"),
-    ("floor={'max_increase': 0}", "['true']", "needs a baseline"),
+    ("owners={'libnone.so': 1}", repr(str(SHADOW / "base")), "there is no 'libnone.so' among its owners"),
+    ("floor={'max_increase': 0}", repr(str(SHADOW / "base")), "needs a baseline"),
 ]
 
 
@@ -228,24 +162,6 @@ def test_a_test_that_fails_by_itself_fails_as_ever_and_audits_nothing(run: Run) 
     result.stdout.fnmatch_lines(["E       assert 1 == 2"])
 
 
-def test_the_mark_of_a_class_and_of_its_test_hold_together(run: Run) -> None:
-    result = run("""
-        import pytest
-
-        @pytest.mark.footprint(per_process="64 MiB", library_count=0)
-        class TestCost:
-            @pytest.mark.footprint(library_count=50)
-            @pytest.mark.parametrize("program", ["true", "false"])
-            def test_cost(self, program):
-                return [program]
-
-            def test_other(self):
-                return ["true"]
-    """)
-    result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["FAILED *::test_other - *library_count by *"])
-
-
 def test_methods_of_unittest_and_async_tests_are_refused_since_what_they_return_is_lost(run: Run) -> None:
     result = run("""
         import pytest, unittest
@@ -261,22 +177,6 @@ def test_methods_of_unittest_and_async_tests_are_refused_since_what_they_return_
     result.assert_outcomes(errors=2)
     result.stdout.fnmatch_lines(["footprint: the mark `footprint` goes with test functions: *"])
     result.stdout.fnmatch_lines(["footprint: the mark `footprint` does not go with async tests: *"])
-
-
-def test_the_limits_of_a_file_hold_with_those_of_the_mark_which_win(run: Run, pytester: pytest.Pytester) -> None:
-    pytester.makefile(".toml", budgets='[budgets]\nlibrary_count = 0\nmapping_count = 1000\n[libraries]\ndeny = ["x*"]')
-    text = """
-        import os, pytest
-
-        @pytest.mark.footprint(config="budgets.toml"{more})
-        def test_cost(tmp_path, monkeypatch):
-            monkeypatch.chdir(tmp_path)
-            return ["true"]
-    """
-    result = run(text.format(more=""))
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*1 of 3 limits exceeded: library_count by *"])
-    run(text.format(more=", library_count=50")).assert_outcomes(passed=1)
 
 
 def test_growth_is_checked_against_a_baseline(run: Run, pytester: pytest.Pytester) -> None:
@@ -305,18 +205,6 @@ def test_growth_is_checked_against_a_baseline(run: Run, pytester: pytest.Pyteste
 # --- the fixture ------------------------------------------------------------------------------------------------------
 
 
-def test_the_fixture_audits_and_checks_in_the_middle_of_a_test(run: Run) -> None:
-    result = run("""
-        def test_cost(footprint, sleeper):
-            before = footprint(sleeper)
-            assert before.totals.per_process.bytes > before.totals.private.bytes > 0
-            assert footprint.check(sleeper.pid, per_process="64 MiB", owners={"[stack]": "1 MiB"}).failures == ()
-            assert footprint(["true"], when="exit").source == "smaps"
-            assert sleeper.poll() is None
-    """)
-    result.assert_outcomes(passed=1)
-
-
 def test_the_fixture_fails_the_test_as_the_mark_does(run: Run) -> None:
     result = run("""
         def test_cost(footprint, sleeper):
@@ -343,20 +231,6 @@ def test_what_the_fixture_cannot_audit_fails_in_one_line(run: Run) -> None:
 def test_the_mark_and_the_fixture_are_explained(run: Run) -> None:
     run("", "--markers").stdout.fnmatch_lines(["@pytest.mark.footprint(per_process=..., *"])
     run("", "--fixtures").stdout.fnmatch_lines(["footprint -- *", "*Audit a process: *"])
-
-
-def test_what_was_measured_goes_into_the_junit_file(run: Run, pytester: pytest.Pytester) -> None:
-    run(
-        """
-        import pytest
-
-        @pytest.mark.footprint(mapping_count=1000)
-        def test_cost():
-            return ["true"]
-        """,
-        "--junit-xml=junit.xml",
-    )
-    assert '<property name="footprint mapping_count" value="' in (pytester.path / "junit.xml").read_text()
 
 
 def test_a_run_in_which_no_test_uses_it_imports_nothing_of_it(tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""The page maps of a live process add up to its ledger."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import footprint
+from footprint.model.audit import Audit
+from footprint.model.page_map import PageState
+
+STAGE = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow" / "base"
+
+
+MASSIF = STAGE.parents[1] / "heap_by_function" / "massif.out"
+
+
+PRIVATE = {PageState.PRIVATE, PageState.RELOCATED, PageState.SWAPPED}
+
+
+def bytes_of_maps(audit: Audit) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for one in audit.page_maps:
+        count = sum(count for part in one.parts for state, count in part.runs if state in PRIVATE)
+        found[one.owner] = found.get(one.owner, 0) + count * audit.page_bytes
+    return found
+
+
+def bytes_of_rows(audit: Audit) -> dict[str, int]:
+    """Give the private bytes of owners, without what is assumed of pages that are not known."""
+    found: dict[str, int] = {}
+    for row in audit.ledger:
+        found[row.owner] = found.get(row.owner, 0) + (row.bytes or 0 if row.mapped_bytes else 0)
+    return found
+
+
+@pytest.fixture
+def sleeping_pid() -> Iterator[int]:
+    child = subprocess.Popen([sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"], stdout=-1)
+    assert child.stdout is not None
+    child.stdout.readline()
+    yield child.pid
+    child.kill()
+    child.wait()
+    child.stdout.close()
+
+
+@pytest.mark.parametrize("has_findings", [False, True])
+def test_the_private_pages_of_a_process_add_up_to_its_ledger(sleeping_pid: int, *, has_findings: bool) -> None:
+    audit = footprint.audit(sleeping_pid, has_page_maps=True, has_findings=has_findings)
+    if any(note.slug == "page-bits-denied" for note in audit.notes):
+        pytest.skip("page bits may not be read here")
+    maps, rows = bytes_of_maps(audit), bytes_of_rows(audit)
+    assert any("libc" in owner for owner in maps)
+    assert maps == {owner: rows[owner] for owner in maps}
+    states = {state for one in audit.page_maps for part in one.parts for state, _ in part.runs}
+    assert {PageState.PRIVATE, PageState.RELOCATED, PageState.SHARED, PageState.UNTOUCHED} <= states
+
+
+def test_the_pages_are_the_same_where_the_heap_is_split(sleeping_pid: int) -> None:
+    plain = footprint.audit(sleeping_pid, has_page_maps=True)
+    split = footprint.audit(sleeping_pid, has_page_maps=True, heap=str(MASSIF))
+    assert split.heap is not None
+    assert [one.owner for one in split.page_maps] == [one.owner for one in plain.page_maps] != []
