@@ -78,7 +78,8 @@ class AbbreviationTables:
     def _read(self, offset: int) -> dict[int, Abbreviation]:
         section = self._section
         found: dict[int, Abbreviation] = {}
-        at = offset
+        # A regular expression takes no offset that is larger than an index.
+        at = min(offset, section.size_bytes)
         while (
             self._left_bytes >= 0 and len(found) <= _MOST_IN_TABLE and (match := _ABBREVIATION.match(section.data, at))
         ):

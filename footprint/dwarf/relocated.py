@@ -116,7 +116,8 @@ class Relocator:
                     if target is not None:
                         value, mask, write, read = target
                         write(data, at, value + (addend if word_count == 3 else read(data, at)[0]) & mask)
-        except error as cause:
+        except (error, IndexError) as cause:
+            # An offset that no index can hold is an IndexError.
             detail = f"section {table.index}: a relocation leads out of the section, to {at:#x}"
             raise InputError(image.file, detail, table.offset) from cause
         return left - count

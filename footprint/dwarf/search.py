@@ -83,7 +83,7 @@ def _direct(
     section: DebugSection, operation: int, size_bytes: int, values: frozenset[int], behind: bytes = b""
 ) -> Iterator[int]:
     """Find an operation with one of some values as its operand."""
-    words = {value.to_bytes(size_bytes, section.order) for value in values if value < 1 << 8 * size_bytes}
+    words = {value.to_bytes(size_bytes, section.order) for value in values if 0 <= value < 1 << 8 * size_bytes}
     for place in words_behind(section, bytes([operation]), words, behind):
         yield place - 1
 

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.dwarf import Declarations, declarations_by_name, read_declarations
+from footprint.dwarf.abbreviations import AbbreviationTables
+from footprint.dwarf.sections import DebugSection
 from footprint.elf import read_image
 from footprint.elf.object_addresses import ObjectAddresses
 from footprint.errors import InputError
@@ -289,6 +291,23 @@ def test_changed_bytes_of_an_object_give_an_answer_or_one_error(kind: dict[str, 
     ):
         changed[place] = byte
     facts(bytes(changed))
+
+
+def test_a_relocation_at_an_offset_that_no_index_can_hold_is_refused() -> None:
+    changed = bytearray(OBJECTS[EM_S390])
+    changed[680] = 128
+    assert facts(bytes(changed)) is None
+
+
+def test_abbreviations_at_an_offset_that_no_index_can_hold_are_refused() -> None:
+    with pytest.raises(InputError, match="no abbreviations"):
+        AbbreviationTables(DebugSection("a file", ".debug_abbrev", bytes(8), "little")).table(1 << 63)
+
+
+@pytest.mark.parametrize("offset", [-8, 1 << 64])
+def test_a_thread_local_at_an_offset_that_no_block_can_have_is_not_declared(offset: int) -> None:
+    image = read_image(FILES["64-bit-little-endian", 5], "a file")
+    assert read_declarations(image, [offset], [offset]).by_tls_offset == {}
 
 
 def object_file(kind: dict[str, Any]) -> bytes:
