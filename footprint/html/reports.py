@@ -6,6 +6,7 @@ from footprint.formats.document import Document, Paragraph
 from footprint.html.columns import MOST_EXACT, inexact_count, payload
 from footprint.html.shell import html_file
 from footprint.html.static import static_html
+from footprint.model.figures import FIGURES
 from footprint.units import counted, format_bytes
 
 __all__ = ("report",)
@@ -19,7 +20,7 @@ def report(title: str, answers: Json, document: Document, warning: str = "") -> 
     Args:
         title: The title of the window.
         answers: The data that the script draws: `kind` (`audit`, `diff` or `heap`), and the members that
-            `app/src/answers.ts` describes for this kind.
+            `app/src/data.ts` describes for this kind.
         document: The answer as a document: browsers show it without JavaScript, and on paper.
         warning: What the report leaves out; "" where it is complete.
     """
@@ -31,4 +32,7 @@ def report(title: str, answers: Json, document: Document, warning: str = "") -> 
         warning = f"{rounding} {warning}".rstrip()
     if warning:
         document = (Paragraph(warning), *document)
-    return html_file(f"footprint: {title}", payload(answers | {"warning": warning}), static_html(document))
+    # The script multiplies by a number that the reader chooses: the table says which figures it may multiply.
+    figures = {name: {"title": one.title, "adds_up": one.adds_up.value} for name, one in FIGURES.items()}
+    data = payload(answers | {"figures": figures, "warning": warning})
+    return html_file(f"footprint: {title}", data, static_html(document))

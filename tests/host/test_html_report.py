@@ -21,6 +21,7 @@ from footprint.formats.escape import printable
 from footprint.formats.saved_audit import read_audit
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
+from footprint.model.figures import FIGURES
 from footprint.model.object_cost import Need, ObjectCost
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.projection import Question
@@ -34,6 +35,7 @@ from footprint.verbs.audit.json import audit_json
 from footprint.verbs.check.html import check_html
 from footprint.verbs.check.json import check_members
 from footprint.verbs.diff.html import diff_html
+from footprint.verbs.diff.json import diff_members
 from footprint.verbs.heap.call import heap_profile
 from footprint.verbs.heap.html import heap_html
 from footprint.verbs.heap.json import heap_members
@@ -46,6 +48,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STAGES = ROOT / "sample_binaries" / "condor_shadow"
 PMAP = ROOT / "tests" / "cases" / "condor_shadow" / "pmap-d.base.txt"
 SMAPS = ROOT / "tests" / "corpus" / "smaps-python3.txt"
+SLEEP = ROOT / "tests" / "corpus" / "smaps-sleep.txt"
 MASSIF = ROOT / "sample_binaries" / "heap_by_function" / "massif.out"
 AXE = ROOT / "footprint" / "html" / "app" / "node_modules" / "axe-core" / "axe.min.js"
 VERSION = "1.2.3"
@@ -164,8 +167,9 @@ def test_all_totals_are_there_with_how_each_is_known(show: Show, process: Audit)
         "[...document.querySelectorAll('.totals tbody tr')]"
         ".map((row) => [...row.children].map((one) => one.textContent))"
     )[: len(totals["evidence"])] == [
-        [name.removesuffix("_bytes").replace("_", " "), format_bytes(totals[name]), evidence]
-        for name, evidence in totals["evidence"].items()
+        [figure.title, format_bytes(totals[name]), totals["evidence"][name]]
+        for name, figure in FIGURES.items()
+        if name in totals["evidence"]
     ]
 
 
@@ -620,7 +624,7 @@ def test_a_section_of_several_pages_tells_how_many_of_them_are_private(show: Sho
     page.js("document.querySelector('.cells').focus()")
     page.key("ArrowRight", "ArrowRight", "ArrowRight")
     assert "0x13000 relocated data rw-p .tail, .bss (2 of 2 pages private): its" in page.text("#cell")
-    assert "7 more names are too many to be told." in page.texts("#pages p")
+    assert "7 more names are left out." in page.texts("#pages p")
 
 
 def test_a_comparison_of_saved_audits_has_the_pages_that_came_and_went(show: Show, tmp_path: Path) -> None:
@@ -758,6 +762,24 @@ def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
         assert page.count("#object option") == len(audit.page_maps)
     page.click("button[data-value=change]")
     assert rows_of(page) == rows
+
+
+@pytest.mark.parametrize("count", [1, 7, 2000])
+def test_the_figures_of_a_comparison_at_n_are_those_of_the_json(show: Show, count: int) -> None:
+    def figures(at: int) -> dict[str, str]:
+        rows = diff_members(footprint.diff(str(SLEEP), str(SMAPS), count=at), VERSION)["figures"]
+        return {FIGURES[row["name"]].title: format_bytes(row["delta_at_count_bytes"]) for row in rows}
+
+    page = show(diff_html(footprint.diff(str(SLEEP), str(SMAPS), count=2000), VERSION))
+    page.type("#count", str(count))
+    table = "[aria-label='Figures before and after']"
+    assert page.texts(f"{table} th")[4] == f"at {count:,}"
+    names, changes = (page.texts(f"{table} td:nth-child({column})") for column in (1, 5))
+    shown = {name: "0 B" if text == "-" else text.removeprefix("+") for name, text in zip(names, changes, strict=True)}
+    assert shown == figures(count)
+    # The machine pays shared memory once, for any number of processes.
+    once = FIGURES["shared_once_bytes"].title
+    assert shown[once] == figures(1)[once] == "9.43 MiB"
 
 
 def test_a_comparison_of_virtual_sizes_shows_what_is_writable(show: Show) -> None:
@@ -1066,7 +1088,7 @@ def test_a_page_whose_data_is_damaged_shows_the_text_and_says_so(
     path.write_text(re.sub('(id="data">)[^<]{100}', r"\1", audit_html(program, VERSION)), encoding="utf-8")
     page = browser.open(path)
     assert page.js("document.documentElement.dataset.ready") == "failed"
-    assert page.text("#static .warning").startswith("The page could not be drawn in this browser")
+    assert page.text("#static .warning").startswith("The report could not be drawn in this browser")
     assert "unused-library" in page.js("document.body.innerText")
     page.close()
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from footprint.attribution.heap_usage import HeapUsage
+from footprint.attribution.heap_usage import HeapUsage, used_bytes
 from footprint.errors import Note
 from footprint.formats.escape import well_formed
 from footprint.heap import CallTree
@@ -37,6 +37,7 @@ def heap_html(
     answers = {
         "kind": "heap",
         "heap": heap_members(usages, notes, version, by="tree", findings=findings),
+        "used_bytes": [used_bytes(one) for usage in usages for one in usage.profile.snapshots],
         # One member for each moment, not rows of one table: the tables within them become columns.
         "moments": dict(enumerate(moments)),
     }

@@ -1,159 +1,179 @@
-// The page: which sections it has, by what it is about.
+// The report: its sections, in the order in which they are shown.
 
-import { answerStrip, budgetsSection, changeStrip, Count, sides } from "./answer";
-import { readAnswers, table, written } from "./data";
+import { budgetsSection } from "./budgets";
+import { pageChangeSection, pageMapSection } from "./cells";
+import { changeSection, sideSwitch, type Side } from "./change";
+import { costSection } from "./cost";
+import { Count } from "./count";
+import { readData, table, written, type AuditData, type DiffData, type Figures, type HeapData } from "./data";
 import { choice, el, fill, save } from "./dom";
 import { findingsSection, notesSection, originsSection } from "./findings";
 import { heapAccountSection, profileSections, profilesTable } from "./heap";
-import { changeTree, GROWN, heldByOwner, isVirtual, ledgerTree, needTree, objectChangeTree, objectTree, renamedOwners, SAME, SHRUNK, UNUSED, USED } from "./ledger";
+import { changeTree, GROWN, isVirtual, ledgerTree, privateByOwner, renamedOwners, SAME, SHRUNK, UNUSED, USED } from "./ledger";
 import { printable } from "./names";
-import { pageChangeSection, pageMapSection } from "./pagemap";
-import { pause } from "./turns";
+import { needTree, objectChangeTree, objectTree } from "./objects";
+import { nextTask } from "./scheduler";
+import type { AuditAnswer, CheckAnswer, DiffAnswer, HeapAnswer } from "./types";
 import { kindLegend, treeView } from "./view";
 
-function header(title: string, lead: string, answer: any): HTMLElement {
-  const name = `footprint-${(answer.target?.command || answer.target?.name || "report").toString().split(/[\s/]/).filter(Boolean).pop() ?? "report"}`;
+/** Makes a part of the report; null where the answer has no data for it. */
+type Part = () => Node | null;
+
+function header(title: string, lead: string, answer: AuditAnswer | CheckAnswer | DiffAnswer | HeapAnswer, name = "report"): HTMLElement {
+  const last = name.split(/[\s/]/).filter(Boolean).pop() ?? "report";
+  const file = `footprint-${last}`.replace(/[^A-Za-z0-9._-]/g, "_").slice(0, 80);
   return el("header", {}, el("h1", {}, title), lead ? el("p", { class: "lead" }, printable(lead)) : null,
-    el("button", { type: "button", id: "download", onclick: () =>
-      save(written(answer), `${name.replace(/[^A-Za-z0-9._-]/g, "_").slice(0, 80)}.json`, "application/json") }, "Save as JSON"));
+    el("button", { type: "button", id: "download", onclick: () => save(written(answer), `${file}.json`, "application/json") }, "Save as JSON"));
 }
 
-function titleOf(audit: any): [string, string] {
-  const { target } = audit;
+function titleOf({ target }: AuditAnswer): [title: string, command: string] {
   const what = target.pid === null ? printable(target.name) : `process ${target.pid}`;
   return [what.length > 120 ? `${what.slice(0, 120)}…` : what, target.command.slice(0, 2000)];
 }
 
-function ledgerSection(audit: any): HTMLElement {
+function ledgerSection(audit: AuditAnswer): HTMLElement {
   const tree = ledgerTree(audit);
-  const what = isVirtual(audit) ? "Where the mapped writable memory is" : "Where the memory is";
-  return el("section", { class: "section", id: "ledger" }, el("h2", {}, what),
-    table(audit.ledger).size ? treeView(tree, what, kindLegend(tree)) : el("p", { class: "empty" }, "The ledger is empty: no memory is known of it."));
+  const title = isVirtual(audit) ? "Where the mapped writable memory is" : "Where the memory is";
+  return el("section", { class: "section", id: "ledger" }, el("h2", {}, title),
+    table(audit.ledger).size ? treeView(tree, title, kindLegend(tree)) : el("p", { class: "empty" }, "The ledger is empty: no memory is known of it."));
 }
 
-function librariesSection(audit: any): HTMLElement | null {
-  if (!table(audit.objects).size) return null;
+function librariesSection(audit: AuditAnswer): HTMLElement | null {
+  const objects = table(audit.objects);
+  if (!objects.size) return null;
   const view = el("div");
   const show = (order: "held" | "needs") => fill(view, ...(order === "held"
-    ? [el("p", {}, "Below each object stand those that are there only for it."),
-      treeView(objectTree(audit).tree, "Objects", [[USED, "used"], [UNUSED, "unused, or leaves with what is"]])]
-    : [el("p", {}, "Below each object stand those that it needs, with the symbols that it uses of them. What one needs in its turn stands below its first row only; its other rows say `repeated`."),
+    ? [el("p", {}, "Below each object are the objects that only it brings in."),
+      treeView(objectTree(audit), "Objects", [[USED, "used"], [UNUSED, "unused, or leaves with what is"]])]
+    : [el("p", {}, "Below each object are the objects that it needs, with the number of symbols that it uses of them. The needs of an object are listed below its first row only; its other rows are marked `repeated`."),
       treeView(needTree(audit), "Needs", [], null)]));
   show("held");
-  const isTold = table(audit.objects).column("needs").some((one) => one !== null);
   return el("section", { class: "section", id: "libraries" }, el("h2", {}, "Objects, and what would leave with each"),
-    isTold ? el("div", { class: "tools" }, choice("Order of objects", [["held", "Who holds whom"], ["needs", "Who needs whom"]] as const, "held", show)) : null,
+    objects.column("needs").some((one) => one !== null)
+      ? el("div", { class: "tools" }, choice("Order of objects", [["held", "Who holds whom"], ["needs", "Who needs whom"]] as const, "held", show))
+      : null,
     view);
 }
 
-function objectChangesSection(diff: any, old: any, now: any): HTMLElement | null {
-  if (!table(old.objects).size || !table(now.objects).size) return null;
-  const tree = objectChangeTree(old, now, renamedOwners(diff));
-  return el("section", { class: "section", id: "libraries" }, el("h2", {}, "Objects that changed"),
-    el("p", {}, "Each stands below what holds it now, or what is gone below what held it before. Retained is the change with all that it holds."),
-    treeView(tree, "Objects before and after", [[GROWN, "grew"], [SHRUNK, "shrank"]]));
+function auditFindings(audit: AuditAnswer, count: Count, figures: Figures): HTMLElement {
+  return findingsSection("Findings", table(audit.findings), count, figures, table(audit.objects).size
+    ? "Nothing was found that it could do without."
+    : "What it could do without was not looked for: that needs the live process, or the program.");
 }
 
-const NO_FINDINGS = (audit: any) =>
-  table(audit.objects).size ? "Nothing was found that it could do without."
-    : "What it could do without was not looked for: that takes the live process, or the program.";
-
-/** What makes a part of the page; null where the answer has nothing for it. */
-type Part = () => Node | null;
-
-function auditPage(answers: any): Part[] {
-  const { audit } = answers;
+function auditReport(data: AuditData): Part[] {
+  const { audit, check, figures } = data;
   const count = new Count(BigInt(audit.projection.count || 1));
   return [
-    () => header(...titleOf(audit), answers.check ?? audit), () => answerStrip(audit, count),
-    () => budgetsSection(answers.check), () => ledgerSection(audit),
-    () => heapAccountSection(audit.heap_account),
-    () => pageMapSection({ maps: audit.page_maps, variables: answers.variables }, audit.target.page_bytes, heldByOwner(audit)),
-    () => librariesSection(audit),
-    () => findingsSection("Findings", table(audit.findings), count, NO_FINDINGS(audit)),
-    () => notesSection(table(audit.notes), answers.warning), () => originsSection(audit),
+    () => header(...titleOf(audit), check ?? audit, audit.target.command || audit.target.name),
+    () => costSection(audit, count, figures),
+    () => check ? budgetsSection(check) : null, () => ledgerSection(audit),
+    () => audit.heap_account && heapAccountSection(audit.heap_account),
+    () => pageMapSection({ maps: audit.page_maps, variables: data.variables }, audit.target.page_bytes, privateByOwner(audit)),
+    () => librariesSection(audit), () => auditFindings(audit, count, figures),
+    () => notesSection(table(audit.notes), data.warning), () => originsSection(audit),
   ];
 }
 
-function diffPage(answers: any): Part[] {
-  const { diff, old, audit } = answers;
+function objectChangesSection(diff: DiffAnswer, old: AuditAnswer, now: AuditAnswer): HTMLElement | null {
+  if (!table(old.objects).size || !table(now.objects).size) return null;
+  const tree = objectChangeTree(old, now, renamedOwners(diff));
+  return el("section", { class: "section", id: "libraries" }, el("h2", {}, "Objects that changed"),
+    el("p", {}, "Each is below the object that holds it now, or held it before. Retained is the change of the object and all that it holds."),
+    treeView(tree, "Objects before and after", [[GROWN, "grew"], [SHRUNK, "shrank"]]));
+}
+
+function changeView({ diff, old, audit, old_variables, variables, figures }: DiffData, count: Count): (Node | null)[] {
+  const pageBytes = audit.target.page_bytes;
+  return [
+    el("section", { class: "section", id: "ledger" }, el("h2", {}, "Where it changed"),
+      el("p", {}, `${diff.same_count} rows are as before.`),
+      table(diff.diff).size
+        ? treeView(changeTree(diff), "What changed", [[GROWN, "grew"], [SHRUNK, "shrank"], [SAME, "as much as before"]])
+        : el("p", { class: "empty" }, "No row differs.")),
+    old.target.page_bytes === pageBytes
+      ? pageChangeSection({ maps: old.page_maps, variables: old_variables }, { maps: audit.page_maps, variables }, pageBytes, renamedOwners(diff))
+      : null,
+    objectChangesSection(diff, old, audit),
+    findingsSection("Findings that are new", table(diff.new_findings), count, figures, "None."),
+    findingsSection("Findings that are gone", table(diff.fixed_findings), count, figures, "None."),
+  ];
+}
+
+function diffReport(data: DiffData): Part[] {
+  const { diff, old, audit, figures } = data;
   const count = new Count(BigInt(diff.count || 1));
-  const pages = { before: { maps: old.page_maps, variables: answers.old_variables }, after: { maps: audit.page_maps, variables: answers.variables } };
-  const views = el("div");
-  const show = (side: "change" | "before" | "after") => {
-    if (side === "change") {
-      const tree = changeTree(diff);
-      fill(views, el("section", { class: "section", id: "ledger" }, el("h2", {}, "Where it changed"),
-        el("p", {}, `${diff.same_count} rows are as before.`),
-        table(diff.diff).size ? treeView(tree, "What changed", [[GROWN, "grew"], [SHRUNK, "shrank"], [SAME, "as much as before"]]) : el("p", { class: "empty" }, "No row differs.")),
-        old.target.page_bytes === audit.target.page_bytes
-          ? pageChangeSection(pages.before, pages.after, audit.target.page_bytes, renamedOwners(diff)) : null,
-        objectChangesSection(diff, old, audit),
-        findingsSection("Findings that are new", table(diff.new_findings), count, "None."),
-        findingsSection("Findings that are gone", table(diff.fixed_findings), count, "None."));
-    } else {
-      const one = side === "before" ? old : audit;
-      fill(views, ledgerSection(one),
-        pageMapSection(pages[side], one.target.page_bytes, heldByOwner(one)),
-        heapAccountSection(one.heap_account), librariesSection(one),
-        findingsSection("Findings", table(one.findings), count, NO_FINDINGS(one)));
-    }
+  const view = el("div");
+  const show = (side: Side) => {
+    if (side === "change") return fill(view, ...changeView(data, count));
+    const [one, variables] = side === "before" ? [old, data.old_variables] : [audit, data.variables];
+    fill(view, ledgerSection(one),
+      pageMapSection({ maps: one.page_maps, variables }, one.target.page_bytes, privateByOwner(one)),
+      one.heap_account && heapAccountSection(one.heap_account), librariesSection(one), auditFindings(one, count, figures));
   };
   show("change");
-  const [before, after] = [old, audit].map((one) => titleOf(one));
+  const [before, after] = [old, audit].map(titleOf);
   return [
     () => header("Before and after", `${before[0]} ${before[1]} → ${after[0]} ${after[1]}`, diff),
-    () => changeStrip(diff, count), () => el("div", { class: "sides" }, sides(show)), () => views,
-    () => notesSection(table(diff.notes), answers.warning),
+    () => changeSection(diff, count, figures), () => el("div", { class: "sides" }, sideSwitch(show)), () => view,
+    () => notesSection(table(diff.notes), data.warning),
     () => originsSection(old, "How the figures before were obtained"),
     () => originsSection(audit, "How those after were obtained"),
   ];
 }
 
-function heapPage(answers: any): Part[] {
-  const { heap } = answers;
-  const files = table(heap.profiles).column<string>("file");
-  const views = el("div");
-  const show = (file: string) => fill(views, ...profileSections(answers, file));
+function heapReport(data: HeapData): Part[] {
+  const { heap, figures } = data;
+  const profiles = table(heap.profiles);
+  const files = profiles.column("file");
+  const view = el("div");
+  const show = (file: string) => fill(view, ...profileSections(data, file));
   const select = el("select", { id: "file", onchange: () => show(files[select.selectedIndex]) },
     ...files.map((file) => el("option", {}, printable(file))));
   show(files[0]);
-  const commands = table(heap.profiles).column<string | null>("command");
   return [
-    () => header("Heap over time", commands[0] ?? "", heap),
-    () => (files.length > 1 ? profilesTable(heap) : null),
+    () => header("Heap over time", profiles.column("command")[0] ?? "", heap),
+    () => (files.length > 1 ? profilesTable(data) : null),
     () => (files.length > 1 ? el("p", { class: "tools" }, el("label", { for: "file" }, "Profile"), select) : null),
-    () => views,
-    () => (table(heap.findings).size ? findingsSection("Findings", table(heap.findings), new Count(1n), "") : null),
-    () => notesSection(table(heap.notes), answers.warning),
+    () => view,
+    () => (table(heap.findings).size ? findingsSection("Findings", table(heap.findings), new Count(1n), figures, "") : null),
+    () => notesSection(table(heap.notes), data.warning),
   ];
 }
 
-/** The last part of those that are seen first: the ledger, or what stands in its place. */
-const FIRST = 3;
+function partsOf(data: AuditData | DiffData | HeapData): Part[] {
+  switch (data.kind) {
+    case "audit": return auditReport(data);
+    case "diff": return diffReport(data);
+    case "heap": return heapReport(data);
+  }
+}
+
+/** The place of the last part that is visible at first: the ledger, or what takes its place. */
+const LAST_VISIBLE = 3;
 
 async function start(): Promise<void> {
   const app = document.getElementById("app")!;
+  const text = document.getElementById("static")!;
+  const { dataset } = document.documentElement;
   try {
-    const answers = await readAnswers();
-    const parts = answers.kind === "diff" ? diffPage(answers) : answers.kind === "heap" ? heapPage(answers) : auditPage(answers);
-    // What stands first can be used while the rest is made, one part at a time.
-    for (const [place, part] of parts.entries()) {
-      if (place > FIRST) await pause();
+    // The visible parts can be used while the others are made, one after the other.
+    for (const [place, part] of partsOf(await readData()).entries()) {
+      if (place > LAST_VISIBLE) await nextTask();
       const made = part();
       if (made) app.append(made);
-      if (place !== FIRST) continue;
-      document.getElementById("static")!.classList.add("paper");
+      if (place !== LAST_VISIBLE) continue;
+      text.classList.add("paper");
       app.hidden = false;
-      document.documentElement.dataset.interactive = String(Math.round(performance.now()));
+      dataset.interactive = String(Math.round(performance.now()));
     }
-    document.documentElement.dataset.ready = String(Math.round(performance.now()));
+    dataset.ready = String(Math.round(performance.now()));
   } catch (error) {
     app.hidden = true;
-    document.getElementById("static")!.classList.remove("paper");
-    document.getElementById("static")!.prepend(
-      el("p", { class: "warning" }, `The page could not be drawn in this browser (${String(error).slice(0, 200)}); the report as text follows.`));
-    document.documentElement.dataset.ready = "failed";
+    text.classList.remove("paper");
+    text.prepend(el("p", { class: "warning" },
+      `The report could not be drawn in this browser (${String(error).slice(0, 200)}); it follows as text.`));
+    dataset.ready = "failed";
     throw error;
   }
 }

@@ -1,68 +1,128 @@
-// The answers that stand in the page: tables as columns, see footprint/html/columns.py.
+// The data of the report. Python packs tables as columns (footprint/html/columns.py); here they become tables again.
 
+import type { Figure } from "./count";
 import { lookThrough } from "./names";
-
-type Value = string | number | boolean | null | Value[] | { [key: string]: Value };
-
-interface Packed {
-  rows: number;
-  keys: string[];
-  texts: Record<string, number[]>;
-  values: Record<string, Value[]>;
-}
+import type { AuditAnswer, CallRow, CheckAnswer, DiffAnswer, FunctionBytes, HeapAnswer, PageMapRow, Rows } from "./types";
 
 /** A table of an answer, by columns. */
-export class Table<Row = any> {
-  private readonly made = new Map<string, any[]>();
+export class Table<Row> {
+  private readonly columns = new Map<string, unknown[]>();
 
-  constructor(private readonly packed: Packed, private readonly texts: string[]) {}
+  constructor(private readonly packed: PackedTable, private readonly texts: string[]) {}
 
   get size(): number {
     return this.packed.rows;
   }
 
-  /** Give a column; of a table without rows any. */
-  column<T = any>(key: string): T[] {
-    let found = this.made.get(key);
-    if (!found) {
-      const places = this.packed.texts[key];
-      found = places
-        ? places.map((place) => (place < 0 ? null : this.texts[place]))
-        : (this.packed.values[key] ?? new Array(this.size).fill(null));
-      this.made.set(key, found);
-    }
-    return found;
+  /** Return a column; a table without rows has any column. */
+  column<K extends keyof Row & string>(key: K): Row[K][] {
+    return this.values(key) as Row[K][];
   }
 
-  /** Give the rows as the JSON has them. */
+  /** Return the rows as in the JSON. */
   rows(): Row[] {
-    const columns = this.packed.keys.map((key) => [key, this.column(key)] as const);
+    const columns = this.packed.keys.map((key) => [key, this.values(key)] as const);
     return Array.from({ length: this.size }, (_, row) =>
       Object.fromEntries(columns.map(([key, column]) => [key, column[row]])) as Row);
   }
+
+  private values(key: string): unknown[] {
+    let found = this.columns.get(key);
+    if (!found) {
+      found = this.packed.texts[key]?.map((place) => (place < 0 ? null : this.texts[place]))
+        ?? this.packed.values[key] ?? new Array(this.size).fill(null);
+      this.columns.set(key, found);
+    }
+    return found;
+  }
 }
 
-const NOTHING = new Table({ rows: 0, keys: [], texts: {}, values: {} }, []);
-
-/** Give a member of an answer as a table; a list without rows is one too. */
-export function table<Row = any>(value: Table<Row> | unknown): Table<Row> {
-  return value instanceof Table ? value : NOTHING;
+interface PackedTable {
+  rows: number;
+  keys: string[];
+  texts: Record<string, number[]>;
+  values: Record<string, unknown[]>;
 }
 
-/** Give an answer as the command prints it: one row of a table a line. */
-export function written(answer: Record<string, unknown>): string {
-  const members = Object.entries(answer).map(([key, value]) => {
-    const rows = value instanceof Table ? value.rows() : null;
-    const text = rows
-      ? `[\n  ${rows.map((row) => JSON.stringify(row)).join(",\n  ")}\n]`
-      : JSON.stringify(value, (_, inner) => (inner instanceof Table ? inner.rows() : inner));
+/** The figures of footprint/model/figures.py by name, in their order. */
+export type Figures = Record<string, Figure>;
+
+/** A variable in the pages of an object. */
+export interface VariableRow {
+  addr: number;
+  size_bytes: number;
+  section: string;
+  name: string | null;
+}
+
+/** The variables of each page map, by the number of the map; a saved audit has none. */
+export type Variables = Record<string, { variables: Rows<VariableRow>; omitted_count: number }>;
+
+/** The page maps of an audit, with their variables. */
+export interface PageMapData {
+  maps: Rows<PageMapRow> | undefined;
+  variables: Variables;
+}
+
+/** A moment of a heap profile: a snapshot by its number, or a tally by its name. */
+export interface Moment {
+  file: string;
+  moment: number | string;
+  bytes: number;
+  calls: Rows<CallRow>;
+  shares: Rows<FunctionBytes>;
+}
+
+/** What every report holds. */
+interface Common {
+  figures: Figures;
+  warning: string;
+}
+
+export interface AuditData extends Common {
+  kind: "audit";
+  audit: AuditAnswer;
+  variables: Variables;
+  check?: CheckAnswer;
+}
+
+export interface DiffData extends Common {
+  kind: "diff";
+  diff: DiffAnswer;
+  old: AuditAnswer;
+  audit: AuditAnswer;
+  old_variables: Variables;
+  variables: Variables;
+}
+
+export interface HeapData extends Common {
+  kind: "heap";
+  heap: HeapAnswer;
+  /** All memory in use at each row of `heap.snapshots`. */
+  used_bytes: number[];
+  moments: Record<string, Moment>;
+}
+
+const NO_ROWS = new Table<never>({ rows: 0, keys: [], texts: {}, values: {} }, []);
+
+/** Return the rows of an answer as a table; a member that is absent has no rows. */
+export function table<Row>(rows: Rows<Row> | undefined): Table<Row> {
+  return rows instanceof Table ? rows : NO_ROWS;
+}
+
+/** Write an answer as the command prints it: one row of a table in each line. */
+export function written(answer: object): string {
+  const members = Object.entries(answer).map(([key, value]: [string, unknown]) => {
+    const text = value instanceof Table
+      ? `[\n  ${value.rows().map((row) => JSON.stringify(row)).join(",\n  ")}\n]`
+      : JSON.stringify(value, (_, inner: unknown) => (inner instanceof Table ? inner.rows() : inner));
     return `${JSON.stringify(key)}: ${text}`;
   });
   return `{${members.join(",\n")}}\n`;
 }
 
-/** Read the answers out of the page. */
-export async function readAnswers(): Promise<any> {
+/** Read the data out of the report. */
+export async function readData(): Promise<AuditData | DiffData | HeapData> {
   const element = document.getElementById("data")!;
   const encoded = element.textContent!;
   element.remove();
@@ -72,19 +132,22 @@ export async function readAnswers(): Promise<any> {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   const text = await new Response(stream).text();
   lookThrough(text);
-  const whole = JSON.parse(text);
-  return unpacked(whole.answers, fromFrontCoded(whole.texts.shared, whole.texts.rests));
+  const whole: { answers: unknown; texts: { shared: number[]; rests: string[] } } = JSON.parse(text);
+  return unpacked(whole.answers, textsOf(whole.texts.shared, whole.texts.rests)) as AuditData | DiffData | HeapData;
 }
 
-function fromFrontCoded(shared: number[], rests: string[]): string[] {
+// Each text is stored as the number of characters that it shares with the text before it, and its rest.
+function textsOf(shared: number[], rests: string[]): string[] {
   let before = "";
   return rests.map((rest, place) => (before = before.slice(0, shared[place]) + rest));
 }
 
-function unpacked(value: any, texts: string[]): any {
+function isPacked(value: object): value is PackedTable {
+  return "rows" in value && typeof value.rows === "number" && "keys" in value && "texts" in value && "values" in value;
+}
+
+function unpacked(value: unknown, texts: string[]): unknown {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
-  if (typeof value.rows === "number" && Array.isArray(value.keys) && value.texts && value.values) {
-    return new Table(value, texts);
-  }
+  if (isPacked(value)) return new Table(value, texts);
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, unpacked(member, texts)]));
 }

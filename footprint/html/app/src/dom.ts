@@ -1,33 +1,37 @@
-// Elements made in one line. Text is always text: nothing here takes HTML, and no text turns the direction of a line.
+// Elements made in one line. Text stays text: nothing here accepts HTML, and no text can change the direction of a line.
 
 import { printable } from "./names";
 
-type Child = Node | string | null | undefined | false;
-type Attribute = string | number | boolean | null | undefined | ((event: any) => void);
+export type Child = Node | string | null | undefined | false | 0;
+type Value = string | number | boolean | null | undefined;
+type Names =
+  | "autocomplete" | "class" | "dir" | "download" | "for" | "href" | "id" | "max" | "maxlength" | "min" | "open"
+  | "placeholder" | "readonly" | "role" | "rows" | "scope" | "selected" | "size" | "step" | "tabindex" | "type" | "value";
+type Attributes = Partial<Record<Names, Value>>
+  & { [name: `aria-${string}` | `data-${string}`]: Value }
+  & { [K in keyof HTMLElementEventMap as `on${K}`]?: (event: HTMLElementEventMap[K]) => void };
 
 /** Make an element. Attributes that begin with `on` are listeners; null, undefined and false are left out. */
 export function el<K extends keyof HTMLElementTagNameMap>(
-  tag: K,
-  attributes: Record<string, Attribute> = {},
-  ...children: Child[]
+  tag: K, attributes: Attributes = {}, ...children: Child[]
 ): HTMLElementTagNameMap[K] {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (typeof value === "function") made.addEventListener(name.slice(2), value);
+    if (typeof value === "function") made.addEventListener(name.slice(2), value as EventListener);
     else made.setAttribute(name, value === true ? "" : printable(String(value)));
   }
   fill(made, ...children);
   return made;
 }
 
-/** Replace what an element holds. */
+/** Replace the content of an element. */
 export function fill(element: Element, ...children: Child[]): void {
   element.replaceChildren(...children.filter((child): child is Node | string => Boolean(child))
     .map((child) => (typeof child === "string" ? printable(child) : child)));
 }
 
-/** Make buttons of which one is pressed. */
+/** Make a group of buttons, one of which is pressed. */
 export function choice<T extends string>(
   label: string,
   options: readonly (readonly [T, string])[],
@@ -48,7 +52,7 @@ export function choice<T extends string>(
   return el("div", { role: "group", "aria-label": label, class: "choice" }, ...buttons);
 }
 
-/** Make how a figure is known into a mark. */
+/** Make the mark that shows how a figure is known. */
 export function evidenceMark(evidence: string | null | undefined): HTMLElement | null {
   return evidence ? el("span", { class: `evidence ${evidence}` }, evidence) : null;
 }
@@ -63,7 +67,13 @@ export function plainTable(columns: string[], rows: Child[][], label: string): H
   );
 }
 
-/** Save some text as a file. */
+/** Make a list of names and their texts; a name without a text is left out. */
+export function factList(facts: [name: string, text: string][]): HTMLElement {
+  return el("dl", { class: "facts" },
+    ...facts.filter(([, text]) => text).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]));
+}
+
+/** Save a text as a file. */
 export function save(text: string, name: string, type: string): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   el("a", { href: url, download: name }).click();

@@ -1,56 +1,69 @@
-// A tree table: an ARIA treegrid of which only the rows in view are elements.
+// A tree table: an ARIA treegrid in which only the visible rows are elements.
 
-import { type Found, HOLDS_FOUND, matching, ordered } from "./arrange";
 import { el, fill } from "./dom";
 import { csv } from "./names";
+import { type Found, HOLDS_FOUND, matching, ordered } from "./rows";
+import { nextTask, runAtOnce, runInSlices } from "./scheduler";
 import type { Column, Tree } from "./tree";
-import { atOnce, inTurns, pause } from "./turns";
 
 const ROW_PX = 28;
 const OVERSCAN = 6;
-// Beyond that height browsers lay nothing out any more.
+// Browsers cannot lay out a taller element.
 const MOST_ROWS = 500_000;
 
 interface Events {
   onselect(node: number): void;
   onhover(node: number): void;
-  /** Enter or a double click: look closer at it. */
+  /** Called for Enter or a double click. */
   onopen(node: number): void;
+}
+
+/** The elements of a visible row. */
+interface RowElements {
+  element: HTMLElement;
+  header: HTMLElement;
+  twist: HTMLElement;
+  name: HTMLElement;
+  cells: { element: HTMLElement; bar: HTMLElement | null; text: HTMLElement }[];
+  /** What was drawn last. */
+  state: string;
 }
 
 export class Grid {
   readonly element: HTMLElement;
+  private readonly head: HTMLElement;
   private readonly body: HTMLElement;
-  private readonly pool: HTMLElement[] = [];
+  private readonly pool: RowElements[] = [];
   private readonly open = new Set<number>([0]);
   private readonly closed = new Set<number>();
-  /** What lies in each node, in the order in which it is shown. */
+  /** The children of each node, in the order of the table. */
   private children: number[][];
   private found: Found | null = null;
   private shown: number[] = [];
-  /** Of each node its place in what is shown, or -1. */
+  /** The place of each node among the shown rows, or -1. */
   private readonly places: Int32Array;
-  /** What is worked out, in turns; meanwhile the rows stay as they are. */
+  /** The filter and the sort that are running; the rows change when they have ended. */
   private readonly work = new Map<"order" | "filter", Generator>();
-  private sortColumn: Column | null | undefined; // undefined: the order in which they were added
+  private sortColumn: Column | null | undefined; // null: by name; undefined: in the order of the tree
   private isDescending = true;
   private active = 0;
   private readonly headings: HTMLElement[];
 
   constructor(readonly tree: Tree, label: string, private readonly id: string, private readonly events: Events) {
     this.sortColumn = tree.columns[tree.sortedBy];
-    this.children = this.sortColumn ? atOnce(ordered(tree, this.sortColumn, true)) : tree.children;
+    this.children = this.sortColumn ? runAtOnce(ordered(tree, this.sortColumn, true)) : tree.children;
     this.places = new Int32Array(tree.size);
     this.headings = [null, ...tree.columns].map((column) =>
       el("div", { role: "columnheader", class: `cell c-${column?.key ?? "name"}` },
         el("button", { type: "button", onclick: () => this.sort(column) }, column?.label ?? "Name")));
+    this.head = el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row" }, ...this.headings));
     this.body = el("div", { role: "rowgroup", class: "rows" });
     this.element = el("div", {
       role: "treegrid", class: `grid columns-${tree.columns.length}`, tabindex: 0, "aria-label": label, "aria-readonly": "true",
       "aria-colcount": tree.columns.length + 1,
       onscroll: () => this.draw(), onkeydown: (event: KeyboardEvent) => this.key(event),
       onmouseleave: () => this.events.onhover(-1),
-    }, el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row" }, ...this.headings)), this.body);
+    }, this.head, this.body);
     this.body.addEventListener("mouseover", (event) => this.events.onhover(this.nodeAt(event)));
     this.body.addEventListener("click", (event) => this.click(event));
     this.body.addEventListener("dblclick", (event) => {
@@ -58,59 +71,59 @@ export class Grid {
       if (node >= 0) this.events.onopen(node);
     });
     new ResizeObserver(() => this.draw()).observe(this.element);
-    // One group that holds all says nothing before it is open.
+    // A few groups that hold everything are opened: closed they show little.
     if (tree.children[0].length <= 3) tree.children[0].forEach((node) => this.open.add(node));
-    this.tellOrder();
+    this.markOrder();
     this.flatten();
   }
 
-  /** How many rows are shown, opened or found. */
+  /** The number of rows that are shown. */
   get rowCount(): number {
     return this.shown.length;
   }
 
-  /** Whether there are more rows than can be shown. */
+  /** Whether there are more rows than a browser can show. */
   get isCut(): boolean {
     return this.shown.length >= MOST_ROWS;
   }
 
-  /** Tell whether the filter lets a node be shown. */
+  /** Return whether the filter shows a node. */
   has(node: number): boolean {
     return this.found === null || this.found.marks[node] !== 0;
   }
 
-  /** Show only what contains a text, with what it lies in and what lies in it. Gives how many rows contain it. */
+  /** Show only the rows that contain a text, with the rows above and below them. Returns how many contain it. */
   async filter(text: string): Promise<number | null> {
-    const found = await this.workOut("filter", matching(this.tree, text));
+    const found = await this.run("filter", matching(this.tree, text));
     if (!found) return null;
     this.showFound(found);
     return found.count;
   }
 
-  /** Show what the filter kept out again. */
+  /** Show all rows again. */
   unfilter(): void {
-    this.giveUp("filter");
+    this.cancel("filter");
     this.showFound(null);
   }
 
-  /** Sort by a column, null for the names; the same again turns the order. */
+  /** Sort by a column, null for the names; the same column again reverses the order. */
   async sort(column: Column | null): Promise<void> {
     const isDescending = this.sortColumn === column ? !this.isDescending : column !== null && column.isEvidence !== true;
     this.sortColumn = column;
     this.isDescending = isDescending;
-    const children = await this.workOut("order", ordered(this.tree, column, isDescending));
+    const children = await this.run("order", ordered(this.tree, column, isDescending));
     if (!children) return;
     this.children = children;
-    this.tellOrder();
+    this.markOrder();
     this.flatten();
   }
 
-  /** Wait until the rows are those that were asked for. */
+  /** Wait until no filter and no sort is running. */
   async settled(): Promise<void> {
-    while (this.work.size) await pause();
+    while (this.work.size) await nextTask();
   }
 
-  /** Open all, as far as a page can show it; or close all. */
+  /** Open or close all groups. */
   openAll(isOpen: boolean): void {
     this.closed.clear();
     this.open.clear();
@@ -120,8 +133,8 @@ export class Grid {
     this.flatten();
   }
 
-  /** Make a node the active row, opening what it lies in. */
-  select(node: number, isTold = false): void {
+  /** Make a node the active row, and open the groups above it. */
+  select(node: number, isAnnounced = false): void {
     for (const one of this.tree.path(node).slice(0, -1)) {
       this.open.add(one);
       this.closed.delete(one);
@@ -129,15 +142,15 @@ export class Grid {
     this.active = node;
     this.flatten();
     this.reveal();
-    if (isTold) this.events.onselect(node);
+    if (isAnnounced) this.events.onselect(node);
   }
 
-  /** Mark the row of a node that is pointed at elsewhere. */
+  /** Mark the row of a node that the pointer is on in the picture. */
   hover(node: number): void {
-    for (const row of this.pool) row.classList.toggle("hover", Number(row.dataset.node) === node && node > 0);
+    for (const { element } of this.pool) element.classList.toggle("hover", Number(element.dataset.node) === node && node > 0);
   }
 
-  /** Give the rows that are shown, opened or found, as CSV: their path, and figures in bytes. */
+  /** Write the shown rows as CSV: their paths, and figures in bytes. */
   csv(): string {
     const { tree } = this;
     const depth = Math.max(1, ...new Set(this.shown.map((node) => tree.level(node) - 1)));
@@ -151,18 +164,18 @@ export class Grid {
     return csv(rows);
   }
 
-  // Newer work of a kind takes the place of what is still worked on; for that there is null.
-  private async workOut<T>(what: "order" | "filter", work: Generator<void, T>): Promise<T | null> {
+  // Run a filter or a sort; a newer one of the same kind cancels it, and then the result is null.
+  private async run<T>(what: "order" | "filter", work: Generator<void, T>): Promise<T | null> {
     this.work.set(what, work);
     this.element.setAttribute("aria-busy", "true");
     const isWanted = () => this.work.get(what) === work;
-    const found = await inTurns(work, isWanted);
+    const found = await runInSlices(work, isWanted);
     if (!isWanted()) return null;
-    this.giveUp(what);
+    this.cancel(what);
     return found;
   }
 
-  private giveUp(what: "order" | "filter"): void {
+  private cancel(what: "order" | "filter"): void {
     this.work.delete(what);
     if (!this.work.size) this.element.removeAttribute("aria-busy");
   }
@@ -179,14 +192,14 @@ export class Grid {
     return this.open.has(node) || (this.found !== null && (this.found.marks[node] & HOLDS_FOUND) !== 0);
   }
 
-  private tellOrder(): void {
+  private markOrder(): void {
     [null, ...this.tree.columns].forEach((column, place) => {
       const order = column === this.sortColumn ? (this.isDescending ? "descending" : "ascending") : "none";
       this.headings[place].setAttribute("aria-sort", order);
     });
   }
 
-  // Put together the rows to show, in their order.
+  // List the rows to show, in their order.
   private flatten(): void {
     const shown: number[] = [];
     const stack = [0];
@@ -213,67 +226,69 @@ export class Grid {
     while (this.pool.length < past - first) {
       const row = this.makeRow();
       this.pool.push(row);
-      this.body.append(row);
+      this.body.append(row.element);
     }
-    while (this.pool.length > past - first) this.pool.pop()!.remove();
-    // A row keeps its element while it is in view: what is scrolled past is all that is drawn.
+    while (this.pool.length > past - first) this.pool.pop()!.element.remove();
+    // A visible row keeps its element: scrolling draws only the rows that come into view.
     const count = this.pool.length;
     for (let place = first; place < past; place += 1) {
       const row = this.pool[place % count];
       const state = `${place} ${this.shown[place]} ${this.shown[place] === this.active} ${this.isOpen(this.shown[place])}`;
-      if (row.dataset.state === state) continue;
-      row.dataset.state = state;
+      if (row.state === state) continue;
+      row.state = state;
       this.drawRow(row, place);
     }
     const active = `${this.id}-${this.active}`;
     if (this.element.getAttribute("aria-activedescendant") !== active) this.element.setAttribute("aria-activedescendant", active);
   }
 
-  private makeRow(): HTMLElement {
-    const name = el("div", { role: "rowheader", class: "cell c-name" },
-      el("span", { class: "twist", "aria-hidden": "true" }), el("span", { class: "text", dir: "ltr" }));
-    const cells = this.tree.columns.map((column) =>
-      el("div", { role: "gridcell", class: `cell c-${column.key}${column.share ? " share" : ""}` },
-        column.share && el("span", { class: "bar", "aria-hidden": "true" }), el("span", { class: "text" })));
-    return el("div", { role: "row", class: "row" }, name, ...cells);
+  private makeRow(): RowElements {
+    const twist = el("span", { class: "twist", "aria-hidden": "true" });
+    const name = el("span", { class: "text", dir: "ltr" });
+    const header = el("div", { role: "rowheader", class: "cell c-name" }, twist, name);
+    const cells = this.tree.columns.map((column) => {
+      const bar = column.share ? el("span", { class: "bar", "aria-hidden": "true" }) : null;
+      const text = el("span", { class: "text" });
+      return { element: el("div", { role: "gridcell", class: `cell c-${column.key}${bar ? " share" : ""}` }, bar, text), bar, text };
+    });
+    const element = el("div", { role: "row", class: "row" }, header, ...cells.map((cell) => cell.element));
+    return { element, header, twist, name, cells, state: "" };
   }
 
-  private drawRow(row: HTMLElement, place: number): void {
+  private drawRow({ element, header, twist, name, cells }: RowElements, place: number): void {
     const { tree } = this;
     const node = this.shown[place];
     const isGroup = tree.children[node].length > 0;
     const level = tree.level(node);
-    row.id = `${this.id}-${node}`;
-    row.dataset.node = String(node);
-    row.style.transform = `translateY(${place * ROW_PX}px)`;
-    row.setAttribute("aria-rowindex", String(place + 2));
-    row.setAttribute("aria-level", String(level));
-    row.setAttribute("aria-selected", String(node === this.active));
-    if (isGroup) row.setAttribute("aria-expanded", String(this.isOpen(node)));
-    else row.removeAttribute("aria-expanded");
-    const [name, ...cells] = row.children as unknown as HTMLElement[];
-    (name.firstElementChild as HTMLElement).style.marginInlineStart = `${(level - 1) * 14}px`;
-    name.firstElementChild!.textContent = isGroup ? (this.isOpen(node) ? "▾" : "▸") : "";
-    name.lastElementChild!.textContent = tree.names[node];
-    name.title = (tree.titles[node] ?? tree.names[node]).slice(0, 2000);
+    element.id = `${this.id}-${node}`;
+    element.dataset.node = String(node);
+    element.style.transform = `translateY(${place * ROW_PX}px)`;
+    element.setAttribute("aria-rowindex", String(place + 2));
+    element.setAttribute("aria-level", String(level));
+    element.setAttribute("aria-selected", String(node === this.active));
+    if (isGroup) element.setAttribute("aria-expanded", String(this.isOpen(node)));
+    else element.removeAttribute("aria-expanded");
+    twist.style.marginInlineStart = `${(level - 1) * 14}px`;
+    twist.textContent = isGroup ? (this.isOpen(node) ? "▾" : "▸") : "";
+    name.textContent = tree.names[node];
+    header.title = (tree.titles[node] ?? tree.names[node]).slice(0, 2000);
     tree.columns.forEach((column, index) => {
-      const text = column.text(node);
-      const last = cells[index].lastElementChild as HTMLElement;
-      last.textContent = text;
-      if (column.isEvidence) last.className = `text ${text ? `evidence ${text}` : ""}`;
-      if (column.share) (cells[index].firstElementChild as HTMLElement).style.width = `${100 * column.share(node)}%`;
+      const { bar, text } = cells[index];
+      text.textContent = column.text(node);
+      if (column.isEvidence) text.className = `text ${text.textContent ? `evidence ${text.textContent}` : ""}`;
+      if (bar && column.share) bar.style.width = `${100 * column.share(node)}%`;
     });
   }
 
   private nodeAt(event: Event): number {
-    const row = (event.target as HTMLElement).closest<HTMLElement>("[data-node]");
+    const row = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-node]") : null;
     return row ? Number(row.dataset.node) : -1;
   }
 
   private click(event: MouseEvent): void {
     const node = this.nodeAt(event);
     if (node < 0) return;
-    const isTwist = (event.target as HTMLElement).classList.contains("twist");
+    const isTwist = event.target instanceof Element && event.target.classList.contains("twist");
     this.active = node;
     if (isTwist) this.toggle(node, !this.isOpen(node));
     else this.draw();
@@ -295,7 +310,7 @@ export class Grid {
   private reveal(): void {
     const place = this.places[this.active];
     if (place < 0) return;
-    const head = (this.element.firstElementChild as HTMLElement).offsetHeight;
+    const head = this.head.offsetHeight;
     const top = place * ROW_PX;
     const height = this.element.clientHeight - head;
     if (top < this.element.scrollTop) this.element.scrollTop = top;
@@ -304,7 +319,7 @@ export class Grid {
   }
 
   private key(event: KeyboardEvent): void {
-    // A heading is a button, which has keys of its own.
+    // A heading is a button and handles its own keys.
     if (event.target !== this.element || event.ctrlKey || event.altKey || event.metaKey) return;
     const place = this.places[this.active];
     const go = (to: number) => {
@@ -312,12 +327,12 @@ export class Grid {
       this.reveal();
       this.events.onselect(this.active);
     };
-    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW_PX) - 2);
+    const screenful = Math.max(1, Math.floor(this.element.clientHeight / ROW_PX) - 2);
     switch (event.key) {
       case "ArrowDown": go(place + 1); break;
       case "ArrowUp": go(place - 1); break;
-      case "PageDown": go(place + page); break;
-      case "PageUp": go(place - page); break;
+      case "PageDown": go(place + screenful); break;
+      case "PageUp": go(place - screenful); break;
       case "Home": go(0); break;
       case "End": go(this.shown.length - 1); break;
       case "ArrowRight":
@@ -335,7 +350,7 @@ export class Grid {
   }
 }
 
-/** Write a text to the clipboard; where that is not allowed, show it to be copied. */
+/** Copy a text to the clipboard; where the browser refuses, show the text so that the reader can copy it. */
 export async function copy(text: string, status: HTMLElement, what: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
@@ -343,7 +358,7 @@ export async function copy(text: string, status: HTMLElement, what: string): Pro
   } catch {
     const area = el("textarea", { "aria-label": what, readonly: true, rows: 6 });
     area.value = text;
-    fill(status, "This browser does not let a page copy; here it is: ", area);
+    fill(status, "This browser refuses to copy. Copy the text here: ", area);
     area.select();
   }
 }

@@ -1,4 +1,4 @@
-// Foreign names made safe to show, as footprint/formats/escape.py has it: they are shown as text, and text has bidi marks.
+// Foreign names made safe to show, as in footprint/formats/escape.py: text may hold characters that change its direction.
 
 const PLAIN = /^[\x20-\x7e]*$/;
 let areAllPlain = false;
@@ -6,16 +6,16 @@ const UNSAFE =
   /[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}\ud800-\udfff]/gu;
 
 /**
- * Look through all texts at once, as JSON that has nothing but ASCII: what is not plain stands in it as an escape. Looking
- * at each of many names takes a fifth of the time that a page needs.
+ * Check all texts at once, in JSON that holds only ASCII: any other character is an escape in it. A check of each name
+ * would take a fifth of the time in which the report is drawn.
  */
 export function lookThrough(json: string): void {
   areAllPlain = !/\\[^"\\]|\x7f/.test(json);
 }
 
-/** Write every character that could do something to a line as an escape such as `\x1b`. */
+/** Replace each character that could change the look of a line by an escape such as `\x1b`. */
 export function printable(text: string): string {
-  // Nearly all names are as they should be.
+  // Nearly all names are plain.
   if (areAllPlain || PLAIN.test(text)) return text;
   return text.replace(UNSAFE, (one) => {
     const code = one.codePointAt(0)!;
@@ -24,12 +24,12 @@ export function printable(text: string): string {
   });
 }
 
-/** Write a name that a table has room for: its beginning and its end. */
+/** Shorten a long name to its beginning and its end. */
 export function shortened(text: string, most = 400): string {
   return text.length <= most ? text : `${text.slice(0, most / 2)}…${text.slice(-most / 2)}`;
 }
 
-/** Give for paths their last part, where that names only one of them. */
+/** Return a function that cuts a path to its last part, where no other of these owners has the same last part. */
 export function shortOwners(owners: Iterable<string>): (owner: string) => string {
   const byLast = new Map<string, Set<string>>();
   for (const owner of owners) {
@@ -43,7 +43,7 @@ export function shortOwners(owners: Iterable<string>): (owner: string) => string
   };
 }
 
-/** Write rows as CSV. A text that a spreadsheet would take for a formula gets an apostrophe before it. */
+/** Write rows as CSV. A text that a spreadsheet would read as a formula gets an apostrophe before it. */
 export function csv(rows: (string | number | null)[][]): string {
   const cell = (value: string | number | null) => {
     if (typeof value !== "string") return value === null ? "" : String(value);

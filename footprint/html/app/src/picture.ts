@@ -1,4 +1,4 @@
-// A tree drawn on one canvas: icicle, treemap or sunburst. What is too small to be seen is drawn as one rest.
+// A tree drawn on a canvas as icicle, treemap or sunburst. Parts that are too small to see are drawn as one rest.
 
 import { hierarchy, partition, treemap, type HierarchyRectangularNode } from "d3-hierarchy";
 import { el } from "./dom";
@@ -15,7 +15,7 @@ interface Box {
 }
 type Drawn = HierarchyRectangularNode<Box>;
 
-/** By the numbers of `ledger.ts`: told apart by those who see no red or no green, dark text on all but the last ones. */
+/** The colours, by the numbers of `ledger.ts`. They differ also for readers who see no red or no green; dark text is readable on them. */
 export const COLOURS = [
   "#bbbbbb", "#ee8866", "#eedd88", "#ffaabb", "#77aadd", "#99ddff", "#aaaa00", "#44bb99", "#bbcc33", "#a79bd6",
   "#dcc3a1", "#9aa5b1", "#e69f00", "#56b4e9", "#d55e00",
@@ -56,7 +56,7 @@ export class Picture {
     return this.zoom;
   }
 
-  /** Show a node and what is below it. */
+  /** Show a node and the nodes below it. */
   zoomTo(node: number): void {
     this.zoom = node;
     this.lay();
@@ -68,7 +68,7 @@ export class Picture {
     this.lay();
   }
 
-  /** Mark a node that is pointed at, and one that is chosen. */
+  /** Mark the node below the pointer, and the selected node. */
   mark(hovered: number, selected = this.selected): void {
     if (hovered === this.hovered && selected === this.selected) return;
     this.hovered = hovered;
@@ -76,7 +76,7 @@ export class Picture {
     this.paint();
   }
 
-  /** Give where a node is drawn, in pixels of the page: its middle; null where it is not. For tests. */
+  /** Return the middle of a node in pixels of the canvas; null where it is not drawn. For tests. */
   placeOf(node: number): [number, number] | null {
     const box = this.boxes.find((one) => one.data.node === node);
     if (!box) return null;
@@ -167,7 +167,7 @@ export class Picture {
         context.fillStyle = hatch;
         context.fill();
       }
-      // Around what is hardly wider than a line, lines would be all that is seen of it.
+      // A part that is hardly wider than a line would vanish behind its border.
       if (this.thickness(box) >= 3) {
         context.strokeStyle = ground;
         context.lineWidth = 1;
@@ -233,7 +233,7 @@ export class Picture {
     return true;
   }
 
-  // The drawing with the marks on it: all else stays as it is.
+  // Copy the drawing and add the marks.
   private paint(): void {
     if (!this.base || !this.width) return;
     const context = this.element.getContext("2d")!;
@@ -272,7 +272,7 @@ export class Picture {
   }
 }
 
-/** Say what a node is and how large. */
+/** Write the path and the figures of a node. */
 export function described(tree: Tree, node: number): string {
   const names = node ? tree.path(node).map((one) => tree.names[one]) : [tree.names[0]];
   const figures = tree.columns.map((column) => {

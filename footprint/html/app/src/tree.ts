@@ -1,4 +1,4 @@
-// What tables and pictures show: a tree by columns, node 0 being all of it.
+// The trees that tables and pictures show; node 0 is the whole.
 
 import { formatBytes } from "./units";
 
@@ -6,35 +6,35 @@ import { formatBytes } from "./units";
 export interface Column {
   key: string;
   label: string;
-  /** What it is sorted by and what a CSV has; null where there is nothing. */
+  /** The value that the table sorts by and that CSV has; null where there is none. */
   value(node: number): number | string | null;
   text(node: number): string;
-  /** What it is sorted by where that is not its value. */
+  /** The value that the table sorts by, where it differs from `value`. */
   order?(node: number): number | null;
-  /** Whether a mark of its text is shown rather than the text. */
+  /** Whether the text is drawn as the mark of an evidence. */
   isEvidence?: boolean;
-  /** Whether a bar shows the text as a share. */
+  /** The length of a bar behind the text, from 0 to 1. */
   share?(node: number): number;
 }
 
 export class Tree {
   readonly names: string[] = [];
-  /** What to say of a node beyond its name: the linker's name, or the whole path. */
+  /** A second name: the linker name, or the full path. */
   readonly titles: (string | null)[] = [];
   readonly parents: number[] = [];
   readonly children: number[][] = [];
-  /** How large a node is drawn, with all below it. */
+  /** The area of a node in the picture, the nodes below it included. */
   readonly areas: number[] = [];
-  /** Which colour it has; see `picture.ts`. */
+  /** The number of its colour in `picture.ts`. */
   readonly colours: number[] = [];
   readonly hatched: boolean[] = [];
   columns: Column[] = [];
-  /** How an area is written. */
+  /** Writes an area as text. */
   amount: (area: number) => string = formatBytes;
-  /** Which column the table begins to be sorted by. */
+  /** The column that the table is sorted by at first; -1 for none. */
   sortedBy = 0;
 
-  /** Add a node behind its parent; give its number. */
+  /** Add a node after its parent; return its number. */
   add(parent: number, name: string, title: string | null = null, colour = 0): number {
     const node = this.names.length;
     this.names.push(name);
@@ -52,7 +52,7 @@ export class Tree {
     return this.names.length;
   }
 
-  /** Give the nodes from below the first one to a node. */
+  /** Return the nodes from a child of the root down to a node. */
   path(node: number): number[] {
     const found = [];
     for (let at = node; at > 0; at = this.parents[at]) found.push(at);
@@ -66,7 +66,7 @@ export class Tree {
   }
 }
 
-/** Add up what leaves have, for all nodes; unknown is null, and nothing where all is unknown. */
+/** Add up the values of all nodes from the leaves upwards; null is unknown, and so is the sum of unknown values. */
 export function sums(tree: Tree, own: (number | null)[]): (number | null)[] {
   const found = own.slice();
   for (let node = tree.size - 1; node > 0; node -= 1) {

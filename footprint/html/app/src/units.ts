@@ -1,4 +1,4 @@
-// Bytes to text and back, as footprint/units.py has them.
+// Bytes to text and back, as in footprint/units.py.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
@@ -18,7 +18,7 @@ export function formatBytes(size: number | bigint): string {
   return `${sign}${text} ${UNITS[power]}`;
 }
 
-// Halves go to the even neighbour, as Python rounds them; toFixed would go up.
+// Ties go to the even digit, as in Python; toFixed would round them up.
 function rounded(magnitude: bigint, unit: bigint, decimals: number): string {
   const scaled = magnitude * 10n ** BigInt(decimals);
   let whole = scaled / unit;
@@ -28,12 +28,12 @@ function rounded(magnitude: bigint, unit: bigint, decimals: number): string {
   return decimals ? `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}` : digits;
 }
 
-/** Write a change: nothing is a dash, growth has a plus. */
+/** Write a change: zero is a dash, growth has a plus sign. */
 export function formatChange(size: number | bigint): string {
   return Number(size) === 0 ? "-" : `${size > 0 ? "+" : ""}${formatBytes(size)}`;
 }
 
-/** Read a size such as `32GiB` or `1.5 MB`; null for what is none, a bare `32G` too. */
+/** Read a size such as `32GiB` or `1.5 MB`; return null for other texts, also for a bare `32G`. */
 export function parseBytes(text: string): bigint | null {
   const found = /^\s*([0-9]{1,30})(?:\.([0-9]{1,30}))?\s*([A-Za-z]*)\s*$/.exec(text);
   if (!found) return null;
@@ -54,7 +54,7 @@ export function grouped(count: number | bigint): string {
   return count.toString().replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** Write a share of a whole. */
+/** Write a part as a percentage of a whole. */
 export function percent(part: number, whole: number): string {
   return whole ? `${((100 * part) / whole).toFixed(1)}%` : "";
 }

@@ -1,27 +1,27 @@
-// Which nodes of a tree a table shows, and in what order. Of 100,000 nodes that takes long: it yields where it can wait.
+// The rows of a tree table: filtering and sorting. With 100,000 nodes both take long: they yield between their steps.
 
 import type { Column, Tree } from "./tree";
 
-/** How many nodes are dealt with between two yields. */
+/** The number of nodes between two yields. */
 const STEP = 2000;
 
-/** What a filter found. */
+/** The result of a filter. */
 export interface Found {
-  /** Of each node, whether it is found, and why: `IS_FOUND` and so on, or 0. */
+  /** For each node why it is shown, as bits: `IS_FOUND` and so on; 0 where it is hidden. */
   marks: Uint8Array;
-  /** How many contain the text themselves. */
+  /** The number of nodes that contain the text themselves. */
   count: number;
 }
 
-export const IS_FOUND = 1;
-/** Something below it is found. */
+const IS_FOUND = 1;
+/** A node below it is found. */
 export const HOLDS_FOUND = 2;
-/** Something above it is found. */
+/** A node above it is found. */
 const LIES_IN_FOUND = 4;
 
-/** Find the nodes that are called by a text, in capitals or not, with what they lie in and what lies in them. */
+/** Find the nodes whose names contain a text, in upper or lower case, and the nodes above and below them. */
 export function* matching(tree: Tree, text: string): Generator<void, Found> {
-  // Names are looked through as they stand: to write them all small first takes longer, and holds them twice.
+  // A regular expression needs no lower-case copy of each name.
   const wanted = new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "i");
   const { names, titles, parents } = tree;
   const marks = new Uint8Array(tree.size);
@@ -43,7 +43,7 @@ export function* matching(tree: Tree, text: string): Generator<void, Found> {
 
 type Compare = (one: number, other: number) => number;
 
-/** Sort what lies in each node by a column, null for the names. What has no value comes last. */
+/** Sort the children of each node by a column, null for the names. Nodes without a value come last. */
 export function* ordered(tree: Tree, column: Column | null, isDescending: boolean): Generator<void, number[][]> {
   const valueOf = column ? column.order ?? column.value : (node: number) => tree.names[node];
   const values: (number | string | null)[] = [];
@@ -51,12 +51,12 @@ export function* ordered(tree: Tree, column: Column | null, isDescending: boolea
     if (node % STEP === 0) yield;
     values.push(valueOf(node));
   }
-  const turn = isDescending ? -1 : 1;
+  const sign = isDescending ? -1 : 1;
   const compare = (one: number, other: number) => {
     const [a, b] = [values[one], values[other]];
     if (a === b) return one - other;
     if (a === null || b === null) return a === null ? 1 : -1;
-    return (a as number) < (b as number) ? -turn : turn;
+    return a < b ? -sign : sign;
   };
   const found: number[][] = [];
   for (const children of tree.children) {
@@ -66,7 +66,7 @@ export function* ordered(tree: Tree, column: Column | null, isDescending: boolea
   return found;
 }
 
-// One sort of all would be one long step: runs are sorted, and merged two by two.
+// A single sort would be one long step: this one sorts short runs and merges them in pairs.
 function* sorted(nodes: number[], compare: Compare): Generator<void, number[]> {
   let runs: number[][] = [];
   for (let from = 0; from < nodes.length; from += STEP) {

@@ -1,0 +1,31 @@
+// The budgets of a check.
+
+import { table } from "./data";
+import { el, plainTable } from "./dom";
+import { printable } from "./names";
+import type { BudgetRow, CheckAnswer } from "./types";
+import { formatBytes, grouped } from "./units";
+
+/** Make the section on budgets, those that fail first, as `footprint check` lists them. */
+export function budgetsSection(check: CheckAnswer): HTMLElement {
+  const rows = table(check.budgets).rows();
+  const failed = check.checks_failed;
+  const result = rows.length === 0 ? "No budget is set."
+    : failed ? `${grouped(failed)} of ${grouped(rows.length)} exceeded.`
+    : rows.length === 1 ? "The budget holds." : `All ${grouped(rows.length)} hold.`;
+  return el("section", { class: "section", id: "budgets" }, el("h2", {}, "Budgets"),
+    el("p", { class: failed ? "wrong" : "" }, result),
+    el("p", { class: "small" }, `Read from ${printable(check.budget_file)}, for ${grouped(check.count)} ${check.count === 1 ? "process" : "processes"}.`),
+    rows.length ? plainTable(["budget", "is", "limit", "room", "state", "most of it"], rows.map(cells), "Budgets") : null);
+}
+
+function cells(one: BudgetRow): (string | HTMLElement)[] {
+  const amount = (size: number) => (one.unit === "bytes" ? formatBytes(size) : grouped(size));
+  const room = one.limit - one.value;
+  const word = one.fails ? "exceeded" : one.is_exceeded ? "waived" : "holds";
+  const waiver = one.waiver
+    ? ` (${printable(one.waiver.reason)}, ${one.waiver.is_expired ? "expired" : "until"} ${one.waiver.expires})` : "";
+  const state = el("span", { class: one.fails ? "wrong" : "" }, one.fails ? el("strong", {}, word) : word, waiver);
+  const most = one.contributors.map((part) => `${printable(part.name)} ${formatBytes(part.size_bytes)}`).join(", ");
+  return [printable(one.key), amount(one.value), amount(one.limit), room < 0 ? `-${amount(-room)}` : amount(room), state, most];
+}

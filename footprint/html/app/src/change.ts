@@ -1,0 +1,44 @@
+// The first section of a comparison: the figures of one process before and after, and their change for N processes.
+
+import { atCount, type Count, countControl } from "./count";
+import { table, type Figures } from "./data";
+import { choice, el, evidenceMark, fill, plainTable } from "./dom";
+import { weakest } from "./evidence";
+import type { DiffAnswer, FigureChange } from "./types";
+import { formatBytes, formatChange, grouped } from "./units";
+
+/** The views of a comparison. */
+export type Side = "change" | "before" | "after";
+
+/** Make the section on the figures of a comparison. */
+export function changeSection(diff: DiffAnswer, count: Count, figures: Figures): HTMLElement {
+  const order = Object.keys(figures);
+  const rows = table(diff.figures).rows().sort((one, other) => order.indexOf(one.name) - order.indexOf(other.name));
+  const main = ["per_process_bytes", "private_bytes", "mapped_writable_bytes"]
+    .map((name) => rows.find((one) => one.name === name && one.delta_bytes !== null)).find(Boolean);
+  const deltaAt = (one: FigureChange, size: bigint) =>
+    one.delta_bytes === null ? null : atCount(figures[one.name], one.delta_bytes, size);
+  const size = (bytes: number | null) => (bytes === null ? "?" : formatBytes(bytes));
+  const change = (bytes: number | bigint | null) => (bytes === null ? "?" : formatChange(bytes));
+  const verdict = el("p", { class: "verdict", role: "status", id: "verdict" });
+  const view = el("div");
+  count.watch((many) => {
+    const all = main ? deltaAt(main, many) : null;
+    fill(verdict, ...(main && all !== null
+      ? [`${grouped(many)} ${many === 1n ? "process costs" : "processes cost"} `,
+        el("strong", { id: "total", "data-bytes": all.toString() },
+          all ? `${formatBytes(all < 0n ? -all : all)} ${all > 0n ? "more" : "less"}` : "the same"),
+        main.is_noise ? " (within the spread of the starts)" : ""]
+      : ["No figure is known of both."]));
+    fill(view, plainTable(["figure", "before", "after", "change", `at ${grouped(many)}`, "known"], rows.map((one) => [
+      figures[one.name].title, size(one.old_bytes), size(one.new_bytes), change(one.delta_bytes),
+      change(deltaAt(one, many)), evidenceMark(weakest([one.old_evidence, one.new_evidence]))]), "Figures before and after"));
+  });
+  return el("section", { class: "answer", "aria-labelledby": "answer-title" },
+    el("h2", { id: "answer-title" }, "What changed"), verdict, view, countControl(count, "processes"));
+}
+
+/** Make the switch between the views of a comparison. */
+export function sideSwitch(onchoose: (side: Side) => void): HTMLElement {
+  return choice("Show", [["change", "Change"], ["before", "Before"], ["after", "After"]], "change", onchoose);
+}

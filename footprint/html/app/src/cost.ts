@@ -1,0 +1,147 @@
+// The first section of an audit: the cost of one process in its parts, the cost of N, and how many fit. The sums are
+// those of footprint/attribution/projection.py, in integers of any size.
+
+import { type Count, countControl } from "./count";
+import { table, type Figures } from "./data";
+import { el, evidenceMark, fill, plainTable } from "./dom";
+import { weakest } from "./evidence";
+import type { AuditAnswer, Basis, Evidence, Model, ProcessTotals, Projection, Term } from "./types";
+import { formatBytes, grouped, parseBytes, percent } from "./units";
+
+const NOUNS: Record<Model, [string, string]> = {
+  exec: ["process", "processes"], fork: ["worker", "workers"], threads: ["thread", "threads"],
+};
+const BASES: Record<Basis, string> = {
+  "per process": "", "started copy": ", with what it shares now",
+  "everything rewritten": " at most, if everything is rewritten",
+  private: " of private memory, kernel memory not counted",
+  "mapped writable": " of mapped writable memory, an upper bound",
+};
+const MEMORY_STEPS = 400; // 1 MiB to 1 PiB
+const LEAST_MEMORY_LOG = 20;
+const MOST_MEMORY_LOG = 50;
+
+/** The sums of a projection: see `project` in footprint/attribution/projection.py. */
+class Costs {
+  readonly each: bigint;
+  readonly once: bigint | null;
+  readonly evidence: Evidence;
+
+  constructor(terms: Term[]) {
+    const sum = (some: Term[]) => some.reduce((all, term) => all + BigInt(term.size_bytes), 0n);
+    this.each = sum(terms.filter((term) => !term.is_once));
+    const once = terms.filter((term) => term.is_once);
+    this.once = once.length ? sum(once) : null;
+    this.evidence = weakest(terms.map((term) => term.evidence));
+  }
+
+  /** Compute the cost of `count` processes. */
+  total(count: bigint, each = this.each): bigint {
+    return count ? (this.once ?? 0n) + count * each : 0n;
+  }
+
+  /** Compute how many fit into a memory; null where one costs nothing, so that any number fits. */
+  fitting(memory: bigint): bigint | null {
+    if (this.each <= 0n) return null;
+    const count = (memory - (this.once ?? 0n)) / this.each;
+    return count > 0n ? count : 0n;
+  }
+}
+
+/** Make the section on the cost of an audit. */
+export function costSection({ projection, totals }: AuditAnswer, count: Count, figures: Figures): HTMLElement {
+  const terms = table(projection.terms).rows();
+  const costs = new Costs(terms);
+  const [noun, nouns] = NOUNS[projection.model];
+  const verdict = el("p", { class: "verdict", role: "status", id: "verdict" });
+  const sum = el("p", { class: "sum", id: "sum" });
+  const moments = el("div");
+  count.watch((size) => {
+    fill(verdict, `${grouped(size)} ${size === 1n ? noun : nouns} ${size === 1n ? "costs" : "cost"} `,
+      el("strong", { id: "total", "data-bytes": costs.total(size).toString() }, formatBytes(costs.total(size))), " ",
+      evidenceMark(costs.evidence));
+    fill(sum, `${grouped(size)} × ${formatBytes(costs.each)}${BASES[projection.basis]}`,
+      costs.once ? ` + ${formatBytes(costs.once)} that all pay once` : "");
+    fill(moments, momentsTable(projection, costs, size));
+  });
+  return el("section", { class: "answer", "aria-labelledby": "answer-title" },
+    el("h2", { id: "answer-title" }, "What it costs"), verdict, sum, tiles(terms, costs, noun),
+    partsBar(terms.filter((term) => !term.is_once), costs.each), countControl(count, nouns),
+    fitControl(costs, projection, nouns), moments, totalsTable(totals, figures));
+}
+
+// The cost at moments in the life of a forked worker.
+function momentsTable(projection: Projection, costs: Costs, count: bigint): HTMLElement | null {
+  const points = table(projection.points).rows();
+  if (!points.length) return null;
+  return plainTable(["at this moment", "each", "all", "known"], points.map((point) => [
+    point.name, formatBytes(point.each_bytes), formatBytes(costs.total(count, BigInt(point.each_bytes))),
+    evidenceMark(point.evidence)]), "Moments of its life");
+}
+
+function tiles(terms: Term[], costs: Costs, noun: string): HTMLElement {
+  const known = (evidence: string, more = "") => el("dd", { class: "how" }, evidenceMark(evidence), more && ` ${more}`);
+  return el("dl", { class: "tiles" },
+    el("div", { class: "tile whole" }, el("dt", {}, `One ${noun}`),
+      el("dd", { id: "each", "data-bytes": costs.each.toString() }, formatBytes(costs.each)), known(costs.evidence)),
+    ...terms.map((term) => el("div", { class: `tile${term.is_once ? " once" : ""}` },
+      el("dt", {}, term.name),
+      el("dd", { class: "part", "data-bytes": String(term.size_bytes) }, formatBytes(term.size_bytes)),
+      known(term.evidence, term.is_once ? "once" : ""))));
+}
+
+// Every known figure of one process.
+function totalsTable(totals: ProcessTotals, figures: Figures): HTMLElement {
+  const rows = Object.entries(figures).flatMap(([name, { title }]) => {
+    const size = name in totals ? totals[name as Exclude<keyof ProcessTotals, "evidence" | "of_which">] : null;
+    return size === null ? [] : [[title, formatBytes(size), evidenceMark(totals.evidence[name as keyof ProcessTotals["evidence"]])]];
+  });
+  const parts = Object.entries(totals.of_which).filter(([, size]) => size)
+    .map(([name, size]) => [`of which ${figures[name].title}`, formatBytes(size), null]);
+  return el("details", { class: "totals" }, el("summary", {}, "All totals"),
+    plainTable(["one process", "bytes", "known"], [...rows, ...parts], "All totals of one process"));
+}
+
+// One bar with the parts of the cost of one process, as wide as their shares.
+function partsBar(terms: Term[], whole: bigint): HTMLElement | null {
+  if (terms.length < 2 || whole <= 0n) return null;
+  const parts = terms.map((term, place) => {
+    const part = el("span", { class: `part-${place % 6}` });
+    part.style.width = `${(100 * term.size_bytes) / Number(whole)}%`;
+    return part;
+  });
+  const text = terms.map((term) => `${term.name} ${percent(term.size_bytes, Number(whole))}`).join(", ");
+  return el("div", {}, el("div", { class: "parts", role: "img", "aria-label": text }, ...parts), el("p", { class: "small" }, text));
+}
+
+function fitControl(costs: Costs, projection: Projection, nouns: string): HTMLElement {
+  const given = projection.memory_bytes ?? 32 * 2 ** 30;
+  const text = el("input", { type: "text", id: "memory", value: formatBytes(given).replace(" ", ""), size: 10, autocomplete: "off" });
+  const slider = el("input", { type: "range", id: "memory-slider", min: 0, max: MEMORY_STEPS, step: 1, "aria-label": "Memory size" });
+  const answer = el("output", { id: "fit", for: "memory memory-slider" });
+  const update = () => {
+    const memory = parseBytes(text.value);
+    if (memory === null) {
+      fill(answer, "write a size like 32GiB or 500MB");
+      answer.removeAttribute("data-count");
+      return;
+    }
+    const count = costs.fitting(memory);
+    if (document.activeElement !== slider) {
+      const log = Math.log2(Math.max(1, Number(memory)));
+      slider.value = String(Math.round(((log - LEAST_MEMORY_LOG) / (MOST_MEMORY_LOG - LEAST_MEMORY_LOG)) * MEMORY_STEPS));
+    }
+    slider.setAttribute("aria-valuetext", formatBytes(memory));
+    answer.dataset.count = count === null ? "any" : count.toString();
+    fill(answer, count === null ? "one more costs nothing by this input: any number fits" : el("strong", {}, grouped(count)),
+      count === null ? "" : ` ${nouns} fit`);
+  };
+  text.addEventListener("input", update);
+  slider.addEventListener("input", () => {
+    const log = LEAST_MEMORY_LOG + (Number(slider.value) / MEMORY_STEPS) * (MOST_MEMORY_LOG - LEAST_MEMORY_LOG);
+    text.value = formatBytes(BigInt(Math.round(2 ** log / 2 ** 20)) * (1n << 20n)).replace(" ", "");
+    update();
+  });
+  update();
+  return el("div", { class: "control" }, el("label", { for: "memory" }, "Memory that they may take"), text, slider, answer);
+}
