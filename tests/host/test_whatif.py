@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 from footprint.errors import AccessError, FootprintError, UsageError
 from footprint.verbs.whatif import call as verb
 from footprint.verbs.whatif.call import whatif
-from footprint.verbs.whatif.result import Verdict, WhatIf
+from footprint.verbs.whatif.result import Agreement, WhatIf
 from tests.liveprocesses import is_ptrace_allowed
 
 ROOT = Path(__file__).parents[2]
@@ -75,12 +75,12 @@ def built(tmp_path: Path) -> Builder:
     return Builder(tmp_path / "built")
 
 
-def seen(found: WhatIf) -> dict[str, Verdict]:
+def seen(found: WhatIf) -> dict[str, Agreement]:
     return {one.name: one.verdict for one in found.behaviour}
 
 
-def equal() -> dict[str, Verdict]:
-    return dict.fromkeys(("stdout", "stderr", "ending"), Verdict.EQUAL)
+def equal() -> dict[str, Agreement]:
+    return dict.fromkeys(("stdout", "stderr", "ending"), Agreement.EQUAL)
 
 
 def left(found: WhatIf) -> list[str]:
@@ -189,7 +189,7 @@ def test_a_constructor_that_sets_a_variable_is_missed(built: Builder) -> None:
     )
     found = whatif([built.program(source, "-lsets")], drop=["libsets.so"])
     output = found.behaviour[0]
-    assert output == ("stdout", Verdict.DIFFERENT, True, 10, 2, "fast", "slow")
+    assert output == ("stdout", Agreement.DIFFERENT, True, 10, 2, "fast", "slow")
     assert not found.is_alike
     assert found.doubts == ("libsets.so has 1 constructor of its own, which would not run",)
 
@@ -198,7 +198,7 @@ def test_output_that_differs_anyway_says_nothing(built: Builder) -> None:
     built.library("nothing", "int nothing(void) { return 0; }")
     source = '#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf("%d\\n", getpid()); }'
     found = whatif([built.program(source, "-lnothing")], drop=["libnothing.so"])
-    assert seen(found) == equal() | {"stdout": Verdict.VARYING}
+    assert seen(found) == equal() | {"stdout": Agreement.VARYING}
     assert found.is_alike
 
 
@@ -261,7 +261,7 @@ def test_a_use_of_what_only_it_brings_in_blocks_it_but_for_force(built: Builder)
     text = refusal(path, "libmiddle.so")
     assert "program binds to libdeep.so without needing it by name (deep); --force" in text
     found = whatif([path], drop=["libmiddle.so"], starts=1, force=True)
-    assert seen(found) == equal() | {"stderr": Verdict.DIFFERENT, "ending": Verdict.DIFFERENT}
+    assert seen(found) == equal() | {"stderr": Agreement.DIFFERENT, "ending": Agreement.DIFFERENT}
     assert found.behaviour[2][-2:] == ("exit code 0", "exit code 127")
 
 

@@ -8,7 +8,7 @@ import pytest
 from footprint.model.audit import Audit
 from footprint.process.launch import When
 from footprint.verbs.run.result import Start
-from footprint.verbs.whatif.result import Compared, Output, Trial, Verdict, compare
+from footprint.verbs.whatif.result import Agreement, Compared, Output, Trial, compare
 
 SAME, OTHER, THIRD = b"one\ntwo\n", b"one\nTWO\n", b"three\n"
 
@@ -30,17 +30,17 @@ def printed(original: bytes, before: list[bytes], after: list[bytes], head_bytes
 @pytest.mark.parametrize(
     ("original", "before", "after", "verdict"),
     [
-        (SAME, [SAME, SAME], [SAME, SAME], Verdict.EQUAL),
-        (SAME, [SAME, SAME], [OTHER, OTHER], Verdict.DIFFERENT),
-        (SAME, [SAME, SAME], [SAME, OTHER], Verdict.DIFFERENT),
+        (SAME, [SAME, SAME], [SAME, SAME], Agreement.EQUAL),
+        (SAME, [SAME, SAME], [OTHER, OTHER], Agreement.DIFFERENT),
+        (SAME, [SAME, SAME], [SAME, OTHER], Agreement.DIFFERENT),
         # The program shows one thing now and another then, or shows where it lies.
-        (SAME, [SAME, OTHER], [THIRD, SAME], Verdict.VARYING),
-        (SAME, [OTHER, OTHER], [THIRD, THIRD], Verdict.VARYING),
-        (SAME, [OTHER, OTHER], [OTHER, OTHER], Verdict.EQUAL),
+        (SAME, [SAME, OTHER], [THIRD, SAME], Agreement.VARYING),
+        (SAME, [OTHER, OTHER], [THIRD, THIRD], Agreement.VARYING),
+        (SAME, [OTHER, OTHER], [OTHER, OTHER], Agreement.EQUAL),
     ],
 )
 def test_only_what_is_steady_can_differ(
-    original: bytes, before: list[bytes], after: list[bytes], verdict: Verdict
+    original: bytes, before: list[bytes], after: list[bytes], verdict: Agreement
 ) -> None:
     found = printed(original, before, after)
     assert (found.verdict, found.is_as_original) == (verdict, original == before[0])
@@ -62,10 +62,10 @@ def test_the_first_line_that_differs_is_shown(after: bytes, line: int, shown: tu
 
 def test_what_differs_behind_the_part_that_is_kept_is_told_without_a_line() -> None:
     found = printed(SAME, [SAME], [OTHER], head_bytes=4)
-    assert (found.verdict, found.line, found.before, found.after) == (Verdict.DIFFERENT, None, None, None)
+    assert (found.verdict, found.line, found.before, found.after) == (Agreement.DIFFERENT, None, None, None)
 
 
 def test_endings_are_compared_in_words() -> None:
     ended = compare(trial(), [trial()], [trial(code=None, signal="SIGSEGV")])[2]
-    assert ended == ("ending", Verdict.DIFFERENT, True, None, None, "exit code 0", "SIGSEGV")
+    assert ended == ("ending", Agreement.DIFFERENT, True, None, None, "exit code 0", "SIGSEGV")
     assert compare(trial(code=None), [trial(code=None)], [trial(code=None)])[2].before == "ended by footprint"

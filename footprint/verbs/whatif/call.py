@@ -18,7 +18,7 @@ from footprint.verbs.run.call import check_command, parse_moment, start
 from footprint.verbs.run.result import median_start, private_memory
 from footprint.verbs.whatif.copies import private_copies
 from footprint.verbs.whatif.dropping import plan_dropping
-from footprint.verbs.whatif.result import Compared, Leaving, Output, Trial, Verdict, WhatIf, changes, compare
+from footprint.verbs.whatif.result import Agreement, Compared, Leaving, Output, Trial, WhatIf, changes, compare
 
 __all__ = ("whatif",)
 
@@ -190,7 +190,7 @@ def _still_loaded(after: Audit, owners: Mapping[str, str], leaving: Sequence[Lea
 
 def _copy_notes(name: str, behaviour: Sequence[Compared]) -> list[Note]:
     """Say where a copy behaves otherwise with all its libraries already, and so says little of the program."""
-    names = [one.name for one in behaviour if not one.is_as_original and one.verdict is not Verdict.VARYING]
+    names = [one.name for one in behaviour if not one.is_as_original and one.verdict is not Agreement.VARYING]
     if not names:
         return []
     detail = f"with all its libraries a copy of it differs already ({', '.join(names)}): it depends on its place"

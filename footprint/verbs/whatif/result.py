@@ -13,7 +13,7 @@ from footprint.model.row import MemoryKind
 from footprint.model.spread import Spread
 from footprint.verbs.run.result import Ran, Start
 
-__all__ = ("Change", "Compared", "Leaving", "Output", "Saving", "Trial", "Verdict", "WhatIf", "changes", "compare")
+__all__ = ("Agreement", "Change", "Compared", "Leaving", "Output", "Saving", "Trial", "WhatIf", "changes", "compare")
 
 _MOST_SHOWN_BYTES: Final = 200
 
@@ -53,8 +53,8 @@ class Trial(NamedTuple):
         return {"stdout": self.output, "stderr": self.errors, "ending": self.ending}
 
 
-class Verdict(StrEnum):
-    """How two variants compare; what differs from start to start of one of them says nothing about the other."""
+class Agreement(StrEnum):
+    """How two variants of a program compare; `varying` where the starts of one variant differ already."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -75,7 +75,7 @@ class Compared(NamedTuple):
     """
 
     name: str
-    verdict: Verdict
+    verdict: Agreement
     is_as_original: bool
     size_bytes: int | None
     line: int | None
@@ -187,7 +187,7 @@ class WhatIf:
     @property
     def is_alike(self) -> bool:
         """Tell whether nothing that a user sees was seen to differ."""
-        return all(one.verdict is not Verdict.DIFFERENT for one in self.behaviour)
+        return all(one.verdict is not Agreement.DIFFERENT for one in self.behaviour)
 
 
 def _saving(before: int | None, after: int | None, with_it: Spread | None, without: Spread | None) -> Saving | None:
@@ -245,14 +245,14 @@ def _compared(
 ) -> Compared:
     usual, is_as_original = before[0], original == before[0]
     other = next((one for one in after if one != usual), usual)
-    verdict = Verdict.DIFFERENT
+    verdict = Agreement.DIFFERENT
     if other == usual and all(one == usual for one in before):
-        verdict = Verdict.EQUAL
+        verdict = Agreement.EQUAL
     elif not is_as_original or any(one != usual for one in before):
-        verdict = Verdict.VARYING
+        verdict = Agreement.VARYING
     if isinstance(usual, str) or isinstance(other, str):
         return Compared(name, verdict, is_as_original, None, None, str(usual), str(other))
-    where = _first_difference(usual.head, other.head) if verdict is Verdict.DIFFERENT else (None, None, None)
+    where = _first_difference(usual.head, other.head) if verdict is Agreement.DIFFERENT else (None, None, None)
     return Compared(name, verdict, is_as_original, usual.size_bytes, *where)
 
 

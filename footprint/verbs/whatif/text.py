@@ -3,13 +3,12 @@
 import shlex
 from typing import Final
 
-from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table
-from footprint.formats.document import Verdict as LastLine
+from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.units import counted, format_bytes
 from footprint.verbs.run.text import MOMENTS
-from footprint.verbs.whatif.result import Change, Compared, Saving, Verdict, WhatIf
+from footprint.verbs.whatif.result import Agreement, Change, Compared, Saving, WhatIf
 
 __all__ = ("whatif_report",)
 
@@ -36,7 +35,7 @@ def whatif_report(found: WhatIf, *, top: int = 20, has_whole_names: bool = False
         *(block for one in found.behaviour for block in _lines(one)),
         *_doubts(found),
         *note_blocks(found.notes),
-        LastLine(_verdict(found)),
+        Verdict(_verdict(found)),
     )
 
 
@@ -85,9 +84,9 @@ def _figure(saving: Saving, label: str) -> tuple[str, ...]:
 
 def _seen(one: Compared) -> tuple[str, str, str]:
     remark = (one.before or "") if one.size_bytes is None else counted(one.size_bytes, "byte")
-    if one.verdict is Verdict.VARYING:
+    if one.verdict is Agreement.VARYING:
         remark = "differs between starts of one program, and so says nothing"
-    elif one.verdict is Verdict.DIFFERENT:
+    elif one.verdict is Agreement.DIFFERENT:
         remark = "beyond what is kept of it" if one.before is one.after is None else f"from line {one.line} on"
         remark = f"{one.before}, then {one.after}" if one.size_bytes is None else remark
     return _SEEN[one.name], one.verdict.value, remark
@@ -111,7 +110,7 @@ def _doubts(found: WhatIf) -> list[Block]:
 def _behaviour(found: WhatIf) -> str:
     if not found.is_alike:
         return "It does not behave as before."
-    if any(one.verdict is Verdict.VARYING for one in found.behaviour):
+    if any(one.verdict is Agreement.VARYING for one in found.behaviour):
         return "As far as that is steady, it behaves as before."
     return "It behaves as before."
 
