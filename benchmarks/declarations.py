@@ -96,7 +96,7 @@ print(json.dumps({
     "seconds": min(times), "first": times[0], "debug_bytes": info.size_bytes if info else 0,
     "wanted": len(vaddrs) + len(tls_offsets), "found": len(found.by_vaddr) + len(found.by_tls_offset),
     "declarations": sum(map(len, [*found.by_vaddr.values(), *found.by_tls_offset.values()])),
-    "candidates": found.candidate_count, "notes": [one.slug for one in found.notes],
+    "notes": [one.slug for one in found.notes],
     "before_kib": before, "peak_kib": kib("VmHWM"), "file_kib": kib("RssFile"),
 }))
 """

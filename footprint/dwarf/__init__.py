@@ -1,7 +1,14 @@
 """Where variables are declared, from the debug information (DWARF) of one ELF file."""
 
-from footprint.dwarf.by_name import compiled_sources, declarations_by_name
-from footprint.dwarf.declarations import Declarations, read_declarations
-from footprint.dwarf.describe import Declaration
+from footprint.dwarf.declarations import Declarations, compiled_sources, declarations_by_name, read_declarations
+from footprint.dwarf.description import Declaration
+from footprint.dwarf.search import VariablePlace
 
-__all__ = ("Declaration", "Declarations", "compiled_sources", "declarations_by_name", "read_declarations")
+__all__ = (
+    "Declaration",
+    "Declarations",
+    "VariablePlace",
+    "compiled_sources",
+    "declarations_by_name",
+    "read_declarations",
+)

@@ -1,35 +1,42 @@
-"""Where variables are declared: file, line, unit, type and size, for variables known by their addresses.
+"""Where variables are declared: file, line, unit, type and size, for variables known by their addresses or their names.
 
-Split units (`.dwo`) are asked for only where they own an address that is wanted; what dwz took out of several files is
-followed where it is given. What is absent is said.
+Split units (`.dwo`) are read only where they own an address that is wanted. The file of dwz is followed where it is
+given. Notes name what is absent.
+
+gcc gives a constant array no location, although it stands in the file. Its name stands in the debug information, as an
+offset into .debug_str or as a text: the names of such variables are searched for and proved as addresses are.
 """
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from footprint.dwarf.codes import (
+from footprint.dwarf.description import Declaration, Describer, first, linkage_name, way
+from footprint.dwarf.encoding import (
+    BLOCK_LENGTH_BYTES,
     DW_AT_ABSTRACT_ORIGIN,
+    DW_AT_CONST_VALUE,
     DW_AT_DWO_NAME,
     DW_AT_GNU_DWO_ID,
     DW_AT_GNU_DWO_NAME,
     DW_AT_INLINE,
+    DW_AT_LOCATION,
     DW_AT_NAME,
+    DW_FORM_STRING,
+    DW_FORM_STRP,
+    DW_TAG_COMPILE_UNIT,
     DW_TAG_INLINED_SUBROUTINE,
     DW_TAG_SUBPROGRAM,
 )
-from footprint.dwarf.describe import Declaration, Describer, first, linkage_name, way
-from footprint.dwarf.lines import compilation_folder
-from footprint.dwarf.locations import AddressTable, Location, Wanted
-from footprint.dwarf.proof import Candidates, ProvedEntry
-from footprint.dwarf.search import AddressProver, candidates, indexed
+from footprint.dwarf.lines import SourceFiles, compilation_folder
+from footprint.dwarf.proof import Candidates, ProvedEntry, Prover, ways_to
+from footprint.dwarf.search import AddressProver, AddressTable, VariablePlace, Wanted, candidates, indexed, words_behind
+from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import DebugInfo, Entry, Unit
-from footprint.dwarf.walk import ways_to
 from footprint.elf.image import PT_TLS, Image
 from footprint.errors import InputError, Note
 
-__all__ = ("Declarations", "read_declarations")
-
+__all__ = ("Declarations", "compiled_sources", "declarations_by_name", "read_declarations")
 
 _FUNCTIONS: Final = frozenset({DW_TAG_SUBPROGRAM, DW_TAG_INLINED_SUBROUTINE})
 _DECLARED_INLINE: Final = frozenset({2, 3})
@@ -46,13 +53,11 @@ class Declarations(NamedTuple):
     Attributes:
         by_vaddr: The declarations of each variable that has some: several where several units have it.
         by_tls_offset: The same for thread-local variables.
-        candidate_count: How many places were looked at.
         notes: What is absent, damaged or not handled.
     """
 
     by_vaddr: dict[int, tuple[Declaration, ...]]
     by_tls_offset: dict[int, tuple[Declaration, ...]]
-    candidate_count: int
     notes: tuple[Note, ...]
 
 
@@ -98,9 +103,8 @@ class _Reader:
         self._with_functions = with_functions
         self._prover = AddressProver(wanted)
         self._describer = Describer()
-        self._by_place: dict[Location, tuple[Declaration] | dict[Declaration, None]] = {}
+        self._by_place: dict[VariablePlace, tuple[Declaration] | dict[Declaration, None]] = {}
         self._found_left = _FEW_VARIABLES
-        self._candidate_count = 0
         self._notes: dict[str, Note] = {}
 
     def read(self, alternate: Image | None, package: Image | None) -> Declarations:
@@ -122,7 +126,6 @@ class _Reader:
     def _search(self, debug: DebugInfo, groups: Iterable[Candidates]) -> None:
         self._found_left += debug.sections.get(".debug_info").size_bytes // _BYTES_PER_VARIABLE
         for group in groups:
-            self._candidate_count += len(group.places)
             self._declare(group.unit, self._new(group))
             if self._found_left <= 0:
                 detail = "it declares variables more often than any compiler does; those after them are left out"
@@ -135,7 +138,7 @@ class _Reader:
         for note in debug.sections.notes:
             self._note(note)
 
-    def _new(self, group: Candidates) -> Iterator[ProvedEntry[Location]]:
+    def _new(self, group: Candidates) -> Iterator[ProvedEntry[VariablePlace]]:
         """Give the variables of a unit, each inlined copy of a function's variable left out but the first."""
         seen: set[tuple[int, int]] = set()
         try:
@@ -152,7 +155,7 @@ class _Reader:
         except InputError as error:
             self._damaged(error)
 
-    def _declare(self, unit: Unit, new: Iterable[ProvedEntry[Location]]) -> None:
+    def _declare(self, unit: Unit, new: Iterable[ProvedEntry[VariablePlace]]) -> None:
         functions: dict[int, tuple[str, bool]] = {}
         if self._with_functions:
             new = list(new)
@@ -168,7 +171,7 @@ class _Reader:
                 declaration = declaration._replace(function=name, is_in_inline_function=is_inline)
             self._keep(found.what, declaration)
 
-    def _keep(self, place: Location, declaration: Declaration) -> None:
+    def _keep(self, place: VariablePlace, declaration: Declaration) -> None:
         """Keep a declaration of a place, once. Most places have one, and of 100,000 places the dicts would be large."""
         known = self._by_place.get(place)
         if known is None:
@@ -178,7 +181,9 @@ class _Reader:
         elif declaration not in known:
             self._by_place[place] = {known[0]: None, declaration: None}
 
-    def _functions(self, unit: Unit, found: Iterable[ProvedEntry[Location]]) -> Iterator[tuple[int, tuple[str, bool]]]:
+    def _functions(
+        self, unit: Unit, found: Iterable[ProvedEntry[VariablePlace]]
+    ) -> Iterator[tuple[int, tuple[str, bool]]]:
         """Tell which of some entries are in functions, and in which."""
         known: dict[int, tuple[str, bool] | None] = {}
         places = sorted(one.entry.offset for one in found)
@@ -246,7 +251,7 @@ class _Reader:
         found: tuple[dict[int, tuple[Declaration, ...]], dict[int, tuple[Declaration, ...]]] = {}, {}
         for (value, is_tls), declarations in sorted(self._by_place.items()):
             found[is_tls][value] = tuple(declarations)
-        return Declarations(*found, self._candidate_count, tuple(self._notes.values()))
+        return Declarations(*found, tuple(self._notes.values()))
 
 
 def _identity(unit: Unit) -> int | None:
@@ -265,3 +270,103 @@ def _function(entry: Entry) -> tuple[str, bool] | None:
     name = first(map(linkage_name, entries)) or first(one.unit.text(one, DW_AT_NAME) for one in entries)
     inline = first(one.unit.number(one, DW_AT_INLINE) for one in entries)
     return None if name is None else (name, inline in _DECLARED_INLINE)
+
+
+_MOST_DECLARATIONS: Final = 1 << 12
+# So many of the last bytes of a name are searched for before it is looked at as a whole.
+_TAIL_BYTES: Final = 3
+
+
+def compiled_sources(image: Image) -> tuple[str, ...]:
+    """Give the path of the source of each unit that was compiled, in their order; "" for one that cannot be told.
+
+    Units that others share are left out.
+
+    Raises:
+        InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
+    """
+    files = SourceFiles()
+    found = []
+    for unit in DebugInfo(image).units():
+        try:
+            if unit.root.tag == DW_TAG_COMPILE_UNIT:
+                found.append(files.primary(unit))
+        except InputError:
+            found.append("")
+    return tuple(found)
+
+
+def declarations_by_name(image: Image, names: Iterable[str]) -> dict[str, tuple[Declaration, ...]]:
+    """Find where variables of some names are declared that have no address in the debug information.
+
+    Args:
+        image: The file with the debug information.
+        names: As the source has them, without scopes: the debug information of such variables has no linker names.
+
+    Raises:
+        InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
+    """
+    wanted = {name.encode("utf-8", "surrogateescape"): name for name in names if name and "\0" not in name}
+    found: dict[str, dict[Declaration, None]] = {}
+    debug, describer, prover = DebugInfo(image), Describer(), _NameProver(frozenset(wanted.values()))
+    for group in _candidates(debug, wanted):
+        try:
+            for entry, name in prover.proved(group):
+                here = found.setdefault(name, {})
+                if len(here) < _MOST_DECLARATIONS:
+                    here[describer.declaration(entry)] = None
+        except InputError:
+            # What is damaged declares nothing; the search for addresses says so.
+            continue
+    return {name: tuple(declarations) for name, declarations in found.items() if declarations}
+
+
+class _NameProver(Prover[str]):
+    """Proves that a variable without an address has a wanted name."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__(DW_AT_NAME, {DW_FORM_STRP: 0, DW_FORM_STRING: 0})
+        self._names = names
+
+    def _wanted_in(self, entry: Entry, place: int, group: Candidates) -> str | None:
+        del group
+        is_there = DW_AT_NAME in entry.places and entry.at + entry.places[DW_AT_NAME][1] == place
+        # A number is the value of a variable that was optimised away; contents are those of an array that stands there.
+        if not is_there or DW_AT_LOCATION in entry.places or not _has_contents(entry):
+            return None
+        name = entry.unit.text(entry, DW_AT_NAME)
+        return name if name in self._names else None
+
+
+def _has_contents(entry: Entry) -> bool:
+    value = entry.places.get(DW_AT_CONST_VALUE)
+    return value is not None and value[0] in BLOCK_LENGTH_BYTES
+
+
+def _candidates(debug: DebugInfo, wanted: dict[bytes, str]) -> Iterator[Candidates]:
+    """Find where the names, or their offsets in .debug_str, stand."""
+    section = debug.sections.get(".debug_info")
+    texts = debug.sections.get(".debug_str")
+    offsets = set(_texts(texts, wanted))
+    places = set(_texts(section, wanted))
+    for offset_bytes in debug.headers.offset_bytes:
+        words = {offset.to_bytes(offset_bytes, section.order) for offset in offsets}
+        places.update(words_behind(section, b"", words))
+    for number, here in debug.headers.holding(sorted(places)):
+        yield Candidates(debug.unit(number), here, {})
+
+
+def _texts(section: DebugSection, names: Iterable[bytes]) -> Iterator[int]:
+    """Find texts, also where one is the end of another: linkers let texts share their ends."""
+    by_tail: dict[bytes, list[bytes]] = {}
+    for name in names:
+        by_tail.setdefault(name[-_TAIL_BYTES:], []).append(name)
+    for size_bytes in range(1, _TAIL_BYTES + 1):
+        tails = {tail for tail in by_tail if len(tail) == size_bytes}
+        # One pass for all of them: there are as many as constants in a header.
+        for end in words_behind(section, b"", {tail + b"\0" for tail in tails}):
+            past = end + size_bytes
+            for name in by_tail[bytes(section.data[end:past])]:
+                at = past - len(name)
+                if at >= 0 and section.data[at:past] == name:
+                    yield at

@@ -7,13 +7,13 @@ import posixpath
 import re
 from typing import Final, NamedTuple
 
-from footprint.dwarf.codes import (
+from footprint.dwarf.encoding import (
     DW_AT_COMP_DIR,
     DW_AT_NAME,
     DW_AT_STMT_LIST,
+    UnitFormat,
 )
-from footprint.dwarf.forms import UnitFormat
-from footprint.dwarf.package import DW_SECT_LINE
+from footprint.dwarf.headers import DW_SECT_LINE
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import Unit
 

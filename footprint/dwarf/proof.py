@@ -1,30 +1,261 @@
-"""Candidates proved: some abbreviation of a variable must stand before one, and what it refers to must be there.
+"""Candidates proved: an abbreviation of a variable must stand before a candidate, and what it refers to must exist.
 
-Where two entries could have been meant, or what one refers to is absent, the way to them decides, from the last entry
-before them that is sure. The way from the top of the unit decides where there are so many candidates that it is the
-shorter one.
+The way back from a candidate is short, but it can lead to two entries, or to one that refers to nothing. Then a walk
+from the last sure entry before it decides. Where a unit has so many candidates that a walk through the whole unit is
+shorter, the walk decides for all of them. A walk is exact, and its cost is linear in the size of the unit.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from footprint.dwarf.codes import (
+from footprint.dwarf.encoding import (
     DW_AT_ABSTRACT_ORIGIN,
     DW_AT_NAME,
+    DW_AT_SIBLING,
     DW_AT_SPECIFICATION,
     DW_AT_TYPE,
+    DW_FORM_STRING,
     DW_TAG_CONSTANT,
     DW_TAG_FORMAL_PARAMETER,
     DW_TAG_MEMBER,
     DW_TAG_VARIABLE,
+    LEB_FORMS,
+    Abbreviation,
+    AttributeStep,
+    UnitFormat,
 )
-from footprint.dwarf.forms import UnitFormat
-from footprint.dwarf.shapes import Shapes, starts_before
 from footprint.dwarf.units import Entry, Unit
-from footprint.dwarf.walk import Way, ways_to
 from footprint.errors import InputError
 
-__all__ = ("Candidates", "ProvedEntry", "Prover")
+__all__ = ("Candidates", "ProvedEntry", "Prover", "Shapes", "Way", "starts_before", "ways_to")
+
+DW_FORM_REF4: Final = 0x13
+
+# Functions are not nested deeper than their blocks.
+_MOST_PARENTS: Final = 64
+
+
+class Way(NamedTuple):
+    """The way to a place: the entry it is in, and the nearest of those that this one is below, the outermost first."""
+
+    place: int
+    offset: int
+    parents: tuple[int, ...]
+
+
+class _Stride(NamedTuple):
+    """How to pass over the entries of an abbreviation: where their attributes end, and the reference to a sibling."""
+
+    size_bytes: int | None
+    has_children: bool
+    sibling_at: int | None
+    steps: tuple[AttributeStep, ...]
+
+
+def ways_to(unit: Unit, places: Sequence[int], starts: Sequence[int] = ()) -> Iterator[Way]:
+    """Find the entries of a unit that hold some places, which ascend; a place between entries is passed over.
+
+    Args:
+        unit: The unit.
+        places: Where something stands.
+        starts: For each place an entry at or before it, where they are known: what lies before that need not be passed
+            on the way. The parents that are told are then only those on the way from there.
+
+    Raises:
+        InputError: Where an entry on the way is damaged.
+    """
+    section, data = unit.section, unit.section.data
+    strides: dict[int, _Stride] = {}
+    parents: list[int] = []
+    end, wanted = unit.first, 0
+    while wanted < len(places) and end < unit.end:
+        if starts and starts[wanted] > end:
+            end = starts[wanted]
+            parents.clear()
+        start, code, at = end, data[end], end + 1
+        if code == 0:
+            end = at
+            del parents[-1:]
+            continue
+        if code >= 0x80:
+            code, at = section.uleb(start)
+        stride = strides.get(code) or strides.setdefault(code, _stride(unit, code, start))
+        end = at + stride.size_bytes if stride.size_bytes is not None else _end(unit, stride, at)
+        while wanted < len(places) and places[wanted] < end:
+            if places[wanted] >= start:
+                yield Way(places[wanted], start, tuple(parents[-_MOST_PARENTS:]))
+            wanted += 1
+        if stride.has_children:
+            next_place = places[wanted] if wanted < len(places) else 0
+            sibling = 0 if stride.sibling_at is None else unit.start + section.unsigned(at + stride.sibling_at, 4)
+            if end < sibling <= next_place:
+                end = sibling
+            else:
+                parents.append(start)
+
+
+def _end(unit: Unit, stride: _Stride, at: int) -> int:
+    for _, form, _, size_bytes in stride.steps:
+        at = unit.format.end(unit.section, form, at) if size_bytes is None else at + size_bytes
+    return at
+
+
+def _stride(unit: Unit, code: int, at: int) -> _Stride:
+    abbreviation = unit.abbreviations.get(code)
+    if abbreviation is None:
+        raise unit.section.damage(f"no abbreviation {code}", at)
+    layout = unit.layout(abbreviation)
+    sibling_at, before = None, 0
+    for attribute, form, _, size_bytes in layout.steps:
+        if attribute == DW_AT_SIBLING and form == DW_FORM_REF4:
+            sibling_at = before
+        if size_bytes is None:
+            break
+        before += size_bytes
+    return _Stride(layout.size_bytes, abbreviation.has_children, sibling_at, layout.steps)
+
+
+# Names hold no control characters, which codes of abbreviations mostly are.
+_NAME_BYTES: Final = bytes(range(0x20, 0x100))
+_LONGEST_NAME: Final = 256
+_LONGEST_LEB: Final = 10
+# Beyond this the way from the top of the unit is the shorter one.
+_MOST_STARTS: Final = 8
+# A name may begin in many places.
+_TRIES_OF_TEXT: Final = 32
+
+
+class _Backward(NamedTuple):
+    """The attributes before the one in question, the last first, with the codes of the abbreviations that have them.
+
+    Attributes:
+        steps: The size of each, or what it is.
+        codes: As they are written.
+        last_bytes: Of the codes.
+    """
+
+    steps: tuple[int | str, ...]
+    codes: dict[bytes, Abbreviation]
+    last_bytes: set[int]
+
+
+class Shapes:
+    """What may stand between the beginning of a variable and a place in an attribute, by the abbreviations of a unit.
+
+    Attributes:
+        fixed: By distance, the first byte of the codes that stand so far before the place, and those codes.
+        varying: Where names or numbers of variable size stand between, how to come back over them.
+        is_complete: Whether there are no others.
+    """
+
+    def __init__(self, unit: Unit, attribute: int, forms: Mapping[int, int]) -> None:
+        self.fixed: list[tuple[int, dict[int, list[bytes]]]] = []
+        self.varying: list[_Backward] = []
+        self.is_complete = True
+        fixed: dict[int, dict[int, list[bytes]]] = {}
+        varying: dict[tuple[int | str, ...], dict[bytes, Abbreviation]] = {}
+        # Many abbreviations have their attributes in common.
+        known: dict[bytes, tuple[int | str, ...] | None] = {}
+        for abbreviation in unit.abbreviations.values():
+            if abbreviation.tag != DW_TAG_VARIABLE or attribute not in unit.layout(abbreviation).places:
+                continue
+            if abbreviation.raw not in known:
+                known[abbreviation.raw] = self._steps(unit, abbreviation, attribute, forms)
+            steps = known[abbreviation.raw]
+            if steps is None:
+                continue
+            sizes = [step for step in steps if isinstance(step, int)]
+            if len(sizes) == len(steps):
+                distance = len(abbreviation.code) + sum(sizes)
+                fixed.setdefault(distance, {}).setdefault(abbreviation.code[0], []).append(abbreviation.code)
+            else:
+                varying.setdefault(steps, {})[abbreviation.code] = abbreviation
+        self.fixed = list(fixed.items())
+        self.varying = [_Backward(steps, codes, {code[-1] for code in codes}) for steps, codes in varying.items()]
+        text_count = sum("text" in steps for steps in varying)
+        self.cost = len(self.fixed) + 8 * len(self.varying) + _TRIES_OF_TEXT * text_count
+
+    def _steps(
+        self, unit: Unit, abbreviation: Abbreviation, wanted: int, forms: Mapping[int, int]
+    ) -> tuple[int | str, ...] | None:
+        """Give the sizes of what stands before the place, the nearest first; None where there can be none."""
+        steps: list[int | str] = []
+        for attribute, form, _, size_bytes in unit.layout(abbreviation).steps:
+            if attribute == wanted:
+                return _joined([*steps, forms[form]]) if form in forms else None
+            if size_bytes is not None:
+                steps.append(size_bytes)
+            elif form in LEB_FORMS:
+                steps.append("number")
+            elif form == DW_FORM_STRING:
+                steps.append("text")
+            else:
+                self.is_complete = False
+                return None
+        return None
+
+
+def _joined(steps: Iterable[int | str]) -> tuple[int | str, ...]:
+    """Give steps the last first, with those of fixed sizes that follow each other as one."""
+    joined: list[int | str] = []
+    for step in steps:
+        if isinstance(step, int) and joined and isinstance(joined[-1], int):
+            joined[-1] += step
+        else:
+            joined.append(step)
+    return tuple(reversed(joined))
+
+
+def starts_before(unit: Unit, shapes: Shapes, place: int) -> list[int] | None:
+    """Give where a variable with the place in its attribute may begin; None where it cannot be told so."""
+    data, first = unit.section.data, unit.first
+    starts = []
+    for distance, codes in shapes.fixed:
+        start = place - distance
+        if start >= first and (found := codes.get(data[start])):
+            starts += [start for code in found if len(code) == 1 or bytes(data[start : start + len(code)]) == code]
+    for steps, varying, last_bytes in shapes.varying:
+        ends = _before(unit, place, steps)
+        if ends is None:
+            return None
+        lengths = {len(code) for code in varying}
+        for end in ends:
+            if data[end - 1] in last_bytes:
+                starts += [end - length for length in lengths if bytes(data[end - length : end]) in varying]
+                if len(starts) > _MOST_STARTS:
+                    return None
+    return starts if len(starts) <= _MOST_STARTS else None
+
+
+def _before(unit: Unit, place: int, steps: Iterable[int | str]) -> Iterable[int] | None:
+    """Come back over attributes: give where the code before them may end; None where it cannot be told so."""
+    data, first = unit.section.data, unit.first
+    ends: Iterable[int] = [place]
+    for step in steps:
+        if isinstance(step, int):
+            ends = [end - step for end in ends if end - step > first]
+        elif step == "number":
+            starts = set()
+            for end in ends:
+                if data[end - 1] < 0x80:
+                    start = end - 1
+                    starts.add(start)
+                    while start - 1 > first and end - start < _LONGEST_LEB and data[start - 1] >= 0x80:
+                        start -= 1
+                        starts.add(start)
+            ends = starts
+        else:
+            starts = set()
+            for end in ends:
+                if data[end - 1] == 0:
+                    window = bytes(data[max(first + 1, end - 1 - _LONGEST_NAME) : end - 1])
+                    length = len(window) - len(window.rstrip(_NAME_BYTES))
+                    if length >= _LONGEST_NAME or len(starts) > _LONGEST_NAME:
+                        return None
+                    starts.update(range(end - 1 - length, end))
+            ends = starts
+    return ends
+
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ import zlib
 from struct import Struct
 from typing import Final, Literal
 
-from footprint.dwarf.relocated import Relocator
+from footprint.dwarf.relocator import Relocator
 from footprint.elf.image import Buffer, Image, Section, StringTable
 from footprint.errors import InputError, Note, UnsupportedError
 

@@ -5,7 +5,7 @@ Source: DWARF 5, chapter 5 (Type Entries) and section 7.12 (Source Languages).
 
 from typing import Final, NamedTuple
 
-from footprint.dwarf.codes import (
+from footprint.dwarf.encoding import (
     DW_AT_BYTE_SIZE,
     DW_AT_BYTE_STRIDE,
     DW_AT_COUNT,
@@ -15,6 +15,7 @@ from footprint.dwarf.codes import (
     DW_AT_SIGNATURE,
     DW_AT_TYPE,
     DW_AT_UPPER_BOUND,
+    DW_FORM_SDATA,
     DW_TAG_ARRAY,
     DW_TAG_FORMAL_PARAMETER,
     DW_TAG_POINTER,
@@ -24,7 +25,6 @@ from footprint.dwarf.codes import (
     DW_TAG_SUBROUTINE,
     DW_TAG_TYPEDEF,
 )
-from footprint.dwarf.forms import DW_FORM_SDATA
 from footprint.dwarf.units import Entry, Unit
 from footprint.errors import InputError
 

@@ -9,11 +9,8 @@ Source: DWARF 5, sections 7.5 (Format of Debugging Information) and 7.26 (String
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from footprint.dwarf.abbreviations import Abbreviation, AbbreviationTables
-from footprint.dwarf.codes import (
+from footprint.dwarf.encoding import (
     DW_AT_STR_OFFSETS_BASE,
-)
-from footprint.dwarf.forms import (
     DW_FORM_FLAG_PRESENT,
     DW_FORM_GNU_REF_ALT,
     DW_FORM_GNU_STRP_ALT,
@@ -30,11 +27,12 @@ from footprint.dwarf.forms import (
     DW_FORM_STRP_SUP,
     LEB_FORMS,
     STRX_FORMS,
+    Abbreviation,
+    AbbreviationTables,
     EntryLayout,
     UnitFormat,
 )
-from footprint.dwarf.headers import ADDRESS_BYTES, Headers
-from footprint.dwarf.package import DW_SECT_ABBREV, DW_SECT_STR_OFFSETS, Shifts, read_shifts
+from footprint.dwarf.headers import ADDRESS_BYTES, DW_SECT_ABBREV, DW_SECT_STR_OFFSETS, Headers, Shifts, read_shifts
 from footprint.dwarf.sections import DebugSection, DebugSections
 from footprint.elf.image import Image
 from footprint.errors import InputError

@@ -64,7 +64,7 @@ def _suffix(*, is_mangled: bool) -> re.Pattern[str]:
 
 
 def split_suffixes(name: str) -> SplitName:
-    """Split off what was put behind a name: `.constprop.0`, `.llvm.123`, the `.0` of a static, `@@VERSION`.
+    """Split off what was put behind a name: `.constprop.0`, `.llvm.123`, the `.0` of a static, `VERSION`.
 
     What clang calls the static `x` of a C function `f`, `f.x`, is a name and stays whole.
     """

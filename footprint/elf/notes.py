@@ -3,7 +3,7 @@
 Only in a debug file, which no loader reads, they are found by section: its program headers are those of its file.
 
 Source: System V ABI, chapter 5 (Note Section); gABI draft of 2018 for notes aligned to 8 bytes; UAPI specification
-"ELF dlopen metadata"; x86-64 ABI 1.0 (program properties).
+"ELF dlopen metadata".
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,14 +15,11 @@ from typing import Any, Final, NamedTuple
 from footprint.elf.image import PT_NOTE, SHT_NOTE, Image
 from footprint.errors import InputError
 
-__all__ = ("OptionalLibrary", "Priority", "build_id", "debug_build_id", "optional_libraries", "x86_isa_needed")
+__all__ = ("OptionalLibrary", "Priority", "build_id", "debug_build_id", "optional_libraries")
 
 _NT_GNU_BUILD_ID: Final = 3
-_NT_GNU_PROPERTY: Final = 5
 _NT_DLOPEN: Final = 0x407C0C0A
-_PROPERTY_X86_ISA_NEEDED: Final = 0xC0008002
 _GNU: Final = b"GNU\0"
-_WORDS: Final = {True: Struct("<I"), False: Struct(">I")}
 _HEADERS: Final = {True: Struct("<III"), False: Struct(">III")}
 # Notes are a few hundred bytes; a larger claim is looked into only so far.
 _MOST_NOTE_BYTES: Final = 1 << 16
@@ -86,21 +83,6 @@ def optional_libraries(image: Image) -> tuple[OptionalLibrary, ...]:
             except (ValueError, RecursionError) as error:
                 raise InputError(image.file, f"its note of libraries to open is damaged: {error}") from error
     return tuple(found)
-
-
-def x86_isa_needed(image: Image) -> int:
-    """Give the level of x86-64 that a CPU must have to load it: 1 (baseline) to 4, or 0 where that is not said."""
-    word = _WORDS[image.is_little]
-    align = 8 if image.is_64 else 4
-    for note in _all_notes(image):
-        at = 0
-        while note.type == _NT_GNU_PROPERTY and note.owner == _GNU and at + 2 * word.size <= len(note.text):
-            (kind,), (size_bytes,) = word.unpack_from(note.text, at), word.unpack_from(note.text, at + word.size)
-            at += 2 * word.size
-            if kind == _PROPERTY_X86_ISA_NEEDED and size_bytes == word.size and at + word.size <= len(note.text):
-                return min(int(word.unpack_from(note.text, at)[0]).bit_length(), 4)
-            at = _up(at + size_bytes, align)
-    return 0
 
 
 def _build_id(notes: Iterable[_Note]) -> str | None:

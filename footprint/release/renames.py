@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from footprint.dwarf.variable_sources import Place, said_of
+from footprint.dwarf import VariablePlace
+from footprint.dwarf.declared_variables import declaration_of
 from footprint.elf import read_image
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.statics import read_statics
@@ -119,12 +120,12 @@ class _Variables:
         return _Said(self._declared(static), None if initial is None or initial.is_blank else initial)
 
     def _declared(self, static: Symbol) -> _Declared | None:
-        said = said_of(static.name, self._declarations.get(_place(static), ()))
+        said = declaration_of(static.name, self._declarations.get(_place(static), ()))
         if said is None or said.defined_in is None:
             return None
         function = None if said.function is None else comparable_name(said.function)
         return _Declared(said.type_name, os.path.basename(said.defined_in), function)
 
 
-def _place(static: Symbol) -> Place:
-    return Place(static.vaddr, static.is_tls)
+def _place(static: Symbol) -> VariablePlace:
+    return VariablePlace(static.vaddr, static.is_tls)

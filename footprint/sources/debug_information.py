@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from footprint.dwarf import Declaration, compiled_sources, declarations_by_name, read_declarations
-from footprint.dwarf.variable_sources import (
-    NOWHERE,
-    Place,
-    Places,
-    Sources,
+from footprint.dwarf import Declaration, VariablePlace, compiled_sources, declarations_by_name, read_declarations
+from footprint.dwarf.declared_variables import (
+    NOTHING_DECLARED,
+    DeclaredVariables,
+    VariablePlaces,
     by_place,
-    nameless_places,
-    symbols_of,
+    symbols_of_declarations,
+    unnamed_places,
     variable_places,
 )
 from footprint.elf import Contents, Image, read_contents
@@ -33,7 +32,7 @@ class Sourced(NamedTuple):
     """
 
     contents: Contents
-    sources: Sources
+    sources: DeclaredVariables
     notes: list[Note]
 
 
@@ -67,7 +66,7 @@ class DebugInformation:
             detail = "it has no .debug_info, nor a debug file that has: it was compiled without -g, or stripped"
             self.notes.append(Note("debug-info-absent", self._of.file, detail))
 
-    def declarations(self, places: Iterable[Place]) -> dict[Place, tuple[Declaration, ...]]:
+    def declarations(self, places: Iterable[VariablePlace]) -> dict[VariablePlace, tuple[Declaration, ...]]:
         """Give what is said of the variables at some places; nothing where it cannot be read, which is noted."""
         image, wanted = self.image, list(places)
         if image is None or not wanted:
@@ -110,23 +109,23 @@ class DebugInformation:
             InputError: Where the file is damaged.
         """
         if self.image is None:
-            return Sourced(contents, NOWHERE, self.notes)
-        nameless, too_many = nameless_places(self._of, contents, self.within)
+            return Sourced(contents, NOTHING_DECLARED, self.notes)
+        nameless, too_many = unnamed_places(self._of, contents, self.within)
         found = self.declarations(variable_places(self._of, contents, self.within) | nameless)
         if too_many:
             detail = f"{format_bytes(too_many)} without a symbol were not searched for in it: they are too many"
             self.notes.append(Note("debug-info-unsearched", self._of.file, detail))
-        more = symbols_of(self._of, contents, self.within, found)
+        more = symbols_of_declarations(self._of, contents, self.within, found)
         if more:
             contents = read_contents(self._of, self._debug, more)
-        places = Places(self._of)
+        places = VariablePlaces(self._of)
         named = frozenset(
             (one.section.index, variable.offset)
             for one in contents.sections
             for variable in one.variables
             if places.at(one, variable.offset) in nameless
         )
-        return Sourced(contents, Sources(places, found, named), self.notes)
+        return Sourced(contents, DeclaredVariables(places, found, named), self.notes)
 
     def _split(self, path: str) -> Image | None:
         found, odd = self._files.split_of(self.image or self._of, path, *self._paths)

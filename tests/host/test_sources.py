@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.dwarf.variable_sources import Sources
+from footprint.dwarf.declared_variables import DeclaredVariables
 from footprint.elf import Contents, Symbol, read_image
 from footprint.elf.debugfiles import candidates
 from footprint.files import open_input
@@ -230,7 +230,7 @@ def variables(contents: Contents) -> list[Symbol]:
     return [variable for section in contents.sections for variable in section.variables]
 
 
-def share_with_lines(contents: Contents, sources: Sources, name: str) -> float:
+def share_with_lines(contents: Contents, sources: DeclaredVariables, name: str) -> float:
     """Give how much of a section variables own whose line is told."""
     (section,) = (one for one in contents.sections if one.section.name == name)
     told_bytes = 0

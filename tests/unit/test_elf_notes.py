@@ -10,12 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.elf import read_image
-from footprint.elf.notes import OptionalLibrary, Priority, build_id, optional_libraries, x86_isa_needed
+from footprint.elf.notes import OptionalLibrary, Priority, build_id, optional_libraries
 from footprint.errors import InputError
 from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import (
-    EM_386,
-    EM_X86_64,
     NT_GNU_BUILD_ID,
     PF_R,
     PT_LOAD,
@@ -233,34 +231,11 @@ def test_a_damaged_note_of_libraries_is_an_error(text: bytes) -> None:
         opened(text)
 
 
-# --- the CPU ----------------------------------------------------------------------------------------------------------
-
-ISA_NEEDED, ISA_USED, FEATURES = 0xC0008002, 0xC0010002, 0xC0000002
-
-
-def isa_of(*properties: tuple[int, int], bits: int = 64) -> int:
-    padding = 4 if bits == 64 else 0
-    text = b"".join(struct.pack("<III", kind, 4, value) + bytes(padding) for kind, value in properties)
-    note = raw_note("<", b"GNU\0", NT_GNU_PROPERTY_TYPE_0, text, bits // 8)
-    machine = EM_X86_64 if bits == 64 else EM_386
-    file = with_notes(note, align=bits // 8, kind={"bits": bits, "machine": machine})
-    return x86_isa_needed(read_image(write(file), "libdemo.so"))
-
-
-@pytest.mark.parametrize(("word", "level"), [(0, 0), (1, 1), (2, 2), (4, 3), (8, 4), (1 | 4, 3), (1 << 31, 4)])
-@pytest.mark.parametrize("bits", [32, 64])
-def test_the_level_of_the_cpu_is_the_highest_bit_that_is_set(word: int, level: int, bits: int) -> None:
-    assert isa_of((FEATURES, 3), (ISA_USED, 8), (ISA_NEEDED, word), bits=bits) == level
-
-
-def test_without_the_property_no_level_is_needed() -> None:
-    assert isa_of((FEATURES, 3), (ISA_USED, 8)) == 0
-    assert x86_isa_needed(read_image(write(LIBRARY), "libdemo.so")) == 0
+# --- any bytes --------------------------------------------------------------------------------------------------------
 
 
 @given(st.binary(max_size=120), st.sampled_from([4, 8]))
-def test_any_notes_give_a_level_and_libraries_or_one_of_our_errors(notes: bytes, align: int) -> None:
+def test_any_notes_of_another_type_name_no_libraries(notes: bytes, align: int) -> None:
     head = struct.pack("<III", 4, len(notes), NT_GNU_PROPERTY_TYPE_0) + b"GNU\0"
     image = read_image(write(with_notes(head + notes, align=align)), "libdemo.so")
-    assert 0 <= x86_isa_needed(image) <= 4
     assert optional_libraries(image) == ()

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from footprint.dwarf.variable_sources import Place, said_of
+from footprint.dwarf import VariablePlace
+from footprint.dwarf.declared_variables import declaration_of
 from footprint.elf import Image, read_image
 from footprint.elf.statics import Statics, read_statics
 from footprint.errors import FootprintError, InputError, Note, UsageError
@@ -160,10 +161,10 @@ def _declared(statics: Statics, debug_files: DebugFiles, path: str, notes: list[
     image = statics.image
     information = DebugInformation(debug_files, image, statics.debug, *absolute_paths(path))
     within = {place: one for place, one in wanted.items() if one.section_index in information.within}
-    found = information.declarations(Place(vaddr, is_tls) for is_tls, vaddr in within)
+    found = information.declarations(VariablePlace(vaddr, is_tls) for is_tls, vaddr in within)
     lines: dict[tuple[bool, int], Declared] = {}
     for (is_tls, vaddr), static in within.items():
-        said = said_of(static.name, found.get(Place(vaddr, is_tls), ()))
+        said = declaration_of(static.name, found.get(VariablePlace(vaddr, is_tls), ()))
         if said is not None and said.defined_in is not None:
             place = said.defined_in, said.defined_at_line, said.is_in_header
             lines[is_tls, vaddr] = Declared(*place, said.function, said.type_name)

@@ -26,7 +26,7 @@ from footprint.sources.given_files import each_once
 from footprint.verbs.time_limit import time_limit
 
 if TYPE_CHECKING:
-    from footprint.dwarf.variable_sources import Sources
+    from footprint.dwarf.declared_variables import DeclaredVariables
     from footprint.elf.debugfiles import DebugImage
 
 __all__ = ("FileSymbols", "symbols")
@@ -51,7 +51,7 @@ class FileSymbols:
     notes: tuple[Note, ...]
     origins: tuple[Origins, ...] = ()
     selection: Selection = EVERYTHING
-    sources: "tuple[Sources, ...] | None" = None
+    sources: "tuple[DeclaredVariables, ...] | None" = None
 
 
 def symbols(
@@ -113,7 +113,7 @@ class _Reader:
 
     def __init__(self, debug_files: DebugFiles, map_path: str | None, *, has_sources: bool) -> None:
         self.files: list[Origins] = []
-        self.sources: list[Sources] = []
+        self.sources: list[DeclaredVariables] = []
         self.notes: list[Note] = []
         self._debug_files = debug_files
         self._map_path = map_path

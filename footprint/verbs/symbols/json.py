@@ -11,7 +11,7 @@ from footprint.formats.escape import well_formed
 from footprint.formats.json import Json, envelope, note_rows
 
 if TYPE_CHECKING:
-    from footprint.dwarf.variable_sources import Sources
+    from footprint.dwarf.declared_variables import DeclaredVariables
 
 __all__ = ("symbols_members",)
 
@@ -19,7 +19,7 @@ _BINDINGS: Final = {0: "local", 1: "global", 2: "weak", 10: "unique"}
 
 
 def symbols_members(
-    files: Sequence[Origins], notes: Sequence[Note], version: str, sources: "Sequence[Sources] | None" = None
+    files: Sequence[Origins], notes: Sequence[Note], version: str, sources: "Sequence[DeclaredVariables] | None" = None
 ) -> Json:
     """Give what the writable memory of files holds: the variables, and the sections with what no symbol names.
 
@@ -78,7 +78,7 @@ def symbols_members(
     return envelope(version, {}, target) | tables | {"notes": note_rows(notes)}
 
 
-def _declaration(sources: "Sources", section: SectionContents, variable: Symbol) -> Json:
+def _declaration(sources: "DeclaredVariables", section: SectionContents, variable: Symbol) -> Json:
     said = sources.of(section, variable)
     named_by = "debug information" if sources.is_named_here(section, variable) else "symbol"
     texts = (None,) * 3 if said is None else (said.defined_in, said.type_name, said.function)

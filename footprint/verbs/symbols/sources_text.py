@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from footprint.dwarf import Declaration
-from footprint.dwarf.variable_sources import Sources
+from footprint.dwarf.declared_variables import DeclaredVariables
 from footprint.elf import SectionContents, Symbol
 from footprint.elf.names import lacks_function
 from footprint.elf.origins import Origins
@@ -19,7 +19,7 @@ _LONGEST_PLACE: Final = 28
 _LONGEST_TYPE: Final = 60
 
 
-def source_column(origins: Sequence[Origins], sources: Sequence[Sources], *, is_whole: bool) -> Column:
+def source_column(origins: Sequence[Origins], sources: Sequence[DeclaredVariables], *, is_whole: bool) -> Column:
     """Tell of each variable the file and line that declare it; of a long path its end, which tells most."""
 
     def cell(one: Placed) -> str:
@@ -32,7 +32,7 @@ def source_column(origins: Sequence[Origins], sources: Sequence[Sources], *, is_
     return Column("declared", cell)
 
 
-def source_words(origins: Sequence[Origins], sources: Sequence[Sources], *, is_whole: bool) -> Words:
+def source_words(origins: Sequence[Origins], sources: Sequence[DeclaredVariables], *, is_whole: bool) -> Words:
     """Tell of each variable the function that it is in, its type, and whether no symbol names it."""
 
     def words(one: Placed, show: Show) -> str:
@@ -52,7 +52,7 @@ def source_words(origins: Sequence[Origins], sources: Sequence[Sources], *, is_w
     return words
 
 
-def sources_paragraph(origins: Sequence[Origins], sources: Sequence[Sources]) -> list[Block]:
+def sources_paragraph(origins: Sequence[Origins], sources: Sequence[DeclaredVariables]) -> list[Block]:
     """Say of how much the line is known."""
     count = found_count = size_bytes = found_bytes = 0
     for known, here in zip(origins, sources, strict=True):
@@ -83,11 +83,11 @@ def shortened_place(path: str, line: str, longest: int) -> str:
     return f"...{whole[cut:] if cut >= 0 else whole[len(whole) - room :]}"
 
 
-def _has_line(sources: Sources, section: SectionContents, variable: Symbol) -> bool:
+def _has_line(sources: DeclaredVariables, section: SectionContents, variable: Symbol) -> bool:
     said = sources.of(section, variable)
     return said is not None and bool(said.defined_at_line)
 
 
-def _said(one: Placed, origins: Sequence[Origins], sources: Sequence[Sources]) -> Declaration | None:
+def _said(one: Placed, origins: Sequence[Origins], sources: Sequence[DeclaredVariables]) -> Declaration | None:
     contents = origins[one.file].contents.sections[one.section]
     return sources[one.file].of(contents, one.variable)

@@ -1,13 +1,62 @@
-"""How the attributes of debug information are written: forms, their sizes, and the layouts of entries made of them.
+"""How the entries of debug information are written: attributes, forms, layouts, and tables of abbreviations.
 
-Source: DWARF 5, sections 7.5.4 to 7.5.6; GNU extensions for split DWARF and dwz.
+Source: DWARF 5, sections 7.5.3 to 7.5.6; GNU extensions for split DWARF and dwz.
 """
 
+import re
 from typing import Final, NamedTuple
 
 from footprint.dwarf.sections import DebugSection
 
-__all__ = ("AttributeStep", "EntryLayout", "UnitFormat")
+__all__ = ("Abbreviation", "AbbreviationTables", "AttributeStep", "EntryLayout", "UnitFormat")
+
+DW_AT_SIBLING: Final = 0x01
+DW_AT_LOCATION: Final = 0x02
+DW_AT_NAME: Final = 0x03
+DW_AT_BYTE_SIZE: Final = 0x0B
+DW_AT_STMT_LIST: Final = 0x10
+DW_AT_LANGUAGE: Final = 0x13
+DW_AT_COMP_DIR: Final = 0x1B
+DW_AT_CONST_VALUE: Final = 0x1C
+DW_AT_INLINE: Final = 0x20
+DW_AT_LOWER_BOUND: Final = 0x22
+DW_AT_UPPER_BOUND: Final = 0x2F
+DW_AT_ABSTRACT_ORIGIN: Final = 0x31
+DW_AT_ARTIFICIAL: Final = 0x34
+DW_AT_COUNT: Final = 0x37
+DW_AT_DECL_FILE: Final = 0x3A
+DW_AT_DECL_LINE: Final = 0x3B
+DW_AT_DECLARATION: Final = 0x3C
+DW_AT_EXTERNAL: Final = 0x3F
+DW_AT_SPECIFICATION: Final = 0x47
+DW_AT_TYPE: Final = 0x49
+DW_AT_BYTE_STRIDE: Final = 0x51
+DW_AT_SIGNATURE: Final = 0x69
+DW_AT_LINKAGE_NAME: Final = 0x6E
+DW_AT_STR_OFFSETS_BASE: Final = 0x72
+DW_AT_ADDR_BASE: Final = 0x73
+DW_AT_DWO_NAME: Final = 0x76
+DW_AT_MIPS_LINKAGE_NAME: Final = 0x2007
+DW_AT_GNU_DWO_NAME: Final = 0x2130
+DW_AT_GNU_DWO_ID: Final = 0x2131
+DW_AT_GNU_ADDR_BASE: Final = 0x2133
+
+DW_TAG_ARRAY: Final = 0x01
+DW_TAG_FORMAL_PARAMETER: Final = 0x05
+DW_TAG_MEMBER: Final = 0x0D
+DW_TAG_POINTER: Final = 0x0F
+DW_TAG_REFERENCE: Final = 0x10
+DW_TAG_COMPILE_UNIT: Final = 0x11
+DW_TAG_SUBROUTINE: Final = 0x15
+DW_TAG_TYPEDEF: Final = 0x16
+DW_TAG_INLINED_SUBROUTINE: Final = 0x1D
+DW_TAG_POINTER_TO_MEMBER: Final = 0x1F
+DW_TAG_SUBRANGE: Final = 0x21
+DW_TAG_CONSTANT: Final = 0x27
+DW_TAG_SUBPROGRAM: Final = 0x2E
+DW_TAG_VARIABLE: Final = 0x34
+DW_TAG_RVALUE_REFERENCE: Final = 0x42
+
 
 DW_FORM_ADDR: Final = 0x01
 DW_FORM_BLOCK2: Final = 0x03
@@ -166,3 +215,96 @@ class UnitFormat:
             return at + length_bytes, section.unsigned(at, length_bytes)
         size_bytes, start = section.uleb(at)
         return start, size_bytes
+
+
+_LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
+# Code, tag and children of an abbreviation, then its attributes as one. Compilers give it some twenty.
+_MOST_ATTRIBUTES: Final = 512
+# The attributes are no possessive group: Python before 3.11.5 matches those wrongly (gh-106052).
+_ABBREVIATION: Final = re.compile(
+    rb"(?!\x00)(%(leb)b)(%(leb)b)(.)((?:(?!\x00\x00)%(leb)b(?:\x21%(leb)b|(?!\x21)%(leb)b)){0,%(most)d})\x00\x00"
+    % {b"leb": _LEB, b"most": _MOST_ATTRIBUTES},
+    re.DOTALL,
+)
+_LONGEST_BYTES: Final = _MOST_ATTRIBUTES * 30
+# The largest programs, with all units in one (LTO), have some thousands.
+_MOST_IN_TABLE: Final = 1 << 16
+# Tables may share their bytes, but not without measure. Of those that were read the newest are kept; one that is asked
+# for again is read again, as long as that is within the measure, too.
+_MOST_READS: Final = 6
+_READS_FOR_FORGOTTEN: Final = 3
+_MOST_KEPT: Final = 1 << 15
+_SMALL_BYTES: Final = 1 << 16
+
+
+class Abbreviation(NamedTuple):
+    """What stands behind a code: a tag, whether children follow, and the attributes as they stand in the table."""
+
+    code: bytes
+    tag: int
+    has_children: bool
+    raw: bytes
+
+
+class AbbreviationTables:
+    """The tables of .debug_abbrev, each read when it is asked for: every unit has one of its own, or all share one."""
+
+    def __init__(self, section: DebugSection) -> None:
+        self._section = section
+        self._known: dict[int, dict[int, Abbreviation]] = {}
+        self._kept_count = 0
+        self._damaged: dict[int, str] = {}
+        self._left_bytes = _SMALL_BYTES + section.size_bytes * _MOST_READS
+
+    def table(self, offset: int) -> dict[int, Abbreviation]:
+        """Give the abbreviations of the table at an offset by their codes.
+
+        Raises:
+            InputError: Where there are none, or tables overlap beyond reason.
+        """
+        known = self._known.get(offset)
+        if known is not None:
+            return known
+        if offset in self._damaged:
+            raise self._section.damage(self._damaged[offset], offset)
+        found = self._read(offset)
+        cause = ""
+        if self._left_bytes < 0:
+            cause = "tables overlap beyond reason"
+        elif len(found) > _MOST_IN_TABLE:
+            cause = f"more than {_MOST_IN_TABLE} abbreviations in one table"
+        elif not found:
+            cause = "no abbreviations"
+        if cause:
+            self._damaged[offset] = cause
+            raise self._section.damage(cause, offset)
+        self._forget(len(found))
+        self._known[offset] = found
+        return found
+
+    def _read(self, offset: int) -> dict[int, Abbreviation]:
+        section = self._section
+        found: dict[int, Abbreviation] = {}
+        # A regular expression takes no offset that is larger than an index.
+        at = min(offset, section.size_bytes)
+        while (
+            self._left_bytes >= 0 and len(found) <= _MOST_IN_TABLE and (match := _ABBREVIATION.match(section.data, at))
+        ):
+            code, tag, children, raw = match.groups()
+            number = code[0] if len(code) == 1 else section.uleb(at)[0]
+            tag_number = tag[0] if len(tag) == 1 else section.uleb(at + len(code))[0]
+            found.setdefault(number, Abbreviation(code, tag_number, children != b"\0", raw))
+            self._left_bytes -= match.end() - at
+            at = match.end()
+        if at < section.size_bytes and section.data[at] != 0:
+            # What has no end was looked through in vain.
+            self._left_bytes -= _LONGEST_BYTES
+        return found
+
+    def _forget(self, new_count: int) -> None:
+        """Forget the oldest tables where there are too many with a new one, and they may be read again."""
+        self._kept_count += new_count
+        while self._known and self._kept_count > _MOST_KEPT:
+            if self._left_bytes < self._section.size_bytes * _READS_FOR_FORGOTTEN:
+                return
+            self._kept_count -= len(self._known.pop(next(iter(self._known))))

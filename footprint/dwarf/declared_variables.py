@@ -3,9 +3,9 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
-from footprint.dwarf import Declaration, Declarations
+from footprint.dwarf import Declaration, Declarations, VariablePlace
 from footprint.elf.contents import Contents, Residue, ResidueCause, SectionContents
 from footprint.elf.image import PT_TLS, Image
 from footprint.elf.names import normalised
@@ -13,14 +13,13 @@ from footprint.elf.object_addresses import ObjectAddresses
 from footprint.elf.symbols import STB_GLOBAL, STB_LOCAL, STT_OBJECT, STT_TLS, Symbol
 
 __all__ = (
-    "NOWHERE",
-    "Place",
-    "Places",
-    "Sources",
+    "NOTHING_DECLARED",
+    "DeclaredVariables",
+    "VariablePlaces",
     "by_place",
-    "nameless_places",
-    "said_of",
-    "symbols_of",
+    "declaration_of",
+    "symbols_of_declarations",
+    "unnamed_places",
     "variable_places",
 )
 
@@ -30,14 +29,7 @@ _MOST_NAMELESS_BYTES: Final = 1 << 18
 _MOST_COMPARED: Final = 64
 
 
-class Place(NamedTuple):
-    """Where a variable is: its vaddr, or for a thread-local its offset in the thread's block."""
-
-    value: int
-    is_tls: bool
-
-
-class Places:
+class VariablePlaces:
     """The places that sections of a file are at; in an object, which is not linked yet, those that its layout gives.
 
     Raises:
@@ -49,22 +41,22 @@ class Places:
         self._tls_vaddr = tls.vaddr if tls else 0
         self._layout = ObjectAddresses(image) if image.is_relocatable else None
 
-    def at(self, section: SectionContents, offset: int) -> Place:
+    def at(self, section: SectionContents, offset: int) -> VariablePlace:
         """Give the place of an offset in a section."""
         is_tls = section.section.is_tls
         if self._layout is not None:
-            return Place(self._layout.starts[section.section.index] + offset, is_tls)
+            return VariablePlace(self._layout.starts[section.section.index] + offset, is_tls)
         vaddr = section.section.vaddr + offset
-        return Place(vaddr - self._tls_vaddr if is_tls else vaddr, is_tls)
+        return VariablePlace(vaddr - self._tls_vaddr if is_tls else vaddr, is_tls)
 
-    def of(self, section: SectionContents, variable: Symbol) -> Place:
+    def of(self, section: SectionContents, variable: Symbol) -> VariablePlace:
         """Give the place of a variable; what is COMMON in an object has no section yet."""
         if self._layout is not None and variable.name in self._layout.commons and section.section.index < 0:
-            return Place(self._layout.commons[variable.name], is_tls=False)
+            return VariablePlace(self._layout.commons[variable.name], is_tls=False)
         return self.at(section, variable.offset)
 
 
-class Sources:
+class DeclaredVariables:
     """Where the variables of one file are declared.
 
     Args:
@@ -78,14 +70,14 @@ class Sources:
 
     def __init__(
         self,
-        places: Places | None = None,
-        by_place: Mapping[Place, tuple[Declaration, ...]] | None = None,
+        places: VariablePlaces | None = None,
+        by_place: Mapping[VariablePlace, tuple[Declaration, ...]] | None = None,
         named: frozenset[tuple[int, int]] = frozenset(),
     ) -> None:
         self.named = named
         self._places = places
         self._by_place = by_place or {}
-        self._said: dict[Place, _Said] = {}
+        self._said: dict[VariablePlace, _Said] = {}
 
     def of(self, section: SectionContents, variable: Symbol) -> Declaration | None:
         """Give what is said of a variable; nothing where what has its place has another name."""
@@ -104,13 +96,13 @@ class Sources:
         return (section.section.index, variable.offset) in self.named
 
 
-NOWHERE: Final = Sources()
+NOTHING_DECLARED: Final = DeclaredVariables()
 """No line is known."""
 
 
-def variable_places(image: Image, contents: Contents, within: frozenset[int]) -> set[Place]:
+def variable_places(image: Image, contents: Contents, within: frozenset[int]) -> set[VariablePlace]:
     """Give the places of all variables in some sections, by their numbers."""
-    places = Places(image)
+    places = VariablePlaces(image)
     return {
         places.of(one, variable)
         for one in contents.sections
@@ -119,25 +111,25 @@ def variable_places(image: Image, contents: Contents, within: frozenset[int]) ->
     }
 
 
-def nameless_places(image: Image, contents: Contents, within: frozenset[int]) -> tuple[set[Place], int]:
+def unnamed_places(image: Image, contents: Contents, within: frozenset[int]) -> tuple[set[VariablePlace], int]:
     """Give every place in some sections that no symbol names, and how many bytes more were too many to search."""
-    places = Places(image)
-    found: set[Place] = set()
+    places = VariablePlaces(image)
+    found: set[VariablePlace] = set()
     too_many = 0
     for one, start, end in _nameless(contents, within):
         if len(found) + end - start > _MOST_NAMELESS_BYTES:
             too_many += end - start
         else:
             first, is_tls = places.at(one, start)
-            found.update(Place(value, is_tls) for value in range(first, first + end - start))
+            found.update(VariablePlace(value, is_tls) for value in range(first, first + end - start))
     return found, too_many
 
 
-def symbols_of(
-    image: Image, contents: Contents, within: frozenset[int], by_place: Mapping[Place, tuple[Declaration, ...]]
+def symbols_of_declarations(
+    image: Image, contents: Contents, within: frozenset[int], by_place: Mapping[VariablePlace, tuple[Declaration, ...]]
 ) -> list[Symbol]:
     """Give symbols for what declarations name where no symbol does, as far as their sizes fit there."""
-    places = Places(image)
+    places = VariablePlaces(image)
     known: tuple[list[int], list[int]] = [], []
     for value, is_tls in sorted(by_place):
         known[is_tls].append(value)
@@ -146,7 +138,7 @@ def symbols_of(
         first, is_tls = places.at(one, start)
         at, past, values = first, first + end - start, known[is_tls]
         for value in values[bisect_left(values, at) : bisect_left(values, past)]:
-            said = _largest(by_place[Place(value, is_tls)], past - value) if value >= at else None
+            said = _largest(by_place[VariablePlace(value, is_tls)], past - value) if value >= at else None
             if said is not None and said.name is not None and said.size_bytes:
                 kind, binding = STT_TLS if is_tls else STT_OBJECT, STB_GLOBAL if said.is_external else STB_LOCAL
                 offset = start + value - first
@@ -155,15 +147,17 @@ def symbols_of(
     return found
 
 
-def said_of(linker_name: str, found: Sequence[Declaration]) -> Declaration | None:
+def declaration_of(linker_name: str, found: Sequence[Declaration]) -> Declaration | None:
     """Give what is said of a variable, of all that is said of its place, where linkers may have put several."""
     return _Said(found).of((linker_name,)) if found else None
 
 
-def by_place(found: Declarations) -> dict[Place, tuple[Declaration, ...]]:
+def by_place(found: Declarations) -> dict[VariablePlace, tuple[Declaration, ...]]:
     """Give what was found by its places."""
-    plain = {Place(value, is_tls=False): declarations for value, declarations in found.by_vaddr.items()}
-    return plain | {Place(value, is_tls=True): declarations for value, declarations in found.by_tls_offset.items()}
+    plain = {VariablePlace(value, is_tls=False): declarations for value, declarations in found.by_vaddr.items()}
+    return plain | {
+        VariablePlace(value, is_tls=True): declarations for value, declarations in found.by_tls_offset.items()
+    }
 
 
 def _nameless(contents: Contents, within: frozenset[int]) -> Iterator[tuple[SectionContents, int, int]]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeVar
 
-from footprint.dwarf.codes import (
+from footprint.dwarf.encoding import (
     DW_AT_ABSTRACT_ORIGIN,
     DW_AT_ARTIFICIAL,
     DW_AT_DECL_FILE,
