@@ -1,10 +1,10 @@
-"""Where answers go, and as what: standard output or a file; text, plain or drawn, or a format for another program."""
+"""Writing an answer: to standard output or a file, as text for people or in a format for another program."""
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
 
 from footprint import __version__
 from footprint.errors import AccessError, Note, UsageError
@@ -14,48 +14,63 @@ from footprint.formats.text import plain
 from footprint.verbs.options import Color, Format
 
 if TYPE_CHECKING:
-    from footprint.formats.figures import Family
-    from footprint.formats.issues import Issues
     from footprint.formats.json import Json
-    from footprint.formats.stacks import Stacks
 
-__all__ = ("Answer", "Form", "chosen", "draws_blocks", "emit", "exit_code", "write")
+__all__ = ("Answer", "OutputOptions", "ViewOptions", "draws_blocks", "emit", "exit_code", "output_options", "write")
 
 EXIT_PARTIAL = 4
 _NARROWEST = 60
 
 
-class Answer(NamedTuple):
-    """What a verb found, before it is decided how it is written. Each member is made only where a format asks for it.
+class Answer(Protocol):
+    """What a verb found, before it is decided how it is written.
+
+    Each member makes what some formats are written from, and is called only if such a format is wanted. Besides those
+    below an answer may have `issues` (for reviewers), `figures` (values to watch over time), `stacks` (for viewers of
+    profiles) and `report` (HTML): it is written in the formats that its members allow.
 
     Attributes:
-        name: What was asked, such as `audit ./server`.
-        document: The answer as headings, figures and tables.
-        members: The JSON.
+        verb: The words that ask for it, such as `audit`.
         table: Which table of the JSON is the answer itself.
-        issues: What a reviewer is to be told of.
-        figures: What is watched over time.
-        stacks: What viewers of profiles show.
-        report: The HTML report.
+        name: What was asked, such as `audit ./server`.
     """
 
-    name: str
-    document: Callable[[], Document]
-    members: "Callable[[], Json]"
-    table: str
-    issues: "Callable[[], Issues] | None" = None
-    figures: "Callable[[], Sequence[Family]] | None" = None
-    stacks: "Callable[[], Stacks] | None" = None
-    report: Callable[[], str] | None = None
+    verb: ClassVar[str]
+    table: ClassVar[str]
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 # explained above
+
+    def document(self) -> Document:
+        """Return the answer as headings, figures and tables."""
+        ...
+
+    def members(self) -> "Json":
+        """Return the JSON."""
+        ...
 
 
-class Form(NamedTuple):
-    """As what an answer is written, and where.
+class ViewOptions(NamedTuple):
+    """How the text of an answer looks.
+
+    Attributes:
+        by: What the ledger is grouped by.
+        top: How many rows a table has; 0 for all.
+        has_whole_names: Whether names and paths are shown whole.
+    """
+
+    by: str = "owner"
+    top: int = 20
+    has_whole_names: bool = False
+
+
+class OutputOptions(NamedTuple):
+    """In which format an answer is written, and where.
 
     Attributes:
         format: The format.
         output: The file, or `-`.
-        table: Which table, where one was asked for.
+        table: Which table, if one was asked for.
         color: When text is drawn with colours.
         is_quiet: Whether text is the last line only.
         html: The file of the HTML report; `-` for standard output, instead of the answer; None for no report.
@@ -80,12 +95,12 @@ class Form(NamedTuple):
 
     @property
     def member(self) -> str:
-        """Give which member of an answer it is made of."""
+        """Return the member of an answer that the format is written from."""
         return _WRITERS[self.format].member
 
 
 class _Writer(NamedTuple):
-    """Who writes a format: a function of a module below `footprint`, from one member of an answer."""
+    """The function that writes a format: it is in a module below `footprint`, and takes one member of an answer."""
 
     member: str
     module: str
@@ -109,20 +124,6 @@ _WRITERS: Final = {
     Format.PPROF: _Writer("stacks", "formats.pprof", "pprof"),
     Format.HTML: _Writer("report", "html", "html"),
 }
-# What the answers of a verb have beside a report and JSON.
-_HAS: Final = {
-    "audit": ("issues", "figures", "stacks", "report"),
-    "audit of several": ("figures", "stacks"),
-    "audit --all": ("figures",),
-    "run": ("figures", "stacks"),
-    "symbols": ("figures", "stacks"),
-    "libraries": ("issues", "figures"),
-    "duplicates": ("issues", "figures"),
-    "heap": ("issues", "figures", "stacks", "report"),
-    "project": ("figures",),
-    "check": ("issues", "figures", "report"),
-    "diff": ("issues", "figures", "report"),
-}
 _ENDINGS: Final = {
     ".sarif.json": Format.SARIF,
     ".speedscope.json": Format.SPEEDSCOPE,
@@ -145,8 +146,8 @@ def exit_code(notes: Sequence[Note], *, is_strict: bool) -> int:
     return EXIT_PARTIAL if is_strict and notes else 0
 
 
-def chosen(
-    verb: str,
+def output_options(
+    answer: type[Answer],
     format_: Format | None,
     output: str,
     *,
@@ -155,11 +156,11 @@ def chosen(
     color: Color = Color.AUTO,
     is_quiet: bool = False,
     html: str | None = None,
-) -> Form:
-    """Decide as what the answer of a verb is written: as is asked for, or as the ending of the file tells.
+) -> OutputOptions:
+    """Decide how an answer is written: as the options say, else as the ending of the file says.
 
     Raises:
-        UsageError: Where the verb cannot give that, or two things are asked for at once.
+        UsageError: If the answer cannot be written in that format, or two things are asked for at once.
     """
     if is_json and format_ not in {None, Format.JSON}:
         raise UsageError(f"--json and --format {format_} contradict one another")
@@ -167,60 +168,58 @@ def chosen(
         format_ = Format.JSON
     if format_ is None:
         format_ = next((found for ending, found in _ENDINGS.items() if output.endswith(ending)), Format.TEXT)
-    if _WRITERS[format_].member not in {"document", "members", *_HAS.get(verb, ())}:
-        raise _refusal(verb, format_, _HAS.get(verb, ()))
+    _check_offer(answer, answer.verb, format_)
     if table is not None and format_ not in _TABLES:
         raise UsageError(f"--table chooses among the tables of csv and tsv; {format_} holds what it holds")
     if format_ is Format.PPROF and output == "-" and sys.stdout is not None and sys.stdout.isatty():
         raise UsageError("pprof is no text: give it a file with -o, such as profile.pb.gz")
     if html is not None:
-        _check_report(verb, html, output)
-    return Form(format_, output, table, color, is_quiet, html)
+        _check_offer(answer, answer.verb, Format.HTML)
+        if "-" not in {html, output} and os.path.realpath(html) == os.path.realpath(output):
+            raise UsageError(f"{output} cannot hold both the report and the answer: name two files")
+    return OutputOptions(format_, output, table, color, is_quiet, html)
 
 
-def _check_report(verb: str, html: str, output: str) -> None:
-    if "report" not in _HAS.get(verb, ()):
-        raise _refusal(verb, Format.HTML, _HAS.get(verb, ()))
-    if "-" not in {html, output} and os.path.realpath(html) == os.path.realpath(output):
-        raise UsageError(f"{output} cannot hold both the report and the answer: name two files")
+def _check_offer(answer: Answer | type[Answer], name: str, format_: Format) -> None:
+    """Check that an answer has the member that a format is written from.
+
+    Raises:
+        UsageError: If it has not.
+    """
+    if not hasattr(answer, _WRITERS[format_].member):
+        known = [one.value for one, writer in _WRITERS.items() if hasattr(answer, writer.member)]
+        raise UsageError(f"`{name}` does not give {format_}: it gives {', '.join(known)}")
 
 
-def _refusal(what: str, format_: Format, has: Sequence[str]) -> UsageError:
-    known = [one.value for one, writer in _WRITERS.items() if writer.member in {"document", "members", *has}]
-    return UsageError(f"`{what}` does not give {format_}: it gives {', '.join(known)}")
-
-
-def write(answer: Answer, form: Form) -> None:
+def write(answer: Answer, options: OutputOptions) -> None:
     """Write an answer.
 
     Raises:
-        AccessError: Where a file cannot be written.
-        UsageError: Where this answer does not give what was asked for, or has no such table.
+        AccessError: If a file cannot be written.
+        UsageError: If this answer cannot be written in the format, or has no such table.
     """
-    if form.html is not None:
-        emit(_member(answer, "report", Format.HTML)(), form.html)
-        if form.html == "-":
+    if options.html is not None:
+        _check_offer(answer, answer.name, Format.HTML)
+        emit(_made(answer, "report"), options.html)
+        if options.html == "-":
             return
-    if form.format is Format.TEXT:
-        emit_document(answer.document(), form.output, form.color, is_quiet=form.is_quiet)
+    if options.format is Format.TEXT:
+        emit_document(answer.document(), options.output, options.color, is_quiet=options.is_quiet)
         return
-    writer = _WRITERS[form.format]
-    facts = _member(answer, writer.member, form.format)
-    about = About(answer.name, __version__, os.getcwd(), form.table or answer.table)
-    written = getattr(import_module(f"footprint.{writer.module}"), writer.function)(facts(), about)
-    if form.format is Format.GITHUB:
-        _summarise(answer, about, form.output)
+    _check_offer(answer, answer.name, options.format)
+    writer = _WRITERS[options.format]
+    about = About(answer.name, __version__, os.getcwd(), options.table or answer.table)
+    function = getattr(import_module(f"footprint.{writer.module}"), writer.function)
+    written = function(_made(answer, writer.member), about)
+    if options.format is Format.GITHUB:
+        _summarise(answer, about, options.output)
         emit(written, "-")
     else:
-        emit(written, form.output)
+        emit(written, options.output)
 
 
-def _member(answer: Answer, member: str, format_: Format) -> Callable[[], Any]:
-    facts: Callable[[], Any] | None = getattr(answer, member)
-    if facts is None:
-        has = [name for name in ("issues", "figures", "stacks", "report") if getattr(answer, name) is not None]
-        raise _refusal(answer.name, format_, has)
-    return facts
+def _made(answer: Answer, member: str) -> Any:  # noqa: ANN401 # what the formats of the member take
+    return getattr(answer, member)()
 
 
 def _summarise(answer: Answer, about: About, output: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from footprint.errors import UsageError
 from footprint.process.launch import When
 from footprint.verbs.run.call import run
-from footprint.verbs.run.result import Ran
+from footprint.verbs.run.result import RunResult
 from tests.liveprocesses import is_ptrace_allowed
 
 ROOT = Path(__file__).parents[2]
@@ -28,13 +28,13 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-S", "-c", f"import os, time; {code}"]
 
 
-def private_bytes(ran: Ran) -> int:
+def private_bytes(ran: RunResult) -> int:
     known = ran.audit.totals.private.bytes
     assert known is not None
     return known
 
 
-def slugs(ran: Ran) -> list[str]:
+def slugs(ran: RunResult) -> list[str]:
     return [note.slug for note in ran.notes]
 
 

@@ -5,7 +5,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from footprint import __version__
-from footprint.errors import UsageError
 from footprint.files import StrPath
 from footprint.model.audit import Audit
 from footprint.model.projection import ONE
@@ -102,8 +101,7 @@ def audit(  # noqa: PLR0913 # all but the target are named
         debug,
         is_reproducible,
     )
-    if asked.heap is not None and asked.heap.path == target == "-":
-        raise UsageError("standard input is one of them: the process, or the profile of its heap")
+    asked.check_standard_input(target)
     return audit_target(resolve(target, root=root), asked).audit
 
 

@@ -58,14 +58,11 @@ def audit(
     footprint audit 4711 --html report.html
     """
     from footprint.sources.debug_files import debug_search
-    from footprint.sources.target import Folders, Process, Processes
     from footprint.units import parse_bytes
-    from footprint.verbs.answers import Looks, about_folders, about_group, about_one
+    from footprint.verbs.audit.answers import answer_class, answer_of, resolve_targets
     from footprint.verbs.audit.request import AuditRequest, heap_request, question_of
-    from footprint.verbs.audit.targets import resolve_targets
-    from footprint.verbs.output import chosen, exit_code, write
+    from footprint.verbs.output import ViewOptions, exit_code, output_options, write
 
-    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     asked = AuditRequest(
         question_of(count, None, "exec"),
         pid=pid,
@@ -73,21 +70,13 @@ def audit(
         page_bytes=None if page_size is None else parse_bytes(page_size),
         has_findings=findings,
         heap=heap_request(heap, heap_at, allocators or (), binaries or ()),
-        debug=debug,
+        debug=debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files),
         is_reproducible=reproducible,
     )
     target = resolve_targets(targets or (), asked, tree=tree, name=name, is_survey=all_)
-    verb = {Folders: "audit --all", Processes: "audit of several"}.get(type(target), "audit")
-    form = chosen(verb, format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
-    looks = Looks(by.value, top, is_whole=verbose)
-    if isinstance(target, Folders):
-        answer, notes = about_folders(target.paths, count=count, root=root, page_bytes=asked.page_bytes, looks=looks)
-    elif isinstance(target, Processes):
-        answer, notes = about_group(target, debug=debug, looks=looks)
-    else:
-        # Formats of findings need findings; for everything else a live process is not searched for them.
-        is_searched = findings or (isinstance(target, Process) and (form.member == "issues" or form.has_report))
-        asked = asked._replace(has_findings=is_searched, has_page_maps=form.has_page_maps)
-        answer, notes = about_one(target, asked, looks)
-    write(answer, form)
-    raise typer.Exit(exit_code(notes, is_strict=strict))
+    written = output_options(
+        answer_class(target, asked), format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html
+    )
+    answer = answer_of(target, asked, written, ViewOptions(by.value, top, verbose))
+    write(answer, written)
+    raise typer.Exit(exit_code(answer.found.notes, is_strict=strict))

@@ -8,6 +8,7 @@ from footprint.errors import UsageError
 from footprint.files import StrPath
 from footprint.model.projection import ONE, Model, Question
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
+from footprint.sources.target import Named
 
 __all__ = ("AuditRequest", "HeapRequest", "heap_request", "question_of")
 
@@ -56,6 +57,15 @@ class AuditRequest(NamedTuple):
             "--heap": self.heap is not None,
         }
         return [option for option, is_given in given.items() if is_given]
+
+    def check_standard_input(self, target: Named) -> None:
+        """Check that standard input is not both the target and the profile of its heap.
+
+        Raises:
+            UsageError: If it is.
+        """
+        if self.heap is not None and self.heap.path == target == "-":
+            raise UsageError("standard input is one of them: the process, or the profile of its heap")
 
 
 def question_of(count: int, memory_bytes: int | None, model: str) -> Question:

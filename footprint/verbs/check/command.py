@@ -51,11 +51,13 @@ def check(
     from footprint.errors import UsageError
     from footprint.sources.debug_files import debug_search
     from footprint.sources.target import resolve
-    from footprint.verbs.answers import about_check
     from footprint.verbs.check import call as verb
-    from footprint.verbs.output import chosen, emit, exit_code, write
+    from footprint.verbs.check.answer import CheckAnswer
+    from footprint.verbs.output import emit, exit_code, output_options, write
 
-    form = chosen("check", format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
+    written = output_options(
+        CheckAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html
+    )
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     if propose:
         if update_baseline or config is not None or html is not None:
@@ -67,11 +69,11 @@ def check(
     budgets = verb.load_budgets(config)
     judge = verb.check_for_baseline if update_baseline else verb.check
     named = resolve(target, root=root)
-    checked = judge(named, budgets, root=root, debug=debug, has_page_maps=form.has_report)
+    checked = judge(named, budgets, root=root, debug=debug, has_page_maps=written.has_report)
     baseline = verb.baseline_path(budgets) if update_baseline else None
     if baseline is not None and not checked.failures:
         emit(_baseline(checked.audit, named), baseline)
-    write(about_check(checked, target, baseline=baseline), form)
+    write(CheckAnswer(checked, target, baseline), written)
     raise typer.Exit(1 if checked.failures else exit_code(checked.audit.notes, is_strict=strict))
 
 

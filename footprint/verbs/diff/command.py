@@ -43,22 +43,26 @@ def diff(
     from footprint.errors import UsageError
     from footprint.sources.debug_files import debug_search
     from footprint.sources.target import resolve
-    from footprint.verbs.answers import HeapLooks, about_diff, about_heap
+    from footprint.verbs.diff.answer import DiffAnswer
     from footprint.verbs.diff.call import diff as compare
     from footprint.verbs.diff.call import diff_profiles
-    from footprint.verbs.output import chosen, exit_code, write
+    from footprint.verbs.output import ViewOptions, exit_code, output_options, write
 
-    form = chosen("diff", format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
+    written = output_options(
+        DiffAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html
+    )
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+    has_report = written.has_report
     targets = resolve(old, root=root), resolve(new, root=root)
-    profiles = diff_profiles(*targets, binaries=binaries or (), root=root, debug=debug, has_all_trees=form.has_report)
+    profiles = diff_profiles(*targets, binaries=binaries or (), root=root, debug=debug, has_all_trees=has_report)
     if profiles is not None:
+        from footprint.verbs.heap.answer import HeapComparisonAnswer, HeapViewOptions
+
         if count is not None:
             raise UsageError("-n goes with processes and programs: a profile is of one run")
-        looks = HeapLooks("function", 1.0, top, verbose)
-        # Findings and stacks are those of one profile.
-        write(about_heap(profiles, f"diff {old} {new}", looks)._replace(issues=None, stacks=None), form)
+        view = HeapViewOptions(top=top, has_whole_names=verbose)
+        write(HeapComparisonAnswer(profiles, f"diff {old} {new}", view), written)
         raise typer.Exit(exit_code(profiles.notes, is_strict=strict))
-    found = compare(*targets, count=count, root=root, debug=debug, has_page_maps=form.has_report)
-    write(about_diff(found, top=top, is_whole=verbose), form)
+    found = compare(*targets, count=count, root=root, debug=debug, has_page_maps=has_report)
+    write(DiffAnswer(found, ViewOptions(top=top, has_whole_names=verbose)), written)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

@@ -1,15 +1,10 @@
 """`footprint doctor`: what this host lets us read."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
-
-if TYPE_CHECKING:
-    from footprint.formats.document import Document
-    from footprint.formats.json import Json
 
 __all__ = ("doctor",)
 
@@ -35,22 +30,11 @@ def doctor(
     sudo footprint doctor --calibrate
     """
     from footprint.verbs.doctor import call as verb
-    from footprint.verbs.output import Answer, chosen, write
+    from footprint.verbs.doctor.answer import DoctorAnswer
+    from footprint.verbs.output import output_options, write
 
-    form = chosen("doctor", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    written = output_options(DoctorAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     if calibrate:
         verb.calibrate_libc()
         verb.calibrate()
-    found = verb.doctor()
-
-    def document() -> "Document":
-        from footprint.verbs.doctor.text import doctor_report
-
-        return doctor_report(found)
-
-    def members() -> "Json":
-        from footprint.verbs.doctor.json import doctor_members
-
-        return doctor_members(found, __version__)
-
-    write(Answer("doctor", document, members, "checks"), form)
+    write(DoctorAnswer(verb.doctor()), written)

@@ -35,12 +35,12 @@ def duplicates(
     footprint duplicates 4711 -n 10000
     """
     from footprint.sources.debug_files import debug_search
-    from footprint.verbs.answers import about_duplicates
-    from footprint.verbs.duplicates import call as duplicates
-    from footprint.verbs.output import chosen, exit_code, write
+    from footprint.verbs.duplicates.answer import DuplicatesAnswer
+    from footprint.verbs.duplicates.call import duplicates as find_duplicates
+    from footprint.verbs.output import ViewOptions, exit_code, output_options, write
 
-    form = chosen("duplicates", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    written = output_options(DuplicatesAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    found = duplicates.duplicates(*targets, debug=debug)
-    write(about_duplicates(found, count=count, top=top, is_whole=verbose), form)
+    found = find_duplicates(*targets, debug=debug)
+    write(DuplicatesAnswer(found, count, ViewOptions(top=top, has_whole_names=verbose)), written)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

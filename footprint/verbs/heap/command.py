@@ -1,13 +1,10 @@
 """`footprint heap`: what allocator profiles say, by object and function."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from footprint.verbs import options
-
-if TYPE_CHECKING:
-    from footprint.verbs.output import Form
 
 __all__ = ("heap",)
 
@@ -55,12 +52,22 @@ def heap(
     footprint heap massif.out --html report.html
     """
     from footprint.sources.debug_files import debug_search
-    from footprint.verbs.answers import HeapLooks, about_heap
+    from footprint.verbs.heap.answer import HeapAnswer, HeapComparisonAnswer, HeapViewOptions
     from footprint.verbs.heap.call import heap_profile
-    from footprint.verbs.output import chosen, exit_code, write
+    from footprint.verbs.output import exit_code, output_options, write
 
-    form = chosen("heap", format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html)
-    _check(len(files), by, form, threshold)
+    is_one = len(files) == 1
+    written = output_options(
+        HeapAnswer if is_one else HeapComparisonAnswer,
+        format_,
+        output,
+        is_json=json,
+        table=table,
+        color=color,
+        is_quiet=quiet,
+        html=html,
+    )
+    _check(by, threshold, is_one=is_one)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     found = heap_profile(
         *files,
@@ -69,27 +76,26 @@ def heap(
         binaries=binaries or (),
         root=root,
         debug=debug,
-        has_all_trees=form.has_report,
+        has_all_trees=written.has_report,
     )
-
-    looks = HeapLooks(by.value, threshold, top, verbose)
-    answer = about_heap(found, f"heap {' '.join(files)}", looks, binary=(binaries or [""])[0])
-    write(answer, form)
+    name, view = f"heap {' '.join(files)}", HeapViewOptions(by.value, threshold, top, verbose)
+    if is_one:
+        write(HeapAnswer(found, name, view, (binaries or [""])[0]), written)
+    else:
+        write(HeapComparisonAnswer(found, name, view), written)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))
 
 
-def _check(file_count: int, by: options.HeapBy, form: "Form", threshold: float) -> None:
-    """Refuse what does not go together.
+def _check(by: options.HeapBy, threshold: float, *, is_one: bool) -> None:
+    """Check that the options go together.
 
     Raises:
-        UsageError: With the cause.
+        UsageError: If they do not.
     """
     from footprint.errors import UsageError
 
-    # What is no number passes the bounds of the option.
+    # The bounds of the option let "nan" pass.
     if not 0 <= threshold <= 100:
         raise UsageError("--threshold is a number of percent")
-    if file_count > 1 and by in {options.HeapBy.TREE, options.HeapBy.CALLERS}:
+    if not is_one and by in {options.HeapBy.TREE, options.HeapBy.CALLERS}:
         raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
-    if file_count > 1 and form.member in {"stacks", "issues"}:
-        raise UsageError(f"{form.format} holds one profile: name one file")

@@ -36,16 +36,16 @@ def libraries(
     """
     from footprint.errors import UsageError
     from footprint.units import parse_bytes
-    from footprint.verbs.answers import about_libraries
-    from footprint.verbs.libraries import call as programs
-    from footprint.verbs.output import chosen, exit_code, write
+    from footprint.verbs.libraries.answer import LibrariesAnswer
+    from footprint.verbs.libraries.call import libraries as find_libraries
+    from footprint.verbs.output import ViewOptions, exit_code, output_options, write
 
     page_bytes = None if page_size is None else parse_bytes(page_size)
-    form = chosen("libraries", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    written = output_options(LibrariesAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     if tree and why is not None:
         raise UsageError("--tree and --why are two answers: ask for one of them")
-    if why is not None and form.member != "document":
+    if why is not None and written.member != "document":
         raise UsageError("--why is for the text; the JSON has every relation")
-    found = programs.libraries(target, count=count, root=root, page_bytes=page_bytes)
-    write(about_libraries(found, why=why, top=top, is_tree=tree, is_whole=verbose), form)
+    found = find_libraries(target, count=count, root=root, page_bytes=page_bytes)
+    write(LibrariesAnswer(found, ViewOptions(top=top, has_whole_names=verbose), tree, why), written)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

@@ -1,15 +1,8 @@
 """`footprint maps`: every mapping of a process with its owner."""
 
-from typing import TYPE_CHECKING
-
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
-
-if TYPE_CHECKING:
-    from footprint.formats.document import Document
-    from footprint.formats.json import Json
 
 __all__ = ("maps",)
 
@@ -33,21 +26,11 @@ def maps(
     footprint maps 4711
     footprint maps smaps.txt --json
     """
-    from footprint.verbs.maps.call import maps as verb
-    from footprint.verbs.output import Answer, chosen, exit_code, write
+    from footprint.verbs.maps.answer import MapsAnswer
+    from footprint.verbs.maps.call import maps as list_mappings
+    from footprint.verbs.output import exit_code, output_options, write
 
-    form = chosen("maps", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
-    found = verb(target, pid=pid, root=root)
-
-    def document() -> "Document":
-        from footprint.verbs.maps.text import maps_report
-
-        return maps_report(found, has_whole_names=verbose)
-
-    def members() -> "Json":
-        from footprint.verbs.maps.json import maps_members
-
-        return maps_members(found, __version__)
-
-    write(Answer(f"maps {target}", document, members, "mappings"), form)
+    written = output_options(MapsAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    found = list_mappings(target, pid=pid, root=root)
+    write(MapsAnswer(found, f"maps {target}", verbose), written)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

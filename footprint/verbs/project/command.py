@@ -1,16 +1,8 @@
 """`footprint project`: what N processes cost, or how many fit."""
 
-from typing import TYPE_CHECKING
-
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
-
-if TYPE_CHECKING:
-    from footprint.formats.document import Document
-    from footprint.formats.figures import Family
-    from footprint.formats.json import Json
 
 __all__ = ("project",)
 
@@ -40,27 +32,12 @@ def project(
     footprint project 4711 -n 50 --model fork
     """
     from footprint.units import parse_bytes
-    from footprint.verbs.output import Answer, chosen, exit_code, write
-    from footprint.verbs.project.call import project as verb
+    from footprint.verbs.output import exit_code, output_options, write
+    from footprint.verbs.project.answer import ProjectAnswer
+    from footprint.verbs.project.call import project as project_process
 
-    form = chosen("project", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    written = output_options(ProjectAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     memory_bytes = None if memory is None else parse_bytes(memory)
-    found = verb(target, count=count, memory_bytes=memory_bytes, model=model.value, pid=pid, root=root)
-
-    def document() -> "Document":
-        from footprint.verbs.audit.text import projection_report
-
-        return projection_report(found)
-
-    def members() -> "Json":
-        from footprint.verbs.audit.json import projection_members
-
-        return projection_members(found, __version__)
-
-    def figures() -> "list[Family]":
-        from footprint.formats.figures import projection_figures
-
-        return projection_figures(found.projection, found.target)
-
-    write(Answer(f"project {target}", document, members, "projection", figures=figures), form)
+    found = project_process(target, count=count, memory_bytes=memory_bytes, model=model.value, pid=pid, root=root)
+    write(ProjectAnswer(found, f"project {target}"), written)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

@@ -1,15 +1,10 @@
 """`footprint record`: the figures of a release, kept in a history."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
-
-if TYPE_CHECKING:
-    from footprint.formats.document import Document
-    from footprint.formats.json import Json
 
 __all__ = ("record",)
 
@@ -48,21 +43,11 @@ def record(
     footprint record audit.json --history footprint.sqlite --version 1.4.0
     footprint record ./server --history footprint.sqlite --commit "$(git rev-parse HEAD)"
     """
-    from footprint.verbs.output import Answer, chosen, exit_code, write
-    from footprint.verbs.record.call import record as verb
+    from footprint.verbs.output import exit_code, output_options, write
+    from footprint.verbs.record.answer import RecordAnswer
+    from footprint.verbs.record.call import record as record_release
 
-    form = chosen("record", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
-    made = verb(target, history, version=version, commit=commit, program=program, time=time)
-
-    def document() -> "Document":
-        from footprint.verbs.trend.text import record_report
-
-        return record_report(made.recording.release, made.replaced, made.release_count, history, made.notes)
-
-    def members() -> "Json":
-        from footprint.verbs.record.json import record_members
-
-        return record_members(made.recording, made.replaced, made.release_count, made.notes, history, __version__)
-
-    write(Answer(f"record {target}", document, members, "recorded"), form)
+    written = output_options(RecordAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    made = record_release(target, history, version=version, commit=commit, program=program, time=time)
+    write(RecordAnswer(made, f"record {target}", history), written)
     raise typer.Exit(exit_code(made.notes, is_strict=strict))

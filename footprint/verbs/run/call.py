@@ -17,7 +17,7 @@ from footprint.sources.debug_files import STANDARD_PLACES
 from footprint.sources.object_files import ObjectFiles
 from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.request import HeapRequest
-from footprint.verbs.run.result import Ran, Start, median_start
+from footprint.verbs.run.result import RunResult, Start, median_start
 
 __all__ = ("check_command", "parse_moment", "run", "start")
 
@@ -39,7 +39,7 @@ def run(  # noqa: PLR0913 # all but the command have their name
     has_massif: bool = False,
     massif_out: str | None = None,
     massif_seconds: float = 600,
-) -> Ran:
+) -> RunResult:
     """Start a program, take it at a moment, end it, and audit it.
 
     What it prints goes to standard error. At its exit its memory is as the program left it, after any clearing up of
@@ -77,7 +77,7 @@ def run(  # noqa: PLR0913 # all but the command have their name
     return _with_massif(ran, moment, massif_seconds, massif_out) if has_massif else ran
 
 
-def _with_massif(ran: Ran, moment: Moment, limit_seconds: float, kept_as: str | None) -> Ran:
+def _with_massif(ran: RunResult, moment: Moment, limit_seconds: float, kept_as: str | None) -> RunResult:
     """Run the program once more, and split the heap of the run that is shown by its profile."""
     from footprint.verbs.audit.heap_account import with_heap  # noqa: PLC0415 # profiles, which few runs have
     from footprint.verbs.run.massif import profiled_by_massif  # noqa: PLC0415 # the same

@@ -1,17 +1,10 @@
 """`footprint run`: a program started, taken at a moment, ended, and audited."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
-
-if TYPE_CHECKING:
-    from footprint.formats.document import Document
-    from footprint.formats.figures import Family
-    from footprint.formats.json import Json
-    from footprint.formats.stacks import Stacks
 
 __all__ = ("run",)
 
@@ -54,11 +47,12 @@ def run(
     footprint run --massif --massif-out massif.out -- ./program
     footprint run --when-output 'listening on' --follow -- ./server
     """
-    from footprint.verbs.output import Answer, chosen, exit_code, write
+    from footprint.verbs.output import ViewOptions, exit_code, output_options, write
+    from footprint.verbs.run.answer import RunAnswer
     from footprint.verbs.run.call import run as run_program
 
-    form = chosen("run", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
-    ran = run_program(
+    written = output_options(RunAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    found = run_program(
         command,
         when=when,
         when_output=when_output,
@@ -70,26 +64,5 @@ def run(
         massif_out=massif_out,
         massif_seconds=massif_timeout,
     )
-
-    def document() -> "Document":
-        from footprint.verbs.run.text import run_report
-
-        return run_report(ran, by=by.value, top=top, has_whole_names=verbose)
-
-    def members() -> "Json":
-        from footprint.verbs.run.json import run_members
-
-        return run_members(ran, __version__)
-
-    def figures() -> "list[Family]":
-        from footprint.formats.figures import audit_figures
-
-        return audit_figures(ran.audit)
-
-    def stacks() -> "Stacks":
-        from footprint.formats.stacks import ledger_stacks
-
-        return ledger_stacks(ran.audit.ledger)
-
-    write(Answer(f"run {command[0]}", document, members, "ledger", figures=figures, stacks=stacks), form)
-    raise typer.Exit(exit_code(ran.notes, is_strict=strict))
+    write(RunAnswer(found, ViewOptions(by.value, top, verbose)), written)
+    raise typer.Exit(exit_code(found.notes, is_strict=strict))

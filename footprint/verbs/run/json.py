@@ -5,17 +5,17 @@ from footprint.formats.json import Json, note_rows
 from footprint.model.audit import Audit
 from footprint.model.spread import Spread
 from footprint.verbs.audit.json import audit_members
-from footprint.verbs.run.result import Ran
+from footprint.verbs.run.result import RunResult
 
 __all__ = ("run_members", "spread_json")
 
 
-def run_members(ran: Ran, version: str) -> Json:
+def run_members(ran: RunResult, version: str) -> Json:
     """Give what a run gave."""
     return audit_members(ran.audit, version) | {"notes": note_rows(ran.notes), "run": _run(ran)}
 
 
-def _run(ran: Ran) -> Json:
+def _run(ran: RunResult) -> Json:
     return {
         "command": [well_formed(word) for word in ran.command],
         "when": ran.when,

@@ -10,7 +10,7 @@ from footprint.model.spread import Spread
 from footprint.process import Snapshot
 from footprint.process.launch.moment import When
 
-__all__ = ("Ran", "Start", "cost_per_process", "median_start", "private_memory")
+__all__ = ("RunResult", "Start", "cost_per_process", "median_start", "private_memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunResult:
     """A program that was run once or several times.
 
     Attributes:
@@ -88,7 +88,7 @@ def median_start(
     when: str,
     starts: Iterable[Start],
     order: Callable[[Start], tuple[int, ...]] = cost_per_process,
-) -> Ran:
+) -> RunResult:
     """Choose the start in the middle of an order, and say how far they differ."""
     ordered = sorted(starts, key=order)
     chosen = ordered[(len(ordered) - 1) // 2]
@@ -99,7 +99,7 @@ def median_start(
             signal or ("ended by footprint" if code is None else f"exit code {code}") for code, signal in endings
         )
         notes.append(Note("starts-differ", command[0], f"its starts ended differently: {', '.join(texts)}"))
-    return Ran(
+    return RunResult(
         command=command,
         when=when,
         start=chosen,

@@ -11,7 +11,7 @@ from footprint.model.spread import Spread
 from footprint.process.launch.moment import When
 from footprint.units import format_bytes
 from footprint.verbs.audit.text import audit_report
-from footprint.verbs.run.result import Ran, Start
+from footprint.verbs.run.result import RunResult, Start
 
 __all__ = ("MOMENTS", "run_report")
 
@@ -23,7 +23,7 @@ MOMENTS: Final = {
 }
 
 
-def run_report(ran: Ran, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
+def run_report(ran: RunResult, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
     """Say where the memory of a program went that was run; `top` rows a table, 0 for all."""
     quiet = replace(ran.audit, notes=())
     _, *blocks, verdict = audit_report(quiet, by=by, top=top, has_whole_names=has_whole_names)
@@ -38,12 +38,12 @@ def run_report(ran: Ran, *, by: str = "owner", top: int = 20, has_whole_names: b
     )
 
 
-def _title(ran: Ran) -> str:
+def _title(ran: RunResult) -> str:
     command = shlex.join(ran.command)
     return f"footprint run: {command if len(command) <= 80 else command[:77] + '...'}"
 
 
-def _how(ran: Ran) -> str:
+def _how(ran: RunResult) -> str:
     start = ran.start
     if start.signal is not None:
         end = f"ended by {start.signal}"
@@ -53,7 +53,7 @@ def _how(ran: Ran) -> str:
     return f"{which} {MOMENTS[start.moment]}, {end}."
 
 
-def _starts(ran: Ran) -> list[Block]:
+def _starts(ran: RunResult) -> list[Block]:
     if ran.start_count == 1:
         return []
     figures = (("per process", ran.per_process), ("private memory", ran.private))

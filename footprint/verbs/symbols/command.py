@@ -1,17 +1,10 @@
 """`footprint symbols`: what the writable memory of ELF files holds."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
-
-if TYPE_CHECKING:
-    from footprint.formats.document import Document
-    from footprint.formats.figures import Family
-    from footprint.formats.json import Json
-    from footprint.formats.stacks import Stacks
 
 __all__ = ("symbols",)
 
@@ -62,45 +55,15 @@ def symbols(
     footprint symbols --source /lib/x86_64-linux-gnu/libc.so.6
     """
     from footprint.sources.debug_files import debug_search
-    from footprint.verbs.output import Answer, chosen, exit_code, write
-    from footprint.verbs.symbols import call as symbols
-    from footprint.verbs.symbols.selections import selection, sort_order, tables
+    from footprint.verbs.output import exit_code, output_options, write
+    from footprint.verbs.symbols.answer import SymbolsAnswer
+    from footprint.verbs.symbols.call import symbols as read_symbols
+    from footprint.verbs.symbols.selections import selection, sort_order
 
-    form = chosen("symbols", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    written = output_options(SymbolsAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
     wanted = selection(kind, min_size, name, is_local=is_local, is_global=is_global)
     order = sort_order(by, sort)
-    found = symbols.symbols(*files, map=map_, selection=wanted, debug=debug, source=source)
-
-    def document() -> "Document":
-        from footprint.verbs.symbols.text import symbols_report
-
-        namers = "Symbols and debug information" if any(one.named for one in found.sources or ()) else "Symbols"
-        return symbols_report(
-            found.files,
-            found.notes,
-            top=top,
-            has_linker_names=verbose,
-            kinds=found.selection.kinds,
-            tables=tables(found, by, order, is_whole=verbose),
-            is_selected=found.selection.is_of_variables,
-            namers=namers,
-        )
-
-    def members() -> "Json":
-        from footprint.verbs.symbols.json import symbols_members
-
-        return symbols_members(found.origins, found.notes, __version__, found.sources)
-
-    def figures() -> "list[Family]":
-        from footprint.formats.figures import symbols_figures
-
-        return symbols_figures(found.origins)
-
-    def stacks() -> "Stacks":
-        from footprint.formats.stacks import symbol_stacks
-
-        return symbol_stacks(found.files)
-
-    write(Answer(f"symbols {' '.join(files)}", document, members, "symbols", figures=figures, stacks=stacks), form)
+    found = read_symbols(*files, map=map_, selection=wanted, debug=debug, source=source)
+    write(SymbolsAnswer(found, f"symbols {' '.join(files)}", by, order, top, verbose), written)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

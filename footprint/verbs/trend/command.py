@@ -1,15 +1,10 @@
 """`footprint trend`: how the figures of a program went over its releases."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
-
-if TYPE_CHECKING:
-    from footprint.formats.document import Document
-    from footprint.formats.json import Json
 
 __all__ = ("trend",)
 
@@ -43,21 +38,11 @@ def trend(
     footprint trend --history footprint.sqlite --figure private_bytes --last 20
     footprint trend --history footprint.sqlite --owner libssl.so.3 --json
     """
-    from footprint.verbs.output import Answer, chosen, draws_blocks, exit_code, write
-    from footprint.verbs.trend.call import trend as verb
+    from footprint.verbs.output import draws_blocks, exit_code, output_options, write
+    from footprint.verbs.trend.answer import TrendAnswer
+    from footprint.verbs.trend.call import trend as read_trend
 
-    form = chosen("trend", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
-    found = verb(history, programs=program or (), figures=figure or (), owner=owner, last=last)
-
-    def document() -> "Document":
-        from footprint.verbs.trend.text import trend_report
-
-        return trend_report(found, has_blocks=draws_blocks(output))
-
-    def members() -> "Json":
-        from footprint.verbs.trend.json import trend_members
-
-        return trend_members(found, __version__)
-
-    write(Answer(f"trend {history}", document, members, "trends"), form)
+    written = output_options(TrendAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    found = read_trend(history, programs=program or (), figures=figure or (), owner=owner, last=last)
+    write(TrendAnswer(found, f"trend {history}", draws_blocks(output)), written)
     raise typer.Exit(exit_code(found.notes, is_strict=strict))

@@ -1,15 +1,10 @@
 """`footprint whatif`: a program run with some of its libraries and without them."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
-
-if TYPE_CHECKING:
-    from footprint.formats.document import Document
-    from footprint.formats.json import Json
 
 __all__ = ("whatif",)
 
@@ -40,10 +35,11 @@ def whatif(
     \b
     footprint whatif --drop libm.so.6 --when settled -n 10000 -- ./server
     """
-    from footprint.verbs.output import Answer, chosen, exit_code, write
+    from footprint.verbs.output import ViewOptions, exit_code, output_options, write
+    from footprint.verbs.whatif.answer import WhatIfAnswer
     from footprint.verbs.whatif.call import whatif as run_both
 
-    form = chosen("whatif", format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    written = output_options(WhatIfAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     found = run_both(
         command,
         drop=drop,
@@ -54,16 +50,5 @@ def whatif(
         force=force,
         timeout_seconds=timeout,
     )
-
-    def document() -> "Document":
-        from footprint.verbs.whatif.text import whatif_report
-
-        return whatif_report(found, top=top, has_whole_names=verbose)
-
-    def members() -> "Json":
-        from footprint.verbs.whatif.json import whatif_members
-
-        return whatif_members(found, __version__)
-
-    write(Answer(f"whatif {command[0]}", document, members, "changes"), form)
+    write(WhatIfAnswer(found, ViewOptions(top=top, has_whole_names=verbose)), written)
     raise typer.Exit(exit_code(found.notes, is_strict=strict) if found.is_alike else 1)

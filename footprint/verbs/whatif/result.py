@@ -11,7 +11,7 @@ from footprint.errors import Note
 from footprint.model.audit import Audit
 from footprint.model.row import MemoryKind
 from footprint.model.spread import Spread
-from footprint.verbs.run.result import Ran, Start
+from footprint.verbs.run.result import RunResult, Start
 
 __all__ = ("Agreement", "Change", "Compared", "Leaving", "Output", "Saving", "Trial", "WhatIf", "changes", "compare")
 
@@ -151,8 +151,8 @@ class WhatIf:
     users: tuple[str, ...]
     leaving: tuple[Leaving, ...]
     original: Start
-    before: Ran
-    after: Ran
+    before: RunResult
+    after: RunResult
     changes: tuple[Change, ...]
     behaviour: tuple[Compared, ...]
     doubts: tuple[str, ...]
