@@ -1,4 +1,4 @@
-"""A headless Chromium that tests drive by its DevTools protocol, over a pipe: no driver, no port, no network."""
+"""A headless Chromium that tests control by its DevTools protocol, over a pipe: no driver, no port, no network."""
 
 import base64
 import contextlib
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ("MISSING", "Browser", "Page", "launched")
+__all__ = ("MISSING", "Browser", "Tab", "launched")
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _PROGRAM = next(filter(None, map(shutil.which, _NAMES)), None)
@@ -27,7 +27,7 @@ _KEYS = {"Enter": 13, "Home": 36, "End": 35, "PageUp": 33, "PageDown": 34, "Tab"
 
 
 class Browser:
-    """A running browser: it answers commands of the protocol in order."""
+    """A running browser, which answers the commands of the protocol in order."""
 
     def __init__(self, to_browser: int, from_browser: int) -> None:
         self._to, self._from = to_browser, from_browser
@@ -36,7 +36,7 @@ class Browser:
         self.events: list[dict[str, Any]] = []
 
     def ask(self, method: str, session: str | None = None, **parameters: Any) -> Any:  # noqa: ANN401 # JSON
-        """Send a command and give its result; what happened meanwhile is kept in `events`."""
+        """Send a command and return its result; events that arrive meanwhile are added to `events`."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
         if session is not None:
@@ -65,28 +65,28 @@ class Browser:
 
     def open(
         self, path: Path, *, width: int = 1200, height: int = 900, dark: bool = False, script: bool = True
-    ) -> "Page":
-        """Open a file in a new tab, and wait until it is there."""
+    ) -> "Tab":
+        """Open a file in a new tab, and wait until it is drawn."""
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        page = Page(self, session, target)
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            page.ask(f"{domain}.enable")
-        page.resize(width, height)
-        page.ask(
+        tab = Tab(self, session, target)
+        for domain in ("Tab", "Runtime", "Network", "Log"):
+            tab.ask(f"{domain}.enable")
+        tab.resize(width, height)
+        tab.ask(
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
         )
-        page.ask("Emulation.setScriptExecutionDisabled", value=not script)
-        page.ask("Page.navigate", url=path.resolve().as_uri())
+        tab.ask("Emulation.setScriptExecutionDisabled", value=not script)
+        tab.ask("Page.navigate", url=path.resolve().as_uri())
         if script:
-            page.wait("document.documentElement && document.documentElement.dataset.ready")
+            tab.wait("document.documentElement && document.documentElement.dataset.ready")
         else:
-            page.wait_for_element("#data")
-        return page
+            tab.wait_for_element("#data")
+        return tab
 
 
-class Page:
+class Tab:
     """One tab."""
 
     def __init__(self, browser: Browser, session: str, target: str) -> None:
@@ -97,18 +97,18 @@ class Page:
         return self._browser.ask(method, self._session, **parameters)
 
     def resize(self, width: int, height: int) -> None:
-        """Give the tab a size."""
+        """Set the size of the tab."""
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def js(self, expression: str) -> Any:  # noqa: ANN401 # JSON
-        """Evaluate an expression, and wait where it is a promise."""
+        """Evaluate an expression; wait for a promise."""
         found = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in found:
             raise RuntimeError(found["exceptionDetails"].get("exception", {}).get("description", str(found)))
         return found["result"].get("value")
 
     def wait(self, expression: str) -> Any:  # noqa: ANN401 # JSON
-        """Wait until an expression is true, and give what it is."""
+        """Wait until an expression is true, and return its value."""
         until = time.monotonic() + _LONGEST_SECONDS
         while not (found := self.js(expression)):
             if time.monotonic() > until:
@@ -117,10 +117,10 @@ class Page:
         return found
 
     def wait_for_element(self, selector: str) -> None:
-        """Wait until an element is there, without a script."""
+        """Wait until an element exists, without the help of a script."""
         until = time.monotonic() + _LONGEST_SECONDS
         while True:
-            # A document that another one takes the place of meanwhile has no nodes any more.
+            # A document that is replaced meanwhile has no nodes any more.
             with contextlib.suppress(RuntimeError):
                 root = self.ask("DOM.getDocument")["root"]["nodeId"]
                 if self.ask("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]:
@@ -130,11 +130,11 @@ class Page:
             time.sleep(0.02)
 
     def text(self, selector: str) -> str:
-        """Give the text of the first element that a selector finds."""
+        """Return the text of the first element that a selector finds."""
         return str(self.js(f"document.querySelector({json.dumps(selector)}).textContent"))
 
     def texts(self, selector: str) -> list[str]:
-        """Give the texts of all elements that a selector finds."""
+        """Return the texts of all elements that a selector finds."""
         return list(self.js(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)"))
 
     def count(self, selector: str) -> int:
@@ -142,8 +142,8 @@ class Page:
         return int(self.js(f"document.querySelectorAll({json.dumps(selector)}).length"))
 
     def click(self, selector: str, *, times: int = 1) -> None:
-        """Click with the mouse the middle of the first element that a selector finds."""
-        # Pictures take their size in the frames after the page is there: what stands below them moves until then.
+        """Click on the middle of the first element that a selector finds."""
+        # Pictures get their size some frames later, and move the elements below them.
         found = self.js(
             f"(async () => {{ const one = document.querySelector({json.dumps(selector)});"
             " const place = () => { one.scrollIntoView({block: 'center', behavior: 'instant'});"
@@ -156,7 +156,7 @@ class Page:
         self.click_at(*found, times=times)
 
     def move_to(self, x: float, y: float) -> None:
-        """Point with the mouse."""
+        """Move the mouse pointer."""
         self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def click_at(self, x: float, y: float, *, times: int = 1) -> None:
@@ -167,7 +167,7 @@ class Page:
                 self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=number)
 
     def key(self, *names: str) -> None:
-        """Press keys, one after the other."""
+        """Press keys one after the other."""
         for name in names:
             code = _KEYS[name]
             text = {"text": "\r"} if name == "Enter" else {"text": " "} if name == " " else {}
@@ -176,14 +176,14 @@ class Page:
                 self.ask("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code, **more)
 
     def type(self, selector: str, text: str) -> None:
-        """Type a text into a field, in the place of what it holds."""
+        """Replace the text of a field, as a user types it."""
         self.js(
             f"(() => {{ const one = document.querySelector({json.dumps(selector)}); one.focus(); one.select() }})()"
         )
         self.ask("Input.insertText", text=text)
 
     def shot(self, path: Path) -> None:
-        """Save what the tab shows, all of its height."""
+        """Save a picture of the tab in its full height."""
         height = int(self.js("Math.min(6000, Math.ceil(document.documentElement.scrollHeight))"))
         width = int(self.js("innerWidth"))
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
@@ -191,7 +191,7 @@ class Page:
         path.write_bytes(base64.b64decode(found["data"]))
 
     def complaints(self) -> list[str]:
-        """Give what the browser logged of this tab: errors, refusals of its policy, exceptions."""
+        """Return what the browser logged of this tab: errors, violations of the policy, exceptions."""
         found = []
         for event in self._browser.events:
             if event.get("sessionId") != self._session:
@@ -203,7 +203,7 @@ class Page:
         return found
 
     def requests(self) -> list[str]:
-        """Give what this tab asked for."""
+        """Return the addresses that this tab requested."""
         return [
             event["params"]["request"]["url"]
             for event in self._browser.events
@@ -217,11 +217,11 @@ class Page:
 
 @contextlib.contextmanager
 def launched() -> Iterator[Browser]:
-    """Start the browser; its profile is gone afterwards."""
+    """Start the browser; its profile is removed at the end."""
     assert _PROGRAM is not None
     profile = tempfile.mkdtemp(prefix="footprint-chromium-")
     (their_in, our_out), (our_in, their_out) = os.pipe(), os.pipe()
-    # The protocol is spoken on 3 and 4: what stands there must not be overwritten before it is moved.
+    # The browser reads from descriptor 3 and writes to 4: our ends are moved out of the way first.
     their_in, their_out = (fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 20) for one in (their_in, their_out))
     log = os.open(os.path.join(profile, "log"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     options = ["--headless=new", "--remote-debugging-pipe", f"--user-data-dir={profile}", "--no-first-run"]
@@ -234,7 +234,7 @@ def launched() -> Iterator[Browser]:
     ]
     moves = [(os.POSIX_SPAWN_DUP2, their_in, 3), (os.POSIX_SPAWN_DUP2, their_out, 4)]
     moves += [(os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)]
-    # It leaves files behind where others go, too.
+    # The browser leaves temporary files behind.
     environment = os.environ | {"TMPDIR": profile}
     child = os.posix_spawn(_PROGRAM, [_PROGRAM, *options], environment, file_actions=moves, setpgroup=0)
     try:

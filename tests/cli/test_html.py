@@ -1,4 +1,4 @@
-"""`--html` as a user gives it: a page beside the answer, or in its place, and never half of one."""
+"""`--html` as a user gives it: a report besides the answer, or instead of it, and never half of a report."""
 
 import json
 import re
@@ -18,16 +18,16 @@ Captured = pytest.CaptureFixture[bytes]
 
 
 @pytest.mark.parametrize("words", [["audit", SMAPS], ["diff", BASE, SANS_CRYPT], ["heap", MASSIF]])
-def test_a_page_is_written_beside_the_answer(capfdbinary: Captured, tmp_path: Path, words: list[str]) -> None:
-    page = tmp_path / "report.html"
+def test_a_report_is_written_beside_the_answer(capfdbinary: Captured, tmp_path: Path, words: list[str]) -> None:
+    report = tmp_path / "report.html"
     assert main(words) == 0
     alone = capfdbinary.readouterr()
-    assert main([*words, "--html", str(page)]) == 0
+    assert main([*words, "--html", str(report)]) == 0
     assert capfdbinary.readouterr() == alone
-    assert page.read_text().startswith("<!doctype html>")
+    assert report.read_text().startswith("<!doctype html>")
 
 
-def test_a_dash_writes_the_page_in_the_place_of_the_answer(capfdbinary: Captured) -> None:
+def test_a_dash_writes_the_report_instead_of_the_answer(capfdbinary: Captured) -> None:
     for words in (["audit", SMAPS], ["diff", BASE, SANS_CRYPT], ["heap", MASSIF]):
         assert main([*words, "--html", "-"]) == 0
         out, error = capfdbinary.readouterr()
@@ -36,7 +36,7 @@ def test_a_dash_writes_the_page_in_the_place_of_the_answer(capfdbinary: Captured
         assert out.endswith(b"</html>\n")
 
 
-def test_a_saved_audit_has_the_page_of_its_process(capfdbinary: Captured, tmp_path: Path) -> None:
+def test_a_saved_audit_has_the_report_of_its_process(capfdbinary: Captured, tmp_path: Path) -> None:
     saved = tmp_path / "audit.json"
     assert main(["audit", BASE, "-n", "7", "-o", str(saved)]) == 0
     assert main(["audit", str(saved), "--html", "-"]) == 0
@@ -57,29 +57,29 @@ def test_only_the_json_of_an_audit_keeps_its_pages(capfdbinary: Captured, tmp_pa
 
 
 @pytest.mark.parametrize("others", [[], [SANS_CRYPT]])
-def test_damaged_pages_of_a_saved_audit_give_an_error_where_a_page_is_made(
+def test_damaged_pages_of_a_saved_audit_give_an_error_where_a_report_is_made(
     capfdbinary: Captured, tmp_path: Path, others: list[str]
 ) -> None:
-    saved, page = tmp_path / "audit.json", tmp_path / "report.html"
+    saved, report = tmp_path / "audit.json", tmp_path / "report.html"
     assert main(["audit", BASE, "-o", str(saved)]) == 0
     saved.write_text(re.sub(r'"page_counts": \[\d+', '"page_counts": [99999999', saved.read_text(), count=1))
     words = ["diff", str(saved), *others] if others else ["audit", str(saved)]
     assert main(words) == 0
     capfdbinary.readouterr()
-    assert main([*words, "--html", str(page)]) == 3
+    assert main([*words, "--html", str(report)]) == 3
     assert b"`page_maps` is of more than 1,048,576 pages" in capfdbinary.readouterr().err
-    assert not page.exists()
+    assert not report.exists()
 
 
-def test_a_check_has_the_page_of_its_audit_and_its_exit_code(capfdbinary: Captured, tmp_path: Path) -> None:
-    budgets, page = tmp_path / "footprint.toml", tmp_path / "report.html"
+def test_a_check_has_the_report_of_its_audit_and_its_exit_code(capfdbinary: Captured, tmp_path: Path) -> None:
+    budgets, report = tmp_path / "footprint.toml", tmp_path / "report.html"
     for limit, code in (("1 KiB", 1), ("1 GiB", 0)):
         budgets.write_text(f'[budgets]\nper_process_bytes = "{limit}"\n')
-        assert main(["check", BASE, "--config", str(budgets), "--html", str(page)]) == code
+        assert main(["check", BASE, "--config", str(budgets), "--html", str(report)]) == code
         assert (b"Exceeded: per_process_bytes" in capfdbinary.readouterr().out) == (code == 1)
         # What stands there without JavaScript.
-        assert ("Exceeded: per_process_bytes" in page.read_text()) == (code == 1)
-    assert main(["check", BASE, "--propose", "--html", str(page)]) == 2
+        assert ("Exceeded: per_process_bytes" in report.read_text()) == (code == 1)
+    assert main(["check", BASE, "--propose", "--html", str(report)]) == 2
 
 
 @pytest.mark.parametrize(
@@ -103,19 +103,19 @@ def test_several_processes_and_one_file_for_two_answers_are_refused(
 
 
 @pytest.mark.parametrize("damage", ['"schema": "footprint/1"', '"private_bytes": '])
-def test_a_damaged_audit_gives_an_error_and_no_page(capfdbinary: Captured, tmp_path: Path, damage: str) -> None:
-    saved, page = tmp_path / "audit.json", tmp_path / "report.html"
+def test_a_damaged_audit_gives_an_error_and_no_report(capfdbinary: Captured, tmp_path: Path, damage: str) -> None:
+    saved, report = tmp_path / "audit.json", tmp_path / "report.html"
     assert main(["audit", BASE, "-o", str(saved)]) == 0
     wrong = {'"schema": "footprint/1"': '"schema": "footprint/9"', '"private_bytes": ': '"private_bytes": -'}[damage]
     saved.write_text(saved.read_text().replace(damage, wrong, 1))
-    assert main(["audit", str(saved), "--html", str(page)]) == 3
+    assert main(["audit", str(saved), "--html", str(report)]) == 3
     out, error = capfdbinary.readouterr()
     assert out == b""
     assert error.startswith(f"footprint: {saved}: ".encode())
-    assert not page.exists()
+    assert not report.exists()
 
 
-def test_a_page_that_cannot_be_written_is_an_error(capfdbinary: Captured, tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_written_is_an_error(capfdbinary: Captured, tmp_path: Path) -> None:
     assert main(["audit", SMAPS, "--html", str(tmp_path / "none" / "report.html")]) == 3
     out, error = capfdbinary.readouterr()
     assert out == b""

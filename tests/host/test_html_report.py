@@ -1,4 +1,4 @@
-"""The page in a browser: clicked, typed into, zoomed and walked with the keyboard, it says what the JSON says."""
+"""The HTML report in a browser: with mouse and keyboard, it shows what the JSON has."""
 
 import json
 import re
@@ -39,7 +39,7 @@ from footprint.verbs.diff.json import diff_members
 from footprint.verbs.heap.call import heap_profile
 from footprint.verbs.heap.html import heap_html
 from footprint.verbs.heap.json import heap_members
-from tests.chromium import MISSING, Browser, Page, launched
+from tests.chromium import MISSING, Browser, Tab, launched
 from tests.ledgers import ledger_row
 
 pytestmark = pytest.mark.skipif(MISSING, reason="chromium is missing")
@@ -53,7 +53,7 @@ MASSIF = ROOT / "sample_binaries" / "heap_by_function" / "massif.out"
 AXE = ROOT / "footprint" / "html" / "app" / "node_modules" / "axe-core" / "axe.min.js"
 VERSION = "1.2.3"
 
-Show = Callable[..., Page]
+Show = Callable[..., Tab]
 
 
 @pytest.fixture(scope="module")
@@ -64,20 +64,20 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
-    """Open pages; afterwards nothing may have been complained of, and nothing asked for but the file."""
-    opened: list[Page] = []
+    """Open reports; afterwards no error may be logged, and nothing but the file may have been requested."""
+    opened: list[Tab] = []
 
-    def shown(text: str, **how: Any) -> Page:  # noqa: ANN401 # what Browser.open takes
+    def shown(text: str, **how: Any) -> Tab:  # noqa: ANN401 # what Browser.open takes
         path = tmp_path / f"report{len(opened)}.html"
         path.write_text(text, encoding="utf-8")
         opened.append(browser.open(path, **how))
         return opened[-1]
 
     yield shown
-    for page in opened:
-        assert page.complaints() == []
-        assert [url for url in page.requests() if not url.startswith(("file:", "blob:"))] == []
-        page.close()
+    for tab in opened:
+        assert tab.complaints() == []
+        assert [url for url in tab.requests() if not url.startswith(("file:", "blob:"))] == []
+        tab.close()
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +90,9 @@ def process() -> Audit:
     return footprint.audit(str(SMAPS), count=10_000)
 
 
-def rows_of(page: Page, grid: str = "#ledger") -> list[list[str]]:
-    """Give the rows of a tree table that are in view, from above."""
-    found: list[list[str]] = page.js(
+def rows_of(tab: Tab, grid: str = "#ledger") -> list[list[str]]:
+    """Return the visible rows of a tree table, from top to bottom."""
+    found: list[list[str]] = tab.js(
         f"[...document.querySelectorAll('{grid} .rows .row')]"
         ".sort((one, other) => one.ariaRowIndex - other.ariaRowIndex)"
         ".map((row) => [...row.children].map((cell) => cell.querySelector('.text').textContent))"
@@ -100,21 +100,21 @@ def rows_of(page: Page, grid: str = "#ledger") -> list[list[str]]:
     return found
 
 
-def settle(page: Page) -> None:
-    """Wait until no table is busy with a filter or an order."""
-    page.wait("!document.querySelector('[aria-busy]')")
+def settle(tab: Tab) -> None:
+    """Wait until no table is filtering or sorting."""
+    tab.wait("!document.querySelector('[aria-busy]')")
 
 
-def enter(page: Page, selector: str, text: str) -> None:
-    """Put a text into a field, also one that cannot be typed."""
-    page.js(
+def enter(tab: Tab, selector: str, text: str) -> None:
+    """Set the text of a field, also one that cannot be typed."""
+    tab.js(
         f"(() => {{ const one = document.querySelector('{selector}'); one.value = {json.dumps(text)};"
         " one.dispatchEvent(new Event('input')) })()"
     )
 
 
 def with_ledger(audit: Audit, *rows: Row) -> Audit:
-    """Give an audit whose ledger is these rows, with the totals that they add up to."""
+    """Return an audit with these rows as its ledger, and the totals that they add up to."""
     size_bytes = sum(row.mapped_bytes for row in rows)
     whole, nothing = Total(size_bytes, Evidence.DERIVED), Total(0, Evidence.DERIVED)
     totals = audit.totals._replace(
@@ -130,11 +130,11 @@ def bytes_by_owner(audit: Audit) -> dict[str, int]:
     return found
 
 
-def assert_axe_finds_nothing_serious(page: Page) -> None:
+def assert_axe_finds_nothing_serious(tab: Tab) -> None:
     if not AXE.exists():
         return
-    page.js(AXE.read_text(encoding="utf-8") + "; null")
-    found = page.js(
+    tab.js(AXE.read_text(encoding="utf-8") + "; null")
+    found = tab.js(
         "axe.run(document, {resultTypes: ['violations']}).then((all) => all.violations.map((one) =>"
         " [one.id, one.impact, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200))]))"
     )
@@ -145,25 +145,25 @@ def assert_axe_finds_nothing_serious(page: Page) -> None:
 
 
 def test_the_strip_tells_the_cost_in_its_parts_as_the_projection_has_them(show: Show, process: Audit) -> None:
-    page = show(audit_html(process, VERSION))
+    tab = show(audit_html(process, VERSION))
     projection = process.projection
-    assert page.js("document.querySelector('#total').dataset.bytes") == str(projection.total_bytes)
-    assert page.text("#total") == format_bytes(projection.total_bytes)
-    assert page.js("document.querySelector('#each').dataset.bytes") == str(projection.per_process_bytes)
-    assert page.js("[...document.querySelectorAll('.part')].map((one) => one.dataset.bytes)") == [
+    assert tab.js("document.querySelector('#total').dataset.bytes") == str(projection.total_bytes)
+    assert tab.text("#total") == format_bytes(projection.total_bytes)
+    assert tab.js("document.querySelector('#each').dataset.bytes") == str(projection.per_process_bytes)
+    assert tab.js("[...document.querySelectorAll('.part')].map((one) => one.dataset.bytes)") == [
         str(term.size_bytes) for term in projection.terms
     ]
-    assert page.texts(".tile .evidence") == [
+    assert tab.texts(".tile .evidence") == [
         projection.evidence.value,
         *(term.evidence.value for term in projection.terms),
     ]
 
 
 def test_all_totals_are_there_with_how_each_is_known(show: Show, process: Audit) -> None:
-    page = show(audit_html(process, VERSION))
+    tab = show(audit_html(process, VERSION))
     totals = json.loads(audit_json(process, VERSION))["totals"]
-    page.click(".totals summary")
-    assert page.js(
+    tab.click(".totals summary")
+    assert tab.js(
         "[...document.querySelectorAll('.totals tbody tr')]"
         ".map((row) => [...row.children].map((one) => one.textContent))"
     )[: len(totals["evidence"])] == [
@@ -175,44 +175,44 @@ def test_all_totals_are_there_with_how_each_is_known(show: Show, process: Audit)
 
 @pytest.mark.parametrize("count", [1, 2, 777, 10**12])
 def test_another_number_gives_what_the_command_gives_for_it(show: Show, process: Audit, count: int) -> None:
-    page = show(audit_html(process, VERSION))
-    page.type("#count", str(count))
+    tab = show(audit_html(process, VERSION))
+    tab.type("#count", str(count))
     expected = footprint.audit(str(SMAPS), count=count).projection
-    assert page.js("document.querySelector('#total').dataset.bytes") == str(expected.total_bytes)
-    assert page.text("#verdict").startswith(f"{count:,} process")
+    assert tab.js("document.querySelector('#total').dataset.bytes") == str(expected.total_bytes)
+    assert tab.text("#verdict").startswith(f"{count:,} process")
 
 
 @pytest.mark.parametrize("count", ["0", "-5", "1e3", "", "10000000000000", "1.5"])
 def test_what_is_no_number_of_processes_changes_nothing(show: Show, process: Audit, count: str) -> None:
-    page = show(audit_html(process, VERSION))
-    enter(page, "#count", count)
-    assert page.js("document.querySelector('#total').dataset.bytes") == str(process.projection.total_bytes)
+    tab = show(audit_html(process, VERSION))
+    enter(tab, "#count", count)
+    assert tab.js("document.querySelector('#total').dataset.bytes") == str(process.projection.total_bytes)
 
 
 @pytest.mark.parametrize("memory", ["32GiB", "1 MiB", "500MB", "1.5GiB", "0", "4096"])
 def test_how_many_fit_is_what_the_command_says_for_that_memory(show: Show, process: Audit, memory: str) -> None:
-    page = show(audit_html(process, VERSION))
-    page.type("#memory", memory)
+    tab = show(audit_html(process, VERSION))
+    tab.type("#memory", memory)
     own = process.projection
     expected = project(own.terms, own.basis, Question(memory_bytes=parse_bytes(memory)))
-    assert page.js("document.querySelector('#fit').dataset.count") == str(expected.count)
+    assert tab.js("document.querySelector('#fit').dataset.count") == str(expected.count)
 
 
 @pytest.mark.parametrize("memory", ["32G", "much", "-1GiB", ""])
 def test_what_is_no_size_is_said_to_be_none(show: Show, process: Audit, memory: str) -> None:
-    page = show(audit_html(process, VERSION))
-    enter(page, "#memory", memory)
-    assert page.text("#fit") == "write a size like 32GiB or 500MB"
+    tab = show(audit_html(process, VERSION))
+    enter(tab, "#memory", memory)
+    assert tab.text("#fit") == "write a size like 32GiB or 500MB"
 
 
 def test_the_slider_and_the_number_go_together_by_keyboard(show: Show, process: Audit) -> None:
-    page = show(audit_html(process, VERSION))
-    page.js("document.querySelector('#count-slider').focus()")
-    page.key("Home")
-    assert page.js("document.querySelector('#count').value") == "1"
-    page.key("End")
-    assert page.js("document.querySelector('#count').value") == str(10**12)
-    assert page.text("#verdict").startswith("1,000,000,000,000 processes cost")
+    tab = show(audit_html(process, VERSION))
+    tab.js("document.querySelector('#count-slider').focus()")
+    tab.key("Home")
+    assert tab.js("document.querySelector('#count').value") == "1"
+    tab.key("End")
+    assert tab.js("document.querySelector('#count').value") == str(10**12)
+    assert tab.text("#verdict").startswith("1,000,000,000,000 processes cost")
 
 
 def test_sizes_are_written_as_everywhere_in_footprint(show: Show, process: Audit) -> None:
@@ -235,83 +235,83 @@ def test_sizes_are_written_as_everywhere_in_footprint(show: Show, process: Audit
     ]
     terms = (process.projection.terms[0]._replace(size_bytes=1),)
     audit = replace(process, projection=project(terms, process.projection.basis, Question(1)))
-    page = show(audit_html(audit, VERSION))
+    tab = show(audit_html(audit, VERSION))
     for size in sizes[1:]:
         if size <= 10**12:
-            page.type("#count", str(size))
-            assert page.text("#total") == format_bytes(size)
+            tab.type("#count", str(size))
+            assert tab.text("#total") == format_bytes(size)
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
 def test_the_table_begins_with_the_owners_and_their_bytes(show: Show, process: Audit) -> None:
-    page = show(audit_html(process, VERSION))
-    rows = rows_of(page)
+    tab = show(audit_html(process, VERSION))
+    rows = rows_of(tab)
     owners = sorted(bytes_by_owner(process).items(), key=lambda item: -item[1])
     total = sum(size for _, size in owners)
     assert rows[0][:3] == ["[total]", format_bytes(total), "100.0%"]
     assert [row[1] for row in rows[1:6]] == [format_bytes(size) for _, size in owners[:5]]
     assert rows[1][2] == f"{owners[0][1] / total:.1%}"
-    assert page.js("document.querySelector('#ledger [role=treegrid]').ariaRowCount") == str(len(owners) + 2)
+    assert tab.js("document.querySelector('#ledger [role=treegrid]').ariaRowCount") == str(len(owners) + 2)
 
 
 def test_a_click_on_a_triangle_opens_an_owner_and_another_one_closes_it(show: Show, program: Audit) -> None:
-    page = show(audit_html(program, VERSION))
-    before = rows_of(page)
-    page.click("#ledger .row[aria-expanded=false] .twist")
-    opened = rows_of(page)
+    tab = show(audit_html(program, VERSION))
+    before = rows_of(tab)
+    tab.click("#ledger .row[aria-expanded=false] .twist")
+    opened = rows_of(tab)
     assert len(opened) > len(before)
-    page.click("#ledger .row[aria-level='2'][aria-expanded=true] .twist")
-    assert rows_of(page) == before
+    tab.click("#ledger .row[aria-level='2'][aria-expanded=true] .twist")
+    assert rows_of(tab) == before
 
 
 def test_typing_into_the_filter_shows_what_is_called_so_with_its_section_and_owner(show: Show, program: Audit) -> None:
-    page = show(audit_html(program, VERSION))
-    page.type("#ledger input[type=search]", "Answer.")
-    settle(page)
-    rows = rows_of(page)
+    tab = show(audit_html(program, VERSION))
+    tab.type("#ledger input[type=search]", "Answer.")
+    settle(tab)
+    rows = rows_of(tab)
     expected = [row for row in audit_json_rows(program) if "answer." in f"{row['name']}\n{row['symbol']}".lower()]
     assert expected
-    assert page.text("#ledger .found") == f"{len(expected)} name{'s' if len(expected) > 1 else ''}"
+    assert tab.text("#ledger .found") == f"{len(expected)} name{'s' if len(expected) > 1 else ''}"
     shown = [row[0] for row in rows if "answer." in row[0].lower()]
     assert len(shown) == min(len(expected), len(rows) - 3)
     assert rows[0][0] == "[total]"
-    page.type("#ledger input[type=search]", "no such name at all")
-    settle(page)
-    assert [row[0] for row in rows_of(page)] == ["[total]"]
+    tab.type("#ledger input[type=search]", "no such name at all")
+    settle(tab)
+    assert [row[0] for row in rows_of(tab)] == ["[total]"]
 
 
 def test_an_owner_that_is_found_opens_to_all_that_lies_in_it(show: Show, process: Audit) -> None:
     rows = [ledger_row("/lib/libfound.so", 8, section=".data", symbol=name, name=name) for name in ("one", "two")]
-    page = show(audit_html(with_ledger(process, *rows, ledger_row("/lib/libother.so", 8)), VERSION))
-    page.type("#ledger input[type=search]", "LIBFOUND")
-    settle(page)
-    page.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
-    assert [row[0] for row in rows_of(page)] == ["[total]", "libfound.so", ".data", "one", "two"]
-    assert page.text("#ledger .found") == "1 name"
+    tab = show(audit_html(with_ledger(process, *rows, ledger_row("/lib/libother.so", 8)), VERSION))
+    tab.type("#ledger input[type=search]", "LIBFOUND")
+    settle(tab)
+    tab.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
+    assert [row[0] for row in rows_of(tab)] == ["[total]", "libfound.so", ".data", "one", "two"]
+    assert tab.text("#ledger .found") == "1 name"
 
 
 def test_of_two_filters_and_orders_at_once_the_second_is_shown(show: Show, process: Audit) -> None:
     rows = [ledger_row(f"/lib/lib{name}.so", size) for name, size in (("one", 8), ("two", 16), ("twin", 24))]
-    page = show(audit_html(with_ledger(process, *rows), VERSION))
-    type_and_sort_at_once(page, ["one", "tw"], ["bytes", "name"])
-    settle(page)
-    assert [row[0] for row in rows_of(page)] == ["[total]", "libtwin.so", "libtwo.so"]
-    assert page.text("#ledger .found") == "2 names"
+    tab = show(audit_html(with_ledger(process, *rows), VERSION))
+    type_and_sort_at_once(tab, ["one", "tw"], ["bytes", "name"])
+    settle(tab)
+    assert [row[0] for row in rows_of(tab)] == ["[total]", "libtwin.so", "libtwo.so"]
+    assert tab.text("#ledger .found") == "2 names"
 
 
 def test_what_is_typed_into_the_filter_is_no_pattern(show: Show, process: Audit) -> None:
     names = ["operator*(a[0], b?) + {c}", "a|b", "^x$", "back\\slash"]
     rows = [ledger_row("/lib/libc.so", 8, section=".data", symbol=name, name=name) for name in (*names, "a.b", "x")]
-    page = show(audit_html(with_ledger(process, *rows), VERSION))
+    tab = show(audit_html(with_ledger(process, *rows), VERSION))
     for name in names:
-        page.type("#ledger input[type=search]", name)
-        settle(page)
-        assert [row[0] for row in rows_of(page)][3:] == [name]
-    page.type("#ledger input[type=search]", ".*")
-    settle(page)
-    assert [row[0] for row in rows_of(page)] == ["[total]"]
+        tab.type("#ledger input[type=search]", name)
+        settle(tab)
+        assert [row[0] for row in rows_of(tab)][3:] == [name]
+    tab.type("#ledger input[type=search]", ".*")
+    settle(tab)
+    assert [row[0] for row in rows_of(tab)] == ["[total]"]
 
 
 def audit_json_rows(audit: Audit) -> list[dict[str, Any]]:
@@ -320,87 +320,87 @@ def audit_json_rows(audit: Audit) -> list[dict[str, Any]]:
 
 
 def test_a_heading_sorts_and_sorts_the_other_way_again(show: Show, process: Audit) -> None:
-    page = show(audit_html(process, VERSION))
+    tab = show(audit_html(process, VERSION))
     heading = "#ledger [role=columnheader].c-mapped button"
-    page.click(heading)
-    settle(page)
-    assert page.js(f"document.querySelector('{heading}').parentElement.ariaSort") == "descending"
+    tab.click(heading)
+    settle(tab)
+    assert tab.js(f"document.querySelector('{heading}').parentElement.ariaSort") == "descending"
     mapped: dict[str, int] = {}
     for row in process.ledger:
         mapped[row.owner] = mapped.get(row.owner, 0) + row.mapped_bytes
     ordered = sorted(mapped.values(), reverse=True)
-    assert [row[4] for row in rows_of(page)[1:6]] == [format_bytes(size) for size in ordered[:5]]
-    page.click(heading)
-    settle(page)
-    assert page.js(f"document.querySelector('{heading}').parentElement.ariaSort") == "ascending"
-    page.click("#ledger [role=columnheader].c-name button")
-    settle(page)
-    names = [row[0] for row in rows_of(page)[1:]]
+    assert [row[4] for row in rows_of(tab)[1:6]] == [format_bytes(size) for size in ordered[:5]]
+    tab.click(heading)
+    settle(tab)
+    assert tab.js(f"document.querySelector('{heading}').parentElement.ariaSort") == "ascending"
+    tab.click("#ledger [role=columnheader].c-name button")
+    settle(tab)
+    names = [row[0] for row in rows_of(tab)[1:]]
     assert names == sorted(names)
 
 
 def test_the_keyboard_alone_reaches_every_row_and_opens_and_zooms(show: Show, program: Audit) -> None:
-    page = show(audit_html(program, VERSION))
-    page.js("document.querySelector('#ledger input[type=search]').focus()")
+    tab = show(audit_html(program, VERSION))
+    tab.js("document.querySelector('#ledger input[type=search]').focus()")
     grid = "document.querySelector('#ledger [role=treegrid]')"
     for _ in range(8):
-        page.key("Tab")
-        if page.js(f"document.activeElement === {grid}"):
+        tab.key("Tab")
+        if tab.js(f"document.activeElement === {grid}"):
             break
-    assert page.js(f"document.activeElement === {grid}")
+    assert tab.js(f"document.activeElement === {grid}")
 
     def active() -> Any:  # noqa: ANN401 # JSON
-        return page.js(
+        return tab.js(
             f"(() => {{ const one = document.getElementById({grid}.getAttribute('aria-activedescendant'));"
             " return [one.querySelector('.text').textContent, one.ariaLevel, one.ariaExpanded] })()"
         )
 
     assert active()[:2] == ["[total]", "1"]
-    page.key("ArrowDown")
+    tab.key("ArrowDown")
     owner, level, expanded = active()
     assert (level, expanded) == ("2", "false")
-    page.key("ArrowRight")
+    tab.key("ArrowRight")
     assert active() == [owner, "2", "true"]
-    page.key("ArrowRight")
+    tab.key("ArrowRight")
     assert active()[1] == "3"
-    page.key("ArrowLeft", "ArrowLeft")
+    tab.key("ArrowLeft", "ArrowLeft")
     if active()[0] == owner:
         assert active() == [owner, "2", "false"]
-    page.key("Home", "ArrowDown", "Enter")
-    assert page.texts("#ledger .crumbs button") == ["[total]", owner]
-    page.key("End")
-    assert active()[0] == rows_of(page)[-1][0]
-    page.key("PageUp", "PageDown", "Home")
+    tab.key("Home", "ArrowDown", "Enter")
+    assert tab.texts("#ledger .crumbs button") == ["[total]", owner]
+    tab.key("End")
+    assert active()[0] == rows_of(tab)[-1][0]
+    tab.key("PageUp", "PageDown", "Home")
     assert active()[0] == "[total]"
     # On to the headings: Name, Private, Share.
-    page.key("Tab", "Tab", "Tab", "Enter")
-    assert page.js("document.activeElement.parentElement.ariaSort") == "descending"
-    assert page.js("document.activeElement.textContent") == "Share"
-    page.key("Enter")
-    assert page.js("document.activeElement.parentElement.ariaSort") == "ascending"
+    tab.key("Tab", "Tab", "Tab", "Enter")
+    assert tab.js("document.activeElement.parentElement.ariaSort") == "descending"
+    assert tab.js("document.activeElement.textContent") == "Share"
+    tab.key("Enter")
+    assert tab.js("document.activeElement.parentElement.ariaSort") == "ascending"
 
 
 def test_the_rows_are_copied_as_csv_with_figures_in_bytes(show: Show, process: Audit, browser: Browser) -> None:
     browser.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
-    page = show(audit_html(process, VERSION))
-    text = page.js("document.querySelector('#ledger .view').parts.grid.csv()")
+    tab = show(audit_html(process, VERSION))
+    text = tab.js("document.querySelector('#ledger .view').parts.grid.csv()")
     first, total, *rows = text.split("\r\n")
     assert first.startswith("level 1,bytes,share,pages,mapped,evidence")
     sizes = bytes_by_owner(process)
     assert total.split(",")[:2] == ["[total]", str(sum(sizes.values()))]
     assert [int(row.split(",")[-5]) for row in rows if row] == sorted(sizes.values(), reverse=True)
-    page.js(
+    tab.js(
         "window.copied = null;"
         " navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve() }"
     )
-    page.click("#ledger .view > .tools:not(:first-child) button:last-of-type")
-    assert page.wait("window.copied") == text
+    tab.click("#ledger .view > .tools:not(:first-child) button:last-of-type")
+    assert tab.wait("window.copied") == text
 
 
 def test_a_name_that_a_spreadsheet_would_take_for_a_formula_gets_an_apostrophe(show: Show, process: Audit) -> None:
     row = ledger_row('=HYPERLINK("x"),1')
-    page = show(audit_html(replace(process, ledger=(*process.ledger, row)), VERSION))
-    assert '"\'=HYPERLINK(""x""),1",' in page.js("document.querySelector('#ledger .view').parts.grid.csv()")
+    tab = show(audit_html(replace(process, ledger=(*process.ledger, row)), VERSION))
+    assert '"\'=HYPERLINK(""x""),1",' in tab.js("document.querySelector('#ledger .view').parts.grid.csv()")
 
 
 # --- the picture ------------------------------------------------------------------------------------------------------
@@ -408,36 +408,36 @@ def test_a_name_that_a_spreadsheet_would_take_for_a_formula_gets_an_apostrophe(s
 
 @pytest.mark.parametrize("shape", ["icicle", "treemap", "sunburst"])
 def test_a_picture_and_the_table_go_together(show: Show, process: Audit, shape: str) -> None:
-    page = show(audit_html(process, VERSION))
-    page.click(f"#ledger button[data-value={shape}]")
+    tab = show(audit_html(process, VERSION))
+    tab.click(f"#ledger button[data-value={shape}]")
     view = "document.querySelector('#ledger .view').parts"
-    # The largest owner that has parts, and where it is drawn.
-    node = page.js(
+    # The largest owner that has parts, and its place in the picture.
+    node = tab.js(
         f"{view}.tree.children[0].filter((one) => {view}.tree.children[one].length)"
         f".sort((one, other) => {view}.tree.areas[other] - {view}.tree.areas[one])[0]"
     )
-    name = page.js(f"{view}.tree.names[{node}]")
-    page.js("document.querySelector('#ledger canvas').scrollIntoView({block: 'center'})")
-    left, top = page.js("(({x, y}) => [x, y])(document.querySelector('#ledger canvas').getBoundingClientRect())")
-    x, y = page.js(f"{view}.picture.placeOf({node})")
-    page.move_to(left + x, top + y)
-    assert page.text("#ledger .status").startswith(f"{name}, ")
-    assert page.texts("#ledger .row.hover .c-name .text") == [name]
-    page.click_at(left + x, top + y)
-    assert page.texts("#ledger .crumbs button") == ["[total]", name]
-    assert page.texts("#ledger .rows .row[aria-selected=true] .c-name .text") == [name]
-    assert f"{shape} of {name}" in page.js("document.querySelector('#ledger canvas').ariaLabel")
-    page.click("#ledger .crumbs button")
-    assert page.texts("#ledger .crumbs button") == ["[total]"]
+    name = tab.js(f"{view}.tree.names[{node}]")
+    tab.js("document.querySelector('#ledger canvas').scrollIntoView({block: 'center'})")
+    left, top = tab.js("(({x, y}) => [x, y])(document.querySelector('#ledger canvas').getBoundingClientRect())")
+    x, y = tab.js(f"{view}.picture.placeOf({node})")
+    tab.move_to(left + x, top + y)
+    assert tab.text("#ledger .status").startswith(f"{name}, ")
+    assert tab.texts("#ledger .row.hover .c-name .text") == [name]
+    tab.click_at(left + x, top + y)
+    assert tab.texts("#ledger .crumbs button") == ["[total]", name]
+    assert tab.texts("#ledger .rows .row[aria-selected=true] .c-name .text") == [name]
+    assert f"{shape} of {name}" in tab.js("document.querySelector('#ledger canvas').ariaLabel")
+    tab.click("#ledger .crumbs button")
+    assert tab.texts("#ledger .crumbs button") == ["[total]"]
 
 
 def test_what_is_estimated_is_hatched(show: Show) -> None:
-    page = show(audit_html(footprint.audit(str(PMAP)), VERSION))
-    names = page.js(
+    tab = show(audit_html(footprint.audit(str(PMAP)), VERSION))
+    names = tab.js(
         "(({tree}) => tree.names.filter((_, node) => tree.hatched[node] && tree.parents[node] === 0))"
         "(document.querySelector('#ledger .view').parts)"
     )
-    # The owners that the text marks with a star: assumed from their place.
+    # The owners that are assumed from their place; the text marks them with a star.
     assert "[heap]" in names
     assert "libcrypt-2.11.1.so" in names
     assert "[stack]" not in names
@@ -446,8 +446,8 @@ def test_what_is_estimated_is_hatched(show: Show) -> None:
 def test_parts_thinner_than_a_line_have_their_colour(show: Show, process: Audit) -> None:
     # Half of the picture, about 570 pixels, for 700 parts.
     rows = [ledger_row(f"/lib/lib{number}.so", 100) for number in range(700)]
-    page = show(audit_html(with_ledger(process, ledger_row("[large]", 70_000), *rows), VERSION))
-    red, green, blue = page.js(
+    tab = show(audit_html(with_ledger(process, ledger_row("[large]", 70_000), *rows), VERSION))
+    red, green, blue = tab.js(
         "(({picture: {element}}) => { const {width, height} = element;"
         " const {data} = element.getContext('2d').getImageData(width * 0.6, 100, width * 0.3, 20);"
         " return [0, 1, 2].map((part) => data.filter((_, place) => place % 4 === part)"
@@ -461,76 +461,76 @@ def test_parts_thinner_than_a_line_have_their_colour(show: Show, process: Audit)
 
 
 def test_findings_tell_their_saving_at_the_chosen_number(show: Show, program: Audit) -> None:
-    page = show(audit_html(program, VERSION))
+    tab = show(audit_html(program, VERSION))
     saving = [one.saving_bytes for one in program.findings if one.saving_bytes]
     assert saving
-    page.type("#count", "12345")
-    told = page.js("[...document.querySelectorAll('.finding .at-count')].map((one) => one.dataset.bytes)")
+    tab.type("#count", "12345")
+    told = tab.js("[...document.querySelectorAll('.finding .at-count')].map((one) => one.dataset.bytes)")
     assert told == [str(size * 12345) for size in saving]
-    assert page.count(".finding") == min(100, len(program.findings))
+    assert tab.count(".finding") == min(100, len(program.findings))
     for one in program.findings[:5]:
         told = (printable(one.remedy), printable(one.message), printable(one.object_path))
-        assert any(all(part in text for part in told) for text in page.texts(".finding"))
+        assert any(all(part in text for part in told) for text in tab.texts(".finding"))
 
 
-def test_the_json_that_the_page_saves_is_the_one_of_the_command(show: Show, program: Audit) -> None:
-    page = show(audit_html(program, VERSION))
-    page.js(
+def test_the_json_that_the_report_saves_is_that_of_the_command(show: Show, program: Audit) -> None:
+    tab = show(audit_html(program, VERSION))
+    tab.js(
         "(() => { window.saved = []; const make = URL.createObjectURL;"
         " URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text));"
         " return make.call(URL, blob) };"
         " HTMLAnchorElement.prototype.click = function () { window.named = this.download } })()"
     )
-    page.click("#download")
-    text = page.wait("window.saved[0]")
+    tab.click("#download")
+    text = tab.wait("window.saved[0]")
     assert json.loads(text) == json.loads(audit_json(program, VERSION))
     assert text.count("\n") == audit_json(program, VERSION).count("\n")
-    assert page.js("window.named").endswith(".json")
+    assert tab.js("window.named").endswith(".json")
 
 
 def test_sizes_that_are_only_virtual_are_not_called_nothing(show: Show) -> None:
     audit = footprint.audit(str(PMAP))
-    page = show(audit_html(audit, VERSION))
+    tab = show(audit_html(audit, VERSION))
     writable = sum(row.mapped_bytes for row in audit.ledger if row.is_writable)
     # pmap's own last line: 972K writeable/private.
     assert writable == 972 * 1024
-    assert page.texts(".section:last-child td")[-1] == "972 KiB"
+    assert tab.texts(".section:last-child td")[-1] == "972 KiB"
 
 
 def test_notes_and_origins_are_told(show: Show) -> None:
     audit = footprint.audit(str(PMAP))
-    page = show(audit_html(audit, VERSION))
-    assert [text.split(" ")[0] for text in page.texts("#notes li")] == [note.slug for note in audit.notes]
-    assert "pmap -d" in page.texts(".facts dd")
+    tab = show(audit_html(audit, VERSION))
+    assert [text.split(" ")[0] for text in tab.texts("#notes li")] == [note.slug for note in audit.notes]
+    assert "pmap -d" in tab.texts(".facts dd")
 
 
 # --- page by page -----------------------------------------------------------------------------------------------------
 
 
-def test_the_page_map_has_a_cell_a_page_and_says_what_lies_in_it(show: Show) -> None:
+def test_the_page_map_has_a_cell_for_each_page_and_says_what_lies_in_it(show: Show) -> None:
     audit = footprint.audit(str(STAGES / "base"), has_page_maps=True)
-    page = show(audit_html(audit, VERSION))
+    tab = show(audit_html(audit, VERSION))
     maps = {one.owner: one for one in audit.page_maps}
-    assert page.count("#object option") == len(maps)
+    assert tab.count("#object option") == len(maps)
     # The program itself: `answer.1` is a page of .bss, and written at start in no page but that.
-    place = page.js(
+    place = tab.js(
         "[...document.querySelectorAll('#object option')].findIndex((one) => one.textContent.includes('base'))"
     )
-    page.js(
+    tab.js(
         f"(() => {{ const one = document.querySelector('#object'); one.selectedIndex = {place};"
         " one.dispatchEvent(new Event('change')) })()"
     )
     program = next(one for owner, one in maps.items() if owner.endswith("/base"))
-    cells = page.js("[...document.querySelectorAll('#pages tbody tr')].map((one) => +one.children[1].textContent)")
+    cells = tab.js("[...document.querySelectorAll('#pages tbody tr')].map((one) => +one.children[1].textContent)")
     assert sum(cells) == sum(count for part in program.parts for _, count in part.runs)
     private = [part for part in program.parts if any(state >= PageState.PRIVATE for state, _ in part.runs)]
     first = private[0]
-    page.wait("document.querySelector('.cells').style.width")
-    page.js("document.querySelector('.cells').scrollIntoView({block: 'center'})")
-    left, top = page.js("(({x, y}) => [x, y])(document.querySelector('.cells').getBoundingClientRect())")
-    x, y = page.js("document.querySelector('#pages').placeOf(0, 0)")
-    page.move_to(left + x, top + y)
-    told = page.text("#cell")
+    tab.wait("document.querySelector('.cells').style.width")
+    tab.js("document.querySelector('.cells').scrollIntoView({block: 'center'})")
+    left, top = tab.js("(({x, y}) => [x, y])(document.querySelector('.cells').getBoundingClientRect())")
+    x, y = tab.js("document.querySelector('#pages').placeOf(0, 0)")
+    tab.move_to(left + x, top + y)
+    told = tab.text("#cell")
     assert told.startswith(f"{first.start_addr:#x} {first.runs[0][0].name.lower().replace('_', ' ')}")
     here = [
         one.symbol
@@ -540,32 +540,32 @@ def test_the_page_map_has_a_cell_a_page_and_says_what_lies_in_it(show: Show) -> 
         and first.start_addr < one.addr + one.size_bytes
     ]
     assert any(shown_name(name) in told for name in here)
-    page.js("document.querySelector('.cells').focus()")
-    page.key("ArrowRight")
-    assert page.text("#cell").startswith(f"{first.start_addr + audit.page_bytes:#x} ") or len(first.runs) == 1
+    tab.js("document.querySelector('.cells').focus()")
+    tab.key("ArrowRight")
+    assert tab.text("#cell").startswith(f"{first.start_addr + audit.page_bytes:#x} ") or len(first.runs) == 1
 
 
 def test_pages_that_are_private_without_being_told_apart_are_said_to_be_so(show: Show, program: Audit) -> None:
-    page = show(audit_html(program, VERSION))
+    tab = show(audit_html(program, VERSION))
     drawn = private_pages(program)
     for owner, size in bytes_by_owner(program).items():
         name = owner.rsplit("/", 1)[-1]
         if name not in drawn:
             continue
-        page.js(
+        tab.js(
             "(() => { const one = document.querySelector('#object'); one.selectedIndex ="
             f" [...one.options].findIndex((each) => each.textContent.includes({json.dumps(name + ':')}));"
             " one.dispatchEvent(new Event('change')) })()"
         )
         if size > drawn[name] * program.page_bytes:
-            assert page.text("#pages .remark").startswith(f"The table above has {format_bytes(size)} of it")
+            assert tab.text("#pages .remark").startswith(f"The table above has {format_bytes(size)} of it")
         else:
-            assert page.count("#pages .remark") == 0
+            assert tab.count("#pages .remark") == 0
 
 
-def cells_of(page: Page) -> dict[str, list[str]]:
-    """Give of each object in the list the table of its parts: pages, and how many are in which state."""
-    found: dict[str, list[str]] = page.js(
+def cells_of(tab: Tab) -> dict[str, list[str]]:
+    """Return the table of parts of each object in the list: pages, and how many are in each state."""
+    found: dict[str, list[str]] = tab.js(
         "(() => { const one = document.querySelector('#object');"
         " return Object.fromEntries([...one.options].map((option, place) => {"
         " one.selectedIndex = place; one.dispatchEvent(new Event('change'));"
@@ -575,21 +575,21 @@ def cells_of(page: Page) -> dict[str, list[str]]:
     return found
 
 
-def point_at_first_cell(page: Page) -> str:
-    """Choose the first object, point at its first page, and give what is told of it."""
-    page.js(
+def point_at_first_cell(tab: Tab) -> str:
+    """Choose the first object, point at its first page, and return the line about it."""
+    tab.js(
         "(() => { const one = document.querySelector('#object'); one.selectedIndex = 0;"
         " one.dispatchEvent(new Event('change')) })()"
     )
-    page.wait("document.querySelector('.cells').style.width")
-    page.js("document.querySelector('.cells').scrollIntoView({block: 'center'})")
-    left, top = page.js("(({x, y}) => [x, y])(document.querySelector('.cells').getBoundingClientRect())")
-    x, y = page.js("document.querySelector('#pages').placeOf(0, 0)")
-    page.move_to(left + x, top + y)
-    return page.text("#cell")
+    tab.wait("document.querySelector('.cells').style.width")
+    tab.js("document.querySelector('.cells').scrollIntoView({block: 'center'})")
+    left, top = tab.js("(({x, y}) => [x, y])(document.querySelector('.cells').getBoundingClientRect())")
+    x, y = tab.js("document.querySelector('#pages').placeOf(0, 0)")
+    tab.move_to(left + x, top + y)
+    return tab.text("#cell")
 
 
-def test_the_page_of_a_saved_audit_has_the_same_pages_and_says_that_variables_are_not_saved(
+def test_the_report_of_a_saved_audit_has_the_same_pages_and_says_that_variables_are_not_saved(
     show: Show, program: Audit
 ) -> None:
     text = audit_json(program, VERSION).encode()
@@ -600,7 +600,7 @@ def test_the_page_of_a_saved_audit_has_the_same_pages_and_says_that_variables_ar
     told, told_live = point_at_first_cell(saved), point_at_first_cell(live)
     place, _, untold = told.partition(": ")
     assert untold == "its variables are not saved"
-    # What stands before the variables is the same: address, state, sections.
+    # The text before the variables is the same: address, state, sections.
     assert told_live.startswith(f"{place}: ")
     assert "not its variables" in saved.texts("#pages .remark")[-1]
     assert not any("not its variables" in text for text in live.texts("#pages .remark"))
@@ -619,12 +619,12 @@ def test_a_section_of_several_pages_tells_how_many_of_them_are_private(show: Sho
         Place(0x13F00, 0x200, ".bss", None),
     )
     audit = replace(process, page_maps=(PageMap("/lib/a.so", parts, sections, None, 0, 7),))
-    page = show(audit_html(audit, VERSION))
-    assert "data rw-p .data (2 of 3 pages private): its variables" in point_at_first_cell(page)
-    page.js("document.querySelector('.cells').focus()")
-    page.key("ArrowRight", "ArrowRight", "ArrowRight")
-    assert "0x13000 relocated data rw-p .tail, .bss (2 of 2 pages private): its" in page.text("#cell")
-    assert "7 more names are left out." in page.texts("#pages p")
+    tab = show(audit_html(audit, VERSION))
+    assert "data rw-p .data (2 of 3 pages private): its variables" in point_at_first_cell(tab)
+    tab.js("document.querySelector('.cells').focus()")
+    tab.key("ArrowRight", "ArrowRight", "ArrowRight")
+    assert "0x13000 relocated data rw-p .tail, .bss (2 of 2 pages private): its" in tab.text("#cell")
+    assert "7 more names are left out." in tab.texts("#pages p")
 
 
 def test_a_comparison_of_saved_audits_has_the_pages_that_came_and_went(show: Show, tmp_path: Path) -> None:
@@ -635,24 +635,24 @@ def test_a_comparison_of_saved_audits_has_the_pages_that_came_and_went(show: Sho
         paths[-1].write_text(audit_json(audit, VERSION))
     live = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), has_page_maps=True)
     saved = footprint.diff(str(paths[0]), str(paths[1]), has_page_maps=True)
-    pages = [show(diff_html(one, VERSION)) for one in (live, saved)]
-    # The change, before, after; what came and went is drawn for the objects that were not renamed.
+    tabs = [show(diff_html(one, VERSION)) for one in (live, saved)]
+    # The three views: change, before, after. The pages of renamed objects are compared under their new names.
     for side in ("before", "after"):
-        for page in pages:
-            page.click(f"button[data-value={side}]")
-        assert cells_of(pages[0]) == cells_of(pages[1]) != {}
-    for page in pages:
-        page.click("button[data-value=change]")
-    assert cells_of(pages[0]) == cells_of(pages[1]) != {}
-    assert point_at_first_cell(pages[1]).endswith(": its variables are not saved")
+        for tab in tabs:
+            tab.click(f"button[data-value={side}]")
+        assert cells_of(tabs[0]) == cells_of(tabs[1]) != {}
+    for tab in tabs:
+        tab.click("button[data-value=change]")
+    assert cells_of(tabs[0]) == cells_of(tabs[1]) != {}
+    assert point_at_first_cell(tabs[1]).endswith(": its variables are not saved")
 
 
 # --- libraries --------------------------------------------------------------------------------------------------------
 
 
 def test_libraries_stand_below_what_they_would_leave_with(show: Show, program: Audit) -> None:
-    page = show(audit_html(program, VERSION))
-    found = page.js(
+    tab = show(audit_html(program, VERSION))
+    found = tab.js(
         "(({tree}) => tree.names.map((name, node) => [tree.titles[node], node ? tree.titles[tree.parents[node]] : null,"
         " tree.columns[0].value(node), tree.columns[1].value(node), tree.columns[3].value(node)]).slice(1))"
         "(document.querySelector('#libraries .view').parts)"
@@ -666,10 +666,10 @@ def test_libraries_stand_below_what_they_would_leave_with(show: Show, program: A
 
 
 def test_needs_stand_below_who_has_them_and_those_that_are_not_used_are_marked(show: Show, program: Audit) -> None:
-    page = show(audit_html(program, VERSION))
-    page.click("#libraries button[data-value=needs]")
+    tab = show(audit_html(program, VERSION))
+    tab.click("#libraries button[data-value=needs]")
     tree = "(({tree}) => tree.names.map((_, node) => [%s]))(document.querySelector('#libraries .view').parts)"
-    found = page.js(
+    found = tab.js(
         tree % "node ? tree.titles[tree.parents[node]] : null, tree.titles[node],"
         " tree.columns[2].value(node), tree.columns[3].value(node)"
     )
@@ -684,8 +684,8 @@ def test_needs_stand_below_who_has_them_and_those_that_are_not_used_are_marked(s
     }
     # `readelf -d` has the needs; main of base.c calls nothing of the library.
     assert ("base", "libunused.so") in unused
-    page.click("#libraries .view > .tools button:nth-of-type(1)")
-    assert "unused" in [row[4] for row in rows_of(page, "#libraries")]
+    tab.click("#libraries .view > .tools button:nth-of-type(1)")
+    assert "unused" in [row[4] for row in rows_of(tab, "#libraries")]
 
 
 def test_needs_that_go_in_a_circle_end(show: Show, process: Audit) -> None:
@@ -694,10 +694,10 @@ def test_needs_that_go_in_a_circle_end(show: Show, process: Audit) -> None:
         for path, needed in (("/a", "/b"), ("/b", "/a"))
     )
     last = ObjectCost("/c", "c", 8, 8, None, 0, (Need("/not there", None), Need("/c", None)))
-    page = show(audit_html(replace(process, objects=(*objects, last)), VERSION))
-    page.click("#libraries button[data-value=needs]")
-    page.click("#libraries .view > .tools button:nth-of-type(1)")
-    assert [row[0] for row in rows_of(page, "#libraries")] == ["[all objects]", "a", "b", "a", "c", "c", "c"]
+    tab = show(audit_html(replace(process, objects=(*objects, last)), VERSION))
+    tab.click("#libraries button[data-value=needs]")
+    tab.click("#libraries .view > .tools button:nth-of-type(1)")
+    assert [row[0] for row in rows_of(tab, "#libraries")] == ["[all objects]", "a", "b", "a", "c", "c", "c"]
 
 
 # --- budgets ----------------------------------------------------------------------------------------------------------
@@ -706,8 +706,8 @@ def test_needs_that_go_in_a_circle_end(show: Show, process: Audit) -> None:
 def test_budgets_stand_behind_the_answer_as_the_command_tells_them(show: Show, program: Audit) -> None:
     told = {"budgets": {"per_process_bytes": "1 KiB", "mapped_bytes": "1 GiB", "symbols": {"answer.1": "4 KiB"}}}
     checked = check_audit(program, parse_budgets(told, "<b>.toml"), None, date(2026, 1, 1))
-    page = show(check_html(checked, VERSION))
-    rows = page.js(
+    tab = show(check_html(checked, VERSION))
+    rows = tab.js(
         "[...document.querySelectorAll('#budgets tbody tr')]"
         ".map((row) => [...row.children].map((one) => one.textContent))"
     )
@@ -715,17 +715,17 @@ def test_budgets_stand_behind_the_answer_as_the_command_tells_them(show: Show, p
         [one.key, format_bytes(one.value), format_bytes(one.limit)] for one in checked.results
     ]
     assert [row[4] for row in rows] == ["exceeded", *["holds"] * (len(rows) - 1)]
-    assert page.text("#budgets p").startswith("1 of ")
-    page.js(
+    assert tab.text("#budgets p").startswith("1 of ")
+    tab.js(
         "(() => { window.saved = []; const make = URL.createObjectURL;"
         " URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text));"
         " return make.call(URL, blob) }; HTMLAnchorElement.prototype.click = function () {} })()"
     )
-    page.click("#download")
-    assert json.loads(page.wait("window.saved[0]")) == json.loads(json.dumps(check_members(checked, VERSION)))
+    tab.click("#download")
+    assert json.loads(tab.wait("window.saved[0]")) == json.loads(json.dumps(check_members(checked, VERSION)))
 
 
-def test_the_page_of_a_check_has_the_pages_of_its_audit(show: Show, program: Audit, tmp_path: Path) -> None:
+def test_the_report_of_a_check_has_the_pages_of_its_audit(show: Show, program: Audit, tmp_path: Path) -> None:
     budgets, audit, report = (tmp_path / name for name in ("footprint.toml", "audit.json", "report.html"))
     budgets.write_text('[budgets]\nper_process_bytes = "1 GiB"\n')
     audit.write_text(audit_json(program, VERSION))
@@ -739,29 +739,29 @@ def test_the_page_of_a_check_has_the_pages_of_its_audit(show: Show, program: Aud
 
 def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
     found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), count=10_000, has_page_maps=True)
-    page = show(diff_html(found, VERSION))
+    tab = show(diff_html(found, VERSION))
     private = found.total("private")
     assert private is not None
-    rows = rows_of(page)
+    rows = rows_of(tab)
     delta = sum(one.delta_bytes for one in found.changes)
     assert private.delta_bytes == sum(one.delta_bytes for one in found.changes if one.kind is not MemoryKind.KERNEL)
     assert rows[0][1] == ("+" if delta > 0 else "") + format_bytes(delta)
-    # Before and after are sums of those rows alone: they are not called a total.
+    # Before and after are the sums of these rows only, so they are not called a total.
     assert rows[0][0] == "[what differs]"
     assert rows[0][2] == format_bytes(sum(one.old_bytes or 0 for one in found.changes))
     per_process = found.total("per_process")
     assert per_process is not None
     assert per_process.delta_bytes is not None
-    assert page.js("document.querySelector('#total').dataset.bytes") == str(per_process.delta_bytes * 10_000)
-    page.type("#count", "7")
-    assert page.js("document.querySelector('#total').dataset.bytes") == str(per_process.delta_bytes * 7)
+    assert tab.js("document.querySelector('#total').dataset.bytes") == str(per_process.delta_bytes * 10_000)
+    tab.type("#count", "7")
+    assert tab.js("document.querySelector('#total').dataset.bytes") == str(per_process.delta_bytes * 7)
     for side, audit in (("before", found.old), ("after", found.new)):
-        page.click(f"button[data-value={side}]")
-        assert rows_of(page)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
-        assert page.count(".finding") == len(audit.findings)
-        assert page.count("#object option") == len(audit.page_maps)
-    page.click("button[data-value=change]")
-    assert rows_of(page) == rows
+        tab.click(f"button[data-value={side}]")
+        assert rows_of(tab)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
+        assert tab.count(".finding") == len(audit.findings)
+        assert tab.count("#object option") == len(audit.page_maps)
+    tab.click("button[data-value=change]")
+    assert rows_of(tab) == rows
 
 
 @pytest.mark.parametrize("count", [1, 7, 2000])
@@ -770,11 +770,11 @@ def test_the_figures_of_a_comparison_at_n_are_those_of_the_json(show: Show, coun
         rows = diff_members(footprint.diff(str(SLEEP), str(SMAPS), count=at), VERSION)["figures"]
         return {FIGURES[row["name"]].title: format_bytes(row["delta_at_count_bytes"]) for row in rows}
 
-    page = show(diff_html(footprint.diff(str(SLEEP), str(SMAPS), count=2000), VERSION))
-    page.type("#count", str(count))
+    tab = show(diff_html(footprint.diff(str(SLEEP), str(SMAPS), count=2000), VERSION))
+    tab.type("#count", str(count))
     table = "[aria-label='Figures before and after']"
-    assert page.texts(f"{table} th")[4] == f"at {count:,}"
-    names, changes = (page.texts(f"{table} td:nth-child({column})") for column in (1, 5))
+    assert tab.texts(f"{table} th")[4] == f"at {count:,}"
+    names, changes = (tab.texts(f"{table} td:nth-child({column})") for column in (1, 5))
     shown = {name: "0 B" if text == "-" else text.removeprefix("+") for name, text in zip(names, changes, strict=True)}
     assert shown == figures(count)
     # The machine pays shared memory once, for any number of processes.
@@ -784,11 +784,11 @@ def test_the_figures_of_a_comparison_at_n_are_those_of_the_json(show: Show, coun
 
 def test_a_comparison_of_virtual_sizes_shows_what_is_writable(show: Show) -> None:
     other = PMAP.with_name("pmap-d.sans-crypt.rw-only.txt")
-    page = show(diff_html(footprint.diff(str(PMAP), str(other)), VERSION))
-    rows = rows_of(page)
+    tab = show(diff_html(footprint.diff(str(PMAP), str(other)), VERSION))
+    rows = rows_of(tab)
     # 972 K and 780 K, by the last lines of the texts.
     assert rows[0][:2] == ["[what differs]", "-192 KiB"]
-    assert page.text(".view .status").endswith(" 1000 KiB, grown and shrunk, in all.")
+    assert tab.text(".view .status").endswith(" 1000 KiB, grown and shrunk, in all.")
     before, after = (parse_bytes(text.replace(" ", "")) for text in rows[0][2:4])
     assert after - before == -192 * 1024
 
@@ -804,8 +804,8 @@ def private_pages(audit: Audit) -> dict[str, int]:
 
 def test_the_change_has_the_objects_and_pages_that_came_and_went(show: Show) -> None:
     found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), has_page_maps=True)
-    page = show(diff_html(found, VERSION))
-    rows = page.js(
+    tab = show(diff_html(found, VERSION))
+    rows = tab.js(
         "(({tree}) => tree.titles.slice(1)"
         ".map((title, place) => [title, ...tree.columns.map((one) => one.value(place + 1))]))"
         "(document.querySelector('#libraries .view').parts)"
@@ -816,30 +816,30 @@ def test_the_change_has_the_objects_and_pages_that_came_and_went(show: Show) -> 
     gone = {title.rsplit("/", 1)[-1]: before for title, _, _, before, _, what in rows if what == "gone"}
     assert gone == {name: one.own_bytes for name, one in old.items() if name not in {*now, "base"}}
     assert set(gone) == {"libunused.so", "libunused_dep.so"}
-    change = page.js("document.querySelector('#libraries .view').parts.tree.columns[0].value(0)")
+    change = tab.js("document.querySelector('#libraries .view').parts.tree.columns[0].value(0)")
     assert change == sum(one.own_bytes for one in now.values()) - sum(one.own_bytes for one in old.values())
     before, after = private_pages(found.old), private_pages(found.new)
-    for text in page.texts("#object option"):
+    for text in tab.texts("#object option"):
         name, _, figures = text.partition(": pages +")
         more, _, less = figures.partition(" -")
         mine = "sans_crypt" if name.endswith("sans_crypt") else name
         assert int(more) - int(less) == after.get(mine, 0) - before.get("base" if mine == "sans_crypt" else mine, 0)
-    page.js(
+    tab.js(
         "(() => { const one = document.querySelector('#object');"
         " one.selectedIndex = [...one.options].findIndex((each) => each.textContent.startsWith('libunused.so'));"
         " one.dispatchEvent(new Event('change')) })()"
     )
-    page.js("document.querySelector('.cells').focus()")
-    page.key("ArrowRight", "ArrowLeft")
-    assert "private only before relro" in page.text("#cell")
+    tab.js("document.querySelector('.cells').focus()")
+    tab.key("ArrowRight", "ArrowLeft")
+    assert "private only before relro" in tab.text("#cell")
 
 
 def test_pages_that_stayed_and_objects_that_are_not_known_are_told(show: Show, process: Audit) -> None:
     found = footprint.diff(str(STAGES / "base"), str(STAGES / "base"), has_page_maps=True)
-    page = show(diff_html(found, VERSION))
-    assert page.text("#pages .empty") == "Every object has the private pages that it had."
-    page = show(diff_html(compare(process, process), VERSION))
-    assert page.count("#pages, #libraries") == 0
+    tab = show(diff_html(found, VERSION))
+    assert tab.text("#pages .empty") == "Every object has the private pages that it had."
+    tab = show(diff_html(compare(process, process), VERSION))
+    assert tab.count("#pages, #libraries") == 0
 
 
 # --- heap profiles ----------------------------------------------------------------------------------------------------
@@ -852,13 +852,13 @@ def heap() -> str:
 
 
 def shares_at(moment: str) -> dict[str, int]:
-    """Give the bytes of each object at a moment, as `heap --json` tells them."""
+    """Return the bytes of each object at a moment, by `heap --json`."""
     found = heap_profile(str(MASSIF), at=moment)
     return {row["owner"]: row["bytes"] for row in heap_members(found.files, (), VERSION, by="owner")["owners"]}
 
 
-def shown_shares(page: Page) -> dict[str, int]:
-    found: dict[str, int] = page.js(
+def shown_shares(tab: Tab) -> dict[str, int]:
+    found: dict[str, int] = tab.js(
         "(({tree}) => Object.fromEntries("
         "tree.children[0].map((node) => [tree.titles[node], tree.columns[0].value(node)])))"
         "(document.querySelector('#ledger .view').parts)"
@@ -867,41 +867,41 @@ def shown_shares(page: Page) -> dict[str, int]:
 
 
 def test_a_heap_profile_begins_with_its_peak(show: Show, heap: str) -> None:
-    page = show(heap)
+    tab = show(heap)
     peak = heap_profile(str(MASSIF)).files[0]
     assert peak.snapshot is not None
-    assert f"snapshot {peak.snapshot.number} " in page.text("#ledger h2")
-    assert page.text(".tile.whole dd") == format_bytes(peak.total_bytes)
-    assert shown_shares(page) == shares_at("peak")
+    assert f"snapshot {peak.snapshot.number} " in tab.text("#ledger h2")
+    assert tab.text(".tile.whole dd") == format_bytes(peak.total_bytes)
+    assert shown_shares(tab) == shares_at("peak")
 
 
 def test_a_click_into_the_time_chooses_the_tree_of_that_moment(show: Show, heap: str) -> None:
-    page = show(heap)
+    tab = show(heap)
     profile = heap_profile(str(MASSIF)).files[0].profile
     first = profile.snapshots[profile.tree_places[0]].number
-    page.wait("(({width}) => width)(document.querySelector('.chart').viewBox.baseVal) !== 800")
-    page.js("document.querySelector('.chart').scrollIntoView({block: 'center'})")
-    left, top, width = page.js(
+    tab.wait("(({width}) => width)(document.querySelector('.chart').viewBox.baseVal) !== 800")
+    tab.js("document.querySelector('.chart').scrollIntoView({block: 'center'})")
+    left, top, width = tab.js(
         "(({x, y, width}) => [x, y, width])(document.querySelector('.chart').getBoundingClientRect())"
     )
     time = profile.snapshots[profile.tree_places[0]].time
     last = profile.snapshots[-1].time
     assert time is not None
     assert last is not None
-    page.click_at(left + 76 + (width - 90) * time / last, top + 200)
-    assert f"snapshot {first} " in page.text("#ledger h2")
-    assert shown_shares(page) == shares_at(str(first))
+    tab.click_at(left + 76 + (width - 90) * time / last, top + 200)
+    assert f"snapshot {first} " in tab.text("#ledger h2")
+    assert shown_shares(tab) == shares_at(str(first))
 
 
 def test_the_calls_of_a_moment_begin_with_main(show: Show, heap: str) -> None:
-    page = show(heap)
-    page.click("#ledger button[data-value=calls]")
-    rows = rows_of(page)
+    tab = show(heap)
+    tab.click("#ledger button[data-value=calls]")
+    rows = rows_of(tab)
     found = heap_profile(str(MASSIF))
     calls = heap_members(found.files, (), VERSION, by="tree")["calls"]
     outermost = [row for row in calls if row["parent"] == 0]
     assert rows[0][1] == format_bytes(sum(row["bytes"] for row in outermost))
-    names = page.js(
+    names = tab.js(
         "(({tree}) => tree.children[0].map((node) => tree.names[node]))(document.querySelector('#ledger .view').parts)"
     )
     assert names == [row["name"] for row in outermost]
@@ -911,49 +911,49 @@ def test_units_that_a_program_declared_are_no_bytes(show: Show) -> None:
     found = heap_profile(str(ROOT / "tests" / "corpus" / "heap" / "dhat-3.19-ad-hoc.json"), has_all_trees=True)
     tree = found.files[0].tree
     assert tree is not None
-    page = show(heap_html(found.files, found.notes, VERSION, found.findings))
-    assert rows_of(page)[0][1] == f"{tree.total_bytes:,}"
+    tab = show(heap_html(found.files, found.notes, VERSION, found.findings))
+    assert rows_of(tab)[0][1] == f"{tree.total_bytes:,}"
 
 
 @pytest.mark.parametrize("name", ["dhat-3.19-empty.json", "massif-3.19-empty-noalloc.out", "massif-3.19-noheap.out"])
 def test_a_profile_without_trees_says_so(show: Show, name: str) -> None:
     found = heap_profile(str(ROOT / "tests" / "corpus" / "heap" / name), has_all_trees=True)
-    page = show(heap_html(found.files, found.notes, VERSION, found.findings))
-    assert page.count("#ledger .empty") == 1
+    tab = show(heap_html(found.files, found.notes, VERSION, found.findings))
+    assert tab.count("#ledger .empty") == 1
 
 
 def test_several_profiles_are_chosen_by_name(show: Show) -> None:
     names = [str(MASSIF), str(MASSIF.with_name("dhat.json"))]
     found = heap_profile(*names, has_all_trees=True)
-    page = show(heap_html(found.files, found.notes, VERSION, found.findings))
-    assert page.texts("#file option") == names
-    page.js(
+    tab = show(heap_html(found.files, found.notes, VERSION, found.findings))
+    assert tab.texts("#file option") == names
+    tab.js(
         "(() => { const one = document.querySelector('#file'); one.selectedIndex = 1;"
         " one.dispatchEvent(new Event('change')) })()"
     )
-    assert "dhat" in page.texts(".facts dd")
+    assert "dhat" in tab.texts(".facts dd")
 
 
 def test_a_heap_that_was_joined_is_shown_by_who_asked_for_it(show: Show) -> None:
     audit = footprint.audit(str(SMAPS), heap=str(MASSIF))
     assert audit.heap is not None
-    page = show(audit_html(audit, VERSION))
+    tab = show(audit_html(audit, VERSION))
     owners: dict[str, int] = {}
     for share in audit.heap.shares:
         owners[share.owner] = owners.get(share.owner, 0) + share.size_bytes
-    shown = page.js(
+    shown = tab.js(
         "(({tree}) => Object.fromEntries("
         "tree.children[0].map((node) => [tree.titles[node], tree.columns[0].value(node)])))"
         "(document.querySelector('#heap .view').parts)"
     )
     assert shown == owners
-    assert format_bytes(audit.heap.live_bytes) in page.texts("#heap td")
+    assert format_bytes(audit.heap.live_bytes) in tab.texts("#heap td")
 
 
 # --- real programs ----------------------------------------------------------------------------------------------------
 
 
-# Each says something when it is up, and waits.
+# Each program writes a line when it has started, and waits.
 PROGRAMS = {
     "node": ["node", "-e", "console.log(); setInterval(() => {}, 1e6)"],
     "gdb": ["gdb", "-q", "-nx", "-ex", "echo up\\n"],
@@ -973,33 +973,33 @@ def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(show: S
         with subprocess.Popen(PROGRAMS[name], stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT) as child:
             assert child.stdout is not None
             assert child.stdout.read(1)
-            # Between two readings a process may change: both tell of one audit.
+            # A process may change between two audits: report and JSON are made from one.
             audit = footprint.audit(child.pid, count=1000, has_findings=True, has_page_maps=True)
             child.kill()
-    page = show(audit_html(audit, VERSION))
-    assert page.js("document.querySelector('#total').dataset.bytes") == str(audit.projection.total_bytes)
-    assert rows_of(page)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
-    assert page.count("#object option") == len(audit.page_maps)
-    assert page.js("document.querySelector('#libraries .view').parts.tree.size") == len(audit.objects) + 1
+    tab = show(audit_html(audit, VERSION))
+    assert tab.js("document.querySelector('#total').dataset.bytes") == str(audit.projection.total_bytes)
+    assert rows_of(tab)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
+    assert tab.count("#object option") == len(audit.page_maps)
+    assert tab.js("document.querySelector('#libraries .view').parts.tree.size") == len(audit.objects) + 1
     told = json.loads(audit_json(audit, VERSION))
-    sizes = page.js(
+    sizes = tab.js(
         "(({tree}) => Object.fromEntries(tree.children[0].map((node) =>"
         " [tree.titles[node] ?? tree.names[node], tree.columns[0].value(node)])))"
         "(document.querySelector('#ledger .view').parts)"
     )
     owners = bytes_by_owner(audit)
     assert sorted(sizes.values()) == sorted(owners.values())
-    # An owner of one row has what that is in its name as well.
+    # An owner with a single row has the name of the row behind its own.
     assert {name: size for name, size in sizes.items() if name in owners} == {
         name: size for name, size in owners.items() if name in sizes
     }
     savings = [bool(one["saving_bytes"]) for one in told["findings"]]
-    assert page.count("section > .findings .finding .subject") == min(100, savings.count(True))
+    assert tab.count("section > .findings .finding .subject") == min(100, savings.count(True))
     others = savings.count(False)
-    assert page.count("details .finding .subject") == min(100, others)
-    # Few are shown at once.
-    assert page.count("details[open] .finding") == (others if others <= 6 else 0)
-    assert_axe_finds_nothing_serious(page)
+    assert tab.count("details .finding .subject") == min(100, others)
+    # Only the visible rows are elements.
+    assert tab.count("details[open] .finding") == (others if others <= 6 else 0)
+    assert_axe_finds_nothing_serious(tab)
 
 
 # --- hostile, huge, empty ---------------------------------------------------------------------------------------------
@@ -1015,24 +1015,24 @@ def test_hostile_names_are_shown_as_text_and_nothing_of_them_runs(show: Show, pr
     ]
     rows = [ledger_row(name, section=name, symbol=name, name=name) for name in names]
     audit = replace(process, ledger=(*process.ledger, *rows), command=names[0], target=names[1])
-    page = show(audit_html(audit, VERSION))
-    assert not page.js("document.title").startswith("taken")
-    assert page.count("#app img, #app script") == 0
-    page.click("#ledger .tools button:nth-of-type(1)")
-    page.type("#ledger input[type=search]", "<")
-    settle(page)
-    assert names[0] in [row[0] for row in rows_of(page)]
-    page.type("#ledger input[type=search]", "gnp")
-    settle(page)
-    assert "\\u202egnp.exe" in [row[0] for row in rows_of(page)]
-    page.type("#ledger input[type=search]", "nnnn")
-    settle(page)
-    assert max(len(row[0]) for row in rows_of(page)) < 500
-    assert page.js("document.documentElement.scrollWidth <= innerWidth")
+    tab = show(audit_html(audit, VERSION))
+    assert not tab.js("document.title").startswith("taken")
+    assert tab.count("#app img, #app script") == 0
+    tab.click("#ledger .tools button:nth-of-type(1)")
+    tab.type("#ledger input[type=search]", "<")
+    settle(tab)
+    assert names[0] in [row[0] for row in rows_of(tab)]
+    tab.type("#ledger input[type=search]", "gnp")
+    settle(tab)
+    assert "\\u202egnp.exe" in [row[0] for row in rows_of(tab)]
+    tab.type("#ledger input[type=search]", "nnnn")
+    settle(tab)
+    assert max(len(row[0]) for row in rows_of(tab)) < 500
+    assert tab.js("document.documentElement.scrollWidth <= innerWidth")
 
 
 def marked(value: Any, key: str = "") -> Any:  # noqa: ANN401 # JSON
-    """Put a mark that turns the direction of text, and a NUL, into every text that is free."""
+    """Put a mark that reverses the direction of text, and a NUL, into every free text."""
     if isinstance(value, dict):
         return {name: marked(member, name) for name, member in value.items()}
     if isinstance(value, list):
@@ -1046,13 +1046,13 @@ def test_no_text_of_a_saved_audit_turns_the_direction_of_a_line(show: Show, prog
     saved = tmp_path / "audit.json"
     saved.write_text(json.dumps(marked(json.loads(audit_json(program, VERSION)))))
     audit = footprint.audit(str(saved), has_page_maps=True)
-    for page in (show(audit_html(audit, VERSION)), show(diff_html(compare(program, audit), VERSION))):
+    for tab in (show(audit_html(audit, VERSION)), show(diff_html(compare(program, audit), VERSION))):
         for button in ("before", "after", "needs"):
-            page.js(f"document.querySelectorAll('button[data-value={button}]').forEach((one) => one.click())")
-        told = point_at_first_cell(page)
+            tab.js(f"document.querySelectorAll('button[data-value={button}]').forEach((one) => one.click())")
+        told = point_at_first_cell(tab)
         assert " \\u202e\\x00" in told
         assert told.endswith(": its variables are not saved")
-        texts = page.js(
+        texts = tab.js(
             "[document.title, document.body.textContent, ...[...document.querySelectorAll('*')].flatMap("
             "(one) => [...one.attributes].map((each) => each.value))]"
         )
@@ -1061,59 +1061,59 @@ def test_no_text_of_a_saved_audit_turns_the_direction_of_a_line(show: Show, prog
 
 
 def test_an_empty_ledger_and_huge_figures_are_told(show: Show, process: Audit) -> None:
-    page = show(audit_html(with_ledger(process), VERSION))
-    assert page.text("#ledger .empty") == "The ledger is empty: no memory is known of it."
-    page = show(audit_html(with_ledger(process, ledger_row("[big]", (1 << 63) - 1)), VERSION))
-    assert "A browser rounds figures above 8 PiB" in page.text("#notes .warning")
-    assert rows_of(page)[0][1] == "8 EiB"
+    tab = show(audit_html(with_ledger(process), VERSION))
+    assert tab.text("#ledger .empty") == "The ledger is empty: no memory is known of it."
+    tab = show(audit_html(with_ledger(process, ledger_row("[big]", (1 << 63) - 1)), VERSION))
+    assert "A browser rounds figures above 8 PiB" in tab.text("#notes .warning")
+    assert rows_of(tab)[0][1] == "8 EiB"
 
 
 # --- who has no script, a small screen, other eyes --------------------------------------------------------------------
 
 
 def test_without_javascript_the_totals_the_largest_rows_and_the_findings_are_there(show: Show, program: Audit) -> None:
-    page = show(audit_html(program, VERSION), script=False)
-    found = page.ask("DOM.getDocument", depth=-1)
-    text = page.ask("DOM.getOuterHTML", nodeId=found["root"]["nodeId"])["outerHTML"]
+    tab = show(audit_html(program, VERSION), script=False)
+    found = tab.ask("DOM.getDocument", depth=-1)
+    text = tab.ask("DOM.getOuterHTML", nodeId=found["root"]["nodeId"])["outerHTML"]
     shown = re.sub(r"<(style|script).*?</\1>", "", text, flags=re.DOTALL)
     assert "per process" in shown
     assert "[total]" in shown
     assert "unused-library" in shown
 
 
-def test_a_page_whose_data_is_damaged_shows_the_text_and_says_so(
+def test_a_report_whose_data_is_damaged_shows_the_text_and_says_so(
     browser: Browser, tmp_path: Path, program: Audit
 ) -> None:
     path = tmp_path / "damaged.html"
     path.write_text(re.sub('(id="data">)[^<]{100}', r"\1", audit_html(program, VERSION)), encoding="utf-8")
-    page = browser.open(path)
-    assert page.js("document.documentElement.dataset.ready") == "failed"
-    assert page.text("#static .warning").startswith("The report could not be drawn in this browser")
-    assert "unused-library" in page.js("document.body.innerText")
-    page.close()
+    tab = browser.open(path)
+    assert tab.js("document.documentElement.dataset.ready") == "failed"
+    assert tab.text("#static .warning").startswith("The report could not be drawn in this browser")
+    assert "unused-library" in tab.js("document.body.innerText")
+    tab.close()
 
 
-def test_on_paper_the_page_is_the_text_of_the_answer(show: Show, program: Audit) -> None:
-    page = show(audit_html(program, VERSION))
-    assert page.js("getComputedStyle(document.querySelector('#static')).display") == "none"
-    page.ask("Emulation.setEmulatedMedia", media="print")
-    assert page.js("getComputedStyle(document.querySelector('#static')).display") == "block"
-    assert page.js("getComputedStyle(document.querySelector('#app')).display") == "none"
-    assert "unused-library" in page.js("document.body.innerText")
+def test_on_paper_the_report_is_the_text_of_the_answer(show: Show, program: Audit) -> None:
+    tab = show(audit_html(program, VERSION))
+    assert tab.js("getComputedStyle(document.querySelector('#static')).display") == "none"
+    tab.ask("Emulation.setEmulatedMedia", media="print")
+    assert tab.js("getComputedStyle(document.querySelector('#static')).display") == "block"
+    assert tab.js("getComputedStyle(document.querySelector('#app')).display") == "none"
+    assert "unused-library" in tab.js("document.body.innerText")
 
 
 @pytest.mark.parametrize("width", [400, 2000])
 def test_nothing_is_wider_than_the_screen(show: Show, program: Audit, width: int) -> None:
-    page = show(audit_html(program, VERSION), width=width)
-    assert page.js("document.documentElement.scrollWidth") <= width
+    tab = show(audit_html(program, VERSION), width=width)
+    assert tab.js("document.documentElement.scrollWidth") <= width
 
 
 def test_headings_are_whole_on_a_small_screen(show: Show, program: Audit) -> None:
-    page = show(audit_html(program, VERSION), width=400)
+    tab = show(audit_html(program, VERSION), width=400)
     for button in ("held", "needs"):
-        page.click(f"#libraries button[data-value={button}]")
-        # The one that is sorted by has a mark behind it.
-        cut = page.js(
+        tab.click(f"#libraries button[data-value={button}]")
+        # The heading of the sorted column ends with a mark.
+        cut = tab.js(
             "[...document.querySelectorAll('[role=columnheader]')].filter((one) => { one.firstElementChild.click();"
             " return one.scrollWidth > one.clientWidth }).map((one) => one.textContent)"
         )
@@ -1130,8 +1130,8 @@ def test_axe_finds_nothing_serious(show: Show, program: Audit, heap: str, kind: 
         "diff": lambda: diff_html(footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt")), VERSION),
         "heap": lambda: heap,
     }
-    page = show(texts[kind](), dark=dark)
-    assert_axe_finds_nothing_serious(page)
+    tab = show(texts[kind](), dark=dark)
+    assert_axe_finds_nothing_serious(tab)
 
 
 # --- a hundred thousand rows ------------------------------------------------------------------------------------------
@@ -1143,41 +1143,41 @@ def test_a_hundred_thousand_rows_are_scrolled_to_their_end(show: Show, process: 
         for number in range(100_000)
         for name in [f"variable_{number}"]
     ]
-    page = show(audit_html(with_ledger(process, *rows), VERSION))
-    page.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
-    assert page.js("document.querySelector('#ledger [role=treegrid]').ariaRowCount") == str(100_000 + 25 + 25 + 2)
-    assert page.count("#ledger .rows .row") < 100
-    page.js("(() => { const one = document.querySelector('#ledger [role=treegrid]'); one.focus() })()")
-    page.key("End")
+    tab = show(audit_html(with_ledger(process, *rows), VERSION))
+    tab.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
+    assert tab.js("document.querySelector('#ledger [role=treegrid]').ariaRowCount") == str(100_000 + 25 + 25 + 2)
+    assert tab.count("#ledger .rows .row") < 100
+    tab.js("(() => { const one = document.querySelector('#ledger [role=treegrid]'); one.focus() })()")
+    tab.key("End")
     time.sleep(0.1)
-    last = rows_of(page)[-1]
+    last = rows_of(tab)[-1]
     assert last[0].startswith("variable_")
-    page.type("#ledger input[type=search]", "variable_99999")
-    settle(page)
-    assert [row[0] for row in rows_of(page)][-1] == "variable_99999"
+    tab.type("#ledger input[type=search]", "variable_99999")
+    settle(tab)
+    assert [row[0] for row in rows_of(tab)][-1] == "variable_99999"
 
 
 @pytest.fixture
-def crowded(show: Show, process: Audit) -> Page:
-    """Give the page of 100,000 variables that lie in one section, all of them in view."""
-    # Neither by their size nor by their name they stand in the order of their numbers.
+def crowded(show: Show, process: Audit) -> Tab:
+    """Open the report of 100,000 variables in one section, with the section open."""
+    # The order of the numbers is neither that of the sizes nor that of the names.
     rows = [
         ledger_row("/lib/libmany.so", 8 * (number * 31 % 1009), section=".data", symbol=name, name=name)
         for number in range(100_000)
         for name in [f"variable_{number * 7919 % 100_003}"]
     ]
-    page = show(audit_html(with_ledger(process, *rows), VERSION))
-    page.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
-    return page
+    tab = show(audit_html(with_ledger(process, *rows), VERSION))
+    tab.click("#ledger .view > .tools:not(:first-child) button:nth-of-type(1)")
+    return tab
 
 
-def column_of(page: Page, place: int) -> list[str]:
-    """Give a column of all rows that are shown below the section, from those that the page would copy."""
-    text = page.js("document.querySelector('#ledger .view').parts.grid.csv()")
+def column_of(tab: Tab, place: int) -> list[str]:
+    """Return a column of all rows below the section, from the CSV that the report copies."""
+    text = tab.js("document.querySelector('#ledger .view').parts.grid.csv()")
     return [row.split(",")[place] for row in text.split("\r\n")[4:-1]]
 
 
-def test_a_hundred_thousand_names_of_one_section_are_sorted(crowded: Page) -> None:
+def test_a_hundred_thousand_names_of_one_section_are_sorted(crowded: Tab) -> None:
     assert len(column_of(crowded, 2)) == 100_000
     for heading, place, kind in (("name", 2, str), ("bytes", 3, int)):
         for _ in range(2):
@@ -1188,7 +1188,7 @@ def test_a_hundred_thousand_names_of_one_section_are_sorted(crowded: Page) -> No
             assert found == sorted(found, reverse=order == "descending")
 
 
-def test_rows_stay_while_a_table_is_busy_and_it_says_so(crowded: Page) -> None:
+def test_rows_stay_while_a_table_is_busy_and_it_says_so(crowded: Tab) -> None:
     before = column_of(crowded, 2)[:100]
     grid = "document.querySelector('#ledger [role=treegrid]')"
     name = "#ledger [role=columnheader].c-name"
@@ -1201,9 +1201,9 @@ def test_rows_stay_while_a_table_is_busy_and_it_says_so(crowded: Page) -> None:
     assert column_of(crowded, 2)[:100] == sorted(column_of(crowded, 2))[:100] != before
 
 
-def type_and_sort_at_once(page: Page, texts: list[str], columns: list[str]) -> None:
-    """Change the filter and the order several times before the page can do anything else."""
-    page.js(
+def type_and_sort_at_once(tab: Tab, texts: list[str], columns: list[str]) -> None:
+    """Change the filter and the order several times before the browser can do anything else."""
+    tab.js(
         "(() => { const field = document.querySelector('#ledger input[type=search]');"
         f" for (field.value of {json.dumps(texts)}) field.dispatchEvent(new Event('input'));"
         f" for (const name of {json.dumps(columns)})"
@@ -1211,7 +1211,7 @@ def type_and_sort_at_once(page: Page, texts: list[str], columns: list[str]) -> N
     )
 
 
-def test_what_is_typed_or_chosen_last_is_what_is_shown(crowded: Page) -> None:
+def test_what_is_typed_or_chosen_last_is_what_is_shown(crowded: Tab) -> None:
     type_and_sort_at_once(crowded, ["variable", "variable_4", "", "VARIABLE_4711"], ["name", "mapped", "name", "bytes"])
     settle(crowded)
     numbers = [number for number in range(100_003) if str(number).startswith("4711")]
@@ -1228,36 +1228,36 @@ def test_what_is_typed_or_chosen_last_is_what_is_shown(crowded: Page) -> None:
     assert crowded.js("document.querySelector('#ledger [role=treegrid]').ariaRowCount") == str(100_000 + 4)
 
 
-def filter_and(page: Page, text: str, act: str) -> None:
-    """Filter, and do something to the view of the ledger before the page can do anything else."""
-    page.js(
+def filter_and(tab: Tab, text: str, act: str) -> None:
+    """Filter, and act on the view of the ledger before the browser can do anything else."""
+    tab.js(
         "(() => { const field = document.querySelector('#ledger input[type=search]');"
         f" field.value = {json.dumps(text)}; field.dispatchEvent(new Event('input'));"
         " const buttons = [...document.querySelectorAll('#ledger .tools button')];"
         f" const button = (text) => buttons.find((one) => one.textContent === text); {act} }})()"
     )
-    settle(page)
+    settle(tab)
 
 
-def test_what_is_copied_from_a_busy_table_are_the_rows_that_were_asked_for(crowded: Page) -> None:
+def test_what_is_copied_from_a_busy_table_are_the_rows_that_were_asked_for(crowded: Tab) -> None:
     crowded.js(
         "window.copied = null;"
         " navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve() }"
     )
     filter_and(crowded, "variable_4711", "button('Copy as CSV').click()")
-    # The heading, the total, the file, its section, and all of the name; the last line ends, too.
+    # The heading, the total, the file, its section, and the rows with the name; an empty string after the last line.
     count = sum(str(number).startswith("4711") for number in range(100_003))
     assert len(crowded.wait("window.copied").split("\r\n")) == 4 + count + 1
     crowded.wait("document.querySelector('#ledger .found').textContent === 'The rows copied'")
 
 
-def test_all_of_a_busy_table_is_closed_when_it_shows_what_was_asked_for(crowded: Page) -> None:
+def test_all_of_a_busy_table_is_closed_when_it_shows_what_was_asked_for(crowded: Tab) -> None:
     filter_and(crowded, "variable_4711", "button('Close all').click()")
     assert [row[0] for row in rows_of(crowded)] == ["[total]", "libmany.so"]
 
 
-def test_a_part_that_is_chosen_while_a_table_is_busy_is_shown(crowded: Page) -> None:
-    # Its largest part is none of those that are found: the filter goes.
+def test_a_part_that_is_chosen_while_a_table_is_busy_is_shown(crowded: Tab) -> None:
+    # The filter has not found the largest part: a click on it clears the filter.
     filter_and(
         crowded,
         "variable_4711",

@@ -1,4 +1,4 @@
-"""The page of a report: it holds the whole answer, asks nobody for anything, and shows foreign names as text."""
+"""The HTML report: it holds the whole answer, loads nothing, and shows foreign names as text."""
 
 import base64
 import json
@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 
 def unpacked(value: Any, texts: list[str]) -> Any:  # noqa: ANN401 # JSON
-    """Do what the page does: give the rows of tables again."""
+    """Restore the rows of tables, as the script of the report does."""
     if not isinstance(value, dict):
         return value
     if set(value) != {"rows", "keys", "texts", "values"}:
@@ -59,8 +59,8 @@ def decoded(data: str) -> Json:
     return found
 
 
-def answers_of(page: str) -> Json:
-    found = re.search(r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=]*)</script>', page)
+def answers_of(report: str) -> Json:
+    found = re.search(r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=]*)</script>', report)
     assert found is not None
     return decoded(found[1])
 
@@ -70,19 +70,19 @@ def variable(owner: str, name: str, size_bytes: int) -> Row:
 
 
 def with_names(audit: Audit, *names: str) -> Audit:
-    """Add variables of some names, which hold nothing."""
+    """Add variables of these names and of size zero."""
     rows = [variable(f"/lib/{name}", name, 0) for name in names]
     return replace(audit, ledger=(*audit.ledger, *rows), target=names[0], command=names[1 % len(names)])
 
 
 class Elements(HTMLParser):
-    """Collects the elements of a page with their attributes, and the text of its static part."""
+    """Collects the elements of a report with their attributes, and its static text."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, report: str) -> None:
         super().__init__()
         self.found: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
-        self.feed(page)
+        self.feed(report)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
@@ -98,17 +98,17 @@ def program() -> Audit:
 
 
 @pytest.fixture(scope="module")
-def page(program: Audit) -> str:
+def report(program: Audit) -> str:
     return audit_html(program, "1.2.3")
 
 
-def test_the_page_holds_the_answer_that_json_gives(program: Audit, page: str) -> None:
-    found = answers_of(page)
+def test_the_report_holds_the_answer_that_json_gives(program: Audit, report: str) -> None:
+    found = answers_of(report)
     assert found["kind"] == "audit"
     assert found["audit"] == audit_members(program, "1.2.3")
 
 
-def test_the_page_of_a_comparison_holds_what_changed_and_both_audits() -> None:
+def test_the_report_of_a_comparison_holds_what_changed_and_both_audits() -> None:
     found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), count=10_000)
     answers = answers_of(diff_html(found, "1.2.3"))
     assert answers["kind"] == "diff"
@@ -117,7 +117,7 @@ def test_the_page_of_a_comparison_holds_what_changed_and_both_audits() -> None:
     assert answers["audit"] == audit_members(found.new, "1.2.3")
 
 
-def test_the_page_of_a_heap_profile_holds_every_moment_that_has_a_call_tree() -> None:
+def test_the_report_of_a_heap_profile_holds_every_moment_that_has_a_call_tree() -> None:
     massif = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
     found = heap_profile(massif, has_all_trees=True)
     answers = answers_of(heap_html(found.files, found.notes, "1.2.3", found.findings))
@@ -130,15 +130,15 @@ def test_the_page_of_a_heap_profile_holds_every_moment_that_has_a_call_tree() ->
         assert sum(row["bytes"] for row in one["calls"] if row["parent"] == 0) == one["bytes"]
 
 
-def test_call_trees_beyond_what_a_page_holds_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_trees_beyond_what_a_report_holds_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     massif = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
     found = heap_profile(massif, has_all_trees=True)
     monkeypatch.setattr("footprint.verbs.heap.html._MOST_NODES", 0)
-    page = heap_html(found.files, found.notes, "1.2.3", found.findings)
+    report = heap_html(found.files, found.notes, "1.2.3", found.findings)
     count = len(found.files[0].profile.tree_places)
     warning = f"{count} call trees of the profile: too many for this report; `heap --at` shows each."
-    assert answers_of(page)["warning"] == warning
-    assert warning in Elements(page).text
+    assert answers_of(report)["warning"] == warning
+    assert warning in Elements(report).text
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_packed_tables_are_unpacked_as_they_were(answers: Json) -> None:
     assert decoded(payload(answers)) == answers
 
 
-def test_nothing_is_fetched_and_nothing_runs_but_the_script_of_the_page(page: str) -> None:
-    elements = Elements(page).found
+def test_nothing_is_fetched_and_nothing_runs_but_the_script_of_the_report(report: str) -> None:
+    elements = Elements(report).found
     policy = next(found["content"] for tag, found in elements if found.get("http-equiv") == "Content-Security-Policy")
     script, style = (
         base64.b64encode(sha256(path.read_bytes()).digest()).decode() for path in (SCRIPT_PATH, STYLE_PATH)
@@ -201,10 +201,10 @@ def test_our_own_code_and_style_are_small_and_do_not_take_text_for_code() -> Non
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_a_hostile_name_is_text_wherever_it_stands(program: Audit, page: str, name: str) -> None:
+def test_a_hostile_name_is_text_wherever_it_stands(program: Audit, report: str, name: str) -> None:
     hostile = audit_html(with_names(program, name), "1.2.3")
     elements = Elements(hostile)
-    plain = Elements(page)
+    plain = Elements(report)
     # The rows are more by one; no element is of another kind, and none has attributes of its own.
     assert {tag for tag, _ in elements.found} == {tag for tag, _ in plain.found}
     assert {tuple(found) for _, found in elements.found} == {tuple(found) for _, found in plain.found}
@@ -214,16 +214,16 @@ def test_a_hostile_name_is_text_wherever_it_stands(program: Audit, page: str, na
     assert answers_of(hostile)["audit"]["target"]["name"] == well_formed(name)
 
 
-def test_without_a_script_the_page_says_what_the_text_says(program: Audit, page: str) -> None:
-    text = " ".join(Elements(page).text.split())
+def test_without_a_script_the_report_says_what_the_text_says(program: Audit, report: str) -> None:
+    text = " ".join(Elements(report).text.split())
     assert f"{program.projection.count:,} processes cost" in text
     assert "per process" in text
     # 20 rows a table, as the text has, and every finding that saves something.
     for finding in program.findings:
         if finding.saving_bytes:
             assert " ".join(finding.message.split()) in text
-    assert '<main id="static">' in page
-    assert '<main id="app" hidden>' in page
+    assert '<main id="static">' in report
+    assert '<main id="app" hidden>' in report
 
 
 def test_figures_that_a_browser_would_round_are_told() -> None:
@@ -233,9 +233,9 @@ def test_figures_that_a_browser_would_round_are_told() -> None:
     mapped = audit.totals.mapped.bytes
     assert mapped is not None
     totals = audit.totals._replace(mapped=Total(mapped + big, Evidence.VIRTUAL))
-    page = audit_html(replace(audit, ledger=(*audit.ledger, row), totals=totals), "1.2.3")
-    assert answers_of(page)["warning"].startswith("A browser rounds figures above 8 PiB: 2 figures of this report")
-    assert "A browser rounds figures above 8 PiB: 2 figures" in Elements(page).text
+    report = audit_html(replace(audit, ledger=(*audit.ledger, row), totals=totals), "1.2.3")
+    assert answers_of(report)["warning"].startswith("A browser rounds figures above 8 PiB: 2 figures of this report")
+    assert "A browser rounds figures above 8 PiB: 2 figures" in Elements(report).text
     assert answers_of(audit_html(audit, "1.2.3"))["warning"] == ""
 
 
@@ -243,7 +243,7 @@ def test_inexact_figures_are_counted_wherever_they_stand() -> None:
     assert inexact_count({"a": MOST_EXACT, "b": [{"c": MOST_EXACT + 1}, {"c": [-MOST_EXACT - 1]}], "d": True}) == 2
 
 
-def test_an_empty_ledger_has_a_page() -> None:
+def test_an_empty_ledger_has_a_report() -> None:
     audit = footprint.audit(str(SMAPS))
     zero = Total(0, Evidence.MEASURED)
     totals = audit.totals._replace(
