@@ -9,6 +9,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from typer.main import get_command
@@ -18,8 +19,12 @@ from footprint.verbs import app as command
 
 FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
 _NOTE: Final = "Written by shell/generate.py (make shell): change the command instead."
-# What starts a program: the rest of the line is its own.
-_STARTING: Final = frozenset({"run", "whatif"})
+# A verb that starts a program: the rest of the line is that program's.
+_STARTING: Final = frozenset(
+    verb
+    for verb in command.verb_names()
+    if getattr(import_module(f"footprint.verbs.{verb}.command"), "HAS_COMMAND", False)
+)
 # From so many commands on, an option stands once in the man page.
 _COMMON: Final = 8
 
@@ -77,10 +82,10 @@ class Program(NamedTuple):
 def read_program() -> Program:
     """Read the commands from the application itself."""
     command.app.registered_commands.clear()
-    command.register(command.VERBS)
+    verbs = command.register(command.verb_names())
     group: Any = get_command(command.app)
     codes = re.findall(r"(\d+) (.+?)(?=, \d|\.$)", group.epilog)
-    return Program(group.help, tuple(codes), tuple(_verb(group.commands[name]) for name in command.VERBS))
+    return Program(group.help, tuple(codes), tuple(_verb(group.commands[name]) for name in verbs))
 
 
 def _verb(told: Any) -> Verb:  # noqa: ANN401 # Typer's own copy of click has no public name

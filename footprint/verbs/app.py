@@ -1,7 +1,8 @@
 """The verbs put together into one command."""
 
-import importlib
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ from typer.main import get_command
 
 from footprint import __version__
 
-__all__ = ("VERBS", "app", "register", "run")
+__all__ = ("app", "register", "run", "verb_names")
 
 _EPILOG = (
     "Exit codes: 0 fine, 1 findings or a budget exceeded, 2 wrong use, 3 an input that cannot be read, "
@@ -26,34 +27,27 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-# In the order of the help. Only the module of the verb that is asked for is imported, and only its options are built.
-VERBS = (
-    "audit",
-    "run",
-    "whatif",
-    "symbols",
-    "libraries",
-    "duplicates",
-    "maps",
-    "heap",
-    "project",
-    "diff",
-    "check",
-    "record",
-    "trend",
-    "capture",
-    "explain",
-    "doctor",
-)
 
 
-def register(verbs: Sequence[str]) -> None:
-    """Give the command some of its verbs."""
-    for verb in verbs:
-        # What stands after the program that is run is its own: its options are not looked at.
-        settings = {"allow_interspersed_args": False} if verb in {"run", "whatif"} else None
-        function = getattr(importlib.import_module(f"footprint.verbs.{verb}.command"), verb)
-        app.command(verb, context_settings=settings)(function)
+def verb_names() -> list[str]:
+    """Return the verbs: the folders beside this module that have a command."""
+    folder = os.path.dirname(__file__)
+    return sorted(name for name in os.listdir(folder) if os.path.exists(os.path.join(folder, name, "command.py")))
+
+
+def register(verbs: Iterable[str]) -> list[str]:
+    """Add some verbs to the command, and return them in the order of the help.
+
+    The module `command` of a verb has a function of the verb's name, `ORDER`, its place in the help, and `HAS_COMMAND`
+    if a command of the user's follows, whose options are its own.
+    """
+    modules = {verb: import_module(f"footprint.verbs.{verb}.command") for verb in verbs}
+    ordered = sorted(modules, key=lambda verb: (modules[verb].ORDER, verb))
+    for verb in ordered:
+        module = modules[verb]
+        settings = {"allow_interspersed_args": False} if getattr(module, "HAS_COMMAND", False) else None
+        app.command(verb, context_settings=settings)(getattr(module, verb))
+    return ordered
 
 
 def _show_version(is_asked: bool) -> None:
@@ -72,10 +66,14 @@ def _options(
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the command on its words and give its exit code."""
-    asked = [word for word in words[:1] if word in VERBS]
+    """Run the command on its words, and return its exit code.
+
+    If the first word is a verb, only its module is imported, and only its options are built.
+    """
+    verbs = verb_names()
+    asked = [word for word in words[:1] if word in verbs]
     app.registered_commands.clear()
-    register(asked or VERBS)
+    register(asked or verbs)
     try:
         code = get_command(app).main(list(words), prog_name="footprint", standalone_mode=False)
     except typer.Exit as stop:

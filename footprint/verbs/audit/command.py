@@ -8,6 +8,8 @@ from footprint.verbs import options
 
 __all__ = ("audit",)
 
+ORDER = 10
+
 
 def audit(
     targets: options.Targets = None,

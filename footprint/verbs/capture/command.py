@@ -8,6 +8,8 @@ from footprint.verbs import options
 
 __all__ = ("capture",)
 
+ORDER = 140
+
 
 def capture(
     pids: Annotated[list[int], typer.Argument(help="PIDs.", min=1, max=(1 << 31) - 1)],

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ("check",)
 
+ORDER = 110
+
 
 def check(
     target: Annotated[str, typer.Argument(help="A saved audit, a PID, a program, a capture or a text.")],

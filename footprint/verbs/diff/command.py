@@ -8,6 +8,8 @@ from footprint.verbs import options
 
 __all__ = ("diff",)
 
+ORDER = 100
+
 
 def diff(
     old: Annotated[str, typer.Argument(help="The one before: a saved audit, a PID, a program, a capture, a profile.")],

@@ -8,6 +8,8 @@ from footprint.verbs import options
 
 __all__ = ("doctor",)
 
+ORDER = 160
+
 
 def doctor(
     calibrate: Annotated[

@@ -8,6 +8,8 @@ from footprint.verbs import options
 
 __all__ = ("duplicates",)
 
+ORDER = 60
+
 
 def duplicates(
     targets: Annotated[list[str], typer.Argument(help="Linked ELF files, or one PID: all files that it runs.")],

@@ -8,6 +8,8 @@ from footprint.verbs import options
 
 __all__ = ("explain",)
 
+ORDER = 150
+
 
 def explain(
     word: Annotated[

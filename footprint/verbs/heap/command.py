@@ -8,6 +8,8 @@ from footprint.verbs import options
 
 __all__ = ("heap",)
 
+ORDER = 80
+
 
 def heap(
     files: Annotated[

@@ -8,6 +8,8 @@ from footprint.verbs import options
 
 __all__ = ("libraries",)
 
+ORDER = 50
+
 
 def libraries(
     target: Annotated[str, typer.Argument(help="A program or library, which is not run, or a PID.")],

@@ -6,6 +6,8 @@ from footprint.verbs import options
 
 __all__ = ("maps",)
 
+ORDER = 70
+
 
 def maps(
     target: options.Target,

@@ -6,6 +6,8 @@ from footprint.verbs import options
 
 __all__ = ("project",)
 
+ORDER = 90
+
 
 def project(
     target: options.Target,

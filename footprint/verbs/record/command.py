@@ -8,6 +8,8 @@ from footprint.verbs import options
 
 __all__ = ("record",)
 
+ORDER = 120
+
 
 def record(
     target: Annotated[str, typer.Argument(help="A saved audit; or a PID, a program, a capture or a text.")],

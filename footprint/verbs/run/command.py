@@ -8,6 +8,9 @@ from footprint.verbs import options
 
 __all__ = ("run",)
 
+ORDER = 20
+HAS_COMMAND = True
+
 
 def run(
     command: options.Words,

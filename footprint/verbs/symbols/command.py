@@ -8,6 +8,8 @@ from footprint.verbs import options
 
 __all__ = ("symbols",)
 
+ORDER = 40
+
 
 def symbols(
     files: Annotated[list[str], typer.Argument(help="Programs, libraries, objects (.o) or archives (.a).")],

@@ -8,6 +8,8 @@ from footprint.verbs import options
 
 __all__ = ("trend",)
 
+ORDER = 130
+
 
 def trend(
     history: Annotated[str, typer.Option("--history", help="The file that record writes.", metavar="FILE")],

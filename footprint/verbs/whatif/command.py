@@ -8,6 +8,9 @@ from footprint.verbs import options
 
 __all__ = ("whatif",)
 
+ORDER = 30
+HAS_COMMAND = True
+
 
 def whatif(
     command: options.Words,
