@@ -19,11 +19,12 @@ from footprint.elf import ET_EXEC, Image, read_image, starts_like_elf
 from footprint.files import open_input
 from footprint.process import Mapping as Area
 from footprint.process import parse_maps
-from footprint.process.held_program import AT_BASE, AT_ENTRY, HeldProgram, held_at_start
+from footprint.process.held_program import AT_ENTRY, HeldProgram, held_at_start
 from footprint.process.pages import PageReader
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 PTRACE_SINGLESTEP = 9
+AT_BASE = 7
 
 
 def is_elf(path: Path) -> bool:

@@ -1,7 +1,8 @@
-"""What the kernel says of a process: mappings, counters, and the texts that people save of them."""
+"""Readers of the kernel's data about a process: mappings, counters, and saved texts of them."""
 
 from footprint.process.mapped_files import MappedFile, open_mapped_file
-from footprint.process.mappings import Counters, Mapping, MemoryMap, parse_maps, parse_rollup
+from footprint.process.mappings import Counters, Mapping, MemoryMap
+from footprint.process.maps_text import parse_maps, parse_rollup
 from footprint.process.pages import PageRange, ranges_bytes
 from footprint.process.snapshot import Snapshot, looks_like_memory_text, read_process, read_texts
 from footprint.process.status import Status

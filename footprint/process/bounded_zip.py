@@ -1,6 +1,6 @@
-"""A zip file that somebody else made: nothing of it is read before its claims are within bounds.
+"""A zip file from an untrusted source: all sizes are checked before a member is read.
 
-Members are read in memory, never written anywhere, so their names can do no harm.
+Members are read into memory and never written, so their names can do no harm.
 
 Source: APPNOTE.TXT 6.3.10 (.ZIP File Format Specification).
 """
@@ -19,16 +19,16 @@ __all__ = ("MOST_TOTAL_BYTES", "BoundedZip")
 MOST_TOTAL_BYTES: Final = 2 << 30
 _MOST_MEMBER_BYTES: Final = 1 << 30
 _MOST_FILE_BYTES: Final = 1 << 30
-# Some 60 bytes a member: this is a hundred thousand of them.
+# About 60 bytes per member: room for a hundred thousand members.
 _MOST_DIRECTORY_BYTES: Final = 4 << 20
-# A hundred thousand mappings that are all alike have 88; a bomb has up to 1032.
+# The compression ratio of a hundred thousand equal mappings is 88; that of a zip bomb is up to 1032.
 _MOST_RATIO: Final = 150
 _RATIO_FROM_BYTES: Final = 1 << 20
 _CHUNK_BYTES: Final = 1 << 20
 
 _END: Final = struct.Struct("<4s4H2IH")
 _LOCATOR_64_BYTES: Final = 20
-# What zipfile lets through when it stumbles over damage.
+# The exceptions that zipfile raises for a damaged file.
 _DAMAGE: Final = (
     zipfile.BadZipFile,
     zlib.error,
@@ -47,7 +47,7 @@ class BoundedZip:
     """The members of a zip file, by name.
 
     Raises:
-        InputError: Where it is cut or damaged, names a member twice, or claims more than anything sound would hold.
+        InputError: Where the file is cut or damaged, has two members of one name, or claims sizes beyond the limits.
     """
 
     def __init__(self, data: bytes | memoryview, source: str) -> None:
@@ -60,13 +60,13 @@ class BoundedZip:
             raise InputError(source, f"a damaged zip file: {_words(error)}") from error
         self._members = {member.filename: member for member in members}
         if len(self._members) < len(members):
-            raise InputError(source, "a zip file with two members of one name")
+            raise InputError(source, "a zip file with two members of the same name")
         total_bytes = sum(member.file_size for member in members)
         if total_bytes > MOST_TOTAL_BYTES:
             raise InputError(source, f"its members claim {total_bytes} bytes, more than {MOST_TOTAL_BYTES}")
         packed_bytes = sum(member.compress_size for member in members)
         if packed_bytes > len(data):
-            # Else the ratios below would be worth nothing, and members could overlap.
+            # Otherwise members could overlap, and the ratios checked below would mean nothing.
             raise InputError(source, f"its members claim {packed_bytes} packed bytes, it has {len(data)}")
         for member in members:
             self._check(member)
@@ -75,10 +75,10 @@ class BoundedZip:
         return name in self._members
 
     def read(self, name: str, most_bytes: int) -> bytes:
-        """Read a member at once.
+        """Read a whole member.
 
         Raises:
-            InputError: Where there is none of that name, it is larger than it may be, or it is damaged.
+            InputError: Where no member has that name, it is larger than `most_bytes`, or it is damaged.
         """
         size_bytes = self._member(name).file_size
         if size_bytes > most_bytes:
@@ -86,12 +86,12 @@ class BoundedZip:
         return b"".join(self.pieces(name))
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """Read a member in pieces of about 1 MiB; the errors are those of `read`."""
+        """Read a member in pieces of about 1 MiB; it raises the errors of `read`."""
         member = self._member(name)
         left_bytes = member.file_size
         try:
             with self._archive.open(member) as stream:
-                # Asked for so many bytes, zipfile never unpacks more of them.
+                # zipfile never unpacks more bytes than the call asks for.
                 while left_bytes and (piece := stream.read(min(left_bytes, _CHUNK_BYTES))):
                     left_bytes -= len(piece)
                     yield piece
@@ -107,12 +107,12 @@ class BoundedZip:
         return member
 
     def _check_end(self, data: bytes | memoryview) -> None:
-        """Look at the end record before zipfile believes it and reads a directory of any size."""
+        """Check the end record first: zipfile would trust it and read a directory of any size."""
         if len(data) > _MOST_FILE_BYTES:
             raise InputError(self._source, f"a zip file of {len(data)} bytes: captures have at most {_MOST_FILE_BYTES}")
         end_at = max(0, len(data) - _END.size)
         end = bytes(data[end_at:])
-        # With a comment behind it zipfile would look for the record anywhere; captures have none.
+        # Captures have no comment. With one, zipfile would search the file for the record.
         if len(end) < _END.size or not end.startswith(b"PK\x05\x06") or not end.endswith(b"\0\0"):
             raise InputError(self._source, "the file is cut: it does not end with the end record of a zip", len(data))
         if bytes(data[max(0, end_at - _LOCATOR_64_BYTES) : end_at]).startswith(b"PK\x06\x07"):

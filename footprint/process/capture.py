@@ -1,24 +1,24 @@
-"""What the kernel says of processes, in one file, to be audited elsewhere.
+"""A capture: the kernel's data about processes in one file, to be audited on another machine.
 
-A capture is a zip file without comment. `footprint-capture.json` tells the format, `footprint-capture/1`, and:
+A capture is a zip file without comment. `footprint-capture.json` names the format, `footprint-capture/1`, and holds:
 
     tool       name, version
     host       kernel, machine, page_bytes, pointer_bits, clock_ticks_per_second,
                thp (the text of /sys/kernel/mm/transparent_hugepage/enabled, or null)
-    processes  of each: pid, command, start_ticks (since boot), thread_stack_addrs, is_frozen,
-               members  the names of what is stored of it, as PID/NAME
-               notes    what was odd about reading it: slug, subject, detail
+    processes  for each one: pid, command, start_ticks (since boot), thread_stack_addrs, is_frozen,
+               members  the names of its members in the zip file: PID/NAME
+               notes    problems while reading: slug, subject, detail
                files    each mapped file once: path, inode, device, size_bytes and build_id or null
 
 Members of a process:
 
-    status          the kernel's text, verbatim
-    smaps, or maps  the kernel's text, verbatim
-    smaps_rollup    the kernel's text, verbatim, since Linux 4.14
-    pages           which pages only this process holds, where the page bits could be read; `page_lines` tells how
+    status          the text of the kernel
+    smaps, or maps  the text of the kernel
+    smaps_rollup    the text of the kernel, since Linux 4.14
+    pages           the pages that only this process holds, where readable, in the format of `page_lines`
 
-Names that are not UTF-8 stand in the JSON as lone surrogates. Members and keys beyond these are ignored: additions keep
-the number of the format, a change of meaning raises it.
+Names that are not UTF-8 are lone surrogates in the JSON. Unknown members and keys are ignored: an addition keeps the
+number of the format, a change of meaning raises it.
 """
 
 import json
@@ -36,7 +36,8 @@ from footprint.errors import AccessError, FootprintError, InputError, Note, Unsu
 from footprint.process.bounded_zip import MOST_TOTAL_BYTES, BoundedZip
 from footprint.process.freezer import frozen
 from footprint.process.mapped_files import open_mapped_file
-from footprint.process.mappings import Counters, MemoryMap, parse_maps, parse_rollup
+from footprint.process.mappings import Counters, MemoryMap
+from footprint.process.maps_text import parse_maps, parse_rollup
 from footprint.process.page_lines import page_lines, read_page_lines
 from footprint.process.snapshot import (
     FileFacts,
@@ -69,13 +70,13 @@ BuildIdOf = Callable[[bytes | memoryview, str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What a capture came to hold.
+    """The contents of a capture that was written.
 
     Attributes:
         pids: The processes in it.
-        mapping_count: Their mappings.
+        mapping_count: The number of their mappings.
         size_bytes: The size of the file.
-        notes: What was odd about reading them, and which could not be read.
+        notes: Problems while reading, and the processes that were not readable.
     """
 
     pids: tuple[int, ...]
@@ -87,27 +88,27 @@ class Captured:
 def capture_processes(
     pids: Sequence[int], file: IO[bytes], *, freeze: bool, version: str, build_id_of: BuildIdOf
 ) -> Captured:
-    """Write what the kernel says of live processes; of several, those that cannot be read become notes.
+    """Write a capture of live processes. Where one of several is not readable, a note says so.
 
     Args:
-        pids: Their numbers.
-        file: Where to write; what stands in it after an error is no capture.
-        freeze: Stop all of them while they are read, for one moment of all; those that were stopped before stay so.
+        pids: The process IDs.
+        file: The file to write; after an error its contents are not a capture.
+        freeze: Stop all processes while they are read, to capture one moment; stopped processes stay stopped.
         version: The version of footprint.
-        build_id_of: Gives the build-id of a file by its bytes and name.
+        build_id_of: Returns the build-id of a file from its bytes and name.
 
     Raises:
-        AccessError: Where none of them exists or may be read.
-        UnsupportedError: Where none of them has memory.
-        UsageError: Where they hold more than a capture can.
+        AccessError: Where no process exists, or we may read none.
+        UnsupportedError: Where no process has memory.
+        UsageError: Where they need more space than a capture has.
     """
     pids = tuple(dict.fromkeys(pids))
     notes: list[Note] = []
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         writer = _Writer(archive)
         with ExitStack() as stack:
-            standing = _freeze_all(pids, stack, notes) if freeze else dict.fromkeys(pids)
-            for pid, is_still in standing.items():
+            is_stopped_by_pid = _freeze_all(pids, stack, notes) if freeze else dict.fromkeys(pids)
+            for pid, is_still in is_stopped_by_pid.items():
                 try:
                     recording = _record(pid, is_still)
                 except (AccessError, UnsupportedError) as error:
@@ -123,14 +124,14 @@ def capture_processes(
 
 
 def _freeze_all(pids: Sequence[int], stack: ExitStack, notes: list[Note]) -> dict[int, bool | None]:
-    """Stop processes until the stack unwinds, and tell of each whether it stands still."""
-    standing: dict[int, bool | None] = {}
+    """Stop processes until the stack unwinds; return for each PID whether all its threads have stopped."""
+    is_stopped_by_pid: dict[int, bool | None] = {}
     for pid in pids:
         try:
-            standing[pid] = stack.enter_context(frozen(pid))
+            is_stopped_by_pid[pid] = stack.enter_context(frozen(pid))
         except AccessError as error:
             _note_or_raise(error, pid, pids, notes)
-    return standing
+    return is_stopped_by_pid
 
 
 def _note_or_raise(error: FootprintError, pid: int, pids: Sequence[int], notes: list[Note]) -> None:
@@ -141,7 +142,7 @@ def _note_or_raise(error: FootprintError, pid: int, pids: Sequence[int], notes: 
 
 @dataclass(frozen=True, slots=True)
 class _Recording:
-    """A live process with the kernel's own texts of it."""
+    """A live process with the texts of the kernel about it."""
 
     snapshot: Snapshot
     texts: dict[str, bytes]
@@ -150,37 +151,37 @@ class _Recording:
     notes: tuple[Note, ...]
 
 
-def _record(pid: int, is_still: bool | None) -> _Recording:  # noqa: FBT001 # one of three
-    """Read a process; `is_still` is None where nobody stopped it, and False where that did not succeed."""
+def _record(pid: int, is_still: bool | None) -> _Recording:  # noqa: FBT001 # three values
+    """Read a process; `is_still` is None where we did not stop it, and False where stopping it failed."""
     source = f"pid {pid}"
     pieces: dict[str, list[bytes]] = {}
     with process_folder(pid) as folder:
         before = b"" if is_still else read_whole(folder, "maps", source)
         snapshot = read_process(pid, lambda name, piece: pieces.setdefault(name, []).append(piece))
         after = b"" if is_still else read_whole(folder, "maps", source)
-        # This folder still answers, so the number was this process's all the time.
+        # The directory is still readable, so the PID was that of this process all the time.
         stat = parse_stat(read_whole(folder, "stat", source))
     texts = {name: b"".join(parts) for name, parts in pieces.items()}
     notes = [*snapshot.notes, *_differences(before, after, source)]
     if is_still is False:
-        notes.append(Note("not-frozen", source, "it did not stop within some seconds, and was read as it went on"))
+        notes.append(Note("not-frozen", source, "it did not stop within some seconds, and was read while it ran"))
     return _Recording(snapshot, texts, stat.start_ticks if stat else 0, is_still is True, tuple(notes))
 
 
 def _differences(before: bytes, after: bytes, source: str) -> list[Note]:
-    """Compare the mappings before and after the reading."""
+    """Compare the mappings before and after the read."""
     if before == after:
         return []
     then, now = set(before.splitlines()), set(after.splitlines())
     detail = (
-        f"its mappings changed while it was read: of {len(then)} {len(then - now)} are gone or others, "
-        f"{len(now - then)} are new or others; freeze it for an exact picture"
+        f"its mappings changed while it was read: of {len(then)} {len(then - now)} are gone or changed, "
+        f"{len(now - then)} are new or changed; use --freeze for an exact picture"
     )
     return [Note("changed-while-read", source, detail)]
 
 
 class _Writer:
-    """Writes the members of a capture, as many bytes of them as a reader takes."""
+    """Writes the members of a capture, up to the size that `read_capture` accepts."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -189,7 +190,7 @@ class _Writer:
         self.mapping_count = 0
 
     def store(self, recording: _Recording, files: list[dict[str, Any]]) -> None:
-        """Write the members of a process, and keep what the JSON tells of it."""
+        """Write the members of a process, and keep its entry for the JSON."""
         snapshot = recording.snapshot
         members = dict(recording.texts)
         if snapshot.pages is not None:
@@ -229,7 +230,7 @@ class _Writer:
 
 
 def _file_entries(snapshot: Snapshot, build_id_of: BuildIdOf) -> list[dict[str, Any]]:
-    """Tell of each mapped file what it takes to know it again."""
+    """Collect the facts that identify each mapped file on another machine."""
     found: dict[FileIdentity, FileFacts] = {}
     for mapping in snapshot.memory.mappings:
         identity = (mapping.device, mapping.inode, mapping.name)
@@ -265,19 +266,19 @@ def _host() -> dict[str, Any]:
 
 
 def read_capture(data: bytes | memoryview, source: str) -> tuple[Snapshot, ...]:
-    """Read the processes of a capture, with the facts that `read_process` gave.
+    """Read the processes of a capture, with the same facts as `read_process`.
 
     Args:
         data: The whole file.
-        source: The name to use in messages.
+        source: The name of the file, for messages.
 
     Raises:
-        InputError: Where it is no capture, is cut or damaged, or claims what cannot be.
-        UnsupportedError: Where it is of a later format.
+        InputError: Where it is not a capture, or is cut, damaged or contradictory.
+        UnsupportedError: Where its format is newer.
     """
     archive = BoundedZip(data, source)
     if _MANIFEST not in archive:
-        raise InputError(source, f"a zip file, but no capture: it has no {_MANIFEST}")
+        raise InputError(source, f"a zip file, but not a capture: it has no {_MANIFEST}")
     manifest = parse_fields(archive.read(_MANIFEST, _MOST_MANIFEST_BYTES), source, _MANIFEST)
     _check_format(manifest.text("format"), source)
     host = manifest.fields("host")
@@ -288,9 +289,9 @@ def read_capture(data: bytes | memoryview, source: str) -> tuple[Snapshot, ...]:
     snapshots: dict[int, Snapshot] = {}
     for process in manifest.each("processes"):
         pid = process.number("pid", _MOST_PID)
-        # Before it is read: a thousand entries of one process would be read a thousand times.
+        # Check before reading: a thousand entries of one process would be read a thousand times.
         if pid in snapshots:
-            raise InputError(source, f"{_MANIFEST}: process {pid} stands in it twice")
+            raise InputError(source, f"{_MANIFEST}: process {pid} is listed twice")
         snapshots[pid] = _snapshot(process, pid, archive, source, names, page_bytes)
     return tuple(snapshots.values())
 
@@ -300,13 +301,13 @@ def _check_format(name: str, source: str) -> None:
         return
     if re.fullmatch(r"footprint-capture/[0-9]{1,9}", name):
         raise UnsupportedError(source, f"a capture of format {name}: this version reads {_FORMAT}")
-    raise InputError(source, f"{_MANIFEST}: no format of a capture: {name[:80]!r}")
+    raise InputError(source, f"{_MANIFEST}: not a format of captures: {name[:80]!r}")
 
 
 def _snapshot(
     process: Fields, pid: int, archive: BoundedZip, source: str, host: dict[str, str], page_bytes: int
 ) -> Snapshot:
-    """Read one process with the functions that read it live."""
+    """Read one process, with the functions that read a live one."""
     stored = process.texts("members")
     name = "smaps" if "smaps" in stored else "maps"
     memory = _memory(archive, f"{pid}/{name}", pid, source)
@@ -327,7 +328,7 @@ def _snapshot(
         pages=pages,
         page_bytes=page_bytes,
         host=dict(host),
-        # A later version may see more in the texts than the one that wrote them down.
+        # A newer version of footprint may find more in the texts than the version that wrote the capture.
         notes=(*notes, *(note for note in memory.notes if note not in notes)),
         files={
             (one.text("device"), one.number("inode", _MOST_ADDR), one.text("path")): FileFacts(
@@ -341,7 +342,7 @@ def _snapshot(
 def _memory(archive: BoundedZip, member: str, pid: int, source: str) -> MemoryMap:
     pieces = archive.pieces(member)
     try:
-        # Under the name that it had live, so that its notes are the same.
+        # With the source name of the live process, so that its notes are equal.
         return parse_maps(pieces, f"pid {pid}")
     except InputError as error:
         if error.file == source:
@@ -353,5 +354,5 @@ def _rollup(text: bytes, source: str) -> Counters | None:
     try:
         return parse_rollup(text, source)
     except InputError:
-        # As with a live process, nothing but a cross-check is lost.
+        # As for a live process, it only serves as a cross-check.
         return None

@@ -1,4 +1,4 @@
-"""A memory cgroup of our own: the kernel's account of what some processes really cost, its own memory included.
+"""A memory cgroup of our own: the kernel counts in it the real cost of processes, kernel memory included.
 
 Source: Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst of Linux 6.18.
 """
@@ -31,7 +31,7 @@ __all__ = (
 )
 
 CURE: Final = "be root, or run it by `systemd-run --user --scope`"
-"""What to do where no group can be made."""
+"""The advice where no group can be made."""
 
 _PATIENCE_SECONDS: Final = 10.0
 # The kernel adds up memory.stat every two seconds, or sooner where much has changed.
@@ -40,18 +40,18 @@ _POLL_SECONDS: Final = 0.1
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 _SERIAL: Final = itertools.count()
 _FILES: Final = {1: "memory.usage_in_bytes", 2: "memory.current"}
-# What `kernel` of memory.stat is made of, for Linux before 5.18, which does not add it up.
+# The parts of `kernel` in memory.stat, for Linux before 5.18, which does not print the sum.
 _KERNEL_PARTS: Final = ("kernel_stack", "pagetables", "percpu", "vmalloc", "slab")
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryController:
-    """The memory controller as this process sees it.
+    """The memory controller, as seen by this process.
 
     Attributes:
         version: 1 or 2.
-        mount: The folder it is mounted on.
-        own: The folder of the group that this process is in.
+        mount: Its mount point.
+        own: The directory of the group of this process.
     """
 
     version: int
@@ -60,19 +60,19 @@ class MemoryController:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Give the groups in which a group may be made, the best first: one without limits disturbs no figure."""
+        """Return the groups in which to make a group, the best first: a parent without limits changes no figure."""
         beside = self.mount if self.own == self.mount else os.path.dirname(self.own)
         return tuple(dict.fromkeys((self.mount, beside, self.own)))
 
 
 @dataclass(frozen=True, slots=True)
 class GroupUsage:
-    """What a group is charged with at one moment.
+    """The memory charged to a group at one moment.
 
     Attributes:
-        total_bytes: The kernel's own figure. It contains up to 63 pages a CPU that are charged ahead of use.
+        total_bytes: The total of the kernel. It includes up to 63 pages per CPU that are charged before use.
         anonymous_bytes: Anonymous pages.
-        file_bytes: Page cache and shared memory that processes of the group were the first to touch.
+        file_bytes: Page cache and shared memory that processes of the group touched first.
         kernel_bytes: Page tables, kernel stacks, kernel objects.
     """
 
@@ -83,12 +83,12 @@ class GroupUsage:
 
     @property
     def used_bytes(self) -> int:
-        """Give the total without what was charged ahead of use."""
+        """Return the total without the pages that are charged before use."""
         return self.anonymous_bytes + self.file_bytes + self.kernel_bytes
 
 
 def find_memory_controller(mounts: str, membership: str) -> MemoryController | None:
-    """Find the memory controller in the texts of `/proc/self/mountinfo` and `/proc/self/cgroup`; None without one."""
+    """Find the memory controller in the texts of `/proc/self/mountinfo` and `/proc/self/cgroup`, or return None."""
     own_paths = {}
     for line in membership.splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
@@ -108,13 +108,13 @@ def find_memory_controller(mounts: str, membership: str) -> MemoryController | N
 
 
 def _own_folder(mount: str, root: str, path: str | None) -> str:
-    """Give the folder of a group; the mount itself where the group lies outside of what is mounted."""
+    """Return the directory of a group; the mount point where the group is outside of the mounted tree."""
     relative = os.path.relpath(path or root, root)
     return mount if relative == "." or relative.startswith("..") else os.path.join(mount, relative)
 
 
 class MemoryGroup:
-    """A group without limits; a context manager that ends the processes left in it and takes it away."""
+    """A group without limits; a context manager that ends the remaining processes in it and removes it."""
 
     def __init__(self, path: str, version: int) -> None:
         self.path = path
@@ -127,7 +127,7 @@ class MemoryGroup:
         self.remove()
 
     def enter(self, pid: int) -> None:
-        """Move a process into the group. What it was charged with before stays where it was.
+        """Move a process into the group. Its earlier charges stay with its old group.
 
         Raises:
             AccessError: Where the kernel refuses.
@@ -139,12 +139,12 @@ class MemoryGroup:
             raise AccessError(self.path, f"process {pid} cannot be moved into it: {error.strerror}") from error
 
     def pids(self) -> list[int]:
-        """Give the processes in the group."""
-        # Those of another namespace have the number 0 here, which as the target of a signal means something else.
+        """Read the PIDs of the processes in the group."""
+        # Processes of another PID namespace are listed as 0, which has a special meaning for kill(2).
         return [int(word) for word in self._read("cgroup.procs").split() if word != "0"]
 
     def usage(self) -> GroupUsage:
-        """Read what the group is charged with."""
+        """Read the charges of the group."""
         total_bytes = int(self._read(_FILES[self.version]))
         rows = dict(line.split(" ", 1) for line in self._read("memory.stat").splitlines())
         stat = {key: int(value) for key, value in rows.items()}
@@ -157,7 +157,7 @@ class MemoryGroup:
     def settled(
         self, patience_seconds: float, *, tolerance: float = 0.0, still_seconds: float = _STILL_SECONDS
     ) -> GroupUsage:
-        """Wait until what is used stays the same for a while, but for a share of it, or until patience ends."""
+        """Wait until the used memory changes by at most a share of itself for some time, or until patience ends."""
         end = time.monotonic() + patience_seconds
         then, since = self.usage(), time.monotonic()
         while True:
@@ -169,7 +169,7 @@ class MemoryGroup:
                 return now
 
     def remove(self) -> None:
-        """End the processes in the group and take it away; what is left after some seconds stays."""
+        """End the processes in the group and remove it; a group that is still in use after some seconds stays."""
         end = time.monotonic() + _PATIENCE_SECONDS
         while True:
             with contextlib.suppress(OSError):
@@ -192,7 +192,8 @@ class MemoryGroup:
             return file.read()
 
 
-# Whoever forks pays for the child's stack and tables, so the one that forks must be in the group itself.
+# The kernel charges the stack and page tables of a child to the group of the process that forks, so that process
+# must be in the group.
 _LAUNCHER: Final = """
 import json, os, signal, sys
 null = os.open(os.devnull, os.O_RDWR)
@@ -209,10 +210,10 @@ for pid in started:
 
 
 class Launcher:
-    """A small process inside a group that starts others there; a context manager that ends them all."""
+    """A small process inside a group that starts programs there; a context manager that ends all of them."""
 
     def __init__(self, group: MemoryGroup) -> None:
-        self._process = subprocess.Popen(  # noqa: S603 # our own interpreter and text
+        self._process = subprocess.Popen(  # noqa: S603 # our own interpreter and code
             [sys.executable, "-ISc", _LAUNCHER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -233,10 +234,10 @@ class Launcher:
             self._process.communicate()
 
     def start(self, command: Sequence[str], count: int = 1) -> list[int]:
-        """Start copies of a program, without input and output, and give their numbers.
+        """Start copies of a program without input and output, and return their PIDs.
 
         Raises:
-            AccessError: Where it cannot be started.
+            AccessError: Where the program cannot be started.
         """
         pipe, answers = self._process.stdin, self._process.stdout
         try:
@@ -252,12 +253,12 @@ def make_group() -> MemoryGroup:
     """Make a memory group beside or below our own.
 
     Raises:
-        AccessError: Where there is no memory controller, or no right to make a group.
+        AccessError: Where there is no memory controller, or we may not make a group.
     """
     controller = read_memory_controller()
     if controller is None:
         raise AccessError("memory cgroup", "no memory controller is mounted (cgroup v1 or v2)")
-    cause = "the memory controller is handed down to none of the groups that we could use"
+    cause = "none of the groups that we could use has the memory controller enabled"
     for parent in controller.parents:
         path = os.path.join(parent, f"footprint-{os.getpid()}-{next(_SERIAL)}")
         try:

@@ -1,4 +1,4 @@
-"""What a process has open, by kind: each descriptor is kernel memory that no mapping shows.
+"""The open descriptors of a process by kind: each uses kernel memory that no mapping shows.
 
 Source: the links in `/proc/PID/fd`, proc_pid_fd(5).
 """
@@ -10,18 +10,18 @@ from typing import Final, NamedTuple
 
 __all__ = ("NO_DESCRIPTORS", "Descriptors", "count_descriptors", "read_descriptors")
 
-# Standard input, output and error are those of whoever started it: opened once for many.
-_GIVEN_COUNT: Final = 3
+# Standard input, output and error are shared with the parent.
+_INHERITED_COUNT: Final = 3
 
 
 class Descriptors(NamedTuple):
-    """How many descriptors of each kind are open, standard input, output and error left out.
+    """The number of open descriptors of each kind, without standard input, output and error.
 
     Attributes:
-        file_count: Files, folders and devices.
-        text_count: Files of /proc and /sys, which keep a page of text once they were read.
-        event_count: Epoll, eventfd, timers and the like.
-        pipe_count: Ends of pipes.
+        file_count: Files, directories and devices.
+        text_count: Files of /proc and /sys: after a read, each keeps a page of text.
+        event_count: epoll, eventfd, timerfd and similar.
+        pipe_count: Pipe ends.
         socket_count: Sockets.
     """
 
@@ -36,19 +36,19 @@ NO_DESCRIPTORS: Final = Descriptors()
 
 
 def read_descriptors(pid: int) -> Descriptors:
-    """Count what a live process has open; nothing where that may not be read."""
+    """Count the open descriptors of a live process; all counts are 0 where they may not be read."""
     folder = f"/proc/{pid}/fd"
     links = []
     with suppress(OSError):
         for number in os.listdir(folder):
-            if int(number) >= _GIVEN_COUNT:
-                with suppress(FileNotFoundError):  # closed meanwhile
+            if int(number) >= _INHERITED_COUNT:
+                with suppress(FileNotFoundError):  # closed in the meantime
                     links.append(os.readlink(f"{folder}/{number}"))
     return count_descriptors(links)
 
 
 def count_descriptors(links: Iterable[str]) -> Descriptors:
-    """Count descriptors by what their links say."""
+    """Count descriptors by the targets of their links in `/proc/PID/fd`."""
     counts = [0] * len(NO_DESCRIPTORS)
     for link in links:
         counts[_kind(link)] += 1
@@ -56,7 +56,7 @@ def count_descriptors(links: Iterable[str]) -> Descriptors:
 
 
 def _kind(link: str) -> int:
-    """Give the place in `Descriptors`."""
+    """Return the index of the kind in `Descriptors`."""
     if link.startswith("socket:"):
         return 4
     if link.startswith("pipe:"):

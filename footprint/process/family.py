@@ -1,4 +1,4 @@
-"""Which processes belong together: a process with its descendants, or all of one name.
+"""Processes that belong together: a process with its descendants, or all processes of one name.
 
 Source: proc_pid_stat(5).
 """
@@ -12,7 +12,7 @@ __all__ = ("descendants", "named")
 
 
 def descendants(pid: int) -> tuple[int, ...]:
-    """Give a process and all that descend from it, parents first.
+    """Return the PIDs of a process and its descendants, parents first.
 
     Raises:
         AccessError: Where there is no such process.
@@ -30,24 +30,24 @@ def descendants(pid: int) -> tuple[int, ...]:
 
 
 def named(name: str) -> tuple[int, ...]:
-    """Give all processes of a name: that of the task, or the last part of what was started; not this one.
+    """Return the PIDs of all other processes whose task name, or file name of argv[0], is this one.
 
     Raises:
         AccessError: Where there is none.
-        UsageError: For the empty name.
+        UsageError: Where the name is empty.
     """
     if not name:
-        raise UsageError("a name is wanted: the empty one is that of no process")
+        raise UsageError("the name of a process cannot be empty")
     wanted = os.fsencode(name)
     own = os.getpid()
-    found = tuple(pid for pid, stat in processes().items() if pid != own and wanted in {stat.name, _started_as(pid)})
+    found = tuple(pid for pid, stat in processes().items() if pid != own and wanted in {stat.name, _argv0_name(pid)})
     if not found:
         raise AccessError(name, "no process has this name")
     return found
 
 
-def _started_as(pid: int) -> bytes:
-    """Give the last part of what a process was started as; nothing where it has ended."""
+def _argv0_name(pid: int) -> bytes:
+    """Return the file name in argv[0] of a process; empty where it has ended."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             command = file.read(1 << 16)

@@ -1,4 +1,4 @@
-"""Processes that stand still while they are read, and run on afterwards, whatever happens in between.
+"""Stopping a process while it is read, and continuing it afterwards, also after an error.
 
 Source: signal(7), pidfd_open(2).
 """
@@ -16,27 +16,27 @@ from footprint.process.stat import stands_still
 __all__ = ("frozen",)
 
 _PATIENCE_SECONDS: Final = 5.0
-# What would end or stop footprint while others wait for it. Only SIGKILL and SIGSTOP cannot be put off.
-_PUT_OFF: Final = frozenset(
+# Signals that would end or stop footprint while it holds a process. SIGKILL and SIGSTOP cannot be blocked.
+_BLOCKED: Final = frozenset(
     {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 )
 
 
 @contextmanager
 def frozen(pid: int) -> Iterator[bool]:
-    """Stop a process (SIGSTOP), and continue it at the end; one that was stopped before stays so.
+    """Stop a process with SIGSTOP, and continue it at the end; a process that was already stopped stays stopped.
 
-    Signals that would end footprint meanwhile are put off until the process runs again.
+    Signals that would end footprint in between are blocked until the process runs again.
 
     Returns:
-        Whether it stands still: a thread that waits in the kernel may not stop within some seconds.
+        Whether all its threads have stopped: a thread that waits in the kernel can take longer than we wait.
 
     Raises:
-        AccessError: Where it does not exist, or may not be stopped.
-        UsageError: For footprint itself.
+        AccessError: Where the process does not exist, or we may not stop it.
+        UsageError: Where the process is footprint itself.
     """
     if pid == os.getpid():
-        raise UsageError("footprint cannot stop itself and read on")
+        raise UsageError("footprint cannot stop its own process")
     source = f"pid {pid}"
     try:
         handle = _Handle(pid)
@@ -46,17 +46,17 @@ def frozen(pid: int) -> Iterator[bool]:
         if stands_still(pid) or not _has_memory(pid):
             yield True
             return
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _PUT_OFF)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         try:
             try:
                 handle.send(signal.SIGSTOP)
             except PermissionError as error:
-                cause = "permission denied: stopping it takes its own user, or root (CAP_KILL)"
+                cause = "permission denied: only its own user or root (CAP_KILL) may stop it"
                 raise AccessError(source, cause) from error
             except ProcessLookupError as error:
                 raise AccessError(source, "the process ended before it was read") from error
             try:
-                yield _comes_to_stand(pid)
+                yield _wait_until_still(pid)
             finally:
                 with suppress(ProcessLookupError):
                     handle.send(signal.SIGCONT)
@@ -65,7 +65,7 @@ def frozen(pid: int) -> Iterator[bool]:
 
 
 class _Handle:
-    """Sends signals to one process; where the kernel has pidfd (Linux 5.3), never to another that has its number."""
+    """Sends signals to one process. With pidfd (Linux 5.3) a later process with the same PID is never hit."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -75,7 +75,7 @@ class _Handle:
         except ProcessLookupError:
             raise
         except (AttributeError, OSError):
-            # An older kernel, or a filter of system calls.
+            # An older kernel, or a system call filter.
             self._descriptor = None
 
     def __enter__(self) -> None:
@@ -92,8 +92,8 @@ class _Handle:
             signal.pidfd_send_signal(self._descriptor, number)
 
 
-def _comes_to_stand(pid: int) -> bool:
-    """Wait until every thread has stopped."""
+def _wait_until_still(pid: int) -> bool:
+    """Wait until every thread has stopped; return False where that takes too long."""
     end = time.monotonic() + _PATIENCE_SECONDS
     while not stands_still(pid):
         if time.monotonic() > end:
@@ -103,7 +103,7 @@ def _comes_to_stand(pid: int) -> bool:
 
 
 def _has_memory(pid: int) -> bool:
-    """Tell whether it is an ordinary process: a kernel thread heeds no signal."""
+    """Return whether it is an ordinary process: kernel threads ignore signals."""
     try:
         with open(f"/proc/{pid}/status", "rb") as status:
             return b"\nVmSize:" in status.read()

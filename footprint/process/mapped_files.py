@@ -1,4 +1,4 @@
-"""The file behind a mapping: the very one, not another that has its path by now."""
+"""The file behind a mapping: the same inode, not a newer file at the same path."""
 
 import os
 import stat
@@ -16,7 +16,7 @@ class MappedFile(NamedTuple):
     """The bytes of a mapped file.
 
     Attributes:
-        data: A view of the whole file.
+        data: The whole file.
         found_by: `path`, `exe` (`/proc/PID/exe`) or `map_files` (`/proc/PID/map_files`, for files without a path).
     """
 
@@ -25,12 +25,12 @@ class MappedFile(NamedTuple):
 
 
 def open_mapped_file(mapping: Mapping, pid: int | None) -> MappedFile | Note:
-    """Open the file of a mapping; a note says why it cannot be had.
+    """Open the file of a mapping; return a note with the cause where it is not available.
 
     Args:
         mapping: A mapping with an inode.
-        pid: The live process that it belongs to, whose root and whose deleted files are looked into; None for a saved
-            text, whose paths are believed only where the inode on this machine is the same.
+        pid: The live process of the mapping, to search its root directory and its deleted files; None for a saved
+            text, whose paths count only where the inode on this machine is the same.
     """
     path = mapping.name
     candidates = [("path", f"/proc/{pid}/root{path}" if pid else path)]
@@ -47,24 +47,24 @@ def open_mapped_file(mapping: Mapping, pid: int | None) -> MappedFile | Note:
             causes.append(data)
         else:
             return MappedFile(data, found_by)
-    detail = f"its file cannot be had ({causes[0]}): symbols and sections are not told apart"
+    detail = f"its file is not available ({causes[0]}): its symbols and sections are unknown"
     return Note("file-not-found", path, detail)
 
 
 def open_regular(path: str, inode: int | None) -> bytes | memoryview | str:
-    """Open a regular file, of this inode where one is given; else say what is in the way."""
+    """Open a regular file, and check its inode where one is given; return the cause where that fails."""
     if inode is not None and not path.startswith("/"):
-        # The name that a saved text gives; a file of this name in the current directory would be another one.
+        # A saved text can hold bare file names; a file of that name in the working directory is another one.
         return "pmap shows only the last part of its path"
     try:
-        # Asked before it is opened: opening a device or a pipe may block, or do something.
+        # Check before opening: to open a device or a pipe may block or have an effect.
         if not stat.S_ISREG(os.stat(path).st_mode):
-            return "it is no regular file"
+            return "it is not a regular file"
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except (OSError, ValueError) as error:
         return (error.strerror if isinstance(error, OSError) else None) or str(error)
     try:
-        # The device is not compared: on btrfs and overlayfs the kernel's differs from what stat tells.
+        # Do not compare the device: on btrfs and overlayfs the one in maps differs from that of stat.
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode) or inode not in {None, facts.st_ino}:
             return "another file has its path now"
@@ -78,7 +78,7 @@ def open_regular(path: str, inode: int | None) -> bytes | memoryview | str:
 
 
 class FileKey(NamedTuple):
-    """What tells mapped files apart; a saved pmap text has only the name."""
+    """The identity of a mapped file; a saved pmap text has only the name."""
 
     device: str | None
     inode: int | None
@@ -86,15 +86,15 @@ class FileKey(NamedTuple):
 
 
 def file_key(mapping: Mapping) -> FileKey | None:
-    """Give the file of a mapping; None for memory that no file system holds."""
+    """Return the identity of the file of a mapping; None for memory that is in no file system."""
     name = mapping.name
     if not name or mapping.inode == 0 or name.startswith(_NO_FILES):
         return None
     return FileKey(mapping.device, mapping.inode, name)
 
 
-# What has an inode of a file system that the kernel keeps for itself: its bytes are memory, not a file on a disk.
-MEMORY_FILES: Final = ("/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage", "/dev/shm/", "/dev/ashmem/")  # noqa: S108 # read
+# Names with an inode of a file system inside the kernel: their bytes are memory, not a file on a disk.
+MEMORY_FILES: Final = ("/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage", "/dev/shm/", "/dev/ashmem/")  # noqa: S108 # only compared
 
 
 _NO_FILES: Final = (*MEMORY_FILES, "[", "anon_inode:", "socket:")

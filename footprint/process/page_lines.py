@@ -1,10 +1,10 @@
-"""Page ranges as text: of each mapping that was looked into the first address, then a line a range.
+"""Page ranges as text: for each examined mapping its first address, then one line per range.
 
     7f53a4c00000
     7f53a4c00000-7f53a4c21000
     7f53a4c30000-7f53a4c31000 swapped
 
-Ranges are half-open and ascending; all numbers are hexadecimal.
+Ranges are half-open and ascending. All numbers are hexadecimal.
 """
 
 import re
@@ -32,17 +32,17 @@ def page_lines(pages: Pages) -> Iterator[bytes]:
 
 
 def read_page_lines(pieces: Iterable[bytes], memory: MemoryMap, page_bytes: int, source: str, name: str) -> Pages:
-    """Read page ranges; each must be whole pages of the mapping that it stands under, behind the range before it.
+    """Read page ranges. Each must consist of whole pages of its mapping, and begin behind the range before it.
 
     Args:
-        pieces: The text as it was read.
-        memory: The mappings that it tells of.
+        pieces: The text, in pieces.
+        memory: The mappings that the ranges belong to.
         page_bytes: The size of a page.
-        source: The file that the text stands in, to use in messages.
-        name: What it is called there.
+        source: The file that holds the text, for messages.
+        name: The name of the text within that file.
 
     Raises:
-        InputError: Where it is some other text, or contradicts the mappings.
+        InputError: Where the text has another form, or contradicts the mappings.
     """
     ends = {mapping.start_addr: mapping.end_addr for mapping in memory.mappings}
     pages: dict[int, list[PageRange]] = {}
@@ -51,16 +51,20 @@ def read_page_lines(pieces: Iterable[bytes], memory: MemoryMap, page_bytes: int,
     for number, line in enumerate(_lines(pieces), 1):
         found = _LINE.fullmatch(line)
         if found is None:
-            raise InputError(source, f"{name}, line {number} is neither a mapping nor a range of pages")
+            raise InputError(source, f"{name}, line {number} is neither a mapping nor a page range")
         start = int(found[1], 16)
         if found[2] is None:
             if start not in ends or start in pages:
-                raise InputError(source, f"{name}, line {number}: no mapping starts at {start:#x}, or it stood before")
+                raise InputError(
+                    source, f"{name}, line {number}: no mapping starts at {start:#x}, or it is listed twice"
+                )
             least, end, ranges = start, ends[start], pages.setdefault(start, [])
             continue
         past = int(found[2], 16)
         if not least <= start < past <= end or start % page_bytes or past % page_bytes:
-            raise InputError(source, f"{name}, line {number}: no pages of their mapping, or not in their order")
+            raise InputError(
+                source, f"{name}, line {number}: not whole pages of its mapping, or not in ascending order"
+            )
         ranges.append(PageRange(start, past, found[3] is not None))
         least = past
     return {start: tuple(found) for start, found in pages.items()}

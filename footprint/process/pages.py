@@ -1,7 +1,7 @@
-"""Which pages of a mapping only this process holds: page bits, in ranges, never an object a page.
+"""The pages of a mapping that only this process holds, as ranges, from the page bits of the kernel.
 
-PAGEMAP_SCAN (Linux 6.7) skips what is not there; the bits of `/proc/PID/pagemap` tell what is anonymous and mapped
-once. Both are readable for one's own processes, without privilege.
+PAGEMAP_SCAN (Linux 6.7) skips pages that are not present. The bits of `/proc/PID/pagemap` show which pages are
+anonymous and mapped once. A process may read both for processes of its own user.
 
 Source: Documentation/admin-guide/mm/pagemap.rst and fs/proc/task_mmu.c of Linux 6.18.
 """
@@ -22,7 +22,7 @@ __all__ = ("PageRange", "PageReader", "has_exclusive_bit", "ranges_bytes")
 
 
 class PageRange(NamedTuple):
-    """Neighbouring pages that only this process holds, resident or swapped; half-open."""
+    """Contiguous pages that only this process holds, resident or swapped; half-open."""
 
     start_addr: int
     end_addr: int
@@ -37,10 +37,10 @@ _FILE, _PRESENT, _SWAPPED = 4, 8, 16
 
 _ENTRY_BYTES: Final = 8
 _PAGES_A_READ: Final = 1 << 16
-# Reading over a hole of this many pages is quicker than another call.
+# To read across a hole of this many pages is quicker than another call.
 _HOLE_PAGES: Final = 1024
-# The high byte of a pagemap entry: 63 present, 62 swapped, 61 file or shared, 58 guard, 56 mapped once. The zero page
-# is present and never "mapped once"; a guard is "swapped" with bit 58.
+# Bits in the high byte of a pagemap entry: 63 present, 62 swapped, 61 file or shared, 58 guard, 56 mapped once. The
+# zero page is present and never "mapped once"; a guard page is "swapped" with bit 58.
 _HIGH_BYTE: Final = 7 if array("H", [1]).tobytes()[0] else 0
 
 
@@ -55,7 +55,7 @@ _SWAPPED_OUT: Final = re.compile(b"[" + _bytes_where(0x40, 0x84) + b"]+", re.DOT
 
 @cache
 def has_exclusive_bit() -> bool:
-    """Tell whether this kernel's page bits say which pages are mapped once (Linux 4.2), by a page of our own."""
+    """Return whether the page bits of this kernel show which pages are mapped once (Linux 4.2): try our own page."""
     page_bytes = os.sysconf("SC_PAGE_SIZE")
     written = array("B", bytes(2 * page_bytes))
     page = written.buffer_info()[0] // page_bytes + 1
@@ -73,10 +73,10 @@ def has_exclusive_bit() -> bool:
 
 
 class PageReader:
-    """Reads the page bits of one process through its folder in /proc; a context manager.
+    """Reads the page bits of one process through its directory in /proc; a context manager.
 
     Raises:
-        OSError: Where pagemap may not be opened.
+        OSError: Where pagemap cannot be opened.
     """
 
     def __init__(self, folder: int, page_bytes: int) -> None:
@@ -92,14 +92,14 @@ class PageReader:
         os.close(self._descriptor)
 
     def read(self, mapping: Mapping) -> tuple[PageRange, ...]:
-        """Give the anonymous pages of a mapping that only this process holds, ascending.
+        """Find the anonymous pages of a mapping that only this process holds, in ascending order.
 
-        The cost is linear in the pages that are there; without PAGEMAP_SCAN, in the size of the mapping.
+        The cost is linear in the present pages; without PAGEMAP_SCAN, in the size of the mapping.
 
         Raises:
-            OSError: Where reading fails: the process has ended (ESRCH), or may not be read.
+            OSError: Where reading fails: the process has ended (ESRCH), or we may not read it.
         """
-        # Without swapped memory nothing is looked for: Linux 6.13 and 6.14 show guard pages as swapped.
+        # Search swapped pages only where the counters show some: Linux 6.13 and 6.14 show guard pages as swapped.
         has_swap = bool(mapping.counters.get("Swap"))
         ranges: list[PageRange] = []
         for start, end in self._spans(mapping.start_addr, mapping.end_addr):
@@ -108,7 +108,7 @@ class PageReader:
                 if has_swap:
                     found = sorted(found + self._runs(_SWAPPED_OUT, bits, first_addr, is_swapped=True))
                 if found and ranges and ranges[-1].end_addr == found[0].start_addr:
-                    # One range that was read in two pieces.
+                    # Join a range that was read in two pieces.
                     before, here = ranges[-1], found[0]
                     if before.is_swapped is here.is_swapped:
                         ranges.pop()
@@ -117,7 +117,7 @@ class PageReader:
         return tuple(ranges)
 
     def read_present(self, mapping: Mapping) -> tuple[PageRange, ...]:
-        """Give the pages of a mapping that the process has in memory, shared or not; the cost is linear in its size.
+        """Find the present pages of a mapping, shared or not; the cost is linear in its size.
 
         Raises:
             OSError: As `read` does.
@@ -131,7 +131,9 @@ class PageReader:
         return tuple(ranges)
 
     def read_all(self, mappings: Iterable[Mapping]) -> Iterator[tuple[Mapping, tuple[PageRange, ...]]]:
-        """Read many mappings, ascending: what the counters tell without a look, small neighbours with one.
+        """Read many mappings, in ascending order.
+
+        No bits are read where the counters suffice, and small neighbouring mappings are read together.
 
         Raises:
             OSError: As `read` does.
@@ -158,7 +160,7 @@ class PageReader:
                     yield mapping, tuple(self._runs(_PRIVATE, here, mapping.start_addr, is_swapped=False))
 
     def _neighbours(self, mappings: Iterable[Mapping]) -> Iterator[list[Mapping]]:
-        """Put together what one reading can pass over: little mappings with little between them."""
+        """Group mappings for one read: small mappings with small gaps between them."""
         hole_bytes, most_bytes = _HOLE_PAGES * self._page_bytes, _PAGES_A_READ * self._page_bytes
         near: list[Mapping] = []
         for mapping in mappings:
@@ -183,7 +185,7 @@ class PageReader:
         ]
 
     def _spans(self, start: int, end: int) -> Iterable[tuple[int, int]]:
-        """Give the addresses that are worth looking at."""
+        """Return the address ranges to read."""
         if self._can_scan:
             try:
                 return self._scanned(start, end)
@@ -195,7 +197,7 @@ class PageReader:
         return [(start, end)]
 
     def _scanned(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Let the kernel find what is anonymous or swapped; small holes are read over."""
+        """Ask the kernel for the ranges of anonymous or swapped pages; small holes are included."""
         hole_bytes = _HOLE_PAGES * self._page_bytes
         spans: list[tuple[int, int]] = []
         at = start
@@ -204,10 +206,10 @@ class PageReader:
             address = self._regions.buffer_info()[0]
             argument = bytearray(_SCAN_ARGUMENT.pack(96, 0, at, end, 0, address, _REGION_COUNT, 0, *wanted))
             count = ioctl(self._descriptor, _PAGEMAP_SCAN, argument)
-            # The kernel's own `walk_end` is that of an inner step where more than 512 regions were found: not used.
+            # `walk_end` is not used: with more than 512 regions the kernel sets it to the end of an inner step.
             begin, at = at, self._regions[3 * count - 2] if count == _REGION_COUNT else end
             if count == _REGION_COUNT and at - begin <= count * hole_bytes:
-                # As dense as this, all of it is read.
+                # The regions are dense: read the whole range.
                 spans.append((begin, at))
                 continue
             for place in range(0, 3 * count, 3):
@@ -219,7 +221,7 @@ class PageReader:
         return spans
 
     def _high_bytes(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """Give the high bytes of the entries between two addresses, in pieces, each with its first address."""
+        """Read the high bytes of the entries between two addresses, in pieces, each with its first address."""
         first, past = start // self._page_bytes, end // self._page_bytes
         while first < past:
             count = min(past - first, _PAGES_A_READ)
@@ -231,7 +233,7 @@ class PageReader:
 
 
 def _private_where_whole(counters: Counters) -> int:
-    """Give the bytes of a mapping of which all that is there is anonymous and mapped once, by its counters; else -1."""
+    """Return the bytes of a mapping whose present pages are all anonymous and mapped once, by its counters; else -1."""
     once_bytes = (counters.get("Private_Dirty") or 0) + (counters.get("Private_Clean") or 0)
     return once_bytes if counters.get("Anonymous") == once_bytes == counters.get("Rss") else -1
 

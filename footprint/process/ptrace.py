@@ -1,4 +1,4 @@
-"""The one call by which others are traced: ptrace(2)."""
+"""The system call ptrace(2)."""
 
 import ctypes
 import os
@@ -10,10 +10,10 @@ _LIBC.ptrace.restype = ctypes.c_long
 
 
 def ptrace(request: int, task: int, data: int = 0) -> None:
-    """Ask the kernel for something about a traced thread.
+    """Send a ptrace request for a thread.
 
     Raises:
-        OSError: Where the kernel refuses.
+        OSError: Where the kernel refuses the request.
     """
     if _LIBC.ptrace(ctypes.c_long(request), ctypes.c_long(task), None, ctypes.c_void_p(data)) == -1:
         number = ctypes.get_errno()

@@ -1,4 +1,4 @@
-"""One process at one moment: read live, or from a text that somebody saved."""
+"""One process at one moment: read live, or from a saved text."""
 
 import os
 import platform
@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from footprint.errors import AccessError, InputError, Note, UnsupportedError
-from footprint.process.mappings import Counters, Mapping, MemoryMap, looks_like_maps, parse_maps, parse_rollup
+from footprint.process.mappings import Counters, Mapping, MemoryMap
+from footprint.process.maps_text import looks_like_maps, parse_maps, parse_rollup
 from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
 from footprint.process.status import Status, parse_status
 
@@ -36,11 +37,11 @@ _MOST_COMMAND_BYTES = 4096
 
 
 class FileFacts(NamedTuple):
-    """What a capture tells of a mapped file, so that it can be known again elsewhere; None where it could not be read.
+    """The facts in a capture that identify a mapped file on another machine; None where the file was not readable.
 
     Attributes:
         size_bytes: Its size.
-        build_id: The build-id in its notes, as hexadecimal digits.
+        build_id: Its build-id, as hexadecimal digits.
     """
 
     size_bytes: int | None
@@ -48,24 +49,24 @@ class FileFacts(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What is known of a process at one moment.
+    """The state of a process at one moment.
 
     Attributes:
-        source: What to call it in messages: `pid 4711`, or the file's name.
-        pid: Its number, where the source tells.
-        is_live: Whether it was read from this machine's /proc now, so that its files can be looked up.
-        command: Its command line, or name.
+        source: The name for messages: `pid 4711`, or the name of the file.
+        pid: The process ID, where the source has it.
+        is_live: Whether it was read from /proc of this machine now, so that its files can be opened.
+        command: The command line, or the name.
         memory: Its mappings.
-        rollup: The kernel's own sums over all mappings, where it gives them (Linux 4.14).
+        rollup: The sums of the kernel over all mappings (Linux 4.14), where available.
         status: Threads and page tables, where known.
-        thread_stack_addrs: Stack pointers of the threads beside the main one, where the kernel tells.
-        pages: By the start of its mapping, which pages of it only this process holds; mappings that were not looked
-            at, because their counters say there are none, are left out. None where the page bits could not be read:
-            then only the counters of each mapping are known.
+        thread_stack_addrs: The stack pointers of the threads other than the main one, where known.
+        pages: The pages that only this process holds, by the start address of their mapping, without the mappings
+            whose counters show no such page. None where the page bits were not readable: then only the counters of
+            each mapping are known.
         page_bytes: The size of a page.
-        host: Kernel and machine it was read on; empty for a saved text.
-        notes: What was odd about reading it.
-        files: Of the mapped files what a capture tells; empty for everything else.
+        host: The kernel and machine of the process; empty for a saved text.
+        notes: Problems while reading.
+        files: The facts of mapped files in a capture; empty for all other sources.
     """
 
     source: str
@@ -84,29 +85,29 @@ class Snapshot(NamedTuple):
 
 
 def looks_like_capture(data: bytes | memoryview) -> bool:
-    """Tell whether a file claims to be a capture: a zip file."""
+    """Return whether a file begins as a capture does: it is a zip file."""
     return bytes(data[:4]) == b"PK\x03\x04"
 
 
 def looks_like_memory_text(text: bytes) -> bool:
-    """Tell whether a text is one that `read_texts` reads: maps, smaps, or any pmap output."""
+    """Return whether `read_texts` can read a text: maps, smaps, or any pmap output."""
     if looks_like_maps(text):
         return True
-    from footprint.process.pmap import looks_like_pmap  # noqa: PLC0415 # a live process needs no grammar of pmap
+    from footprint.process.pmap import looks_like_pmap  # noqa: PLC0415 # not for a live process
 
     return looks_like_pmap(text)
 
 
 def read_texts(text: bytes, source: str) -> tuple[Snapshot, ...]:
-    """Read saved `maps`, `smaps` or `pmap` output; one snapshot for each process in it.
+    """Read saved `maps`, `smaps` or `pmap` output; return one snapshot per process.
 
     Raises:
-        InputError: Where it is none of these.
+        InputError: Where the text has another form.
     """
     if looks_like_maps(text):
-        maps: tuple[MemoryMap, ...] = (_told_apart(parse_maps(text, source), source),)
+        maps: tuple[MemoryMap, ...] = (_marked_rollup(parse_maps(text, source), source),)
     else:
-        from footprint.process.pmap import parse_pmap  # noqa: PLC0415 # the same
+        from footprint.process.pmap import parse_pmap  # noqa: PLC0415 # not for a live process
 
         maps = parse_pmap(text, source)
     return tuple(
@@ -128,12 +129,14 @@ def read_texts(text: bytes, source: str) -> tuple[Snapshot, ...]:
     )
 
 
-def _told_apart(memory: MemoryMap, source: str) -> MemoryMap:
-    """Tell the sums of smaps_rollup from a mapping: its header spans all of the address space, and maps none of it."""
+def _marked_rollup(memory: MemoryMap, source: str) -> MemoryMap:
+    """Mark the sums of smaps_rollup: their header spans the whole address space, but is not a mapping."""
     if [mapping.name for mapping in memory.mappings] != ["[rollup]"]:
         return memory
     sums = memory.mappings[0]
-    note = Note("rollup-only", source, "these are the sums of a process: what is mapped, and by whom, they do not tell")
+    note = Note(
+        "rollup-only", source, "these are the sums of a process: they do not show its mappings and their owners"
+    )
     return memory._replace(
         dialect="smaps_rollup",
         mappings=(sums._replace(end_addr=sums.start_addr),),
@@ -142,7 +145,7 @@ def _told_apart(memory: MemoryMap, source: str) -> MemoryMap:
 
 
 def _page_bytes(memory: MemoryMap) -> int:
-    """Give the smallest page that the text speaks of; kernels before 2.6.29 speak of none."""
+    """Return the smallest page size in the text; kernels before 2.6.29 print none."""
     sizes = {mapping.counters.get("KernelPageSize") for mapping in memory.mappings}
     return min((size for size in sizes if size), default=_DEFAULT_PAGE_BYTES)
 
@@ -150,15 +153,15 @@ def _page_bytes(memory: MemoryMap) -> int:
 def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
     """Read a live process.
 
-    The process goes on meanwhile; where its memory changed between two readings of the kernel's, a note says so.
+    The process keeps running; a note says where its memory changed between two reads.
 
     Args:
-        pid: Its number.
-        keep: Told each piece of `status`, `smaps` (or `maps`) and `smaps_rollup` as it is read, with that name.
+        pid: The process ID.
+        keep: Called with the name and each piece of `status`, `smaps` (or `maps`) and `smaps_rollup`.
 
     Raises:
-        AccessError: Where it does not exist, ends while it is read, or may not be read.
-        UnsupportedError: For a kernel thread or a zombie, which have no memory.
+        AccessError: Where the process does not exist, ends meanwhile, or we may not read it.
+        UnsupportedError: Where it is a kernel thread or a zombie: they have no memory.
     """
     source = f"pid {pid}"
     with process_folder(pid) as folder:
@@ -194,7 +197,7 @@ def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
 
 @contextmanager
 def process_folder(pid: int) -> Iterator[int]:
-    """Open the folder of a process in /proc. Should its number go to another process, reading through this one fails.
+    """Open the directory of a process in /proc. Reads through it fail where a later process has the same PID.
 
     Raises:
         AccessError: Where there is no such process.
@@ -210,7 +213,7 @@ def process_folder(pid: int) -> Iterator[int]:
 
 
 def _kept(folder: int, name: str, source: str, keep: Keep | None) -> Iterator[bytes]:
-    """Give a file of the process in pieces, each told to who keeps it."""
+    """Read a file of the process in pieces, and pass each piece to `keep`."""
     for piece in _stream(folder, name, source):
         if keep is not None:
             keep(name, piece)
@@ -218,7 +221,7 @@ def _kept(folder: int, name: str, source: str, keep: Keep | None) -> Iterator[by
 
 
 def _stream(folder: int, name: str, source: str) -> Iterator[bytes]:
-    """Give a file of the process in pieces of about 1 MiB: the kernel hands out a page at a time."""
+    """Read a file of the process in pieces of about 1 MiB; the kernel returns one page per call."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:
@@ -247,14 +250,14 @@ def read_whole(folder: int, name: str, source: str) -> bytes:
     """Read a file of the process.
 
     Raises:
-        AccessError: Where the process has ended, or may not be read.
+        AccessError: Where the process has ended, or we may not read it.
     """
     return b"".join(_stream(folder, name, source))
 
 
 def _access_error(error: OSError, source: str) -> AccessError:
     if isinstance(error, PermissionError):
-        cause = "permission denied: reading its memory takes its own user, or root (CAP_SYS_PTRACE)"
+        cause = "permission denied: only its own user or root (CAP_SYS_PTRACE) may read its memory"
         return AccessError(source, cause)
     if isinstance(error, ProcessLookupError | FileNotFoundError):
         return AccessError(source, "the process ended while it was read")
@@ -265,23 +268,23 @@ def _rollup(folder: int, source: str, keep: Keep | None) -> Counters | None:
     try:
         return parse_rollup(b"".join(_kept(folder, "smaps_rollup", source, keep)), source)
     except (AccessError, InputError):
-        # Before Linux 4.14 there is none, and nothing but a cross-check is lost.
+        # Linux before 4.14 has none. It only serves as a cross-check.
         return None
 
 
 def _pages(folder: int, memory: MemoryMap, source: str) -> tuple[Pages | None, tuple[Note, ...]]:
-    """Read the page bits of all mappings that hold anonymous memory."""
+    """Read the page bits of all mappings with anonymous memory."""
     if memory.dialect != "smaps":
         return None, ()
     if not has_exclusive_bit():
-        detail = "the page bits of this host do not tell whose a page is: private pages are known by mapping"
+        detail = "the page bits of this host do not show which pages are private: private memory is known per mapping"
         return None, (Note("page-bits-denied", source, detail),)
     wanted = [mapping for mapping in memory.mappings if _has_own_pages(mapping)]
     try:
         with PageReader(folder, os.sysconf("SC_PAGE_SIZE")) as reader:
             pages = {mapping.start_addr: ranges for mapping, ranges in reader.read_all(wanted)}
     except PermissionError:
-        detail = "its page bits may not be read: private pages are known by mapping, not by symbol"
+        detail = "we may not read its page bits: private memory is known per mapping, not per symbol"
         return None, (Note("page-bits-denied", source, detail),)
     except FileNotFoundError:
         return None, (Note("page-bits-denied", source, "this kernel has no page bits (CONFIG_PROC_PAGE_MONITOR)"),)
@@ -292,12 +295,12 @@ def _pages(folder: int, memory: MemoryMap, source: str) -> tuple[Pages | None, t
 
 def _has_own_pages(mapping: Mapping) -> bool:
     count = mapping.counters.get
-    # Huge pages of the reserved pool look anonymous in the page bits, and are counted apart.
+    # Pages of the hugetlb pool look anonymous in the page bits. They have counters of their own.
     return (count("Anonymous") != 0 or bool(count("Swap"))) and " ht" not in f" {mapping.vm_flags}"
 
 
 def _stack_addrs(folder: int, pid: int) -> Iterator[int]:
-    """Give the stack pointer of each thread that waits in the kernel; a running one has none to give."""
+    """Read the stack pointer of each thread that waits in the kernel; it is not available for a running thread."""
     try:
         task = os.open("task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
@@ -311,7 +314,7 @@ def _stack_addrs(folder: int, pid: int) -> Iterator[int]:
             except OSError:
                 continue
             try:
-                # number, six arguments, stack pointer, program counter; -1 and these two outside of a call.
+                # In a call: number, six arguments, stack pointer, program counter. Outside: -1 and the last two.
                 words = os.read(descriptor, 512).split()
             except OSError:
                 continue
@@ -324,7 +327,7 @@ def _stack_addrs(folder: int, pid: int) -> Iterator[int]:
 
 
 def _changes(memory: MemoryMap, rollup: Counters | None, source: str) -> list[Note]:
-    """Compare the sums of what was read with the kernel's own, read right after it."""
+    """Compare the sums over the mappings with the sums of the kernel, which were read directly after."""
     if rollup is None or memory.dialect != "smaps":
         return []
     differing = []

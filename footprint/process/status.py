@@ -1,4 +1,4 @@
-"""What `/proc/PID/status` says beside the mappings: threads, page tables, and what kind of task it is.
+"""`/proc/PID/status`: the state, threads and page tables of a process.
 
 Source: fs/proc/array.c and task_mmu.c of Linux 2.6.14 to 6.18; proc_pid_status(5).
 """
@@ -9,14 +9,14 @@ __all__ = ("Status", "parse_status")
 
 
 class Status(NamedTuple):
-    """The part of a status text that an audit needs; None where the text does not have it.
+    """The fields of a status text that an audit needs; None where the text lacks one.
 
     Attributes:
-        name: The name of the main thread, at most 15 bytes of it.
+        name: The name of the main thread, cut by the kernel to 15 bytes.
         state: One letter: `R` running, `S` sleeping, `T` stopped, `Z` zombie, ...
-        thread_count: Threads.
-        page_table_bytes: All levels of page tables below the top one.
-        has_memory: Whether it has an address space; kernel threads and zombies have none.
+        thread_count: The number of threads.
+        page_table_bytes: The page tables, without the top level.
+        has_memory: Whether the process has an address space; kernel threads and zombies have none.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Status(NamedTuple):
 
 
 def parse_status(text: bytes) -> Status:
-    """Read a status text; keys that it lacks are None."""
+    """Read a status text; a missing key is None."""
     rows: dict[bytes, bytes] = {}
     for line in text.split(b"\n"):
         key, colon, value = line.partition(b":")
@@ -35,7 +35,7 @@ def parse_status(text: bytes) -> Status:
             rows.setdefault(key, value.strip())
     page_tables = _bytes(rows.get(b"VmPTE"))
     if page_tables is not None:
-        # Linux 4.0 to 4.14 counted the second level apart.
+        # Linux 4.0 to 4.14 counts the second level separately.
         page_tables += _bytes(rows.get(b"VmPMD")) or 0
     threads = rows.get(b"Threads", b"")
     return Status(

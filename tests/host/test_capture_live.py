@@ -271,7 +271,7 @@ def test_a_signal_that_ends_footprint_is_put_off_until_the_process_runs_on(
 
 
 def test_footprint_does_not_stop_itself(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot stop itself"):
+    with pytest.raises(UsageError, match="cannot stop its own process"):
         capture(os.getpid(), output=str(tmp_path / "file.capture"), freeze=True)
     assert capture(os.getpid(), output=str(tmp_path / "file.capture")).pids == (os.getpid(),)
 
@@ -500,8 +500,8 @@ def test_an_ordinary_user_captures_its_own_processes_and_no_others(open_folder: 
     assert private_bytes > 0
     assert state in "RSD"
     assert errors == [
-        f"pid {other}: permission denied: reading its memory takes its own user, or root (CAP_SYS_PTRACE)",
-        f"pid {other}: permission denied: stopping it takes its own user, or root (CAP_KILL)",
+        f"pid {other}: permission denied: only its own user or root (CAP_SYS_PTRACE) may read its memory",
+        f"pid {other}: permission denied: only its own user or root (CAP_KILL) may stop it",
     ]
     assert files == ["file.capture"]
 

@@ -29,7 +29,8 @@ from elftools.elf.elffile import ELFFile
 import footprint
 from footprint.model.audit import Audit
 from footprint.process import Mapping, pages, ranges_bytes, read_process
-from footprint.process.mappings import Counters, parse_maps
+from footprint.process.mappings import Counters
+from footprint.process.maps_text import parse_maps
 from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
 from tests.liveprocesses import private_bytes_between, states
 

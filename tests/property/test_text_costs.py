@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from footprint.errors import InputError
-from footprint.process.mappings import MemoryMap, parse_maps
+from footprint.process.mappings import MemoryMap
+from footprint.process.maps_text import parse_maps
 from footprint.process.pmap import parse_pmap
 
 MIB = 1 << 20

@@ -316,7 +316,7 @@ def test_a_later_format_is_not_supported_and_both_are_named(name: str) -> None:
 def test_any_other_format_is_none_of_a_capture(name: str) -> None:
     error = refused(capture({**manifest(), "format": name}))
     assert not isinstance(error, UnsupportedError)
-    assert error.cause == f"{MANIFEST}: no format of a capture: {name[:80]!r}"
+    assert error.cause == f"{MANIFEST}: not a format of captures: {name[:80]!r}"
 
 
 @pytest.mark.parametrize(
@@ -331,52 +331,52 @@ def test_any_other_format_is_none_of_a_capture(name: str) -> None:
     ],
 )
 def test_what_is_no_json_is_refused(text: bytes) -> None:
-    assert refused(capture(text)).cause.startswith(f"{MANIFEST} is no JSON: ")
+    assert refused(capture(text)).cause.startswith(f"{MANIFEST} is not JSON: ")
 
 
 @pytest.mark.parametrize("text", [b"[]", b"null", b"1", b'"footprint-capture/1"', b"NaN", b"1e999"])
 def test_a_document_that_is_no_object_is_refused(text: bytes) -> None:
-    assert refused(capture(text)).cause == f"{MANIFEST} is no object"
+    assert refused(capture(text)).cause == f"{MANIFEST} is not an object"
 
 
 WRONG: list[tuple[str, object, str]] = [
-    ("format", 1, "format is no text"),
-    ("host", None, "host is no object"),
-    ("host.kernel", 6, "host.kernel is no text"),
-    ("host.machine", ["x86_64"], "host.machine is no text"),
-    ("host.page_bytes", "4096", "host.page_bytes is no whole number from 0 to 16777216"),
-    ("host.page_bytes", 4096.0, "host.page_bytes is no whole number from 0 to 16777216"),
-    ("host.page_bytes", True, "host.page_bytes is no whole number from 0 to 16777216"),
+    ("format", 1, "format is not a string"),
+    ("host", None, "host is not an object"),
+    ("host.kernel", 6, "host.kernel is not a string"),
+    ("host.machine", ["x86_64"], "host.machine is not a string"),
+    ("host.page_bytes", "4096", "host.page_bytes is not an integer from 0 to 16777216"),
+    ("host.page_bytes", 4096.0, "host.page_bytes is not an integer from 0 to 16777216"),
+    ("host.page_bytes", True, "host.page_bytes is not an integer from 0 to 16777216"),
     ("host.page_bytes", 0, "pages of 0 bytes"),
     ("host.page_bytes", 1, "pages of 1 bytes"),
     ("host.page_bytes", 5000, "pages of 5000 bytes"),
-    ("host.page_bytes", 1 << 80, "host.page_bytes is no whole number from 0 to 16777216"),
-    ("processes", {}, "processes is no list"),
-    ("processes", [[]], "processes[0] is no object"),
-    ("processes.0.pid", -1, "processes[0].pid is no whole number from 0 to 2147483647"),
-    ("processes.0.pid", 1 << 31, "processes[0].pid is no whole number from 0 to 2147483647"),
-    ("processes.0.pid", "4711", "processes[0].pid is no whole number from 0 to 2147483647"),
-    ("processes.0.command", None, "processes[0].command is no text"),
-    ("processes.0.members", "smaps", "processes[0].members is no list"),
-    ("processes.0.members", [1], "processes[0].members is no list of texts"),
-    ("processes.0.thread_stack_addrs", 1, "processes[0].thread_stack_addrs is no list"),
+    ("host.page_bytes", 1 << 80, "host.page_bytes is not an integer from 0 to 16777216"),
+    ("processes", {}, "processes is not a list"),
+    ("processes", [[]], "processes[0] is not an object"),
+    ("processes.0.pid", -1, "processes[0].pid is not an integer from 0 to 2147483647"),
+    ("processes.0.pid", 1 << 31, "processes[0].pid is not an integer from 0 to 2147483647"),
+    ("processes.0.pid", "4711", "processes[0].pid is not an integer from 0 to 2147483647"),
+    ("processes.0.command", None, "processes[0].command is not a string"),
+    ("processes.0.members", "smaps", "processes[0].members is not a list"),
+    ("processes.0.members", [1], "processes[0].members is not a list of strings"),
+    ("processes.0.thread_stack_addrs", 1, "processes[0].thread_stack_addrs is not a list"),
     *(
         (
             "processes.0.thread_stack_addrs",
             [1, bad],
-            f"processes[0].thread_stack_addrs is no list of whole numbers {to}",
+            f"processes[0].thread_stack_addrs is not a list of integers {to}",
         )
         for to in ["from 0 to 18446744073709551615"]
         for bad in (-1, 1 << 64, 0.5, None, "1", False)
     ),
-    ("processes.0.notes", None, "processes[0].notes is no list"),
-    ("processes.0.notes", [{"slug": "odd", "subject": 1}], "processes[0].notes[0].subject is no text"),
-    ("processes.0.files", None, "processes[0].files is no list"),
-    ("processes.0.files.0.path", 7, "processes[0].files[0].path is no text"),
-    ("processes.0.files.0.device", None, "processes[0].files[0].device is no text"),
-    ("processes.0.files.0.inode", 7.5, "processes[0].files[0].inode is no whole number from 0 to 18446744073709551615"),
-    ("processes.0.files.0.size_bytes", -1, "processes[0].files[0].size_bytes is no whole number from 0 to 1844674407"),
-    ("processes.0.files.0.build_id", 1, "processes[0].files[0].build_id is no text"),
+    ("processes.0.notes", None, "processes[0].notes is not a list"),
+    ("processes.0.notes", [{"slug": "odd", "subject": 1}], "processes[0].notes[0].subject is not a string"),
+    ("processes.0.files", None, "processes[0].files is not a list"),
+    ("processes.0.files.0.path", 7, "processes[0].files[0].path is not a string"),
+    ("processes.0.files.0.device", None, "processes[0].files[0].device is not a string"),
+    ("processes.0.files.0.inode", 7.5, "processes[0].files[0].inode is not an integer from 0 to 18446744073709551615"),
+    ("processes.0.files.0.size_bytes", -1, "processes[0].files[0].size_bytes is not an integer from 0 to 1844674407"),
+    ("processes.0.files.0.build_id", 1, "processes[0].files[0].build_id is not a string"),
 ]
 
 
@@ -402,13 +402,13 @@ def test_a_key_that_is_missing_is_refused(place: str) -> None:
         holder = holder[part]
     del holder[last]
     named = place.replace(".0", "[0]")
-    assert refused(capture(told)).cause.startswith(f"{MANIFEST}: {named} is no ")
+    assert refused(capture(told)).cause.startswith(f"{MANIFEST}: {named} is not ")
 
 
 def test_a_process_that_stands_in_it_twice_is_refused() -> None:
     told = manifest()
     told["processes"] *= 2
-    assert refused(capture(told)).cause == f"{MANIFEST}: process 4711 stands in it twice"
+    assert refused(capture(told)).cause == f"{MANIFEST}: process 4711 is listed twice"
 
 
 # --- refused: the members ---------------------------------------------------------------------------------------------
@@ -433,7 +433,7 @@ def test_a_map_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize(
     ("pages", "cause"),
     [
-        (b"\n", "line 1 is neither a mapping nor a range of pages"),
+        (b"\n", "line 1 is neither a mapping nor a page range"),
         (b"400000\n0x400000-0x401000\n", "line 2 is neither"),
         (b"400000\n400000-401000 shared\n", "line 2 is neither"),
         (b"400000\r\n", "line 1 is neither"),
@@ -443,17 +443,23 @@ def test_a_map_that_is_none_is_refused() -> None:
         (b"1" * 1_000_000, "line 1 is neither"),
         (b"400000\n400000-401000\n\n", "line 3 is neither"),
         (b"500000\n", "line 1: no mapping starts at 0x500000"),
-        (b"400000\n400000\n", "line 2: no mapping starts at 0x400000, or it stood before"),
-        (b"400000-401000\n", "line 1: no pages of their mapping"),
-        (b"400000\n3ff000-401000\n", "line 2: no pages of their mapping"),
-        (b"400000\n403000-405000\n", "line 2: no pages of their mapping"),
-        (b"400000\n400000-ffffffffffffffff\n", "line 2: no pages of their mapping"),
-        (b"400000\n401000-401000\n", "line 2: no pages of their mapping"),
-        (b"400000\n402000-401000\n", "line 2: no pages of their mapping"),
-        (b"400000\n400800-401000\n", "line 2: no pages of their mapping"),
-        (b"400000\n400000-400800\n", "line 2: no pages of their mapping"),
-        (b"400000\n401000-402000\n400000-401000\n", "line 3: no pages of their mapping, or not in their order"),
-        (b"400000\n400000-402000\n401000-403000\n", "line 3: no pages of their mapping, or not in their order"),
+        (b"400000\n400000\n", "line 2: no mapping starts at 0x400000, or it is listed twice"),
+        (b"400000-401000\n", "line 1: not whole pages of its mapping"),
+        (b"400000\n3ff000-401000\n", "line 2: not whole pages of its mapping"),
+        (b"400000\n403000-405000\n", "line 2: not whole pages of its mapping"),
+        (b"400000\n400000-ffffffffffffffff\n", "line 2: not whole pages of its mapping"),
+        (b"400000\n401000-401000\n", "line 2: not whole pages of its mapping"),
+        (b"400000\n402000-401000\n", "line 2: not whole pages of its mapping"),
+        (b"400000\n400800-401000\n", "line 2: not whole pages of its mapping"),
+        (b"400000\n400000-400800\n", "line 2: not whole pages of its mapping"),
+        (
+            b"400000\n401000-402000\n400000-401000\n",
+            "line 3: not whole pages of its mapping, or not in ascending order",
+        ),
+        (
+            b"400000\n400000-402000\n401000-403000\n",
+            "line 3: not whole pages of its mapping, or not in ascending order",
+        ),
     ],
 )
 def test_pages_that_contradict_the_mappings_are_refused_and_their_line_is_named(pages: bytes, cause: str) -> None:
@@ -466,7 +472,7 @@ def test_pages_that_contradict_the_mappings_are_refused_and_their_line_is_named(
 
 
 def test_a_zip_that_is_no_capture_is_refused() -> None:
-    assert refused(zipped({"readme.txt": b"hello"})).cause == f"a zip file, but no capture: it has no {MANIFEST}"
+    assert refused(zipped({"readme.txt": b"hello"})).cause == f"a zip file, but not a capture: it has no {MANIFEST}"
 
 
 @pytest.mark.parametrize("lost_bytes", [1, 21, 22, 100, 500])
@@ -497,7 +503,7 @@ def test_a_member_with_damaged_packing_is_refused() -> None:
 
 def test_two_members_of_one_name_are_refused() -> None:
     data = zipped({**MEMBERS, "4711/smapz": b"00400000-00500000 rw-p 0 0:0 0\n", MANIFEST: b"{}"})
-    assert refused(data.replace(b"4711/smapz", b"4711/smaps")).cause == "a zip file with two members of one name"
+    assert refused(data.replace(b"4711/smapz", b"4711/smaps")).cause == "a zip file with two members of the same name"
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from footprint.errors import InputError
 from footprint.process import Mapping, MemoryMap, parse_maps, parse_rollup
-from footprint.process.mappings import looks_like_maps
+from footprint.process.maps_text import looks_like_maps
 
 LIBC = b"7fcea8129000-7fcea812b000 rw-p 001d3000 fe:00 326269                     /usr/lib/libc.so.6\n"
 NAMELESS = b"7fcea812b000-7fcea8138000 rw-p 00000000 00:00 0 \n"
@@ -373,7 +373,7 @@ def test_a_text_that_is_something_else_is_refused(text: bytes) -> None:
         read(text)
     assert caught.value.file == "a text"
     assert caught.value.offset == 0
-    assert str(caught.value) == "a text: offset 0x0: no line is a mapping as /proc/PID/maps or smaps prints it"
+    assert str(caught.value) == "a text: offset 0x0: no line is a mapping as in /proc/PID/maps or smaps"
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_counters_that_could_as_well_be_others_are_left_out_and_named() -> None:
     assert memory.mappings[1].counters.get("Pss") == 4 * KIB
     assert memory.mappings[1].counters.get("Locked") == 0
     assert memory.mappings[1].counters.get("FilePmdMapped") is None
-    assert "left out, because they could as well be others: FilePmdMapped" in memory.notes[0].detail
+    assert "left out because they have several possible keys: FilePmdMapped" in memory.notes[0].detail
 
 
 def test_of_an_unknown_number_of_counters_only_the_size_is_read() -> None:
@@ -305,24 +305,6 @@ def test_versions_that_print_two_spaces_before_names_give_the_same_names() -> No
     )
 
     assert names(memory) == ["/bin/program", "", "[stack]"]
-    assert memory.has_full_names
-
-
-@pytest.mark.parametrize(
-    ("printed", "has_full_names"),
-    [
-        (["program", "libc.so.6"], False),
-        (["/bin/program", "/lib/libc.so.6"], True),
-        (["/app"], True),
-        (["/program", "/libc.so.6"], False),
-        (["/app", "/memfd:x (deleted)"], True),
-        (["/program", "/libc.so.6", "/SYSV00000000 (deleted)"], False),
-    ],
-)
-def test_names_are_full_where_they_are_paths_of_more_than_a_slash(printed: list[str], *, has_full_names: bool) -> None:
-    rows = [f"{0x400000 + 0x1000 * place:016x}      4K r---- {name}" for place, name in enumerate(printed)]
-
-    assert parse_one("\n".join([*rows, ""]).encode()).has_full_names is has_full_names
 
 
 def test_toybox_counts_proportional_private_dirty_and_swapped_bytes() -> None:
@@ -370,7 +352,6 @@ def test_busybox_prints_four_letters_and_whole_paths() -> None:
     assert memory.dialect == "busybox pmap -x"
     assert [mapping.permissions for mapping in memory.mappings] == ["r-xp", "rw-s", "rw-p"]
     assert names(memory) == ["/bin/program", "", "[stack]"]
-    assert memory.has_full_names
     assert memory.footer["Private_Dirty"] == 68 * KIB
     assert memory.notes == ()
 
@@ -546,7 +527,7 @@ def test_names_that_pmap_could_not_print_are_noted_once() -> None:
     assert names(memory)[::2] == ["??.so", "data]"]
     (note,) = memory.notes
     assert note.slug == "pmap-names-cut"
-    assert note.detail.startswith("2 names are not as in /proc (the first: '??.so')")
+    assert note.detail.startswith("2 names differ from those in /proc (the first: '??.so')")
 
 
 def test_rows_picked_out_with_grep_do_not_reach_the_totals() -> None:
@@ -584,7 +565,7 @@ def test_totals_of_a_range_are_explained() -> None:
     (note,) = memory.notes
     assert note.detail == (
         "Rss: rows 16 K, text 9016 K; Dirty: rows 4 K, text 8004 K: "
-        "with -A, RSS and Dirty have mappings below the range, too"
+        "with -A, RSS and Dirty include mappings below the range"
     )
 
 
@@ -598,7 +579,7 @@ def test_totals_that_hold_those_of_the_process_before_are_explained() -> None:
     (note,) = last.notes
     assert note.slug == "pmap-footer-differs"
     assert "Size: rows 24 K, text 48 K" in note.detail
-    assert "the totals of the process before are in these" in note.detail
+    assert "the totals include those of the process before" in note.detail
 
 
 def test_totals_smaller_than_the_rows_are_of_something_else() -> None:
@@ -692,7 +673,7 @@ def test_prompts_and_indentation_do_no_harm() -> None:
     (note,) = memory.notes
     assert (note.slug, note.detail) == (
         "pmap-unknown-lines",
-        "1 lines of no known shape; the first: '$ pmap -d 123'",
+        "1 lines have no known form; the first: '$ pmap -d 123'",
     )
 
 
@@ -704,7 +685,7 @@ def test_line_ends_of_mail_clients_change_nothing(text: bytes) -> None:
 def test_control_characters_of_unknown_lines_are_shown_escaped() -> None:
     memory = parse_one(PLAIN + b"\x1b[31m!\xff\n")
 
-    assert memory.notes[0].detail == r"1 lines of no known shape; the first: '\x1b[31m!\udcff'"
+    assert memory.notes[0].detail == r"1 lines have no known form; the first: '\x1b[31m!\udcff'"
 
 
 def test_rows_of_another_output_are_unknown_lines() -> None:

@@ -1,4 +1,4 @@
-"""Starting a program, holding it still at a chosen moment, and ending it with all that it started.
+"""Start a program, stop it at a chosen moment, and end it with all its descendants.
 
 Source: ptrace(2), waitpid(2), signalfd(2), PR_SET_CHILD_SUBREAPER(2const).
 """
@@ -20,15 +20,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Taken(Generic[T]):
-    """What was read of a program, and how it ended.
+    """The answer of the reader for a program, and how the program ended.
 
     Attributes:
-        pid: The process ID that it had.
-        answer: What the reader gave.
-        when: The moment it was really taken at.
-        exit_code: What it exited with; None where a signal or footprint ended it.
+        pid: The process ID of the program.
+        answer: The answer of the reader.
+        when: The actual moment of the read.
+        exit_code: The exit code; None where a signal or footprint ended the program.
         signal: The name of the signal that ended it; None where it exited or footprint ended it.
-        notes: What was odd.
+        notes: Problems on the way.
     """
 
     pid: int
@@ -48,23 +48,23 @@ def launch(
     executable: str | None = None,
     streams: Streams | None = None,
 ) -> Taken[T]:
-    """Start a program, read it at a moment while it stands still, and end it.
+    """Start a program, read it at a moment while it is stopped, and end it.
 
-    It runs in a session of its own and has our standard input; what it prints goes to our standard error, unless it is
-    given streams of its own. In the end its whole session and all descendants get SIGTERM, after 3 seconds SIGKILL; so
-    they do on any error.
+    It runs in a session of its own with our standard input, and its output goes to our standard error, unless it has
+    streams of its own. In the end, also after an error, its session and all descendants get SIGTERM, and SIGKILL after
+    3 seconds.
 
     Args:
         command: The program and its arguments.
-        moment: When to read it. Where it ends before, it is read at its exit, and a note says so.
-        read: Called with the numbers under /proc to read: first the program's, then, each stopped, its descendants'.
-        has_family: Whether to give the descendants too.
-        executable: The file to run under the name that the first word is; None for the one that this word names.
-        streams: What it reads, and who gets what it prints.
+        moment: When to read it. Where it ends before that, it is read at its exit, and a note says so.
+        read: Called with the task IDs to read in /proc: the program first, then its descendants, all stopped.
+        has_family: Whether to read the descendants, too.
+        executable: The file to run with the first word as its argv[0]; None for the file that this word names.
+        streams: Its input, and the receivers of its output.
 
     Raises:
-        AccessError: Where it cannot be started, or ends without being seen.
-        UsageError: Where the words are no command.
+        AccessError: Where the program cannot be started, or ends before we can read it.
+        UsageError: Where the command is empty or has a null byte.
     """
     if not command or not command[0]:
         raise UsageError("say which program to run")

@@ -1,4 +1,4 @@
-"""The new process, from the fork to the program."""
+"""The new process, from fork to exec."""
 
 import os
 import signal
@@ -16,15 +16,15 @@ def become(
     streams: tuple[str | None, int, int],
     mask: set[int],
 ) -> NoReturn:
-    """Turn the new process into the program when the gate opens; where that fails, tell why.
+    """Wait at the gate, then execute the program; write the cause to `errors` where that fails.
 
     Args:
-        executable: The file to run, looked for in PATH where it names no directory.
-        command: What it is told to be called, and its arguments.
-        opening: The gate.
-        errors: Where to tell why it failed.
-        streams: What to open as its standard input, None for ours; its standard output and error.
-        mask: The signals that it begins with blocked.
+        executable: The file to run, searched in PATH where it names no directory.
+        command: Its argv.
+        opening: The read end of the gate.
+        errors: The descriptor for the error number.
+        streams: The file for its standard input, None for ours; the descriptors of its standard output and error.
+        mask: The signals that are blocked at its start.
     """
     try:
         os.setsid()
@@ -33,22 +33,22 @@ def become(
             os.dup2(os.open(input_path, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC), 0)
         os.dup2(output_end, 1)
         os.dup2(error_end, 2)
-        # Python ignores these, and a program would inherit that.
+        # Python ignores these signals, and the program would inherit that.
         for name in ("SIGPIPE", "SIGXFSZ"):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
         if os.read(opening, 1):
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            os.execvp(executable, list(command))  # noqa: S606 # this verb's purpose is to run it
+            os.execvp(executable, list(command))  # noqa: S606 # the purpose of the caller
     except OSError as error:
         os.write(errors, str(error.errno).encode())
-    except BaseException:  # noqa: BLE001 # nothing of the parent's may run here
+    except BaseException:  # noqa: BLE001 # no handler of the parent may run here
         os.write(errors, b"?")
     finally:
         os._exit(127)
 
 
 def fill_standard_descriptors() -> None:
-    """Open what is closed of input, output and error, or a pipe of ours would be taken for it."""
+    """Open standard descriptors that are closed, so that no pipe of ours gets their numbers."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The processes that belong to a program, wherever they went."""
+"""The processes that belong to a program, also those that left its session."""
 
 import os
 
@@ -8,11 +8,11 @@ __all__ = ("Members",)
 
 
 class Members:
-    """A program, its session, and all descendants of those ever seen.
+    """A program, its session, and all descendants of every process seen there.
 
     Args:
         pid: The program, which leads its session.
-        adopts: Whether its orphans become our children, and all our children are its.
+        adopts: Whether its orphans become our children, and we have no other children.
     """
 
     def __init__(self, pid: int, *, adopts: bool) -> None:
@@ -21,7 +21,7 @@ class Members:
         self._start_ticks: dict[int, int] = {}
 
     def alive(self, *, is_gone: bool) -> dict[int, Stat]:
-        """Give those that run now; once the program is gone, its number may be another's."""
+        """Return the living ones. Once the program is gone, its PID may be that of another process."""
         table = processes()
         own = {pid for pid, ticks in self._start_ticks.items() if pid in table and table[pid].start_ticks == ticks}
         own.update(pid for pid, stat in table.items() if stat.session == self._pid)

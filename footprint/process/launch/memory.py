@@ -1,4 +1,4 @@
-"""How much memory a running program has, asked often and so cheaply."""
+"""The memory of a running program, from cheap sources, because it is read often."""
 
 import re
 from contextlib import suppress
@@ -9,7 +9,7 @@ _SIZE = re.compile(rb"^(\w+):\s+([0-9]+) kB$", re.MULTILINE)
 
 
 def private_bytes(task: int) -> int | None:
-    """Give anonymous and swapped memory from the cheapest source that is exact, else from what is left."""
+    """Read anonymous and swapped memory, from the cheapest exact source, else from the status text."""
     exact = _sizes(task, "smaps_rollup")
     if b"Anonymous" in exact:
         return exact[b"Anonymous"] + exact.get(b"Swap", 0)
@@ -18,13 +18,13 @@ def private_bytes(task: int) -> int | None:
 
 
 def peak_and_resident_bytes(task: int) -> tuple[int, int]:
-    """Give the most that was ever resident, and what is now; 0 where that cannot be read."""
+    """Read the peak and the current resident memory; 0 where not readable."""
     status = _sizes(task, "status")
     return status.get(b"VmHWM", 0), _sizes(task, "smaps_rollup").get(b"Rss", status.get(b"VmRSS", 0))
 
 
 def _sizes(task: int, name: str) -> dict[bytes, int]:
-    """Read the sizes in a text of /proc, in bytes; none where it cannot be read."""
+    """Read the sizes in a text of /proc, in bytes; empty where not readable."""
     with suppress(OSError), open(f"/proc/{task}/{name}", "rb") as file:
         return {key: int(number) * 1024 for key, number in _SIZE.findall(file.read())}
     return {}

@@ -1,4 +1,4 @@
-"""The moment to take a program at, and what tells that it has come."""
+"""The moment at which to read a program, and how to recognise it."""
 
 import math
 import os
@@ -14,15 +14,15 @@ from footprint.process.launch.streams import Sink
 
 __all__ = ("Calm", "Lines", "Moment", "When")
 
-_QUIET_SECONDS: Final = 1.0  # how long private memory keeps still before it counts as settled
-_QUIET_SHARE: Final = 0.005  # what it may move by meanwhile
-_LOOK_SECONDS: Final = 0.1  # between two looks at it
-_PROMPT_SECONDS: Final = 0.1  # after which a line without an end is taken for a prompt
+_QUIET_SECONDS: Final = 1.0  # how long private memory must not change to count as settled
+_QUIET_SHARE: Final = 0.005  # the change that is allowed in that time
+_LOOK_SECONDS: Final = 0.1  # the time between two measurements
+_PROMPT_SECONDS: Final = 0.1  # after this time a line without an end counts as a prompt
 _MOST_LINE_BYTES: Final = 1 << 16
 
 
 class When(StrEnum):
-    """What a program is taken at."""
+    """The event at which a program is read."""
 
     EXIT = "exit"
     SETTLED = "settled"
@@ -32,12 +32,12 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When to take a program.
+    """When to read a program.
 
     Attributes:
-        when: What happens then.
-        seconds: For `TIME` how long after its start; for `SETTLED` and `OUTPUT` after how long it is taken anyway.
-        pattern: For `OUTPUT` what to find in a line of its output.
+        when: The event.
+        seconds: For `TIME` the time after its start; for `SETTLED` and `OUTPUT` the time after which to read it anyway.
+        pattern: For `OUTPUT` the pattern to find in a line of its output.
     """
 
     when: When
@@ -46,7 +46,7 @@ class Moment:
 
 
 class Calm:
-    """Watches private memory until it keeps still."""
+    """Watches private memory until it stops changing."""
 
     def __init__(self) -> None:
         self._size_bytes = -1
@@ -54,12 +54,12 @@ class Calm:
         self._next_look = 0.0
 
     def is_calm(self, task: int) -> bool:
-        """Look at a process, but not too often, and tell whether its memory has kept still for long enough."""
+        """Measure a process, but not too often, and return whether its memory has settled."""
         now = time.monotonic()
         if now < self._next_look:
             return False
         size_bytes = private_bytes(task)
-        # The kernel walks all pages to tell: a large process is not to be slowed down by the question.
+        # The kernel walks all pages to count them: do not slow down a large process.
         self._next_look = now + max(_LOOK_SECONDS, 4 * (time.monotonic() - now))
         slack_bytes = max(os.sysconf("SC_PAGE_SIZE"), self._size_bytes * _QUIET_SHARE)
         if size_bytes is None or abs(size_bytes - self._size_bytes) > slack_bytes:
@@ -69,7 +69,7 @@ class Calm:
 
 
 class Lines:
-    """Passes on what a program prints, and looks for a line."""
+    """Forwards the output of a program, and searches its lines."""
 
     def __init__(self, pattern: re.Pattern[bytes] | None) -> None:
         self._pattern = pattern
@@ -78,7 +78,7 @@ class Lines:
         self._is_found = False
 
     def feed(self, sink: Sink, descriptor: int) -> bool:
-        """Read a piece of output; False at its end."""
+        """Read and forward a piece of output; return False at its end."""
         try:
             piece = os.read(descriptor, _MOST_LINE_BYTES)
         except BlockingIOError:
@@ -95,7 +95,7 @@ class Lines:
         return bool(piece)
 
     def is_found(self) -> bool:
-        """Tell whether a line was found; one without an end counts when nothing has followed it for a while."""
+        """Return whether a line was found. A line without an end counts when nothing has followed it for some time."""
         if time.monotonic() - self._fed_at >= _PROMPT_SECONDS:
             self._look_at(rest for rest in self._rests.values() if rest)
             self._fed_at = math.inf

@@ -1,4 +1,4 @@
-"""What launching takes of the process that does it: its signals, its children, and calls that Python does not have."""
+"""Signals and children of our own process while it runs a program, and calls that Python lacks."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ _PR_GET_CHILD_SUBREAPER: Final = 37
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """Turn signals that would end us at once into an interrupt, so that nothing is left behind."""
+    """Turn signals that would end us at once into KeyboardInterrupt, so that nothing is left behind."""
     received: list[int] = []
 
     def interrupt(number: int, _frame: object) -> NoReturn:
@@ -40,9 +40,9 @@ def interrupted_by_signals() -> Iterator[None]:
 
 @contextmanager
 def adopting() -> Iterator[bool]:
-    """Let orphans of the program become our children, where all our children must then be its.
+    """Adopt orphans of the program as our children, where we have and can get no other children.
 
-    That is so where nothing else could start any: no other thread, and none that are there before.
+    That holds where there is no other thread and there were no children before.
     """
     before = ctypes.c_int()
     if (
@@ -60,7 +60,7 @@ def adopting() -> Iterator[bool]:
 
 
 def has_children() -> bool:
-    """Tell whether this process has any, ended ones that nobody has waited for too."""
+    """Return whether this process has children, including ended ones that nobody has waited for."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -69,7 +69,7 @@ def has_children() -> bool:
 
 
 def signal_descriptor(number: int) -> int:
-    """Give a descriptor that can be read when a blocked signal has come."""
+    """Open a descriptor that is readable when a blocked signal has come."""
     mask = (ctypes.c_ulong * 16)()
     LIBC.sigemptyset(mask)
     LIBC.sigaddset(mask, number)
@@ -80,6 +80,6 @@ def signal_descriptor(number: int) -> int:
 
 
 def os_error() -> OSError:
-    """Give the error of the last call of `LIBC`."""
+    """Return the error of the last call of `LIBC`."""
     number = ctypes.get_errno()
     return OSError(number, os.strerror(number))

@@ -24,23 +24,23 @@ from footprint.units import format_bytes
 
 __all__ = ("Program",)
 
-_TERM_SECONDS: Final = 3.0  # what a program may take to end by itself
-_KILL_SECONDS: Final = 10.0  # what the kernel may take to end it
-_TURN_SECONDS: Final = 0.025  # the longest wait for news, where no signal tells of them
-_MOST_NEWS: Final = 256  # at a time, before anything else is looked at
-_PEAK_BYTES: Final = 1 << 20  # given back before the exit, from where on it is worth a word
+_TERM_SECONDS: Final = 3.0  # how long a program may take to end by itself
+_KILL_SECONDS: Final = 10.0  # how long the kernel may take to end it
+_TURN_SECONDS: Final = 0.025  # the longest wait for an event where no signal reports it
+_MOST_EVENTS: Final = 256  # at a time, before other work
+_PEAK_BYTES: Final = 1 << 20  # freed before the exit: from this size on a note says so
 _WALL: Final = 0x40000000
 
 
 class Program:
-    """A program from its start to its end. Left in any way, nothing of it stays behind.
+    """A program from its start to its end. However the context is left, no process of it stays behind.
 
     Args:
         command: The program and its arguments.
-        moment: When it is to be read.
+        moment: When to read it.
         adopts: Whether its orphans become our children.
-        executable: The file to run; None for the one that its first word names.
-        streams: What it reads and who gets what it prints; None where it shares ours.
+        executable: The file to run; None for the file that the first word names.
+        streams: Its input, and the receivers of its output; None where it shares our streams.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Program:
         self._name = command[0]
         self._moment = moment
         self._adopts = adopts
-        self._traced = Tracee(0)
+        self._tracee = Tracee(0)
         self._calm = Calm()
         self._lines = Lines(moment.pattern)
         self._poll = select.poll()
@@ -85,7 +85,7 @@ class Program:
             if self.pid and not self._is_ending:
                 self.end()
         finally:
-            # Where ending it was interrupted, it is ended at once, and nothing interrupts that.
+            # Where `end` was interrupted, kill it now with signals blocked.
             signal.pthread_sigmask(signal.SIG_BLOCK, self._interrupts)
             self._interrupts = set()
             if self.pid and not self._has_ended:
@@ -99,7 +99,7 @@ class Program:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Let interrupts come: where they come at any place, they cut in two what belongs together."""
+        """Unblock interrupts in this context only: elsewhere they could separate steps that belong together."""
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, self._interrupts)
             yield
@@ -108,17 +108,17 @@ class Program:
 
     @property
     def is_at_exit(self) -> bool:
-        """Whether it is held at its exit."""
-        return self._traced.is_exiting and self._started_at is not None
+        """Whether it is stopped at its exit."""
+        return self._tracee.is_exiting and self._started_at is not None
 
     # --- starting
 
     def start(self) -> None:
-        """Start it; it is traced from its first instruction on, where that is allowed.
+        """Start the program, traced from its first instruction where that is allowed.
 
         Raises:
-            AccessError: Where its exit is the moment and cannot be caught.
-            OSError: Where there can be no new process.
+            AccessError: Where the moment is its exit, and ptrace is not allowed.
+            OSError: Where the fork fails.
         """
         self._mask = set(signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()))
         self._interrupts = set[int]((signal.SIGINT, *ENDING)) - self._mask
@@ -138,9 +138,9 @@ class Program:
                 self._listen_to(descriptor, partial(self._lines.feed, sink))
                 self._outputs.add(descriptor)
         self._listen_to(signal_descriptor(signal.SIGCHLD), _empty)
-        self._traced = Tracee(self.pid)
+        self._tracee = Tracee(self.pid)
         try:
-            self._traced.seize()
+            self._tracee.seize()
         except OSError as error:
             if self._moment.when is When.EXIT:
                 cause = f"its exit cannot be caught (ptrace: {error.strerror}): take it when settled, or after a time"
@@ -149,7 +149,7 @@ class Program:
             os.write(self._gate, b"\n")
 
     def _output_pipes(self) -> tuple[list[tuple[int, Sink]], tuple[int, int]]:
-        """Give where we read its output and who gets it, and where it writes standard output and error."""
+        """Open pipes for its output; return our ends with their receivers, and its ends."""
         if self._moment.pattern is None and self._streams is None:
             return [], (2, 2)
         to_output, to_errors = (pass_on, pass_on) if self._streams is None else self._streams[1:]
@@ -158,7 +158,7 @@ class Program:
 
     def _fork(self, opening: int, errors: int, outputs: tuple[int, int], mask: set[int]) -> None:
         with warnings.catch_warnings():
-            # Python warns of threads that hold locks: the new process runs a few system calls, then the program.
+            # Python warns about threads that hold locks; the new process only makes a few system calls.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
@@ -173,7 +173,7 @@ class Program:
         self._poll.register(descriptor, select.POLLIN)
 
     def _on_start(self, errors: int) -> bool:
-        """Read what the new process says: nothing where it has become the program, else why not."""
+        """Read the error number from the new process; none arrives where exec succeeds."""
         said = os.read(errors, 64)
         if said:
             cause = os.strerror(int(said)) if said.isdigit() else "interrupted"
@@ -182,10 +182,10 @@ class Program:
             self._started_at = time.monotonic()
         return False
 
-    # --- what happens meanwhile
+    # --- events
 
     def _turn(self, seconds: float) -> None:
-        """Wait for something to happen, not longer than that, and deal with it."""
+        """Wait for an event, at most so many seconds, and handle it."""
         with self.interruptible():
             ready = self._poll.poll(math.ceil(seconds * 1000))
         for descriptor, _ in ready:
@@ -194,15 +194,15 @@ class Program:
                 del self._readers[descriptor]
                 self._outputs.discard(descriptor)
                 os.close(descriptor)
-        # Beside the main thread no signal tells of news: then they are asked for, often while there are many.
+        # Outside the main thread no signal reports events: poll, and more often while there are many.
         self._pause_seconds = 0.001 if self._collect() else min(2 * self._pause_seconds, _TURN_SECONDS)
-        self._traced.relent()
+        self._tracee.release_awaited()
 
     def _collect(self) -> bool:
-        """Ask which of its threads have stopped or ended, and tell whether any has."""
-        # Any child is asked for only where all are its. Else its process group, in which it is for good once it runs.
+        """Collect the threads that have stopped or ended; return whether there were any."""
+        # Wait for any child only where all are its own; else for its process group, which it has from its start on.
         whom = -1 if self._adopts else self.pid if self._started_at is None else -self.pid
-        for turn in range(_MOST_NEWS):
+        for turn in range(_MOST_EVENTS):
             try:
                 task, status = os.waitpid(whom, os.WNOHANG | _WALL)
             except ChildProcessError:
@@ -211,9 +211,9 @@ class Program:
             if task == 0:
                 return turn > 0
             if os.WIFSTOPPED(status):
-                self._traced.on_stop(task, status)
+                self._tracee.on_stop(task, status)
                 continue
-            self._traced.forget(task)
+            self._tracee.forget(task)
             if task == self.pid:
                 self._is_gone = True
                 code = os.waitstatus_to_exitcode(status)
@@ -223,10 +223,10 @@ class Program:
     # --- the moment
 
     def reach_moment(self, *, has_family: bool) -> None:
-        """Wait for the moment, and make everything stand still that is to be read.
+        """Wait for the moment, and stop all processes that will be read.
 
         Raises:
-            AccessError: Where it cannot be started, or ends without being seen.
+            AccessError: Where the program cannot be started, or ends before we can read it.
         """
         is_due = False
         while not self.is_at_exit and not is_due:
@@ -234,7 +234,7 @@ class Program:
             self._fail_if_gone()
             is_due = self._is_due()
         if not is_due and self._moment.when is not When.EXIT:
-            detail = f"it ended before the moment asked for ({_moment_text(self._moment)}): taken at its exit"
+            detail = f"it ended before the moment asked for ({_moment_text(self._moment)}): it was read at its exit"
             self.notes.append(Note("moment-not-reached", self._name, detail))
         if has_family or not self.is_at_exit:
             self._stop()
@@ -243,7 +243,7 @@ class Program:
             self._note_peak()
 
     def _fail_if_gone(self) -> None:
-        """Say why there is nothing to read."""
+        """Raise the cause where there is nothing to read."""
         if not self._is_gone:
             return
         for descriptor, reader in tuple(self._readers.items()):
@@ -259,40 +259,40 @@ class Program:
             return False
         if when is When.OUTPUT and self._lines.is_found():
             return True
-        if when is When.SETTLED and self._calm.is_calm(self._traced.task):
+        if when is When.SETTLED and self._calm.is_calm(self._tracee.task):
             return True
         if time.monotonic() - self._started_at < self._moment.seconds:
             return False
         if when is not When.TIME:
             what = "its private memory still changed" if when is When.SETTLED else "no line of its output had matched"
-            detail = f"{what} {self._moment.seconds:g} s after its start: taken then"
+            detail = f"{what} {self._moment.seconds:g} s after its start: it was read then"
             self.notes.append(Note("moment-not-reached", self._name, detail))
         return True
 
     def _await_ended_threads(self) -> None:
-        """Wait for threads that had ended before and are still counted, so that all starts count alike."""
+        """Wait until /proc no longer lists ended threads, so that all starts have equal counts."""
         patience_end = time.monotonic() + HOLD_SECONDS
-        while self._traced.has_ended_threads and time.monotonic() < patience_end:
+        while self._tracee.has_ended_threads and time.monotonic() < patience_end:
             self._turn(self._pause_seconds)
 
     def _note_peak(self) -> None:
-        """Say where it held much more before: some programs clear up all they have when they end."""
-        peak_bytes, now_bytes = peak_and_resident_bytes(self._traced.task)
+        """Add a note where it held much more before: some programs free everything when they end."""
+        peak_bytes, now_bytes = peak_and_resident_bytes(self._tracee.task)
         if peak_bytes - now_bytes > max(_PEAK_BYTES, now_bytes // 10):
             sizes = f"{format_bytes(peak_bytes)} of it were resident at the peak, {format_bytes(now_bytes)} at its exit"
-            detail = f"{sizes}: what it gave back is not in the figures; take it earlier"
+            detail = f"{sizes}: memory that it freed is not in the figures; choose an earlier moment"
             self.notes.append(Note("freed-before-exit", self._name, detail))
 
     def _stop(self) -> None:
-        """Stop all processes, so that what is read is of one moment; one held at its exit stands still anyway."""
+        """Stop all processes, so that all are read at one moment; one at its exit is already stopped."""
         patience_end = time.monotonic() + STOP_SECONDS
         asked: set[int] = set()
         while moving := {pid: stat.parent_pid for pid, stat in self._alive().items() if not self._stands_still(pid)}:
             if time.monotonic() > patience_end:
-                detail = f"{len(moving)} of its processes did not stop: their figures may be blurred"
+                detail = f"{len(moving)} of its processes did not stop: their figures may be inconsistent"
                 self.notes.append(Note("not-stopped", self._name, detail))
                 return
-            # One that waits for its child to exec (vfork) stops after that: a child is stopped after its parent.
+            # A parent that waits for its child to exec (vfork) stops only after that: stop parents before children.
             ready = {pid for pid, parent in moving.items() if parent not in moving} - asked
             for pid in ready:
                 _send(pid, signal.SIGSTOP)
@@ -301,17 +301,17 @@ class Program:
             self._fail_if_gone()
 
     def _stands_still(self, pid: int) -> bool:
-        if pid == self.pid and self._traced.has_any:
-            return self._traced.is_still
+        if pid == self.pid and self._tracee.has_any:
+            return self._tracee.is_still
         return stands_still(pid)
 
     def tasks(self, *, has_family: bool) -> tuple[int, ...]:
-        """Give the numbers to read under /proc: its own first, then, if asked, those of all that it started."""
+        """Return the task IDs to read in /proc: its own first, then on request those of all its descendants."""
         if not has_family:
-            return (self._traced.task,)
+            return (self._tracee.task,)
         alive = self._alive()
         family = sorted((pid for pid in alive if pid != self.pid), key=lambda pid: (alive[pid].start_ticks, pid))
-        return (self._traced.task, *family)
+        return (self._tracee.task, *family)
 
     def _alive(self) -> dict[int, Stat]:
         return self._members.alive(is_gone=self._is_gone)
@@ -319,14 +319,14 @@ class Program:
     # --- its end
 
     def end(self) -> None:
-        """End it, and all that it started; one that is at its exit ends by itself."""
+        """End the program and its descendants; a program at its exit ends by itself."""
         self._is_ending = True
         if self._gate >= 0:
             os.close(self._gate)
             self._gate = -1
         self._alive()
         is_at_exit = self.is_at_exit
-        self._traced.let_go()
+        self._tracee.release_all()
         patience_end = time.monotonic() + _TERM_SECONDS
         while is_at_exit and not self._is_gone and time.monotonic() < patience_end:
             self._turn(_TURN_SECONDS)
@@ -337,10 +337,10 @@ class Program:
         self._has_ended = True
 
     def _end_by(self, number: signal.Signals, patience_seconds: float) -> bool:
-        """Send a signal to all its processes, and tell whether they ended by it."""
+        """Send a signal to all its processes, and return whether they ended."""
         patience_end = time.monotonic() + patience_seconds
         asked: set[int] = set()
-        self._traced.let_go()
+        self._tracee.release_all()
         while alive := self._alive():
             for pid in alive.keys() - asked:
                 _send(pid, number)
@@ -353,7 +353,7 @@ class Program:
         return True
 
     def _reap(self) -> None:
-        """Take note of the last ends: the program's own, and those of adopted orphans; pass on what is unread."""
+        """Wait for the program and adopted orphans, and forward the rest of the output."""
         patience_end = time.monotonic() + _TERM_SECONDS
         while time.monotonic() < patience_end:
             with suppress(AccessError):

@@ -1,4 +1,4 @@
-"""What a program reads and prints where it does not share the streams of who starts it."""
+"""The input and output of a program that does not share our streams."""
 
 import os
 import select
@@ -11,12 +11,12 @@ Sink = Callable[[bytes], object]
 
 
 class Streams(NamedTuple):
-    """Where a program reads from, and who gets what it prints, piece by piece.
+    """The input file of a program, and the receivers of its output.
 
     Attributes:
-        input_path: What it has as its standard input, opened at its start.
-        output: Gets its standard output.
-        errors: Gets its standard error.
+        input_path: The file for its standard input, opened at its start.
+        output: Called with each piece of its standard output.
+        errors: Called with each piece of its standard error.
     """
 
     input_path: str
@@ -35,5 +35,5 @@ def pass_on(piece: bytes) -> None:
             poll.register(2, select.POLLOUT)
             poll.poll()
         except OSError:
-            # Nobody reads it: the program runs on all the same.
+            # Nobody reads it; the program keeps running.
             return

@@ -1,4 +1,4 @@
-"""The threads of the program, held at their exit by ptrace(2)."""
+"""The threads of the program, stopped at their exit by ptrace(2)."""
 
 import ctypes
 import os
@@ -12,8 +12,8 @@ from footprint.process.stat import Stat, read_stat
 
 __all__ = ("HOLD_SECONDS", "STOP_SECONDS", "Tracee")
 
-STOP_SECONDS: Final = 5.0  # what stopping may take
-# A thread that waits for one that is held at its exit is let wait for so long.
+STOP_SECONDS: Final = 5.0  # the longest time that stopping may take
+# How long a thread may wait for another one that is stopped at its exit.
 HOLD_SECONDS: Final = 0.05
 
 _CONT: Final = 7
@@ -36,7 +36,7 @@ def _event_message(task: int) -> int:
 
 
 class Tracee:
-    """The threads of one traced process. They run as if they were not, until all have come to their exit."""
+    """The threads of one traced process. They run as if not traced, until all have reached their exit."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -44,7 +44,7 @@ class Tracee:
         self._stopped: set[int] = set()
         self._exiting: set[int] = set()
         self._held_since = 0.0
-        self._is_let_go = False
+        self._is_released = False
 
     @property
     def has_any(self) -> bool:
@@ -53,17 +53,17 @@ class Tracee:
 
     @property
     def is_exiting(self) -> bool:
-        """Whether every thread is held at its exit, the memory still there."""
+        """Whether every thread is stopped at its exit, with the memory still mapped."""
         return bool(self._exiting) and not self._running
 
     @property
     def is_still(self) -> bool:
-        """Whether every thread has stopped, or is held at its exit."""
+        """Whether every thread has stopped, at its exit or elsewhere."""
         return self._running <= self._stopped
 
     @property
     def has_ended_threads(self) -> bool:
-        """Whether some are gone but for their place in /proc; the first one keeps its place to the last."""
+        """Whether /proc still lists threads that have ended; the main thread stays listed to the last."""
         with suppress(FileNotFoundError, ProcessLookupError):
             threads = {int(name) for name in os.listdir(f"/proc/{self._pid}/task")}
             return bool(threads - self._exiting - self._running - {self._pid})
@@ -71,7 +71,7 @@ class Tracee:
 
     @property
     def task(self) -> int:
-        """A thread that still has the memory: the first one may be gone before the others."""
+        """A thread that still has the memory: the main thread may end before the others."""
         alive = self._exiting or self._running
         return self._pid if self._pid in alive or not alive else min(alive)
 
@@ -79,19 +79,19 @@ class Tracee:
         """Begin to trace.
 
         Raises:
-            OSError: Where that is not allowed.
+            OSError: Where the kernel does not allow it.
         """
         ptrace(_SEIZE, self._pid, _OPTIONS)
         self._running = {self._pid}
 
     def on_stop(self, task: int, status: int) -> None:
-        """Deal with a thread that has stopped, as waitpid(2) tells."""
+        """Handle the stop of a thread, reported by waitpid(2)."""
         number, event = os.WSTOPSIG(status), status >> 16
         self._stopped.discard(task)
-        # Any thread may be gone at any time.
+        # Any thread may end at any time.
         with suppress(ProcessLookupError):
             if task not in self._running and not self._is_own(task):
-                # A process that was cloned with another signal than SIGCHLD came along.
+                # A process cloned with another signal than SIGCHLD is traced like a thread: release it.
                 ptrace(_DETACH, task, 0 if event else number)
             elif event == _EVENT_EXIT:
                 self._on_exit(task)
@@ -105,7 +105,7 @@ class Tracee:
             ptrace(_LISTEN, task)
             return
         if event == _EVENT_EXEC:
-            # The thread that called it is the only one left, and has the number of the first one.
+            # Only the calling thread is left, with the ID of the main thread.
             self._running, self._stopped, self._exiting = {self._pid}, set(), set()
         elif event == _EVENT_CLONE and self._is_own(thread := _event_message(task)):
             self._running.add(thread)
@@ -115,7 +115,7 @@ class Tracee:
         return os.path.exists(f"/proc/{self._pid}/task/{task}")
 
     def _on_exit(self, task: int) -> None:
-        """Hold a thread at its exit where the whole process ends; one that ends alone is let go: others may wait."""
+        """Keep a thread at its exit where the whole process ends; release one that ends alone: others may wait."""
         self._running.discard(task)
         self._exiting.add(task)
         stats = self._running_stats()
@@ -123,11 +123,11 @@ class Tracee:
             self._held_since = time.monotonic()
         own = read_stat(self._pid, task)
         is_ending = any(stat.is_killed for stat in (*stats, *([own] if own else [])))
-        if self._is_let_go or (stats and not is_ending):
+        if self._is_released or (stats and not is_ending):
             self._resume(task)
 
     def _running_stats(self) -> list[Stat]:
-        """Look at the threads that have not come to their exit; SIGKILL makes some end without."""
+        """Read the state of the threads that have not reached their exit; SIGKILL ends some without that stop."""
         found = []
         for task in tuple(self._running):
             stat = read_stat(self._pid, task)
@@ -142,8 +142,8 @@ class Tracee:
         with suppress(ProcessLookupError):
             ptrace(_CONT, task)
 
-    def relent(self) -> None:
-        """Let threads go that a live one waits for: it execs, or dumps core, and does not come to its exit before."""
+    def release_awaited(self) -> None:
+        """Release threads that a live one waits for, because it executes a program or dumps core."""
         if not self._exiting or not self._running:
             return
         held_seconds = time.monotonic() - self._held_since
@@ -153,12 +153,12 @@ class Tracee:
                 self._resume(task)
 
     def forget(self, task: int) -> None:
-        """Take note that a thread is gone."""
+        """Remove a thread that has ended."""
         for tasks in (self._running, self._stopped, self._exiting):
             tasks.discard(task)
 
-    def let_go(self) -> None:
-        """Let all threads exit that are held, and hold none any more."""
-        self._is_let_go = True
+    def release_all(self) -> None:
+        """Release all stopped threads, and stop none from now on."""
+        self._is_released = True
         for task in tuple(self._exiting):
             self._resume(task)
