@@ -11,10 +11,10 @@ from typing import NamedTuple
 from footprint.model.evidence import Evidence, weakest
 from footprint.process import Counters, Mapping, PageRange
 
-__all__ = ("Held", "held_by_each", "held_bytes")
+__all__ = ("MappingCounts", "count_each", "count_mapping")
 
 
-class Held(NamedTuple):
+class MappingCounts(NamedTuple):
     """What the kernel counts in one mapping.
 
     Attributes:
@@ -32,10 +32,10 @@ class Held(NamedTuple):
     evidence: Evidence
 
 
-_UNKNOWN = Held(None, None, 0, 0, Evidence.VIRTUAL)
+_UNKNOWN = MappingCounts(None, None, 0, 0, Evidence.VIRTUAL)
 
 
-def held_by_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRange]] | None = None) -> list[Held]:
+def count_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRange]] | None = None) -> list[MappingCounts]:
     """Read what each of many mappings holds. Those with the same counters are worked out once.
 
     Args:
@@ -43,14 +43,14 @@ def held_by_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRang
         pages: By the start of its mapping, its private pages; where a mapping is missing, its counters decide.
     """
     # The counters are kept with what they give: while they live, nothing else has their id.
-    known: dict[tuple[int, str, str], tuple[Counters, Held]] = {}
+    known: dict[tuple[int, str, str], tuple[Counters, MappingCounts]] = {}
     # What is the same is one object: of many mappings few differ.
-    alike: dict[tuple[int, int, int], Held] = {}
+    alike: dict[tuple[int, int, int], MappingCounts] = {}
     found = []
     for mapping in mappings:
         key = (id(mapping.counters), mapping.permissions[3], mapping.name[:1])
         if key not in known:
-            known[key] = mapping.counters, held_bytes(mapping)
+            known[key] = mapping.counters, count_mapping(mapping)
         held = known[key][1]
         ranges = pages.get(mapping.start_addr) if pages else None
         if ranges is not None:
@@ -74,13 +74,13 @@ def held_by_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRang
     return found
 
 
-def _with_pages(held: Held, mapping: Mapping, private_bytes: int, resident_bytes: int) -> Held:
+def _with_pages(held: MappingCounts, mapping: Mapping, private_bytes: int, resident_bytes: int) -> MappingCounts:
     """Let the page bits say what is private; the counters say what else is there."""
     cow_shared_bytes = max(0, (mapping.counters.get("Anonymous") or 0) - resident_bytes)
-    return Held(private_bytes, held.shared_bytes, cow_shared_bytes, 0, Evidence.MEASURED)
+    return MappingCounts(private_bytes, held.shared_bytes, cow_shared_bytes, 0, Evidence.MEASURED)
 
 
-def held_bytes(mapping: Mapping) -> Held:
+def count_mapping(mapping: Mapping) -> MappingCounts:
     """Read what a mapping holds from whichever counters its text has.
 
     Where anonymous and file pages stand in one mapping and some of its pages are shared, smaps does not say which: they
@@ -101,14 +101,16 @@ def held_bytes(mapping: Mapping) -> Held:
     if shared_dirty_bytes is None:
         # pmap -X: nothing tells who else has the pages.
         evidence = Evidence.ESTIMATED if anonymous_bytes else evidence
-        return Held(anonymous_bytes + swapped_bytes, resident_bytes - anonymous_bytes, 0, 0, evidence)
+        return MappingCounts(anonymous_bytes + swapped_bytes, resident_bytes - anonymous_bytes, 0, 0, evidence)
     many_times_bytes = shared_dirty_bytes + (counter("Shared_Clean") or 0)
     once_bytes = (counter("Private_Dirty") or 0) + (counter("Private_Clean") or 0)
     file_bytes = resident_bytes - anonymous_bytes
     private_bytes = min(anonymous_bytes, once_bytes)
     surely_bytes = max(0, anonymous_bytes - many_times_bytes)
     uncertain_bytes = max(0, private_bytes - surely_bytes) if file_bytes else 0
-    return Held(private_bytes + swapped_bytes, file_bytes, anonymous_bytes - private_bytes, uncertain_bytes, evidence)
+    return MappingCounts(
+        private_bytes + swapped_bytes, file_bytes, anonymous_bytes - private_bytes, uncertain_bytes, evidence
+    )
 
 
 def _swapped(mapping: Mapping) -> tuple[int, bool]:
@@ -123,16 +125,16 @@ def _swapped(mapping: Mapping) -> tuple[int, bool]:
     return share_bytes, False
 
 
-def _without_anonymous(mapping: Mapping, resident_bytes: int) -> Held:
+def _without_anonymous(mapping: Mapping, resident_bytes: int) -> MappingCounts:
     """Estimate for kernels before 2.6.37 and for pmap -x, which do not tell anonymous pages from those of files."""
     counter = mapping.counters.get
     if mapping.is_shared:
-        return Held(0, resident_bytes, 0, 0, Evidence.ESTIMATED)
+        return MappingCounts(0, resident_bytes, 0, 0, Evidence.ESTIMATED)
     has_file = bool(mapping.name) and not mapping.name.startswith("[")
     private_dirty_bytes = counter("Private_Dirty")
     dirty_bytes = counter("Dirty") if private_dirty_bytes is None else private_dirty_bytes
     if dirty_bytes is None:
-        return Held(None, None, 0, 0, Evidence.VIRTUAL)
+        return MappingCounts(None, None, 0, 0, Evidence.VIRTUAL)
     if has_file:
         # A private page of a file is dirty because it was copied, or because the file itself was just written.
         private_bytes = min(dirty_bytes, resident_bytes)
@@ -141,13 +143,13 @@ def _without_anonymous(mapping: Mapping, resident_bytes: int) -> Held:
     else:
         private_bytes = min(private_dirty_bytes + (counter("Private_Clean") or 0), resident_bytes)
     swapped_bytes, _ = _swapped(mapping)
-    return Held(private_bytes + swapped_bytes, resident_bytes - private_bytes, 0, 0, Evidence.ESTIMATED)
+    return MappingCounts(private_bytes + swapped_bytes, resident_bytes - private_bytes, 0, 0, Evidence.ESTIMATED)
 
 
-def _from_toybox(mapping: Mapping) -> Held:
+def _from_toybox(mapping: Mapping) -> MappingCounts:
     """Estimate for the pmap of toybox and busybox: PSS, private dirty and swap, no resident size."""
     if mapping.is_shared:
-        return Held(0, mapping.counters.get("Pss") or 0, 0, 0, Evidence.ESTIMATED)
+        return MappingCounts(0, mapping.counters.get("Pss") or 0, 0, 0, Evidence.ESTIMATED)
     private_bytes = mapping.counters.get("Private_Dirty") or 0
     rest_bytes = max(0, (mapping.counters.get("Pss") or 0) - private_bytes)
-    return Held(private_bytes + (mapping.counters.get("Swap") or 0), rest_bytes, 0, 0, Evidence.ESTIMATED)
+    return MappingCounts(private_bytes + (mapping.counters.get("Swap") or 0), rest_bytes, 0, 0, Evidence.ESTIMATED)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from footprint.attribution.ledger import merged_rows
+from footprint.attribution.accounts import merge
 from footprint.errors import Note
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
@@ -32,7 +32,7 @@ def group_up(members: Sequence[tuple[Snapshot, Audit]], notes: Sequence[Note] = 
         shared_between=shared_between,
         per_group=_sum([private, kernel, shared_between]),
         shared_once=Total(_shared_once([snapshot for snapshot, _ in members]), Evidence.ESTIMATED),
-        ledger=merged_rows(row for audit in audits for row in audit.ledger),
+        ledger=merge(row for audit in audits for row in audit.ledger),
         notes=(*notes, *(note for audit in audits for note in audit.notes)),
     )
 

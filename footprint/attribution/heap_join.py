@@ -11,8 +11,8 @@ from collections.abc import Mapping as Dict
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from footprint.attribution.accounts import add_up
 from footprint.attribution.heap_usage import HeapUsage, used_bytes
-from footprint.attribution.ledger import added_up
 from footprint.errors import Note
 from footprint.heap import Counted
 from footprint.heap.allocators import Allocators
@@ -178,7 +178,7 @@ class _Pool:
             mapped_bytes += mapped_taken
             rows.append(self._less(row, taken, mapped_taken))
         rows += self._rows(_lines(account), mapped_bytes, account.evidence)
-        return added_up(rows)
+        return add_up(rows)
 
     def _less(self, row: Row, taken: int, mapped_taken: int) -> Row:
         if not taken:

@@ -6,46 +6,16 @@ Program headers decide where a file of the process can be read. Where it cannot,
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from collections.abc import Mapping as Dict
-from typing import Final, NamedTuple
+from typing import Final
 
+from footprint.attribution.owned_range import LoadedObject, OwnedRange
 from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
 from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping, MemoryMap
 from footprint.process.mapped_files import MEMORY_FILES, FileKey, file_key
 from footprint.ranges import Claim, Gap, Piece, partition
 
-__all__ = ("LoadedObject", "Part", "has_too_many_segments", "lay_out")
-
-
-class LoadedObject(NamedTuple):
-    """A file of the process at one place; one that is loaded twice is two of these.
-
-    Attributes:
-        key: Which file.
-        image: Its headers, where it could be read and is ELF.
-        bias_addr: What to add to a vaddr to get an address; 0 without image, or where that has too many segments.
-    """
-
-    key: FileKey
-    image: Image | None
-    bias_addr: int
-
-
-class Part(NamedTuple):
-    """A range of one mapping with its one owner. Most mappings are one part."""
-
-    mapping: Mapping
-    start_addr: int
-    end_addr: int
-    owner: str
-    kind: MemoryKind
-    attribution: Attribution
-    loaded: LoadedObject | None = None
-
-    @property
-    def size_bytes(self) -> int:
-        """Give the virtual size."""
-        return self.end_addr - self.start_addr
+__all__ = ("has_too_many_segments", "lay_out")
 
 
 _MIB: Final = 1 << 20
@@ -71,7 +41,7 @@ _SHARED_ANONYMOUS: Final = "/dev/zero (deleted)"
 
 def lay_out(
     memory: MemoryMap, images: Dict[FileKey, Image], page_bytes: int, stack_addrs: Iterable[int] = ()
-) -> tuple[Part, ...]:
+) -> tuple[OwnedRange, ...]:
     """Give each mapping its owner, or cut it among its owners.
 
     Args:
@@ -85,7 +55,7 @@ def lay_out(
     owner_of = _Owners(memory, objects, tuple(stack_addrs))
     bss = _bss_claims(mappings, objects, page_bytes)
     starts = [claim.start for claim in bss]
-    parts: list[Part] = []
+    parts: list[OwnedRange] = []
     for index, mapping in enumerate(mappings):
         first = max(0, bisect_right(starts, mapping.start_addr) - 1)
         past = bisect_left(starts, mapping.end_addr)
@@ -99,11 +69,11 @@ def lay_out(
             loaded = piece.owner
             if loaded is None:
                 parts.append(
-                    Part(mapping, piece.start, piece.end, rest.owner, rest.kind, rest.attribution, rest.loaded)
+                    OwnedRange(mapping, piece.start, piece.end, rest.owner, rest.kind, rest.attribution, rest.loaded)
                 )
             else:
                 by = Attribution.PROGRAM_HEADERS
-                parts.append(Part(mapping, piece.start, piece.end, loaded.key.name, MemoryKind.BSS, by, loaded))
+                parts.append(OwnedRange(mapping, piece.start, piece.end, loaded.key.name, MemoryKind.BSS, by, loaded))
     return tuple(parts)
 
 
@@ -112,7 +82,7 @@ def has_too_many_segments(image: Image) -> bool:
     return len(image.loads) > _MOST_LOADS
 
 
-def _within_segments(part: Part) -> Iterable[Part]:
+def _within_segments(part: OwnedRange) -> Iterable[OwnedRange]:
     """Cut off what a mapping in use has of a file beyond all its segments: it is the file's, but of no section."""
     loaded, start, end = part.loaded, part.start_addr, part.end_addr
     if loaded is None or loaded.image is None or not _is_in_use(part.mapping) or has_too_many_segments(loaded.image):
@@ -216,13 +186,13 @@ class _Owners:
         }
         self._heap_at = self._heap_by_place(memory)
 
-    def __call__(self, index: int, mapping: Mapping, loaded: LoadedObject | None) -> Part:
+    def __call__(self, index: int, mapping: Mapping, loaded: LoadedObject | None) -> OwnedRange:
         if loaded is not None:
             kind, by = self._kind_of_file(index, mapping, loaded)
-            return Part(mapping, mapping.start_addr, mapping.end_addr, loaded.key.name, kind, by, loaded)
+            return OwnedRange(mapping, mapping.start_addr, mapping.end_addr, loaded.key.name, kind, by, loaded)
         owner, kind, by = self._without_file(index, mapping)
         behind = self._objects[index - 1] if by is Attribution.ADJACENCY and kind is MemoryKind.BSS else None
-        return Part(mapping, mapping.start_addr, mapping.end_addr, owner, kind, by, behind)
+        return OwnedRange(mapping, mapping.start_addr, mapping.end_addr, owner, kind, by, behind)
 
     def _kind_of_file(self, index: int, mapping: Mapping, loaded: LoadedObject) -> tuple[MemoryKind, Attribution]:
         if mapping.is_shared:

@@ -1,37 +1,46 @@
-"""The ledger: each byte of a process under one owner, section and symbol, adding up to what the kernel counts."""
+"""The ledger: every byte of a process in one row, whose sums are what the kernel counts.
 
-from collections.abc import Container, Iterable, Sequence
+The way of a byte is mapping -> range -> row. A mapping is cut into ranges with one owner each, by claims in this order:
+
+1. The program headers of the objects, or the kernel's name for the mapping (`footprint.attribution.layout`).
+2. The sections of the object that owns the range, then the symbols in each section
+   (`footprint.attribution.symbol_ranges`).
+3. What nothing claims has a name of its own that says why: `[padding between sections]`, `[not private]`.
+
+The ranges of one owner, section and symbol become one row (`footprint.attribution.accounts`).
+"""
+
+from collections.abc import Container, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
-from typing import Final, Protocol
+from typing import NamedTuple, Protocol
 
-from footprint.attribution.counters import Held
+from footprint.attribution.accounts import Accounts
+from footprint.attribution.counters import MappingCounts
 from footprint.attribution.kernel import KernelCost
-from footprint.attribution.layout import LoadedObject, Part
-from footprint.attribution.pages import Slice, clip, slices
+from footprint.attribution.owned_range import LoadedObject, OwnedRange, by_mapping
+from footprint.attribution.private_pages import clip, private_pages
+from footprint.attribution.symbol_ranges import symbol_rows
 from footprint.elf import Contents, Image
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.process import PageRange, ranges_bytes
 
-__all__ = ("Files", "added_up", "ledger_rows", "merged_rows")
+__all__ = ("Files", "ledger_rows")
 
 
 class Files(Protocol):
     """What the ledger asks of the files of a process."""
 
     def contents_of(self, loaded: LoadedObject) -> Contents | None:
-        """Give what the writable sections of an object hold, or None where that cannot be read."""
+        """Return what the writable sections of an object hold, or None where that cannot be read."""
 
     def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> Container[int]:
-        """Give the numbers of the pages (addr divided by the page size) that relocations of an object write."""
-
-
-_STRONGEST_FIRST: Final = {by: place for place, by in enumerate(Attribution)}
+        """Return the numbers of the pages (addr divided by the page size) that relocations of an object write."""
 
 
 def ledger_rows(
-    parts: Sequence[Part],
-    held: Sequence[Held],
+    ranges: Sequence[OwnedRange],
+    counts: Sequence[MappingCounts],
     pages: Dict[int, Sequence[PageRange]] | None,
     files: Files,
     page_bytes: int,
@@ -39,314 +48,160 @@ def ledger_rows(
     *,
     has_untouched: bool = False,
 ) -> tuple[Row, ...]:
-    """Give the rows of a process, the largest first; those of one owner, section and symbol are added up.
+    """Return the rows of a process, the largest first.
 
     Args:
-        parts: The mappings with their owners.
-        held: What each mapping holds, in the same order.
-        pages: By the start of its mapping, its private pages; where a mapping is missing, its counters decide.
-        files: What the files of objects say; asked only for objects that need it.
+        ranges: The ranges of all mappings, ascending, each with the object that owns it.
+        counts: What the kernel counts in each mapping, in the same order.
+        pages: The private pages of each mapping, by its start address; the counts decide for mappings without entry.
+        files: The files of objects, read only where their symbols are needed.
         page_bytes: The size of a page.
-        kernel: What the kernel spends on the process; rows of their own kind.
-        has_untouched: Whether variables that lie in no private page have rows of their own.
+        kernel: What the kernel spends on the process: rows of the kind `kernel`.
+        has_untouched: Whether variables without a private page have rows of their own.
     """
-    accounts = _Accounts()
-    touched = _touched(parts, held)
-    # Mappings that differ only in place and size, as nearly all of a process that has many: counted, not made rows of.
-    alike: dict[tuple[str, MemoryKind, Attribution, str, int], _Alike] = {}
-    index = 0
-    for one in held:
-        part = parts[index]
-        mapping = part.mapping
-        past = index + 1
-        while past < len(parts) and parts[past].mapping is mapping:
-            past += 1
-        if past == index + 1 and _is_opaque(part):
-            key = (part.owner, part.kind, part.attribution, mapping.permissions, id(one))
-            same = alike.get(key)
-            if same is None:
-                same = alike[key] = _Alike(part, one)
-            same.count += 1
-            same.mapped_bytes += part.end_addr - part.start_addr
+    mappings = list(by_mapping(ranges, counts))
+    # Only the variables of objects that have private memory are worth rows of their own.
+    touched = {one.loaded for own, counted in mappings if counted.private_bytes for one in own if one.loaded}
+    symbols = _Symbols(files, page_bytes, touched, has_untouched)
+    accounts, alike = Accounts(), _AlikeMappings()
+    for own, counted in mappings:
+        if len(own) == 1 and _image_of(own[0]) is None:
+            alike.add(own[0], counted)
         else:
-            ranges = pages.get(mapping.start_addr) if pages else None
-            if pages and ranges is None and one.private_bytes == 0:
-                ranges = ()
-            accounts.add(
-                _mapping_rows(parts[index:past], one, ranges, files, page_bytes, touched, has_untouched=has_untouched)
-            )
-        index = past
-    accounts.add(same.row(page_bytes) for same in alike.values())
-    accounts.add(
-        Row(
-            owner="[kernel]",
-            kind=MemoryKind.KERNEL,
-            section=None,
-            symbol=None,
-            name=cost.name,
-            bytes=cost.size_bytes,
-            mapped_bytes=0,
-            shared_bytes=0,
-            pages=None,
-            sole_pages=0,
-            relocated_bytes=None,
-            is_writable=False,
-            evidence=cost.evidence,
-            attribution=Attribution.NAME,
-        )
-        for cost in kernel
-    )
+            accounts.add(_mapping_rows(own, counted, pages, symbols))
+    accounts.add(alike.rows(page_bytes))
+    accounts.add(map(_kernel_row, kernel))
     return accounts.rows()
 
 
-def _touched(parts: Sequence[Part], held: Sequence[Held]) -> frozenset[LoadedObject]:
-    """Give the objects of which anything is private: only their variables are worth telling apart."""
-    found = set()
-    each = iter(held)
-    previous, private_bytes = None, None
-    for part in parts:
-        if part.mapping is not previous:
-            previous, private_bytes = part.mapping, next(each).private_bytes
-        if private_bytes and part.loaded is not None:
-            found.add(part.loaded)
-    return frozenset(found)
+class _Symbols(NamedTuple):
+    """What is needed to cut the ranges of objects among their sections and symbols."""
+
+    files: Files
+    page_bytes: int
+    touched: Container[LoadedObject]
+    has_untouched: bool
 
 
-def merged_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Add up the rows of several processes; those of the kernel under one name for all.
-
-    What each shares is left unknown: added up, pages that several of them have would count several times.
-    """
-    accounts = _Accounts()
-    accounts.add(_without_place(row) for row in rows)
-    return accounts.rows()
-
-
-def added_up(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Give rows as a ledger has them: the largest first, those of one owner, section and symbol as one."""
-    accounts = _Accounts()
-    accounts.add(rows)
-    return accounts.rows()
-
-
-def _without_place(row: Row) -> Row:
-    is_stacks = row.kind is MemoryKind.KERNEL and (row.name or "").startswith("[kernel stacks")
-    return row._replace(name="[kernel stacks]" if is_stacks else row.name, shared_bytes=None)
-
-
-class _Alike:
-    """Mappings of one part that differ in nothing but their place and size."""
-
-    __slots__ = ("_held", "_part", "count", "mapped_bytes")
-
-    def __init__(self, part: Part, held: Held) -> None:
-        self._part = part
-        self._held = held
-        self.count = 0
-        self.mapped_bytes = 0
-
-    def row(self, page_bytes: int) -> Row:
-        """Give them as one row."""
-        part, held = self._part, self._held
-        row = _row(part, None, None, held.private_bytes, held.shared_bytes, page_bytes, _evidence(part, held))
-        return row._replace(
-            bytes=_times(row.bytes, self.count),
-            mapped_bytes=self.mapped_bytes,
-            shared_bytes=_times(row.shared_bytes, self.count),
-            pages=_times(row.pages, self.count),
-        )
-
-
-def _times(one: int | None, count: int) -> int | None:
-    return None if one is None else one * count
-
-
-_AccountKey = tuple[tuple[object, ...], bool]
-
-
-class _Accounts:
-    """Adds up rows of one owner, kind, section and name."""
-
-    def __init__(self) -> None:
-        self._first: dict[_AccountKey, Row] = {}
-        # Most accounts have one row: a list is made only for those that have several.
-        self._several: dict[_AccountKey, list[Row]] = {}
-
-    def add(self, rows: Iterable[Row]) -> None:
-        first_rows, several = self._first, self._several
-        for row in rows:
-            # Owner, kind, section, symbol and name at once: one by one they would take longer than all else here.
-            key = (row[:5], row.is_writable)
-            first = first_rows.setdefault(key, row)
-            if first is not row:
-                several.setdefault(key, [first]).append(row)
-
-    def rows(self) -> tuple[Row, ...]:
-        def order(row: Row) -> tuple[object, ...]:
-            owner, kind, section, symbol, name = row[:5]
-            private_bytes, mapped_bytes = row[5:7]
-            own_bytes = mapped_bytes if private_bytes is None else private_bytes
-            return (-own_bytes, -mapped_bytes, owner, kind, section or "", symbol or "", name or "")
-
-        whole = self._first | {key: _together(rows) for key, rows in self._several.items()}
-        return tuple(sorted(whole.values(), key=order))
-
-
-def _together(rows: Sequence[Row]) -> Row:
-    """Add up rows of the same account; the sum is as weak as the weakest."""
-    first = rows[0]
-    return Row(
-        first.owner,
-        first.kind,
-        first.section,
-        first.symbol,
-        first.name,
-        _sum([row.bytes for row in rows]),
-        sum([row.mapped_bytes for row in rows]),
-        _sum([row.shared_bytes for row in rows]),
-        _sum([row.pages for row in rows]),
-        sum([row.sole_pages for row in rows]),
-        _sum([row.relocated_bytes for row in rows]),
-        first.is_writable,
-        weakest({row.evidence for row in rows}),
-        max({row.attribution for row in rows}, key=_STRONGEST_FIRST.__getitem__),
-    )
-
-
-def _sum(figures: Sequence[int | None]) -> int | None:
-    """Add up figures; what is unknown makes the sum unknown."""
-    known = [one for one in figures if one is not None]
-    return sum(known) if len(known) == len(figures) else None
-
-
-def _is_opaque(part: Part) -> bool:
-    """Tell whether nothing can be said of what lies in a part."""
-    return part.loaded is None or part.loaded.image is None or part.kind is MemoryKind.SHARED
-
-
-def _evidence(part: Part, held: Held) -> Evidence:
-    """Tell how the bytes of a part are known: they are the kernel's; that they are this object's may be assumed."""
-    is_guess = part.kind is MemoryKind.BSS and part.attribution.is_assumed
-    return weakest((held.evidence, Evidence.ESTIMATED)) if is_guess else held.evidence
+def _image_of(one: OwnedRange) -> Image | None:
+    """Return the image whose sections a range is cut among; None where no ELF file owns it."""
+    return None if one.loaded is None or one.kind is MemoryKind.SHARED else one.loaded.image
 
 
 def _mapping_rows(
-    parts: Sequence[Part],
-    held: Held,
-    ranges: Sequence[PageRange] | None,
-    files: Files,
-    page_bytes: int,
-    touched: Container[LoadedObject],
-    *,
-    has_untouched: bool,
-) -> Iterable[Row]:
-    """Give the rows of one mapping, which is one part or several."""
-    mapping = parts[0].mapping
-    private_bytes = held.private_bytes
-    if ranges is None and private_bytes == mapping.size_bytes:
-        # Every page is private: no page bits are needed to say which.
-        ranges = (PageRange(mapping.start_addr, mapping.end_addr),)
-    elif ranges is None and len(parts) > 1 and private_bytes:
-        yield _merged(parts, held, page_bytes)
+    ranges: Sequence[OwnedRange],
+    counts: MappingCounts,
+    pages: Dict[int, Sequence[PageRange]] | None,
+    symbols: _Symbols,
+) -> Iterator[Row]:
+    """Return the rows of one mapping."""
+    mapping = ranges[0].mapping
+    private = private_pages(mapping, counts, pages)
+    if not pages and counts.private_bytes == 0:
+        # Without page bits, ranges in which nothing is private are not cut.
+        private = None
+    if private is None and len(ranges) > 1 and counts.private_bytes:
+        yield _merged_row(ranges, counts, symbols.page_bytes)
         return
-    for place, part in enumerate(parts):
-        # File pages are only in the first part: the others are memory without a file.
-        shared_bytes = held.shared_bytes if place == 0 or held.shared_bytes is None else 0
-        evidence = _evidence(part, held)
-        own = None if ranges is None else clip(ranges, part.start_addr, part.end_addr)
-        share_bytes = private_bytes if own is None else ranges_bytes(own)
-        loaded = part.loaded
-        if loaded is None or loaded.image is None or part.kind is MemoryKind.SHARED:
-            yield _row(part, None, None, share_bytes, shared_bytes, page_bytes, evidence)
-        elif (
-            own is not None
-            and (own or (loaded in touched and part.kind is not MemoryKind.TEXT))
-            and (contents := files.contents_of(loaded)) is not None
-        ):
-            relocated_pages = files.relocated_pages_of(loaded, page_bytes)
-            found = slices(part, loaded, contents, own, page_bytes, relocated_pages, has_untouched=has_untouched)
-            yield from _slice_rows(part, found, shared_bytes, weakest((evidence, Evidence.DERIVED)))
-        elif part.kind is MemoryKind.TEXT:
-            yield _row(part, None, None, share_bytes, shared_bytes, page_bytes, evidence)
-        else:
-            label = _sections_label(part, loaded.image)
-            name = None
-            if share_bytes and label and "+" in label:
-                name = f"[{share_bytes // page_bytes} of {part.size_bytes // page_bytes} pages private]"
-            yield _row(part, label, name, share_bytes, shared_bytes, page_bytes, evidence)
+    # Only the first range of a mapping has pages of a file: the others are memory without a file.
+    shared_bytes = counts.shared_bytes
+    for one in ranges:
+        own = None if private is None else clip(private, one.start_addr, one.end_addr)
+        private_bytes = counts.private_bytes if own is None else ranges_bytes(own)
+        counted = counts._replace(private_bytes=private_bytes, shared_bytes=shared_bytes)
+        yield from _range_rows(one, counted, own, symbols)
+        shared_bytes = None if shared_bytes is None else 0
 
 
-def _slice_rows(part: Part, found: Sequence[Slice], shared_bytes: int | None, evidence: Evidence) -> Iterable[Row]:
-    """Give the rows of a part that is split to the symbol; the pages that it shares are a row of their own."""
-    new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
-    owner, is_writable, attribution = part.owner, part.mapping.is_mapped_writable, part.attribution
-    for section, symbol, name, kind, mapped_bytes, private_bytes, pages, sole_pages, relocated_bytes in found:
-        yield new(
-            Row,
-            (
-                owner,
-                kind or part.kind,
-                section,
-                symbol,
-                name,
-                private_bytes,
-                mapped_bytes,
-                0,
-                pages,
-                sole_pages,
-                relocated_bytes,
-                is_writable,
-                evidence,
-                attribution,
-            ),
+def _range_rows(
+    one: OwnedRange, counts: MappingCounts, private: Sequence[PageRange] | None, symbols: _Symbols
+) -> Iterator[Row]:
+    """Return the rows of one range: one for each symbol where its private pages and the object's symbols are known.
+
+    Args:
+        one: The range.
+        counts: What the range holds.
+        private: Its private pages, where these are known.
+        symbols: What is needed to cut it.
+    """
+    loaded, image, page_bytes = one.loaded, _image_of(one), symbols.page_bytes
+    if loaded is None or image is None:
+        yield _row(one, counts, page_bytes)
+        return
+    is_text = one.kind is MemoryKind.TEXT
+    has_symbols = private is not None and (private or (loaded in symbols.touched and not is_text))
+    contents = symbols.files.contents_of(loaded) if has_symbols else None
+    if private is not None and contents is not None:
+        evidence = weakest((_evidence(one, counts), Evidence.DERIVED))
+        yield from symbol_rows(
+            one,
+            contents,
+            private,
+            page_bytes,
+            symbols.files.relocated_pages_of(loaded, page_bytes),
+            evidence,
+            has_untouched=symbols.has_untouched,
         )
-    if shared_bytes:
-        yield _row(part, None, "[shared pages]", 0, shared_bytes, 1, evidence)._replace(mapped_bytes=0)
+        if counts.shared_bytes:
+            shared = counts._replace(private_bytes=0, evidence=evidence)
+            yield _row(one, shared, page_bytes, name="[shared pages]")._replace(mapped_bytes=0)
+    elif is_text:
+        yield _row(one, counts, page_bytes)
+    else:
+        section, name = _section_names(one, loaded, image), None
+        if counts.private_bytes and section and "+" in section:
+            name = f"[{counts.private_bytes // page_bytes} of {one.size_bytes // page_bytes} pages private]"
+        yield _row(one, counts, page_bytes, section=section, name=name)
 
 
 def _row(
-    part: Part,
-    section: str | None,
-    name: str | None,
-    private_bytes: int | None,
-    shared_bytes: int | None,
-    page_bytes: int,
-    evidence: Evidence,
+    one: OwnedRange, counts: MappingCounts, page_bytes: int, section: str | None = None, name: str | None = None
 ) -> Row:
+    """Return the row of a range that is not cut among symbols."""
+    private_bytes = counts.private_bytes
     return Row(
-        part.owner,
-        part.kind,
-        section,
-        None,
-        name,
-        private_bytes,
-        part.size_bytes,
-        shared_bytes,
-        None if private_bytes is None else -(-private_bytes // page_bytes),
-        0,
-        None,
-        part.mapping.is_mapped_writable,
-        evidence,
-        part.attribution,
+        owner=one.owner,
+        kind=one.kind,
+        section=section,
+        symbol=None,
+        name=name,
+        bytes=private_bytes,
+        mapped_bytes=one.size_bytes,
+        shared_bytes=counts.shared_bytes,
+        pages=None if private_bytes is None else -(-private_bytes // page_bytes),
+        sole_pages=0,
+        relocated_bytes=None,
+        is_writable=one.mapping.is_mapped_writable,
+        evidence=_evidence(one, counts),
+        attribution=one.attribution,
     )
 
 
-def _merged(parts: Sequence[Part], held: Held, page_bytes: int) -> Row:
-    """Give the row of a mapping in which the kernel merged neighbours and only some pages are private."""
-    mapping = parts[0].mapping
-    owners = " + ".join(dict.fromkeys(part.owner.rsplit("/", 1)[-1] for part in parts))
-    whole = Part(
-        mapping, mapping.start_addr, mapping.end_addr, f"[merged: {owners}]", MemoryKind.ANONYMOUS, parts[0].attribution
+def _evidence(one: OwnedRange, counts: MappingCounts) -> Evidence:
+    """Return how the bytes of a range are known: the kernel counts them, but their owner may be assumed."""
+    is_assumed = one.kind is MemoryKind.BSS and one.attribution.is_assumed
+    return weakest((counts.evidence, Evidence.ESTIMATED)) if is_assumed else counts.evidence
+
+
+def _merged_row(ranges: Sequence[OwnedRange], counts: MappingCounts, page_bytes: int) -> Row:
+    """Return the row of a mapping of several owners of which only some pages are private: nobody knows which."""
+    first, last = ranges[0], ranges[-1]
+    owners = " + ".join(dict.fromkeys(one.owner.rsplit("/", 1)[-1] for one in ranges))
+    whole = OwnedRange(
+        first.mapping,
+        first.start_addr,
+        last.end_addr,
+        f"[merged: {owners}]",
+        MemoryKind.ANONYMOUS,
+        first.attribution,
     )
     name = "[one mapping of several owners, partly private: page bits would tell whose]"
-    return _row(whole, None, name, held.private_bytes, held.shared_bytes, page_bytes, held.evidence)
+    return _row(whole, counts, page_bytes, name=name)
 
 
-def _sections_label(part: Part, image: Image) -> str | None:
-    """Name the sections that a part holds, in the order of their addresses."""
-    if part.loaded is None:
-        return None
-    start, end = part.start_addr - part.loaded.bias_addr, part.end_addr - part.loaded.bias_addr
+def _section_names(one: OwnedRange, loaded: LoadedObject, image: Image) -> str | None:
+    """Return the names of the sections in a range, in the order of their addresses, joined by `+`."""
+    start, end = one.start_addr - loaded.bias_addr, one.end_addr - loaded.bias_addr
     names = [
         section.name
         for section in image.sections
@@ -359,3 +214,51 @@ def _sections_label(part: Part, image: Image) -> str | None:
     if len(names) > 4:
         names = [*names[:2], "...", names[-1]]
     return "+".join(names) or None
+
+
+def _kernel_row(cost: KernelCost) -> Row:
+    return Row(
+        owner="[kernel]",
+        kind=MemoryKind.KERNEL,
+        section=None,
+        symbol=None,
+        name=cost.name,
+        bytes=cost.size_bytes,
+        mapped_bytes=0,
+        shared_bytes=0,
+        pages=None,
+        sole_pages=0,
+        relocated_bytes=None,
+        is_writable=False,
+        evidence=cost.evidence,
+        attribution=Attribution.NAME,
+    )
+
+
+class _AlikeMappings:
+    """Mappings of one range that differ only in address and size: one row for all of them.
+
+    A process with 30,000 mappings has few kinds of them. To count these is quicker than to make a row of each.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[
+            tuple[str, MemoryKind, Attribution, str, int], tuple[OwnedRange, MappingCounts, list[int]]
+        ] = {}
+
+    def add(self, one: OwnedRange, counts: MappingCounts) -> None:
+        """Add a mapping."""
+        # The same counts are the same object (`counters.count_each`).
+        key = (one.owner, one.kind, one.attribution, one.mapping.permissions, id(counts))
+        self._found.setdefault(key, (one, counts, []))[2].append(one.end_addr - one.start_addr)
+
+    def rows(self, page_bytes: int) -> Iterator[Row]:
+        """Return a row for each kind of mapping."""
+        for one, counts, sizes in self._found.values():
+            row, times = _row(one, counts, page_bytes), len(sizes)
+            yield row._replace(
+                bytes=None if row.bytes is None else row.bytes * times,
+                mapped_bytes=sum(sizes),
+                shared_bytes=None if row.shared_bytes is None else row.shared_bytes * times,
+                pages=None if row.pages is None else row.pages * times,
+            )

@@ -8,10 +8,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
 from typing import Final
 
-from footprint.attribution.counters import Held
-from footprint.attribution.layout import LoadedObject, Part
+from footprint.attribution.counters import MappingCounts
 from footprint.attribution.ledger import Files
-from footprint.attribution.pages import clip
+from footprint.attribution.owned_range import LoadedObject, OwnedRange
+from footprint.attribution.private_pages import clip
 from footprint.elf import Contents, SectionContents, Symbol
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.process import Mapping, PageRange
@@ -33,8 +33,8 @@ def not_looked_at(_mapping: Mapping) -> None:
 
 
 def page_maps(
-    parts: Iterable[Part],
-    held: Sequence[Held],
+    parts: Iterable[OwnedRange],
+    held: Sequence[MappingCounts],
     pages: Dict[int, Sequence[PageRange]] | None,
     files: Files,
     page_bytes: int,
@@ -50,7 +50,7 @@ def page_maps(
         page_bytes: The size of a page.
         presence: Which pages of a mapping the process has.
     """
-    found: dict[LoadedObject, list[tuple[Part, Held]]] = {}
+    found: dict[LoadedObject, list[tuple[OwnedRange, MappingCounts]]] = {}
     each = iter(held)
     previous, own = None, None
     for part in parts:
@@ -80,7 +80,7 @@ class _Reader:
         self._sections_left = MOST_SECTIONS
         self._variables_left = _MOST_VARIABLES
 
-    def map_of(self, loaded: LoadedObject, parts: Sequence[tuple[Part, Held]]) -> PageMap:
+    def map_of(self, loaded: LoadedObject, parts: Sequence[tuple[OwnedRange, MappingCounts]]) -> PageMap:
         shown: list[PagePart] = []
         omitted_pages = 0
         relocated = self._files.relocated_pages_of(loaded, self._page_bytes)
@@ -111,7 +111,7 @@ class _Reader:
         )
 
     def _states(
-        self, part: Part, held: Held, relocated: Container[int], page_count: int
+        self, part: OwnedRange, held: MappingCounts, relocated: Container[int], page_count: int
     ) -> Iterator[tuple[PageState, int]]:
         """Give the state of each page, or of several that are alike."""
         size, mapping = self._page_bytes, part.mapping

@@ -6,7 +6,7 @@ from collections.abc import Mapping as Dict
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from footprint.attribution.counters import held_by_each
+from footprint.attribution.counters import count_each
 from footprint.attribution.layout import lay_out
 from footprint.elf import Image
 from footprint.process import PageRange, Snapshot
@@ -51,7 +51,7 @@ class PrivateBytes:
         mappings = snapshot.memory.mappings
         held = {
             one.start_addr: what.private_bytes
-            for one, what in zip(mappings, held_by_each(mappings, snapshot.pages), strict=True)
+            for one, what in zip(mappings, count_each(mappings, snapshot.pages), strict=True)
         }
         for part in lay_out(snapshot.memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs):
             loaded, mapping = part.loaded, part.mapping

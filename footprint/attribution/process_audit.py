@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from footprint.attribution.cost_models import project_process
-from footprint.attribution.counters import Held, held_by_each
+from footprint.attribution.counters import MappingCounts, count_each
 from footprint.attribution.kernel import BUILT_IN, KernelConstants, kernel_costs
 from footprint.attribution.layout import lay_out
 from footprint.attribution.ledger import Files, ledger_rows
@@ -58,7 +58,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     parts = lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
     costs = partial(kernel_costs, constants=constants, mappings=memory.mappings, descriptors=descriptors)
     kernel = costs(snapshot.status, len(memory.mappings))
-    held = held_by_each(memory.mappings, snapshot.pages)
+    held = count_each(memory.mappings, snapshot.pages)
     rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, kernel)
     page_maps: tuple[PageMap, ...] = ()
     if presence is not None:
@@ -92,7 +92,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     )
 
 
-def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[Held], totals: Totals) -> list[Note]:
+def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[MappingCounts], totals: Totals) -> list[Note]:
     """Say what the figures cannot tell by themselves."""
     notes = []
     source = snapshot.source

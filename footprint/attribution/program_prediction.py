@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from footprint.attribution.cost_models import project_process
-from footprint.attribution.counters import Held
+from footprint.attribution.counters import MappingCounts
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.kernel import KernelConstants, KernelCost, kernel_costs
 from footprint.attribution.layout import lay_out
@@ -106,7 +106,7 @@ def predicted_audit(  # noqa: PLR0913 # all but the first two have their name
     if assumed is not None:
         rows.append(assumed)
         rows.sort(key=lambda row: -(row.bytes or 0))
-        held.append(Held(assumed.bytes, None, 0, 0, Evidence.ESTIMATED))
+        held.append(MappingCounts(assumed.bytes, None, 0, 0, Evidence.ESTIMATED))
     totals = _with_bounds(total_up(memory, held, kernel), places)
     projection = project_process(
         totals,
@@ -250,10 +250,10 @@ def _mapping(area: Area, path: str, inode: int, bias_addr: int, page_bytes: int)
     return Mapping(start_addr, end_addr, permissions, offset, _DEVICE, inode, path)
 
 
-def _held(mapping: Mapping, pages: dict[int, tuple[PageRange, ...]]) -> Held:
+def _held(mapping: Mapping, pages: dict[int, tuple[PageRange, ...]]) -> MappingCounts:
     private_bytes = sum([one.end_addr - one.start_addr for one in pages[mapping.start_addr]])
     is_estimate = mapping.name.startswith("[")
-    return Held(private_bytes, None, 0, 0, Evidence.ESTIMATED if is_estimate else Evidence.PREDICTED)
+    return MappingCounts(private_bytes, None, 0, 0, Evidence.ESTIMATED if is_estimate else Evidence.PREDICTED)
 
 
 def _kernel(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from footprint.attribution.counters import Held
+from footprint.attribution.counters import MappingCounts
 from footprint.attribution.kernel import KernelCost
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.totals import OfWhich, Total, Totals
@@ -11,7 +11,7 @@ from footprint.process import Mapping, MemoryMap
 __all__ = ("total_up",)
 
 
-def total_up(memory: MemoryMap, held: Sequence[Held], kernel: Sequence[KernelCost]) -> Totals:
+def total_up(memory: MemoryMap, held: Sequence[MappingCounts], kernel: Sequence[KernelCost]) -> Totals:
     """Add up what the mappings hold and what the kernel spends."""
     private = _private(held)
     spent = Total(
@@ -40,7 +40,7 @@ def total_up(memory: MemoryMap, held: Sequence[Held], kernel: Sequence[KernelCos
     )
 
 
-def _private(held: Sequence[Held]) -> Total:
+def _private(held: Sequence[MappingCounts]) -> Total:
     known = [one for one in held if one.private_bytes is not None]
     if held and not known:
         return Total(None, Evidence.VIRTUAL)
@@ -48,7 +48,7 @@ def _private(held: Sequence[Held]) -> Total:
     return Total(sum(one.private_bytes or 0 for one in known), weakest(one.evidence for one in known))
 
 
-def _shared_once(held: Sequence[Held], evidence: Evidence) -> Total:
+def _shared_once(held: Sequence[MappingCounts], evidence: Evidence) -> Total:
     known = [one.shared_bytes for one in held if one.shared_bytes is not None]
     # A page that the process maps twice is counted twice.
     return Total(sum(known) if known or not held else None, weakest((evidence, Evidence.DERIVED)))

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from footprint.attribution.layout import LoadedObject, has_too_many_segments
-from footprint.attribution.pages import PageNumbers
+from footprint.attribution.layout import has_too_many_segments
+from footprint.attribution.owned_range import LoadedObject
+from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf import Contents, Image
 from footprint.elf.relocations import relocated_pages
 from footprint.errors import InputError, Note

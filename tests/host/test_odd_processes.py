@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.attribution.layout import Part
+from footprint.attribution.owned_range import OwnedRange
 from footprint.errors import AccessError, UnsupportedError
 from footprint.model.audit import Audit
 from footprint.model.row import Row
@@ -145,7 +145,7 @@ def mapping_of(pid: int, addr: int) -> tuple[int, int, str]:
     raise AssertionError(f"nothing is mapped at {addr:#x}")
 
 
-def part_at(owned: OwnedMap, addr: int) -> Part:
+def part_at(owned: OwnedMap, addr: int) -> OwnedRange:
     return next(part for part in owned.parts if part.start_addr <= addr < part.end_addr)
 
 

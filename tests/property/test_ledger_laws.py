@@ -7,7 +7,8 @@ from random import Random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from footprint.attribution.layout import LoadedObject, lay_out
+from footprint.attribution.layout import lay_out
+from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.elf import Contents, Image, read_contents, read_image
 from footprint.model.audit import Audit

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.attribution.counters import held_bytes
+from footprint.attribution.counters import count_mapping
 from footprint.process import Counters, Mapping
 
 PAGE_BYTES = 4096
@@ -55,7 +55,7 @@ def truly_private_bytes(pages: list[Page]) -> int:
 
 @given(PAGES)
 def test_private_bytes_are_the_anonymous_pages_mapped_once_but_for_what_is_called_uncertain(pages: list[Page]) -> None:
-    held = held_bytes(mapping(counted(pages, [])))
+    held = count_mapping(mapping(counted(pages, [])))
     assert held.private_bytes is not None
     assert held.private_bytes - held.uncertain_bytes <= truly_private_bytes(pages) <= held.private_bytes
 
@@ -63,7 +63,7 @@ def test_private_bytes_are_the_anonymous_pages_mapped_once_but_for_what_is_calle
 @given(PAGES)
 def test_private_bytes_are_exact_where_no_relative_shares_an_anonymous_page(pages: list[Page]) -> None:
     alone = [page._replace(sharers=1) if page.is_anonymous else page for page in pages]
-    held = held_bytes(mapping(counted(alone, [])))
+    held = count_mapping(mapping(counted(alone, [])))
     assert held.private_bytes == truly_private_bytes(alone)
     assert held.cow_shared_bytes == 0
 
@@ -71,7 +71,7 @@ def test_private_bytes_are_exact_where_no_relative_shares_an_anonymous_page(page
 @given(PAGES)
 def test_private_bytes_are_exact_where_all_pages_are_anonymous(pages: list[Page]) -> None:
     anonymous = [page._replace(is_anonymous=True) for page in pages]
-    held = held_bytes(mapping(counted(anonymous, [])))
+    held = count_mapping(mapping(counted(anonymous, [])))
     assert held.private_bytes == truly_private_bytes(anonymous)
     assert held.uncertain_bytes == 0
 
@@ -81,7 +81,7 @@ def test_private_relatives_and_shared_are_all_that_is_resident_and_the_own_part_
     pages: list[Page], swapped: list[int]
 ) -> None:
     counters = counted(pages, swapped)
-    held = held_bytes(mapping(counters))
+    held = count_mapping(mapping(counters))
     assert held.private_bytes is not None
     assert held.shared_bytes == PAGE_BYTES * sum(not page.is_anonymous for page in pages)
     assert held.private_bytes + held.cow_shared_bytes + held.shared_bytes == counters["Rss"] + counters["SwapPss"]
@@ -95,7 +95,7 @@ def test_private_relatives_and_shared_are_all_that_is_resident_and_the_own_part_
 def test_whatever_counters_a_text_has_no_figure_is_negative_and_what_is_resident_is_conserved(
     counters: dict[str, int], permissions: str, name: str
 ) -> None:
-    held = held_bytes(mapping(counters, permissions, name))
+    held = count_mapping(mapping(counters, permissions, name))
     assert (held.private_bytes is None) is (held.shared_bytes is None)
     if held.private_bytes is None or held.shared_bytes is None:
         return

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from footprint.attribution.group import group_up
-from footprint.attribution.layout import LoadedObject
+from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.elf import Contents
 from footprint.errors import AccessError, Note, UsageError

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from footprint.attribution.layout import Part, has_too_many_segments, lay_out
+from footprint.attribution.layout import has_too_many_segments, lay_out
+from footprint.attribution.owned_range import OwnedRange
 from footprint.elf import Image, read_image
 from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping, MemoryMap
@@ -73,17 +74,17 @@ def loaded(bias: int = B, key: FileKey = LIBRARY) -> list[Mapping]:
 
 def parts_of(
     mappings: Iterable[Mapping], *keys: FileKey, file: ElfFile | None = None, stacks: Iterable[int] = ()
-) -> list[Part]:
+) -> list[OwnedRange]:
     """Lay out mappings; each of the keys is a file that could be read, by default that library."""
     images = dict.fromkeys(keys, image(file or library()))
     return list(lay_out(MemoryMap("smaps", tuple(mappings)), images, PAGE, stacks))
 
 
-def owners(parts: Iterable[Part]) -> list[tuple[str, str, str]]:
+def owners(parts: Iterable[OwnedRange]) -> list[tuple[str, str, str]]:
     return [(part.owner, part.kind.value, part.attribution.value) for part in parts]
 
 
-def ranges(parts: Iterable[Part]) -> list[tuple[int, int]]:
+def ranges(parts: Iterable[OwnedRange]) -> list[tuple[int, int]]:
     return [(part.start_addr, part.end_addr) for part in parts]
 
 
@@ -418,7 +419,7 @@ def test_read_only_memory_is_taken_for_relro_only_between_code_and_data_of_its_f
     assert owners(parts_of(with_gap))[1] == ("/lib/library.so", "text", "name")
 
 
-def pmap(*mappings: Mapping, command: str | None = None, dialect: str = "pmap -d") -> list[Part]:
+def pmap(*mappings: Mapping, command: str | None = None, dialect: str = "pmap -d") -> list[OwnedRange]:
     rows = tuple(mapping._replace(inode=None) for mapping in mappings)
     return list(lay_out(MemoryMap(dialect, rows, command=command), {}, PAGE))
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import pytest
 
-from footprint.attribution.layout import LoadedObject
+from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.elf import Contents, Image, read_contents, read_image
 from footprint.model.audit import Audit

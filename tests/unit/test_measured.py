@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from footprint.attribution.counters import Held, held_by_each, held_bytes
+from footprint.attribution.counters import MappingCounts, count_each, count_mapping
 from footprint.model.evidence import Evidence
 from footprint.process import Counters, Mapping, PageRange
 
@@ -21,8 +21,8 @@ def mapping(permissions: str = "rw-p", name: str = "", **counters: int) -> Mappi
     return Mapping(START, 2 * START, permissions, 0, "00:00", 0, name, Counters(keys, values))
 
 
-def held(private: int | None, shared: int | None, relatives: int, uncertain: int, evidence: Evidence) -> Held:
-    return Held(
+def held(private: int | None, shared: int | None, relatives: int, uncertain: int, evidence: Evidence) -> MappingCounts:
+    return MappingCounts(
         None if private is None else private * KIB,
         None if shared is None else shared * KIB,
         relatives * KIB,
@@ -33,7 +33,7 @@ def held(private: int | None, shared: int | None, relatives: int, uncertain: int
 
 def kib_of(one: Mapping) -> tuple[int, int, int, int]:
     """Give private, shared, relatives and uncertain, in KiB."""
-    found = held_bytes(one)
+    found = count_mapping(one)
     assert found.private_bytes is not None
     assert found.shared_bytes is not None
     sizes = (found.private_bytes, found.shared_bytes, found.cow_shared_bytes, found.uncertain_bytes)
@@ -47,28 +47,28 @@ def kib_of(one: Mapping) -> tuple[int, int, int, int]:
 
 def test_anonymous_pages_that_nobody_else_maps_are_private() -> None:
     one = mapping(Rss=40, Shared_Clean=0, Shared_Dirty=0, Private_Clean=4, Private_Dirty=36, Anonymous=40, Swap=0)
-    assert held_bytes(one) == held(40, 0, 0, 0, Evidence.MEASURED)
+    assert count_mapping(one) == held(40, 0, 0, 0, Evidence.MEASURED)
 
 
 def test_a_mapping_that_was_never_touched_holds_nothing() -> None:
     one = mapping(Rss=0, Shared_Clean=0, Shared_Dirty=0, Private_Clean=0, Private_Dirty=0, Anonymous=0, Swap=0)
-    assert held_bytes(one) == held(0, 0, 0, 0, Evidence.MEASURED)
+    assert count_mapping(one) == held(0, 0, 0, 0, Evidence.MEASURED)
 
 
 def test_pages_of_a_file_are_shared_once_though_only_this_process_maps_them() -> None:
     # Private_Clean says that one process maps them, not that they are memory of its own.
     one = mapping("r-xp", "/usr/bin/node", Rss=100, Shared_Clean=30, Shared_Dirty=0, Private_Clean=70, Anonymous=0)
-    assert held_bytes(one) == held(0, 100, 0, 0, Evidence.MEASURED)
+    assert count_mapping(one) == held(0, 100, 0, 0, Evidence.MEASURED)
 
 
 def test_dirty_pages_of_a_file_that_was_just_written_are_no_copies_of_it() -> None:
     one = mapping("r-xp", "/srv/new", Rss=100, Shared_Dirty=0, Private_Clean=0, Private_Dirty=100, Anonymous=0)
-    assert held_bytes(one) == held(0, 100, 0, 0, Evidence.MEASURED)
+    assert count_mapping(one) == held(0, 100, 0, 0, Evidence.MEASURED)
 
 
 def test_anonymous_pages_that_fork_relatives_map_too_are_theirs_as_well() -> None:
     one = mapping(Rss=40, Shared_Clean=4, Shared_Dirty=20, Private_Clean=0, Private_Dirty=16, Anonymous=40, Swap=0)
-    assert held_bytes(one) == held(16, 0, 24, 0, Evidence.MEASURED)
+    assert count_mapping(one) == held(16, 0, 24, 0, Evidence.MEASURED)
 
 
 def test_pages_that_ksm_merged_are_like_those_of_relatives() -> None:
@@ -80,7 +80,7 @@ def test_pages_that_ksm_merged_are_like_those_of_relatives() -> None:
 
 def test_in_a_mapping_of_both_kinds_that_nobody_shares_the_anonymous_pages_are_private() -> None:
     one = mapping(Rss=100, Shared_Clean=0, Shared_Dirty=0, Private_Clean=60, Private_Dirty=40, Anonymous=40)
-    assert held_bytes(one) == held(40, 60, 0, 0, Evidence.MEASURED)
+    assert count_mapping(one) == held(40, 60, 0, 0, Evidence.MEASURED)
 
 
 def test_in_a_mapping_of_both_kinds_shared_pages_are_taken_for_those_of_the_file() -> None:
@@ -108,7 +108,7 @@ def test_where_all_pages_are_shared_nothing_is_private_and_nothing_uncertain() -
 
 def test_shared_memory_is_paid_once_whoever_maps_it() -> None:
     one = mapping("rw-s", "/dev/shm/x", Rss=64, Shared_Dirty=0, Private_Clean=0, Private_Dirty=64, Anonymous=0, Swap=0)  # noqa: S108 # as the kernel names it
-    assert held_bytes(one) == held(0, 64, 0, 0, Evidence.MEASURED)
+    assert count_mapping(one) == held(0, 64, 0, 0, Evidence.MEASURED)
 
 
 def test_huge_pages_of_the_reserved_pool_are_in_no_counter_but_their_own() -> None:
@@ -121,29 +121,29 @@ def test_huge_pages_of_the_reserved_pool_are_in_no_counter_but_their_own() -> No
 
 def test_swapped_pages_that_nobody_shares_are_private() -> None:
     one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=100, SwapPss=100)
-    assert held_bytes(one) == held(108, 0, 0, 0, Evidence.MEASURED)
+    assert count_mapping(one) == held(108, 0, 0, 0, Evidence.MEASURED)
 
 
 def test_of_swapped_pages_that_relatives_share_the_proportional_part_counts_and_is_not_measured() -> None:
     one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=100, SwapPss=25)
     assert kib_of(one) == (33, 0, 0, 0)
-    assert held_bytes(one).evidence is not Evidence.MEASURED
+    assert count_mapping(one).evidence is not Evidence.MEASURED
 
 
 def test_before_linux_4_3_all_swapped_pages_count_and_are_not_measured() -> None:
     one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=100)
     assert kib_of(one) == (108, 0, 0, 0)
-    assert held_bytes(one).evidence is not Evidence.MEASURED
+    assert count_mapping(one).evidence is not Evidence.MEASURED
 
 
 def test_before_linux_4_3_no_swapped_page_at_all_is_exact() -> None:
     one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=0)
-    assert held_bytes(one) == held(8, 0, 0, 0, Evidence.MEASURED)
+    assert count_mapping(one) == held(8, 0, 0, 0, Evidence.MEASURED)
 
 
 def test_swap_of_shared_memory_belongs_to_the_memory_not_to_who_maps_it() -> None:
     one = mapping("rw-s", "/memfd:x (deleted)", Rss=8, Shared_Dirty=8, Anonymous=0, Swap=100, SwapPss=0)
-    assert held_bytes(one) == held(0, 8, 0, 0, Evidence.MEASURED)
+    assert count_mapping(one) == held(0, 8, 0, 0, Evidence.MEASURED)
 
 
 def test_a_private_mapping_of_swapped_out_shared_memory_owns_what_swap_pss_says() -> None:
@@ -158,12 +158,12 @@ def test_a_private_mapping_of_swapped_out_shared_memory_owns_what_swap_pss_says(
 def test_of_pmap_x_capital_all_anonymous_pages_are_taken_for_private() -> None:
     one = mapping(Rss=100, Pss=70, Anonymous=40, Swap=4, SwapPss=4)
     assert kib_of(one) == (44, 60, 0, 0)
-    assert held_bytes(one).evidence is not Evidence.MEASURED
+    assert count_mapping(one).evidence is not Evidence.MEASURED
 
 
 def test_of_pmap_x_capital_a_mapping_without_anonymous_pages_is_measured() -> None:
     one = mapping("r-xp", "/usr/lib/libc.so.6", Rss=100, Pss=10, Anonymous=0, Swap=0, SwapPss=0)
-    assert held_bytes(one) == held(0, 100, 0, 0, Evidence.MEASURED)
+    assert count_mapping(one) == held(0, 100, 0, 0, Evidence.MEASURED)
 
 
 # --- kernels before 2.6.37, and pmap -x -------------------------------------------------------------------------------
@@ -171,67 +171,67 @@ def test_of_pmap_x_capital_a_mapping_without_anonymous_pages_is_measured() -> No
 
 def test_of_an_old_kernel_the_dirty_pages_of_a_file_are_taken_for_copies() -> None:
     one = mapping(name="/lib/libc.so.6", Rss=100, Shared_Clean=60, Shared_Dirty=0, Private_Clean=28, Private_Dirty=12)
-    assert held_bytes(one) == held(12, 88, 0, 0, Evidence.ESTIMATED)
+    assert count_mapping(one) == held(12, 88, 0, 0, Evidence.ESTIMATED)
 
 
 @pytest.mark.parametrize("name", ["", "[heap]", "[stack]", "[anon:libc_malloc]"])
 def test_of_an_old_kernel_all_private_pages_without_a_file_are_private(name: str) -> None:
     one = mapping(name=name, Rss=100, Shared_Clean=0, Shared_Dirty=60, Private_Clean=4, Private_Dirty=36)
-    assert held_bytes(one) == held(40, 60, 0, 0, Evidence.ESTIMATED)
+    assert count_mapping(one) == held(40, 60, 0, 0, Evidence.ESTIMATED)
 
 
 def test_of_an_old_kernel_swap_counts_as_private() -> None:
     one = mapping(Rss=40, Shared_Dirty=0, Private_Clean=0, Private_Dirty=40, Swap=24)
-    assert held_bytes(one) == held(64, 0, 0, 0, Evidence.ESTIMATED)
+    assert count_mapping(one) == held(64, 0, 0, 0, Evidence.ESTIMATED)
 
 
 def test_of_an_old_kernel_shared_memory_is_paid_once() -> None:
     one = mapping("rw-s", "/SYSV00000000 (deleted)", Rss=40, Shared_Dirty=0, Private_Dirty=40, Swap=24)
-    assert held_bytes(one) == held(0, 40, 0, 0, Evidence.ESTIMATED)
+    assert count_mapping(one) == held(0, 40, 0, 0, Evidence.ESTIMATED)
 
 
 def test_of_pmap_x_the_dirty_pages_of_a_file_are_taken_for_copies() -> None:
-    assert held_bytes(mapping(name="libc.so.6", Rss=100, Dirty=12)) == held(12, 88, 0, 0, Evidence.ESTIMATED)
+    assert count_mapping(mapping(name="libc.so.6", Rss=100, Dirty=12)) == held(12, 88, 0, 0, Evidence.ESTIMATED)
 
 
 def test_of_pmap_x_all_resident_pages_without_a_file_are_taken_for_private() -> None:
-    assert held_bytes(mapping(Rss=100, Dirty=12)) == held(100, 0, 0, 0, Evidence.ESTIMATED)
+    assert count_mapping(mapping(Rss=100, Dirty=12)) == held(100, 0, 0, 0, Evidence.ESTIMATED)
 
 
 def test_of_pmap_x_shared_memory_is_paid_once() -> None:
     one = mapping("rw-s", "zero (deleted)", Rss=100, Dirty=100)
-    assert held_bytes(one) == held(0, 100, 0, 0, Evidence.ESTIMATED)
+    assert count_mapping(one) == held(0, 100, 0, 0, Evidence.ESTIMATED)
 
 
 def test_a_resident_size_alone_does_not_tell_what_is_private() -> None:
-    assert held_bytes(mapping(Rss=100)) == held(None, None, 0, 0, Evidence.VIRTUAL)
+    assert count_mapping(mapping(Rss=100)) == held(None, None, 0, 0, Evidence.VIRTUAL)
 
 
 # --- pmap of toybox and busybox, and texts without counters -----------------------------------------------------------
 
 
 def test_of_toybox_private_dirty_pages_and_swap_are_private() -> None:
-    assert held_bytes(mapping(Pss=70, Private_Dirty=40, Swap=8)) == held(48, 30, 0, 0, Evidence.ESTIMATED)
+    assert count_mapping(mapping(Pss=70, Private_Dirty=40, Swap=8)) == held(48, 30, 0, 0, Evidence.ESTIMATED)
 
 
 def test_of_toybox_shared_memory_counts_with_its_proportional_part() -> None:
-    assert held_bytes(mapping("rw-s", "zero", Pss=70, Private_Dirty=40, Swap=8)) == held(
+    assert count_mapping(mapping("rw-s", "zero", Pss=70, Private_Dirty=40, Swap=8)) == held(
         0, 70, 0, 0, Evidence.ESTIMATED
     )
 
 
 def test_of_toybox_a_proportional_part_below_the_private_one_leaves_nothing_to_share() -> None:
     # Both are cut to whole KiB, so that Pss may be the smaller.
-    assert held_bytes(mapping(Pss=39, Private_Dirty=40, Swap=0)) == held(40, 0, 0, 0, Evidence.ESTIMATED)
+    assert count_mapping(mapping(Pss=39, Private_Dirty=40, Swap=0)) == held(40, 0, 0, 0, Evidence.ESTIMATED)
 
 
 @pytest.mark.parametrize("permissions", ["rw-p", "rw-s", "r-xp"])
 def test_maps_and_pmap_d_tell_nothing_of_what_is_held(permissions: str) -> None:
-    assert held_bytes(mapping(permissions)) == held(None, None, 0, 0, Evidence.VIRTUAL)
+    assert count_mapping(mapping(permissions)) == held(None, None, 0, 0, Evidence.VIRTUAL)
 
 
 def test_a_size_alone_tells_nothing_either() -> None:
-    assert held_bytes(mapping(Size=16_384)) == held(None, None, 0, 0, Evidence.VIRTUAL)
+    assert count_mapping(mapping(Size=16_384)) == held(None, None, 0, 0, Evidence.VIRTUAL)
 
 
 # --- many mappings ----------------------------------------------------------------------------------------------------
@@ -243,8 +243,8 @@ def test_of_many_mappings_each_is_told_for_itself_even_where_they_share_their_co
     shared = private._replace(permissions="rw-s")
     other = mapping(name="", Rss=8, Shared_Dirty=0, Private_Dirty=8)
     mappings = [private, file, shared, other, private]
-    assert held_by_each(mappings) == [held_bytes(one) for one in mappings]
-    assert [held.private_bytes for held in held_by_each(mappings)] == [40 * KIB, 36 * KIB, 0, 8 * KIB, 40 * KIB]
+    assert count_each(mappings) == [count_mapping(one) for one in mappings]
+    assert [held.private_bytes for held in count_each(mappings)] == [40 * KIB, 36 * KIB, 0, 8 * KIB, 40 * KIB]
 
 
 def test_of_mappings_that_are_made_one_after_the_other_each_is_told_for_itself() -> None:
@@ -253,7 +253,7 @@ def test_of_mappings_that_are_made_one_after_the_other_each_is_told_for_itself()
         for kib in range(1, 9):
             yield mapping(Rss=kib, Shared_Dirty=0, Private_Dirty=kib, Anonymous=kib)
 
-    assert [held.private_bytes for held in held_by_each(made())] == [kib * KIB for kib in range(1, 9)]
+    assert [held.private_bytes for held in count_each(made())] == [kib * KIB for kib in range(1, 9)]
 
 
 # --- page bits --------------------------------------------------------------------------------------------------------
@@ -263,25 +263,25 @@ def test_page_bits_say_which_pages_are_private_where_counters_cannot() -> None:
     # By the counters 40 KiB are private or 0. By the bits 12 KiB are: the other 28 are held by relatives too.
     one = mapping(Rss=100, Shared_Clean=50, Shared_Dirty=0, Private_Clean=10, Private_Dirty=40, Anonymous=40)
     pages = [PageRange(START, START + 8 * KIB), PageRange(START + 64 * KIB, START + 68 * KIB)]
-    assert held_by_each([one], {START: pages}) == [held(12, 60, 28, 0, Evidence.MEASURED)]
+    assert count_each([one], {START: pages}) == [held(12, 60, 28, 0, Evidence.MEASURED)]
 
 
 def test_swapped_pages_are_private_and_no_part_of_what_relatives_hold() -> None:
     # 8 KiB of the 20 resident anonymous ones are private, 12 the relatives' as well; 40 KiB are swapped out.
     one = mapping(Rss=20, Shared_Dirty=12, Private_Dirty=8, Anonymous=20, Swap=40, SwapPss=40)
     pages = [PageRange(START, START + 8 * KIB), PageRange(START + 64 * KIB, START + 104 * KIB, is_swapped=True)]
-    assert held_by_each([one], {START: pages}) == [held(48, 0, 12, 0, Evidence.MEASURED)]
+    assert count_each([one], {START: pages}) == [held(48, 0, 12, 0, Evidence.MEASURED)]
 
 
 def test_bits_without_a_private_page_say_that_nothing_is_private() -> None:
     one = mapping(Rss=40, Shared_Dirty=40, Private_Dirty=0, Anonymous=40)
-    assert held_by_each([one], {START: []}) == [held(0, 0, 40, 0, Evidence.MEASURED)]
+    assert count_each([one], {START: []}) == [held(0, 0, 40, 0, Evidence.MEASURED)]
 
 
 def test_a_mapping_whose_bits_are_unknown_is_told_by_its_counters() -> None:
     one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8)
-    assert held_by_each([one], {START + 4096: []}) == [held_bytes(one)]
-    assert held_by_each([one], None) == [held_bytes(one)]
+    assert count_each([one], {START + 4096: []}) == [count_mapping(one)]
+    assert count_each([one], None) == [count_mapping(one)]
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 
 from footprint.attribution.cost_models import project_process
 from footprint.attribution.kernel import KernelCost
-from footprint.attribution.layout import LoadedObject
+from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.elf import Contents
 from footprint.errors import UsageError

@@ -10,10 +10,10 @@ import pytest
 
 import footprint
 from footprint.attribution import page_maps as module
-from footprint.attribution.counters import Held
-from footprint.attribution.layout import LoadedObject, Part
+from footprint.attribution.counters import MappingCounts
+from footprint.attribution.owned_range import LoadedObject, OwnedRange
 from footprint.attribution.page_maps import Presence, not_looked_at, page_maps
-from footprint.attribution.pages import PageNumbers
+from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf import Contents, read_contents, read_image
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
@@ -63,8 +63,10 @@ def page(number: int, past: int = 0, *, is_swapped: bool = False) -> PageRange:
 def map_of(
     private: Sequence[PageRange] | None, private_bytes: int | None, presence: Presence = not_looked_at
 ) -> PageMap:
-    part = Part(MAPPING, MAPPING.start_addr, MAPPING.end_addr, KEY.name, MemoryKind.DATA, Attribution.NAME, LOADED)
-    held = Held(private_bytes, None, 0, 0, Evidence.MEASURED)
+    part = OwnedRange(
+        MAPPING, MAPPING.start_addr, MAPPING.end_addr, KEY.name, MemoryKind.DATA, Attribution.NAME, LOADED
+    )
+    held = MappingCounts(private_bytes, None, 0, 0, Evidence.MEASURED)
     pages = None if private is None else {MAPPING.start_addr: private}
     (found,) = page_maps([part], [held], pages, Files(), PAGE, presence)
     return found
@@ -102,8 +104,8 @@ def test_variables_stand_at_their_addresses_below_their_section() -> None:
 
 
 def test_a_section_is_told_as_far_as_the_pages_of_its_object_reach() -> None:
-    part = Part(MAPPING, B + 0x4000, B + 0x6000, KEY.name, MemoryKind.DATA, Attribution.NAME, LOADED)
-    (found,) = page_maps([part], [Held(0, None, 0, 0, Evidence.MEASURED)], {}, Files(), PAGE)
+    part = OwnedRange(MAPPING, B + 0x4000, B + 0x6000, KEY.name, MemoryKind.DATA, Attribution.NAME, LOADED)
+    (found,) = page_maps([part], [MappingCounts(0, None, 0, 0, Evidence.MEASURED)], {}, Files(), PAGE)
     assert found.sections == (Place(B + 0x4000, 2 * PAGE, ".data", None),)
 
 

@@ -1,6 +1,6 @@
 """`footprint.maps`: every mapping of a process with its owner."""
 
-from footprint.attribution.counters import held_by_each
+from footprint.attribution.counters import count_each
 from footprint.attribution.layout import lay_out
 from footprint.files import StrPath
 from footprint.sources.process_files import images_of
@@ -21,7 +21,7 @@ def maps(target: Named, *, pid: int | None = None, root: StrPath | None = None) 
     return OwnedMap(
         target=found.name,
         memory=snapshot.memory,
-        held=tuple(held_by_each(snapshot.memory.mappings, snapshot.pages)),
+        held=tuple(count_each(snapshot.memory.mappings, snapshot.pages)),
         parts=parts,
         pid=snapshot.pid,
         command=snapshot.command,

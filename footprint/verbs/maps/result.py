@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from footprint.attribution.counters import Held
-from footprint.attribution.layout import Part
+from footprint.attribution.counters import MappingCounts
+from footprint.attribution.owned_range import OwnedRange
 from footprint.errors import Note
 from footprint.process import MemoryMap
 
@@ -27,8 +27,8 @@ class OwnedMap:
 
     target: str
     memory: MemoryMap
-    held: tuple[Held, ...]
-    parts: tuple[Part, ...]
+    held: tuple[MappingCounts, ...]
+    parts: tuple[OwnedRange, ...]
     pid: int | None
     command: str
     host: dict[str, str]

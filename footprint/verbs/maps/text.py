@@ -24,7 +24,7 @@ def maps_report(owned: OwnedMap, *, has_whole_names: bool = False) -> Document:
     labels: dict[tuple[str, Attribution], str] = {}
     blank: tuple[str, ...] = ("", "") if has_counters else ()
     for part in owned.parts:
-        mapping, start_addr, end_addr, owner, kind, attribution, _ = part
+        mapping, start_addr, end_addr, owner, kind, attribution = part[:6]
         counters = blank
         if mapping is not previous:
             # A mapping of several owners has its counters once, on its first line.

@@ -4,10 +4,12 @@ from collections.abc import Container, Iterable, Sequence
 
 import pytest
 
-from footprint.attribution.layout import LoadedObject, Part
-from footprint.attribution.pages import PageNumbers, Slice, clip, slices
+from footprint.attribution.owned_range import LoadedObject, OwnedRange
+from footprint.attribution.private_pages import clip
+from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
 from footprint.elf import read_contents, read_image
-from footprint.model.row import Attribution, MemoryKind
+from footprint.model.evidence import Evidence
+from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.process import Mapping, PageRange
 from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import NO_COUNTERS
@@ -62,26 +64,56 @@ def cut(
     relocated: Container[int] = frozenset(),
     kind: MemoryKind = MemoryKind.DATA,
     page_bytes: int = PAGE,
-) -> list[Slice]:
+) -> list[Row]:
     """Cut the addresses from B + start to B + end; `relocated` are numbers of pages as the loader's addresses give."""
     image = read_image(write(file), "program")
     key = FileKey("08:01", 11, "/bin/program")
     loaded = LoadedObject(key, image, B)
     mapping = Mapping(B + start, B + end, "rw-p", start, key.device, key.inode, key.name, NO_COUNTERS)
-    part = Part(mapping, B + start, B + end, key.name, kind, Attribution.PROGRAM_HEADERS, loaded)
-    found = slices(part, loaded, read_contents(image), private, page_bytes, relocated)
+    part = OwnedRange(mapping, B + start, B + end, key.name, kind, Attribution.PROGRAM_HEADERS, loaded)
+    found = symbol_rows(part, read_contents(image), private, page_bytes, relocated, Evidence.MEASURED)
     # What holds for every answer.
-    assert sum(one.private_bytes for one in found) == sum(one.end_addr - one.start_addr for one in private)
+    assert sum(one.bytes or 0 for one in found) == sum(one.end_addr - one.start_addr for one in private)
     assert sum(one.mapped_bytes for one in found) == end - start
     return found
 
 
-def lines(found: Iterable[Slice]) -> list[tuple[str | None, str, int]]:
-    """Give section, name and private bytes of each slice that has some."""
-    return [(one.section, one.name, one.private_bytes) for one in found if one.private_bytes]
+def row(
+    section: str,
+    name: str,
+    kind: MemoryKind,
+    *,
+    mapped_bytes: int,
+    private_bytes: int = 0,
+    pages: int = 0,
+    sole_pages: int = 0,
+) -> Row:
+    """Give the row of a variable, or of what is in brackets."""
+    symbol = None if name.startswith("[") else name
+    return Row(
+        owner="/bin/program",
+        kind=kind,
+        section=section,
+        symbol=symbol,
+        name=name,
+        bytes=private_bytes,
+        mapped_bytes=mapped_bytes,
+        shared_bytes=0,
+        pages=pages,
+        sole_pages=sole_pages,
+        relocated_bytes=0,
+        is_writable=True,
+        evidence=Evidence.MEASURED,
+        attribution=Attribution.PROGRAM_HEADERS,
+    )
 
 
-def named(found: Iterable[Slice], name: str) -> Slice:
+def lines(found: Iterable[Row]) -> list[tuple[str | None, str, int]]:
+    """Give section, name and private bytes of each row that has some."""
+    return [(one.section, one.name or "", one.bytes) for one in found if one.bytes]
+
+
+def named(found: Iterable[Row], name: str) -> Row:
     here = [one for one in found if one.name == name]
     assert len(here) == 1, here
     return here[0]
@@ -97,17 +129,7 @@ ONE_BUFFER = program(
 def test_a_buffer_of_1_mib_of_which_two_pages_are_touched_is_8_kib_private_and_1_mib_mapped() -> None:
     found = cut(ONE_BUFFER, 0x10000, 0x110000, pages(0x13, 0xD8), kind=MemoryKind.BSS)
     assert found == [
-        Slice(
-            section=".bss",
-            symbol="buffer",
-            name="buffer",
-            kind=MemoryKind.BSS,
-            mapped_bytes=1 * MIB,
-            private_bytes=8 * KIB,
-            pages=2,
-            sole_pages=2,
-            relocated_bytes=0,
-        )
+        row(".bss", "buffer", MemoryKind.BSS, private_bytes=8 * KIB, mapped_bytes=1 * MIB, pages=2, sole_pages=2)
     ]
 
 
@@ -131,7 +153,7 @@ def test_two_counters_of_8_bytes_4_kib_apart_cost_two_pages_each_alone_in_its_ow
 def test_a_counter_that_nobody_wrote_costs_nothing_and_is_no_line() -> None:
     found = cut(TWO_COUNTERS, 0x3000, 0x5000, pages(4))
     assert lines(found) == [(".data", "misses", 8), (".data", "[rest of the last page]", 4088)]
-    assert named(found, "[not private]") == Slice(".data", None, "[not private]", MemoryKind.DATA, PAGE, 0, 0, 0, 0)
+    assert named(found, "[not private]") == row(".data", "[not private]", MemoryKind.DATA, mapped_bytes=PAGE)
 
 
 def test_where_nothing_is_private_there_is_one_line_for_each_section() -> None:
@@ -141,8 +163,8 @@ def test_where_nothing_is_private_there_is_one_line_for_each_section() -> None:
         symbols=[Sym("first", At(".data"), 100), Sym("second", At(".bss"), 100)],
     )
     assert cut(file, 0x3000, 0x5000, []) == [
-        Slice(".data", None, "[not private]", MemoryKind.DATA, PAGE, 0, 0, 0, 0),
-        Slice(".bss", None, "[not private]", MemoryKind.BSS, PAGE, 0, 0, 0, 0),
+        row(".data", "[not private]", MemoryKind.DATA, mapped_bytes=PAGE),
+        row(".bss", "[not private]", MemoryKind.BSS, mapped_bytes=PAGE),
     ]
 
 
@@ -155,7 +177,7 @@ def test_neighbours_in_one_page_share_it_and_none_of_them_is_alone() -> None:
         symbols=[Sym("first", At(".data"), 96), Sym("second", At(".data", 96), 4000)],
     )
     found = cut(file, 0x3000, 0x4000, pages(3))
-    assert [(one.name, one.private_bytes, one.pages, one.sole_pages) for one in found] == [
+    assert [(one.name, (one.bytes or 0), one.pages, one.sole_pages) for one in found] == [
         ("first", 96, 1, 0),
         ("second", 4000, 1, 0),
     ]
@@ -206,8 +228,8 @@ COPIES = program(
 def test_copies_of_one_name_count_each_page_once_and_share_it_with_nobody() -> None:
     found = [one for one in cut(COPIES, 0x3000, 0x5000, pages((3, 5))) if one.symbol == "NULL_XACTION"]
     assert len(found) == 6
-    assert sum(one.private_bytes for one in found) == 24
-    assert sum(one.pages for one in found) == 2
+    assert sum(one.bytes or 0 for one in found) == 24
+    assert sum(one.pages or 0 for one in found) == 2
     assert sum(one.sole_pages for one in found) == 2
 
 
@@ -226,7 +248,7 @@ def test_of_a_variable_in_private_and_other_pages_only_the_private_ones_count() 
         Section(".bss", SHT_NOBITS, RW, size=0x4000, addr=0x3000), symbols=[Sym("wide", At(".bss", 0x800), 0x3000)]
     )
     wide = named(cut(file, 0x3000, 0x7000, pages(3, 5)), "wide")
-    assert (wide.private_bytes, wide.mapped_bytes, wide.pages, wide.sole_pages) == (0x800 + 0x1000, 0x3000, 2, 2)
+    assert (wide.bytes, wide.mapped_bytes, wide.pages, wide.sole_pages) == (0x800 + 0x1000, 0x3000, 2, 2)
 
 
 # --- what is no variable ----------------------------------------------------------------------------------------------
@@ -241,12 +263,12 @@ def test_heads_gaps_and_tails_have_names_of_their_own() -> None:
         relro=[".data.rel.ro"],
     )
     found = cut(file, 0x3000, 0x4000, pages(3))
-    assert [(one.section, one.name, one.kind, one.private_bytes) for one in found] == [
-        (".data.rel.ro", "[page shared with the section before]", None, 0x100),
+    assert [(one.section, one.name, one.kind, one.bytes) for one in found] == [
+        (".data.rel.ro", "[page shared with the section before]", MemoryKind.DATA, 0x100),
         (".data.rel.ro", "pointers", MemoryKind.RELRO, 0x80),
         (".data.rel.ro", "[padding between sections]", MemoryKind.RELRO, 0x40),
         (".data", "words", MemoryKind.DATA, 0x40),
-        (".data", "[rest of the last page]", None, 0x1000 - 0x200),
+        (".data", "[rest of the last page]", MemoryKind.DATA, 0x1000 - 0x200),
     ]
 
 
@@ -281,7 +303,7 @@ def test_the_template_of_thread_locals_is_memory_of_the_object_and_what_is_beyon
         ],
     )
     found = cut(file, 0x3000, 0x4000, pages(3))
-    assert [(one.section, one.name, one.kind, one.private_bytes) for one in found] == [
+    assert [(one.section, one.name, one.kind, one.bytes) for one in found] == [
         (".tdata", "per_thread", MemoryKind.TLS, 16),
         (".tdata", "[padding between sections]", MemoryKind.TLS, 16),
         (".data", "words", MemoryKind.DATA, 0xFE0),
@@ -337,7 +359,7 @@ def test_a_variable_that_goes_on_in_another_part_is_told_here_though_nothing_of_
 ) -> None:
     """Both parts together show it as large as it is, wherever its private pages lie."""
     assert cut(ONE_BUFFER, start, end, []) == [
-        Slice(".bss", "buffer", "buffer", MemoryKind.BSS, end - start, 0, 0, 0, 0),
+        row(".bss", "buffer", MemoryKind.BSS, mapped_bytes=end - start),
     ]
 
 
@@ -351,7 +373,7 @@ def test_pages_in_memory_and_pages_in_swap_are_private_alike() -> None:
         Section(".bss", SHT_NOBITS, RW, size=2 * PAGE, addr=0x3000), symbols=[Sym("buffer", At(".bss"), 2 * PAGE)]
     )
     assert cut(file, 0x3000, 0x5000, ranges) == [
-        Slice(".bss", "buffer", "buffer", MemoryKind.BSS, 2 * PAGE, 2 * PAGE, 2, 2, 0)
+        row(".bss", "buffer", MemoryKind.BSS, private_bytes=2 * PAGE, mapped_bytes=2 * PAGE, pages=2, sole_pages=2)
     ]
 
 
@@ -362,7 +384,7 @@ def test_pages_are_as_large_as_the_machine_has_them() -> None:
         symbols=[Sym("first", At(".data"), 8), Sym("second", At(".data", 16), 8)],
     )
     found = cut(file, size, 2 * size, pages(1, size=size), page_bytes=size)
-    assert [(one.name, one.private_bytes, one.pages) for one in found] == [
+    assert [(one.name, (one.bytes or 0), one.pages) for one in found] == [
         ("first", 8, 1),
         ("[no symbol]", 8, 1),
         ("second", 8, 1),
@@ -386,7 +408,7 @@ def test_of_two_names_of_the_same_bytes_each_byte_has_one_owner() -> None:
         symbols=[Sym("outer", At(".data"), PAGE), Sym("inner", At(".data", 64), 64)],
     )
     found = cut(file, 0x3000, 0x4000, pages(3))
-    assert [(one.name, one.private_bytes, one.sole_pages) for one in found] == [("outer", PAGE, 1)]
+    assert [(one.name, (one.bytes or 0), one.sole_pages) for one in found] == [("outer", PAGE, 1)]
 
 
 # --- why a page was written -------------------------------------------------------------------------------------------
@@ -402,7 +424,7 @@ POINTERS = program(
 def test_bytes_in_a_page_that_relocations_write_say_so() -> None:
     # pointers: pages 3 and half of 4; words: the other half of 4, and 5. Relocations write page 4.
     found = cut(POINTERS, 0x3000, 0x6000, pages((3, 6)), relocated={B // PAGE + 4})
-    assert [(one.name, one.private_bytes, one.relocated_bytes) for one in found] == [
+    assert [(one.name, (one.bytes or 0), one.relocated_bytes) for one in found] == [
         ("pointers", 0x1800, 0x800),
         ("words", 0x1800, 0x800),
     ]
@@ -410,7 +432,7 @@ def test_bytes_in_a_page_that_relocations_write_say_so() -> None:
 
 def test_a_page_that_relocations_write_and_that_is_not_private_does_not_count() -> None:
     found = cut(POINTERS, 0x3000, 0x6000, pages(5), relocated={B // PAGE + 4})
-    assert [(one.name, one.relocated_bytes) for one in found if one.private_bytes] == [("words", 0)]
+    assert [(one.name, one.relocated_bytes) for one in found if (one.bytes or 0)] == [("words", 0)]
 
 
 def test_a_remainder_in_a_relocated_page_is_relocated_with_it() -> None:
@@ -433,7 +455,7 @@ def test_the_pages_of_a_large_run_are_counted_without_looking_at_each() -> None:
     last = (0x3000 + size) // PAGE - 1
     relocated = PageNumbers((2, 3, 77, 1 << 30, last, last + 1), B // PAGE)
     found = named(cut(file, 0x3000, 0x3000 + size, pages((3, last + 1)), relocated, MemoryKind.BSS), "all")
-    assert (found.private_bytes, found.pages, found.sole_pages) == (size - 0x1000, size // PAGE, size // PAGE - 1)
+    assert (found.bytes, found.pages, found.sole_pages) == (size - 0x1000, size // PAGE, size // PAGE - 1)
     assert found.relocated_bytes == 0x800 + 2 * PAGE + 0x800
 
 

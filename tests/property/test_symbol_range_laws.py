@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.attribution.layout import LoadedObject, Part
-from footprint.attribution.pages import Slice, slices
+from footprint.attribution.owned_range import LoadedObject, OwnedRange
+from footprint.attribution.symbol_ranges import symbol_rows
 from footprint.elf import Contents, Symbol, read_contents, read_image
-from footprint.model.row import Attribution, MemoryKind
+from footprint.model.evidence import Evidence
+from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.process import Mapping, PageRange
 from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import NO_COUNTERS
@@ -93,15 +94,15 @@ def ranges_of(case: Case) -> list[PageRange]:
     return ranges
 
 
-def found_by_us(case: Case) -> tuple[list[Slice], Contents]:
+def found_by_us(case: Case) -> tuple[list[Row], Contents]:
     image = read_image(write(case.file), "program")
     key = FileKey("08:01", 11, "/bin/program")
     loaded, contents = LoadedObject(key, image, B), read_contents(image)
     start, end = B + case.start, B + case.end
     mapping = Mapping(start, end, "rw-p", 0, key.device, key.inode, key.name, NO_COUNTERS)
-    part = Part(mapping, start, end, key.name, MemoryKind.DATA, Attribution.PROGRAM_HEADERS, loaded)
+    part = OwnedRange(mapping, start, end, key.name, MemoryKind.DATA, Attribution.PROGRAM_HEADERS, loaded)
     relocated = {start // PAGE + number for number in case.relocated}
-    return slices(part, loaded, contents, ranges_of(case), PAGE, relocated), contents
+    return symbol_rows(part, contents, ranges_of(case), PAGE, relocated, Evidence.MEASURED), contents
 
 
 Owner = tuple[str | None, str | None]
@@ -152,11 +153,11 @@ def test_each_variable_has_the_bytes_and_pages_that_asking_every_byte_gives(case
     ours: dict[Owner, tuple[int, int, int, int]] = {}
     for one in found:
         # What goes on behind the part is told with its size, even where nothing of it is private here.
-        if one.symbol is not None and one.private_bytes:
+        if one.symbol is not None and (one.bytes or 0):
             owner = (one.section, one.symbol)
             before = ours.get(owner, (0, 0, 0, 0))
-            figures = (one.private_bytes, one.relocated_bytes, one.pages, one.sole_pages)
-            if one.private_bytes:
+            figures = (one.bytes or 0, one.relocated_bytes or 0, one.pages or 0, one.sole_pages)
+            if one.bytes or 0:
                 ours[owner] = tuple(a + b for a, b in zip(before, figures, strict=True))  # type: ignore[assignment]
             else:
                 assert figures == (0, 0, 0, 0)
@@ -181,30 +182,30 @@ def test_what_no_variable_owns_adds_up_for_each_section_to_what_asking_every_byt
     outside = ("[rest of the last page]", "[padding between sections]", "[page shared with the section before]")
     ours: dict[Owner, int] = defaultdict(int)
     for one in found:
-        if one.symbol is None and one.private_bytes:
-            ours[None if one.name in outside else one.section, None] += one.private_bytes
+        if one.symbol is None and (one.bytes or 0):
+            ours[None if one.name in outside else one.section, None] += one.bytes or 0
     assert ours == {owner: tally.private_bytes for owner, tally in tallies.items() if owner[1] is None}
 
 
 @given(cases())
 def test_private_bytes_are_the_ranges_and_mapped_bytes_the_part(case: Case) -> None:
     found, _ = found_by_us(case)
-    assert sum(one.private_bytes for one in found) == len(case.private) * PAGE
+    assert sum((one.bytes or 0) for one in found) == len(case.private) * PAGE
     assert sum(one.mapped_bytes for one in found) == case.end - case.start
 
 
 @given(cases())
 def test_no_figure_of_a_slice_is_larger_than_what_it_is_part_of(case: Case) -> None:
     for one in found_by_us(case)[0]:
-        assert 0 <= one.relocated_bytes <= one.private_bytes <= one.mapped_bytes
-        assert 0 <= one.sole_pages <= one.pages <= len(case.private)
-        assert one.private_bytes <= PAGE * (one.pages + 1)
+        assert 0 <= (one.relocated_bytes or 0) <= (one.bytes or 0) <= one.mapped_bytes
+        assert 0 <= one.sole_pages <= (one.pages or 0) <= len(case.private)
+        assert (one.bytes or 0) <= PAGE * ((one.pages or 0) + 1)
         assert one.mapped_bytes > 0
         assert one.name
         if one.symbol is None:
             assert one.sole_pages == 0
             # Of what has no name, what is private and what is not are lines of their own.
-            assert one.private_bytes in {0, one.mapped_bytes}
+            assert (one.bytes or 0) in {0, one.mapped_bytes}
 
 
 @given(cases())
@@ -216,7 +217,7 @@ def test_slices_come_in_the_order_of_their_sections_and_the_rest_behind_them(cas
     assert order == sorted(order)
     rest = [(one.section, one.kind) for one in found if one.name == "[not private]"]
     assert len(rest) == len(set(rest))
-    assert not any(one.private_bytes for one in found if one.name == "[not private]")
+    assert not any((one.bytes or 0) for one in found if one.name == "[not private]")
 
 
 @given(cases())
@@ -231,7 +232,7 @@ def test_what_is_not_private_has_a_line_of_its_own_only_where_the_part_cuts_a_va
         for border in (case.start, case.end)
         if piece.start < border - one.section.vaddr < piece.end
     }
-    shown = {(one.section, one.name) for one in found if not one.private_bytes and one.name != "[not private]"}
+    shown = {(one.section, one.name) for one in found if not (one.bytes or 0) and one.name != "[not private]"}
     assert shown <= cut
 
 

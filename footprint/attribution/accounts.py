@@ -1,0 +1,84 @@
+"""Rows added up: one row for each owner, kind, section, symbol and name."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from footprint.model.evidence import weakest
+from footprint.model.row import Attribution, MemoryKind, Row
+
+__all__ = ("Accounts", "add_up", "merge")
+
+
+def add_up(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Add up rows of the same account, and sort them as a ledger does: the largest first."""
+    accounts = Accounts()
+    accounts.add(rows)
+    return accounts.rows()
+
+
+def merge(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Add up the rows of several processes; their kernel stacks become one row.
+
+    Shared bytes become unknown: several processes may share the same pages, so a sum would count these several times.
+    """
+    return add_up(_of_any_process(row) for row in rows)
+
+
+def _of_any_process(row: Row) -> Row:
+    is_stacks = row.kind is MemoryKind.KERNEL and (row.name or "").startswith("[kernel stacks")
+    return row._replace(name="[kernel stacks]" if is_stacks else row.name, shared_bytes=None)
+
+
+_Key = tuple[tuple[object, ...], bool]
+_STRENGTH: Final = {attribution: place for place, attribution in enumerate(Attribution)}
+
+
+class Accounts:
+    """Sums of rows that have the same owner, kind, section, symbol, name and writability."""
+
+    def __init__(self) -> None:
+        self._first: dict[_Key, Row] = {}
+        # Most accounts have one row. Only those with several need a list.
+        self._several: dict[_Key, list[Row]] = {}
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Add rows, each to its account."""
+        first_rows, several = self._first, self._several
+        for row in rows:
+            # One slice for five fields: reading them one by one takes longer than all else here.
+            key = (row[:5], row.is_writable)
+            first = first_rows.setdefault(key, row)
+            if first is not row:
+                several.setdefault(key, [first]).append(row)
+
+    def rows(self) -> tuple[Row, ...]:
+        """Return one row for each account, the largest first."""
+
+        def order(row: Row) -> tuple[object, ...]:
+            owner, kind, section, symbol, name = row[:5]
+            private_bytes, mapped_bytes = row[5:7]
+            size_bytes = mapped_bytes if private_bytes is None else private_bytes
+            return (-size_bytes, -mapped_bytes, owner, kind, section or "", symbol or "", name or "")
+
+        sums = self._first | {key: _sum_rows(rows) for key, rows in self._several.items()}
+        return tuple(sorted(sums.values(), key=order))
+
+
+def _sum_rows(rows: Sequence[Row]) -> Row:
+    """Add up the rows of one account; the sum is as weak as its weakest row."""
+    return rows[0]._replace(
+        bytes=_sum([row.bytes for row in rows]),
+        mapped_bytes=sum([row.mapped_bytes for row in rows]),
+        shared_bytes=_sum([row.shared_bytes for row in rows]),
+        pages=_sum([row.pages for row in rows]),
+        sole_pages=sum([row.sole_pages for row in rows]),
+        relocated_bytes=_sum([row.relocated_bytes for row in rows]),
+        evidence=weakest({row.evidence for row in rows}),
+        attribution=max({row.attribution for row in rows}, key=_STRENGTH.__getitem__),
+    )
+
+
+def _sum(figures: Sequence[int | None]) -> int | None:
+    """Add up figures; one unknown figure makes the sum unknown."""
+    known = [one for one in figures if one is not None]
+    return sum(known) if len(known) == len(figures) else None
