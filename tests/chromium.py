@@ -70,7 +70,7 @@ class Browser:
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         tab = Tab(self, session, target)
-        for domain in ("Tab", "Runtime", "Network", "Log"):
+        for domain in ("Page", "Runtime", "Network", "Log"):
             tab.ask(f"{domain}.enable")
         tab.resize(width, height)
         tab.ask(

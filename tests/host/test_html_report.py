@@ -636,7 +636,7 @@ def test_a_comparison_of_saved_audits_has_the_pages_that_came_and_went(show: Sho
     live = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"), has_page_maps=True)
     saved = footprint.diff(str(paths[0]), str(paths[1]), has_page_maps=True)
     tabs = [show(diff_html(one, VERSION)) for one in (live, saved)]
-    # The three views: change, before, after. The pages of renamed objects are compared under their new names.
+    # The three views: change, before, after.
     for side in ("before", "after"):
         for tab in tabs:
             tab.click(f"button[data-value={side}]")
