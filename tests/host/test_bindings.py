@@ -213,7 +213,7 @@ def test_a_symbolic_library_copies_versions_and_unique_symbols_are_bound_as_the_
     (tmp_path / "v1").write_text("V1 { old; };")
     (tmp_path / "v2").write_text("V1 { old; }; V2 { two; } V1; V3 { two3; } V2;")
     old = '__asm__(".symver a1,two@V1"); int a1(void) { return 1; }'
-    new = '__asm__(".symver a2,twoV2"); int a2(void) { return 2; }'
+    new = '__asm__(".symver a2,two@@V2"); int a2(void) { return 2; }'
     build(tmp_path, "libold.so", "int old(void) { return 1; } int data = 3;")
     build(tmp_path, "libv.so", f"{old} {new} int old(void) {{ return 1; }}", f"-Wl,--version-script={tmp_path}/v2")
     source = "extern int data; int old(void); int own(void) { return old(); } int get(void) { return own() + data; }"

@@ -9,7 +9,7 @@ from footprint.elf.expansion import is_tame
 from footprint.elf.names import foreign_names, normalised, split_suffixes
 from tests.examples import examples
 
-SUFFIXES = [".0", ".12", ".cold", ".isra.0", ".lto_priv.3", ".llvm.77", ".localalias", ".x", "..", ".", "@V", "V_1.2"]
+SUFFIXES = [".0", ".12", ".cold", ".isra.0", ".lto_priv.3", ".llvm.77", ".localalias", ".x", "..", ".", "@V", "@@V_1.2"]
 CPP = [
     "PF",
     "S_",

@@ -59,7 +59,7 @@ def test_a_rust_name_is_shown_as_the_source_has_it(name: str, shown: str) -> Non
     "suffix",
     [
         *(".0", ".123", ".cold", ".constprop.0", ".isra.0.constprop.1", ".part.0.cold", ".lto_priv.3", ".llvm.15"),
-        *("GLIBCXX_3.4", "@GLIBC_2.2.5"),
+        *("@@GLIBCXX_3.4", "@GLIBC_2.2.5"),
     ],
 )
 def test_what_compilers_and_linkers_put_behind_a_name_stays_there(suffix: str) -> None:
@@ -110,9 +110,9 @@ def test_what_only_looks_like_a_name_of_older_rust_is_one_of_cpp() -> None:
         ("main.localalias.4", "main", (".localalias.4",)),
         ("pool.llvm.12345678901234567890", "pool", (".llvm.12345678901234567890",)),
         ("pool.__uniq.98765", "pool", (".__uniq.98765",)),
-        ("environGLIBC_2.2.5", "environ", ("GLIBC_2.2.5",)),
+        ("environ@@GLIBC_2.2.5", "environ", ("@@GLIBC_2.2.5",)),
         ("sys_siglist@GLIBC_2.3.3", "sys_siglist", ("@GLIBC_2.3.3",)),
-        ("x.0V.1", "x", (".0", "V.1")),
+        ("x.0@@V.1", "x", (".0", "@@V.1")),
         ("_ZL5cache.lto_priv.0", "_ZL5cache", (".lto_priv.0",)),
         ("_ZN12_GLOBAL__N_18anon_regE.0", "_ZN12_GLOBAL__N_18anon_regE", (".0",)),
         ("_ZN3app3runEv.resume", "_ZN3app3runEv", (".resume",)),
@@ -166,7 +166,7 @@ def test_what_was_learned_of_a_name_is_shown_and_not_asked_for_again(monkeypatch
 
 
 @pytest.mark.parametrize(
-    "name", ["i", "d", "v", "main", "counter", "answer.0", "environGLIBC_2.2.5", "St3foo", "R", "Z", "", "$d", ".LC0"]
+    "name", ["i", "d", "v", "main", "counter", "answer.0", "environ@@GLIBC_2.2.5", "St3foo", "R", "Z", "", "$d", ".LC0"]
 )
 def test_a_c_name_is_shown_as_it_is_even_where_it_is_the_code_of_a_type(name: str) -> None:
     assert shown_name(name) == name
@@ -182,7 +182,7 @@ def test_a_mangled_name_beyond_ascii_is_shown_as_it_is(name: str) -> None:
     assert shown_name(name) == name
 
 
-@pytest.mark.parametrize("name", ["__ZN3app5cacheE", "?cache@app3HA", "$s3app5cacheSivp", "_D3app5cachei"])
+@pytest.mark.parametrize("name", ["__ZN3app5cacheE", "?cache@app@@3HA", "$s3app5cacheSivp", "_D3app5cachei"])
 def test_names_of_other_manglings_are_shown_as_they_are(name: str) -> None:
     assert shown_name(name) == name
 
