@@ -24,7 +24,7 @@ class Member(NamedTuple):
     """One member of an archive.
 
     Attributes:
-        name: As the archive has it; bytes that are not UTF-8 as surrogates. In a thin archive a path, relative to the
+        name: As the archive has it; bytes that are not UTF-8 as surrogates. In a thin archive a path relative to the
             archive's folder.
         data: Its bytes; None in a thin archive, which only names the file.
     """
@@ -34,15 +34,15 @@ class Member(NamedTuple):
 
 
 def starts_like_archive(data: Buffer) -> bool:
-    """Tell whether a file claims to be a static library."""
+    """Return whether a file starts like a static library."""
     return bytes(data[:8]) in {_MAGIC, _THIN_MAGIC}
 
 
 def read_members(data: Buffer, file: str) -> Iterator[Member]:
-    """Give the members of an archive in their order, its own indexes left out.
+    """Return the members of an archive in their order, without its own indexes.
 
     Raises:
-        InputError: Where a header is damaged or a member reaches beyond the end; what stood before it was given.
+        InputError: Where a header is damaged or a member reaches beyond the end, after the members before it.
     """
     is_thin = bytes(data[:8]) == _THIN_MAGIC
     long_names = b""
@@ -70,12 +70,12 @@ def read_members(data: Buffer, file: str) -> Iterator[Member]:
 
 
 def _name(raw: bytes, contents: Buffer | None, long_names: bytes, file: str, offset: int) -> tuple[str, int]:
-    """Give a member's name, and how many bytes of its contents the name takes (BSD)."""
+    """Return the name of a member, and how many bytes of its contents the name takes (BSD)."""
     if raw.startswith(b"#1/") and raw[3:].isdigit() and contents is not None:
         size_bytes = min(int(raw[3:]), len(contents), _LONGEST_NAME)
         return _text(bytes(contents[:size_bytes]).rstrip(b"\0")), size_bytes
     if raw.startswith(b"/") and (place := _LONG_NAME.fullmatch(raw)):
-        # In a thin archive of archives the offset within the inner one follows; the name is that of the inner archive.
+        # In a thin archive of archives the name is that of the inner archive; the offset in it follows.
         start = int(place[1])
         end = long_names.find(b"\n", start, start + _LONGEST_NAME)
         if start >= len(long_names):

@@ -1,7 +1,7 @@
-"""Which of an object's constructors are its own: what runs when it is loaded, whether anything uses it or not.
+"""The constructors of an object that are its own: code that runs when the object is loaded.
 
-Each object has one constructor of the compiler's start-up files, which does nothing in it (`frame_dummy`). Where its
-code is not known, one of several is taken for it.
+Each object also has one constructor from the start-up files of the compiler, which does nothing (`frame_dummy`). Where
+its code is not known for a machine, one constructor is assumed to be it.
 
 Source: crtstuff.c and crti of gcc 6 to 12 and glibc 2.36, as they stand in the libraries of Debian.
 """
@@ -28,7 +28,7 @@ DT_INIT_ARRAYSZ: Final = 27
 DT_PREINIT_ARRAY: Final = 32
 DT_PREINIT_ARRAYSZ: Final = 33
 
-# A jump to `register_tm_clones`, less than 512 bytes before; until gcc 6 behind a look at a list of Java's.
+# A jump to `register_tm_clones`, less than 512 bytes before. Until gcc 6 a check of a list for Java stands before it.
 _FRAME_DUMMY: Final = {
     EM_386: re.compile(rb"(?:\xf3\x0f\x1e\xfb)?\xe9.[\xfe\xff]\xff\xff", re.DOTALL),
     EM_PPC: re.compile(rb"\x4b\xff[\xfe\xff].", re.DOTALL),
@@ -39,7 +39,7 @@ _FRAME_DUMMY: Final = {
     ),
     EM_AARCH64: re.compile(rb"(?:\x5f\x24\x03\xd5|\x3f\x23\x03\xd5)?[\x80-\xff]\xff\xff\x17"),
 }
-# Calls `__gmon_start__`, which only programs that are profiled have; musl's does nothing.
+# Calls `__gmon_start__`, which only profiled programs have; that of musl does nothing.
 _INIT: Final = {
     EM_X86_64: re.compile(
         rb"(?:\xf3\x0f\x1e\xfa)?(?:\xc3|\x50\x58\xc3"
@@ -53,7 +53,7 @@ _INIT: Final = {
     ),
 }
 _MOST_CODE_BYTES: Final = 40
-# LLVM has 600; behind so many no code is looked at.
+# LLVM has 600. The code of entries after this number is not read.
 _MOST_ENTRIES: Final = 1 << 12
 
 
@@ -79,7 +79,7 @@ def own_constructors(image: Image) -> int:
 
 
 def _entries(image: Image, dynamic: Dynamic, word_bytes: int) -> list[int]:
-    """Give the vaddrs of the constructors: what relocations put there, or what stands in place."""
+    """Return the vaddrs of the constructors: from the relocations of the table, or from its bytes."""
     first, size_bytes = dynamic.get(DT_INIT_ARRAY), dynamic.get(DT_INIT_ARRAYSZ)
     if not first or not size_bytes:
         return []
@@ -91,7 +91,7 @@ def _entries(image: Image, dynamic: Dynamic, word_bytes: int) -> list[int]:
 
 
 def _code_at(image: Image, vaddr: int) -> bytes:
-    """Give the code at a vaddr, as far as its segment goes; none where it is in no segment."""
+    """Return the code at a vaddr, up to the end of its segment; nothing where no segment maps the vaddr."""
     for segment in image.loads:
         left_bytes = segment.vaddr + segment.file_bytes - vaddr
         if segment.vaddr <= vaddr and left_bytes > 0:

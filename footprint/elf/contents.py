@@ -1,8 +1,8 @@
-"""What the writable memory of an ELF file holds, section by section, and what no symbol explains.
+"""The contents of the writable memory of an ELF file, section by section, and the bytes that no symbol names.
 
-Every byte of a section has one owner: a variable, or a remainder with its cause. The sums are conserved by
-construction (`footprint.ranges`). Thread-local sections are accounted in their own space: their addresses overlap
-those of what follows them, and their symbols are offsets.
+Every byte of a section has one owner: a variable, or a residue with its cause. The sums are conserved by construction
+(`footprint.ranges`). Each thread-local section is counted by itself: its addresses overlap those of the sections after
+it, and its symbols are offsets.
 """
 
 from bisect import bisect_left
@@ -46,7 +46,7 @@ SHT_PREINIT_ARRAY: Final = 16
 
 _LINKER_TABLE_TYPES: Final = frozenset({SHT_DYNAMIC, SHT_INIT_ARRAY, SHT_FINI_ARRAY, SHT_PREINIT_ARRAY})
 _LINKER_TABLE_NAMES: Final = (".got", ".ctors", ".dtors", ".jcr", ".plt", ".tm_clone_table", ".dynamic", ".opd")
-# Marks that linkers set at the borders of sections: they name a place, not a variable.
+# Marks that linkers set at the borders of sections: they name an address, not a variable.
 _MARKS: Final = frozenset(
     {
         *("__bss_start", "__bss_start__", "__bss_end__", "_bss_end__", "_edata", "edata", "_end", "end", "__end__"),
@@ -58,14 +58,14 @@ _MARKS: Final = frozenset(
 
 
 class SectionKind(StrEnum):
-    """Of which kind the memory of a section is, by what makes it private."""
+    """The kind of the memory of a section, by what makes it private."""
 
     DATA = "data"
-    """Writable, its first contents in the file: private from the first write."""
+    """Writable, with its initial contents in the file: private from the first write."""
     BSS = "bss"
-    """Writable, zero at first: private from the first write."""
+    """Writable, with zeros at first: private from the first write."""
     RELRO = "relro"
-    """Written by the loader, then made read-only: private although it shows as `r--`."""
+    """Written by the loader, then made read-only: private, although its mapping is `r--`."""
     TLS = "tls"
     """Copied for each thread."""
 
@@ -74,24 +74,24 @@ class ResidueCause(StrEnum):
     """Why no variable owns a range."""
 
     PADDING = "padding"
-    """Zero bytes, or bytes without contents, that align what follows; assumed, as no file says so."""
+    """Zeros, or bytes that the file does not hold, that align what follows; an assumption: no file states it."""
     UNSIZED = "symbol without size"
-    """A symbol starts here, and nothing says how far it reaches; assumed up to the next one."""
+    """A symbol without a size starts here; it is assumed to reach to the next one."""
     LINKER_TABLE = "linker table"
     """The global offset table, constructor lists, the dynamic section: made by the linker, without symbols."""
     STRIPPED = "no symbol: stripped"
-    """The file has no .symtab, and .dynsym names only what is exported."""
+    """The file has no .symtab, and .dynsym names only exported symbols."""
     NO_SYMBOL = "no symbol"
-    """The file has a .symtab, and nothing in it lies here: compilers drop the names of literals and local labels."""
+    """The file has a .symtab, and no symbol lies here: compilers drop the names of literals and local labels."""
     NO_SECTIONS = "no section headers"
-    """Only the program headers tell that the memory is there."""
+    """The file has no section headers: only the program headers describe the memory."""
 
 
 class Residue(NamedTuple):
     """The owner of a range that no variable owns.
 
     Attributes:
-        cause: Why.
+        cause: Why no variable owns it.
         detail: The linker name of the symbol without size, else "".
     """
 
@@ -100,17 +100,17 @@ class Residue(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Give the text that stands where a symbol's name would, in brackets so that nobody takes it for one."""
+        """The text to show in place of a symbol name, in brackets to tell it from one."""
         return f"[{self.cause}: {self.detail}]" if self.detail else f"[{self.cause}]"
 
 
 class SectionContents(NamedTuple):
-    """One section of writable or thread-local memory, cut among its owners.
+    """One section of writable or thread-local memory, divided among its owners.
 
     Attributes:
-        section: The header; its index is -1 for what has none (COMMON, segments without sections).
+        section: The header; its index is -1 for memory without a section (COMMON, segments without sections).
         kind: What makes the memory private.
-        variables: In the order of the section, with those of size 0 and those inside others.
+        variables: In the order of the section, including those of size 0 and those inside others.
         ranges: Every byte of the section with its owner, as offsets in the section.
     """
 
@@ -121,17 +121,17 @@ class SectionContents(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Give the size of the section in memory."""
+        """The size of the section in memory."""
         return self.section.size_bytes
 
     @property
     def named_bytes(self) -> int:
-        """Count the bytes that at least one variable names."""
+        """The number of bytes that at least one variable names."""
         return sum(piece.end - piece.start for piece in self.ranges.pieces if isinstance(piece.owner, Symbol))
 
     @property
     def residue_bytes(self) -> dict[ResidueCause, int]:
-        """Count what no variable names, by cause, the largest first."""
+        """The number of bytes that no variable names, by cause, the largest first."""
         totals: dict[ResidueCause, int] = {}
         for piece in self.ranges.pieces:
             if isinstance(piece.owner, Residue):
@@ -140,19 +140,19 @@ class SectionContents(NamedTuple):
 
     @property
     def overlap(self) -> Overlap:
-        """Tell what symbols lost to others that name the same bytes."""
+        """The bytes that symbols lost to others that name the same bytes."""
         return self.ranges.overlap
 
 
 class Contents(NamedTuple):
-    """What the writable memory of a file holds.
+    """The contents of the writable memory of a file.
 
     Attributes:
-        file: The file's name.
-        symbols_from: `.symtab`, `.dynsym`, `.gnu_debugdata` (and `.dynsym`), or None where the file names nothing.
-        symbol_count: Entries of that table, functions and all.
-        sections: The writable and thread-local sections in the order of the file; those of size 0 left out.
-        stray_count: Symbols that say they lie in one of them, and do not.
+        file: The name of the file.
+        symbols_from: `.symtab`, `.dynsym`, `.gnu_debugdata` (and `.dynsym`), or None where the file has no symbols.
+        symbol_count: The number of entries of that table, functions included.
+        sections: The writable and thread-local sections in the order of the file, without those of size 0.
+        stray_count: The number of symbols that lie outside of the section that they state.
         debug_file: The file that has the table, where it is another.
     """
 
@@ -279,13 +279,13 @@ def _variables(symbols: list[Symbol], section_bytes: int) -> tuple[list[Symbol],
 
 
 def _is_label(name: str) -> bool:
-    """Tell whether a symbol without size names what stands there: not a linker's mark, nor an assembler's note."""
-    # $d and $x tell a disassembler where data and code begin, nothing more.
+    """Return whether a symbol without size names a variable: it is not a mark of the linker or the assembler."""
+    # $d and $x only mark the start of data and code for a disassembler.
     return bool(name) and name not in _MARKS and not name.startswith(("$", ".L"))
 
 
 def _rank(symbol: Symbol) -> int:
-    """Order aliases: the strong global name first, then the weak, then the local."""
+    """Return the rank of an alias: strong global names come first, then weak ones, then local ones."""
     if symbol.binding in {STB_GLOBAL, STB_GNU_UNIQUE}:
         return 0
     return 1 if symbol.binding == STB_WEAK else 2
@@ -294,7 +294,7 @@ def _rank(symbol: Symbol) -> int:
 def _contents(
     image: Image, section: Section, kind: SectionKind, variables: list[Symbol], labels: list[Symbol], *, stripped: bool
 ) -> SectionContents:
-    explain = _Explain(image, section, labels, stripped=stripped)
+    explain = _ResidueFinder(image, section, labels, stripped=stripped)
     ranges = partition(0, section.size_bytes, _claims(variables), explain)
     shown = tuple(sorted([*variables, *labels], key=lambda v: v.offset)) if labels else tuple(variables)
     return SectionContents(section, kind, shown, ranges)
@@ -308,7 +308,7 @@ def _kind(image: Image, section: Section, relro: Segment | None) -> SectionKind:
     if section.is_tls:
         return SectionKind.TLS
     if relro and not image.is_relocatable:
-        # The first words of .got.plt may lie in it, and the rest behind it: that stays writable.
+        # The first words of .got.plt may lie in it, and the rest after it: then the section stays writable.
         ends_inside = section.vaddr + section.size_bytes <= relro.vaddr + relro.memory_bytes
         if relro.vaddr <= section.vaddr and ends_inside:
             return SectionKind.RELRO
@@ -317,8 +317,8 @@ def _kind(image: Image, section: Section, relro: Segment | None) -> SectionKind:
     return SectionKind.BSS if section.type == SHT_NOBITS else SectionKind.DATA
 
 
-class _Explain:
-    """Names the ranges of one section that no variable claims."""
+class _ResidueFinder:
+    """Finds the causes of the ranges of one section that no variable claims."""
 
     def __init__(self, image: Image, section: Section, labels: list[Symbol], *, stripped: bool) -> None:
         self._image = image
@@ -346,7 +346,7 @@ class _Explain:
         return pieces
 
     def _plain(self, start: int, end: int) -> Residue:
-        # Padding brings what follows to a multiple that the section itself is aligned to, and holds nothing.
+        # Padding is zero, and ends at a multiple of an alignment that the section itself has.
         align = min(end & -end, self._section.align)
         if align > 1 and -start % align == end - start and self._is_zero(start, end):
             return Residue(ResidueCause.PADDING)
@@ -361,7 +361,7 @@ class _Explain:
 
 
 def _common_contents(commons: list[Symbol]) -> Iterable[SectionContents]:
-    """Give the COMMON variables of an object a section of their own, as the linker will."""
+    """Place the COMMON variables of an object in a section of their own, as the linker will."""
     for kind in (SectionKind.BSS, SectionKind.TLS):
         variables, offset = [], 0
         for symbol in sorted(commons, key=lambda symbol: (-symbol.size_bytes, symbol.name)):
@@ -373,7 +373,7 @@ def _common_contents(commons: list[Symbol]) -> Iterable[SectionContents]:
 
 
 def _segment_contents(image: Image) -> Iterable[SectionContents]:
-    """Give the writable memory of a file without section headers, as far as its segments tell."""
+    """Return the writable memory of a file without section headers, from its segments."""
     for number, segment in enumerate(image.segments):
         if segment.type != PT_LOAD or not segment.is_writable:
             continue

@@ -1,10 +1,10 @@
-"""Where the symbols of a stripped file may be: what the file itself says of that, and which sections they fit.
+"""Where the symbols of a stripped file may be: what the file says about its debug file, and which sections match.
 
-A debug file has the sections of its file at the same addresses, without their bytes (NOBITS), and the symbol table that
-was taken out. MiniDebugInfo is a small one inside the file, compressed.
+A debug file has the sections of its file at the same addresses, without their bytes (NOBITS), and the symbol table
+that was stripped. MiniDebugInfo is a small debug file, compressed inside the file itself.
 
 Source: GDB manual, "Debugging Information in Separate Files" and "Debugging information in a special section"; DWARF 5,
-section 7.3.6 (supplementary object files) for what `.gnu_debugaltlink` was made into.
+section 7.3.6 (supplementary object files), the standard form of `.gnu_debugaltlink`.
 """
 
 import posixpath
@@ -31,14 +31,14 @@ __all__ = (
 
 _WORDS: Final = {True: Struct("<I"), False: Struct(">I")}
 _MOST_LINK_BYTES: Final = 1 << 12
-# The symbols of the largest browsers are half as large. What claims to be more is not inflated any further.
+# The symbols of the largest browsers are half as large. A larger claim is not inflated further.
 _MOST_MINI_BYTES: Final = 64 << 20
-# What `xz -9` needs, and a little; a hostile stream may ask for 4 GiB.
+# What `xz -9` needs, and a reserve; a hostile stream may ask for 4 GiB.
 _MOST_XZ_MEMORY_BYTES: Final = 80 << 20
 
 
 class DebugLink(NamedTuple):
-    """What `.gnu_debuglink` says of the file that has the symbols.
+    """The debug file that `.gnu_debuglink` names.
 
     Attributes:
         name: Its name, without a folder.
@@ -50,10 +50,10 @@ class DebugLink(NamedTuple):
 
 
 class AlternateLink(NamedTuple):
-    """What `.gnu_debugaltlink` says of the file in which dwz put what several debug files have in common.
+    """The file that `.gnu_debugaltlink` names: dwz moved into it what several debug files have in common.
 
     Attributes:
-        path: Its path, absolute or from the folder of the file.
+        path: Its path, absolute or relative to the folder of the file.
         build_id: Its build-id as hexadecimal digits.
     """
 
@@ -65,8 +65,8 @@ class DebugImage(NamedTuple):
     """Where the symbols of a stripped file were found.
 
     Attributes:
-        image: The file that has them, named as it is to be shown.
-        is_whole: Whether it names all that the file had; MiniDebugInfo has functions, and little else.
+        image: The file that has them; its name is the one to show.
+        is_whole: Whether it has all symbols of the file; MiniDebugInfo has functions, and little else.
     """
 
     image: Image
@@ -74,13 +74,13 @@ class DebugImage(NamedTuple):
 
 
 def is_stripped(image: Image) -> bool:
-    """Tell whether a linked file has sections, and no symbol table of its own for them."""
+    """Return whether a linked file has sections, but no symbol table of its own for them."""
     kinds = {section.type for section in image.sections if section.size_bytes}
     return not image.is_relocatable and SHT_SYMTAB not in kinds and bool(kinds - {SHT_NULL})
 
 
 def debug_link(image: Image) -> DebugLink | None:
-    """Give the file name and checksum in `.gnu_debuglink`; None where there is none that can be meant.
+    """Return the file name and checksum in `.gnu_debuglink`; None where there is none, or no usable name.
 
     Raises:
         InputError: Where the section reaches beyond the end of the file.
@@ -89,14 +89,14 @@ def debug_link(image: Image) -> DebugLink | None:
     name, end, _ = raw.partition(b"\0")
     crc_at = -(-(len(name) + 1) // 4) * 4
     text = name.decode("utf-8", "surrogateescape")
-    # What writes the section cuts the folder off; a name with one leads where nobody wants to look.
+    # The tool that writes the section removes the folder; a name with a folder may lead anywhere.
     if not end or crc_at + 4 > len(raw) or "/" in text or text in {"", ".", ".."}:
         return None
     return DebugLink(text, _WORDS[image.is_little].unpack_from(raw, crc_at)[0])
 
 
 def alternate_link(image: Image) -> AlternateLink | None:
-    """Give the path and build-id in `.gnu_debugaltlink`; None where there is none.
+    """Return the path and build-id in `.gnu_debugaltlink`; None where there is none.
 
     Raises:
         InputError: Where the section reaches beyond the end of the file.
@@ -106,12 +106,12 @@ def alternate_link(image: Image) -> AlternateLink | None:
 
 
 def candidates(image: Image, path: str, debug_dirs: Sequence[str]) -> list[str]:
-    """Give the paths at which the debug file of a file may stand, the surest first; none of them is looked at.
+    """Return the paths where the debug file of a file may be, the most certain first, without opening any.
 
     Args:
         image: The stripped file.
         path: Its absolute path.
-        debug_dirs: Where debug files are gathered, such as `/usr/lib/debug`.
+        debug_dirs: The folders of debug files, such as `/usr/lib/debug`.
 
     Raises:
         InputError: Where `.gnu_debuglink` reaches beyond the end of the file.
@@ -126,20 +126,20 @@ def candidates(image: Image, path: str, debug_dirs: Sequence[str]) -> list[str]:
         found += [f"{folder}/{link.name}", f"{folder}/.debug/{link.name}"]
         found += [f"{debug_dir}{folder}/{link.name}" for debug_dir in debug_dirs]
         found += [f"{debug_dir}/{link.name}" for debug_dir in debug_dirs]
-    # A link of a file to itself would lead back to where nothing was found.
+    # A link of a file to itself leads to the stripped file again.
     return [one for one in dict.fromkeys(found) if one != path]
 
 
 def build_id_place(identity: str) -> str | None:
-    """Give where a folder of debug files has the one of a build-id; None for one that is too short."""
+    """Return the path of the debug file of a build-id in a folder of them; None for a build-id that is too short."""
     return f".build-id/{identity[:2]}/{identity[2:]}.debug" if len(identity) > 2 else None
 
 
 def mini_debug_image(image: Image) -> Image | None:
-    """Give the ELF file that is compressed in `.gnu_debugdata`; None where there is none.
+    """Return the ELF file that is compressed in `.gnu_debugdata`; None where there is none.
 
     Raises:
-        InputError: Where it is damaged, or inflates beyond reason.
+        InputError: Where it is damaged, or inflates to more than the limit.
         UnsupportedError: Where this Python was built without lzma.
     """
     section = _section(image, ".gnu_debugdata")
@@ -151,9 +151,9 @@ def mini_debug_image(image: Image) -> Image | None:
 
 def _inflated(compressed: Buffer, name: str) -> bytes:
     try:
-        import lzma  # noqa: PLC0415 # few distributions have MiniDebugInfo, and some builds of Python no lzma
+        import lzma  # noqa: PLC0415 # few files have MiniDebugInfo, and some builds of Python have no lzma
     except ImportError as error:
-        raise UnsupportedError(name, "this Python has no lzma to read it with") from error
+        raise UnsupportedError(name, "this Python has no lzma, which is needed to read it") from error
     inflater = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_XZ_MEMORY_BYTES)
     try:
         inflated = inflater.decompress(compressed[:_MOST_MINI_BYTES], max_length=_MOST_MINI_BYTES)
@@ -166,7 +166,7 @@ def _inflated(compressed: Buffer, name: str) -> bytes:
 
 
 def matched_sections(image: Image, debug: Image) -> dict[int, Section]:
-    """Give the sections of a file by the numbers that they have in its debug file: same name, address and size."""
+    """Return the sections of a file by their numbers in its debug file: those of the same name, address and size."""
     places = {(one.name, one.vaddr, one.size_bytes): one for one in image.sections if one.is_in_memory}
     return {
         one.index: section
@@ -180,7 +180,7 @@ def _section(image: Image, name: str) -> Section | None:
 
 
 def _named_bytes(image: Image, name: str) -> bytes:
-    """Give the first bytes of a section, which hold a name and little more; nothing where it is not there."""
+    """Return the first bytes of a section, which hold a name and little more; nothing where the file has none."""
     section = _section(image, name)
     if section is None:
         return b""

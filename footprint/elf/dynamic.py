@@ -22,7 +22,7 @@ class Dynamic(NamedTuple):
     entries: tuple[tuple[int, int], ...]
 
     def get(self, tag: int) -> int | None:
-        """Give the value of the first entry with a tag, or None."""
+        """Return the value of the first entry with a tag, or None."""
         return next((value for found, value in self.entries if found == tag), None)
 
 
@@ -46,12 +46,12 @@ def read_dynamic(image: Image) -> Dynamic:
 
 
 def numbers(image: Image, raw: Buffer) -> "array[int]":
-    """Read a table of words of the file's class and byte order; a torn last one is left out."""
+    """Read a table of words of the file's class and byte order, without an incomplete last word."""
     return words(image, raw, 8 if image.is_64 else 4)
 
 
 def words(image: Image, raw: Buffer, word_bytes: int) -> "array[int]":
-    """Read a table of words of 2, 4 or 8 bytes in the file's byte order; a torn last one is left out."""
+    """Read a table of words of 2, 4 or 8 bytes in the file's byte order, without an incomplete last word."""
     found = array(_TYPECODES[word_bytes])
     found.frombytes(raw[: len(raw) // word_bytes * word_bytes])
     if image.is_little != (sys.byteorder == "little"):
@@ -60,7 +60,7 @@ def words(image: Image, raw: Buffer, word_bytes: int) -> "array[int]":
 
 
 def bytes_at_vaddr(image: Image, vaddr: int, size_bytes: int, what: str) -> Buffer:
-    """Give bytes of the file by the vaddr at which the loader maps them.
+    """Return bytes of the file by the vaddr at which the loader maps them.
 
     Raises:
         InputError: Where no segment maps all of them from the file.
@@ -73,7 +73,7 @@ def bytes_at_vaddr(image: Image, vaddr: int, size_bytes: int, what: str) -> Buff
 
 
 def bytes_from_vaddr(image: Image, vaddr: int, what: str) -> Buffer:
-    """Give the bytes of the file from a vaddr to the end of its segment, for tables whose size nothing tells.
+    """Return the bytes of the file from a vaddr to the end of its segment, for tables of unknown size.
 
     Raises:
         InputError: Where no segment maps the vaddr from the file.

@@ -1,7 +1,7 @@
-"""The dynamic symbols of an ELF file: what others can find in it, and what its relocations ask others for.
+"""The dynamic symbols of an ELF file: the definitions that others can find, and the references that relocations make.
 
-Neither names nor sizes are believed where the loader does not look: a definition that the hash table
-cannot find is none, and a reference that no relocation makes is none either.
+The loader decides: a definition that the hash table does not reach does not count, nor does an undefined symbol that no
+relocation refers to.
 
 Source: System V ABI, chapter 5 (Hash Table); glibc 2.36, elf/dl-lookup.c, for what is found.
 """
@@ -55,17 +55,16 @@ _CHAIN_BYTES: Final = 1 << 12
 
 
 class SymbolReference(NamedTuple):
-    """What relocations of a file ask for, once for each symbol and class of lookup.
+    """A symbol that relocations of a file look up, once for each class of lookup.
 
     Attributes:
         name: The linker name.
         version: The version that must define it, or None for any.
-        is_call: Whether a function of the program that only stands for one of a library is no answer (calls through
-            the PLT, and thread-locals).
-        is_copy: Whether the program takes the object of a library over.
-        is_weak: Whether it may stay without definition.
-        is_protected: Whether the file keeps to its own definition.
-        is_defined: Whether the file has a definition itself.
+        is_call: Whether the lookup passes over canonical PLT entries (calls through the PLT, and thread-locals).
+        is_copy: Whether it is a copy relocation: the program takes the object of a library over.
+        is_weak: Whether it may stay undefined.
+        is_protected: Whether the file always binds to its own definition (STV_PROTECTED).
+        is_defined: Whether the file itself has a definition.
         symbol: The index of the symbol.
     """
 
@@ -81,17 +80,17 @@ class SymbolReference(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DynamicSymbols:
-    """What a file offers and asks for.
+    """The dynamic symbols of a file.
 
     Attributes:
         versions: Its versions.
-        count: How many entries its table has, as far as the loader could know.
-        references: What its relocations ask for.
-        found: The index of the definition that others can find, by name; the last one where there are several.
-        several: All of them, in the order in which the loader sees them, where there are several: one a version.
+        count: The number of entries of its table, as far as the loader can know it.
+        references: The symbols that its relocations look up.
+        found: By name the index of the definition that others can find; the last one where there are several.
+        several: By name all definitions in the order of the table, where there are several: one for each version.
         canonical_plt_entries: The symbols of a program that are canonical PLT entries: the address of a function of a
             library, and no definition.
-        unique: The names that it defines for the whole process (STB_GNU_UNIQUE).
+        unique: The names of which the whole process has one definition (STB_GNU_UNIQUE).
     """
 
     versions: Versions
@@ -104,7 +103,7 @@ class DynamicSymbols:
 
     @cached_property
     def asked(self) -> dict[str, tuple[int, ...]]:
-        """The places of the references, by name."""
+        """By name the indexes of the references."""
         places: dict[str, tuple[int, ...]] = {}
         for place, reference in enumerate(self.references):
             places[reference.name] = (*places.get(reference.name, ()), place)
@@ -112,7 +111,7 @@ class DynamicSymbols:
 
     @classmethod
     def none(cls) -> "DynamicSymbols":
-        """Give what a file without dynamic symbols has."""
+        """Return the answer for a file without dynamic symbols."""
         return cls(Versions(None, {}, (), ()), 0, (), {}, {}, frozenset(), frozenset())
 
     def vaddrs(self, image: Image) -> frozenset[int]:
@@ -130,7 +129,7 @@ class DynamicSymbols:
 
 
 def read_dynamic_symbols(image: Image) -> DynamicSymbols:
-    """Read the dynamic symbols of a file; one without them has none.
+    """Read the dynamic symbols of a file, which may have none.
 
     Raises:
         InputError: Where a table is damaged or lies outside of the file.
@@ -148,7 +147,7 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     table = SymbolTable(image, entries, names.table)
     versions = read_versions(image, dynamic, names.table.at, count)
     if gotsym := dynamic.get(DT_MIPS_GOTSYM) if image.machine == EM_MIPS else None:
-        # There the loader looks up each symbol that has a place in the GOT, without any relocation.
+        # On MIPS the loader looks up each symbol that has an entry in the GOT, without any relocation.
         asked |= {(symbol, 0) for symbol in range(gotsym, count)}
     references = _references(table, asked, versions)
     found = _found(table, names, first_found, past_found)
@@ -217,7 +216,7 @@ class _Found(NamedTuple):
 
 def _found(table: SymbolTable, names: "_Names", first: int, past: int) -> _Found:
     """Find the definitions between two indexes that the loader would bind to."""
-    # There are a handful of kinds among any number of symbols: one entry of each is looked at.
+    # Any number of symbols has a handful of kinds: one entry of each is decoded.
     kinds = table.kinds[first:past]
     examples = {word: table.entry(index) for word, index in dict(zip(kinds, range(first, past), strict=True)).items()}
     bound = {word: one for word, one in examples.items() if _is_bound(table.image, one)}
@@ -290,23 +289,23 @@ class _Names:
 
 
 def _findable(image: Image, dynamic: Dynamic) -> tuple[int, int]:
-    """Give the first index that the hash table finds, and the one past the last."""
+    """Return the first index that the hash table reaches, and the one past the last."""
     vaddr = dynamic.get(DT_GNU_HASH)
     if vaddr:
         return _gnu_hash(image, vaddr)
     vaddr = dynamic.get(DT_HASH)
     if not vaddr:
         return 0, 0
-    # Two architectures made its words as wide as addresses.
+    # Two architectures have words as wide as addresses in it.
     word_bytes = 8 if image.is_64 and image.machine in {EM_S390, EM_ALPHA} else 4
     head = words(image, bytes_at_vaddr(image, vaddr, 2 * word_bytes, "the hash table"), word_bytes)
     return 0, head[1]
 
 
 def _gnu_hash(image: Image, vaddr: int) -> tuple[int, int]:
-    """Walk the chain of the highest bucket: nothing else tells how many symbols there are.
+    """Walk the chain of the highest bucket, whose end is the number of symbols; the table does not state it.
 
-    Of a table without symbols GNU ld says that they begin at 1, other linkers at their count: both find none.
+    In a table without symbols GNU ld has 1 as the first index, and other linkers have the count: both reach none.
     """
     what = "the GNU hash table"
     raw = bytes_from_vaddr(image, vaddr, what)
@@ -326,11 +325,11 @@ def _gnu_hash(image: Image, vaddr: int) -> tuple[int, int]:
             highest += 1
             if word & 1:
                 return first, highest
-    raise InputError(image.file, f"{what} has a chain without end")
+    raise InputError(image.file, f"{what} has a chain that does not end")
 
 
 def _dynsym_count(image: Image, vaddr: int) -> int:
-    """Give what the section header says of the number of symbols, where it is there: one more witness."""
+    """Return the number of symbols that the section header states; 0 where there is none."""
     section = next((one for one in image.sections if one.type == SHT_DYNSYM and one.vaddr == vaddr), None)
     if section is None or section.offset + section.size_bytes > len(image.data):
         return 0

@@ -1,7 +1,8 @@
-"""How long a mangled name becomes at most, told before it is demangled: names of 200 bytes can become 38 MB of text.
+"""A bound of the length of a demangled name, computed before demangling: a name of 200 bytes can become 38 MB of text.
 
-Both manglings refer back to what was said before, and a reference to a reference doubles. A Rust name is read, each
-part once, and a reference costs what its target came to. A C++ name is not: its references are counted by target.
+Both manglings refer back to earlier parts of the name, and a reference to a reference doubles the text. A Rust name is
+parsed, each part once, and a reference costs the length of its target. A C++ name is not parsed: its references are
+counted by target.
 
 Source: Rust RFC 2603 (Symbol name mangling v0); Itanium C++ ABI, section 5.1.
 """
@@ -13,21 +14,21 @@ from typing import Final
 
 __all__ = ("is_tame",)
 
-# Of 190,000 names of node and rustc none becomes longer than 11 KB; it counts for up to 20 times as much here.
+# None of 190,000 names of node and rustc becomes longer than 11 KB; the bound here is up to 20 times the true length.
 _MOST_RUST_BYTES: Final = 1 << 18
-# What is told from the numbers of references may be too much by far.
+# The bound from the numbers of references can be far above the true length.
 _MOST_CPP_BITS: Final = 23
 _MOST_CPP_BYTES: Final = 1 << _MOST_CPP_BITS
 
 
 def is_tame(name: str) -> bool:
-    """Tell whether a mangled name, C++ or Rust v0, can be demangled within bounds."""
-    # Each reference of C++ ends with "_", and copies at most what there is already; only packs copy more. Most names
-    # have so few that nothing needs to be read.
+    """Return whether a mangled name, C++ or Rust v0, can be demangled within the bounds."""
+    # Each reference of C++ ends with "_", and copies at most the text before it; only packs copy more. Most names have
+    # so few references that nothing more needs to be computed.
     if (
         len(name).bit_length() + name.count("_") <= _MOST_CPP_BITS
         and name.startswith("_Z")
-        # What a pack copies is a parameter: `T_`.
+        # A pack copies a template parameter: `T_`.
         and not (
             "T" in name
             and ("Dp" in name or "sp" in name or "fl" in name or "fr" in name or "fL" in name or "fR" in name)
@@ -44,25 +45,25 @@ _PACK: Final = re.compile(r"Dp|sp|f[lrLR]")
 
 
 def _cpp_bytes(name: str) -> int:
-    """Give a bound of what a C++ name can be expanded to.
+    """Return a bound of the demangled length of a C++ name.
 
-    A substitution has a number and refers only to lower ones: whatever is expanded follows a chain of references, down
-    from number to number, with one of so many references of each.
+    A substitution has a number and refers only to lower numbers. An expansion follows chains of references down these
+    numbers, so the product of the counts of references to each number bounds it.
     """
     targets: Counter[str] = Counter()
     doubling_count = parameter_count = 0
-    # Every reference ends with "_"; where its number begins is certain only if a single letter can begin it.
+    # Every reference ends with "_". Its start is certain only if exactly one letter can begin it.
     for run in name.split("_")[:-1]:
         tail = run[len(run.rstrip(_CAPITALS)) :]
         parameter_count += "T" in tail
         start_count = tail.count("S") + tail.count("T")
         if start_count == 1 and "S" in tail:
             number = tail.partition("S")[2]
-            # `S_`, `S0_` and `S00_`: the last two are the same.
+            # `S0_` and `S00_` are the same reference, `S_` is another.
             targets[number.lstrip("0") or number[:1]] += 1
         elif start_count:
             doubling_count += 1
-    # A pack is expanded where a template parameter stands in it.
+    # A pack is expanded only where it contains a template parameter.
     pack_count = min(len(_PACK.findall(name)), parameter_count, 8)
     bound: int = len(name) ** (pack_count + 1) << min(doubling_count, 64)
     for count in targets.values():
@@ -76,13 +77,13 @@ _DIGITS: Final = {
     digit: value for value, digit in enumerate("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 }
 _MOST_DIGITS: Final = 16
-# What one part adds beside its names: `{closure#4294967295}`, ` as `, `extern "..." `.
+# The text that one part adds to its names: `{closure#4294967295}`, ` as `, `extern "..." `.
 _PART_BYTES: Final = 32
 _LIFETIME_BYTES: Final = 8
-# A letter of the encoding may take four bytes when it is decoded.
+# A letter of the encoding takes up to four bytes when it is decoded.
 _LETTER_BYTES: Final = 4
 
-# What follows the letter of each path and type, as names of the methods that read it.
+# By the letter of each path and type, the names of the methods that read what follows it.
 _PARTS: Final = {
     "C": ("_identifier",),
     "M": ("_disambiguator", "_item", "_item"),
@@ -104,20 +105,20 @@ _PARTS: Final = {
 
 
 class _UnreadableError(Exception):
-    """The name is not what the grammar has: no demangler should see it."""
+    """The name does not follow the grammar: no demangler should get it."""
 
 
 class _RustLength:
-    """Reads a Rust v0 name. Each method reads one part from `_at` on, and gives how many bytes it shows at most."""
+    """Reads a Rust v0 name. Each method reads one part from `_at` on, and returns a bound of the text of this part."""
 
     def __init__(self, name: str) -> None:
         self._text = name[2:]
         self._at = 0
-        # By where they begin, items and what they refer to: where they end, and how long they are; None while read.
+        # By kind and start of each part that was read: its end and the bound of its text; None while it is being read.
         self._known: dict[tuple[str, int], tuple[int, int] | None] = {}
 
     def is_tame(self) -> bool:
-        # A name of few references and without lifetimes need not be read: at worst, each doubles the whole.
+        # A name with few references and without lifetimes need not be read: each reference at most doubles the text.
         if "G" not in self._text and len(self._text) * _PART_BYTES << self._text.count("B") <= _MOST_RUST_BYTES:
             return True
         try:
@@ -131,13 +132,13 @@ class _RustLength:
         return letter
 
     def _takes(self, letter: str) -> bool:
-        """Step over a letter if it is there."""
+        """Skip a letter if it is next, and return whether it was."""
         is_there = self._text.startswith(letter, self._at)
         self._at += is_there
         return is_there
 
     def _number(self) -> int:
-        """Read a number in base 62, of which `_` is the first and `0_` the second."""
+        """Read a number in base 62: `_` is 0, and `0_` is 1."""
         end = self._text.find("_", self._at, self._at + _MOST_DIGITS + 1)
         if end < 0:
             raise _UnreadableError
@@ -151,7 +152,7 @@ class _RustLength:
         return number + 1 if digits else 0
 
     def _once(self, kind: str, read: Callable[[], int]) -> int:
-        """Read what stands here, unless that was done before."""
+        """Read the part that begins here, or return the known bound of it."""
         key = kind, self._at
         if key in self._known:
             known = self._known[key]
@@ -160,7 +161,7 @@ class _RustLength:
             self._at, size_bytes = known
             return size_bytes
         self._known[key] = None
-        # More than the cap is as good as the cap: numbers stay small.
+        # A number above the limit is set to just above it, so that numbers stay small.
         size_bytes = min(read(), _MOST_RUST_BYTES + 1)
         self._known[key] = self._at, size_bytes
         return size_bytes
@@ -210,7 +211,7 @@ class _RustLength:
         return _PART_BYTES + _LETTER_BYTES * (end - start)
 
     def _fields(self) -> int:
-        """Read the fields of a constant: none, those of a tuple, or those with names."""
+        """Read the fields of a constant: no fields, fields of a tuple, or named fields."""
         letter = self._next()
         if letter == "T":
             return self._until_end(self._constant)

@@ -1,6 +1,6 @@
-"""One ELF file: its header, segments and sections, read with the standard library and bounds-checked.
+"""One ELF file: its header, segments and sections, read with the standard library and checked for bounds.
 
-Both classes and both byte orders share one code path, chosen by a table of formats. Program headers decide what is
+Both classes and both byte orders share one code path, which a table of formats selects. Program headers decide what is
 memory; section headers only name it.
 
 Source: System V ABI, chapters 4 and 5 (ELF-64 object file format 1.5; gABI draft of 2013 for extension numbering).
@@ -40,7 +40,7 @@ SHF_TLS: Final = 0x400
 
 _PN_XNUM: Final = 0xFFFF
 _SHN_XINDEX: Final = 0xFFFF
-# Compilers that give each function its section make some ten thousand of them; a larger claim is damage.
+# A compiler that gives each function its own section makes some ten thousand sections; more is damage.
 _MOST_HEADERS: Final = 1 << 18
 
 Buffer = bytes | memoryview
@@ -59,14 +59,14 @@ class Segment(NamedTuple):
 
     @property
     def is_writable(self) -> bool:
-        """Tell whether the loader maps it writable (PF_W)."""
+        """Whether the loader maps it writable (PF_W)."""
         return bool(self.flags & PF_W)
 
 
 class Section(NamedTuple):
-    """A section header; `name` is shown, never used to decide what is memory."""
+    """A section header; `name` is only shown and never decides what is memory."""
 
-    index: int  # type: ignore[assignment] # tuple.index is not missed
+    index: int  # type: ignore[assignment] # nothing needs tuple.index
     name: str
     type: int
     flags: int
@@ -80,22 +80,22 @@ class Section(NamedTuple):
 
     @property
     def is_in_memory(self) -> bool:
-        """Tell whether it is part of the process (SHF_ALLOC)."""
+        """Whether it is part of the process (SHF_ALLOC)."""
         return bool(self.flags & SHF_ALLOC)
 
     @property
     def is_writable(self) -> bool:
-        """Tell whether it is writable memory (SHF_ALLOC and SHF_WRITE)."""
+        """Whether it is writable memory (SHF_ALLOC and SHF_WRITE)."""
         return self.flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC | SHF_WRITE
 
     @property
     def is_tls(self) -> bool:
-        """Tell whether it is the template of each thread's block, and so no address of the process."""
+        """Whether it is the template of the block of each thread: its addresses are not addresses of the process."""
         return bool(self.flags & SHF_TLS)
 
     @property
     def has_file_bytes(self) -> bool:
-        """Tell whether its bytes stand in the file; .bss and .tbss have none."""
+        """Whether the file holds its bytes; .bss and .tbss have none."""
         return self.type not in {SHT_NOBITS, SHT_NULL}
 
 
@@ -129,9 +129,9 @@ _HEADER_BYTES: Final = {file_class: layout.header.size for (file_class, _), layo
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """One ELF file, as far as its headers tell. The bytes stay where they are: `data` is a view of the file.
+    """The headers of one ELF file, and its bytes, which are not copied: `data` is a view of the file.
 
-    Two images are equal only if they are one: comparing or hashing them by value would read the whole file.
+    Two images are equal only if they are the same object: a comparison by value would read the whole file.
 
     Attributes:
         file: The name to show, such as the path; `libz.a(inflate.o)` for a member of an archive.
@@ -142,7 +142,7 @@ class Image:
         machine: e_machine.
         segments: All program headers in file order.
         sections: All section headers in file order, the null section included.
-        loads: The segments that the loader maps, in the order of the file, which the ABI has ascending.
+        loads: The segments that the loader maps, in the order of the file. The ABI demands ascending vaddrs.
     """
 
     file: str
@@ -158,21 +158,21 @@ class Image:
     _first_of_type: dict[int, Segment] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # Each mapping of the file asks for these again.
+        # Each mapping of the file needs these again.
         object.__setattr__(self, "loads", tuple([one for one in self.segments if one.type == PT_LOAD]))
         object.__setattr__(self, "_first_of_type", {one.type: one for one in reversed(self.segments)})
 
     @property
     def is_relocatable(self) -> bool:
-        """Tell whether it is an object file that was not linked yet: its sections have no addresses."""
+        """Whether it is an object file before linking: its sections have no addresses."""
         return self.type == ET_REL
 
     def segment(self, segment_type: int) -> Segment | None:
-        """Give the first program header of a type, or None."""
+        """Return the first program header of a type, or None."""
         return self._first_of_type.get(segment_type)
 
     def bytes_at(self, offset: int, size_bytes: int, what: str) -> Buffer:
-        """Give a part of the file.
+        """Return a part of the file.
 
         Raises:
             InputError: Where it reaches beyond the end of the file.
@@ -182,7 +182,7 @@ class Image:
         return self.data[offset : offset + size_bytes]
 
     def section_bytes(self, section: Section) -> Buffer:
-        """Give the bytes of a section; nothing for one that has none in the file (.bss).
+        """Return the bytes of a section; nothing for a section without bytes in the file (.bss).
 
         Raises:
             InputError: Where the section reaches beyond the end of the file.
@@ -193,12 +193,12 @@ class Image:
 
     @property
     def symbol_bytes(self) -> int:
-        """Give the size of one symbol table entry."""
+        """The size of one symbol table entry."""
         return 24 if self.is_64 else 16
 
 
 def starts_like_elf(data: Buffer) -> bool:
-    """Tell whether a file claims to be ELF."""
+    """Return whether a file starts with the magic number of ELF."""
     return bytes(data[:4]) == MAGIC
 
 
@@ -207,11 +207,11 @@ def read_image(data: Buffer, file: str, *, with_sections: bool = True) -> Image:
 
     Args:
         data: The whole file, typically a view of a memory map of it.
-        file: The name to use in messages.
-        with_sections: False reads what the loader reads, to which section headers are nothing, damaged or not.
+        file: The name for messages.
+        with_sections: False reads only what the loader reads: no section headers, which may then be damaged.
 
     Raises:
-        InputError: Where the file is no ELF file, is cut, or its headers contradict it.
+        InputError: Where the file is not an ELF file, is cut, or its headers contradict its size.
         UnsupportedError: For a class, byte order or version that the ABI does not define.
     """
     if len(data) < 16 or not starts_like_elf(data):
@@ -244,7 +244,7 @@ def read_image(data: Buffer, file: str, *, with_sections: bool = True) -> Image:
         names_index = 0
     elif sections_offset:
         first = _table(data, file, "section header", sections_offset, 1, section_bytes, layout.section)[0]
-        # Extension numbering: counts that do not fit 16 bits stand in the null section.
+        # Extension numbering: the null section has the counts that do not fit 16 bits.
         section_count = section_count or first[5]
         if names_index == _SHN_XINDEX:
             names_index = first[6]
@@ -268,7 +268,7 @@ def read_image(data: Buffer, file: str, *, with_sections: bool = True) -> Image:
 def _table(
     data: Buffer, file: str, what: str, offset: int, count: int, entry_bytes: int, entry: Struct
 ) -> list[tuple[int, ...]]:
-    """Read a header table; its entries may be longer than we know, never shorter."""
+    """Read a header table; its entries may be longer than the ABI defines, never shorter."""
     if entry_bytes < entry.size:
         raise InputError(file, f"a {what} of {entry_bytes} bytes is shorter than {entry.size}", offset)
     if count > _MOST_HEADERS or offset + count * entry_bytes > len(data):
@@ -287,7 +287,7 @@ def _segment(fields: tuple[int, ...], *, is_64: bool) -> Segment:
 
 
 def _named(data: Buffer, file: str, raw: list[tuple[int, ...]], names_index: int) -> tuple[Section, ...]:
-    """Give the sections with their names, which stand in one of them."""
+    """Return the sections with their names, which one of the sections holds."""
     names = None
     if raw and names_index:
         if names_index >= len(raw):
@@ -321,10 +321,10 @@ _CHUNK_BYTES: Final = 128
 
 
 class StringTable:
-    """A string table, read a name at a time: most names are never asked for.
+    """A string table, which is read a name at a time: most names are never needed.
 
-    Names share their tails (a linker merges them), but not without measure: a hostile table is refused before its names
-    fill the memory.
+    Names may share their tails, as linkers merge them. The sum of their lengths is limited: a hostile table is refused
+    before its names fill the memory.
     """
 
     _LONGEST_NAME: Final = 1 << 18
@@ -342,22 +342,22 @@ class StringTable:
 
     @classmethod
     def most_name_bytes(cls, table_bytes: int) -> int:
-        """Give how long all names of a table may be together."""
+        """Return the largest sum of the lengths of all names of a table."""
         return cls._SMALL_BYTES + table_bytes * cls._MOST_NAME_BYTES_PER_TABLE_BYTE
 
     def has_prefix(self, start: int, prefixes: tuple[bytes, ...]) -> bool:
-        """Tell whether the name that begins at an offset begins with one of some words, without reading it whole."""
+        """Return whether the name at an offset begins with one of some words, without decoding the name."""
         return bytes(self._table[start : start + _CHUNK_BYTES]).startswith(prefixes)
 
     def at(self, start: int) -> str:
-        """Give the name that begins at an offset; bytes that are not UTF-8 as surrogates.
+        """Return the name that begins at an offset; bytes that are not UTF-8 as surrogates.
 
         Raises:
-            InputError: Where it lies outside, has no end, or the names overlap beyond reason.
+            InputError: Where it lies outside of the table or has no end, or where the names overlap too much.
         """
         known = self._known.get(start)
         if known is not None:
-            # A static of a header has one name for all its copies.
+            # All copies of a variable that a header defines have one name.
             return known
         raw, end, _ = bytes(self._table[start : start + _CHUNK_BYTES]).partition(b"\0")
         if not end:
@@ -369,7 +369,7 @@ class StringTable:
         return name
 
     def _long_name(self, start: int) -> bytes:
-        """Give the name at an offset, looking on further and further where it does not end."""
+        """Return the name at an offset, from pieces that grow until one holds the end."""
         if start == self.size_bytes == 0:
             return b""
         if start >= self.size_bytes:

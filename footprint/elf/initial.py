@@ -1,7 +1,7 @@
-"""What variables of a linked file begin with, comparable between copies that stand at different addresses.
+"""The initial contents of the variables of a linked file, in a form that can be compared between copies.
 
-Two copies of a table of pointers differ in every byte where each points to its own neighbour. So a word that the loader
-relocates, or that points into a program at a fixed address, is told as what it points to.
+Two copies of a table of pointers differ where each copy points to its own neighbours. So a word that the loader
+relocates, or that points into a program at a fixed address, is replaced by the name of its target.
 """
 
 from array import array
@@ -21,7 +21,7 @@ from footprint.errors import InputError
 
 __all__ = ("Initial", "Initials")
 
-# Behind so many bytes two strings are taken for one.
+# Strings that are equal up to this length count as equal.
 _MOST_STRING_BYTES: Final = 256
 _LARGEST_COMPARED_BYTES: Final = 1 << 24
 
@@ -29,12 +29,12 @@ Target = tuple[str, int] | bytes
 
 
 class Initial(NamedTuple):
-    """What a variable begins with.
+    """The initial contents of a variable.
 
     Attributes:
-        raw: Its bytes, the words of pointers as zeros; None where the file holds none (.bss).
-        targets: For each pointer its place in the variable and what it points to: a symbol and an offset into it, or
-            the string that stands there.
+        raw: Its bytes, with zeros in place of pointers; None where the file has no bytes for it (.bss).
+        targets: For each pointer its offset in the variable and its target: a symbol and an offset into it, or the
+            string at the target.
     """
 
     raw: bytes | None
@@ -42,12 +42,12 @@ class Initial(NamedTuple):
 
     @property
     def is_blank(self) -> bool:
-        """Tell whether there is nothing to compare: no bytes, or zeros only."""
+        """Whether there is nothing to compare: no bytes, or only zeros."""
         return not self.targets and (self.raw is None or not any(self.raw))
 
 
 class Initials:
-    """Reads what the variables of one file begin with."""
+    """Reads the initial contents of the variables of one file."""
 
     def __init__(self, statics: Statics) -> None:
         self._statics = statics
@@ -57,14 +57,14 @@ class Initials:
         self._word_bytes = 8 if self._image.is_64 else 4
         self._addends: dict[int, int] = {}
         self._asked: dict[int, str] = {}
-        # The block that each thread gets a copy of: thread-locals are offsets into it.
+        # The template of the block of each thread; the vaddr of a thread-local variable is an offset into it.
         self._tls_vaddr = min((one.vaddr for one in self._sections if one.is_tls), default=0)
         in_memory = [one for one in self._sections if one.is_in_memory and not one.is_tls and one.size_bytes]
         self._by_vaddr = sorted(in_memory, key=lambda one: one.vaddr)
         self._vaddrs = [one.vaddr for one in self._by_vaddr]
 
     def prepare(self, statics: Iterable[Symbol]) -> None:
-        """Read what the relocations of some variables ask for, all at once."""
+        """Read the relocations of some variables in one pass."""
         wanted: set[int] = set()
         for static in statics:
             first, past = self._relocations(static)
@@ -74,12 +74,12 @@ class Initials:
             self._asked = self._symbols_asked(wanted)
 
     def is_relocated(self, static: Symbol) -> bool:
-        """Tell whether the loader writes a word of a variable at start."""
+        """Return whether the loader writes a word of a variable at start."""
         first, past = self._relocations(static)
         return first < past
 
     def _symbols_asked(self, wanted: AbstractSet[int]) -> dict[int, str]:
-        """Give the names of the symbols that relocations at some addresses ask other objects for, or their own."""
+        """Return by vaddr the names of the symbols that relocations at some vaddrs refer to."""
         symbols: dict[int, int] = {}
         for vaddrs, infos in relocations(self._image):
             for vaddr, info in zip(vaddrs, infos, strict=True):
@@ -89,7 +89,7 @@ class Initials:
         return {vaddr: names[symbol] for vaddr, symbol in symbols.items() if symbol in names}
 
     def of(self, static: Symbol) -> Initial | None:
-        """Give what a variable begins with; None where its bytes are not in the file, as they should."""
+        """Return the initial contents of a variable; None where the file lacks bytes that it should have."""
         section = self._sections[static.section_index]
         if not section.has_file_bytes or static.size_bytes > _LARGEST_COMPARED_BYTES:
             return Initial(None, ())
@@ -112,16 +112,16 @@ class Initials:
         return self._image.bytes_at(section.offset + start, static.size_bytes, static.name)
 
     def _relocations(self, static: Symbol) -> tuple[int, int]:
-        """Give between which indexes those stand whose whole word is in a variable."""
+        """Return the range of indexes of the relocations whose whole word lies in a variable."""
         vaddr = self._vaddr(static)
         first = bisect_left(self._relocated, vaddr)
         return first, bisect_right(self._relocated, vaddr + static.size_bytes - self._word_bytes, first)
 
     def _pointers(self, static: Symbol, raw: bytearray) -> list[tuple[int, Target]]:
-        """Give place and target of each pointer in a variable."""
+        """Return the offset and target of each pointer in a variable."""
         vaddr, found = self._vaddr(static), dict[int, Target]()
         if self._image.type == ET_EXEC and vaddr % self._word_bytes == 0:
-            # At a fixed address the linker filled them in: what looks like one is taken for one.
+            # In a program at a fixed address the linker filled in the pointers: any word that is a vaddr counts as one.
             in_place = numbers(self._image, bytes(raw[: len(raw) // self._word_bytes * self._word_bytes]))
             for index, word in enumerate(in_place):
                 if word and self._section_at(word) is not None:
@@ -145,7 +145,7 @@ class Initials:
         return section if vaddr < section.vaddr + section.size_bytes else None
 
     def _target(self, vaddr: int) -> Target:
-        """Tell what an address is: a symbol and how far into it, else the string there, else the section."""
+        """Return the target at a vaddr: a symbol and the offset in it, else the string there, else the section."""
         section = self._section_at(vaddr)
         if section is None:
             return "", vaddr

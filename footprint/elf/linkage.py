@@ -1,4 +1,4 @@
-"""What an ELF file tells the dynamic loader: the libraries it needs, where to look for them, and how to bind.
+"""The linkage of an ELF file: the libraries that it needs, where the loader searches for them, and how it binds.
 
 Source: System V ABI, chapter 5 (Dynamic Linking); elf.h of glibc for DT_FLAGS_1, DT_AUXILIARY and DT_FILTER.
 """
@@ -28,26 +28,26 @@ DF_SYMBOLIC: Final = 0x2
 DF_1_NODEFLIB: Final = 0x800
 DF_1_PIE: Final = 0x08000000
 
-# The largest programs need some hundred libraries; a dynamic section beyond this is damage.
+# The largest programs need some hundred libraries; a larger dynamic section is damage.
 _MOST_DYNAMIC_BYTES: Final = 1 << 20
 _MOST_INTERPRETER_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Linkage:
-    """How one file is linked, in the words of its dynamic section.
+    """The linkage of one file, as its dynamic section states it.
 
     Attributes:
-        soname: The name by which others need it.
-        needed: The names of the libraries it needs, in their order.
-        rpath: Where to look for them and for what they need in turn; of no effect beside a runpath.
-        runpath: Where to look for them alone.
+        soname: The name that other files use in DT_NEEDED.
+        needed: The names of the libraries that it needs, in their order.
+        rpath: The search path for them and for the libraries that they need in turn; ignored beside a runpath.
+        runpath: The search path for them alone.
         interpreter: The loader that the kernel starts for it.
         filtees: The libraries that replace its definitions (DT_FILTER, DT_AUXILIARY), in their order: the name, and
             whether the library must exist, as with DT_FILTER.
         flags: DT_FLAGS.
         flags_1: DT_FLAGS_1.
-        is_symbolic: Whether it looks for its symbols in itself first.
+        is_symbolic: Whether its symbols are looked up in itself first.
         is_dynamic: Whether it has a dynamic section.
     """
 
@@ -64,16 +64,14 @@ class Linkage:
 
 
 def read_linkage(image: Image) -> Linkage:
-    """Read how a file is linked; one without a dynamic section needs nothing.
+    """Read the linkage of a file; without a dynamic section it needs nothing.
 
     Raises:
         InputError: Where the dynamic section or a name in it is damaged.
     """
     segment = image.segment(PT_DYNAMIC)
     if segment is not None and segment.file_bytes > _MOST_DYNAMIC_BYTES:
-        raise InputError(
-            image.file, f"a dynamic section of {segment.file_bytes} bytes is beyond reason", segment.offset
-        )
+        raise InputError(image.file, f"a dynamic section of {segment.file_bytes} bytes is too large", segment.offset)
     needed: list[int] = []
     filtees: list[tuple[int, bool]] = []
     last: dict[int, int] = {}
@@ -83,7 +81,7 @@ def read_linkage(image: Image) -> Linkage:
         elif tag in {DT_AUXILIARY, DT_FILTER}:
             filtees.append((value, tag == DT_FILTER))
         else:
-            # Of several entries that should be one, the loader keeps the last.
+            # Where an entry that should occur once is repeated, the loader keeps the last.
             last[tag] = value
     names = _Names(image, last)
     flags, flags_1 = last.get(DT_FLAGS, 0), last.get(DT_FLAGS_1, 0)
@@ -102,7 +100,7 @@ def read_linkage(image: Image) -> Linkage:
 
 
 class _Names:
-    """The names of a dynamic section; their table is looked for only when there is one."""
+    """The names of a dynamic section; their table is read when the first name is needed."""
 
     def __init__(self, image: Image, entries: dict[int, int]) -> None:
         self._image = image

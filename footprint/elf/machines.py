@@ -1,4 +1,4 @@
-"""What the types of dynamic relocations mean on each machine, as far as it decides what is looked up and written.
+"""The meaning of the types of dynamic relocations on each machine: which look up a symbol, and what they write.
 
 Source: the processor supplements of the System V ABI (x86-64 1.0, i386 1.1, AArch64 2024Q3, Arm 2024Q3, RISC-V 1.0,
 LoongArch 2.30, 64-bit PowerPC V2 1.9, PowerPC 1.0, s390x 1.6).
@@ -10,16 +10,16 @@ __all__ = ("RelocationTypes", "relocation_types")
 
 
 class RelocationTypes(NamedTuple):
-    """The types of one machine that differ from an ordinary address; an empty set where it has none.
+    """The relocation types of one machine that are not an ordinary address; an empty set where it has none.
 
     Attributes:
-        relative: Adds the load bias only: no symbol is looked up.
+        relative: Adds only the load bias, without a symbol lookup.
         jump_slot: A call through the PLT.
         glob_dat: An address in the GOT.
-        copy: Takes the object of a library over into the program.
-        irelative: Calls a resolver of this file.
-        tls: Thread-local storage, which has no address (DTPMOD, DTPOFF, TPOFF, TLSDESC).
-        tls_descriptor: Those of them that write two words.
+        copy: Copies the object of a library into the program.
+        irelative: Calls a resolver function of this file.
+        tls: Thread-local storage, which has no fixed address (DTPMOD, DTPOFF, TPOFF, TLSDESC).
+        tls_descriptor: The types of `tls` that write two words.
     """
 
     relative: frozenset[int]
@@ -64,5 +64,5 @@ _TYPES: Final = {
 
 
 def relocation_types(machine: int) -> RelocationTypes:
-    """Give what the types mean on a machine (e_machine); on one that is not known they are all addresses."""
+    """Return the types of a machine (e_machine); on an unknown machine all types count as addresses."""
     return _TYPES.get(machine, _NO_TYPES)

@@ -1,7 +1,7 @@
-"""Linker names for people to read: demangled, suffixes of compilers kept apart. And names to compare copies by.
+"""Linker names in readable form: demangled, with the suffixes of compilers kept. And names that all copies share.
 
-Keys are linker names everywhere; what this module makes is only ever shown. C++ and Rust have one printer (LLVM's). D
-and Swift are read by tools, which this module does not run: it shows what it was told of their names.
+Keys are linker names everywhere; a demangled name is only shown. The demangler of LLVM prints names of C++ and Rust.
+Names of D and Swift need tools, which this module does not run: `learn_names` takes their answers.
 """
 
 import re
@@ -28,18 +28,18 @@ _LONGEST_SHOWN: Final = 8192
 
 
 class Language(StrEnum):
-    """The languages whose names only tools can read."""
+    """The languages whose names only tools can demangle."""
 
     D = "D"
     SWIFT = "Swift"
 
 
 class SplitName(NamedTuple):
-    """A linker name in its parts, which put together again are the whole.
+    """A linker name in its parts; joined they are the name again.
 
     Attributes:
-        stem: What the source calls it.
-        suffixes: What compilers and linkers have put behind it, each with the "." or "@" that it begins with.
+        stem: The name without suffixes.
+        suffixes: The suffixes that compilers and linkers added, each with its leading "." or "@".
     """
 
     stem: str
@@ -52,21 +52,21 @@ _SUFFIX: Final = r"""
         | (?: cold | hot | localalias | warm ) (?: \.[0-9]+ )?
         | [0-9]+ )
     \Z"""
-# A mangled name has no words behind a dot, so any that stand there were put there.
+# A mangled name itself has no words after a dot: such words are suffixes.
 _ANY_SUFFIX: Final = r"\.(?:[a-z_]{1,32}(?:\.[0-9]{1,20})?|[0-9]{1,20})\Z"
 _LONGEST_SUFFIX: Final = 64
 
 
 @cache
 def _suffix(*, is_mangled: bool) -> re.Pattern[str]:
-    # Compiled when the first name asks: most answers need one of them at most.
+    # Compiled on first use: most answers need at most one of them.
     return re.compile(_ANY_SUFFIX, re.ASCII) if is_mangled else re.compile(_SUFFIX, re.VERBOSE | re.ASCII)
 
 
 def split_suffixes(name: str) -> SplitName:
-    """Split off what was put behind a name: `.constprop.0`, `.llvm.123`, the `.0` of a static, `VERSION`.
+    """Split the suffixes from a name: `.constprop.0`, `.llvm.123`, the `.0` of a static, `@@VERSION`.
 
-    What clang calls the static `x` of a C function `f`, `f.x`, is a name and stays whole.
+    clang names the static `x` of a C function `f` `f.x`: that is a name without a suffix.
     """
     version = _VERSION.search(name)
     stem = name[: version.start()] if version else name
@@ -74,7 +74,7 @@ def split_suffixes(name: str) -> SplitName:
     pattern = _suffix(is_mangled=stem.startswith(("_Z", "_R")))
     while True:
         found = pattern.search(stem, max(1, len(stem) - _LONGEST_SUFFIX))
-        # Paths of old Rust names hold `..`, which is no suffix.
+        # Paths in old Rust names contain `..`, which is not a suffix.
         if found is None or stem[found.start() - 1] == ".":
             return SplitName(stem, tuple(suffixes[::-1]))
         suffixes.append(found.group())
@@ -82,22 +82,22 @@ def split_suffixes(name: str) -> SplitName:
 
 
 def normalised(name: str) -> str:
-    """Give the name that all copies of one variable have, whatever compilers have put behind it."""
+    """Return the name without suffixes, which all copies of one variable have."""
     return split_suffixes(name).stem
 
 
 def lacks_function(name: str, function: str) -> bool:
-    """Tell whether the name of a static does not say in which function it is, as it does in C++, and clang's `f.x`."""
+    """Return whether the name of a static does not contain its function; names of C++ and of clang (`f.x`) do."""
     return not name.startswith(("_Z", "_R", f"{function}."))
 
 
-# --- to be shown ------------------------------------------------------------------------------------------------------
+# --- shown names ------------------------------------------------------------------------------------------------------
 
 _RUST_HASH: Final = r"17h([0-9a-f]{16})E\Z"
 _RUST_ESCAPE: Final = r"\$(?:(SP|BP|RF|LT|GT|LP|RP|C)|u([0-9a-f]{1,6}))\$|\.\."
 _RUST_ESCAPES: Final = {"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","}
 
-# By what its names are told: bytes that all of them have, and what they are made of.
+# By language: marks of which each name has one, and the pattern of the names.
 _FOREIGN: Final = {
     Language.D: (("\n_D",), r"^_D[0-9][\w.]+$"),
     Language.SWIFT: (("$s", "$S", "$e", "\n_T0"), r"^(?:_?\$[sSe]|_T0)[\w$.]+$"),
@@ -106,15 +106,15 @@ _learned: dict[str, str] = {}
 
 
 def shown_name(name: str) -> str:
-    """Give what to show for a linker name: demangled where it is mangled, else as it is.
+    """Return the text to show for a linker name: demangled where it is mangled, else unchanged.
 
-    Only `_Z` and `_R` names are demangled: the C variable `i` would become `int`. Others are what was learned of them.
+    Only `_Z` and `_R` names are demangled: the C variable `i` would become `int`. For others it is the learned text.
     """
     if not name.startswith(("_Z", "_R")):
         return _learned.get(name, name)
     if len(name) > _LONGEST_NAME or not name.isascii():
         return name
-    # Most names have no suffix, and what makes one is looked for faster than the suffix.
+    # Most names have no suffix, and the search for its first character is faster than that for the suffix.
     stem = split_suffixes(name).stem if "." in name or "@" in name else name
     if not is_tame(stem):
         return name
@@ -129,21 +129,21 @@ def shown_name(name: str) -> str:
 
 @cache
 def _demangler(letter: str) -> Callable[[str], str | None]:
-    """Give the demangler of the names that begin with `_Z` or `_R`."""
-    import pycxxfilt  # noqa: PLC0415 # only a name that needs it pays for it
+    """Return the demangler of names that begin with `_Z` or `_R`."""
+    import pycxxfilt  # noqa: PLC0415 # only a mangled name needs it
 
     demangle: Callable[[str], str | None] = pycxxfilt.itanium_demangle if letter == "Z" else pycxxfilt.rust_demangle
     return demangle
 
 
 def _without_rust_hash(stem: str, demangled: str) -> str:
-    """Clean the name of a compiler of Rust before 1.95, which is one of C++ with a hash and escapes in it."""
+    """Remove the hash and the escapes from a name of Rust before 1.95, which is mangled like C++."""
     found = re.search(_RUST_HASH, stem) if "17h" in stem else None
-    # A hash has most of the digits; a name of C++ that looks like one hardly has.
+    # A hash has many different digits; a C++ name that looks like a hash rarely has.
     if found is None or len(set(found.group(1))) < 5 or not demangled.endswith(f"::h{found.group(1)}"):
         return demangled
     parts = demangled.removesuffix(f"::h{found.group(1)}").split("::")
-    # Before an escape at the start of a part stands a "_", as names of C++ begin with no "$".
+    # An escape at the start of a part has a "_" before it, because a C++ name cannot begin with "$".
     return "::".join([re.sub(_RUST_ESCAPE, _unescaped, part[part.startswith("_$") :]) for part in parts])
 
 
@@ -158,8 +158,8 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def foreign_names(names: Iterable[str]) -> dict[Language, list[str]]:
-    """Give the names among some that a tool must read, by language; those that were learned are left out."""
-    # One search passes over thousands of names in the time that a loop takes for a few.
+    """Return by language the names that a tool must demangle, without those that were learned."""
+    # One search over the joined names is much faster than a loop over thousands of them.
     text = "\n".join(["", *names])
     found = {}
     for language, (marks, pattern) in _FOREIGN.items():
@@ -170,6 +170,6 @@ def foreign_names(names: Iterable[str]) -> dict[Language, list[str]]:
 
 
 def learn_names(shown: Mapping[str, str]) -> None:
-    """Remember what to show for names that a tool has read."""
+    """Remember the text to show for names that a tool has demangled."""
     for name, text in shown.items():
         _learned[name] = text if len(text) <= _LONGEST_SHOWN else name

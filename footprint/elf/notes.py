@@ -1,6 +1,6 @@
-"""What the notes of an ELF file say, found as the loader finds them: through PT_NOTE, never by section.
+"""The notes of an ELF file, found as the loader finds them: through PT_NOTE, never by section.
 
-Only in a debug file, which no loader reads, they are found by section: its program headers are those of its file.
+A debug file is the exception: its program headers are copies of those of its file, so its notes are found by section.
 
 Source: System V ABI, chapter 5 (Note Section); gABI draft of 2018 for notes aligned to 8 bytes; UAPI specification
 "ELF dlopen metadata".
@@ -21,15 +21,15 @@ _NT_GNU_BUILD_ID: Final = 3
 _NT_DLOPEN: Final = 0x407C0C0A
 _GNU: Final = b"GNU\0"
 _HEADERS: Final = {True: Struct("<III"), False: Struct(">III")}
-# Notes are a few hundred bytes; a larger claim is looked into only so far.
+# Notes take a few hundred bytes; of a larger claim only this much is read.
 _MOST_NOTE_BYTES: Final = 1 << 16
 _MOST_SECTIONS: Final = 64
-# SHA-1 has 20 bytes, a UUID 16, and --build-id=0x... as many as one likes.
+# SHA-1 has 20 bytes, a UUID 16, and --build-id=0x... any number.
 _MOST_ID_BYTES: Final = 64
 
 
 class Priority(StrEnum):
-    """How much an object wants a library that it opens while it runs, from the most to the least."""
+    """How much an object needs a library that it opens at run time, from the most to the least."""
 
     REQUIRED = "required"
     RECOMMENDED = "recommended"
@@ -37,13 +37,13 @@ class Priority(StrEnum):
 
 
 class OptionalLibrary(NamedTuple):
-    """A library that an object says it may open while it runs (`.note.dlopen`).
+    """A library that an object may open at run time, as its note states (`.note.dlopen`).
 
     Attributes:
-        sonames: Its names; the first that is there is opened.
-        priority: How much it is wanted.
-        feature: What needs it, in a word; empty where that is not said.
-        description: What for.
+        sonames: Its names; the object opens the first that exists.
+        priority: How much the object needs it.
+        feature: The feature that needs it, in one word; empty where the note has none.
+        description: The purpose; empty where the note has none.
     """
 
     sonames: tuple[str, ...]
@@ -59,21 +59,21 @@ class _Note(NamedTuple):
 
 
 def build_id(image: Image) -> str | None:
-    """Give the build-id as hexadecimal digits; None where there is none, or where the notes are damaged before it."""
+    """Return the build-id as hexadecimal digits; None where there is none, or where the notes before it are damaged."""
     return _build_id(_all_notes(image))
 
 
 def debug_build_id(image: Image) -> str | None:
-    """Give the build-id of a debug file, which is that of the file that it was made of."""
+    """Return the build-id of a debug file, which is that of its file."""
     sections = islice((one for one in image.sections if one.type == SHT_NOTE), _MOST_SECTIONS)
     return _build_id(note for one in sections for note in _notes(image, one.offset, one.size_bytes, one.align))
 
 
 def optional_libraries(image: Image) -> tuple[OptionalLibrary, ...]:
-    """Give the libraries that an object says it may open while it runs.
+    """Return the libraries that an object may open at run time, as its notes state.
 
     Raises:
-        InputError: Where a note that says so is not what the specification has.
+        InputError: Where such a note does not follow the specification.
     """
     found: list[OptionalLibrary] = []
     for note in _all_notes(image):
@@ -97,17 +97,17 @@ def _entries_of(text: bytes) -> list[Any]:
 
     entries = json.loads(text.rstrip(b"\0"))
     if not isinstance(entries, list):
-        raise ValueError("it is no list")  # noqa: TRY004 # the file's fault, not a caller's
+        raise ValueError("it is not a list")  # noqa: TRY004 # the file is wrong, not the caller
     return entries
 
 
 def _optional_library(entry: object) -> OptionalLibrary:
     if not isinstance(entry, dict):
-        raise ValueError("an entry is no object")  # noqa: TRY004 # the file's fault, not a caller's
+        raise ValueError("an entry is not an object")  # noqa: TRY004 # the file is wrong, not the caller
     sonames = entry.get("soname")
     texts = [entry.get(key, "") for key in ("feature", "description")]
     if not isinstance(sonames, list) or not sonames or not all(isinstance(text, str) for text in [*sonames, *texts]):
-        raise ValueError("an entry has no names, or others than texts")
+        raise ValueError("an entry has no names, or values that are not text")
     return OptionalLibrary(tuple(sonames), Priority(entry.get("priority", Priority.RECOMMENDED)), texts[0], texts[1])
 
 
@@ -118,7 +118,7 @@ def _all_notes(image: Image) -> Iterator[_Note]:
 
 
 def _notes(image: Image, offset: int, size_bytes: int, align: int) -> Iterator[_Note]:
-    """Give the notes of a part of the file, up to the first that reaches beyond it or beyond the file."""
+    """Return the notes of a part of the file, up to the first that reaches beyond the part or the file."""
     raw = bytes(image.data[offset : offset + min(size_bytes, _MOST_NOTE_BYTES)])
     header = _HEADERS[image.is_little]
     align = 8 if align == 8 else 4

@@ -1,7 +1,7 @@
-"""Addresses for an object file, which has none before it is linked: each of its sections is given one of its own.
+"""Addresses for an object file, which has none before linking: each of its sections gets its own.
 
-What an object says of a variable is a section and an offset in it. Laid out one behind the other, sections make one
-number of both, so that what reads linked files by addresses reads objects, too.
+A symbol of an object is a section and an offset in it. With the sections laid out one after the other, one number
+stands for both, so the code that reads linked files by address can read objects too.
 """
 
 from footprint.elf.image import Image
@@ -9,22 +9,22 @@ from footprint.elf.symbols import Symbol, read_symbol_table
 
 __all__ = ("ObjectAddresses",)
 
-# Small numbers, such as the addends of what is not defined in the file, are no addresses.
+# Small numbers are not addresses: they are addends of undefined symbols, for example.
 _FIRST_VADDR = 1 << 16
 _ALIGN_BYTES = 16
 
 
 class ObjectAddresses:
-    """Where the sections of a file stand.
+    """The addresses of the sections of a file.
 
     Attributes:
-        starts: By section index, where a section of an object begins; 0 for what the loader never sees. All are 0 in a
-            linked file, whose symbols have addresses already.
-        commons: By linker name, where a common symbol of an object begins.
+        starts: By section index the address of a section of an object; 0 for sections that are not in memory. All are 0
+            for a linked file, whose symbols already have addresses.
+        commons: By linker name the address of a COMMON symbol of an object.
     """
 
     def __init__(self, image: Image) -> None:
-        """Lay out a file.
+        """Lay out the sections of a file.
 
         Raises:
             InputError: Where the symbols of an object are damaged.
@@ -42,10 +42,10 @@ class ObjectAddresses:
         self.starts = tuple(starts)
 
     def vaddr(self, symbol: Symbol) -> int:
-        """Give the address of a symbol of the file; of a thread-local one of a linked file the offset that it has."""
+        """Return the address of a symbol; for a thread-local symbol of a linked file, the offset that it has."""
         return self.commons[symbol.name] if symbol.is_common else self.starts[symbol.section_index] + symbol.vaddr
 
 
 def _behind(start: int, size_bytes: int) -> int:
-    """Give where the next one begins: no two have an address in common, and be they empty."""
+    """Return the start of the next section: no two have the same address, not even empty ones."""
     return start + size_bytes // _ALIGN_BYTES * _ALIGN_BYTES + _ALIGN_BYTES

@@ -1,8 +1,8 @@
-"""From which object or source file each byte of writable memory came.
+"""The object or source file that each byte of writable memory came from.
 
-What knows best answers: an object or a member of an archive is itself the origin; for a linked file it is the linker's
-map, and without one the symbol table, which names the source files of local variables alone. Every byte of a section
-has one origin, or a cause why it has none.
+An object or a member of an archive is itself the origin. For a linked file the linker's map names the origins; without
+a map the symbol table does, but only for local variables. Every byte of a section has one origin, or a cause why it
+has none.
 """
 
 import re
@@ -29,37 +29,37 @@ _FILLS: Final = frozenset({"*fill*", "** fill", "** zero fill"})
 # The objects that GCC and LLVM make of many while linking: cc1.ltrans0.ltrans.o, lto.tmp, program.lto.1.o.
 _OF_LTO: Final = re.compile(r"\.ltrans[0-9]*\.|(?:^|[./])lto\.tmp$|\.lto\.(?:[^/.]+\.)?o$")
 _GOLD_COMMONS: Final = "** common"
-# gold sets these behind the symbols of whatever source file is the last.
+# gold puts these after the symbols of the last source file.
 _OF_LINKER: Final = frozenset({"_DYNAMIC", "_GLOBAL_OFFSET_TABLE_"})
 
 
 class Lack(StrEnum):
-    """Why bytes have no origin, where it is not for want of a name."""
+    """Why bytes have no origin, although a symbol names them or a map lists them."""
 
     FILL = "no object: fill"
-    """They align what follows: the map says so, or has nothing there."""
+    """They align what follows: the map states it, or has no entry there."""
     LINKER = "no object: made by the linker"
-    """The map gives them to no object."""
+    """The map assigns them to no object."""
     UNLISTED = "no object: not in the map"
-    """A variable lies where the map has nothing."""
+    """A variable lies where the map has no entry."""
     OTHER_LINK = "no object: the map is of another link"
-    """The map has no section of this name, place and size."""
+    """The map has no section of this name, address and size."""
     GLOBAL = "no source file: not local"
-    """Symbol tables name the source files of local symbols only; a linker map or debug information tells more."""
+    """A symbol table names the source files of local symbols only; a linker map or debug information has more."""
     UNTOLD = "no source file: not in the symbol table"
-    """The symbol is local, and none of a file stands before it: assembler, or link-time optimisation."""
+    """The symbol is local, but no file symbol stands before it: assembler code, or link-time optimisation."""
     NOT_SELECTED = "not selected"
-    """Filters leave it out."""
+    """The selection leaves it out."""
 
 
 class ByteOrigin(NamedTuple):
-    """Where bytes came from.
+    """The origin of bytes.
 
     Attributes:
         object: The object or archive, as the linker or the user named it.
         member: The member of the archive.
         unit: The source file, without folders.
-        cause: Why neither is known: a value of `Lack` or `Cause`; else "".
+        cause: Why no origin is known: a value of `Lack` or `ResidueCause`; else "".
     """
 
     object: str | None = None
@@ -69,7 +69,7 @@ class ByteOrigin(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Give the text that stands for it; a cause stands in brackets."""
+        """The text to show for it; a cause is in brackets."""
         if self.object is not None:
             return self.object if self.member is None else f"{self.object}({self.member})"
         return f"[{self.cause}]" if self.unit is None else self.unit
@@ -79,10 +79,10 @@ _NOT_SELECTED: Final = ByteOrigin(cause=Lack.NOT_SELECTED)
 
 
 class SectionOrigins(NamedTuple):
-    """One section, cut among the origins of its bytes.
+    """One section, divided among the origins of its bytes.
 
     Attributes:
-        contents: What it holds.
+        contents: The contents of the section.
         ranges: Every byte of the section with its origin, as offsets in the section.
     """
 
@@ -90,18 +90,18 @@ class SectionOrigins(NamedTuple):
     ranges: Partition[ByteOrigin]
 
     def at(self, offset: int) -> ByteOrigin:
-        """Give the origin of the byte at an offset; of the last where the offset is the end."""
+        """Return the origin of the byte at an offset; of the last byte where the offset is the end."""
         pieces = self.ranges.pieces
         return pieces[max(bisect_right(pieces, offset, key=lambda piece: piece.start) - 1, 0)].owner
 
 
 class OriginShare(NamedTuple):
-    """What one origin has in a section.
+    """The share of one origin in a section.
 
     Attributes:
-        size_bytes: All that came from it.
-        named_bytes: What variables name of that.
-        variable_count: Its variables.
+        size_bytes: The bytes that came from it.
+        named_bytes: Those of them that variables name.
+        variable_count: The number of its variables.
     """
 
     size_bytes: int
@@ -110,17 +110,17 @@ class OriginShare(NamedTuple):
 
 
 class Origins:
-    """The origins of what a file holds; found when they are first asked for.
+    """The origins of the contents of a file, found on first use.
 
     Args:
         image: The file.
-        contents: What it holds.
-        itself: Who the file is: its name, and that of the member where it is one of an archive.
+        contents: Its contents.
+        itself: The name of the file, and the name of the member where the file is a member of an archive.
         linker_map: The map of its link, or None.
 
     Attributes:
-        contents: As given, or what was selected of it.
-        linker_map: As given.
+        contents: The contents, or the selected part of them.
+        linker_map: The map of its link, or None.
     """
 
     def __init__(
@@ -133,14 +133,14 @@ class Origins:
         self._itself = itself
 
     def selected(self, selection: Selection) -> "Origins":
-        """Give the same of the sections and variables that are asked for."""
+        """Return the origins of the selected sections and variables."""
         chosen = Origins(self._image, selection.of(self.contents), self._itself, self.linker_map)
         chosen._is_filtered = self._is_filtered or selection.is_of_variables
         return chosen
 
     @cached_property
     def sections(self) -> tuple[SectionOrigins, ...]:
-        """The sections of the file, each cut among its origins; they stand as those of its contents."""
+        """The sections of the file, each divided among its origins, in the order of the contents."""
         if self.linker_map is not None:
             by_output: dict[str, list[PlacedSection]] = {}
             for placed in self.linker_map.sections:
@@ -153,12 +153,12 @@ class Origins:
         return tuple(map(SectionOrigins, self.contents.sections, cut))
 
     def of(self, section: SectionOrigins, variable: Symbol) -> ByteOrigin:
-        """Give where a variable came from, its source file too where its symbol table tells."""
+        """Return the origin of a variable, with its source file where the symbol table names it."""
         origin = section.at(variable.offset)
         return origin if origin.cause else origin._replace(unit=self._unit(section.contents, variable))
 
     def shares(self, section: SectionOrigins) -> dict[ByteOrigin, OriginShare]:
-        """Give what each origin has in a section; the sizes add up to that of the section."""
+        """Return the share of each origin in a section; the sizes add up to the size of the section."""
         chosen = {(one.offset, one.size_bytes) for one in section.contents.variables}
         totals: dict[ByteOrigin, list[int]] = {}
         for owner, (start, end, origin) in _pairs(section.contents.ranges.pieces, section.ranges.pieces):
@@ -171,7 +171,7 @@ class Origins:
         return {origin: OriginShare(*total) for origin, total in totals.items()}
 
     def notes(self) -> Iterator[Note]:
-        """Tell what the map says, and how far it is the map of this file."""
+        """Return the notes of the map, and whether it is the map of this file."""
         if self.linker_map is None:
             return
         yield from self.linker_map.notes
@@ -183,7 +183,8 @@ class Origins:
         objects = {one.object for one in self.linker_map.sections if one.object is not None}
         optimised = [name for name in objects if _OF_LTO.search(name)]
         if optimised:
-            detail = f"{counted(len(optimised), 'object')} of link-time optimisation: what it was made of is not told"
+            files = counted(len(optimised), "object")
+            detail = f"{files} of link-time optimisation: the map does not name the objects behind them"
             yield Note("linker-map-lto", self.linker_map.file, detail)
 
     def _is_mapped(self, one: SectionContents) -> bool:
@@ -191,7 +192,7 @@ class Origins:
 
     @cached_property
     def _mapped(self) -> Counter[tuple[str, int, int]]:
-        # Objects that are linked again can have several sections of one name, all at 0: then none can be told.
+        # A relinked object can have several sections of one name, all at address 0: they cannot be told apart.
         return Counter(self.linker_map.outputs if self.linker_map else ())
 
     def _cut_by_map(self, one: SectionContents, placed: list[PlacedSection]) -> Partition[ByteOrigin]:
@@ -208,7 +209,7 @@ class Origins:
         return partition(0, one.size_bytes, claims, lambda gap: _explained(one, gap))
 
     def _commons(self, one: SectionContents) -> Iterator[Piece[ByteOrigin]]:
-        """Give the origins of COMMON variables that gold has placed: its map lists them by name."""
+        """Return the origins of the COMMON variables that gold has placed: its map lists them by name."""
         commons = self.linker_map.commons if self.linker_map else {}
         for start, end, owner in one.ranges.pieces:
             if isinstance(owner, Symbol) and owner.binding != STB_LOCAL and owner.name in commons:
@@ -234,11 +235,11 @@ class Origins:
 
     @cached_property
     def _units(self) -> tuple[str | None, dict[tuple[int, int], str]]:
-        """The one source file of an object, or None where there are several; and those of the places of variables."""
+        """The source file of an object, None where there are several; and the source files by section and offset."""
         try:
             found = read_statics(self._image)
         except InputError:
-            # The names of constants are damaged, which are no matter here.
+            # Names of constants are damaged, which are not needed here.
             return None, {}
         only = found.units[0] if len(found.units) == 1 and self._image.is_relocatable else None
         placed = {
@@ -261,7 +262,7 @@ def _whole(one: SectionContents, origin: ByteOrigin) -> Partition[ByteOrigin]:
 
 
 def _explained(one: SectionContents, gap: Gap[ByteOrigin]) -> list[Piece[ByteOrigin]]:
-    """Name what a map passes over: all but GNU ld list no padding, and none lists what it does not know."""
+    """Return the causes of a range without an entry in the map: only GNU ld lists padding."""
     pieces = one.ranges.pieces
     index = bisect_right(pieces, gap.start, key=lambda piece: piece.start) - 1
     found = []
@@ -276,7 +277,7 @@ def _explained(one: SectionContents, gap: Gap[ByteOrigin]) -> list[Piece[ByteOri
 def _pairs(
     owned: tuple[Piece[Symbol | Residue], ...], come: tuple[Piece[ByteOrigin], ...]
 ) -> Iterator[tuple[Symbol | Residue, Piece[ByteOrigin]]]:
-    """Cut two partitions of one span by one another."""
+    """Return the pieces of two partitions of one span, cut at the borders of both."""
     index = 0
     for start, end, owner in owned:
         at = start

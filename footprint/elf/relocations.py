@@ -1,7 +1,7 @@
-"""What the loader writes into an ELF file at start: its relocations, in all four encodings.
+"""The relocations of an ELF file, in all four encodings: what the loader writes at start.
 
-RELA, REL, RELR and Android's packed tables stand beside one another. For the pages it is enough where they write: one
-relocation makes its page private. For the symbols it is enough which they ask for, and as what.
+A file can have RELA, REL, RELR and the packed tables of Android. Pages need only the vaddr that each writes: one
+relocation makes its page private. Symbols need only the symbol and the type of each.
 
 Source: System V ABI, chapter 4 (Relocation) and the RELR proposal of 2022 (gABI); bionic's linker (APS2 packing).
 """
@@ -54,8 +54,8 @@ _GROUPED_BY_OFFSET_DELTA: Final = 2
 _GROUPED_BY_ADDEND: Final = 4
 _HAS_ADDEND: Final = 8
 
-# A packed table repeats a delta without spending a byte on each, and a bitmap of RELR says up to 63 addresses: what
-# they may claim is capped. The largest programs have a million.
+# A packed table repeats a delta without a byte for each relocation, and a bitmap of RELR stands for up to 63 addresses:
+# their number is limited. The largest programs have a million.
 _MOST_ADDRESSES: Final = 1 << 23
 _MOST_PAGES: Final = 1 << 18
 _ENTRIES_AT_ONCE: Final = 1 << 16
@@ -63,7 +63,7 @@ _ANY_WORD: Final = 0xFFFFFFFFFFFFFFFF
 
 
 class Relocations(NamedTuple):
-    """Some of the relocations of a file: where each writes (r_offset), and what of (r_info); not those of RELR."""
+    """Relocations of a file, without those of RELR: the vaddr that each writes (r_offset), and its r_info."""
 
     vaddrs: "array[int]"
     infos: "array[int]"
@@ -72,7 +72,7 @@ class Relocations(NamedTuple):
 def relocations(image: Image) -> Iterator[Relocations]:
     """Read REL, RELA, DT_JMPREL and the packed tables, some entries at a time.
 
-    Entries may come twice: linkers count those of DT_JMPREL among those of DT_RELA, or not.
+    Entries may come twice: some linkers include those of DT_JMPREL in DT_RELA.
 
     Raises:
         InputError: Where a table is damaged or lies outside of the file, or where there are too many.
@@ -84,7 +84,7 @@ def relocations(image: Image) -> Iterator[Relocations]:
 
 
 def static_relocations(image: Image) -> Iterator[Relocations]:
-    """Read the tables of a program without a dynamic section: its start-up code finds them by symbols, we by sections.
+    """Read the tables of a program without a dynamic section; found by sections (its start-up code uses symbols).
 
     Raises:
         InputError: Where a table lies outside of the file, or where there are too many.
@@ -103,13 +103,13 @@ def symbol_and_type(image: Image, info: int) -> tuple[int, int]:
     if not image.is_64:
         return info >> 8, info & 0xFF
     if image.machine == EM_MIPS and image.is_little:
-        # There r_info is no number: the symbol comes first, then up to three types, the first one last.
+        # There r_info is not one number: first comes the symbol, then up to three types in reverse order.
         return info & 0xFFFFFFFF, info >> 56
     return info >> 32, info & 0xFFFFFFFF
 
 
 def addends_at(image: Image, vaddrs: Container[int]) -> dict[int, int]:
-    """Give what the entries of DT_RELA say for some addresses, such as a range; of others it is in place.
+    """Return the addends of DT_RELA for some vaddrs, such as a range; REL and RELR have the addend in place.
 
     Raises:
         InputError: Where the table is damaged or lies outside of the file, or where there are too many.
@@ -129,7 +129,7 @@ def addends_at(image: Image, vaddrs: Container[int]) -> dict[int, int]:
 
 
 def addend_column(image: Image) -> "array[int]":
-    """Give the addends of all entries of DT_RELA: for relative ones, the addresses that they point to.
+    """Return the addends of all entries of DT_RELA: for relative relocations, the vaddrs that they point to.
 
     Raises:
         InputError: Where the table lies outside of the file.
@@ -138,7 +138,7 @@ def addend_column(image: Image) -> "array[int]":
 
 
 def relocated_vaddrs(image: Image) -> "array[int]":
-    """Give the vaddr of every dynamic relocation, in the order of the tables; an address may stand twice.
+    """Return the vaddr of every dynamic relocation, in the order of the tables; a vaddr may occur twice.
 
     Raises:
         InputError: Where a table is damaged or lies outside of the file, or where there are too many.
@@ -153,7 +153,7 @@ def relocated_vaddrs(image: Image) -> "array[int]":
     for vaddr, bitmap in _relr_tables(image, dynamic):
         place, left = vaddr, bitmap
         while left:
-            # Bits come in runs: over the zeros below, then all the ones at once.
+            # Bits come in runs: skip a run of zeros, then take a run of ones at once.
             zeros = (left & -left).bit_length() - 1
             left >>= zeros
             place += zeros * word_bytes
@@ -168,13 +168,13 @@ def relocated_vaddrs(image: Image) -> "array[int]":
 
 
 def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
-    """Give the numbers of the pages (vaddr divided by the page size) that relocations write, ascending.
+    """Return the numbers of the pages (vaddr divided by the page size) that relocations write, ascending.
 
-    The memory is bounded by the pages, not by the relocations.
+    The number of pages limits the memory that this takes, not the number of relocations.
 
     Args:
         image: The file.
-        page_bytes: The size of a page; a bitmap of RELR never covers as much.
+        page_bytes: The size of a page, larger than the range of one bitmap of RELR.
 
     Raises:
         InputError: Where a table is damaged or lies outside of the file, or where there are too many.
@@ -193,7 +193,7 @@ def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
 
 
 def relr_pages(image: Image, page_bytes: int) -> set[int]:
-    """Give the numbers of the pages that the RELR tables write; for `page_bytes` see `relocated_pages`.
+    """Return the numbers of the pages that the RELR tables write; for `page_bytes` see `relocated_pages`.
 
     Raises:
         InputError: Where a table is damaged or lies outside of the file, or where there are too many.
@@ -202,7 +202,7 @@ def relr_pages(image: Image, page_bytes: int) -> set[int]:
     word_bytes = _word_bytes(image)
     address_mask = (1 << word_bytes * 8) - 1
     for vaddr, bitmap in _relr_tables(image, read_dynamic(image)):
-        # What lies between its first and its last address is in one of their pages.
+        # All addresses between the first and the last are in the page of one of these two.
         last_vaddr = vaddr + (bitmap.bit_length() - 1) * word_bytes & address_mask
         last_page = last_vaddr // page_bytes
         if vaddr // page_bytes != last_page:
@@ -242,7 +242,7 @@ def _plain_tables(image: Image, dynamic: Dynamic) -> Iterator[Relocations]:
 
 
 def _entries(image: Image, raw: Buffer, words: int) -> Iterator[Relocations]:
-    """Read a table whose entries have so many words."""
+    """Read a table whose entries have a given number of words, some entries at a time."""
     entry_bytes = words * _word_bytes(image)
     count = len(raw) // entry_bytes
     _check_count(image, count)
@@ -254,9 +254,9 @@ def _entries(image: Image, raw: Buffer, words: int) -> Iterator[Relocations]:
 
 
 def _relr_tables(image: Image, dynamic: Dynamic) -> Iterator[tuple[int, int]]:
-    """Decode RELR: an even word is an address, an odd one a bitmap of the words that follow it.
+    """Decode RELR: an even word is an address, an odd one a bitmap of the words after it.
 
-    Gives each as a bitmap, never empty, with the vaddr of its lowest bit.
+    Returns each as a bitmap, never empty, with the vaddr of its lowest bit.
     """
     word_bytes = _word_bytes(image)
     bitmap_bytes = (word_bytes * 8 - 1) * word_bytes
@@ -299,7 +299,7 @@ def _packed(image: Image, raw: bytes, most: int) -> Relocations:
 
 
 def _group(stream: "_Leb128", size: int, offset: int, found: Relocations) -> int:
-    """Decode one group behind its size; what its entries have in common stands once, at its head."""
+    """Decode one group after its size; fields that all its entries share stand once, at its start."""
     flags = stream.next()
     delta = stream.next() if flags & _GROUPED_BY_OFFSET_DELTA else None
     info = stream.next() if flags & _GROUPED_BY_INFO else None

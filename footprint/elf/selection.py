@@ -1,4 +1,4 @@
-"""Which variables an answer is about: by kind, by who can see them, by size, by name."""
+"""The selection of variables for an answer: by kind, by binding, by size and by name."""
 
 import re
 from typing import Final, NamedTuple
@@ -11,19 +11,19 @@ from footprint.errors import UsageError
 __all__ = ("EVERYTHING", "Selection", "name_pattern")
 
 _LONGEST_PATTERN: Final = 4096
-# A pattern of the user's can take time that grows with the square of a name, or worse; names are the file's. Who calls
-# limits the time.
-_LONGEST_LOOKED_AT: Final = 4096
+# A regular expression can take time that grows with the square of the length of a name, or worse, and the file chooses
+# the names. The caller limits the time.
+_LONGEST_SEARCHED: Final = 4096
 
 
 class Selection(NamedTuple):
-    """What is asked for; what is left as it is lets everything pass.
+    """The variables that are selected; the defaults select all.
 
     Attributes:
         kinds: The kinds of memory.
-        is_local: Whether only local variables are wanted, or only others.
-        least_bytes: The least size.
-        pattern: What is found in the linker name, in the shown name, or in one of the aliases.
+        is_local: True selects local variables, False all others; None selects both.
+        least_bytes: The smallest size.
+        pattern: A pattern to find in the linker name, in the shown name, or in one of the aliases.
     """
 
     kinds: frozenset[SectionKind] = frozenset(SectionKind)
@@ -33,11 +33,11 @@ class Selection(NamedTuple):
 
     @property
     def is_of_variables(self) -> bool:
-        """Tell whether some variables of a section may be wanted, and others not."""
+        """Whether it can select some variables of a section and not others."""
         return self.is_local is not None or self.least_bytes > 0 or self.pattern is not None
 
     def of(self, contents: Contents) -> Contents:
-        """Give the sections and variables that are asked for; each section keeps its sums."""
+        """Return the selected sections and variables; each section keeps its sums."""
         sections = [one for one in contents.sections if one.kind in self.kinds]
         if self.is_of_variables:
             sections = [one._replace(variables=self._variables(one)) for one in sections]
@@ -57,20 +57,20 @@ EVERYTHING: Final = Selection()
 
 
 def name_pattern(text: str) -> re.Pattern[str]:
-    """Read a pattern for names.
+    """Compile a pattern for names.
 
     Raises:
-        UsageError: Where it is none.
+        UsageError: Where it is not a regular expression, or too long.
     """
     if len(text) > _LONGEST_PATTERN:
         raise UsageError(f"a pattern of {len(text):,} characters is too long")
     try:
         return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"{text!r} is no regular expression: {error}") from error
+        raise UsageError(f"{text!r} is not a regular expression: {error}") from error
 
 
 def _has_name(variable: Symbol, pattern: re.Pattern[str]) -> bool:
     names = dict.fromkeys((variable.name, *variable.aliases))
     names |= dict.fromkeys(map(shown_name, names))
-    return any(pattern.search(name, 0, _LONGEST_LOOKED_AT) for name in names)
+    return any(pattern.search(name, 0, _LONGEST_SEARCHED) for name in names)

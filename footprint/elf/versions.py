@@ -1,4 +1,4 @@
-"""Symbol versions of an ELF file: those that it defines, and those that it needs of others.
+"""Symbol versions of an ELF file: those that it defines, and those that it needs from other objects.
 
 Source: Linux Standard Base Core 5.0, chapter 10.7 (Symbol Versioning); glibc 2.36, elf/dl-version.c, for what counts.
 """
@@ -25,23 +25,23 @@ VER_FLG_BASE: Final = 1
 VER_FLG_WEAK: Final = 2
 
 VERSION_INDEX: Final = 0x7FFF
-"""The bits of a versym entry that say which version."""
+"""The bits of a versym entry that are the index of the version."""
 VERSION_HIDDEN: Final = 0x8000
-"""The bit of a versym entry that keeps a definition from those who ask for no version."""
+"""The bit of a versym entry that hides a definition from references without a version."""
 
-# An index has 15 bits. Entries are chained by distances, which a damaged file may make overlap: each costs one step.
+# An index has 15 bits. Entries are chained by distances, and may overlap in a damaged file: their number is limited.
 _MOST_ENTRIES: Final = 1 << 15
 
 
 class Version(NamedTuple):
-    """A version that an index of the file means; one that is hidden is not satisfied by an unversioned definition."""
+    """The version that an index stands for; an unversioned definition does not satisfy a hidden one."""
 
     name: str
     is_hidden: bool
 
 
 class NeededVersion(NamedTuple):
-    """A version that must be defined by the object of a name; a weak one may be missing."""
+    """A version that the object of a name must define; a weak one may be missing."""
 
     file: str
     name: str
@@ -53,10 +53,10 @@ class Versions:
     """The versions of a file.
 
     Attributes:
-        by_symbol: The versym entry of each dynamic symbol; None where the file has no versions at all.
-        by_index: What the indexes mean. The base version, which is the file itself, is left out: it matches no name.
-        defined: The names of the versions that it defines, without the base.
-        needed: What it needs of other objects.
+        by_symbol: The versym entry of each dynamic symbol; None where the file has no versions.
+        by_index: The version of each index, without the base version: that is the file itself, and matches no name.
+        defined: The names of the versions that it defines, without the base version.
+        needed: The versions that it needs from other objects.
     """
 
     by_symbol: "array[int] | None"
@@ -83,8 +83,8 @@ def read_versions(image: Image, dynamic: Dynamic, name_at: Callable[[int], str],
     Args:
         image: The file.
         dynamic: Its dynamic section.
-        name_at: Gives the dynamic string at an offset.
-        symbol_count: How many dynamic symbols it has.
+        name_at: Returns the dynamic string at an offset.
+        symbol_count: The number of its dynamic symbols.
 
     Raises:
         InputError: Where a table is cut, lies outside of the file, or has more entries than there are indexes.
@@ -110,7 +110,7 @@ def _by_symbol(image: Image, dynamic: Dynamic, symbol_count: int) -> "array[int]
 
 
 def _definitions(image: Image, dynamic: Dynamic, name_at: Callable[[int], str]) -> Iterator[tuple[int, int, str]]:
-    """Give (vd_ndx, vd_flags, name) of each version that is defined; the first of its names is its own."""
+    """Return (vd_ndx, vd_flags, name) of each version that is defined; its first name is its own."""
     layout = _LAYOUTS[image.is_little]
     what = "the table of defined versions"
     for raw, at in _chain(image, dynamic.get(DT_VERDEF), dynamic.get(DT_VERDEFNUM) or 0, layout.definition, what):
@@ -121,7 +121,7 @@ def _definitions(image: Image, dynamic: Dynamic, name_at: Callable[[int], str]) 
 
 
 def _needs(image: Image, dynamic: Dynamic, name_at: Callable[[int], str]) -> Iterator[tuple[str, str, int, int]]:
-    """Give (file, name, vna_flags, vna_other) of each version that is needed."""
+    """Return (file, name, vna_flags, vna_other) of each version that is needed."""
     layout = _LAYOUTS[image.is_little]
     what = "the table of needed versions"
     seen = 0
@@ -140,7 +140,7 @@ def _needs(image: Image, dynamic: Dynamic, name_at: Callable[[int], str]) -> Ite
 
 
 def _chain(image: Image, vaddr: int | None, count: int, entry: Struct, what: str) -> Iterator[tuple[Buffer, int]]:
-    """Give the entries of a table, each with the distance to the next as its last field; 0 ends it."""
+    """Return the entries of a table; the last field of each is the distance to the next, and 0 ends the table."""
     if not vaddr or not count:
         return
     raw = bytes_from_vaddr(image, vaddr, what)

@@ -156,7 +156,7 @@ def test_the_kinds_of_the_command_are_those_of_sections() -> None:
         ([BFD, LLD, "--map", BFD_MAP], 2, "a linker map is of one linked file: name that alone"),
         ([BFD, "--map", BFD], 3, f"{BFD}: offset 0x0: not a map of GNU ld, gold, lld or mold"),
         ([BFD, "--map", "/no/such/file"], 3, "/no/such/file: No such file or directory"),
-        ([BFD, "--name", "("], 2, "'(' is no regular expression: "),
+        ([BFD, "--name", "("], 2, "'(' is not a regular expression: "),
         ([BFD, "--min-size", "4K"], 2, "'4K' is ambiguous"),
     ],
 )

@@ -202,14 +202,14 @@ def test_the_gnu_hash_table_counts_where_both_are_there() -> None:
 @pytest.mark.parametrize(
     ("table", "cause"),
     [
-        (gnu_hash_table(1, [1], [2, 4, 6]), "a chain without end"),
+        (gnu_hash_table(1, [1], [2, 4, 6]), "a chain that does not end"),
         (
             replace(gnu_hash_table(1, [1], [1]), data=struct.pack("<4I", 1 << 30, 1, 1, 0)),
             "it claims 1073741824 buckets",
         ),
         (replace(gnu_hash_table(1, [1], [1]), data=struct.pack("<4I", 1, 1, 1 << 31, 0)), "behind 2147483648 words"),
-        (gnu_hash_table(1, [0xFFFFFFFF], [1]), "a chain without end"),
-        (gnu_hash_table(0xFFFFFFF0, [0xFFFFFFFF], [1]), "a chain without end"),
+        (gnu_hash_table(1, [0xFFFFFFFF], [1]), "a chain that does not end"),
+        (gnu_hash_table(0xFFFFFFF0, [0xFFFFFFFF], [1]), "a chain that does not end"),
     ],
 )
 def test_a_damaged_gnu_hash_table_is_an_error_that_says_how(table: Section, cause: str) -> None:

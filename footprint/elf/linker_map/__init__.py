@@ -1,4 +1,4 @@
-"""Which object each piece of a linked file came from, as the linker's own map says (`-Wl,-Map=FILE`)."""
+"""The map that a linker writes (`-Wl,-Map=FILE`): the object that each piece of a linked file came from."""
 
 from footprint.elf.linker_map.facts import Linker, LinkerMap, OutputSection, PlacedSection
 from footprint.elf.linker_map.reader import read_linker_map

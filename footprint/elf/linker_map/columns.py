@@ -1,4 +1,4 @@
-"""The maps of lld and mold: a line for everything, its depth told by its indentation.
+"""The maps of lld and mold: one line for each section, input section and symbol, indented by its depth.
 
     VMA      LMA     Size Align Out     In      Symbol
    3a80     3a80      10c    64 .data
@@ -17,25 +17,25 @@ from footprint.elf.linker_map.facts import Collector, Linker
 __all__ = ("collect_columns", "dialect_of_columns")
 
 _HEADER: Final = re.compile(rb" *+(Address|VMA +LMA|VMA) +Size +Align +Out +In +Symbol *\r?\n")
-# What stands before the names: lld had no LMA before version 7; mold writes sizes as decimals.
+# The columns before the names: lld had no LMA before version 7; mold writes sizes in decimal.
 _FIGURES: Final = {
     b"Address": rb" *+([0-9a-f]{1,16}+) ++([0-9a-f]{1,16}+) ++[0-9]++",
     b"VMA LMA": rb" *+([0-9a-f]{1,16}+) ++[0-9a-f]++ ++([0-9a-f]{1,16}+) ++[0-9]++",
     b"VMA": rb" *+(?:0x)?([0-9a-f]{1,16}+) ++([0-9]{1,20}+) ++[0-9]++",
 }
-# Symbols stand 16 columns in; most lines are such, and are passed over without a step of the loop.
+# Symbols are indented by 16 columns. Most lines are symbols, and the pattern skips them without a step of the loop.
 _SYMBOL: Final = rb" *+(?:0x)?[0-9a-f]++(?: ++[0-9a-f]++){2,3} {17}"
 _INTERNAL: Final = b"<internal>"
 
 
 def dialect_of_columns(head: bytes) -> bytes | None:
-    """Tell from the first line of a map which columns it has, or None where it has no such line."""
+    """Return the columns of a map from its first line; None where that line is not a header."""
     header = _HEADER.match(head)
     return None if header is None else b" ".join(header[1].split())
 
 
 def collect_columns(data: Buffer, dialect: bytes, collector: Collector) -> Linker:
-    """Collect what a map of lld or mold tells."""
+    """Collect the entries of a map of lld or mold."""
     lines = re.compile(
         rb"\n(?:" + _FIGURES[dialect] + rb" ( {8})?(\S[^\n]{0,8191}+)(?=\n|\Z)|(?!" + _SYMBOL + rb")([^\n]*+))"
     )
@@ -46,7 +46,7 @@ def collect_columns(data: Buffer, dialect: bytes, collector: Collector) -> Linke
         if name is None:
             collector.unknown_lines += bool(other.strip())
         elif not indent:
-            # An assignment of the linker script stands where a section would.
+            # An assignment of the linker script can stand in the place of a section.
             if b"= " in name:
                 collector.end_output()
             else:

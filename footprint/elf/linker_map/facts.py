@@ -1,4 +1,4 @@
-"""What all linkers' maps tell, in one form, and how it is collected."""
+"""The contents of a linker map in one form for all linkers, and their collection."""
 
 import re
 from collections.abc import Container
@@ -12,12 +12,12 @@ __all__ = ("Collector", "Linker", "LinkerMap", "OutputSection", "PlacedSection")
 
 _MEMBER: Final = re.compile(r"(.+)\(([^()]+)\)", re.DOTALL)
 _END_OF_ADDRESSES: Final = 1 << 64
-# No program has as many writable sections; a map that claims so is not kept in memory.
+# No program has as many input sections; a larger map would fill the memory.
 _MOST_ENTRIES: Final = 1 << 22
 
 
 class Linker(StrEnum):
-    """Who wrote a map."""
+    """The linker that wrote a map."""
 
     BFD = "GNU ld"
     GOLD = "gold"
@@ -26,7 +26,7 @@ class Linker(StrEnum):
 
 
 class OutputSection(NamedTuple):
-    """A section of the linked file, as the map has it."""
+    """A section of the linked file, as the map states it."""
 
     name: str
     vaddr: int
@@ -34,16 +34,16 @@ class OutputSection(NamedTuple):
 
 
 class PlacedSection(NamedTuple):
-    """A section of an object, where the linker put it.
+    """A section of an object, with the place that the linker gave it.
 
     Attributes:
-        vaddr: Where it starts; in a file that is linked again (`-r`) the offset in its output section.
+        vaddr: Its start; in a relocatable output (`-r`) the offset in its output section.
         size_bytes: Its size, never 0.
-        output_section: What it became a part of. Of thread-local sections the addresses overlap those of others, so
-            this tells them apart.
-        input_section: Its name in the object; `COMMON` or `.common` for what had none; the linker's word for what it
-            made itself, such as `*fill*`.
-        object: The object or archive, as the linker was given it; None for what the linker made.
+        output_section: The section that it is part of. It tells thread-local sections from those whose addresses they
+            overlap.
+        input_section: Its name in the object; `COMMON` or `.common` for COMMON variables; for a piece that the linker
+            made itself, the word of the linker, such as `*fill*`.
+        object: The object or archive, by the name that the linker was given; None for a piece that the linker made.
         member: The member of the archive.
     """
 
@@ -56,15 +56,15 @@ class PlacedSection(NamedTuple):
 
 
 class LinkerMap(NamedTuple):
-    """What a map tells.
+    """The contents of a map.
 
     Attributes:
-        file: The map's name.
-        linker: Who wrote it.
+        file: The name of the map.
+        linker: The linker that wrote it.
         outputs: The sections of the linked file, in the order of the map.
-        sections: What was put into those that were asked for, ascending by vaddr.
-        commons: Object and member of COMMON variables by linker name, where the linker lists them (GNU ld, gold).
-        notes: What was odd.
+        sections: The pieces of the output sections of interest, ascending by vaddr.
+        commons: By linker name the object and member of COMMON variables, where the linker lists them (GNU ld, gold).
+        notes: What is unusual about the map.
     """
 
     file: str
@@ -76,11 +76,11 @@ class LinkerMap(NamedTuple):
 
 
 class Collector:
-    """Collects what a map tells, line by line; keeps of a map of any length what was asked for.
+    """Collects the entries of a map line by line, and keeps only those of interest.
 
     Args:
-        file: The map's name.
-        wanted: The output sections whose parts are kept; None for all.
+        file: The name of the map.
+        wanted: The output sections whose pieces are kept; None for all.
     """
 
     def __init__(self, file: str, wanted: Container[str] | None) -> None:
@@ -93,22 +93,22 @@ class Collector:
         self.is_wanted = False
         self._wanted = wanted
         self._output = ""
-        # A map names each object thousands of times.
+        # A map names each object thousands of times; each name is decoded once.
         self._objects: dict[bytes, tuple[str, str | None]] = {}
 
     def begin_output(self, name: bytes, vaddr: int, size_bytes: int) -> None:
-        """Take the start of an output section: what follows is put into it."""
+        """Begin an output section: the pieces after it are part of it."""
         self._take_room()
         self._output = _text(name)
         self.is_wanted = self._wanted is None or self._output in self._wanted
         self.outputs.append(OutputSection(self._output, vaddr, size_bytes))
 
     def end_output(self) -> None:
-        """Take what follows as part of no output section."""
+        """End the output section: what follows is part of none."""
         self.is_wanted = False
 
     def place(self, vaddr: int, size_bytes: int, input_section: bytes, object_: bytes | None) -> None:
-        """Take a piece of the output section; `object_` is None for what the linker made."""
+        """Add a piece to the output section; `object_` is None for a piece that the linker made."""
         if not self.is_wanted or not size_bytes:
             return
         if vaddr + size_bytes > _END_OF_ADDRESSES:
@@ -116,23 +116,20 @@ class Collector:
             return
         self._take_room()
         file, member = (None, None) if object_ is None else self._object(object_)
-        # tuple.__new__ makes a named tuple in half the time that its own constructor takes.
-        self.sections.append(
-            tuple.__new__(PlacedSection, (vaddr, size_bytes, self._output, _text(input_section), file, member))
-        )
+        self.sections.append(PlacedSection(vaddr, size_bytes, self._output, _text(input_section), file, member))
 
     def place_common(self, name: bytes, object_: bytes) -> None:
-        """Take the object of a COMMON variable."""
+        """Add the object of a COMMON variable."""
         self._take_room()
         self.commons.setdefault(_text(name), self._object(object_))
 
     def result(self, linker: Linker, *, is_cut: bool) -> LinkerMap:
-        """Give what was collected."""
+        """Return the map that was collected."""
         file, notes = self._file, []
         if is_cut:
-            notes.append(Note("linker-map-truncated", file, "its last line has no end: the rest may be missing"))
+            notes.append(Note("linker-map-truncated", file, "its last line is not complete: the rest may be missing"))
         if self.unknown_lines:
-            cause = f"{self.unknown_lines:,} lines of no known shape were left out"
+            cause = f"{self.unknown_lines:,} lines of unknown form were left out"
             notes.append(Note("linker-map-unknown-lines", file, cause))
         sections = tuple(sorted(self.sections, key=itemgetter(0)))
         return LinkerMap(file, linker, tuple(self.outputs), sections, self.commons, tuple(notes))

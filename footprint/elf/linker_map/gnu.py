@@ -1,13 +1,13 @@
-"""The maps of GNU ld and gold: an output section at the margin, what was put into it one space further in.
+"""The maps of GNU ld and gold: an output section at the margin, its input sections indented by one space.
 
     .data          0x0000000000004000      0x10c        (output section)
      *(.data .data.*)                                   (pattern of the linker script)
      .data         0x0000000000004020       0xc4 one.o  (input section; a long name has a line to itself)
                    0x0000000000004020       one_data    (symbol)
-     *fill*        0x00000000000040e4        0x4        (GNU ld; gold has ** fill and says nothing of padding)
+     *fill*        0x00000000000040e4        0x4        (GNU ld; gold has ** fill, and does not list padding)
 
-Before these stand lists of other things, discarded sections of the same shape among them: only what follows an output
-section counts. Headings are translated, so none is looked for.
+Other lists stand before these, with discarded sections in the same form: only entries after an output section count.
+Headings are translated, so the reader does not use them.
 
 Source: binutils 2.40, ld documentation (-M) and its output; gold 1.16 and its output.
 """
@@ -20,7 +20,7 @@ from footprint.elf.linker_map.facts import Collector, Linker
 
 __all__ = ("collect_gnu", "linker_of_gnu")
 
-# Possessive and bounded throughout: a line is passed over once, whatever it holds.
+# Possessive and bounded throughout: each line is read once, whatever it holds.
 _LINE: Final = re.compile(
     rb"\n(?:"
     rb"( ?)(\*\* [^\n0]{1,40}?|\S{1,4096}+)(?:\r?\n {8,40}+| {1,64}+)0x([0-9a-f]{1,16}+)"
@@ -31,14 +31,14 @@ _LINE: Final = re.compile(
 )
 _MARK: Final = re.compile(rb"\n(?:(\*default\* {1,64}+0x)|( \*\* [a-z]))")
 _HALF_ENTRY: Final = re.compile(rb"\S++ ++0x")
-# LONG, QUAD and their like in a linker script stand where an object would.
+# LONG, QUAD and similar statements of a linker script stand in the place of an object.
 _STATEMENT: Final = re.compile(rb"(?:BYTE|SHORT|LONG|S?QUAD|RELOC|FILL) ")
-# GNU ld makes these itself, and lists them as the first object's.
+# GNU ld makes these itself, and lists them under the first object.
 _MADE_BY_LINKER: Final = frozenset({b".got", b".got.plt", b".dynamic", b".dynbss", b".plt", b".plt.got", b".igot.plt"})
 
 
 def linker_of_gnu(data: Buffer) -> Linker | None:
-    """Tell which of the two linkers wrote a map, or None for neither."""
+    """Return which of the two linkers wrote a map; None for neither."""
     mark = _MARK.search(data)
     if mark is None:
         return None
@@ -46,7 +46,7 @@ def linker_of_gnu(data: Buffer) -> Linker | None:
 
 
 def collect_gnu(data: Buffer, collector: Collector) -> None:
-    """Collect what a map of GNU ld or gold tells."""
+    """Collect the entries of a map of GNU ld or gold."""
     place, is_inside = collector.place, False
     for line in _LINE.finditer(data):
         indent, name, vaddr, size, rest, common, common_object, _, other = line.groups()

@@ -1,4 +1,4 @@
-"""Reading a map: who wrote it is told by what it holds."""
+"""The reader of linker maps, which finds the linker from the text of the map."""
 
 from collections.abc import Container
 
@@ -17,12 +17,12 @@ def read_linker_map(data: Buffer, file: str, output_sections: Container[str] | N
     """Read the map of GNU ld, gold, lld or mold, in time linear in its length.
 
     Args:
-        data: The map; of a large file a view of a memory map, which is never copied.
+        data: The map; for a large file a view of a memory map, which is not copied.
         file: Its name.
-        output_sections: The names of the output sections whose parts are wanted; None for all.
+        output_sections: The names of the output sections of interest; None for all.
 
     Raises:
-        InputError: Where it is no map, has no section in it, or more than any program.
+        InputError: Where it is not a map, has no section, or has more entries than any program.
     """
     if not data:
         raise InputError(file, "the file is empty")
