@@ -200,6 +200,14 @@ def test_our_own_code_and_style_are_small_and_do_not_take_text_for_code() -> Non
     assert "@import" not in style
 
 
+def test_nothing_of_the_script_is_without_a_type() -> None:
+    for path in SCRIPT_PATH.parent.glob("app/src/*.ts"):
+        text = path.read_text(encoding="utf-8")
+        assert (
+            re.findall(r"(?:[:<|,(]\s*|\bas )any\b(?=\s*[;,)\[\]>=|&}]|$)|\bas unknown as\b", text, re.MULTILINE) == []
+        )
+
+
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_hostile_name_is_text_wherever_it_stands(program: Audit, report: str, name: str) -> None:
     hostile = audit_html(with_names(program, name), "1.2.3")
