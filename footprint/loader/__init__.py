@@ -1,4 +1,4 @@
-"""Which files make a process, found by the rules of its loader: nothing is ever run, least of all the program."""
+"""The files that make a process, found by the rules of its loader. Nothing is ever run."""
 
 from footprint.loader.link_map import Dependency, Linked, LinkMap, Missing, Searches, link
 from footprint.loader.map_entry import FoundBy

@@ -1,7 +1,7 @@
-"""Who provides each symbol that an object asks for, as the loader finds it: along the load order, first hit wins.
+"""The object that provides each symbol reference, as the loader finds it: the first match in load order.
 
-Whether a definition of one library answers a reference of another depends on these two alone; which of the answers wins
-depends on the order. So the first is worked out once for each pair, and kept for the programs that come after.
+Whether a definition in one library matches a reference in another depends on these two libraries only; the load order
+decides which match wins. So the matches of each pair are computed once and kept for the next programs.
 
 Source: glibc 2.36, elf/dl-lookup.c (check_match, do_lookup_x); musl 1.2.3, ldso/dynlink.c (find_sym).
 """
@@ -20,39 +20,37 @@ from footprint.loader.target import Libc
 
 __all__ = ("Binder", "Bindings")
 
-# To who asks for no version at all, the first that a file defines is as good as none.
+# To a reference without version, the first version that a file defines counts as no version.
 _FIRST_VERSION: Final = 2
-# Programs have a hundred; from here on it pays to know who offers a name.
+# Programs have about a hundred objects; from this number on an index by name is quicker.
 _MANY_OBJECTS: Final = 256
 _NOTHING: Final[frozenset[int]] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
 class Bindings:
-    """Who of the objects of a process binds to whom. Objects are numbered in load order, the program is 0.
+    """The symbol bindings between the objects of a process. Objects are numbered in load order; the program is 0.
 
     Attributes:
-        symbols: What each object offers and asks for.
-        providers: For each object, the places of its references by the object that answers them; itself included.
-        unanswered: For each object, the places of the references that nobody answers: weak ones, or a program that
-            does not start.
-        notes: Objects whose tables cannot be read: they offer and ask for nothing here.
-        matches: Tells whether an object that defines a name answers a reference to it.
+        symbols: The definitions and references of each object.
+        providers: For each object, the indexes of its references by the object that provides them, itself included.
+            A reference without provider is in none of them.
+        notes: Objects with unreadable symbol tables: they have no definitions and references here.
+        matches: Returns whether an object that defines a name provides a reference to it.
     """
 
     symbols: tuple[DynamicSymbols, ...]
     providers: tuple[dict[int, frozenset[int]], ...]
-    unanswered: tuple[frozenset[int], ...]
     notes: tuple[Note, ...]
     matches: "Callable[[SymbolReference, DynamicSymbols], bool]"
 
     def references(self, user: int, provider: int) -> tuple[SymbolReference, ...]:
-        """Give what one object gets of another, in the order of its symbols."""
+        """Return the references of one object that another one provides, in the order of its symbols."""
         references = self.symbols[user].references
         return tuple([references[place] for place in sorted(self.providers[user].get(provider, ()))])
 
     def has_other(self, reference: SymbolReference, without: frozenset[int]) -> bool:
-        """Tell whether a reference would be answered without some of the objects; an optional one needs no answer."""
+        """Return whether another object would provide a reference without these objects."""
         return any(
             reference.name in symbols.found and self.matches(reference, symbols)
             for number, symbols in enumerate(self.symbols)
@@ -60,7 +58,7 @@ class Bindings:
         )
 
     def users(self, provider: int) -> tuple[int, ...]:
-        """Give the other objects that bind to one."""
+        """Return the other objects that bind to an object."""
         return tuple(self._users.get(provider, ()))
 
     @cached_property
@@ -74,7 +72,7 @@ class Bindings:
 
 
 class Binder:
-    """Binds the objects of one process after the other, and keeps what it learned of their libraries."""
+    """Binds the objects of several processes, and keeps the matches between their libraries."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Library, bool], _Object] = {}
@@ -83,10 +81,10 @@ class Binder:
         """Bind the objects of a process."""
         has_versions = link_map.libc is not Libc.MUSL
         program, *libraries = [one.library for one in link_map.objects]
-        # Programs are not kept: each is asked about once.
+        # The program is not kept: each program is bound once.
         objects = [_Object(program, has_versions=has_versions)]
         objects += [self._object(library, has_versions=has_versions) for library in libraries]
-        # Who looks into itself first; musl does not care.
+        # Objects that search themselves first (DT_SYMBOLIC); musl ignores that.
         own_first = (
             {one for one, library in zip(objects[1:], libraries, strict=True) if library.linkage.is_symbolic}
             if has_versions
@@ -102,17 +100,10 @@ class Binder:
             found.append(user.bind(scope))
         if has_versions:
             _unite_unique(objects, found)
-        providers, unanswered = [], []
-        for user, answers in zip(objects, found, strict=True):
-            providers.append({numbers[provider]: places for provider, places in answers})
-            answered = sum(len(places) for _, places in answers)
-            missing = _NOTHING
-            if answered < len(user.symbols.references):
-                missing = frozenset(range(len(user.symbols.references))).difference(*(places for _, places in answers))
-            unanswered.append(missing)
+        providers = tuple([{numbers[provider]: places for provider, places in answers} for answers in found])
         notes = tuple([one.note for one in objects if one.note])
         matches = _matches if has_versions else _matches_name
-        return Bindings(tuple([one.symbols for one in objects]), tuple(providers), tuple(unanswered), notes, matches)
+        return Bindings(tuple([one.symbols for one in objects]), providers, notes, matches)
 
     def _object(self, library: Library, *, has_versions: bool) -> "_Object":
         key = library, has_versions
@@ -123,7 +114,7 @@ class Binder:
 
 
 class _Offers:
-    """Which objects define each name: of very many objects only those are asked that may have an answer."""
+    """An index of the objects by the names they define: of very many objects, only possible providers are tried."""
 
     def __init__(self, objects: Sequence["_Object"]) -> None:
         self._objects = objects
@@ -133,9 +124,9 @@ class _Offers:
                 self._by_name.setdefault(name, []).append(number)
 
     def to(self, user: "_Object") -> "list[_Object]":
-        """Give the objects that may answer what one asks for, in their order.
+        """Return the possible providers for the references of an object, in load order.
 
-        What a template makes, hundreds of objects define: behind the first that answers, nobody is asked.
+        Hundreds of objects define the functions of a template: objects behind the first match are left out.
         """
         numbers: set[int] = set()
         for name, places in user.symbols.asked.items():
@@ -149,7 +140,7 @@ class _Offers:
 
 
 class _Object:
-    """What one file offers and asks for, and who answered before."""
+    """The definitions and references of one file, with the matches found so far."""
 
     def __init__(self, library: Library, *, has_versions: bool, is_kept: bool = False) -> None:
         self.note: Note | None = None
@@ -157,7 +148,7 @@ class _Object:
             self.symbols = read_dynamic_symbols(library.image)
         except FootprintError as error:
             self.symbols = DynamicSymbols.none()
-            detail = f"{error.detail}, who binds to it or to whom is not known"
+            detail = f"{error.detail}; its symbol bindings are unknown"
             self.note = Note("file-unreadable", library.real_path, detail)
         self._has_versions = has_versions
         self._is_kept = is_kept
@@ -165,7 +156,7 @@ class _Object:
         self._bound: dict[tuple[_Object, ...], list[tuple[_Object, frozenset[int]]]] = {}
 
     def bind(self, scope: Sequence["_Object"]) -> "list[tuple[_Object, frozenset[int]]]":
-        """Give who answers what, in the order of the scope."""
+        """Return the providers with the references that each one provides, in the order of the scope."""
         asked = [(one, answer) for one in scope if (answer := self._answer(one))]
         key = tuple([one for one, _ in asked])
         known = self._bound.get(key)
@@ -175,7 +166,7 @@ class _Object:
         found = []
         own = self._own
         if own and asked[0][0].symbols.canonical_plt_entries:
-            own -= self._stood_in(asked)
+            own -= self._canonical_in_program(asked)
         if own:
             found.append((self, own))
             left -= own
@@ -193,13 +184,13 @@ class _Object:
 
     @cached_property
     def _own(self) -> frozenset[int]:
-        """The places of the references that the file keeps to itself, whoever else would answer; not with musl."""
+        """The references that bind to the file itself whatever the scope (protected symbols); none with musl."""
         if not self._has_versions:
             return _NOTHING
         return frozenset([i for i, one in enumerate(self.symbols.references) if one.is_protected and one.is_defined])
 
-    def _stood_in(self, asked: "Sequence[tuple[_Object, frozenset[int]]]") -> frozenset[int]:
-        """Give the places of its own functions whose address is the program's, so that it is the same for all."""
+    def _canonical_in_program(self, asked: "Sequence[tuple[_Object, frozenset[int]]]") -> frozenset[int]:
+        """Return the references to its own functions whose address is a canonical PLT entry of the program."""
         (program, answer), *others = asked
         references, offered = self.symbols.references, program.symbols
         places = {
@@ -214,20 +205,20 @@ class _Object:
         return frozenset(places)
 
     def _answer(self, provider: "_Object") -> frozenset[int]:
-        """Give the places of the references that another file would answer."""
+        """Return the references that another file can provide."""
         known = self._answers.get(provider)
         if known is None:
-            known = self._work_out(provider)
+            known = self._find_answer(provider)
             if provider._is_kept and self._is_kept:  # noqa: SLF001 # of its own kind
                 self._answers[provider] = known
         return known
 
     def is_settled(self, place: int, provider: "_Object") -> bool:
-        """Tell whether nobody behind another object that defines its name has a say in a reference."""
-        # Of its own, those before it decide whether the program stands in for it.
+        """Return whether no object behind this provider can provide a reference."""
+        # For a protected symbol, the objects before it decide whether the program has a canonical PLT entry for it.
         return provider is self if place in self._own else self._is_answered(place, provider)
 
-    def _work_out(self, provider: "_Object") -> frozenset[int]:
+    def _find_answer(self, provider: "_Object") -> frozenset[int]:
         asked = self.symbols.asked
         names = asked.keys() & provider.symbols.found.keys()
         places = [place for name in names for place in asked[name] if self._is_answered(place, provider)]
@@ -235,14 +226,14 @@ class _Object:
 
     def _is_answered(self, place: int, provider: "_Object") -> bool:
         reference = self.symbols.references[place]
-        # What the program takes over from a library is looked for in the libraries.
+        # The program does not provide the symbols that it copies from a library (copy relocations).
         if reference.is_copy and not provider._is_kept:  # noqa: SLF001 # of its own kind
             return False
         return (_matches if self._has_versions else _matches_name)(reference, provider.symbols)
 
 
 def _matches(reference: SymbolReference, offered: DynamicSymbols) -> bool:
-    """Tell whether a file has an answer, by the rules of glibc."""
+    """Return whether a file provides a reference, by the rules of glibc."""
     name, wanted = reference.name, reference.version
     by_symbol = offered.versions.by_symbol
     newest_count = 0
@@ -268,7 +259,7 @@ def _matches(reference: SymbolReference, offered: DynamicSymbols) -> bool:
 
 
 def _matches_name(reference: SymbolReference, offered: DynamicSymbols) -> bool:
-    """Tell whether a file has an answer, by the rules of musl: names only, and no definition that is hidden."""
+    """Return whether a file provides a reference, by the rules of musl: by name, and no hidden version."""
     by_symbol = offered.versions.by_symbol
     return any(
         not (reference.is_call and index in offered.canonical_plt_entries)
@@ -278,9 +269,9 @@ def _matches_name(reference: SymbolReference, offered: DynamicSymbols) -> bool:
 
 
 def _unite_unique(objects: Sequence[_Object], found: "list[list[tuple[_Object, frozenset[int]]]]") -> None:
-    """Let all who ask for a unique symbol (STB_GNU_UNIQUE) have the one that was found first, whatever its version.
+    """Bind all references to a unique symbol (STB_GNU_UNIQUE) to the definition found first, whatever its version.
 
-    Objects are relocated last to first.
+    The loader relocates the objects from last to first.
     """
     seen: set[str] = set()
     several: set[str] = set()

@@ -30,26 +30,26 @@ class _Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """What the cache says to programs of one ABI.
+    """The entries of the cache for programs of one ABI.
 
     Attributes:
-        entries: By the name that is asked for: where it may be, in the order of the file.
+        entries: The entries of each requested name, in the order of the file.
     """
 
     entries: dict[str, list[_Entry]]
 
     def find(self, name: str, levels: tuple[str, ...], legacy_bits: int = 0) -> str | None:
-        """Give the path for a name.
+        """Return the path for a name, or None.
 
         Args:
-            name: What is asked for.
-            levels: The instruction set levels that the processor has, best first.
-            legacy_bits: The capabilities that glibc 2.36 and older know the processor to have.
+            name: The requested name.
+            levels: The instruction set levels of the processor, best first.
+            legacy_bits: The capabilities of the processor, as glibc 2.36 and older encode them.
         """
         entries = self.entries.get(name, ())
         named = [(levels.index(each.level), each.path) for each in entries if each.level in levels]
         if named:
-            # Whatever the directories, and so before a plain file of an earlier one.
+            # The level counts before the directory, so also before a plain file in an earlier directory.
             return min(named, key=lambda each: each[0])[1]
         return next((each.path for each in entries if each.level is None and not each.hwcap & ~legacy_bits), None)
 
@@ -77,23 +77,23 @@ _LAYOUTS: Final = {
 
 
 def read_cache(data: bytes, file: str, abis: Collection[int], *, is_little: bool) -> Cache:
-    """Read what concerns one ABI; a name may be there once for each.
+    """Read the entries for one ABI.
 
     Args:
         data: The whole file.
         file: Its name, for messages.
-        abis: What the flags of an entry for this ABI say.
-        is_little: The byte order of the programs.
+        abis: The flags of the entries for this ABI.
+        is_little: Whether the programs are little-endian.
 
     Raises:
-        InputError: Where it is no cache, or one of the other byte order, or damaged: then it is of no use.
+        InputError: Where it is not a cache, has the other byte order, or is damaged.
     """
     order = "<" if is_little else ">"
     layout = _LAYOUTS[order]
     if data.startswith(_NEW_MAGIC):
         return _read_new(data, 0, file, abis, order)
     if not data.startswith(_OLD_MAGIC) or len(data) < layout.entry_count.size:
-        raise InputError(file, "it is no cache of ldconfig")
+        raise InputError(file, "it is not a cache of ldconfig")
     count = layout.entry_count.unpack_from(data)[0]
     entries_end = layout.entry_count.size + count * layout.old_entry.size
     if entries_end > len(data):
@@ -116,7 +116,7 @@ def _read_new(data: bytes, start: int, file: str, abis: Collection[int], order: 
         raise InputError(file, "its header is cut", start)
     count, strings_bytes, flags, extensions_at = layout.new_header.unpack_from(data, start)
     if flags and flags & 3 != _ORDER_FLAGS[order]:
-        raise InputError(file, "it is of the other byte order, or was not finished", start + 28)
+        raise InputError(file, "it has the other byte order, or is incomplete", start + 28)
     entries_end = entries_at + count * layout.new_entry.size
     if entries_end + strings_bytes > len(data):
         raise InputError(file, f"{count} entries and {strings_bytes} bytes of names reach beyond its end", start + 20)
@@ -137,7 +137,7 @@ def _read_new(data: bytes, start: int, file: str, abis: Collection[int], order: 
 
 
 def _levels(data: bytes, start: int, strings: StringTable, file: str, layout: _Layout) -> Iterator[str]:
-    """Give the names of the instruction set levels, which the entries refer to by number."""
+    """Read the names of the instruction set levels; the entries refer to them by number."""
     if start + layout.extensions.size > len(data):
         raise InputError(file, "its extensions lie beyond its end", start)
     magic, count = layout.extensions.unpack_from(data, start)

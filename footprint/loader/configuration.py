@@ -1,4 +1,4 @@
-"""/etc/ld.so.conf, as ldconfig reads it: for a root in which ldconfig has not run, or whose cache is of no use.
+"""/etc/ld.so.conf as ldconfig reads it: for a root directory without a usable cache.
 
 Source: ldconfig(8) and elf/ldconfig.c of glibc.
 """
@@ -20,11 +20,11 @@ _BLANKS: Final = " \t"
 
 
 class Configuration:
-    """The directories that ldconfig would look into, and what it would find there.
+    """The directories that ldconfig would search, and the libraries it would find there.
 
     Args:
-        system: The files.
-        system_directories: What ldconfig adds to the directories of the file, each with a slash at its end.
+        system: The file system.
+        system_directories: The directories that ldconfig adds to those of the file, each with a slash at its end.
     """
 
     def __init__(self, system: System, system_directories: tuple[str, ...]) -> None:
@@ -34,19 +34,19 @@ class Configuration:
 
     @cached_property
     def directories(self) -> tuple[str, ...]:
-        """Give the directories of the file and those of the system, each with a slash at its end."""
+        """The directories of the file and of the system, each with a slash at its end."""
         seen: set[str] = set()
         named = [directory.rstrip("/") + "/" for directory in self._read(_FILE, seen, 0)]
         return tuple(dict.fromkeys([*named, *self._system_directories]))
 
     def changed_ns(self) -> int | None:
-        """Give when one of the directories of the file was changed last, in nanoseconds since 1970."""
+        """Return the latest modification time of the directories in the file, in nanoseconds since 1970."""
         named = [directory for directory in self.directories if directory not in self._system_directories]
         changes = [self._system.changed_ns(directory) for directory in named]
         return max([change for change in changes if change is not None], default=None)
 
     def paths(self, name: str, subdirectories: tuple[str, ...]) -> Iterator[str]:
-        """Give where a library may be, the best first: as in the cache, its level counts before its directory."""
+        """Find the paths of a library, the best first: as in the cache, its level counts before its directory."""
         for subdirectory in (*subdirectories, ""):
             for directory in self.directories:
                 path = self._in(directory + subdirectory).get(name)
@@ -54,7 +54,7 @@ class Configuration:
                     yield path
 
     def _in(self, directory: str) -> dict[str, str]:
-        """Give the libraries of a directory by file name, and by SONAME where no file has that name."""
+        """Return the libraries of a directory by file name, and by SONAME where no file has that name."""
         known = self._names.get(directory)
         if known is None:
             known = self._names[directory] = {
@@ -84,7 +84,7 @@ class Configuration:
                     yield plain(directory)
 
     def _matches(self, pattern: str) -> list[str]:
-        """Give the paths that a pattern means, in their order."""
+        """Return the paths that match a pattern, sorted."""
         found = [""]
         for part in pattern.strip("/").split("/"):
             if any(mark in part for mark in "*?["):

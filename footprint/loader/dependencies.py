@@ -1,4 +1,4 @@
-"""Who brings whom into a process: what leaves with an object, and by which chains it came.
+"""The dependency graph of a link map: what each object retains, and the chains that lead to it.
 
 Source: Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm (2001).
 """
@@ -17,10 +17,7 @@ _ROOT: Final = -1
 
 
 def needs(link_map: LinkMap) -> tuple[tuple[int, ...], ...]:
-    """Give the objects that each object brings in: what it needs, in the order of its dynamic section, and filtees.
-
-    Each is there once.
-    """
+    """Return for each object the objects that it brings in, once each: its dependencies, then its filtees."""
     substituted = filtees(link_map)
     return tuple([_distinct(linked, n, substituted[n]) for n, linked in enumerate(link_map.objects)])
 
@@ -31,7 +28,7 @@ def _distinct(linked: Linked, own: int, substituted: frozenset[int]) -> tuple[in
 
 
 def filtees(link_map: LinkMap) -> tuple[frozenset[int], ...]:
-    """Give the objects that stand in for the symbols of each (DT_FILTER, DT_AUXILIARY) and are not needed as well."""
+    """Return for each object its filtees (DT_FILTER, DT_AUXILIARY), without those that it also needs (DT_NEEDED)."""
     if link_map.libc is Libc.MUSL or not any(one.library.linkage.filtees for one in link_map.objects):
         return (frozenset(),) * len(link_map.objects)
     places: dict[str, int] = {}
@@ -49,7 +46,7 @@ def filtees(link_map: LinkMap) -> tuple[frozenset[int], ...]:
 
 
 def roots(link_map: LinkMap) -> tuple[int, ...]:
-    """Give the objects that are there whatever others need: the program, what is preloaded, and the loader."""
+    """Return the objects that no other object brings in: the program, preloaded libraries, and the loader."""
     brought = [number for number, linked in enumerate(link_map.objects) if linked.loader is None]
     interpreter = link_map.interpreter
     return tuple(brought if interpreter is None or interpreter in brought else [*brought, interpreter])
@@ -58,7 +55,7 @@ def roots(link_map: LinkMap) -> tuple[int, ...]:
 def reached(
     needed: Sequence[Sequence[int]], start: Iterable[int], is_kept: Callable[[int, int], bool] = lambda _, __: True
 ) -> frozenset[int]:
-    """Give the objects that are reached from some, themselves included, over the edges that are kept."""
+    """Return the objects reachable from `start`, which is included, over the edges that are kept."""
     found = set(start)
     waiting = list(found)
     while waiting:
@@ -71,7 +68,10 @@ def reached(
 
 
 class Retained(Sequence[frozenset[int]]):
-    """For each object all that leaves with it, itself included; made when asked for, as a long chain retains itself."""
+    """The objects that each object retains, itself included.
+
+    The sets are made on request: those of a long chain would need quadratic memory.
+    """
 
     def __init__(self, count: int, order: Sequence[int], spans: Mapping[int, range], above: Mapping[int, int]) -> None:
         self._count = count
@@ -95,12 +95,12 @@ class Retained(Sequence[frozenset[int]]):
         return frozenset({number}) if span is None else frozenset(self._order[span.start : span.stop])
 
     def holder(self, number: int) -> int | None:
-        """Give the nearest object that an object would leave with; None where there is none but the process."""
+        """Return the immediate dominator of an object; None where only the process retains it."""
         above = self._above.get(number, _ROOT)
         return None if above == _ROOT else above
 
     def sums(self, costs: Sequence[int]) -> list[int]:
-        """Give for each object what all that leaves with it costs together."""
+        """Add up for each object the costs of all objects that it retains."""
         found = list(costs)
         for number in reversed(self._order):
             holder = self.holder(number)
@@ -110,7 +110,7 @@ class Retained(Sequence[frozenset[int]]):
 
 
 def retained(needed: Sequence[Sequence[int]], start: Sequence[int]) -> Retained:
-    """Give for each object all that leaves with it, itself included: what only it brings in.
+    """Find for each object the objects that it retains: itself, and those that only it brings in.
 
     These are the objects that it dominates: every chain from a root to them leads through it.
     """
@@ -118,7 +118,7 @@ def retained(needed: Sequence[Sequence[int]], start: Sequence[int]) -> Retained:
     children: dict[int, list[int]] = {}
     for number, holder in above.items():
         children.setdefault(holder, []).append(number)
-    # Each stands right before all that it dominates.
+    # In this order each object is directly before all objects that it dominates.
     order: list[int] = []
     spans: dict[int, range] = {}
     waiting = [(number, False) for number in children.get(_ROOT, ())]
@@ -135,19 +135,19 @@ def retained(needed: Sequence[Sequence[int]], start: Sequence[int]) -> Retained:
 
 
 def chains(needed: Sequence[Sequence[int]], start: Iterable[int], target: int, most: int) -> list[tuple[int, ...]]:
-    """Give the shortest chain from a root to an object through each object that needs it directly, shortest first.
+    """Find the shortest chain from a root to an object through each object that needs it directly, shortest first.
 
     Args:
-        needed: Who needs whom.
+        needed: The objects that each object needs.
         start: The roots.
-        target: The object that is asked about.
-        most: How many chains to give.
+        target: The object at the end of the chains.
+        most: The largest number of chains.
     """
     came_from: dict[int, int] = dict.fromkeys(start, _ROOT)
     waiting = deque(came_from)
     while waiting:
         user = waiting.popleft()
-        # No chain leads through its own end.
+        # No chain contains its own end twice.
         for provider in needed[user] if user != target else ():
             if provider not in came_from:
                 came_from[provider] = user
@@ -155,7 +155,7 @@ def chains(needed: Sequence[Sequence[int]], start: Iterable[int], target: int, m
     found: list[tuple[int, ...]] = []
     if target in came_from and came_from[target] == _ROOT:
         found.append((target,))
-    # They were come upon in the order of their distance.
+    # The objects of `came_from` are in the order of their distance.
     users = (user for user in came_from if user != target and target in needed[user])
     for user in islice(users, max(0, most - len(found))):
         chain = [target]
@@ -168,7 +168,7 @@ def chains(needed: Sequence[Sequence[int]], start: Iterable[int], target: int, m
 
 
 def _dominators(needed: Sequence[Sequence[int]], start: Sequence[int]) -> dict[int, int]:
-    """Give the immediate dominator of each object that is reached."""
+    """Return the immediate dominator of each reachable object."""
     order = _reverse_postorder(needed, start)
     place = {number: index for index, number in enumerate(order)}
     place[_ROOT] = -1

@@ -1,4 +1,4 @@
-"""Which files make a process before its program starts: the program, and in load order all that they need.
+"""The files of a process before its program starts: the program and its libraries, in load order.
 
 Source: elf/dl-deps.c and elf/rtld.c of glibc; ldso/dynlink.c of musl.
 """
@@ -22,7 +22,7 @@ _UNTOUCHED: Final = Environment()
 
 
 class Dependency(NamedTuple):
-    """One library that an object needs: by what name, and its place in the map, or None where it is missing."""
+    """A library that an object needs: the name, and its index in the map, or None where it is missing."""
 
     name: str
     place: int | None
@@ -33,11 +33,11 @@ class Linked:
     """One object of a process.
 
     Attributes:
-        path: Its path as the loader says it, seen from the root.
+        path: Its path in the words of the loader, seen from the root directory.
         library: The file.
         found_by: The rule by which it was found.
-        loader: The object that first needed it; None for the program and for what was preloaded.
-        dependencies: What it needs itself, in the order of its dynamic section.
+        loader: The object that first needed it; None for the program and for preloaded libraries.
+        dependencies: The libraries that it needs, in the order of its dynamic section.
     """
 
     path: str
@@ -49,13 +49,14 @@ class Linked:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A library that a process needs and does not get.
+    """A library that a process needs and that is missing.
 
     Attributes:
-        name: What was asked for.
-        requester: The object that asked.
-        cause: Why there is none.
-        looked_in: The directories that were searched, beside the cache.
+        name: The requested name.
+        requester: The object that needs it.
+        cause: Why it is missing.
+        looked_in: The directories that were searched, without the cache; none where the search ended at a file that
+            cannot be loaded.
     """
 
     name: str
@@ -69,13 +70,13 @@ class LinkMap:
     """The files of a process.
 
     Attributes:
-        objects: All in load order, which is the global scope of symbols; the program comes first.
-        missing: What is needed and not there.
-        interpreter: The loader's place among the objects; None where no object needs it.
-        interpreter_object: The loader, which is in the process also where no object needs it; None for static programs.
-        libc: Whose rules it was loaded by; of a static program that is not told.
-        target: What the loader knows; None for static programs.
-        notes: What may make this wrong.
+        objects: In load order, which is the global symbol scope; the program comes first.
+        missing: The missing libraries.
+        interpreter: The index of the loader among the objects; None where no object needs it.
+        interpreter_object: The loader, which is in the process even where no object needs it; None for static programs.
+        libc: The C library whose rules apply; `OTHER` for a static program.
+        target: The facts that the loader knows in advance; None for static programs.
+        notes: Doubts about the result.
     """
 
     objects: tuple[Linked, ...]
@@ -92,22 +93,22 @@ Searches = dict[tuple[object, ...], Search]
 
 
 def link(system: System, path: str, environment: Environment = _UNTOUCHED, searches: Searches | None = None) -> LinkMap:
-    """Find what a program consists of, without running anything; a library alone is taken for a program.
+    """Find the objects of a program without running anything; a library alone is treated as a program.
 
     Args:
-        system: The files.
-        path: The program, as seen from the root of the system.
-        environment: What its caller decides.
-        searches: What the programs of this system have in common, which is found out once and added to it; whoever
-            links several of them keeps it.
+        system: The file system.
+        path: The program, as seen from the root directory of the system.
+        environment: The choices of its caller.
+        searches: The searches shared by the programs of this system; `link` adds to it. Pass the same one to link
+            several programs.
 
     Raises:
         AccessError: Where the program cannot be opened.
-        InputError: Where it is no linked ELF file.
+        InputError: Where it is not a linked ELF file.
     """
     program = system.file(path if path.startswith("/") else f"{environment.cwd.rstrip('/')}/{path}")
     if program is None:
-        raise AccessError(path, "there is no such file, or it may not be read")
+        raise AccessError(path, "there is no such file, or we may not read it")
     if isinstance(program, Refusal):
         raise InputError(path, program.cause)
     if program.type not in {ET_EXEC, ET_DYN}:
@@ -136,7 +137,7 @@ def _search_of(system: System, program: Library, environment: Environment, searc
 
 
 class _Closure:
-    """A link map while it grows."""
+    """A link map under construction."""
 
     def __init__(self, search: Search, program: MapEntry) -> None:
         self._search = search
@@ -170,20 +171,20 @@ class _Closure:
             target=target,
             notes=(*self._notes, *self._search.notes(rules, has_missing=bool(self._missing))),
         )
-        # They lead to open files, which would stay so until Python looks for rings.
+        # Break the reference cycles: they would keep files open until the next garbage collection.
         for mapped in {self._program, *self._by_library.values()}:
-            mapped.let_go()
+            mapped.unlink()
         return link_map
 
     def _interpreter(self) -> MapEntry | None:
-        """Take in the loader, which is there before all others, and has its place in the scope when one needs it."""
+        """Add the loader: it is loaded before all others, and enters the scope when an object needs it."""
         target = self._search.target
         if target.library is self._program.library:
             return self._program
         if target.library is None or target.path is None:
             asked = self._program.library.linkage.interpreter
             if asked is not None:
-                cause = "there is no such loader, and without it nothing starts"
+                cause = "there is no such loader, and without it the program does not start"
                 self._missing.append((asked, self._program, RefusedFile(asked, cause)))
             return None
         interpreter = MapEntry(FoundLibrary(target.path, target.library, FoundBy.INTERPRETER), None)
@@ -200,7 +201,7 @@ class _Closure:
                     self._add(mapped)
             else:
                 cause = "it is not found" if found is None else found.cause
-                self._notes.append(Note("not-preloaded", name, f"{cause}; the loader goes on without it"))
+                self._notes.append(Note("not-preloaded", name, f"{cause}; the loader continues without it"))
 
     def _grow(self) -> None:
         order = self._order
@@ -221,7 +222,7 @@ class _Closure:
                 self._add_filtees(current, at)
 
     def _add_filtees(self, current: MapEntry, at: int) -> None:
-        """Put what stands in for an object before it, from further behind where it is there already."""
+        """Insert the filtees of an object before it; one that is already further behind moves forward."""
         for needed, must_exist in current.library.linkage.filtees:
             mapped = self._names.get(needed) or self._load(needed, current, must_exist=must_exist)
             if mapped is None:
@@ -231,8 +232,8 @@ class _Closure:
                     continue
                 self._order.remove(mapped)
             if current is self._program:
-                # All that reads a map takes its first object for the program.
-                detail = f"{mapped.path} stands in for its symbols, and is listed behind it all the same"
+                # All code that reads a map expects the program first.
+                detail = f"{mapped.path} is a filtee and provides its symbols, but is listed behind it"
                 self._notes.append(Note("program-substituted", current.path, detail))
                 at = max(at, 1)
             self._add(mapped, current, at)
@@ -250,7 +251,7 @@ class _Closure:
         return None
 
     def _mapped(self, found: FoundLibrary, name: str, requester: MapEntry) -> MapEntry:
-        """Give the object that a file is, which may be there under another name."""
+        """Return the entry of a file, which may already exist under another name."""
         mapped = self._by_library.get(found.library)
         is_new = mapped is None
         if mapped is None:
@@ -270,7 +271,7 @@ class _Closure:
         if refused is not None:
             return Missing(name, requester.number, f"{refused.path}: {refused.cause}", looked_in=())
         is_elsewhere = self._search.is_there_for_others(name, requester)
-        cause = "there is one, but for another class or machine" if is_elsewhere else "it is not found"
+        cause = "it exists, but for another class or machine" if is_elsewhere else "it is not found"
         looked_in = self._looked_in.get(requester)
         if looked_in is None:
             looked_in = self._looked_in[requester] = self._search.looked_in(requester)

@@ -1,4 +1,4 @@
-"""The link map of a process that opened more objects while it ran (dlopen)."""
+"""The link map of a live process, which has opened more objects with dlopen."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,14 +11,14 @@ __all__ = ("with_opened",)
 
 
 def with_opened(link_map: LinkMap, opened: Iterable[tuple[str, Library]]) -> LinkMap:
-    """Put the objects that a process opened behind those that it started with.
+    """Append the objects that a process opened with dlopen to the link map of its start.
 
-    What they need is looked for among all of them by name: the process found it already. Its own scopes (RTLD_LOCAL,
+    Their dependencies are found by name among all objects, because the process has loaded them. Its scopes (RTLD_LOCAL,
     RTLD_DEEPBIND) leave no trace in memory.
 
     Args:
-        link_map: What it started with.
-        opened: Path and file of each other object, in the order in which they were loaded, as far as that is known.
+        link_map: The link map of the start.
+        opened: The path and file of each other object, in load order as far as it is known.
     """
     before = link_map.objects
     objects = [*before, *(Linked(path, library, FoundBy.OPENED, None, ()) for path, library in opened)]
@@ -33,7 +33,7 @@ def with_opened(link_map: LinkMap, opened: Iterable[tuple[str, Library]]) -> Lin
             [Dependency(name, places.get(name, places.get(name.rsplit("/", 1)[-1]))) for name in needed]
         )
         objects[place] = replace(objects[place], dependencies=dependencies)
-    # What one of them needs came with it.
+    # The dependencies of an opened object were loaded with it.
     for place in range(len(before), len(objects)):
         for dependency in objects[place].dependencies:
             at = dependency.place

@@ -1,4 +1,4 @@
-"""One object of a link map in the making, and what a search for another one gives."""
+"""An entry of a link map under construction, and the result of a search for a library."""
 
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -8,11 +8,11 @@ from footprint.loader.system import Library
 
 __all__ = ("FoundBy", "FoundLibrary", "MapEntry", "RefusedFile")
 
-_MOST_FILES_LOOKED_FOR: Final = 1 << 18
+_MOST_SEARCHED_PATHS: Final = 1 << 18
 
 
 class FoundBy(StrEnum):
-    """By which rule a file came into the map."""
+    """The rule by which a file was found."""
 
     PROGRAM = "program"
     PRELOAD = "preload"
@@ -25,11 +25,11 @@ class FoundBy(StrEnum):
     CONFIGURATION = "configuration"
     DEFAULT = "default"
     OPENED = "opened"
-    """The process opened it itself (dlopen); which rule it was is not known."""
+    """The process opened it with dlopen; the rule is unknown."""
 
 
 class FoundLibrary(NamedTuple):
-    """A library and the path by which it was found."""
+    """A library, with the path and the rule by which it was found."""
 
     path: str
     library: Library
@@ -37,14 +37,14 @@ class FoundLibrary(NamedTuple):
 
 
 class RefusedFile(NamedTuple):
-    """A file at which the search ended, for it cannot be loaded."""
+    """A file that ended the search because it cannot be loaded."""
 
     path: str
     cause: str
 
 
 class MapEntry:
-    """An object of the map while it grows.
+    """An object of a link map under construction.
 
     Attributes:
         path: The path by which it was opened.
@@ -52,15 +52,15 @@ class MapEntry:
         found_by: The rule that found it.
         loader: The object that brought it in; for a preloaded one, the program.
         program: The program; for the program, itself.
-        dependencies: What it needs, in order: the name, and the object or None.
-        is_in_scope: Whether it has its place in the map; the interpreter is known before.
-        is_done: Whether what it needs is there.
-        number: Its place there, once all is known.
-        path_owners: Itself and its loaders, nearest first, as far as they say where to look.
-        looked_for: Of the program: how many files were looked for until now.
-        rpath: The directories of its RPATH, once they were asked for.
-        runpath: The same of its RUNPATH.
-        short_name: musl: the file name by which it was searched for.
+        dependencies: The names that it needs, in order, each with the object or None.
+        is_in_scope: Whether it has its place in the map; the interpreter is known earlier.
+        is_done: Whether its dependencies were searched.
+        number: Its index in the map, once the map is complete.
+        path_owners: Itself and the chain of its loaders, nearest first, without those that have no RPATH or RUNPATH.
+        searched_count: For the program: the number of paths searched so far.
+        rpath: The directories of its RPATH, once needed.
+        runpath: The directories of its RUNPATH, once needed.
+        short_name: For musl: the file name by which it was searched.
     """
 
     __slots__ = (
@@ -70,13 +70,13 @@ class MapEntry:
         "is_in_scope",
         "library",
         "loader",
-        "looked_for",
         "number",
         "path",
         "path_owners",
         "program",
         "rpath",
         "runpath",
+        "searched_count",
         "short_name",
     )
 
@@ -91,25 +91,25 @@ class MapEntry:
         owners = () if loader is None else loader.path_owners
         has_paths = linkage.rpath is not None or linkage.runpath is not None
         self.path_owners: tuple[MapEntry, ...] = (self, *owners) if has_paths else owners
-        self.looked_for = 0
+        self.searched_count = 0
         self.number = -1
         self.rpath: tuple[str, ...] | None = None
         self.runpath: tuple[str, ...] | None = None
         self.short_name: str | None = None
 
-    def look(self, count: int) -> None:
-        """Count the files that are looked for on behalf of a program.
+    def count_searched(self, count: int) -> None:
+        """Count the paths that are searched for a program.
 
         Raises:
-            InputError: Where they are too many: the names and the directories of a hostile file multiply.
+            InputError: Where there are too many: the names and directories in a hostile file multiply.
         """
         program = self.program
-        program.looked_for += count
-        if program.looked_for > _MOST_FILES_LOOKED_FOR:
-            cause = f"its libraries would have to be looked for at more than {_MOST_FILES_LOOKED_FOR} places"
+        program.searched_count += count
+        if program.searched_count > _MOST_SEARCHED_PATHS:
+            cause = f"its libraries would need a search of more than {_MOST_SEARCHED_PATHS} paths"
             raise InputError(program.path, cause)
 
-    def let_go(self) -> None:
-        """Forget all others, and who it is to them, once the map is made: together they are rings."""
+    def unlink(self) -> None:
+        """Drop the references to other entries: they form cycles, which would keep files open."""
         self.loader, self.dependencies, self.path_owners = None, [], ()
         del self.program

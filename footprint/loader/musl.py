@@ -1,4 +1,4 @@
-"""Where musl finds a library: fewer rules than glibc has, and other ones.
+"""The library search of musl: it has fewer rules than that of glibc, and different ones.
 
 Source: ldso/dynlink.c of musl 1.2.
 """
@@ -17,7 +17,7 @@ from footprint.loader.target import Environment, Target
 
 __all__ = ("MuslSearch",)
 
-# Names of libraries that are in the loader itself, and never looked for.
+# Names of libraries that are part of the loader itself, and never searched.
 _OWN: Final = tuple(f"lib{name}." for name in ("c", "pthread", "rt", "m", "dl", "util", "xnet"))
 _GLIBC: Final = "libc.so.6"
 _ORIGIN: Final = re.compile(r"\$ORIGIN|\$\{ORIGIN\}")
@@ -29,10 +29,10 @@ class MuslSearch:
     """The search of one loader, for all its programs.
 
     Args:
-        system: The files.
-        target: What the loader knows.
-        program: One of its programs: its libraries are of the same class and machine.
-        environment: The caller's wishes; `is_secure` is decided.
+        system: The file system.
+        target: The facts that the loader knows in advance.
+        program: One of its programs: the libraries have the same class and machine.
+        environment: The choices of the caller; `is_secure` is not None.
     """
 
     has_filters: Final = False
@@ -47,7 +47,7 @@ class MuslSearch:
         self._preload = "" if self._is_secure else environment.preload
 
     def find(self, name: str, requester: MapEntry) -> FoundLibrary | RefusedFile | None:
-        """Find what an object needs; None where it is nowhere."""
+        """Find a library that an object needs; return None where there is none."""
         if name.startswith(_OWN) or name == self.target.path:
             return self._loader()
         if "/" in name:
@@ -57,7 +57,7 @@ class MuslSearch:
         if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME_BYTES:
             return None
         for found_by, places in self._places(requester):
-            requester.look(len(places))
+            requester.count_searched(len(places))
             for place in places:
                 found = self._file(f"{place}/{name}", found_by)
                 if found is not None:
@@ -65,21 +65,21 @@ class MuslSearch:
         return None
 
     def looked_in(self, requester: MapEntry) -> tuple[str, ...]:
-        """Give the directories in which an object's libraries are looked for."""
+        """Return the directories that are searched for the libraries of an object."""
         return tuple(dict.fromkeys([f"{place}/" for _, places in self._places(requester) for place in places]))
 
     def is_there_for_others(self, name: str, requester: MapEntry) -> bool:
-        """Tell that nothing is passed over: what is for another machine ends the search."""
+        """Return False: musl skips no file; one for another machine ends the search."""
         del name, requester
         return False
 
     def name_of(self, needed: str, requester: MapEntry) -> str | None:
-        """Give a needed name as it is: musl knows no tokens in it."""
+        """Return the needed name unchanged: musl expands no tokens in it."""
         del requester
         return needed
 
     def names_of(self, mapped: MapEntry, requested: str, *, is_new: bool) -> tuple[str, ...]:
-        """Give the names by which an object that was found is known from now on: the first by which it was searched."""
+        """Return the names by which a found object is known from now on: the first name by which it was searched."""
         del is_new
         if "/" in requested or mapped.short_name is not None:
             return ()
@@ -87,16 +87,16 @@ class MuslSearch:
         return (mapped.short_name,)
 
     def names_of_loader(self) -> tuple[str, ...]:
-        """Give the names by which the loader is known from the start."""
+        """Return the names by which the loader is known from the start."""
         return (self.target.path,) if self.target.path else ()
 
     def preloads(self, program: MapEntry) -> Iterator[tuple[str, FoundLibrary | RefusedFile | None]]:
-        """Find what the caller puts before all libraries."""
+        """Find the libraries that the caller preloads."""
         for name in self._preload.replace(":", " ").split():
             yield name, self.find(name, program)
 
     def notes(self, rules: set[FoundBy], *, has_missing: bool) -> tuple[Note, ...]:
-        """Say nothing: there is no cache that could be old or damaged."""
+        """Return no notes: musl has no cache that could be old or damaged."""
         del rules, has_missing
         return ()
 
@@ -129,7 +129,7 @@ class MuslSearch:
 
     @cached_property
     def _system_directories(self) -> tuple[str, ...]:
-        """Read the loader's file of directories, which stands beside the directory that the loader stands in."""
+        """Read the directories from the file of the loader, in `etc` beside its directory."""
         path = self.target.path or ""
         architecture = path.rpartition("/")[2].removeprefix("ld-musl-").partition(".so")[0]
         prefix = path.rpartition("/")[0].rpartition("/")[0]
@@ -137,14 +137,14 @@ class MuslSearch:
         return _elements(_USUAL_DIRECTORIES if text is None else text.decode("utf-8", "surrogateescape"))
 
     def _file(self, path: str, found_by: FoundBy) -> FoundLibrary | RefusedFile | None:
-        """Open a file as musl does: the first that opens is the one, be it for another machine."""
+        """Open a file as musl does: the first file that exists is used, even where it is for another machine."""
         there = self._system.file(self._absolute(path))
         if there is None:
             return None
         if not isinstance(there, Library):
             return RefusedFile(path, there.cause)
         if there.kind != self._kind or there.type not in {ET_DYN, ET_EXEC}:
-            return RefusedFile(path, "it is for another class or machine, or no library")
+            return RefusedFile(path, "it is for another class or machine, or not a library")
         return FoundLibrary(path, there, found_by)
 
     def _absolute(self, path: str) -> str:
@@ -152,5 +152,5 @@ class MuslSearch:
 
 
 def _elements(text: str) -> tuple[str, ...]:
-    """Part a list of directories; an empty element is none."""
+    """Split a list of directories, without empty elements."""
     return tuple([each for each in re.split("[:\n]", text) if each])

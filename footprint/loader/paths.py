@@ -1,4 +1,4 @@
-"""The texts that name directories: what their tokens stand for, and how they fall apart into a list.
+"""Lists of directories in ELF files and environment variables: tokens and separators.
 
 Source: ld.so(8), "Rpath token expansion", and elf/dl-load.c of glibc for what it leaves open.
 """
@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 
 __all__ = ("Tokens", "directories", "expanded", "parent", "plain")
 
-# The longest name counts: $LIBX and $LIB_ are no tokens, and stay as they are.
+# The longest name counts: $LIBX and $LIB_ are not tokens, and stay unchanged.
 _TOKEN: Final = re.compile(r"\$(?:(ORIGIN|PLATFORM|LIB)(?![A-Za-z0-9_])|\{(ORIGIN|PLATFORM|LIB)\})")
 
 
 class Tokens(NamedTuple):
-    """What the tokens stand for in the names of one object; None where that is not known."""
+    """The values of the tokens for one object; None where unknown."""
 
     origin: str | None
     lib: str | None
@@ -22,7 +22,7 @@ class Tokens(NamedTuple):
 
 
 def expanded(text: str, tokens: Tokens) -> str | None:
-    """Replace the tokens in a name; None where one of them stands for nothing."""
+    """Replace the tokens in a name; return None where one of them has no value."""
     if "$" not in text:
         return text
     values = {"ORIGIN": tokens.origin, "LIB": tokens.lib, "PLATFORM": tokens.platform}
@@ -33,12 +33,12 @@ def expanded(text: str, tokens: Tokens) -> str | None:
 
 
 def directories(text: str, separators: str, expand: Callable[[str], str | None]) -> tuple[str, ...]:
-    """Give the directories of a list as prefixes of paths: each ends with a slash, and the working directory is "".
+    """Return the directories of a list as path prefixes: each ends with a slash, and the working directory is "".
 
     Args:
-        text: The list; an empty one has no element, though `:` has two empty ones.
-        separators: The characters that part it.
-        expand: What an element stands for; None leaves it out.
+        text: The list; an empty text has no element, but `:` has two empty ones.
+        separators: The separator characters.
+        expand: Expands the tokens of an element; None removes the element.
     """
     if not text:
         return ()
@@ -54,12 +54,12 @@ def directories(text: str, separators: str, expand: Callable[[str], str | None])
 
 
 def parent(path: str) -> str:
-    """Give the directory that a path names its file in."""
+    """Return the directory part of a path."""
     return path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
 
 
 def plain(path: str) -> str:
-    """Take `.` and `..` out of an absolute path, by its text alone."""
+    """Remove `.` and `..` from an absolute path, without looking at the file system."""
     names: list[str] = []
     for name in path.split("/"):
         if name == "..":

@@ -1,4 +1,4 @@
-"""What a processor can do, in the words that loaders have for it."""
+"""The capabilities of a processor, under the names that loaders use."""
 
 from typing import Final, NamedTuple
 
@@ -9,18 +9,18 @@ _V2: Final = frozenset({"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", 
 _V3: Final = _V2 | {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"}
 _V4: Final = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 _X86_LEVELS: Final = (("x86-64-v4", _V4), ("x86-64-v3", _V3), ("x86-64-v2", _V2))
-# Of Intel alone, and gone with glibc 2.37 but for $PLATFORM.
+# For Intel only; glibc 2.37 removed them except for $PLATFORM.
 _HASWELL: Final = frozenset({"avx2", "bmi1", "bmi2", "abm", "movbe", "popcnt"})
 _AVX512_1: Final = frozenset({"avx512bw", "avx512cd", "avx512dq", "avx512vl"})
 
 
 class Processor(NamedTuple):
-    """What a loader finds out of its processor.
+    """The facts about a processor that a loader uses.
 
     Attributes:
-        levels: The instruction set levels that it has, best first.
-        platform: AT_PLATFORM, or the name that glibc gives an Intel processor instead.
-        capabilities: The further sub-directories that glibc 2.36 and older look into.
+        levels: Its instruction set levels, best first.
+        platform: AT_PLATFORM, or the name that glibc uses instead for an Intel processor.
+        capabilities: The further subdirectories that glibc 2.36 and older search.
     """
 
     levels: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Processor(NamedTuple):
 
 
 def processor_of(cpuinfo: bytes) -> Processor:
-    """Read /proc/cpuinfo of an x86-64 machine; of another, nothing is known."""
+    """Read /proc/cpuinfo of an x86-64 machine; for another machine the result is empty."""
     facts: dict[bytes, bytes] = {}
     for line in cpuinfo.partition(b"\n\n")[0].splitlines():
         name, _, value = line.partition(b":")

@@ -1,6 +1,6 @@
-"""Where glibc finds a library: each rule of its search, in its order.
+"""The library search of glibc: each rule, in order.
 
-Source: elf/dl-load.c of glibc and ld.so(8) say what is done; where they differ, what `ld.so --list` does is right.
+Source: elf/dl-load.c of glibc and ld.so(8); where they differ, the behaviour of `ld.so --list` counts.
 """
 
 import stat
@@ -28,13 +28,13 @@ _ELFOSABI_GNU: Final = 3
 
 
 class GlibcSearch:
-    """The search of one loader, for all its programs: what does not depend on the program is looked for once.
+    """The search of one loader, for all its programs: results that do not depend on the program are kept.
 
     Args:
-        system: The files.
-        target: What the loader knows.
-        program: One of its programs: its libraries are of the same class and machine.
-        environment: The caller's wishes; `is_secure` is decided.
+        system: The file system.
+        target: The facts that the loader knows in advance.
+        program: One of its programs: the libraries have the same class and machine.
+        environment: The choices of the caller; `is_secure` is not None.
     """
 
     has_filters: Final = True
@@ -54,12 +54,12 @@ class GlibcSearch:
         self._environment_directories: dict[str | None, tuple[str, ...]] = {}
 
     def find(self, name: str, requester: MapEntry) -> FoundLibrary | RefusedFile | None:
-        """Find what an object needs; None where it is nowhere."""
+        """Find a library that an object needs; return None where there is none."""
         if "/" in name:
             there = self._file(name)
             return FoundLibrary(name, there, FoundBy.PATH) if isinstance(there, Library) else there
         for found_by, places in self._places(requester):
-            requester.look(len(places))
+            requester.count_searched(len(places))
             found = self._in(places, name, found_by)
             if found is not None:
                 return found
@@ -69,35 +69,35 @@ class GlibcSearch:
         return self._shared[key]
 
     def looked_in(self, requester: MapEntry) -> tuple[str, ...]:
-        """Give the directories in which an object's libraries are looked for, those of the cache aside."""
+        """Return the directories that are searched for the libraries of an object, without those of the cache."""
         found = [directory for _, places in self._places(requester) for directory in places]
         if not requester.library.linkage.flags_1 & DF_1_NODEFLIB:
             found += self.target.system_directories
         return tuple(dict.fromkeys(found))
 
     def is_there_for_others(self, name: str, requester: MapEntry) -> bool:
-        """Tell whether a library that was not found is there, but for another class or machine."""
+        """Return whether a missing library exists for another class or machine."""
         paths = [name] if "/" in name else [place + name for place in self.looked_in(requester)]
         return any(isinstance(self._system.file(self._absolute(path)), Library) for path in paths)
 
     def name_of(self, needed: str, requester: MapEntry) -> str | None:
-        """Give the name that a needed one stands for; None where it has a token that stands for nothing."""
+        """Expand the tokens in a needed name; return None where one of them has no value."""
         return needed if "$" not in needed else self._expanded(needed, requester) or None
 
     def names_of(self, mapped: MapEntry, requested: str, *, is_new: bool) -> tuple[str, ...]:
-        """Give the names by which an object that was found is known from now on: the first that has one keeps it."""
+        """Return the names by which a found object is known from now on; a name stays with its first object."""
         soname = mapped.library.linkage.soname
         if not is_new:
             return (requested,)
         return (requested, mapped.path) if soname is None else (requested, soname, mapped.path)
 
     def names_of_loader(self) -> tuple[str, ...]:
-        """Give the names by which the loader is known from the start."""
+        """Return the names by which the loader is known from the start."""
         path, library = self.target.path, self.target.library
         return tuple([name for name in (path, library and library.linkage.soname) if name])
 
     def preloads(self, program: MapEntry) -> Iterator[tuple[str, FoundLibrary | RefusedFile | None]]:
-        """Find what the caller and the system put before all libraries."""
+        """Find the libraries that the caller and the system preload."""
         for name in self._preload.replace(":", " ").split(" "):
             if name and not (self._is_secure and "/" in name):
                 yield name, self._find_preload(name, program)
@@ -105,11 +105,11 @@ class GlibcSearch:
             yield name, self._find_preload(name, program)
 
     def notes(self, rules: set[FoundBy], *, has_missing: bool) -> tuple[Note, ...]:
-        """Say what may make a map wrong.
+        """Return notes about doubts in a link map.
 
         Args:
-            rules: By which rules its objects were found.
-            has_missing: Whether something is missing.
+            rules: The rules by which its objects were found.
+            has_missing: Whether a library is missing.
         """
         if not self._uses_cache or not (has_missing or rules & _SHARED_RULES):
             return ()
@@ -119,13 +119,13 @@ class GlibcSearch:
         changed_ns = self.configuration.changed_ns() if has_missing else None
         if changed_ns is None or changed_ns <= (self._system.changed_ns(_CACHE) or 0):
             return ()
-        detail = "a directory of ld.so.conf is newer: what was added to it is not found before ldconfig has run"
+        detail = "a directory of ld.so.conf is newer: libraries added to it are not found until ldconfig has run"
         return (Note("loader-cache-stale", _CACHE, detail),)
 
     def _find_preload(self, name: str, program: MapEntry) -> FoundLibrary | RefusedFile | None:
         if not self._is_secure or "/" in name:
             return self.find(self.name_of(name, program) or name, program)
-        # Who is not trusted may only preload what the system marks for it.
+        # With set-user-ID, only libraries with the set-user-ID bit can be preloaded.
         for directory in self.target.system_directories:
             there = self._file(directory + name)
             if isinstance(there, Library) and there.mode & stat.S_ISUID:
@@ -133,7 +133,7 @@ class GlibcSearch:
         return None
 
     def _places(self, requester: MapEntry) -> Iterator[tuple[FoundBy, tuple[str, ...]]]:
-        """Give the directories that the requester, its loaders and the caller name."""
+        """Yield the directories from the requester, its loaders and the caller, with their rules."""
         runpath = requester.library.linkage.runpath
         if runpath is None:
             for each in requester.path_owners:
@@ -166,14 +166,14 @@ class GlibcSearch:
         has_origin = expanded(text, tokens._replace(origin=None)) is None
         if result is None or not self._is_secure or not has_origin:
             return result
-        # In the hands of who is not trusted, $ORIGIN must lead into a directory that is.
+        # With set-user-ID, $ORIGIN must lead into a trusted directory.
         is_first = expanded(text.partition("/")[0], tokens) == tokens.origin and text.count("ORIGIN") == 1
         is_trusted = f"{plain(result)}/".startswith(self.target.system_directories)
         return result if is_first and (is_trusted or owner.program is not owner) else None
 
     def _origin(self, owner: MapEntry) -> str:
         path = self._absolute(owner.path)
-        # The kernel tells the program where it really is; where a library is, only its path tells.
+        # The kernel gives the program its real path; a library only has the path by which it was found.
         is_program = owner.program is owner and owner.library.linkage.interpreter is not None
         return parent(self._system.real_path(path) if is_program else path)
 
@@ -194,7 +194,7 @@ class GlibcSearch:
         return None
 
     def _prefixes_in(self, place: str) -> tuple[str, ...]:
-        """Give a directory and, before it, those below it that are for this processor; nothing where it is none."""
+        """Return a directory with its subdirectories for this processor before it; empty where it does not exist."""
         if not self._is_directory(place):
             return ()
         return (*filter(self._is_directory, [place + each for each in self.target.subdirectories]), place)
@@ -232,30 +232,30 @@ class GlibcSearch:
 
     @cached_property
     def configuration(self) -> Configuration:
-        """Give what ldconfig would find."""
+        """The libraries that ldconfig would find."""
         return Configuration(self._system, self.target.system_directories)
 
     @property
     def cache(self) -> Cache | None:
-        """Give what ldconfig has found; None where that is of no use."""
+        """The cache of ldconfig; None where it is not usable."""
         return self._cache if isinstance(self._cache, Cache) else None
 
     @cached_property
     def _cache(self) -> Cache | str:
-        """Read the cache, or give why it is of no use."""
+        """The cache of ldconfig, or the cause why it is not usable."""
         data = self._system.text(_CACHE)
         if data is None:
-            return "there is none that can be read"
+            return "there is no readable cache"
         flags = self.target.abi.cache_flags
         if flags is None:
-            return "which of its entries are for programs of this kind is not known"
+            return "its entries for programs of this kind are unknown"
         try:
             return read_cache(data, _CACHE, (flags,), is_little=self._kind.is_little)
         except InputError as error:
             return error.detail
 
     def _file(self, path: str) -> Library | RefusedFile | None:
-        """Open a file as the loader does: what is for other machines is passed over, what is no library ends it all."""
+        """Open a file as the loader does: it skips files for other machines, and fails at one that is no library."""
         try:
             return self._at[path]
         except KeyError:
@@ -273,7 +273,7 @@ class GlibcSearch:
         if library.kind.is_64 != self._kind.is_64:
             return None
         if library.kind.is_little != self._kind.is_little:
-            return RefusedFile(path, "it is of the other byte order")
+            return RefusedFile(path, "it has the other byte order")
         if self._kind.machine != _EM_ARM and (
             identity[7] not in {0, _ELFOSABI_GNU} or (identity[7] == 0 and identity[8])
         ):

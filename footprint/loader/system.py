@@ -1,6 +1,6 @@
-"""The files of a system as its loader sees them, from a root on: all that the loader package reads is read here.
+"""A file system below a root directory, as its loader sees it. All I/O of the loader package is here.
 
-A system is taken to stand still while it is looked at: each path, each link and each directory is asked for once.
+The file system is assumed not to change: each path, link and directory is read once.
 """
 
 import errno
@@ -19,7 +19,7 @@ from footprint.files import map_descriptor, read_all
 
 __all__ = ("FileKind", "Library", "Refusal", "System")
 
-# Each map of a file holds a descriptor, of which a process has a thousand; what is not asked for lately is let go.
+# Each mapped file holds a descriptor, and a process has about a thousand: the least recently used ones are closed.
 _MOST_MAPPED_FILES: Final = 256
 _MOST_LINKS: Final = 40
 _LONGEST_TEXT_BYTES: Final = 16 << 20
@@ -31,13 +31,13 @@ _PROCESS_ROOT: Final = re.compile(r"/proc/\d+/root")
 
 
 class Refusal(NamedTuple):
-    """Why a file that is there cannot be loaded: where a loader meets it, it gives up."""
+    """Why an existing file cannot be loaded: a loader that finds it fails."""
 
     cause: str
 
 
 class _State(NamedTuple):
-    """What tells whether a file is still the one that it was."""
+    """The facts that show whether a file was replaced."""
 
     device: int
     inode: int
@@ -46,7 +46,7 @@ class _State(NamedTuple):
 
 
 class FileKind(NamedTuple):
-    """For which machines a file is: ELFCLASS64 or 32, little-endian or big, and e_machine."""
+    """The machine of a file: ELF class, byte order, and e_machine."""
 
     is_64: bool
     is_little: bool
@@ -54,15 +54,15 @@ class FileKind(NamedTuple):
 
 
 class Library:
-    """One file that can be loaded, the same one by whatever path it is reached; it is equal to itself alone.
+    """One file that can be loaded: one object per file, whatever the path. It is equal to itself only.
 
     Attributes:
-        real_path: The path by which it was opened, the root included.
-        linkage: How it is linked.
+        real_path: The path by which it was opened, the root directory included.
+        linkage: Its dynamic section.
         identity: The first 16 bytes of the file: class, byte order, ABI.
         type: e_type.
-        kind: What a program must have in common with it.
-        mode: Its permissions, set-user-ID among them.
+        kind: Its machine: a program needs libraries of the same one.
+        mode: Its permission bits, with set-user-ID.
     """
 
     __slots__ = (
@@ -97,16 +97,16 @@ class Library:
 
     @property
     def image(self) -> Image:
-        """Give the whole file, mapped again where that was long ago; without sections where those are damaged.
+        """The whole file, mapped again where necessary; without sections where these are damaged.
 
         Raises:
-            AccessError: Where it is gone, or no longer the file that it was.
+            AccessError: Where the file is gone or was replaced.
         """
         return self._open(self.real_path, self.state)
 
     @property
     def is_program(self) -> bool:
-        """Tell whether it can be started, and is no library."""
+        """Whether it is a program, not a library."""
         linkage = self.linkage
         return self.type == ET_EXEC or linkage.interpreter is not None or bool(linkage.flags_1 & DF_1_PIE)
 
@@ -115,28 +115,28 @@ class Library:
 
 
 class System:
-    """A file system from a root on; paths are those that its own programs use, and never lead out of it.
+    """A file system below a root directory. Paths are those of its own programs, and never lead out of it.
 
     Args:
-        root: The directory that its programs take for `/`.
-        moved_files: Where files are to be had that are not at their paths any more, by path without links: those that a
-            live process has mapped, and that were deleted or replaced since.
+        root: The directory that its programs see as `/`.
+        moved_files: By path without links, the current paths of files that a live process has mapped, and that were
+            deleted or replaced since.
     """
 
     def __init__(self, root: str = "/", moved_files: Mapping[str, str] = MappingProxyType({})) -> None:
         self._moved_files = moved_files
-        # The root of a process in a container is a link that says `/`, whatever it leads to.
+        # `/proc/PID/root` of a process in a container reads as a link to `/`, wherever it leads.
         self.root = root if _PROCESS_ROOT.fullmatch(root) else os.path.realpath(root)
         self.is_host = self.root == "/"
         self._files: dict[str, Library | Refusal | None] = {}
         self._by_inode: dict[tuple[int, int], Library | Refusal] = {}
         self._is_directory: dict[str, bool] = {}
         self._links: dict[str, str | None] = {}
-        # By path, not by library, which holds it: a ring would keep the files open until Python looks for rings.
+        # Keyed by path, not by library: a reference cycle would keep files open until the next garbage collection.
         self._open_image = lru_cache(_MOST_MAPPED_FILES)(_map_again)
 
     def file(self, path: str) -> Library | Refusal | None:
-        """Give the file at an absolute path as a loader finds it; None where it cannot be opened."""
+        """Return the file at an absolute path as a loader finds it; None where it cannot be opened."""
         try:
             return self._files[path]
         except KeyError:
@@ -144,28 +144,28 @@ class System:
             return found
 
     def is_directory(self, path: str) -> bool:
-        """Tell whether there is a directory at an absolute path."""
+        """Return whether there is a directory at an absolute path."""
         known = self._is_directory.get(path)
         if known is None:
             known = self._is_directory[path] = os.path.isdir(self._host_path(path) or "\0")
         return known
 
     def names(self, path: str) -> list[str]:
-        """Give the names in a directory, in their order; none where there is no such directory."""
+        """Return the sorted names in a directory; empty where there is no such directory."""
         try:
             return sorted(os.listdir(self._host_path(path) or "\0"))
         except (OSError, ValueError):
             return []
 
     def changed_ns(self, path: str) -> int | None:
-        """Give when what is at an absolute path was changed, in nanoseconds since 1970; None where nothing is."""
+        """Return the modification time of an absolute path, in nanoseconds since 1970; None where it does not exist."""
         try:
             return os.stat(self._host_path(path) or "\0").st_mtime_ns
         except (OSError, ValueError):
             return None
 
     def text(self, path: str) -> bytes | None:
-        """Give a small file whole; None where it cannot be read or is not small."""
+        """Read a small file; return None where it is not readable or not small."""
         try:
             descriptor = os.open(self._host_path(path) or "\0", _OPEN_FLAGS)
         except (OSError, ValueError):
@@ -180,14 +180,14 @@ class System:
             os.close(descriptor)
 
     def real_path(self, path: str) -> str:
-        """Give an absolute path without links, as seen from the root; itself where it leads nowhere."""
+        """Resolve the links of an absolute path, as seen from the root directory, or return the path unchanged."""
         if self.is_host:
             return os.path.realpath(path)
         return self._resolved(path) or path
 
     @cached_property
     def cpuinfo(self) -> bytes:
-        """Give what the kernel says of the processors of this machine, whatever the root."""
+        """The text of /proc/cpuinfo of this machine, whatever the root directory."""
         try:
             with open("/proc/cpuinfo", "rb") as file:
                 return file.read(_MOST_CPUINFO_BYTES)
@@ -196,7 +196,7 @@ class System:
 
     @cached_property
     def machine(self) -> str:
-        """Give the kernel's name for this kind of machine."""
+        """The kernel's name for this kind of machine."""
         return os.uname().machine
 
     def _host_path(self, path: str) -> str | None:
@@ -206,7 +206,7 @@ class System:
         return None if resolved is None else self.root + resolved
 
     def _resolved(self, path: str) -> str | None:
-        """Follow links one name at a time, so that neither an absolute one nor `..` leads out of the root."""
+        """Follow links name by name, so that neither an absolute link nor `..` leads out of the root directory."""
         at = ""
         pending = path.split("/")[::-1]
         links = 0
@@ -231,7 +231,7 @@ class System:
         return at or "/"
 
     def _link(self, path: str) -> str | None:
-        """Give what a link says; None where there is none, the empty text where there is nothing at all."""
+        """Return the target of a link; None where the path is not a link, "" where it does not exist."""
         if path not in self._links:
             try:
                 self._links[path] = os.readlink(self.root + path)
@@ -262,7 +262,7 @@ class System:
 
     def _read(self, path: str, facts: os.stat_result) -> Library | Refusal | None:
         if not stat.S_ISREG(facts.st_mode):
-            return Refusal("it is a directory" if stat.S_ISDIR(facts.st_mode) else "it is no regular file")
+            return Refusal("it is a directory" if stat.S_ISDIR(facts.st_mode) else "it is not a regular file")
         try:
             data, state = _mapped(path)
         except AccessError:
@@ -282,7 +282,7 @@ def _mapped(path: str) -> tuple[Buffer, _State]:
     try:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
-            raise AccessError(path, "it is no regular file any more")
+            raise AccessError(path, "it is no longer a regular file")
         state = _State(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
         return map_descriptor(descriptor, path), state
     finally:
@@ -292,7 +292,7 @@ def _mapped(path: str) -> tuple[Buffer, _State]:
 def _map_again(path: str, state: _State) -> Image:
     data, state_now = _mapped(path)
     if state_now != state:
-        raise AccessError(path, "it was replaced while footprint looked at it")
+        raise AccessError(path, "it was replaced while footprint read it")
     try:
         return read_image(data, path)
     except InputError:

@@ -1,6 +1,6 @@
-"""What a loader knows before it reads a program: its directories, the processor, the caller's wishes.
+"""The facts that a loader knows before it reads a program: its directories, the processor, the caller's choices.
 
-The directories are constants of each build of ld.so, and stand in it: they are read from there without running it.
+The directories are constants in each build of ld.so. They are read from the file without running it.
 """
 
 import re
@@ -19,7 +19,7 @@ __all__ = ("Abi", "Environment", "Libc", "Loader", "Target", "loader_of", "targe
 
 
 class Libc(StrEnum):
-    """Whose rules a loader follows."""
+    """The C library whose rules a loader follows."""
 
     GLIBC = "glibc"
     MUSL = "musl"
@@ -28,17 +28,17 @@ class Libc(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What the caller of a program decides.
+    """The choices of the caller of a program.
 
     Attributes:
         library_path: LD_LIBRARY_PATH.
         preload: LD_PRELOAD.
         cwd: The working directory.
-        hwcaps: The best instruction set level of the processor, such as `x86-64-v3`; `baseline` for none. None takes
-            the processor of this machine where the program is of its kind.
-        platform: What `$PLATFORM` stands for; None as for `hwcaps`.
-        is_secure: Whether the caller is not trusted; None as the program's set-user-ID and set-group-ID bits say.
-        uses_cache: Whether ld.so.cache is asked; `--inhibit-cache` is the contrary.
+        hwcaps: The best instruction set level of the processor, such as `x86-64-v3`; `baseline` for none. None uses
+            the processor of this machine where the program is for it.
+        platform: The value of `$PLATFORM`; None as for `hwcaps`.
+        is_secure: Whether secure-execution mode applies; None takes it from the set-user-ID and set-group-ID bits.
+        uses_cache: Whether ld.so.cache is used; False as with `--inhibit-cache`.
     """
 
     library_path: str = ""
@@ -51,13 +51,13 @@ class Environment:
 
 
 class Abi(NamedTuple):
-    """One kind of programs: how they call functions, beyond class, byte order and machine.
+    """One ABI: programs of one class, byte order and machine can have several.
 
     Attributes:
-        cache_flags: What ldconfig writes of its libraries; None where that is not known.
-        interpreter: The loader of glibc for it.
+        cache_flags: The flags of its libraries in the cache of ldconfig; None where unknown.
+        interpreter: The path of its glibc loader.
         triplet: The name of its directories on multiarch systems.
-        platform: What `$PLATFORM` stands for where the processor is not asked.
+        platform: The value of `$PLATFORM` where it does not depend on the processor.
         levels: Its instruction set levels, best first.
     """
 
@@ -69,7 +69,7 @@ class Abi(NamedTuple):
 
 
 class Loader(NamedTuple):
-    """Which loader starts a program: its path or None, whose it is, and for which programs."""
+    """The loader of a program: its path or None, its C library, and its ABI."""
 
     path: str | None
     libc: Libc
@@ -78,7 +78,7 @@ class Loader(NamedTuple):
 
 _X86_64: Final = 62
 _X86_LEVELS: Final = ("x86-64-v4", "x86-64-v3", "x86-64-v2")
-# By class (whether 64), byte order (whether little) and machine.
+# By class (is 64), byte order (is little) and machine.
 _ABIS: Final[dict[tuple[bool, bool, int], tuple[Abi, ...]]] = {
     (True, True, _X86_64): (Abi(0x0303, "/lib64/ld-linux-x86-64.so.2", "x86_64-linux-gnu", "x86_64", _X86_LEVELS),),
     (False, True, _X86_64): (Abi(0x0803, "/libx32/ld-linux-x32.so.2", "x86_64-linux-gnux32", "x86_64", _X86_LEVELS),),
@@ -99,7 +99,7 @@ _ABIS: Final[dict[tuple[bool, bool, int], tuple[Abi, ...]]] = {
 }
 _UNKNOWN_ABI: Final = Abi(None, "", "")
 
-# SYSTEM_DIRS of glibc: names from the root on, each with a slash and a zero byte at its end.
+# SYSTEM_DIRS of glibc: absolute paths, each with a slash and a null byte at its end.
 _SYSTEM_DIRECTORIES: Final = re.compile(rb"\0((?:/(?:[\w.+-]+/)+\0){2,})")
 _RELEASE: Final = re.compile(rb"release version (\d+)\.(\d+)")
 _LAST_LEGACY_RELEASE: Final = (2, 36)
@@ -109,19 +109,19 @@ _MOST_LOADER_BYTES: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a loader knows before it reads a program.
+    """The facts that a loader knows before it reads a program.
 
     Attributes:
-        libc: Whose rules it follows.
-        abi: What kind of programs it loads.
-        path: Its path, as programs name it; None where there is none.
-        library: The loader itself; None where it is not there.
-        system_directories: Where it looks last, each with a slash at its end.
-        lib: What `$LIB` stands for.
-        platform: What `$PLATFORM` stands for.
-        levels: The instruction set levels it takes files for, best first.
-        subdirectories: Where in each directory it looks before the directory itself.
-        legacy_bits: The capabilities in entries of the cache, up to glibc 2.36.
+        libc: The C library whose rules it follows.
+        abi: The ABI of its programs.
+        path: Its path, as in programs; None where there is none.
+        library: The file of the loader; None where it is missing.
+        system_directories: The directories that it searches last, each with a slash at its end.
+        lib: The value of `$LIB`.
+        platform: The value of `$PLATFORM`.
+        levels: The instruction set levels of the processor, best first.
+        subdirectories: The subdirectories that it searches in each directory before the directory itself.
+        legacy_bits: The capabilities of the processor as in the cache up to glibc 2.36.
     """
 
     libc: Libc
@@ -137,7 +137,7 @@ class Target:
 
 
 def target_of(system: System, kind: FileKind, loader: Loader, environment: Environment) -> Target:
-    """Find out what a loader knows."""
+    """Collect the facts that a loader knows."""
     path, libc, abi = loader
     file = system.file(path) if path else None
     library = file if isinstance(file, Library) else None
@@ -163,7 +163,7 @@ def target_of(system: System, kind: FileKind, loader: Loader, environment: Envir
 
 
 def loader_of(system: System, program: Library) -> Loader:
-    """Find the loader of a program; for a library alone, the one that the C library it needs belongs to."""
+    """Find the loader of a program; for a library alone, the loader of the C library that it needs."""
     candidates = _ABIS.get(program.kind, (_UNKNOWN_ABI,))
     asked = program.linkage.interpreter
     if asked is not None:
@@ -190,7 +190,7 @@ def _carved_directories(loader: Library | None) -> tuple[str, ...]:
 
 
 def _usual_directories(system: System, abi: Abi, loader_path: str | None) -> tuple[str, ...]:
-    """Guess the directories where no loader tells them."""
+    """Guess the directories where the loader does not contain them."""
     if abi.triplet and (system.is_directory(f"/lib/{abi.triplet}") or system.is_directory(f"/usr/lib/{abi.triplet}")):
         return (f"/lib/{abi.triplet}/", f"/usr/lib/{abi.triplet}/", "/lib/", "/usr/lib/")
     home = parent(loader_path) if loader_path else "/lib"
@@ -198,7 +198,7 @@ def _usual_directories(system: System, abi: Abi, loader_path: str | None) -> tup
 
 
 def _has_legacy_directories(loader: Library | None) -> bool:
-    """Tell whether a loader is of glibc 2.36 or older; one that does not name its release is of 2.32 or older."""
+    """Return whether a loader is of glibc 2.36 or older; one without a release text is of 2.32 or older."""
     match = _RELEASE.search(_bytes_of(loader))
     return loader is not None and (match is None or (int(match[1]), int(match[2])) <= _LAST_LEGACY_RELEASE)
 
@@ -211,7 +211,7 @@ def _bytes_of(loader: Library | None) -> bytes:
 
 
 def _processor(system: System, abi: Abi, kind: FileKind, environment: Environment) -> Processor:
-    """Give the processor that the program is to run on: this machine's where nothing else is said and it can be."""
+    """Return the processor for the program: that of this machine, unless the caller names one or it does not fit."""
     if environment.hwcaps is None and kind.machine == _X86_64 and system.machine == "x86_64":
         found = processor_of(system.cpuinfo)
     else:
@@ -222,7 +222,7 @@ def _processor(system: System, abi: Abi, kind: FileKind, environment: Environmen
 
 
 def _chains(names: tuple[str, ...]) -> Iterator[str]:
-    """Give the sub-directories that glibc 2.36 and older look into: each choice of the names, in their order."""
+    """Yield the subdirectories that glibc 2.36 and older search: each subset of the names, in their order."""
     for choice in product((True, False), repeat=len(names)):
         if any(choice):
             yield "/".join(compress(names, choice)) + "/"

@@ -437,7 +437,7 @@ def test_paths_that_a_profile_names_are_read_only_where_they_are_files(capfdbina
         b"00001000-00002000 r-xp 00000000 00:00 1 " + os.fsencode(fifo) + b"\n"
     )
     shown = answer(capfdbinary, profile(tmp_path, text))
-    assert "it is no regular file, its functions are not named" in shown.replace("\n    ", " ")
+    assert "it is not a regular file, its functions are not named" in shown.replace("\n    ", " ")
 
 
 def test_what_one_profile_does_not_tell_is_no_difference(capfdbinary: Captured) -> None:

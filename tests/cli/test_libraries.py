@@ -283,7 +283,7 @@ def test_a_file_that_is_not_there_or_is_no_program_is_one_line(capfd: Captured, 
     compiled = tmp_path / "object.o"
     compiled.write_bytes(write(ElfFile(type=1, sections=[Section(".data", flags=RW, data=bytes(8))])))
     for path, cause in (
-        (tmp_path / "none", "there is no such file, or it may not be read"),
+        (tmp_path / "none", "there is no such file, or we may not read it"),
         (script, "not an ELF file: it does not start with 7f 45 4c 46"),
         (empty, ""),
         (compiled, "it is neither a program nor a shared library"),

@@ -88,7 +88,7 @@ def test_a_cache_of_the_other_byte_order_is_refused() -> None:
 
 def test_a_cache_that_does_not_tell_its_byte_order_is_taken_and_an_unfinished_one_is_not() -> None:
     assert read(loader_cache(ENTRIES, flags=0)).find("liba.so", ()) == "/lib/liba.so"
-    with pytest.raises(InputError, match="not finished"):
+    with pytest.raises(InputError, match="incomplete"):
         read(loader_cache(ENTRIES, flags=1))
 
 

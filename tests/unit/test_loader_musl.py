@@ -82,7 +82,7 @@ def test_the_first_file_that_opens_is_the_one_be_it_for_another_machine(sysroot:
     sysroot.library("/d1/liba.so", machine=EM_AARCH64)
     sysroot.library("/d2/liba.so")
     missing = [(each.name, each.cause) for each in sysroot.link().missing]
-    assert missing == [("liba.so", "/d1/liba.so: it is for another class or machine, or no library")]
+    assert missing == [("liba.so", "/d1/liba.so: it is for another class or machine, or not a library")]
 
 
 def test_origin_is_the_only_token_and_any_other_disables_the_list(sysroot: MuslRoot) -> None:

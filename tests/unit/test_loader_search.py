@@ -90,7 +90,7 @@ def test_what_is_for_another_class_or_machine_is_passed_over(sysroot: Sysroot) -
 def test_a_library_that_is_there_for_another_machine_alone_is_missing_for_that_reason(sysroot: Sysroot) -> None:
     sysroot.program("liba.so", runpath="/d")
     sysroot.library("/d/liba.so", machine=EM_AARCH64)
-    assert sysroot.link().missing[0].cause == "there is one, but for another class or machine"
+    assert sysroot.link().missing[0].cause == "it exists, but for another class or machine"
 
 
 @pytest.mark.parametrize(
@@ -464,5 +464,5 @@ def test_ten_thousand_needed_libraries_cost_no_more_than_their_number(sysroot: S
 def test_names_and_directories_that_multiply_beyond_reason_are_refused(sysroot: Sysroot) -> None:
     names = [f"lib{number}.so" for number in range(10_000)]
     sysroot.program(*names, rpath=":".join(f"/d{number}" for number in range(10_000)))
-    with pytest.raises(InputError, match=r"^/bin/program: its libraries would have to be looked for"):
+    with pytest.raises(InputError, match=r"^/bin/program: its libraries would need a search of"):
         sysroot.link()

@@ -78,7 +78,7 @@ def test_a_file_is_one_library_by_whatever_path(sysroot: Sysroot) -> None:
 def test_what_is_no_file_is_never_waited_for(sysroot: Sysroot) -> None:
     os.mkfifo(sysroot.root / "lib.so")
     found = System(str(sysroot.root)).file("/lib.so")
-    assert found == Refusal("it is no regular file")
+    assert found == Refusal("it is not a regular file")
 
 
 @pytest.mark.parametrize("path", ["/none", "/usr/lib/liba.so/deeper", "/nul\0", "/" + "long" * 2_000])
