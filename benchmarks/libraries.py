@@ -24,10 +24,10 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from footprint.errors import FootprintError
+from footprint.findings.registry import Fact, find_all
 from footprint.loader import Environment, System, link
 from footprint.loader.bindings import Binder
 from footprint.sources.programs import Programs
-from footprint.verbs.audit.findings import graph_findings
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 FOLDERS = ("/usr/bin", "/usr/sbin")
@@ -83,7 +83,7 @@ def analysis(paths: Sequence[str]) -> str:
     """Do all that `footprint libraries` does."""
     reader, count, saving_bytes = Programs(environment=Environment()), 0, 0
     for path in paths:
-        findings = graph_findings(reader.graph(path))
+        findings = find_all({Fact.GRAPH: reader.graph(path)})
         count += len(findings)
         saving_bytes += sum(one.saving_bytes for one in findings if one.rule == "unused-library")
     return f"{count:,} findings, {saving_bytes >> 10:,} KiB"

@@ -16,6 +16,7 @@ from footprint.errors import AccessError, FootprintError, InputError, Note, Unsu
 
 if TYPE_CHECKING:
     from footprint.elf.selection import Selection
+    from footprint.formats.words import explain
     from footprint.sources.debug_files import DebugSearch
     from footprint.verbs.audit.call import audit
     from footprint.verbs.audit.group import audit_group
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from footprint.verbs.diff.call import diff
     from footprint.verbs.doctor.call import doctor
     from footprint.verbs.duplicates.call import duplicates
-    from footprint.verbs.explain.words import explain
     from footprint.verbs.heap.call import heap_profile
     from footprint.verbs.libraries.call import libraries
     from footprint.verbs.maps.call import maps
@@ -80,7 +80,7 @@ _HOMES = {
     "load_budgets": "footprint.verbs.check.call",
     "doctor": "footprint.verbs.doctor.call",
     "duplicates": "footprint.verbs.duplicates.call",
-    "explain": "footprint.verbs.explain.words",
+    "explain": "footprint.formats.words",
     "heap_profile": "footprint.verbs.heap.call",
     "libraries": "footprint.verbs.libraries.call",
     "maps": "footprint.verbs.maps.call",

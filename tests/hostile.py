@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from footprint.model.finding import Confidence, Finding, Location
+from footprint.model.finding import Confidence, Finding, SourceLocation
 
 HOSTILE: Final = {
     "the end of a script": "</script><img src=x onerror=alert(1)>",
@@ -53,7 +53,7 @@ def finding(
     rule: str = "large-static",
     saving_bytes: int = 4096,
     confidence: Confidence = Confidence.HIGH,
-    location: Location | None = None,
+    location: SourceLocation | None = None,
 ) -> Finding:
     """Make a finding that says its subject everywhere."""
     return Finding(

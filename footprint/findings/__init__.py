@@ -1,5 +1,5 @@
-"""Findings: one module a rule. Each looks at what a process is made of, and says what it could do without."""
+"""Rules that find what a process could do without.
 
-from footprint.model.finding import Confidence, Finding, Location
-
-__all__ = ("Confidence", "Finding", "Location")
+A rule is one module in one of the folders `*_rules`; `registry` finds it there. The other modules are analyses that
+rules and verbs share.
+"""

@@ -14,7 +14,7 @@ from footprint.elf import shown_name
 from footprint.elf.names import normalised
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
-from footprint.findings.duplicate_statics import Declared
+from footprint.findings.copies import Declared
 
 __all__ = ("declared_by_name", "source_name")
 

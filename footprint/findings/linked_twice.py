@@ -1,42 +1,33 @@
-"""Rule `linked-twice`: one library, or one source file, that several objects of a process hold, or one object twice.
+"""What is linked in several times: one library or source file that several files hold, or one file several times.
 
 A static library that is part of the program and of a library has its tables twice, under the same names and with the
-same contents. What appears together is one finding.
+same contents. Variables that appear together are one `LinkedTwice`.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from footprint.elf import shown_name
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.names import normalised
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
-from footprint.errors import Note
-from footprint.findings.duplicate_statics import (
+from footprint.findings.copies import (
     ARTEFACT,
     LEAST_TELLING_BYTES,
-    Copies,
+    CopiedVariable,
+    CopyOrigin,
     Cost,
-    FileCopies,
-    Origin,
     cost_of,
 )
-from footprint.model.finding import Confidence, Finding
-from footprint.units import counted, first_of, format_bytes
+from footprint.model.finding import Confidence
 
-__all__ = ("RULE", "Duplicates", "LinkedTwice", "linked_twice", "linked_twice_findings")
-
-RULE: Final = "linked-twice"
+__all__ = ("LinkedTwice", "linked_twice")
 
 _LEAST_TOGETHER_BYTES: Final = 256
 # The vtable and type of a class: of one that a header defines each library has its own, and that is nobody's mistake.
 _OF_CLASS: Final = re.compile(r"_ZT[VTIS]")
-_MOST_NAMED: Final = 3
-_LONGEST_NAME: Final = 60
 # Libraries that are often linked in, by source files or symbols that only they have together.
 _KNOWN: Final = (
     (
@@ -80,28 +71,7 @@ class LinkedTwice(NamedTuple):
         return (self.copy_count - 1) * self.size_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Duplicates:
-    """What files hold several times.
-
-    Attributes:
-        targets: What was asked about.
-        pid: The process, where one was.
-        files: The copies in each file.
-        linked_twice: What several of the files hold, or one several times over.
-        findings: All of it with what it costs, and what to do.
-        notes: What the reader must know.
-    """
-
-    targets: tuple[str, ...]
-    pid: int | None
-    files: tuple[FileCopies, ...]
-    linked_twice: tuple[LinkedTwice, ...]
-    findings: tuple[Finding, ...]
-    notes: tuple[Note, ...]
-
-
-def linked_twice(files: Sequence[Statics], copies: Sequence[Sequence[Copies]]) -> tuple[LinkedTwice, ...]:
+def linked_twice(files: Sequence[Statics], copies: Sequence[Sequence[CopiedVariable]]) -> tuple[LinkedTwice, ...]:
     """Find what is linked in several times, the largest first.
 
     Args:
@@ -121,14 +91,14 @@ class _One(NamedTuple):
     costs: tuple[Cost, ...]
 
 
-def _within(statics: Statics, copies: Iterable[Copies]) -> Iterable[LinkedTwice]:
+def _within(statics: Statics, copies: Iterable[CopiedVariable]) -> Iterable[LinkedTwice]:
     """Put the copies of one file together that came of source files that were linked in several times."""
-    of_source = [one for one in copies if one.origin is Origin.SOURCE]
+    of_source = [one for one in copies if one.origin is CopyOrigin.SOURCE]
     sure = [one for one in of_source if one.confidence is not Confidence.LOW]
     # Zeros say nothing by themselves; but where these very source files are there twice, so are they.
     proven = {numbers for one in sure if None not in (numbers := _unit_numbers(one))}
     doubted = [one for one in of_source if one.confidence is Confidence.LOW and _unit_numbers(one) in proven]
-    by_count: dict[int, list[Copies]] = {}
+    by_count: dict[int, list[CopiedVariable]] = {}
     for one in (*sure, *doubted):
         by_count.setdefault(len(one.copies), []).append(one)
     for count, group in by_count.items():
@@ -137,7 +107,7 @@ def _within(statics: Statics, copies: Iterable[Copies]) -> Iterable[LinkedTwice]
         yield _found((statics.image.file,), units, variables, count)
 
 
-def _unit_numbers(copies: Copies) -> frozenset[int | None]:
+def _unit_numbers(copies: CopiedVariable) -> frozenset[int | None]:
     return frozenset([one.unit for one in copies.copies])
 
 
@@ -223,46 +193,3 @@ def _found(files: tuple[str, ...], units: tuple[str, ...], variables: list[_One]
             waste[cost] += one.size_bytes
     ordered = {cost: waste[cost] for cost in _DEAREST_FIRST if waste[cost]}
     return LinkedTwice(files, library, units, names, sum(one.size_bytes for one in variables), count, ordered)
-
-
-def linked_twice_findings(found: Iterable[LinkedTwice]) -> tuple[Finding, ...]:
-    """Say what is linked in several times, and what to do about it."""
-    return tuple([_finding(one) for one in found])
-
-
-def _finding(one: LinkedTwice) -> Finding:
-    what = one.library or first_of(one.units or tuple(map(_short, one.names)), _MOST_NAMED)
-    where = first_of([file.rsplit("/", 1)[-1] for file in one.files], _MOST_NAMED)
-    number = counted(one.copy_count, "copy")
-    tables = counted(len(one.names), "variable")
-    message = f"{number} of {what}, in {where}: {tables} of {format_bytes(one.size_bytes)} each time"
-    wastes = ", ".join(f"{format_bytes(size)} {cost.value}" for cost, size in one.waste.items())
-    message += f"; all but one take {wastes}"
-    # What a thread has, a process has at least once.
-    saving_bytes = one.waste.get(Cost.AT_START, 0) + one.waste.get(Cost.PER_THREAD, 0)
-    confidence = Confidence.HIGH if one.library or len(one.names) > 1 else Confidence.MEDIUM
-    reason = "variables of the same names and contents that stand together"
-    if len(one.files) == 1:
-        remedy = "link it only once"
-    elif one.units or one.library:
-        remedy = "link it once, as a shared library that all of them need"
-    else:
-        remedy = "let one of the files hold it, and the others use it from there"
-    kind = "across-files" if len(one.files) > 1 else "within-file"
-    return Finding(
-        RULE,
-        kind,
-        what,
-        message,
-        saving_bytes,
-        confidence,
-        (reason,),
-        remedy,
-        is_per_thread=one.waste.keys() == {Cost.PER_THREAD},
-        object_path=one.files[0] if len(one.files) == 1 else "",
-    )
-
-
-def _short(name: str) -> str:
-    shown = shown_name(name)
-    return shown if len(shown) <= _LONGEST_NAME else f"{shown[: _LONGEST_NAME - 3]}..."

@@ -6,19 +6,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from footprint.formats.escape import printable
-from footprint.formats.rules import BUDGET
-from footprint.model.finding import Confidence, Finding, Location
-from footprint.release.budget import Budgets, Checked, Result
+from footprint.model.finding import Confidence, Finding, SourceLocation
+from footprint.release.matching import finding_key
 from footprint.units import counted, format_bytes
-from footprint.verbs.check.text import (
-    contributor_name,
-    contributor_size,
-    contributors_label,
-    place_of,
-    value_and_limit,
-)
 
-__all__ = ("Issue", "Issues", "Level", "issues_of_check", "issues_of_findings", "relative_path")
+__all__ = ("Issue", "Issues", "Level", "finding_issue", "fingerprint", "issues_of_findings", "ordered", "relative_path")
 
 _SURE = frozenset({Confidence.PROOF, Confidence.HIGH})
 
@@ -58,7 +50,7 @@ class Issue(NamedTuple):
     fingerprint: str
     saving_bytes: int
     confidence: Confidence | None
-    location: Location | None
+    location: SourceLocation | None
     binary: str
     fails: bool
     waiver: str | None = None
@@ -72,12 +64,14 @@ class Issues(NamedTuple):
         issues: What was found: what matters most first.
         passed: What was looked at and is fine: budgets that are kept, or the rules that found nothing.
         summary: How it came out, in one sentence.
+        rules: The rules that were run, also those that found nothing.
     """
 
     name: str
     issues: tuple[Issue, ...]
     passed: tuple[str, ...]
     summary: str
+    rules: tuple[str, ...] = ()
 
 
 def issues_of_findings(
@@ -92,22 +86,11 @@ def issues_of_findings(
         binary: The file that they are in, where the source file is not known.
         rules: The rules that were applied: those that found nothing are passed.
     """
-    issues = _ordered([_of_finding(one, binary, count, fails=_is_sure(one)) for one in findings])
+    issues = ordered([finding_issue(one, binary, count, fails=_is_sure(one)) for one in findings])
     sure = sum(one.fails for one in issues)
     told = {one.rule for one in issues}
     summary = f"{counted(len(issues), 'finding')} in {name}" + (f", {sure} of them sure" if issues else "")
-    return Issues(name, issues, tuple(rule for rule in rules if rule not in told), f"{summary}.")
-
-
-def issues_of_check(checked: Checked, name: str) -> Issues:
-    """Tell of the limits that are exceeded, those that a waiver lets pass, and of what was found beside them."""
-    exceeded = [_of_result(one, checked.budgets, name) for one in checked.results if one.is_exceeded]
-    found = [_of_finding(one, name, checked.budgets.at_processes, fails=False) for one in checked.audit.findings]
-    passed = tuple(_key(one) for one in checked.results if not one.is_exceeded)
-    failures = len(checked.failures)
-    limits = counted(len(checked.results), "limit")
-    summary = f"{failures} of {limits} exceeded by {name}." if failures else f"{name} keeps {limits}."
-    return Issues(name, _ordered([*exceeded, *found]), passed, summary)
+    return Issues(name, issues, tuple(rule for rule in rules if rule not in told), f"{summary}.", tuple(rules))
 
 
 def relative_path(path: str, folder: str) -> str:
@@ -120,7 +103,15 @@ def _is_sure(finding: Finding) -> bool:
     return finding.confidence in _SURE and finding.saving_bytes > 0
 
 
-def _of_finding(finding: Finding, binary: str, count: int, *, fails: bool) -> Issue:
+def finding_issue(finding: Finding, binary: str, count: int, *, fails: bool) -> Issue:
+    """Make an issue of a finding.
+
+    Args:
+        finding: The finding.
+        binary: The file that it is in, where the finding names none.
+        count: How many processes the message tells the saving of.
+        fails: Whether a check of it fails.
+    """
     level = Level.WARNING if _is_sure(finding) else Level.NOTE
     unit = "thread" if finding.is_per_thread else "process"
     saving = f"It saves {format_bytes(finding.saving_bytes)} a {unit}" if finding.saving_bytes else ""
@@ -129,13 +120,13 @@ def _of_finding(finding: Finding, binary: str, count: int, *, fails: bool) -> Is
     why = f"{finding.confidence.value.capitalize()}: {'; '.join(finding.reasons)}" if finding.reasons else ""
     sentences = (finding.message, saving, why, f"Remedy: {finding.remedy}")
     message = " ".join(f"{one.rstrip('.')}." for one in sentences if one)
-    key = (*finding.key, binary.rsplit("/", 1)[-1])
+    key = (*finding_key(finding), binary.rsplit("/", 1)[-1])
     return Issue(
         finding.rule,
         level,
         finding.subject,
         message,
-        _fingerprint(key),
+        fingerprint(key),
         finding.saving_bytes,
         finding.confidence,
         finding.location,
@@ -144,50 +135,12 @@ def _of_finding(finding: Finding, binary: str, count: int, *, fails: bool) -> Is
     )
 
 
-def _of_result(result: Result, budgets: Budgets, name: str) -> Issue:
-    def shown(amount: int) -> str:
-        return f"{amount:,}" if result.is_count else format_bytes(amount)
-
-    excess = result.value - result.limit
-    value, limit = value_and_limit(result)
-    message = f"{result.key} is {value}, {shown(excess)} over its limit of {limit}."
-    if result.grew_from is not None:
-        message += f" It was {shown(result.grew_from)}."
-    if result.contributors:
-        label = contributors_label(result)
-        largest = [f"{contributor_name(one)} {contributor_size(result, size)}" for one, size in result.contributors]
-        message += f" {label[:1].upper()}{label[1:]}: {', '.join(map(str.rstrip, largest))}."
-    if result.remark:
-        message += f" {result.remark[:1].upper()}{result.remark[1:]}."
-    waiver = result.waiver
-    if waiver is not None:
-        until = "Its waiver expired on" if result.is_expired else "Waived until"
-        message += f" {until} {waiver.expires}: {waiver.reason}."
-    message += f" The limit stands in {place_of(result, budgets)}."
-    return Issue(
-        BUDGET,
-        Level.ERROR if result.fails else Level.NOTE,
-        _key(result),
-        message,
-        _fingerprint((BUDGET, _key(result), name.rsplit("/", 1)[-1])),
-        0 if result.is_count else excess,
-        None,
-        Location(budgets.file, result.line),
-        name,
-        result.fails,
-        None if waiver is None or result.fails else waiver.reason,
-    )
-
-
-def _key(result: Result) -> str:
-    return result.key if result.grew_from is None else f"{result.key} (growth)"
-
-
-def _fingerprint(parts: Iterable[str]) -> str:
+def fingerprint(parts: Iterable[str]) -> str:
+    """Compute what identifies an issue from build to build."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
-def _ordered(issues: Iterable[Issue]) -> tuple[Issue, ...]:
+def ordered(issues: Iterable[Issue]) -> tuple[Issue, ...]:
     """Put what matters most first, and tell those apart that look alike."""
     levels = list(Level)
     ordered = sorted(issues, key=lambda one: (levels.index(one.level), -one.saving_bytes, one.rule, one.subject))

@@ -5,7 +5,7 @@ from typing import Final
 
 from footprint.formats.document import About
 from footprint.formats.escape import printable
-from footprint.formats.figures import Family, Sample
+from footprint.formats.metrics import MetricFamily, MetricSample
 
 __all__ = ("gitlab_metrics", "openmetrics")
 
@@ -17,12 +17,12 @@ _FOR_GITLAB: Final = str.maketrans({"#": "\\x23", "\\": "/", "'": "\\x27"})
 _MOST_OF_A_FAMILY: Final = 20
 
 
-def openmetrics(families: Sequence[Family], _about: About) -> str:
+def openmetrics(families: Sequence[MetricFamily], _about: About) -> str:
     """Write gauges, each with its unit and what it means, and the end mark."""
     return _text(families, ())
 
 
-def gitlab_metrics(families: Sequence[Family], _about: About) -> str:
+def gitlab_metrics(families: Sequence[MetricFamily], _about: About) -> str:
     """Write the largest of each family, by names that stay the same: GitLab compares branches by them."""
     few = [family._replace(samples=family.samples[:_MOST_OF_A_FAMILY]) for family in families]
     targets = {sample.labels.get("target") for family in families for sample in family.samples}
@@ -31,7 +31,7 @@ def gitlab_metrics(families: Sequence[Family], _about: About) -> str:
     return _text(few, dropped, is_for_gitlab=True)
 
 
-def _text(families: Iterable[Family], dropped: Sequence[str], *, is_for_gitlab: bool = False) -> str:
+def _text(families: Iterable[MetricFamily], dropped: Sequence[str], *, is_for_gitlab: bool = False) -> str:
     lines = []
     for family in families:
         if not family.samples:
@@ -50,7 +50,7 @@ def _text(families: Iterable[Family], dropped: Sequence[str], *, is_for_gitlab: 
     return "\n".join([*lines, "# EOF"]) + "\n"
 
 
-def _labels(sample: Sample, dropped: Sequence[str], *, is_for_gitlab: bool) -> str:
+def _labels(sample: MetricSample, dropped: Sequence[str], *, is_for_gitlab: bool) -> str:
     parts = []
     for name, value in sample.labels.items():
         if name in dropped:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from footprint.formats.document import About
 from footprint.formats.escape import printable, shortened
 from footprint.formats.issues import Issue, Issues, relative_path
-from footprint.formats.rules import rule_of
+from footprint.formats.rules import rule_text
 
 __all__ = ("sarif",)
 
@@ -36,7 +36,7 @@ def sarif(issues: Issues, about: About) -> str:
 
 
 def _text(issues: Issues, shown: tuple[Issue, ...], about: About) -> str:
-    names = list(dict.fromkeys(one.rule for one in shown))
+    names = list(dict.fromkeys((*(one.rule for one in shown), *issues.rules)))
     artifacts = _Artifacts(about.folder)
     results = [_result(one, names, artifacts) for one in shown]
     invocation: Json = {"executionSuccessful": True}
@@ -63,7 +63,7 @@ def _text(issues: Issues, shown: tuple[Issue, ...], about: About) -> str:
 
 
 def _rule(name: str) -> Json:
-    rule = rule_of(name)
+    rule = rule_text(name)
     return {
         "id": _plain(name),
         "shortDescription": {"text": f"{rule.title}."},

@@ -16,7 +16,7 @@ from footprint.attribution.projection import project
 from footprint.errors import InputError, Note, UnsupportedError, UsageError
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
-from footprint.model.finding import Confidence, Finding, Location
+from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.model.heap_account import HeapAccount, Share
 from footprint.model.object_cost import Need, ObjectCost
 from footprint.model.projection import Basis, Model, Point, Projection, Question, Term
@@ -424,7 +424,9 @@ def _finding(told: _Json, at: _Reader) -> Finding:
         reasons=at.texts(told, "reasons"),
         remedy=at.text(told, "remedy"),
         leaves=at.texts(told, "leaves"),
-        location=None if place is None else Location(at.text(place, "file"), at.optional(at.number, place, "line")),
+        location=None
+        if place is None
+        else SourceLocation(at.text(place, "file"), at.optional(at.number, place, "line")),
         is_per_thread=at.optional(at.text, told, "saving_per") == "thread",
         private_bytes=at.optional(at.number, told, "private_bytes"),
         object_path=at.optional(at.text, told, "object") or "",

@@ -11,7 +11,7 @@ from footprint.heap import CallTree, Counted, Frame
 from footprint.heap.attribution import NO_STACK, Call
 from footprint.model.row import Row
 
-__all__ = ("Measure", "Sample", "StackFrame", "Stacks", "heap_stacks", "ledger_stacks", "symbol_stacks")
+__all__ = ("Measure", "StackFrame", "StackSample", "Stacks", "heap_stacks", "ledger_stacks", "symbol_stacks")
 
 # Recursion without end makes stacks without end: what lies further out is one frame.
 _DEEPEST: Final = 1024
@@ -50,7 +50,7 @@ class Measure(NamedTuple):
     unit: str
 
 
-class Sample(NamedTuple):
+class StackSample(NamedTuple):
     """One stack with its amounts.
 
     Attributes:
@@ -73,7 +73,7 @@ class Stacks(NamedTuple):
 
     measures: tuple[Measure, ...]
     frames: tuple[StackFrame, ...]
-    samples: tuple[Sample, ...]
+    samples: tuple[StackSample, ...]
 
 
 class _Frames:
@@ -108,7 +108,7 @@ def ledger_stacks(ledger: Iterable[Row]) -> Stacks:
             steps.append(StackFrame(shown_name(row.symbol), row.symbol, owner))
         elif row.name is not None:
             steps.append(StackFrame(row.name, object=owner))
-        samples.append(Sample(tuple(map(frames.place, steps)), amounts))
+        samples.append(StackSample(tuple(map(frames.place, steps)), amounts))
     private, mapped = Measure("private", "bytes"), Measure("mapped", "bytes")
     return Stacks((private, mapped) if has_private else (mapped,), frames.all, tuple(samples))
 
@@ -131,7 +131,9 @@ def symbol_stacks(files: Iterable[Contents]) -> Stacks:
                 place = frames.place(part)
                 sizes[place] = sizes.get(place, 0) + piece.end - piece.start
             outer = (frames.place(file), frames.place(section))
-            samples += [Sample((*outer, place), (size_bytes,)) for place, size_bytes in sizes.items() if size_bytes]
+            samples += [
+                StackSample((*outer, place), (size_bytes,)) for place, size_bytes in sizes.items() if size_bytes
+            ]
     return Stacks((Measure("size", "bytes"),), frames.all, tuple(samples))
 
 
@@ -163,7 +165,7 @@ def heap_stacks(usage: HeapUsage) -> Stacks:
         while step > 0:
             stack.append(places[tree.frame_indexes[step]])
             step = tree.parents[step]
-        samples.append(Sample(tuple(stack or [alone]), tuple(max(0, amount) for amount in amounts)))
+        samples.append(StackSample(tuple(stack or [alone]), tuple(max(0, amount) for amount in amounts)))
         left -= len(stack)
         if left <= 0:
             starts, left = _starts(tree, _SHALLOW), _NO_LIMIT

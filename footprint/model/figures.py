@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 from footprint.model.evidence import Evidence
 from footprint.model.totals import FIGURE_NAMES, Total, Totals
 
-__all__ = ("BUDGETED", "FIGURES", "AddsUp", "Figure", "Unit", "total_figures")
+__all__ = ("BUDGETED", "FIGURES", "AddsUp", "Figure", "FigureUnit", "total_figures")
 
 
-class Unit(StrEnum):
+class FigureUnit(StrEnum):
     """What a figure counts."""
 
     BYTES = "bytes"
@@ -51,14 +51,14 @@ class Figure(NamedTuple):
     meaning: str
     adds_up: AddsUp
     detail: str = ""
-    unit: Unit = Unit.BYTES
+    unit: FigureUnit = FigureUnit.BYTES
     evidence: Evidence | None = None
     has_budget: bool = False
 
     @property
     def is_count(self) -> bool:
         """Return whether values are numbers of things, not bytes."""
-        return self.unit is Unit.THINGS
+        return self.unit is FigureUnit.THINGS
 
     @property
     def sentence(self) -> str:
@@ -175,7 +175,7 @@ _ALL: Final = (
     # What budgets and histories have in addition.
     Figure(
         "total_at_count_bytes",
-        "cost of `at_processes` processes",
+        "cost of N processes",
         "the cost of `at_processes` processes, with what all of them pay once",
         _NOT_ADDITIVE,
         has_budget=True,
@@ -185,7 +185,7 @@ _ALL: Final = (
         "mappings",
         "mappings of the process",
         _EACH,
-        unit=Unit.THINGS,
+        unit=FigureUnit.THINGS,
         has_budget=True,
     ),
     Figure(
@@ -193,7 +193,7 @@ _ALL: Final = (
         "files",
         "files whose code or data the process maps, the program among them",
         _NOT_ADDITIVE,
-        unit=Unit.THINGS,
+        unit=FigureUnit.THINGS,
         has_budget=True,
     ),
     Figure(

@@ -2,25 +2,9 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from footprint.elf.names import normalised
-from footprint.model.owner import file_name
-
-__all__ = ("HEAP_AT_START", "RULES", "Confidence", "Finding", "Location")
-
-HEAP_AT_START: Final = "heap-at-start"
-"""The rule that reads an allocator profile; the others read files."""
-RULES: Final = (
-    "unused-library",
-    "underlinked",
-    "duplicate-static",
-    "linked-twice",
-    "large-static",
-    "relocated-tables",
-    "thread-locals",
-    HEAP_AT_START,
-)
+__all__ = ("Confidence", "Finding", "SourceLocation")
 
 
 class Confidence(StrEnum):
@@ -33,7 +17,7 @@ class Confidence(StrEnum):
     BLOCKED = "blocked"
 
 
-class Location(NamedTuple):
+class SourceLocation(NamedTuple):
     """Where in the sources it is."""
 
     file: str
@@ -69,16 +53,7 @@ class Finding:
     reasons: tuple[str, ...]
     remedy: str
     leaves: tuple[str, ...] = ()
-    location: Location | None = None
+    location: SourceLocation | None = None
     is_per_thread: bool = False
     private_bytes: int | None = None
     object_path: str = ""
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """Give what it is known by from build to build, in whatever folder: its rule, kind and subject."""
-        # The path of the object is one word also where a folder has a space in its name.
-        subject = self.subject
-        if self.object_path:
-            subject = subject.replace(self.object_path, file_name(self.object_path))
-        return self.rule, self.kind, normalised(" ".join(map(file_name, subject.split(" "))))

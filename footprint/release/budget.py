@@ -8,9 +8,10 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from footprint.errors import UsageError
+from footprint.findings.registry import Fact, fact_of
 from footprint.model.audit import Audit
 from footprint.model.figures import FIGURES, total_figures
-from footprint.model.finding import HEAP_AT_START, Confidence, Finding
+from footprint.model.finding import Confidence, Finding
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name, is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row
@@ -25,7 +26,7 @@ from footprint.release.budget_file import (
     nearest_of,
     parse_budgets,
 )
-from footprint.release.compare import Change, Comparison, compare, was_looked_into
+from footprint.release.compare import Change, Comparison, compare, covers
 from footprint.units import format_bytes
 
 __all__ = (
@@ -216,7 +217,7 @@ def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
     if budget.table == "figures":
         return figure_of(budget.name, audit, budgets.at_processes)
     if budget.table == "findings":
-        return len(_counted_findings(budget, audit)) if was_looked_into(audit, budget.name) else None
+        return len(_counted_findings(budget, audit)) if covers(audit, budget.name) else None
     if budget.table == "retained":
         return next((one.retained_bytes for one in _objects_of(budget, audit)), None)
     rows = _rows_of(budget, audit)
@@ -285,7 +286,7 @@ def _is_untold(budget: Budget, audit: Audit) -> bool:
 def _absent(budget: Budget, audit: Audit) -> str:
     """Say why a figure is not there, and what could be meant."""
     if budget.table == "findings":
-        how = "`--heap` joins a profile" if budget.name == HEAP_AT_START else "`--findings` does so for a process"
+        how = "`--heap` joins a profile" if fact_of(budget.name) is Fact.HEAP else "`--findings` does so for a process"
         return f"{audit.saved_in or audit.target} was not looked into for that: {how}"
     if budget.table == "figures" or (budget.table == "retained" and not audit.objects):
         return "this target does not tell it"

@@ -11,8 +11,9 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from footprint.errors import UsageError
+from footprint.findings.registry import rule_names
 from footprint.model.figures import BUDGETED, FIGURES
-from footprint.model.finding import RULES, Confidence
+from footprint.model.finding import Confidence
 from footprint.model.row import MemoryKind
 from footprint.units import parse_bytes
 
@@ -185,7 +186,7 @@ def _budgets(tables: Mapping[str, Any], at: "_File") -> Iterable[Budget]:
         for each, limit in at.table(tables, name).items():
             key = f"{name}.{each}" if each.replace("-", "").replace("_", "").isalnum() else f'{name}."{each}"'
             if name == "findings":
-                at.one_of(each, RULES, key)
+                at.one_of(each, rule_names(), key)
                 yield at.finding_budget(limit, key, each)
                 continue
             if name == "kinds":

@@ -10,15 +10,16 @@ from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
 from footprint.errors import Note
+from footprint.findings.registry import Fact, fact_of
 from footprint.model.audit import Audit
 from footprint.model.figures import FIGURES, Figure, total_figures
-from footprint.model.finding import HEAP_AT_START, Finding
+from footprint.model.finding import Finding
 from footprint.model.object_cost import holders_of
 from footprint.model.owner import is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row, sum_rows
 from footprint.model.spread import ONE_START, Spread, Spreads
 from footprint.model.totals import Total
-from footprint.release.matching import comparable_name, differing_rows, owner_names, paired_rows
+from footprint.release.matching import comparable_name, differing_rows, finding_key, owner_names, paired_rows
 
 __all__ = (
     "Change",
@@ -27,7 +28,9 @@ __all__ = (
     "Status",
     "TotalChange",
     "compare",
-    "was_looked_into",
+    "covers",
+    "covers_files",
+    "covers_heap",
 )
 
 
@@ -424,18 +427,27 @@ def _overlap(old: Spread | None, new: Spread | None) -> bool | None:
     return old.min_bytes <= new.max_bytes and new.min_bytes <= old.max_bytes
 
 
-def was_looked_into(audit: Audit, rule: str | None = None) -> bool:
-    """Tell whether a rule was applied, or those that read files: what has no findings without that may have some."""
-    if rule == HEAP_AT_START:
-        return audit.heap is not None
-    return bool(audit.objects) or any(one.rule != HEAP_AT_START for one in audit.findings)
+def covers(audit: Audit, rule: str) -> bool:
+    """Return whether a rule was run for an audit: only then does an audit without its findings say that it has none."""
+    return covers_heap(audit) if fact_of(rule) is Fact.HEAP else covers_files(audit)
+
+
+def covers_heap(audit: Audit) -> bool:
+    """Return whether the rules that read an allocator profile were run for an audit."""
+    return audit.heap is not None
+
+
+def covers_files(audit: Audit) -> bool:
+    """Return whether the rules that read the files of a process were run for an audit."""
+    return bool(audit.objects) or any(fact_of(one.rule) is not Fact.HEAP for one in audit.findings)
 
 
 def _only_in(audit: Audit, other: Audit) -> Iterable[Finding]:
     """Give the findings that the other was looked into for, and lacks; the same thing in another folder is the same."""
-    known = Counter(one.key for one in other.findings)
+    known = Counter(map(finding_key, other.findings))
     for one in audit.findings:
-        if known[one.key]:
-            known[one.key] -= 1
-        elif was_looked_into(other, one.rule):
+        key = finding_key(one)
+        if known[key]:
+            known[key] -= 1
+        elif covers(other, one.rule):
             yield one

@@ -14,10 +14,19 @@ from typing import Final
 
 from footprint.elf.names import normalised
 from footprint.model.audit import Audit
+from footprint.model.finding import Finding
 from footprint.model.owner import file_name, is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row
 
-__all__ = ("LEAST_RENAMED_BYTES", "Pair", "comparable_name", "differing_rows", "owner_names", "paired_rows")
+__all__ = (
+    "LEAST_RENAMED_BYTES",
+    "Pair",
+    "comparable_name",
+    "differing_rows",
+    "finding_key",
+    "owner_names",
+    "paired_rows",
+)
 
 _VERSION_IN_NAME: Final = re.compile(r"[-.]?[0-9][0-9.]*(?=\.so\b|$)|(?<=\.so)[.0-9]+$|(?<=\.cpython-)[0-9]+")
 
@@ -243,3 +252,12 @@ def _in_order(olds: list[int], news: list[int], before: Sequence[Row], now: Sequ
     left.sort(key=lambda place: before[place].mapped_bytes)
     rest.sort(key=lambda place: now[place].mapped_bytes)
     return [*pairs, *zip(left, rest, strict=False)]
+
+
+def finding_key(finding: Finding) -> tuple[str, str, str]:
+    """Return what a finding is known by from build to build, in whatever folder: its rule, kind and subject."""
+    # The path of the object is one word also where a folder has a space in its name.
+    subject = finding.subject
+    if finding.object_path:
+        subject = subject.replace(finding.object_path, file_name(finding.object_path))
+    return finding.rule, finding.kind, normalised(" ".join(map(file_name, subject.split(" "))))

@@ -17,7 +17,7 @@ import pytest
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf import ET_EXEC
-from footprint.findings.unused_libraries import unused_needs
+from footprint.findings.graph_rules.unused_library import unused_needs
 from footprint.loader import Environment
 from footprint.sources.programs import Programs
 

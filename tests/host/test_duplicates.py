@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.findings.duplicate_statics import Copies, Origin
-from footprint.findings.linked_twice import Duplicates
+from footprint.findings.copies import CopiedVariable, CopyOrigin
 from footprint.model.finding import Confidence
+from footprint.verbs.duplicates.result import Duplicates
 
 IN_C = """
 static int data_of_header[64] = {1, 2, 3};
@@ -218,9 +218,9 @@ def addresses(program: str) -> dict[str, set[str]]:
     return found
 
 
-def found_by_us(program: str) -> tuple[Duplicates, dict[str, Copies]]:
+def found_by_us(program: str) -> tuple[Duplicates, dict[str, CopiedVariable]]:
     found = footprint.duplicates(program)
-    copies = [one for one in found.files[0].copies if one.origin not in {Origin.GUARD, Origin.STREAM_INIT}]
+    copies = [one for one in found.files[0].copies if one.origin not in {CopyOrigin.GUARD, CopyOrigin.STREAM_INIT}]
     strange = [one.name for one in copies if thing_of(one.name) is None]
     assert strange == []
     things = {str(thing_of(one.name)): one for one in copies}
@@ -307,7 +307,7 @@ def node() -> Duplicates:
     return found
 
 
-def of_node(found: Duplicates, name: str) -> list[Copies]:
+def of_node(found: Duplicates, name: str) -> list[CopiedVariable]:
     return [one for one in found.files[0].copies if one.name == name]
 
 

@@ -15,12 +15,12 @@ from footprint.elf import read_image
 from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.image import PT_DYNAMIC
 from footprint.elf.linkage import read_linkage
-from footprint.findings.underlinked import underlinked
-from footprint.findings.unused_libraries import Need, unused_libraries, unused_needs
+from footprint.findings.graph_rules.underlinked import underlinked
+from footprint.findings.graph_rules.unused_library import UnusedNeed, unused_libraries, unused_needs
+from footprint.findings.registry import Fact, find_all
 from footprint.loader import Environment
 from footprint.model.finding import Confidence, Finding
 from footprint.sources.programs import Programs
-from footprint.verbs.audit.findings import graph_findings
 from tests.elfwriter import DT_NEEDED, peek
 
 pytestmark = [
@@ -202,7 +202,7 @@ def test_what_a_library_needs_for_nothing_is_said_of_that_library(shop: Workshop
     assert (found.kind, found.confidence, found.subject) == ("whole-process", Confidence.HIGH, "libplain.so")
     assert found.message == "libplain.so is needed by libneeding.so, and nothing is used of it"
     assert found.remedy == "relink libneeding.so, which needs libplain.so for nothing, with -Wl,--as-needed"
-    assert unused_needs(shop.graph("indirect")) == {Need(1, 3)}
+    assert unused_needs(shop.graph("indirect")) == {UnusedNeed(1, 3)}
 
 
 def test_two_libraries_that_share_a_third_are_dropped_together(shop: Workshop) -> None:
@@ -242,7 +242,7 @@ def test_what_an_unused_library_needs_for_nothing_counts_where_that_one_cannot_g
 
 def test_thread_locals_of_an_unused_library_are_told_beside_it(shop: Workshop) -> None:
     graph = shop.graph("threads")
-    found = {one.rule: one for one in graph_findings(graph)}
+    found = {one.rule: one for one in find_all({Fact.GRAPH: graph})}
     unused = found["unused-library"]
     assert (unused.kind, unused.confidence) == ("whole-process", Confidence.HIGH)
     assert unused.saving_bytes == startup_min_bytes(graph, "libtls.so")

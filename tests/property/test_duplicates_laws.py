@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from footprint.elf import read_image
 from footprint.elf.statics import read_statics
 from footprint.errors import InputError
-from footprint.findings.duplicate_statics import Copies, Declared, find_copies
-from footprint.findings.large_statics import large_statics
+from footprint.findings.copies import CopiedVariable, Declared, find_copies
 from footprint.findings.linked_twice import linked_twice
+from footprint.findings.variable_rules.large_static import large_statics
 from tests.elfwriter import (
     RO,
     RW,
@@ -55,7 +55,7 @@ units = st.lists(st.tuples(st.sampled_from(["a.c", "b.c", ""]), st.lists(variabl
 Units = list[tuple[str, list[tuple[str, str, int, int]]]]
 
 
-def copies(found: Units) -> tuple[Copies, ...]:
+def copies(found: Units) -> tuple[CopiedVariable, ...]:
     symbols = []
     for name, held in found:
         symbols.append(Sym(name, type=STT_FILE, binding=STB_LOCAL, section=SHN_ABS))

@@ -12,20 +12,20 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from footprint.formats.csv import csv, tsv
 from footprint.formats.document import About, Heading, Table, Verdict
-from footprint.formats.figures import Family, Sample
 from footprint.formats.folded import folded
 from footprint.formats.github import github
 from footprint.formats.gitlab import gitlab
 from footprint.formats.issues import issues_of_findings
 from footprint.formats.junit import junit
 from footprint.formats.markdown import COMMENT_BYTES, markdown
+from footprint.formats.metrics import MetricFamily, MetricSample
 from footprint.formats.openmetrics import openmetrics
 from footprint.formats.pprof import pprof
 from footprint.formats.sarif import sarif
 from footprint.formats.speedscope import speedscope
 from footprint.formats.stacks import Measure, StackFrame, Stacks
-from footprint.formats.stacks import Sample as Stack
-from footprint.model.finding import Location
+from footprint.formats.stacks import StackSample as Stack
+from footprint.model.finding import SourceLocation
 from tests.hostile import finding
 
 # Any code there is, single surrogates included: names come from bytes.
@@ -55,7 +55,7 @@ def test_a_row_of_a_table_stays_one_row_of_as_many_cells(first: str, second: str
 
 @given(NAMES, NAMES)
 def test_an_issue_stays_one_issue(name: str, file: str) -> None:
-    issues = issues_of_findings([finding(name, location=Location(file, 1)), finding(file)], name, binary=file)
+    issues = issues_of_findings([finding(name, location=SourceLocation(file, 1)), finding(file)], name, binary=file)
     assert len(json.loads(sarif(issues, about(name)))["runs"][0]["results"]) == 2
     assert len(json.loads(gitlab(issues, about(name)))) == 2
     assert len(list(junitparser.JUnitXml.fromstring(junit(issues, about(name)).encode()))) == 1
@@ -65,7 +65,11 @@ def test_an_issue_stays_one_issue(name: str, file: str) -> None:
 
 @given(NAMES, NAMES)
 def test_a_series_stays_a_series_and_a_stack_a_stack(name: str, other: str) -> None:
-    families = [Family("x", "X.", [Sample({"owner": name, "file": other}, 1), Sample({"owner": "", "file": "b"}, 2)])]
+    families = [
+        MetricFamily(
+            "x", "X.", [MetricSample({"owner": name, "file": other}, 1), MetricSample({"owner": "", "file": "b"}, 2)]
+        )
+    ]
     (family,) = text_string_to_metric_families(openmetrics(families, about(name)))
     assert sum(one.value for one in family.samples) == 3
     frames = (StackFrame(name, other, other, name, 1), StackFrame("inner"))

@@ -61,7 +61,10 @@ def only(found: Checked) -> Result:
         ("[budgets]\nprivate_bytes = 9223372036854775808", "private_bytes: it is larger than any memory"),
         ("[budgets]\nprivate_bytes = '8 EiB'", "private_bytes: it is larger than any memory"),
         ("[[waivers]]\nbudget = 'x'\nreason = 'y'\nexpires = 2027-01-01T10:00:00", "not a date such as 2027-01-31"),
-        ("[budgets.findings]\nunused-libary = 0", "'unused-libary' is none of unused-library, underlinked"),
+        (
+            "[budgets.findings]\nunused-libary = 0",
+            "'unused-libary' is none of thread-locals, underlinked, ",
+        ),
         ("[budgets.findings]\nunused-libary = 0", "; did you mean 'unused-library'?"),
         ("budgets = 3", "`budgets` is no table"),
         ("[budgets]\nowners = 3", "`owners` is no table"),

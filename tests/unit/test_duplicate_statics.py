@@ -9,22 +9,22 @@ import pytest
 from footprint.dwarf import Declaration
 from footprint.elf import read_image
 from footprint.elf.statics import Statics, read_statics
-from footprint.findings.declared_by_name import declared_by_name
-from footprint.findings.duplicate_statics import (
-    Copies,
+from footprint.findings.copies import (
+    CopiedVariable,
+    CopyOrigin,
     Cost,
     Declared,
     Lines,
-    Origin,
     Scope,
     _scope,
-    duplicate_findings,
     find_copies,
     with_private_bytes,
 )
+from footprint.findings.declared_by_name import declared_by_name
+from footprint.findings.variable_rules.duplicate_static import duplicate_findings
 from footprint.formats.document import Paragraph
 from footprint.formats.sections.findings import finding_blocks
-from footprint.model.finding import Confidence, Location
+from footprint.model.finding import Confidence, SourceLocation
 from tests.elfwriter import (
     DT_INIT,
     ET_DYN,
@@ -87,11 +87,11 @@ def read(symbols: Sequence[Sym], sections: Sequence[Section] = tuple(SECTIONS)) 
     return read_statics(read_image(write(file), "/opt/bin/program"))
 
 
-def copies(symbols: Sequence[Sym], declared: Lines = EMPTY) -> list[Copies]:
+def copies(symbols: Sequence[Sym], declared: Lines = EMPTY) -> list[CopiedVariable]:
     return list(find_copies(read(symbols), declared))
 
 
-def only(symbols: Sequence[Sym], declared: Lines = EMPTY) -> Copies:
+def only(symbols: Sequence[Sym], declared: Lines = EMPTY) -> CopiedVariable:
     (found,) = copies(symbols, declared)
     return found
 
@@ -102,7 +102,7 @@ def only(symbols: Sequence[Sym], declared: Lines = EMPTY) -> Copies:
 def test_variables_of_one_name_with_the_same_contents_from_several_source_files_are_copies() -> None:
     found = only(in_files("table", "table", "table"))
     assert (found.name, found.size_bytes, len(found.copies), found.waste_bytes) == ("table", 32, 3, 64)
-    assert (found.units, found.origin) == (("a.c", "b.c", "c.c"), Origin.HEADER)
+    assert (found.units, found.origin) == (("a.c", "b.c", "c.c"), CopyOrigin.HEADER)
 
 
 def test_a_variable_of_which_there_is_one_is_no_copy() -> None:
@@ -239,7 +239,7 @@ def test_zeros_in_functions_of_several_source_files_may_be_different_things() ->
 
 def test_several_source_files_of_one_name_are_one_that_is_linked_in_twice() -> None:
     found = only(in_files("crc_table", "crc_table", files=["crc32.c"]))
-    assert (found.origin, found.units, found.confidence) == (Origin.SOURCE, ("crc32.c",), Confidence.MEDIUM)
+    assert (found.origin, found.units, found.confidence) == (CopyOrigin.SOURCE, ("crc32.c",), Confidence.MEDIUM)
 
 
 @pytest.mark.parametrize(
@@ -274,19 +274,19 @@ def test_a_name_tells_the_scope_that_it_is_known_in(name: str, scope: Scope) -> 
 )
 def test_guards_are_what_they_are_and_as_sure_as_what_they_guard(name: str, confidence: Confidence) -> None:
     found = only(in_files(name, name, section=".bss", size=8))
-    assert (found.origin, found.confidence, found.waste_bytes) == (Origin.GUARD, confidence, 8)
+    assert (found.origin, found.confidence, found.waste_bytes) == (CopyOrigin.GUARD, confidence, 8)
     guarded = only(in_files(*[name.replace("GV", "")] * 2, section=".bss", size=8))
     assert guarded.confidence is confidence
 
 
 def test_the_guard_of_thread_locals_says_nothing_about_headers() -> None:
     found = only(in_files("__tls_guard", "__tls_guard", section=".tbss", size=1))
-    assert (found.origin, found.confidence) == (Origin.GUARD, Confidence.LOW)
+    assert (found.origin, found.confidence) == (CopyOrigin.GUARD, Confidence.LOW)
 
 
 def test_the_initialiser_of_iostream_is_counted_and_no_finding() -> None:
     found = copies(in_files(*["_ZStL8__ioinit"] * 3, section=".bss", size=1))
-    assert [(one.origin, len(one.copies)) for one in found] == [(Origin.STREAM_INIT, 3)]
+    assert [(one.origin, len(one.copies)) for one in found] == [(CopyOrigin.STREAM_INIT, 3)]
     assert duplicate_findings(found, "program") == ()
 
 
@@ -361,8 +361,8 @@ def declared_at(symbols: Sequence[Sym], *places: tuple[str, int] | None, is_in_h
 def test_one_line_of_a_header_that_declares_them_all_is_proof() -> None:
     symbols = in_files("buffer", "buffer", section=".bss")
     found = only(symbols, declared_at(symbols, ("/src/x.h", 7), ("/src/x.h", 7)))
-    assert (found.confidence, found.location) == (Confidence.PROOF, Location("/src/x.h", 7))
-    assert (found.origin, found.reasons) == (Origin.HEADER, ("one line of a header declares them all",))
+    assert (found.confidence, found.location) == (Confidence.PROOF, SourceLocation("/src/x.h", 7))
+    assert (found.origin, found.reasons) == (CopyOrigin.HEADER, ("one line of a header declares them all",))
 
 
 def test_two_lines_are_two_things_even_with_the_same_contents() -> None:
@@ -374,7 +374,7 @@ def test_two_lines_are_two_things_even_with_the_same_contents() -> None:
 def test_one_line_of_a_source_file_is_a_source_file_linked_in_twice() -> None:
     symbols = in_files("crc_table", "crc_table")
     lines = declared_at(symbols, ("/src/crc32.c", 9), ("/src/crc32.c", 9), is_in_header=False)
-    assert only(symbols, lines).origin is Origin.SOURCE
+    assert only(symbols, lines).origin is CopyOrigin.SOURCE
 
 
 def test_statics_of_two_functions_are_two_things_even_where_one_line_of_a_macro_declares_them() -> None:
@@ -415,7 +415,7 @@ def test_what_one_line_declares_with_other_contents_is_another_thing() -> None:
 def test_a_source_file_that_others_include_is_a_template_and_no_proof() -> None:
     symbols = in_files("buffer", "buffer")
     found = only(symbols, declared_at(symbols, ("/src/getXXbyYY.c", 7), ("/src/getXXbyYY.c", 7)))
-    assert (found.confidence, found.location) == (Confidence.LOW, Location("/src/getXXbyYY.c", 7))
+    assert (found.confidence, found.location) == (Confidence.LOW, SourceLocation("/src/getXXbyYY.c", 7))
 
 
 def test_guards_are_copies_where_one_line_declares_what_they_guard() -> None:
@@ -425,10 +425,10 @@ def test_guards_are_copies_where_one_line_declares_what_they_guard() -> None:
     symbols = [both[0], both[1], both[3], both[4], both[5], both[7]]
     found = copies(symbols, declared_at(symbols, ("/src/x.h", 7), None, ("/src/x.h", 7), None))
     told = [(one.name, one.origin, one.confidence, one.location) for one in found]
-    at = Location("/src/x.h", 7)
+    at = SourceLocation("/src/x.h", 7)
     assert told == [
-        ("_ZGVZL1fvE1x", Origin.GUARD, Confidence.PROOF, at),
-        ("_ZZL1fvE1x", Origin.HEADER, Confidence.PROOF, at),
+        ("_ZGVZL1fvE1x", CopyOrigin.GUARD, Confidence.PROOF, at),
+        ("_ZZL1fvE1x", CopyOrigin.HEADER, Confidence.PROOF, at),
     ]
     # Two functions of one name, each in its own source file.
     assert copies(symbols, declared_at(symbols, ("/src/a.cc", 7), None, ("/src/b.cc", 7), None)) == []
@@ -474,7 +474,7 @@ def test_copies_of_source_files_without_debug_information_are_compared_with_one_
     ]
     # Four of them take three more than one.
     assert sum(one.waste_bytes for one in found) == 3 * 32
-    assert found[1].location == Location(*place)
+    assert found[1].location == SourceLocation(*place)
     assert found[1].reasons[-1] == "a header declares one of them, and the others have no debug information"
     # What a source file declares is its own.
     assert copies(symbols[:4], declared_at(symbols[:4], ("/src/a.c", 7), None, is_in_header=False)) == []

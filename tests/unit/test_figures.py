@@ -1,9 +1,12 @@
 """The table of figures: each is described once, and adds up over N processes as it should."""
 
+from pathlib import Path
+
 import pytest
 
+from footprint.formats.words import figure_rows
 from footprint.model.figures import BUDGETED, FIGURES, AddsUp, total_figures
-from footprint.model.totals import OfWhich, Totals
+from footprint.model.totals import FIGURE_NAMES, OfWhich
 from tests.ledgers import audit_of, ledger_row
 
 
@@ -29,8 +32,7 @@ def test_what_is_paid_once_is_paid_once_by_any_number_of_processes() -> None:
 
 
 def test_every_total_and_every_part_of_one_is_in_the_table() -> None:
-    totals = {f"{field}_bytes" for field in Totals._fields if field != "of_which"}
-    assert totals | set(OfWhich._fields) <= FIGURES.keys()
+    assert {*FIGURE_NAMES.values(), *OfWhich._fields} <= FIGURES.keys()
 
 
 def test_a_budget_limits_only_what_has_a_sum_or_a_value_of_its_own() -> None:
@@ -41,4 +43,9 @@ def test_a_budget_limits_only_what_has_a_sum_or_a_value_of_its_own() -> None:
 def test_total_figures_are_in_the_order_of_the_totals() -> None:
     totals = audit_of(ledger_row("a", 4096)).totals
     found = [figure.name for figure, _ in total_figures(totals)]
-    assert found == [f"{field}_bytes" for field in Totals._fields if field != "of_which"]
+    assert found == list(FIGURE_NAMES.values())
+
+
+def test_the_page_of_words_has_the_table_of_figures() -> None:
+    page = Path(__file__).parents[2] / "docs" / "words.md"
+    assert figure_rows() in page.read_text(), f"docs/words.md should have:\n{figure_rows()}"

@@ -7,7 +7,7 @@ import pytest
 from footprint.formats.document import About
 from footprint.formats.github import github
 from footprint.formats.issues import issues_of_findings
-from footprint.model.finding import Confidence, Location
+from footprint.model.finding import Confidence, SourceLocation
 from tests.hostile import HOSTILE, finding
 
 ABOUT = About("audit server", "1.2.3", "/home/me")
@@ -30,14 +30,14 @@ def commands(text: str) -> list[Command]:
 
 
 def test_a_sure_finding_is_a_warning_at_its_line() -> None:
-    issues = issues_of_findings([finding("a::b, c", location=Location("/home/me/src/a,b.c", 7))], "server")
+    issues = issues_of_findings([finding("a::b, c", location=SourceLocation("/home/me/src/a,b.c", 7))], "server")
     (command,) = commands(github(issues, ABOUT))
     assert command == (
         "warning",
         {
             "file": "src/a,b.c",
             "line": "7",
-            "title": "A large variable that nothing uses, or that could be elsewhere: a::b, c",
+            "title": "A large variable that could be smaller or elsewhere: a::b, c",
         },
         "a::b, c takes 4 KiB. It saves 4 KiB a process. High: a::b, c. Remedy: a::b, c.",
     )
@@ -60,7 +60,7 @@ def test_of_more_than_a_step_may_have_nine_are_shown_and_one_says_how_many_there
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_no_name_makes_a_command_of_its_own(name: str) -> None:
-    issues = issues_of_findings([finding(name, location=Location(name, 1)), finding(name)], name, binary=name)
+    issues = issues_of_findings([finding(name, location=SourceLocation(name, 1)), finding(name)], name, binary=name)
     text = github(issues, ABOUT)
     assert text.replace("\n", "").isprintable()
     found = commands(text)

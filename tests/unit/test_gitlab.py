@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from footprint.formats.document import About
 from footprint.formats.gitlab import gitlab
 from footprint.formats.issues import Issues, Level, issues_of_findings
-from footprint.model.finding import Confidence, Location
+from footprint.model.finding import Confidence, SourceLocation
 from tests.hostile import HOSTILE, finding
 
 ABOUT: Final = About("audit server", "1.2.3", "/home/me")
@@ -55,7 +55,7 @@ def read(text: str) -> list[dict[str, Any]]:
 
 def test_a_finding_is_at_its_line_and_one_without_at_the_first_of_its_binary() -> None:
     issues = issues_of_findings(
-        [finding("a", location=Location("/home/me/src/a.c", 7)), finding("b", confidence=Confidence.LOW)],
+        [finding("a", location=SourceLocation("/home/me/src/a.c", 7)), finding("b", confidence=Confidence.LOW)],
         "server",
         binary="./server",
     )
@@ -69,7 +69,7 @@ def test_findings_of_one_name_stay_apart() -> None:
 
 
 def test_an_exceeded_budget_is_major_and_a_waived_one_is_not_told() -> None:
-    place = Location("footprint.toml", None)
+    place = SourceLocation("footprint.toml", None)
     (exceeded,) = issues_of_findings([finding("b", location=place)], "server").issues
     exceeded = exceeded._replace(level=Level.ERROR)
     waived = exceeded._replace(fingerprint="2", waiver="why")
@@ -79,7 +79,7 @@ def test_an_exceeded_budget_is_major_and_a_waived_one_is_not_told() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_any_name_comes_out_as_a_text_that_shows_what_it_is(name: str) -> None:
-    issues = issues_of_findings([finding(name, location=Location(name, 1)), finding(name)], "server", binary=name)
+    issues = issues_of_findings([finding(name, location=SourceLocation(name, 1)), finding(name)], "server", binary=name)
     for entry in read(gitlab(issues, ABOUT)):
         assert entry["description"].isprintable()
         assert entry["location"]["path"].isprintable()

@@ -9,7 +9,8 @@ import pytest
 import footprint
 from footprint.attribution.heap_frames import name_frames
 from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
-from footprint.findings.heap_at_start import heap_at_start
+from footprint.findings.heap_rules.heap_at_start import heap_at_start
+from footprint.findings.registry import HeapFacts
 from footprint.heap import read_profile
 from footprint.heap.allocators import Allocators
 from footprint.model.finding import Confidence, Finding
@@ -46,7 +47,7 @@ EARLY = 990 * MILLION  # the life of a block that was asked for after 1 % of the
 
 
 def test_a_table_that_was_written_once_and_kept_is_constant() -> None:
-    (found,) = heap_at_start(dhat({"tb": 50_000, "tl": EARLY, "wb": 50_000}))
+    (found,) = heap_at_start(HeapFacts(dhat({"tb": 50_000, "tl": EARLY, "wb": 50_000})))
     assert (found.rule, found.kind, found.saving_bytes) == ("heap-at-start", "filled-once", 50_000)
     assert found.confidence is Confidence.HIGH
     assert (found.subject, found.object_path) == (f"{PROGRAM} f1", PROGRAM)
@@ -56,7 +57,7 @@ def test_a_table_that_was_written_once_and_kept_is_constant() -> None:
 
 def test_what_is_freed_at_the_very_end_was_kept() -> None:
     freed = {"tb": 50_000, "tl": EARLY, "wb": 50_000, "eb": 0, "ebk": 0}
-    assert told(heap_at_start(dhat(freed))) == [("filled-once", "high", 50_000)]
+    assert told(heap_at_start(HeapFacts(dhat(freed)))) == [("filled-once", "high", 50_000)]
 
 
 @pytest.mark.parametrize(
@@ -70,24 +71,24 @@ def test_what_is_freed_at_the_very_end_was_kept() -> None:
     ],
 )
 def test_what_is_no_constant_table(point: dict[str, Any]) -> None:
-    assert heap_at_start(dhat(point)) == ()
+    assert heap_at_start(HeapFacts(dhat(point))) == ()
 
 
 def test_many_blocks_of_one_size_from_one_call_may_hold_the_same() -> None:
     # They are written again, so that they are no table.
-    (found,) = heap_at_start(dhat({"tb": 64_000, "tbk": 1000, "tl": 1000 * EARLY, "wb": 10**6}))
+    (found,) = heap_at_start(HeapFacts(dhat({"tb": 64_000, "tbk": 1000, "tl": 1000 * EARLY, "wb": 10**6})))
     assert (found.kind, found.confidence, found.saving_bytes) == ("alike", Confidence.LOW, 0)
     assert found.message == "f1 of program keeps 1,000 blocks of 64 bytes, all asked for by one call"
     assert found.reasons == ("what they hold the profile does not tell: 62.4 KiB if it is the same in all",)
 
 
 def test_blocks_of_different_sizes_are_not_alike() -> None:
-    assert heap_at_start(dhat({"tb": 64_001, "tbk": 1000, "tl": 1000 * EARLY, "wb": 10**6})) == ()
+    assert heap_at_start(HeapFacts(dhat({"tb": 64_001, "tbk": 1000, "tl": 1000 * EARLY, "wb": 10**6}))) == ()
 
 
 def test_no_more_is_saved_than_a_process_holds() -> None:
     usage = dhat({"tb": 50_000, "tl": EARLY, "wb": 50_000})
-    (found,) = heap_at_start(usage, {(PROGRAM, "f1"): 20_480})
+    (found,) = heap_at_start(HeapFacts(usage, {(PROGRAM, "f1"): 20_480}))
     assert found.saving_bytes == 20_480
     assert found.reasons[-1] == "of it the process surely holds 20 KiB"
 
@@ -103,7 +104,7 @@ def massif(*sizes: int) -> HeapUsage:
 
 
 def test_what_is_there_from_the_first_tenth_on_and_stays_as_large_may_be_constant() -> None:
-    (found,) = heap_at_start(massif(*[50_000] * 10))
+    (found,) = heap_at_start(HeapFacts(massif(*[50_000] * 10)))
     assert told((found,)) == [("kept", "medium", 50_000)]
     assert found.reasons == (
         "it is there from the first tenth of the run on, as large in 9 snapshots",
@@ -122,19 +123,19 @@ def test_what_is_there_from_the_first_tenth_on_and_stays_as_large_may_be_constan
     ],
 )
 def test_what_changes_after_the_start_is_none(sizes: list[int]) -> None:
-    assert heap_at_start(massif(*sizes)) == ()
+    assert heap_at_start(HeapFacts(massif(*sizes))) == ()
 
 
 def test_what_is_more_than_all_that_is_left_later_was_freed() -> None:
     # 50,000 bytes of 8 million instructions: the last tree is not the end, at which 4,000 are left.
     early = [moment((PROGRAM, "load", 50_000), time=time * MILLION) for time in (2, 3, 4)]
-    assert told(heap_at_start(profiled(*early, Moment(8 * MILLION, 50_000)))) == [("kept", "low", 50_000)]
-    assert heap_at_start(profiled(*early, Moment(8 * MILLION, 4_000))) == ()
+    assert told(heap_at_start(HeapFacts(profiled(*early, Moment(8 * MILLION, 50_000))))) == [("kept", "low", 50_000)]
+    assert heap_at_start(HeapFacts(profiled(*early, Moment(8 * MILLION, 4_000)))) == ()
 
 
 def test_what_is_freed_at_the_very_end_of_a_run_under_massif_was_kept() -> None:
     moments = [moment((PROGRAM, "load", 50_000), time=time * 100 * MILLION) for time in range(1, 10)]
-    assert told(heap_at_start(profiled(*moments, Moment(1000 * MILLION, 0)))) == [("kept", "medium", 50_000)]
+    assert told(heap_at_start(HeapFacts(profiled(*moments, Moment(1000 * MILLION, 0))))) == [("kept", "medium", 50_000)]
 
 
 def test_the_index_of_arenas_of_python_is_left_alone() -> None:
@@ -142,11 +143,11 @@ def test_the_index_of_arenas_of_python_is_left_alone() -> None:
         moment((PROGRAM, "arena_map_mark_used", 393_216), time=time * 100 * MILLION + 1, is_peak=time == 9)
         for time in range(10)
     ]
-    assert heap_at_start(profiled(*moments)) == ()
+    assert heap_at_start(HeapFacts(profiled(*moments))) == ()
 
 
 def test_of_few_snapshots_little_is_known() -> None:
-    assert told(heap_at_start(massif(50_000, 50_000, 50_000))) == [("kept", "low", 50_000)]
+    assert told(heap_at_start(HeapFacts(massif(50_000, 50_000, 50_000)))) == [("kept", "low", 50_000)]
 
 
 def test_a_profile_of_address_space_has_no_tables() -> None:

@@ -4,10 +4,12 @@ from dataclasses import replace
 from datetime import date
 
 import footprint
-from footprint.formats.issues import Level, issues_of_check, issues_of_findings, relative_path
-from footprint.formats.rules import BUDGET, FINDING_RULES, rule_of
-from footprint.model.finding import Confidence, Location
+from footprint.findings.registry import rule_names
+from footprint.formats.issues import Level, issues_of_findings, relative_path
+from footprint.formats.rules import BUDGET, rule_text
+from footprint.model.finding import Confidence, SourceLocation
 from footprint.release.budget import Checked, check_audit, parse_budgets
+from footprint.verbs.check.issues import issues_of_check
 from tests.hostile import finding
 
 SLEEP = "tests/corpus/smaps-sleep.txt"
@@ -49,9 +51,9 @@ def test_a_rule_that_was_applied_and_found_nothing_is_passed() -> None:
 
 
 def test_the_fingerprint_stays_when_the_line_the_size_or_what_compilers_number_changes() -> None:
-    before = finding("table.lto_priv.0", location=Location("a.c", 7))
+    before = finding("table.lto_priv.0", location=SourceLocation("a.c", 7))
     after = replace(
-        finding("table.lto_priv.12", saving_bytes=8192, location=Location("a.c", 90)), message="table takes 8 KiB"
+        finding("table.lto_priv.12", saving_bytes=8192, location=SourceLocation("a.c", 90)), message="table takes 8 KiB"
     )
     (old,) = issues_of_findings([before], "server", binary="/build/1/server").issues
     (new,) = issues_of_findings([after], "server", binary="/build/2/server").issues
@@ -90,7 +92,7 @@ def test_an_exceeded_budget_says_figure_excess_limit_and_where_the_limit_stands(
     assert (issue.rule, issue.level, issue.subject, issue.fails) == (BUDGET, Level.ERROR, "private_bytes", True)
     assert issue.message.startswith("private_bytes is 108 KiB, 44 KiB over its limit of 64 KiB. Most of it: ")
     assert issue.message.endswith("The limit stands in footprint.toml.")
-    assert issue.location == Location("footprint.toml", None)
+    assert issue.location == SourceLocation("footprint.toml", None)
     assert found.passed == ("mapping_count",)
     assert found.summary == "1 of 2 limits exceeded by sleep."
 
@@ -123,19 +125,8 @@ def test_paths_below_the_folder_are_relative_to_it() -> None:
 
 
 def test_every_rule_of_the_findings_is_explained() -> None:
-    from importlib import import_module
-    from pkgutil import iter_modules
-
-    import footprint.findings
-
-    names = {
-        rule
-        for module in iter_modules(footprint.findings.__path__)
-        if (rule := getattr(import_module(f"footprint.findings.{module.name}"), "RULE", None))
-    }
-    assert names == set(FINDING_RULES)
-    for name in (*names, BUDGET):
-        rule = rule_of(name)
+    for name in (*rule_names(), BUDGET):
+        rule = rule_text(name)
         assert rule.title != name
         assert rule.what != rule.title
         assert "](" not in rule.page
@@ -143,4 +134,4 @@ def test_every_rule_of_the_findings_is_explained() -> None:
 
 
 def test_a_rule_of_a_later_version_is_known_by_its_name() -> None:
-    assert rule_of("new-rule") == ("new-rule", "new-rule", "new-rule")
+    assert rule_text("new-rule") == ("new-rule", "new-rule", "new-rule")

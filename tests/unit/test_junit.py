@@ -7,10 +7,11 @@ import pytest
 
 import footprint
 from footprint.formats.document import About
-from footprint.formats.issues import issues_of_check, issues_of_findings
+from footprint.formats.issues import issues_of_findings
 from footprint.formats.junit import junit
-from footprint.model.finding import Confidence, Location
+from footprint.model.finding import Confidence, SourceLocation
 from footprint.release.budget import check_audit, parse_budgets
+from footprint.verbs.check.issues import issues_of_check
 from tests.hostile import HOSTILE, finding
 
 ABOUT = About("audit server", "1.2.3")
@@ -28,7 +29,7 @@ def read(text: str) -> junitparser.TestSuite:
 def test_sure_findings_fail_and_others_pass_with_their_text() -> None:
     issues = issues_of_findings(
         [
-            finding("table", location=Location("src/a.c", 7)),
+            finding("table", location=SourceLocation("src/a.c", 7)),
             finding("other", confidence=Confidence.LOW),
         ],
         "server",
@@ -39,7 +40,7 @@ def test_sure_findings_fail_and_others_pass_with_their_text() -> None:
     passed, failed, unsure = suite
     assert (passed.classname, passed.name, passed.result) == ("footprint.linked-twice", "linked-twice", [])
     assert (failed.classname, failed.name) == ("footprint.large-static", "table")
-    assert failed.result[0].message == "A large variable that nothing uses, or that could be elsewhere: table"
+    assert failed.result[0].message == "A large variable that could be smaller or elsewhere: table"
     assert failed.result[0].text.startswith("table takes 4 KiB.")
     assert (failed._elem.get("file"), failed._elem.get("line")) == ("src/a.c", "7")
     assert unsure.result == []
@@ -72,7 +73,7 @@ def test_each_limit_of_a_check_is_a_test_case() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_any_name_comes_out_as_a_text_that_shows_what_it_is(name: str) -> None:
-    text = junit(issues_of_findings([finding(name, location=Location(name, 1))], "server"), About(name, "1"))
+    text = junit(issues_of_findings([finding(name, location=SourceLocation(name, 1))], "server"), About(name, "1"))
     assert text.replace("\n", "").isprintable()
     suite = read(text)
     (case,) = suite

@@ -6,8 +6,9 @@ import pytest
 
 from footprint.elf import read_image
 from footprint.elf.statics import Statics, read_statics
-from footprint.findings.duplicate_statics import Cost, find_copies
-from footprint.findings.linked_twice import LinkedTwice, linked_twice, linked_twice_findings
+from footprint.findings.copies import Cost, find_copies
+from footprint.findings.linked_twice import LinkedTwice, linked_twice
+from footprint.findings.variable_rules.linked_twice import linked_twice_findings
 from footprint.model.finding import Confidence
 from tests.elfwriter import (
     RO,

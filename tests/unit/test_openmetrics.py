@@ -9,9 +9,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import footprint
 from footprint.formats.document import About
-from footprint.formats.figures import Family, Sample, audit_figures, check_figures, diff_figures
+from footprint.formats.metrics import MetricFamily, MetricSample
 from footprint.formats.openmetrics import gitlab_metrics, openmetrics
 from footprint.release.budget import check_audit, parse_budgets
+from footprint.verbs.audit.metrics import audit_metrics
+from footprint.verbs.check.metrics import check_metrics
+from footprint.verbs.diff.metrics import diff_metrics
 from tests.hostile import HOSTILE
 
 ABOUT = About("audit server", "1.2.3")
@@ -47,7 +50,7 @@ def as_gitlab_reads(text: str) -> dict[str, str]:
 
 def test_the_figures_are_those_of_the_audit() -> None:
     audit = footprint.audit(SLEEP, count=100)
-    found = read(openmetrics(audit_figures(audit), ABOUT))
+    found = read(openmetrics(audit_metrics(audit), ABOUT))
     # The `Anonymous:` of this text add up to 108 KiB, of 37 mappings.
     assert found["footprint_private_bytes", (("evidence", "measured"), ("target", SLEEP))] == 108 * 1024
     assert found["footprint_mappings", (("target", SLEEP),)] == 37
@@ -59,7 +62,7 @@ def test_the_figures_are_those_of_the_audit() -> None:
 
 
 def test_a_diff_tells_the_new_figures_and_the_changes() -> None:
-    found = read(openmetrics(diff_figures(footprint.diff(SLEEP, "tests/corpus/smaps-python3.txt")), ABOUT))
+    found = read(openmetrics(diff_metrics(footprint.diff(SLEEP, "tests/corpus/smaps-python3.txt")), ABOUT))
     change = found["footprint_change_bytes", (("figure", "private"),)]
     new = footprint.audit("tests/corpus/smaps-python3.txt").totals.private.bytes
     assert new is not None
@@ -69,7 +72,7 @@ def test_a_diff_tells_the_new_figures_and_the_changes() -> None:
 def test_a_check_tells_what_is_used_of_each_budget() -> None:
     toml = {"budgets": {"private_bytes": "64 KiB", "mapping_count": 1000}}
     checked = check_audit(footprint.audit(SLEEP), parse_budgets(toml, "t.toml"), None, date(2027, 1, 1))
-    found = read(openmetrics(check_figures(checked), ABOUT))
+    found = read(openmetrics(check_metrics(checked), ABOUT))
     key = (("budget", "private_bytes"), ("limit", "absolute"))
     assert found["footprint_budget_used_bytes", key] == 108 * 1024
     assert found["footprint_budget_limit_bytes", key] == 64 * 1024
@@ -78,7 +81,7 @@ def test_a_check_tells_what_is_used_of_each_budget() -> None:
 
 
 def test_the_text_has_units_meanings_and_an_end() -> None:
-    text = openmetrics([Family("heap", 'What "is" \\ there.', [Sample({"a": 'b"c\\d'}, 4096)])], ABOUT)
+    text = openmetrics([MetricFamily("heap", 'What "is" \\ there.', [MetricSample({"a": 'b"c\\d'}, 4096)])], ABOUT)
     assert text == (
         "# TYPE footprint_heap_bytes gauge\n"
         "# UNIT footprint_heap_bytes bytes\n"
@@ -90,26 +93,30 @@ def test_the_text_has_units_meanings_and_an_end() -> None:
 
 def test_names_that_are_alike_when_escaped_are_one_series() -> None:
     names = ["a\x1b", "a\\x1b"]
-    text = openmetrics([Family("x", "X.", [Sample({"n": name}, 1) for name in names])], ABOUT)
+    text = openmetrics([MetricFamily("x", "X.", [MetricSample({"n": name}, 1) for name in names])], ABOUT)
     assert list(read(text).values()) == [2]
 
 
 def test_gitlab_compares_names_that_stay_the_same_from_run_to_run() -> None:
     audit = footprint.audit(SLEEP)
-    found = as_gitlab_reads(gitlab_metrics(audit_figures(audit), ABOUT))
+    found = as_gitlab_reads(gitlab_metrics(audit_metrics(audit), ABOUT))
     assert found["footprint_private_bytes"] == str(108 * 1024)
     assert found["footprint_owner_private_bytes{owner=[stack],kind=stack}"] == "12288"
 
 
 def test_gitlab_is_told_the_largest_twenty_of_a_family() -> None:
-    family = Family("x", "X.", [Sample({"n": str(number)}, 100 - number) for number in range(50)])
+    family = MetricFamily("x", "X.", [MetricSample({"n": str(number)}, 100 - number) for number in range(50)])
     assert len(as_gitlab_reads(gitlab_metrics([family], ABOUT))) == 20
 
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_any_name_comes_out_as_one_label(name: str) -> None:
     families = [
-        Family("x", "X.", [Sample({"owner": name, "kind": "data"}, 1), Sample({"owner": "b", "kind": "data"}, 2)])
+        MetricFamily(
+            "x",
+            "X.",
+            [MetricSample({"owner": name, "kind": "data"}, 1), MetricSample({"owner": "b", "kind": "data"}, 2)],
+        )
     ]
     text = openmetrics(families, ABOUT)
     assert text.replace("\n", "").isprintable()

@@ -14,7 +14,7 @@ from footprint.formats import sarif as module
 from footprint.formats.document import About
 from footprint.formats.issues import Issues, issues_of_findings
 from footprint.formats.sarif import sarif
-from footprint.model.finding import Finding, Location
+from footprint.model.finding import Finding, SourceLocation
 from tests.hostile import HOSTILE, finding
 
 ABOUT: Final = About("audit server", "1.2.3", "/home/me")
@@ -127,7 +127,7 @@ def run_of(*findings: Finding, binary: str = "") -> dict[str, Any]:
 
 
 def test_a_finding_is_at_its_declaration() -> None:
-    run = run_of(finding("table", location=Location("/home/me/src/a b.c", 7)))
+    run = run_of(finding("table", location=SourceLocation("/home/me/src/a b.c", 7)))
     (result,) = run["results"]
     assert result["locations"][0]["physicalLocation"] == {
         "artifactLocation": {"uri": "src/a%20b.c", "uriBaseId": "%SRCROOT%", "index": 0},
@@ -154,7 +154,7 @@ def test_a_finding_without_a_line_is_in_its_binary_and_named() -> None:
 
 def test_a_finding_is_in_the_object_to_build_otherwise_where_that_is_another() -> None:
     inside = replace(finding("table"), object_path="/usr/lib/libx.so")
-    at_its_line = replace(finding("pool", location=Location("/src/pool.c", 3)), object_path="/usr/lib/libx.so")
+    at_its_line = replace(finding("pool", location=SourceLocation("/src/pool.c", 3)), object_path="/usr/lib/libx.so")
     table, pool = sorted(
         run_of(inside, at_its_line, binary="/usr/bin/server")["results"], key=lambda one: "analysisTarget" in one
     )
@@ -166,7 +166,7 @@ def test_a_finding_is_in_the_object_to_build_otherwise_where_that_is_another() -
 
 
 def test_each_rule_and_each_file_is_told_once_and_the_rules_have_help() -> None:
-    place = Location("a.c", 1)
+    place = SourceLocation("a.c", 1)
     run = run_of(finding("a", location=place), finding("b", location=place), finding("c", rule="linked-twice"))
     rules = run["tool"]["driver"]["rules"]
     assert sorted(rule["id"] for rule in rules) == ["large-static", "linked-twice"]
@@ -178,7 +178,7 @@ def test_each_rule_and_each_file_is_told_once_and_the_rules_have_help() -> None:
 
 def test_an_alert_of_github_stays_the_same_one_when_its_line_moves() -> None:
     old, new = (
-        run_of(finding("table", location=Location("a.c", line)))["results"][0]["partialFingerprints"]
+        run_of(finding("table", location=SourceLocation("a.c", line)))["results"][0]["partialFingerprints"]
         for line in (7, 90)
     )
     assert old == new
@@ -194,7 +194,7 @@ def test_what_a_waiver_lets_pass_is_suppressed() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_any_name_comes_out_as_a_text_that_shows_what_it_is(name: str) -> None:
-    run = run_of(finding(name, location=Location(name or "a.c", 1)), finding(name), binary=name)
+    run = run_of(finding(name, location=SourceLocation(name or "a.c", 1)), finding(name), binary=name)
     for result in run["results"]:
         text = result["message"]["text"]
         assert text.isprintable()
@@ -207,7 +207,7 @@ def test_any_name_comes_out_as_a_text_that_shows_what_it_is(name: str) -> None:
 
 
 def test_bytes_of_a_path_that_are_not_utf_8_stay_those_bytes() -> None:
-    run = run_of(finding("x", location=Location("/src/\udcff.c", 1)))
+    run = run_of(finding("x", location=SourceLocation("/src/\udcff.c", 1)))
     assert run["artifacts"][0]["location"]["uri"] == "file:///src/%FF.c"
 
 

@@ -21,7 +21,7 @@ from footprint.formats.escape import printable
 from footprint.formats.folded import folded
 from footprint.formats.pprof import pprof
 from footprint.formats.speedscope import speedscope
-from footprint.formats.stacks import Measure, Sample, StackFrame, Stacks, heap_stacks, ledger_stacks, symbol_stacks
+from footprint.formats.stacks import Measure, StackFrame, Stacks, StackSample, heap_stacks, ledger_stacks, symbol_stacks
 from footprint.heap import read_profile
 from footprint.heap.allocators import Allocators
 from tests.hostile import HOSTILE
@@ -38,7 +38,7 @@ SMALL: Final = Stacks(
         StackFrame("std::f()", "_ZSt1fv", "/lib/b.so"),
         StackFrame("[no symbol]"),
     ),
-    (Sample((0, 1), (4096, 1)), Sample((0, 1, 2), (8, 0)), Sample((2,), (0, 3))),
+    (StackSample((0, 1), (4096, 1)), StackSample((0, 1, 2), (8, 0)), StackSample((2,), (0, 3))),
 )
 
 
@@ -135,7 +135,7 @@ def test_folded_stacks_are_lines_with_the_first_measure() -> None:
 
 def test_stacks_of_equal_names_are_one_line() -> None:
     frames = (StackFrame("a;b", object="/1"), StackFrame("a;b", object="/2"))
-    found = Stacks((Measure("live", "bytes"),), frames, (Sample((0,), (1,)), Sample((1,), (2,))))
+    found = Stacks((Measure("live", "bytes"),), frames, (StackSample((0,), (1,)), StackSample((1,), (2,))))
     assert folded(found, ABOUT) == "a:b 3\n"
 
 
@@ -312,7 +312,7 @@ def test_equal_answers_are_equal_files() -> None:
 
 
 def test_amounts_of_63_bits_are_kept() -> None:
-    stacks = SMALL._replace(samples=(Sample((0,), ((1 << 63) - 1, 300)),))
+    stacks = SMALL._replace(samples=(StackSample((0,), ((1 << 63) - 1, 300)),))
     assert Decoded(pprof(stacks, ABOUT)).samples[0][1] == [300, (1 << 63) - 1]
 
 
@@ -332,7 +332,7 @@ def test_a_ledger_and_a_heap_come_back_with_their_totals() -> None:
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_any_name_is_one_frame(name: str) -> None:
     frames = (StackFrame(name, name, name, name, 1), StackFrame("inner"))
-    stacks = Stacks((Measure("live", "bytes"),), frames, (Sample((0, 1), (12,)),))
+    stacks = Stacks((Measure("live", "bytes"),), frames, (StackSample((0, 1), (12,)),))
     (line,) = folded(stacks, ABOUT).splitlines()
     match = re.fullmatch(r"([^;]+);inner 12", line)
     assert match is not None

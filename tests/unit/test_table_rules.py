@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import footprint
-from footprint.findings.relocated_tables import relocated_tables
-from footprint.findings.thread_locals import thread_locals
+from footprint.findings.graph_rules.thread_locals import thread_locals
+from footprint.findings.ledger_rules.relocated_tables import relocated_tables
+from footprint.findings.registry import LedgerFacts
 from footprint.loader import Environment, FoundBy
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Confidence, Finding
@@ -185,14 +186,14 @@ def nameless(**fields: Any) -> Row:  # noqa: ANN401 # fields of Row
 
 
 def test_a_sealed_table_alone_in_its_pages_is_a_sure_find() -> None:
-    (found,) = relocated_tables([table()], PAGE)
+    (found,) = relocated_tables(LedgerFacts((table(),), PAGE))
     assert (found.kind, found.subject, found.saving_bytes) == ("symbol", "table", 4 * PAGE)
     assert found.confidence is Confidence.HIGH
     assert found.message == "table (.data.rel.ro of libone.so, 16 KiB) is written at start"
 
 
 def test_one_that_the_program_may_write_is_less_sure() -> None:
-    (found,) = relocated_tables([table(kind=MemoryKind.DATA, section=".data", is_writable=True)], PAGE)
+    (found,) = relocated_tables(LedgerFacts((table(kind=MemoryKind.DATA, section=".data", is_writable=True),), PAGE))
     assert found.confidence is Confidence.MEDIUM
     assert "the program can write them, too" in found.reasons[1]
 
@@ -211,26 +212,26 @@ def test_one_that_the_program_may_write_is_less_sure() -> None:
 def test_only_whole_pages_that_go_with_it_are_saved(
     sole_pages: int, relocated_bytes: int | None, saving_bytes: int
 ) -> None:
-    found = relocated_tables([table(sole_pages=sole_pages, relocated_bytes=relocated_bytes)], PAGE)
+    found = relocated_tables(LedgerFacts((table(sole_pages=sole_pages, relocated_bytes=relocated_bytes),), PAGE))
     assert [one.saving_bytes for one in found] == ([saving_bytes] if saving_bytes else [])
 
 
 def test_what_no_symbol_names_is_told_for_the_object_as_one() -> None:
     rows = [nameless(relocated_bytes=3000), nameless(section=".data", relocated_bytes=6000)]
-    (found,) = relocated_tables(rows, PAGE)
+    (found,) = relocated_tables(LedgerFacts(tuple(rows), PAGE))
     assert (found.kind, found.subject, found.saving_bytes) == ("object", "libone.so", 2 * PAGE)
     assert found.confidence is Confidence.MEDIUM
-    assert relocated_tables(rows[:1], PAGE) == ()
+    assert relocated_tables(LedgerFacts(tuple(rows[:1]), PAGE)) == ()
 
 
 @pytest.mark.parametrize("name", ["[padding]", "[linker table]", "[page shared with the section before]"])
 def test_what_is_no_variable_is_no_table(name: str) -> None:
-    assert relocated_tables([nameless(name=name)], PAGE) == ()
+    assert relocated_tables(LedgerFacts((nameless(name=name),), PAGE)) == ()
 
 
 @pytest.mark.parametrize("section", [".got", ".got.plt", ".dynamic", ".init_array", ".fini_array"])
 def test_the_tables_of_the_linker_are_not_counted(section: str) -> None:
-    assert relocated_tables([table(section=section), nameless(section=section)], PAGE) == ()
+    assert relocated_tables(LedgerFacts((table(section=section), nameless(section=section)), PAGE)) == ()
 
 
 def test_the_largest_come_first_and_the_order_of_rows_does_not_matter() -> None:
@@ -240,11 +241,11 @@ def test_the_largest_come_first_and_the_order_of_rows_does_not_matter() -> None:
         nameless(owner="/usr/lib/libtwo.so", relocated_bytes=2 * PAGE),
         table(symbol="a", sole_pages=1),
     ]
-    subjects = [one.subject for one in relocated_tables(rows, PAGE)]
+    subjects = [one.subject for one in relocated_tables(LedgerFacts(tuple(rows), PAGE))]
     assert subjects == ["c", "libtwo.so", "a", "b"]
-    assert subjects == [one.subject for one in relocated_tables(rows[::-1], PAGE)]
+    assert subjects == [one.subject for one in relocated_tables(LedgerFacts(tuple(rows[::-1]), PAGE))]
 
 
 def test_names_are_shown_as_people_write_them() -> None:
-    (found,) = relocated_tables([table(symbol="_ZN3one5tableE")], PAGE)
+    (found,) = relocated_tables(LedgerFacts((table(symbol="_ZN3one5tableE"),), PAGE))
     assert found.subject == "one::table"

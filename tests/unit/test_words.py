@@ -9,7 +9,9 @@ import pytest
 
 import footprint
 from footprint.errors import UsageError
+from footprint.findings.registry import rule_names
 from footprint.formats.rules import BUDGET
+from footprint.formats.words import explain, known_words
 from footprint.model.evidence import Evidence
 from footprint.model.figures import BUDGETED
 from footprint.model.finding import Confidence
@@ -17,7 +19,6 @@ from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import FIGURE_NAMES, OfWhich
 from footprint.release.budget_file import LIBRARY_KEYS, LIMIT_KEYS
 from footprint.release.compare import Status
-from footprint.verbs.explain.words import explain, known_words
 
 SOURCES = Path(footprint.__file__).parent
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "findings"
@@ -33,26 +34,12 @@ def texts(*folders: str) -> Iterator[str]:
 
 
 def rules() -> dict[str, set[str]]:
-    """Give the rules of findings with their kinds, as the modules of the rules name them."""
+    """Give the rules with their kinds, as their modules name them."""
     found: dict[str, set[str]] = {}
-    for path in (SOURCES / "findings").glob("*.py"):
-        tree = ast.parse(path.read_text())
-        rule = next(
-            (
-                node.value.value
-                for node in ast.walk(tree)
-                if isinstance(node, ast.AnnAssign)
-                and isinstance(node.target, ast.Name)
-                and node.target.id == "RULE"
-                and isinstance(node.value, ast.Constant)
-                and isinstance(node.value.value, str)
-            ),
-            None,
-        )
-        if rule is None:
-            continue
+    for rule in rule_names():
+        (path,) = (SOURCES / "findings").glob(f"*_rules/{rule.replace('-', '_')}.py")
         kinds = found.setdefault(rule, set())
-        for node in ast.walk(tree):
+        for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
                 kinds |= {
                     one.value

@@ -11,9 +11,9 @@ from footprint.verbs.output import ViewOptions
 
 if TYPE_CHECKING:
     from footprint.formats.document import Document
-    from footprint.formats.figures import Family
     from footprint.formats.issues import Issues
     from footprint.formats.json import Json
+    from footprint.formats.metrics import MetricFamily
     from footprint.formats.stacks import Stacks
 
 __all__ = ("AuditAnswer", "applied_rules", "lasting_name", "program_path")
@@ -55,10 +55,10 @@ class AuditAnswer:
         rules, count = applied_rules(found), found.projection.count
         return issues_of_findings(found.findings, found.target, count=count, binary=program_path(found), rules=rules)
 
-    def figures(self) -> "list[Family]":
-        from footprint.formats.figures import audit_figures
+    def figures(self) -> "list[MetricFamily]":
+        from footprint.verbs.audit.metrics import audit_metrics
 
-        return audit_figures(self.found)
+        return audit_metrics(self.found)
 
     def stacks(self) -> "Stacks":
         from footprint.formats.stacks import ledger_stacks
@@ -83,10 +83,10 @@ def applied_rules(audit: Audit) -> Sequence[str]:
     Raises:
         UsageError: If there are none.
     """
-    from footprint.formats.rules import FINDING_RULES
-    from footprint.release.compare import was_looked_into
+    from footprint.findings.registry import rule_names
+    from footprint.release.compare import covers
 
-    rules = [rule for rule in FINDING_RULES if was_looked_into(audit, rule)]
+    rules = [rule for rule in rule_names() if covers(audit, rule)]
     if not rules:
         raise UsageError(
             f"{audit.saved_in or audit.target} was not searched for findings: audit the program, or the process with "

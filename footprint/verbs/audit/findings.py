@@ -4,29 +4,45 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.findings.relocated_tables import relocated_tables
-from footprint.findings.thread_locals import thread_locals
-from footprint.findings.underlinked import underlinked
-from footprint.findings.unused_libraries import unused_libraries
+from footprint.findings.registry import Fact, LedgerFacts, fact_of, find_all
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
-from footprint.model.finding import Finding
+from footprint.model.finding import Confidence, Finding
 from footprint.model.object_cost import ObjectCost
+from footprint.model.row import Row
 from footprint.model.totals import Total
 from footprint.process import Snapshot
 from footprint.sources.programs import ProcessView, Programs, missing_notes
 from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.request import AuditRequest
 
-__all__ = ("audit_with_findings", "graph_findings")
+if TYPE_CHECKING:
+    from footprint.findings.variables import Variables
+
+__all__ = ("audit_with_findings", "file_findings")
 
 
-def graph_findings(graph: DependencyGraph) -> tuple[Finding, ...]:
-    """Give all that the rules find in what a program is made of, the largest saving first."""
-    findings = (*unused_libraries(graph), *thread_locals(graph), *underlinked(graph))
-    return tuple(sorted(findings, key=lambda one: -one.saving_bytes))
+def file_findings(
+    graph: DependencyGraph, ledger: tuple[Row, ...], variables: "Variables | None"
+) -> tuple[Finding, ...]:
+    """Run the rules that read files, without the doubtful findings on variables; the largest saving first.
+
+    A variable whose private bytes are known is never doubtful: the process itself shows them.
+    """
+    facts: dict[Fact, object] = {Fact.GRAPH: graph, Fact.LEDGER: LedgerFacts(ledger, graph.page_bytes)}
+    if variables is not None:
+        facts[Fact.VARIABLES] = variables
+    found = [
+        one
+        for one in find_all(facts)
+        if one.confidence is not Confidence.LOW
+        or one.private_bytes is not None
+        or fact_of(one.rule) is not Fact.VARIABLES
+    ]
+    return tuple(sorted(found, key=lambda one: -one.saving_bytes))
 
 
 def audit_with_findings(snapshot: Snapshot, asked: AuditRequest) -> Audit:
@@ -37,27 +53,25 @@ def audit_with_findings(snapshot: Snapshot, asked: AuditRequest) -> Audit:
         InputError: If its program is no ELF file.
         UsageError: If the model does not fit.
     """
-    from footprint.verbs.duplicates.call import findings_of  # noqa: PLC0415 # debug information, which only this part reads
+    from footprint.verbs.duplicates.call import variables_of  # noqa: PLC0415 # debug information, which only findings need
 
     pid = snapshot.pid or 0
     view = ProcessView.of(pid)
     found = audit_of(snapshot, str(pid), asked.question, debug=asked.debug, has_page_maps=asked.has_page_maps)
     graph = Programs.of_process(snapshot, view).graph_of(snapshot, view, found.ledger)
-    tables = relocated_tables(found.ledger, graph.page_bytes)
-    findings = (*graph_findings(graph), *tables, *findings_of(snapshot, asked.debug))
+    findings = file_findings(graph, found.ledger, variables_of(snapshot, asked.debug))
     known = [one for one in graph.predictions if one]
     totals = found.totals._replace(
         startup_min=Total(sum(one.startup_min_bytes for one in known), weakest(one.evidence for one in known)),
         startup_max=Total(sum(one.startup_max_bytes for one in known), Evidence.PREDICTED),
     )
     called = _owner_names(found, pid)
-    ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
     notes = (*found.notes, *graph.notes, *missing_notes(graph))
     return replace(
         found,
         totals=totals,
         findings=tuple(
-            replace(one, object_path=called(one.object_path), leaves=tuple(map(called, one.leaves))) for one in ordered
+            replace(one, object_path=called(one.object_path), leaves=tuple(map(called, one.leaves))) for one in findings
         ),
         notes=tuple(dict.fromkeys(notes)),
         objects=tuple(_renamed(one, called) for one in graph.object_costs()),

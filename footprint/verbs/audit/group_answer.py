@@ -9,8 +9,8 @@ from footprint.verbs.output import ViewOptions
 
 if TYPE_CHECKING:
     from footprint.formats.document import Document
-    from footprint.formats.figures import Family
     from footprint.formats.json import Json
+    from footprint.formats.metrics import MetricFamily
     from footprint.formats.stacks import Stacks
 
 __all__ = ("GroupAnswer",)
@@ -43,10 +43,10 @@ class GroupAnswer:
 
         return group_members(self.found, __version__)
 
-    def figures(self) -> "list[Family]":
-        from footprint.formats.figures import group_figures
+    def figures(self) -> "list[MetricFamily]":
+        from footprint.verbs.audit.metrics import group_metrics
 
-        return group_figures(self.found)
+        return group_metrics(self.found)
 
     def stacks(self) -> "Stacks":
         from footprint.formats.stacks import ledger_stacks

@@ -12,7 +12,7 @@ from footprint.elf import read_image, starts_like_elf
 from footprint.elf.functions import read_functions
 from footprint.errors import FootprintError, Note, UsageError
 from footprint.files import open_input
-from footprint.findings.heap_at_start import heap_at_start
+from footprint.findings.registry import Fact, HeapFacts, LedgerFacts, find_all
 from footprint.heap import Counted, Profile
 from footprint.heap.allocators import Allocators
 from footprint.model.audit import Audit
@@ -69,7 +69,8 @@ def with_heap(
     owners = _owners(usage, {row.owner for row in audit.ledger})
     joined = join_heap(audit, usage, owners)
     held_bytes = _held_bytes(joined, owners, usage)
-    found = (*audit.findings, *(_as_called(one, owners) for one in heap_at_start(usage, held_bytes)))
+    facts = {Fact.HEAP: HeapFacts(usage, held_bytes), Fact.LEDGER: LedgerFacts(joined.ledger, audit.page_bytes)}
+    found = (*audit.findings, *(_as_called(one, owners) for one in find_all(facts, Fact.HEAP)))
     ordered = tuple(sorted(found, key=lambda one: -one.saving_bytes))
     return replace(joined, findings=ordered, notes=tuple(dict.fromkeys((*joined.notes, *files.notes))))
 

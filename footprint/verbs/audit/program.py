@@ -6,16 +6,14 @@ from dataclasses import replace
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.kernel import BUILT_IN
 from footprint.attribution.program_prediction import predicted_audit
-from footprint.errors import FootprintError, Note
-from footprint.findings.relocated_tables import relocated_tables
+from footprint.errors import Note
 from footprint.loader import Environment
 from footprint.model.audit import Audit
-from footprint.model.finding import Finding
 from footprint.sources.calibration import load_constants
-from footprint.sources.debug_files import DebugFiles, DebugSearch
+from footprint.sources.debug_files import DebugFiles
 from footprint.sources.object_files import ObjectFiles
 from footprint.sources.programs import Programs, missing_notes
-from footprint.verbs.audit.findings import graph_findings
+from footprint.verbs.audit.findings import file_findings
 from footprint.verbs.audit.process import with_files_told
 from footprint.verbs.audit.request import AuditRequest
 
@@ -55,26 +53,14 @@ def audit_program(target: str, asked: AuditRequest) -> Audit:
         question=asked.question,
         constants=constants,
         host=host,
-        findings=graph_findings(graph),
         notes=(*_library_note(graph, target), *graph.notes, *missing_notes(graph)),
         has_page_maps=asked.has_page_maps,
     )
-    tables = relocated_tables(found.ledger, graph.page_bytes)
-    findings = (*found.findings, *tables, *_own_findings(graph, asked.debug))
-    ordered = tuple(sorted(findings, key=lambda one: -one.saving_bytes))
-    return with_files_told(replace(found, findings=ordered, objects=graph.object_costs()), files)
+    from footprint.verbs.duplicates.call import variables_in  # noqa: PLC0415 # debug information, which only findings need
 
-
-def _own_findings(graph: DependencyGraph, debug: DebugSearch | None) -> tuple[Finding, ...]:
-    """Find what the program's own file holds several times, or large and unused; nothing if its symbols are damaged."""
-    from footprint.verbs.duplicates.call import findings_in  # noqa: PLC0415 # debug information, which only this part reads
-
-    program = graph.link_map.objects[0]
-    try:
-        return findings_in(program.library.image, debug)
-    except FootprintError:
-        # Only this part of the answer needs its symbols.
-        return ()
+    variables = variables_in(graph.objects[0].library.image, asked.debug)
+    findings = file_findings(graph, found.ledger, variables)
+    return with_files_told(replace(found, findings=findings, objects=graph.object_costs()), files)
 
 
 def _library_note(graph: DependencyGraph, target: str) -> list[Note]:

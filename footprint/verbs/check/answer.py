@@ -9,9 +9,9 @@ from footprint.verbs.audit.answer import lasting_name
 
 if TYPE_CHECKING:
     from footprint.formats.document import Document
-    from footprint.formats.figures import Family
     from footprint.formats.issues import Issues
     from footprint.formats.json import Json
+    from footprint.formats.metrics import MetricFamily
 
 __all__ = ("CheckAnswer",)
 
@@ -47,14 +47,14 @@ class CheckAnswer:
         return check_members(self.found, __version__)
 
     def issues(self) -> "Issues":
-        from footprint.formats.issues import issues_of_check
+        from footprint.verbs.check.issues import issues_of_check
 
         return issues_of_check(self.found, lasting_name(self.found.audit, self.target))
 
-    def figures(self) -> "list[Family]":
-        from footprint.formats.figures import check_figures
+    def figures(self) -> "list[MetricFamily]":
+        from footprint.verbs.check.metrics import check_metrics
 
-        return check_figures(self.found)
+        return check_metrics(self.found)
 
     def report(self) -> str:
         from footprint.verbs.check.html import check_html

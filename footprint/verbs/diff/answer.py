@@ -10,9 +10,9 @@ from footprint.verbs.output import ViewOptions
 
 if TYPE_CHECKING:
     from footprint.formats.document import Document
-    from footprint.formats.figures import Family
     from footprint.formats.issues import Issues
     from footprint.formats.json import Json
+    from footprint.formats.metrics import MetricFamily
 
 __all__ = ("DiffAnswer",)
 
@@ -54,10 +54,10 @@ class DiffAnswer:
         name, binary = lasting_name(found.new), program_path(found.new)
         return issues_of_findings(found.new_findings, name, count=found.count, binary=binary, rules=rules)
 
-    def figures(self) -> "list[Family]":
-        from footprint.formats.figures import diff_figures
+    def figures(self) -> "list[MetricFamily]":
+        from footprint.verbs.diff.metrics import diff_metrics
 
-        return diff_figures(self.found)
+        return diff_metrics(self.found)
 
     def report(self) -> str:
         from footprint.verbs.diff.html import diff_html

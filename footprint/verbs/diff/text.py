@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Final
 
+from footprint.findings.registry import Fact, fact_of
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.model.audit import Audit
-from footprint.model.finding import HEAP_AT_START, Finding
+from footprint.model.finding import Finding
 from footprint.model.row import MemoryKind
-from footprint.release.compare import Change, Comparison, OwnerChange, Status, TotalChange, was_looked_into
+from footprint.release.compare import Change, Comparison, OwnerChange, Status, TotalChange, covers_files, covers_heap
 from footprint.units import counted, format_bytes
 
 __all__ = ("diff_report",)
@@ -217,12 +218,12 @@ def _not_looked_into(found: Comparison) -> list[Block]:
     """Say that findings are not compared, where only one side has some."""
     blocks: list[Block] = []
     sides = (found.old, found.new)
-    without = [one for one in sides if not was_looked_into(one)]
+    without = [one for one in sides if not covers_files(one)]
     if len(without) == 1:
         text = f"Findings are not compared: {_name(without[0])} was not looked into for them (audit --findings)."
         blocks.append(Paragraph(text))
-    without = [one for one in sides if not was_looked_into(one, HEAP_AT_START)]
-    if len(without) == 1 and any(one.rule == HEAP_AT_START for side in sides for one in side.findings):
+    without = [one for one in sides if not covers_heap(one)]
+    if len(without) == 1 and any(fact_of(one.rule) is Fact.HEAP for side in sides for one in side.findings):
         text = f"Findings on the heap are not compared: {_name(without[0])} was joined with no profile (audit --heap)."
         blocks.append(Paragraph(text))
     return blocks

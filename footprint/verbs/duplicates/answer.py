@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from footprint import __version__
-from footprint.findings.linked_twice import Duplicates
+from footprint.verbs.duplicates.result import Duplicates
 from footprint.verbs.output import ViewOptions
 
 if TYPE_CHECKING:
     from footprint.formats.document import Document
-    from footprint.formats.figures import Family
     from footprint.formats.issues import Issues
     from footprint.formats.json import Json
+    from footprint.formats.metrics import MetricFamily
 
 __all__ = ("DuplicatesAnswer",)
 
@@ -48,15 +48,16 @@ class DuplicatesAnswer:
         return duplicates_members(self.found, __version__, self.count)
 
     def issues(self) -> "Issues":
+        from footprint.findings.registry import Fact, rules_reading
         from footprint.formats.issues import issues_of_findings
 
         found = self.found
-        rules = ("duplicate-static", "linked-twice", "large-static")
+        rules = [one.name for one in rules_reading({Fact.VARIABLES})]
         binary = found.files[0].file if found.files else ""
         names = " ".join(found.targets)
         return issues_of_findings(found.findings, names, count=self.count, binary=binary, rules=rules)
 
-    def figures(self) -> "list[Family]":
-        from footprint.formats.figures import duplicates_figures
+    def figures(self) -> "list[MetricFamily]":
+        from footprint.verbs.duplicates.metrics import duplicates_metrics
 
-        return duplicates_figures(self.found)
+        return duplicates_metrics(self.found)

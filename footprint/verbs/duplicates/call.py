@@ -10,27 +10,20 @@ from footprint.elf import Image, read_image
 from footprint.elf.statics import Statics, read_statics
 from footprint.errors import FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
+from footprint.findings.copies import Declared, Lines, candidates
 from footprint.findings.declared_by_name import declared_by_name, source_name
-from footprint.findings.duplicate_statics import (
-    Declared,
-    FileCopies,
-    Lines,
-    candidates,
-    duplicate_findings,
-    find_copies,
-    with_private_bytes,
-)
-from footprint.findings.large_statics import large_ones, large_statics
-from footprint.findings.linked_twice import Duplicates, LinkedTwice, linked_twice, linked_twice_findings
-from footprint.model.finding import Confidence, Finding
+from footprint.findings.registry import Fact, find_all
+from footprint.findings.variable_rules.large_static import large_ones
+from footprint.findings.variables import FileVariables, Variables, file_variables
 from footprint.process import Snapshot, read_process
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
 from footprint.sources.debug_information import DebugInformation
 from footprint.sources.given_files import each_once
 from footprint.sources.process_files import ProcessFiles
 from footprint.sources.target import Named, process_of
+from footprint.verbs.duplicates.result import Duplicates
 
-__all__ = ("duplicates", "findings_in", "findings_of")
+__all__ = ("duplicates", "variables_in", "variables_of")
 
 
 def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> Duplicates:
@@ -65,62 +58,55 @@ def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> 
             notes.append(Note("file-unreadable", path, error.detail))
     if not files and notes:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
-    found, twice, findings = _found_in(files, process, debug_files, notes)
+    variables = _variables_of(files, process, debug_files, notes)
     notes.extend(_symbol_notes(files))
     return Duplicates(
-        tuple(map(str, targets)), None if named is None else named.pid, found, twice, findings, tuple(notes)
+        tuple(map(str, targets)),
+        None if named is None else named.pid,
+        tuple(one.summary for one in variables.files),
+        variables.linked_twice,
+        find_all({Fact.VARIABLES: variables}),
+        tuple(notes),
     )
 
 
-_Found = tuple[tuple[FileCopies, ...], tuple[LinkedTwice, ...], tuple[Finding, ...]]
-
-
-def _found_in(
+def _variables_of(
     files: Sequence[Statics], process: ProcessFiles | None, debug_files: DebugFiles, notes: list[Note]
-) -> _Found:
-    """Give the copies in each file, those among them, and what comes of it."""
+) -> Variables:
+    """Look up the declarations of the variables of some files, and find the copies among them.
+
+    Raises:
+        InputError: If the only file is damaged; of several, a damaged one becomes a note.
+    """
     private = None if process is None else process.private_bytes([one.image for one in files])
     reached = _reached(process)
-    read, found, large = list[Statics](), list[FileCopies](), list[Finding]()
+    found: list[FileVariables] = []
     for one in files:
         declared = _declared(one, debug_files, reached(one.image.file), notes)
         private_of = None if private is None else partial(private.of, one.image)
         try:
-            copies = find_copies(one, declared)
-            large.extend(large_statics(one, declared, private_of=private_of))
+            found.append(file_variables(one, declared, private_of))
         except FootprintError as error:
             if len(files) == 1:
                 raise
             notes.append(Note("file-unreadable", one.image.file, error.detail))
-            continue
-        copies = copies if private_of is None else with_private_bytes(copies, private_of)
-        read.append(one)
-        debug_file = None if one.debug is None else one.debug.image.file
-        counts = len(one.statics), len(one.units)
-        found.append(FileCopies(one.image.file, *counts, copies, debug_file, one.initialisers))
-    twice = linked_twice(read, [one.copies for one in found])
-    own = [finding for one in found for finding in duplicate_findings(one.copies, one.file)]
-    return tuple(found), twice, (*own, *linked_twice_findings(twice), *large)
+    return Variables(found)
 
 
-def findings_in(image: Image, debug: DebugSearch | None = STANDARD_PLACES) -> tuple[Finding, ...]:
-    """Find what one file holds several times, and its large variables that nothing needs; without those doubted.
-
-    Raises:
-        InputError: Where its symbols or relocations are damaged.
-    """
+def variables_in(image: Image, debug: DebugSearch | None = STANDARD_PLACES) -> Variables | None:
+    """Read the variables of one file; None if it is not linked, or damaged."""
     if image.is_relocatable:
-        return ()
+        return None
     debug_files = DebugFiles(debug)
-    _, _, findings = _found_in([_statics(image, debug_files, image.file)[0]], None, debug_files, [])
-    return tuple([one for one in findings if one.confidence is not Confidence.LOW])
+    try:
+        return _variables_of([_statics(image, debug_files, image.file)[0]], None, debug_files, [])
+    except FootprintError:
+        # Only this part of the answer needs its symbols.
+        return None
 
 
-def findings_of(snapshot: Snapshot, debug: DebugSearch | None = STANDARD_PLACES) -> tuple[Finding, ...]:
-    """Find what the files of a live process hold several times, and its large variables; without those doubted.
-
-    Of large variables all are told: how much of them is private, this process shows.
-    """
+def variables_of(snapshot: Snapshot, debug: DebugSearch | None = STANDARD_PLACES) -> Variables | None:
+    """Read the variables of the files of a live process; None if its only file is damaged."""
     process, debug_files = ProcessFiles(snapshot), DebugFiles(debug)
     files: list[Statics] = []
     for path in each_once(process.paths, [], process.reached):
@@ -128,11 +114,10 @@ def findings_of(snapshot: Snapshot, debug: DebugSearch | None = STANDARD_PLACES)
         with suppress(FootprintError):
             files.append(_read(path, debug_files, process.reached)[0])
     try:
-        _, _, findings = _found_in(files, process, debug_files, [])
+        return _variables_of(files, process, debug_files, [])
     except FootprintError:
         # Only this part of the answer needs their symbols.
-        return ()
-    return tuple([one for one in findings if one.confidence is not Confidence.LOW or one.private_bytes is not None])
+        return None
 
 
 def _reached(process: ProcessFiles | None) -> Callable[[str], str]:

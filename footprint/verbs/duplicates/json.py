@@ -1,11 +1,11 @@
 """`duplicates --json`."""
 
 from footprint.elf import shown_name
-from footprint.findings.duplicate_statics import Copies
-from footprint.findings.linked_twice import Duplicates
+from footprint.findings.copies import CopiedVariable
 from footprint.formats.escape import well_formed
 from footprint.formats.findings_json import finding_rows
 from footprint.formats.json import Json, envelope, note_rows
+from footprint.verbs.duplicates.result import Duplicates
 
 __all__ = ("duplicates_members",)
 
@@ -47,7 +47,7 @@ def duplicates_members(found: Duplicates, version: str, count: int) -> Json:
     }
 
 
-def _row(one: Copies, file: str) -> Json:
+def _row(one: CopiedVariable, file: str) -> Json:
     return {
         "file": well_formed(file),
         "symbol": well_formed(one.name),

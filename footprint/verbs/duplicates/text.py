@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from footprint.elf import shown_name
 from footprint.elf.names import lacks_function
 from footprint.errors import Note
-from footprint.findings.duplicate_statics import Copies, Cost, FileCopies, Origin
-from footprint.findings.linked_twice import Duplicates, LinkedTwice
+from footprint.findings.copies import CopiedVariable, CopyOrigin, Cost, FileCopies
+from footprint.findings.linked_twice import LinkedTwice
 from footprint.formats.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.debug_files import debug_file_blocks
 from footprint.formats.sections.findings import finding_blocks
@@ -14,12 +14,15 @@ from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.model.finding import Confidence, Finding
 from footprint.units import counted, first_of, format_bytes
+from footprint.verbs.duplicates.result import Duplicates
 
 __all__ = ("duplicates_report",)
 
 _MOST_LARGE = 10
 _MOST_NOTES_ALIKE = 2
 _LONGEST_NAME = 60
+# The findings of these rules stand in tables of their own.
+_WITH_TABLES = frozenset({"duplicate-static", "linked-twice", "large-static"})
 _MOST_NAMED = 3
 # The words of the table; the section beside them tells the rest.
 _WHEN = {
@@ -33,7 +36,7 @@ _WHEN = {
 def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_linker_names: bool = False) -> Document:
     """Say what files hold several times; `top` rows a table, 0 for all."""
     placed = [(file.file, one) for file in found.files for one in file.copies]
-    real = [(file, one) for file, one in placed if one.origin is not Origin.STREAM_INIT]
+    real = [(file, one) for file, one in placed if one.origin is not CopyOrigin.STREAM_INIT]
     real.sort(key=lambda item: (-item[1].waste_bytes, item[1].name, item[0]))
     blocks: list[Block] = [Heading(_title(found))]
     has_variables = any(one.variable_count for one in found.files)
@@ -47,6 +50,7 @@ def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_l
     blocks.extend(_large([one for one in found.findings if one.rule == "large-static"], top, is_whole=has_linker_names))
     copies = [one for one in found.findings if one.rule == "duplicate-static" and one.confidence is not Confidence.LOW]
     blocks.extend(finding_blocks([one for one in copies if one.saving_bytes][: top or None], count))
+    blocks.extend(finding_blocks([one for one in found.findings if one.rule not in _WITH_TABLES], count))
     large = [one for one in found.findings if one.rule == "large-static" and one.kind != "buffer"]
     blocks.extend(_remedies([*(one for one in copies if not one.saving_bytes), *large]))
     debug_files = {one.file: one.debug_file for one in found.files if one.debug_file is not None}
@@ -67,7 +71,7 @@ def _title(found: Duplicates) -> str:
 
 
 def _copies_table(
-    placed: Sequence[tuple[str, Copies]], top: int, *, is_whole: bool, has_file: bool, has_variables: bool
+    placed: Sequence[tuple[str, CopiedVariable]], top: int, *, is_whole: bool, has_file: bool, has_variables: bool
 ) -> list[Block]:
     if not placed:
         told = "nothing is there more than once, as far as its symbols tell"
@@ -104,11 +108,11 @@ def _copies_table(
     return [Table(tuple(columns), rows, words, footer, Fold.NEVER if is_whole else Fold.NAMES)]
 
 
-def _private(one: Copies) -> str:
+def _private(one: CopiedVariable) -> str:
     return "-" if one.private_bytes is None else format_bytes(one.private_bytes)
 
 
-def _which(one: Copies, file: str | None, *, is_whole: bool) -> tuple[str, str, str]:
+def _which(one: CopiedVariable, file: str | None, *, is_whole: bool) -> tuple[str, str, str]:
     """Give the name, where it is declared or else which source files have it, and the file.
 
     Of a long name the end is shown, which tells more than the namespaces before it.
@@ -130,10 +134,10 @@ def _which(one: Copies, file: str | None, *, is_whole: bool) -> tuple[str, str, 
 
 
 def _large(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list[Block]:
-    """List large variables: those that nothing uses first, then those that the file need not hold."""
+    """List large variables: those first whose zeros the file need not hold."""
     if not findings:
         return []
-    kinds = ("dead-code", "zero-filled", "could-be-const", "buffer")
+    kinds = ("zero-filled", "buffer")
     ordered = sorted(findings, key=lambda one: kinds.index(one.kind))
     shown = ordered[: min(top, _MOST_LARGE)] if top else ordered
     rows = tuple((one.kind, f"{one.message}{_place(one, is_whole=is_whole)}") for one in shown)
@@ -167,14 +171,14 @@ def _end_of(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
 
 
-def _initialisers(files: Sequence[FileCopies], placed: Sequence[tuple[str, Copies]]) -> list[Block]:
+def _initialisers(files: Sequence[FileCopies], placed: Sequence[tuple[str, CopiedVariable]]) -> list[Block]:
     count = sum(one.initialisers.function_count for one in files)
     size_bytes = sum(one.initialisers.code_bytes for one in files)
     blocks: list[Block] = []
     if count:
         run = f"{counted(count, 'initialiser')} of source files {'runs' if count == 1 else 'run'} at start"
         blocks.append(Paragraph(f"{run}: {format_bytes(size_bytes)} of code, and what it calls"))
-    stream_count = sum(len(one.copies) for _, one in placed if one.origin is Origin.STREAM_INIT)
+    stream_count = sum(len(one.copies) for _, one in placed if one.origin is CopyOrigin.STREAM_INIT)
     if stream_count:
         where = f"<iostream> is included in {counted(stream_count, 'source file')}"
         blocks.append(Paragraph(f"{where}: each runs its initialiser at start (a byte each)"))
@@ -195,7 +199,7 @@ def _together(notes: Sequence[Note]) -> list[Note]:
     return told
 
 
-def _verdict(placed: Sequence[tuple[str, Copies]], count: int, linked_twice: Sequence[LinkedTwice]) -> str:
+def _verdict(placed: Sequence[tuple[str, CopiedVariable]], count: int, linked_twice: Sequence[LinkedTwice]) -> str:
     waste: dict[Cost, int] = {}
     doubtful_bytes = 0
     for _, one in placed:

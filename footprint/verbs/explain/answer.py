@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from footprint import __version__
-from footprint.verbs.explain.words import Explanation, known_words
+from footprint.formats.words import Explanation, known_words
 
 if TYPE_CHECKING:
     from footprint.formats.document import Document

@@ -29,8 +29,8 @@ def explain(
     footprint explain unused-library
     footprint explain 3
     """
+    from footprint.formats.words import explain as look_up
     from footprint.verbs.explain.answer import ExplainAnswer
-    from footprint.verbs.explain.words import explain as look_up
     from footprint.verbs.output import output_options, write
 
     written = output_options(ExplainAnswer, format_, output, is_json=json, table=table, color=color)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from footprint.formats.json import Json, envelope
-from footprint.verbs.explain.words import Explanation
+from footprint.formats.words import Explanation
 
 __all__ = ("explain_members",)
 

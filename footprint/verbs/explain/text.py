@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Verdict
+from footprint.formats.words import Explanation
 from footprint.units import counted
-from footprint.verbs.explain.words import Explanation
 
 __all__ = ("explain_report", "words_report")
 

@@ -10,9 +10,9 @@ from footprint.verbs.heap.call import HeapProfiles
 if TYPE_CHECKING:
     from footprint.attribution.heap_usage import HeapUsage
     from footprint.formats.document import Document
-    from footprint.formats.figures import Family
     from footprint.formats.issues import Issues
     from footprint.formats.json import Json
+    from footprint.formats.metrics import MetricFamily
     from footprint.formats.stacks import Stacks
 
 __all__ = ("HeapAnswer", "HeapComparisonAnswer", "HeapViewOptions")
@@ -74,10 +74,10 @@ class HeapComparisonAnswer:
 
         return heap_members(self._files, self.found.notes, __version__, by=self.view.by, findings=self.found.findings)
 
-    def figures(self) -> "list[Family]":
-        from footprint.formats.figures import heap_figures
+    def figures(self) -> "list[MetricFamily]":
+        from footprint.verbs.heap.metrics import heap_metrics
 
-        return heap_figures(self._files)
+        return heap_metrics(self._files)
 
     def report(self) -> str:
         from footprint.verbs.heap.html import heap_html
@@ -97,14 +97,15 @@ class HeapAnswer(HeapComparisonAnswer):
     binary: str = ""
 
     def issues(self) -> "Issues":
-        from footprint.findings.heap_at_start import RULE
+        from footprint.findings.registry import Fact, rules_reading
         from footprint.formats.issues import issues_of_findings
         from footprint.heap import Counted
 
         usage = self.found.files[0]
         if usage.profile.counted is not Counted.HEAP:
             raise UsageError(f"{usage.file} says nothing of memory in use: there is nothing to find in it")
-        return issues_of_findings(self.found.findings, usage.file, binary=self.binary, rules=(RULE,))
+        rules = [one.name for one in rules_reading({Fact.HEAP})]
+        return issues_of_findings(self.found.findings, usage.file, binary=self.binary, rules=rules)
 
     def stacks(self) -> "Stacks":
         from footprint.formats.stacks import heap_stacks

@@ -11,7 +11,7 @@ from footprint.elf import Buffer, read_image
 from footprint.elf.functions import read_functions
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.files import StrPath, open_input
-from footprint.findings.heap_at_start import heap_at_start
+from footprint.findings.registry import Fact, HeapFacts, find_all
 from footprint.heap import Counted, Profile, read_profile
 from footprint.heap.allocators import Allocators
 from footprint.loader import System, link
@@ -105,7 +105,7 @@ def heap_profile(
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
     _check_alike(found)
     notes += [note for one in found for note in one.notes]
-    findings = heap_at_start(found[0]) if len(paths) == 1 else ()
+    findings = find_all({Fact.HEAP: HeapFacts(found[0])}) if len(paths) == 1 else ()
     return HeapProfiles(tuple(found), tuple(dict.fromkeys(notes + files.notes)), findings)
 
 

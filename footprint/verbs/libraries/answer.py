@@ -9,9 +9,9 @@ from footprint.verbs.output import ViewOptions
 
 if TYPE_CHECKING:
     from footprint.formats.document import Document
-    from footprint.formats.figures import Family
     from footprint.formats.issues import Issues
     from footprint.formats.json import Json
+    from footprint.formats.metrics import MetricFamily
 
 __all__ = ("LibrariesAnswer",)
 
@@ -52,14 +52,15 @@ class LibrariesAnswer:
         return libraries_members(self.found, __version__)
 
     def issues(self) -> "Issues":
+        from footprint.findings.registry import Fact, rules_reading
         from footprint.formats.issues import issues_of_findings
 
         found = self.found
         binary = found.graph.objects[0].path
-        rules = ("unused-library", "underlinked")
+        rules = [one.name for one in rules_reading({Fact.GRAPH})]
         return issues_of_findings(found.findings, found.target, count=found.count, binary=binary, rules=rules)
 
-    def figures(self) -> "list[Family]":
-        from footprint.formats.figures import libraries_figures
+    def figures(self) -> "list[MetricFamily]":
+        from footprint.verbs.libraries.metrics import libraries_metrics
 
-        return libraries_figures(self.found)
+        return libraries_metrics(self.found)

@@ -1,12 +1,12 @@
 """`footprint.libraries`: the objects of a program or a process, without running anything."""
 
 from footprint.files import StrPath
+from footprint.findings.registry import Fact, find_all
 from footprint.loader import Environment
 from footprint.model.projection import ONE
 from footprint.process import read_process
 from footprint.sources.programs import ProcessView, Programs, missing_notes
 from footprint.sources.target import Named, check_options, process_of
-from footprint.verbs.audit.findings import graph_findings
 from footprint.verbs.audit.process import audit_of
 from footprint.verbs.libraries.result import Libraries
 
@@ -48,7 +48,7 @@ def libraries(
         str(target),
         None if process is None else process.pid,
         graph,
-        graph_findings(graph),
+        tuple(sorted(find_all({Fact.GRAPH: graph}), key=lambda one: -one.saving_bytes)),
         count,
         (*graph.notes, *missing_notes(graph)),
     )

@@ -8,8 +8,8 @@ from footprint.model.audit import Audit
 
 if TYPE_CHECKING:
     from footprint.formats.document import Document
-    from footprint.formats.figures import Family
     from footprint.formats.json import Json
+    from footprint.formats.metrics import MetricFamily
 
 __all__ = ("ProjectAnswer",)
 
@@ -38,7 +38,7 @@ class ProjectAnswer:
 
         return projection_members(self.found, __version__)
 
-    def figures(self) -> "list[Family]":
-        from footprint.formats.figures import projection_figures
+    def figures(self) -> "list[MetricFamily]":
+        from footprint.verbs.audit.metrics import projection_metrics
 
-        return projection_figures(self.found.projection, self.found.target)
+        return projection_metrics(self.found.projection, self.found.target)

@@ -9,8 +9,8 @@ from footprint.verbs.run.result import RunResult
 
 if TYPE_CHECKING:
     from footprint.formats.document import Document
-    from footprint.formats.figures import Family
     from footprint.formats.json import Json
+    from footprint.formats.metrics import MetricFamily
     from footprint.formats.stacks import Stacks
 
 __all__ = ("RunAnswer",)
@@ -45,10 +45,10 @@ class RunAnswer:
 
         return run_members(self.found, __version__)
 
-    def figures(self) -> "list[Family]":
-        from footprint.formats.figures import audit_figures
+    def figures(self) -> "list[MetricFamily]":
+        from footprint.verbs.audit.metrics import audit_metrics
 
-        return audit_figures(self.found.audit)
+        return audit_metrics(self.found.audit)
 
     def stacks(self) -> "Stacks":
         from footprint.formats.stacks import ledger_stacks

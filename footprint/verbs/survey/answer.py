@@ -9,8 +9,8 @@ from footprint.verbs.survey.result import Survey
 
 if TYPE_CHECKING:
     from footprint.formats.document import Document
-    from footprint.formats.figures import Family
     from footprint.formats.json import Json
+    from footprint.formats.metrics import MetricFamily
 
 __all__ = ("SurveyAnswer",)
 
@@ -43,7 +43,7 @@ class SurveyAnswer:
 
         return survey_members(self.found, __version__)
 
-    def figures(self) -> "list[Family]":
-        from footprint.formats.figures import survey_figures
+    def figures(self) -> "list[MetricFamily]":
+        from footprint.verbs.survey.metrics import survey_metrics
 
-        return survey_figures(self.found)
+        return survey_metrics(self.found)

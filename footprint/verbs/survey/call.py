@@ -9,7 +9,7 @@ from footprint.attribution.object_prediction import start_memory
 from footprint.attribution.program_prediction import thread_block_bytes
 from footprint.elf import starts_like_elf
 from footprint.errors import FootprintError, Note, UsageError
-from footprint.findings.unused_libraries import unused_libraries
+from footprint.findings.graph_rules.unused_library import unused_libraries
 from footprint.model.finding import Confidence
 from footprint.sources.programs import Programs, missing_notes
 from footprint.verbs.survey.result import Survey, SurveyedProgram

@@ -9,8 +9,8 @@ from footprint.verbs.symbols.call import FileSymbols
 
 if TYPE_CHECKING:
     from footprint.formats.document import Document
-    from footprint.formats.figures import Family
     from footprint.formats.json import Json
+    from footprint.formats.metrics import MetricFamily
     from footprint.formats.stacks import Stacks
 
 __all__ = ("SymbolsAnswer",)
@@ -60,10 +60,10 @@ class SymbolsAnswer:
 
         return symbols_members(self.found.origins, self.found.notes, __version__, self.found.sources)
 
-    def figures(self) -> "list[Family]":
-        from footprint.formats.figures import symbols_figures
+    def figures(self) -> "list[MetricFamily]":
+        from footprint.verbs.symbols.metrics import symbols_metrics
 
-        return symbols_figures(self.found.origins)
+        return symbols_metrics(self.found.origins)
 
     def stacks(self) -> "Stacks":
         from footprint.formats.stacks import symbol_stacks

@@ -6,7 +6,13 @@ from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import UsageError
-from footprint.findings.unused_libraries import Need, broken_bindings, broken_versions, doubts, unused_needs
+from footprint.findings.graph_rules.unused_library import (
+    UnusedNeed,
+    broken_bindings,
+    broken_versions,
+    doubts,
+    unused_needs,
+)
 from footprint.model.finding import Confidence
 
 __all__ = ("Dropping", "plan_dropping")
@@ -26,7 +32,7 @@ class Dropping:
     """
 
     heads: frozenset[int]
-    needs: frozenset[Need]
+    needs: frozenset[UnusedNeed]
     leaving: frozenset[int]
     doubts: tuple[str, ...]
 
@@ -62,7 +68,7 @@ def plan_dropping(graph: DependencyGraph, names: Sequence[str], *, is_forced: bo
     return Dropping(heads, kept, leaving, (*bindings, *others))
 
 
-def _use(graph: DependencyGraph, staying: frozenset[int], unused: frozenset[Need]) -> str:
+def _use(graph: DependencyGraph, staying: frozenset[int], unused: frozenset[UnusedNeed]) -> str:
     """Say who uses libraries, so that they stay, and who needs them for nothing."""
     leaving = _leaving(graph, _needs(graph, staying))
     text = f"{_names(graph, staying)} cannot be dropped: {_listed(tuple(broken_bindings(graph, leaving)))}"
@@ -73,8 +79,10 @@ def _use(graph: DependencyGraph, staying: frozenset[int], unused: frozenset[Need
     return text if any(broken_versions(graph, leaving)) else f"{text}; --force tries it all the same"
 
 
-def _needs(graph: DependencyGraph, providers: frozenset[int]) -> frozenset[Need]:
-    return frozenset([Need(user, one) for user, needed in enumerate(graph.needed) for one in providers & {*needed}])
+def _needs(graph: DependencyGraph, providers: frozenset[int]) -> frozenset[UnusedNeed]:
+    return frozenset(
+        [UnusedNeed(user, one) for user, needed in enumerate(graph.needed) for one in providers & {*needed}]
+    )
 
 
 def _head(graph: DependencyGraph, name: str) -> int:
@@ -105,8 +113,8 @@ def _names_of(graph: DependencyGraph, number: int) -> set[str]:
     return requested | {graph.name(number), linked.path, linked.path.rpartition("/")[2], linked.library.real_path}
 
 
-def _leaving(graph: DependencyGraph, dropped: Collection[Need]) -> frozenset[int]:
-    kept = graph.remaining(lambda user, provider: Need(user, provider) in dropped)
+def _leaving(graph: DependencyGraph, dropped: Collection[UnusedNeed]) -> frozenset[int]:
+    kept = graph.remaining(lambda user, provider: UnusedNeed(user, provider) in dropped)
     return frozenset(range(len(graph.objects))) - kept
 
 

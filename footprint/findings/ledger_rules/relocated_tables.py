@@ -4,17 +4,15 @@ A table of pointers is constant to the program, but each of its words is moved b
 private in each process from the start. Most of what is written at start is written for that.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 from footprint.elf import shown_name
+from footprint.findings.registry import Fact, LedgerFacts, Rule
 from footprint.model.finding import Confidence, Finding
 from footprint.model.row import MemoryKind, Row
 from footprint.units import format_bytes
 
 __all__ = ("RULE", "relocated_tables")
-
-RULE: Final = "relocated-tables"
 
 _REMEDY: Final = "hold offsets or indexes instead of pointers, or build the tables when they are first needed"
 # What is nameless because nobody says its name; what has none by nature, such as padding, only shares these pages.
@@ -23,16 +21,12 @@ _NAMELESS: Final = "[no symbol"
 _OF_LINKER: Final = (".got", ".plt", ".dynamic", ".init_array", ".fini_array", ".preinit_array")
 
 
-def relocated_tables(rows: Iterable[Row], page_bytes: int) -> tuple[Finding, ...]:
-    """Find the variables that alone make pages private by their relocations, and objects whose symbols do not tell.
-
-    Args:
-        rows: The ledger of a process or program.
-        page_bytes: The size of a page.
-    """
+def relocated_tables(ledger: LedgerFacts) -> tuple[Finding, ...]:
+    """Find the variables that alone make pages private by their relocations, and objects whose symbols do not tell."""
+    page_bytes = ledger.page_bytes
     found: list[Finding] = []
     nameless: dict[str, int] = {}
-    for row in rows:
+    for row in ledger.rows:
         relocated_bytes = row.relocated_bytes or 0
         if not relocated_bytes or row.section is None or row.section.startswith(_OF_LINKER):
             continue
@@ -51,6 +45,11 @@ def relocated_tables(rows: Iterable[Row], page_bytes: int) -> tuple[Finding, ...
     return tuple(sorted(found, key=lambda one: (-one.saving_bytes, one.subject)))
 
 
+RULE: Final = Rule(
+    "relocated-tables", "A table of addresses that the loader writes at each start", (Fact.LEDGER,), relocated_tables
+)
+
+
 def _of_symbol(row: Row, saving_bytes: int) -> Finding:
     owner = row.owner.rsplit("/", 1)[-1]
     name = shown_name(row.symbol or "")
@@ -63,7 +62,7 @@ def _of_symbol(row: Row, saving_bytes: int) -> Finding:
         confidence = Confidence.MEDIUM
         reasons.append("the program can write them, too, and then nothing is saved")
     return Finding(
-        RULE, "symbol", name, message, saving_bytes, confidence, tuple(reasons), _REMEDY, object_path=row.owner
+        RULE.name, "symbol", name, message, saving_bytes, confidence, tuple(reasons), _REMEDY, object_path=row.owner
     )
 
 
@@ -72,4 +71,4 @@ def _of_object(owner: str, saving_bytes: int) -> Finding:
     message = f"tables of {name} are written at start, and no symbol names them"
     reason = "its symbols would tell which variables they are"
     confidence = Confidence.MEDIUM
-    return Finding(RULE, "object", name, message, saving_bytes, confidence, (reason,), _REMEDY, object_path=owner)
+    return Finding(RULE.name, "object", name, message, saving_bytes, confidence, (reason,), _REMEDY, object_path=owner)

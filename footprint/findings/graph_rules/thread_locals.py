@@ -9,13 +9,12 @@ from typing import Final
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf import SectionKind, read_contents
 from footprint.errors import FootprintError
+from footprint.findings.registry import Fact, Rule
 from footprint.loader import FoundBy, Libc
 from footprint.model.finding import Confidence, Finding
 from footprint.units import format_bytes
 
 __all__ = ("RULE", "thread_locals")
-
-RULE: Final = "thread-locals"
 
 _MOST_NAMED: Final = 3
 
@@ -28,6 +27,9 @@ def thread_locals(graph: DependencyGraph) -> tuple[Finding, ...]:
         if prediction is not None and prediction.tls_bytes >= graph.page_bytes
     ]
     return tuple(sorted(findings, key=lambda one: (-one.saving_bytes, one.subject)))
+
+
+RULE: Final = Rule("thread-locals", "An object with many thread-local variables", (Fact.GRAPH,), thread_locals, rank=1)
 
 
 def _finding(graph: DependencyGraph, number: int, size_bytes: int) -> Finding:
@@ -45,7 +47,7 @@ def _finding(graph: DependencyGraph, number: int, size_bytes: int) -> Finding:
         reasons = (f"the variables may be needed: {name} is used",)
         remedy = "allocate the large ones where a thread first needs them, and keep only the pointer thread-local"
     return Finding(
-        RULE,
+        RULE.name,
         "at-thread-start" if is_eager else "when-touched",
         name,
         message,

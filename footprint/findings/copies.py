@@ -1,6 +1,6 @@
-"""Rule `duplicate-static`: data that exists once for each source file, as what a header defines does.
+"""Copies of one variable in a file: data that exists once for each source file, such as what a header defines.
 
-Names prove little: half of the statics of one name are different things. Copies are believed where the debug
+Names prove little: half of the statics of one name are different things. Variables count as copies where the debug
 information says that one line of a header declares them all, or where they begin with the same bytes and point to the
 same things.
 """
@@ -10,34 +10,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Final, NamedTuple
 
-from footprint.elf import PT_GNU_RELRO, Image, shown_name
+from footprint.elf import PT_GNU_RELRO, Image
 from footprint.elf.image import Section
 from footprint.elf.initial import Initial, Initials
-from footprint.elf.names import lacks_function, normalised
+from footprint.elf.names import normalised
 from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
 from footprint.elf.symbols import Symbol
-from footprint.model.finding import Confidence, Finding, Location
-from footprint.units import counted, format_bytes
+from footprint.model.finding import Confidence, SourceLocation
 
 __all__ = (
     "ARTEFACT",
     "LEAST_TELLING_BYTES",
-    "RULE",
-    "Copies",
+    "THREAD_GUARD",
+    "UNNAMED",
+    "CopiedVariable",
+    "CopyOrigin",
     "Cost",
     "Declared",
     "FileCopies",
     "Lines",
-    "Origin",
     "PrivateOf",
     "candidates",
     "cost_of",
-    "duplicate_findings",
     "find_copies",
     "with_private_bytes",
 )
-
-RULE: Final = "duplicate-static"
 
 # What compilers make for themselves, and what glibc lists in sets: each is where it has to be.
 ARTEFACT: Final = re.compile(
@@ -54,13 +51,13 @@ _INTEGER: Final = re.compile(r"\b(?:(?:long|short|unsigned|int)\b ?)+")
 # `x.3`, the static of a function in C, behind what link-time optimisation adds.
 _FUNCTION_STATIC: Final = re.compile(r"[^.]+\.\d+(?:\.(?:lto_priv|llvm)\.\d+)*$")
 _GUARD: Final = "_ZGV"
-_THREAD_GUARD: Final = "__tls_guard"
+THREAD_GUARD: Final = "__tls_guard"
 _OF_GUARD: Final = "they guard copies of what is made at its first use"
 # Of a C++ name what stands before its parts, and one part: its length, which its text follows.
 _NESTING: Final = re.compile(r"(?:Z|N[rVK]*|T[VTIS]|St)*")
 _NAMELESS: Final = "_GLOBAL__N_"
 _NAMED_PART: Final = re.compile(r"(?P<mark>L?)(?P<length>[1-9]\d{0,3})")
-_UNNAMED: Final = "12_GLOBAL__N_1"
+UNNAMED: Final = "12_GLOBAL__N_1"
 # Who includes one of these makes it into something else by macros.
 _SOURCES: Final = (".c", ".cc", ".cpp", ".cxx", ".C", ".m", ".mm")
 
@@ -76,7 +73,7 @@ class Cost(StrEnum):
     """Pages of the file, paid once per machine."""
 
 
-class Origin(StrEnum):
+class CopyOrigin(StrEnum):
     """What sort of copies they are."""
 
     HEADER = "header"
@@ -89,7 +86,7 @@ class Origin(StrEnum):
     """What including <iostream> leaves in each source file, with libstdc++ before 13."""
 
 
-class Copies(NamedTuple):
+class CopiedVariable(NamedTuple):
     """Copies of one thing.
 
     Attributes:
@@ -111,12 +108,12 @@ class Copies(NamedTuple):
     size_bytes: int
     section: str
     cost: Cost
-    origin: Origin
+    origin: CopyOrigin
     copies: tuple[Symbol, ...]
     units: tuple[str, ...]
     confidence: Confidence
     reasons: tuple[str, ...]
-    location: Location | None
+    location: SourceLocation | None
     function: str | None = None
     private_bytes: int | None = None
 
@@ -141,12 +138,12 @@ class FileCopies(NamedTuple):
     file: str
     variable_count: int
     unit_count: int
-    copies: tuple[Copies, ...]
+    copies: tuple[CopiedVariable, ...]
     debug_file: str | None = None
     initialisers: Initialisers = NO_INITIALISERS
 
 
-def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[Copies, ...]:
+def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[CopiedVariable, ...]:
     """Find the copies in one file, the largest waste first.
 
     Args:
@@ -158,7 +155,7 @@ def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[Copi
     initials.prepare(static for group in several.values() for static in group)
     lines = {**(declared or {})}
     lines.update(_guard_lines(statics, several.values(), lines))
-    found: list[Copies] = []
+    found: list[CopiedVariable] = []
     for (name, _, _, _), group in several.items():
         found.extend(_of_group(name, group, statics, initials, lines))
     return tuple(sorted(found, key=lambda one: (-one.waste_bytes, -len(one.copies), one.name)))
@@ -168,7 +165,7 @@ PrivateOf = Callable[[Iterable[tuple[int, int]]], int | None]
 """Of a file of a live process, what counts how much of some ranges of vaddrs is private; None where that is unknown."""
 
 
-def with_private_bytes(copies: Iterable[Copies], private_of: PrivateOf) -> tuple[Copies, ...]:
+def with_private_bytes(copies: Iterable[CopiedVariable], private_of: PrivateOf) -> tuple[CopiedVariable, ...]:
     """Tell of copies in a live process how much of them is private; of thread-locals each thread has its own."""
     return tuple(
         one
@@ -221,15 +218,15 @@ def _is_candidate(static: Symbol) -> bool:
 
 def _of_group(
     name: str, group: Sequence[Symbol], statics: Statics, initials: Initials, declared: "Lines"
-) -> Iterable[Copies]:
+) -> Iterable[CopiedVariable]:
     """Tell which of the statics of one name, size and section are copies of one another."""
     if name == _STREAM_INIT:
         reason = "its constructor runs for each of them at start"
-        yield _copies(name, group, statics, initials, Origin.STREAM_INIT, Confidence.HIGH, (reason,), None)
+        yield _copies(name, group, statics, initials, CopyOrigin.STREAM_INIT, Confidence.HIGH, (reason,), None)
         return
-    if name == _THREAD_GUARD:
+    if name == THREAD_GUARD:
         reason = "each source file with thread-local variables that are made at their first use has one"
-        yield _copies(name, group, statics, initials, Origin.GUARD, Confidence.LOW, (reason,), None)
+        yield _copies(name, group, statics, initials, CopyOrigin.GUARD, Confidence.LOW, (reason,), None)
         return
     by_line, left = _lines_of(group, declared)
     for at, same in by_line.items():
@@ -305,14 +302,16 @@ def _guarded(guard: Symbol) -> str:
     return f"_Z{normalised(guard.name).removeprefix(_GUARD)}"
 
 
-def _by_line(name: str, same: Sequence[Symbol], at: Declared, statics: Statics, initials: Initials) -> Iterable[Copies]:
+def _by_line(
+    name: str, same: Sequence[Symbol], at: Declared, statics: Statics, initials: Initials
+) -> Iterable[CopiedVariable]:
     """Tell copies that one line declares."""
     # What a macro makes of one line can be several things; what they point to need not have one name everywhere.
     by_bytes: dict[bytes | None, list[Symbol]] = {}
     for static in same:
         initial = initials.of(static)
         by_bytes.setdefault(None if initial is None else initial.raw, []).append(static)
-    origin = Origin.HEADER if at.is_in_header else Origin.SOURCE
+    origin = CopyOrigin.HEADER if at.is_in_header else CopyOrigin.SOURCE
     confidence = Confidence.PROOF
     where = "one line of a header declares them all" if at.is_in_header else "one line of a source file does"
     if at.is_in_header and at.file.endswith(_SOURCES):
@@ -320,8 +319,8 @@ def _by_line(name: str, same: Sequence[Symbol], at: Declared, statics: Statics, 
         confidence, where = Confidence.LOW, "one line declares them all, but of a source file that others include"
     reasons: tuple[str, ...] = (where,)
     if name.startswith(_GUARD):
-        origin, reasons = (Origin.GUARD if at.is_in_header else origin), (_OF_GUARD, where)
-    location = Location(at.file, at.line)
+        origin, reasons = (CopyOrigin.GUARD if at.is_in_header else origin), (_OF_GUARD, where)
+    location = SourceLocation(at.file, at.line)
     for copies in (one for alike in by_bytes.values() for one in _one_of_each_unit(alike)):
         if len(copies) > 1:
             found = _copies(name, copies, statics, initials, origin, confidence, reasons, location)
@@ -345,7 +344,7 @@ def _one_of_each_unit(same: Sequence[Symbol]) -> Iterable[list[Symbol]]:
 
 def _by_contents(
     name: str, same: Sequence[Symbol], initial: Initial, statics: Statics, initials: Initials, at: Declared | None
-) -> Iterable[Copies]:
+) -> Iterable[CopiedVariable]:
     """Grade copies of which only the name and the contents are known, or the line of the first one."""
     files = {static.unit for static in same if static.unit is not None}
     is_told = all(static.unit is not None for static in same)
@@ -369,11 +368,11 @@ def _by_contents(
         confidence, reasons = Confidence.LOW, ("the same name and contents, but from source files that are not told",)
     # One source file linked in twice shows as two of its name; a header as several names.
     is_same_source = at is None and len(files) > 1 and len({statics.units[unit] for unit in files}) == 1
-    origin = Origin.SOURCE if is_same_source else Origin.GUARD if is_guard else Origin.HEADER
+    origin = CopyOrigin.SOURCE if is_same_source else CopyOrigin.GUARD if is_guard else CopyOrigin.HEADER
     reasons = (_OF_GUARD, *reasons) if is_guard else reasons
     if at is not None:
         reasons = (*reasons, "a header declares one of them, and the others have no debug information")
-    location = None if at is None else Location(at.file, at.line)
+    location = None if at is None else SourceLocation(at.file, at.line)
     yield _copies(name, same, statics, initials, origin, confidence, reasons, location)
 
 
@@ -418,16 +417,16 @@ def _copies(
     same: Sequence[Symbol],
     statics: Statics,
     initials: Initials,
-    origin: Origin,
+    origin: CopyOrigin,
     confidence: Confidence,
     reasons: tuple[str, ...],
-    location: Location | None,
-) -> Copies:
+    location: SourceLocation | None,
+) -> CopiedVariable:
     section = statics.image.sections[same[0].section_index]
     units = tuple(dict.fromkeys(statics.units[one.unit] for one in same if one.unit is not None))
     is_relocated = any(initials.is_relocated(one) for one in same)
     cost = cost_of(statics.image, section, is_relocated=is_relocated)
-    return Copies(
+    return CopiedVariable(
         name, same[0].size_bytes, section.name, cost, origin, tuple(same), units, confidence, reasons, location
     )
 
@@ -443,60 +442,3 @@ def cost_of(image: Image, section: Section, *, is_relocated: bool = False) -> Co
     relro = image.segment(PT_GNU_RELRO)
     is_relro = relro is not None and relro.vaddr <= section.vaddr < relro.vaddr + relro.memory_bytes
     return Cost.AT_START if is_relro or section.name.startswith(".data.rel") else Cost.WHEN_TOUCHED
-
-
-def duplicate_findings(copies: Iterable[Copies], file: str) -> tuple[Finding, ...]:
-    """Say what copies cost and how to have only one."""
-    return tuple([_finding(one, file) for one in copies if one.origin is not Origin.STREAM_INIT])
-
-
-def _finding(one: Copies, file: str) -> Finding:
-    name = shown_name(one.name)
-    owner = file.rsplit("/", 1)[-1]
-    inside = f" in {shown_name(one.function)}" if one.function and lacks_function(one.name, one.function) else ""
-    message = f"{counted(len(one.copies), 'copy')} of {name}{inside}, {format_bytes(one.size_bytes)} each, "
-    message += f"in {one.section} of {owner}: {format_bytes(one.waste_bytes)} more than one takes, {one.cost.value}"
-    if one.private_bytes is not None and (one.private_bytes or one.cost is not Cost.SHARED):
-        part = f"{format_bytes(one.private_bytes)} of all" if one.private_bytes else "none"
-        message += f"; {part} of them is private now"
-    saving_bytes = one.waste_bytes if one.cost in {Cost.AT_START, Cost.PER_THREAD} else 0
-    return Finding(
-        RULE,
-        one.origin.value.replace(" ", "-"),
-        name,
-        message,
-        saving_bytes,
-        one.confidence,
-        one.reasons,
-        _remedy(one),
-        (),
-        one.location,
-        is_per_thread=one.cost is Cost.PER_THREAD,
-        private_bytes=one.private_bytes,
-        object_path=file,
-    )
-
-
-def _remedy(one: Copies) -> str:
-    if one.origin is Origin.SOURCE:
-        return "link the source file, or the library that it is part of, only once"
-    if one.name == _THREAD_GUARD:
-        return "declare the thread-local variables that headers define `inline` (C++17), without `static`"
-    is_cxx = one.name.startswith("_Z")
-    if one.origin is Origin.GUARD or one.name.startswith("_ZZ") or one.function is not None:
-        if not is_cxx and not (one.function or "").startswith("_Z"):
-            # What is inline in C may hold no static that is written to.
-            return "define the function that holds it in one source file, and only declare it in the header"
-        if _UNNAMED in one.name:
-            return "take the function that holds it out of the unnamed namespace, and make it `inline`"
-        return "make the function that holds it `inline`, without `static`, and all share one"
-    # In .data pointers are written at start as well, but the program may write there.
-    is_constant = one.cost is Cost.SHARED or (one.cost is Cost.AT_START and one.section != ".data")
-    if is_cxx:
-        declare = f"declare it `inline{' constexpr' if is_constant else ''}` (C++17)"
-        # What is inline and static, or in an unnamed namespace, is still each source file's own.
-        if _UNNAMED in one.name:
-            return f"take it out of the unnamed namespace, and {declare}"
-        return f"{declare}, without `static`"
-    what = "extern const" if is_constant else "extern"
-    return f"declare it `{what}` in the header, and define it in one source file"

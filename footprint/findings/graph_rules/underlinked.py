@@ -9,12 +9,11 @@ from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.dynsym import SymbolReference
-from footprint.findings.unused_libraries import is_always_there, link_option, listed
+from footprint.findings.graph_rules.unused_library import is_always_there, link_option, listed
+from footprint.findings.registry import Fact, Rule
 from footprint.model.finding import Confidence, Finding
 
 __all__ = ("RULE", "underlinked")
-
-RULE: Final = "underlinked"
 
 
 def underlinked(graph: DependencyGraph) -> tuple[Finding, ...]:
@@ -30,6 +29,11 @@ def underlinked(graph: DependencyGraph) -> tuple[Finding, ...]:
             if missed:
                 findings.append(_finding(graph, user, provider, missed))
     return tuple(findings)
+
+
+RULE: Final = Rule(
+    "underlinked", "An object that uses a library without needing it by name", (Fact.GRAPH,), underlinked, rank=2
+)
 
 
 def _is_needed(graph: DependencyGraph, user: int, provider: int) -> bool:
@@ -50,7 +54,7 @@ def _finding(graph: DependencyGraph, user: int, provider: int, missed: Iterable[
         f"{listed(bringers)} need{'s' if len(bringers) == 1 else ''} it" if bringers else "it is preloaded or opened"
     )
     return Finding(
-        RULE,
+        RULE.name,
         "missing-need",
         name,
         f"{name} uses {symbols} of {library} without needing it by name",

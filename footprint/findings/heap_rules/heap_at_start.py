@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.elf import shown_name
+from footprint.findings.registry import Fact, HeapFacts, Rule
 from footprint.heap import CallTree, Counted, Profile
 from footprint.heap.attribution import attribute, charged
 from footprint.model.finding import Confidence, Finding
@@ -21,7 +22,6 @@ from footprint.units import counted, format_bytes
 
 __all__ = ("RULE", "heap_at_start")
 
-RULE: Final = "heap-at-start"
 _LEAST_BYTES: Final = 16 * 1024
 _LEAST_ALIKE: Final = 64
 # The start is the first tenth of a run; in so short a run nothing else can be told from it.
@@ -52,14 +52,12 @@ class _Table(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def heap_at_start(usage: HeapUsage, held_bytes: Dict[_Place, int] | None = None) -> tuple[Finding, ...]:
+def heap_at_start(heap: HeapFacts) -> tuple[Finding, ...]:
     """Find large tables that are filled at start and kept, and blocks of one call that are alike.
 
-    Args:
-        usage: What a profile says.
-        held_bytes: By owner and function as the profile has them, how much of it a process holds, where one was asked:
-            no more can be saved.
+    Of what a process does not hold nothing can be saved.
     """
+    usage, held_bytes = heap
     profile = usage.profile
     if profile.counted is not Counted.HEAP or not profile.snapshots:
         return ()
@@ -68,6 +66,11 @@ def heap_at_start(usage: HeapUsage, held_bytes: Dict[_Place, int] | None = None)
     known = {(table.share.owner, table.share.function) for table in tables}
     found += map(_alike_finding, _alike(usage, known))
     return tuple(sorted(found, key=lambda one: (-one.saving_bytes, one.subject)))
+
+
+RULE: Final = Rule(
+    "heap-at-start", "Memory of the allocator that is filled once, or kept from the start", (Fact.HEAP,), heap_at_start
+)
 
 
 def _tables(usage: HeapUsage) -> Iterator[_Table]:
@@ -216,7 +219,7 @@ def _table_finding(table: _Table, held_bytes: Dict[_Place, int] | None) -> Findi
         size_bytes = own_bytes
         reasons = (*reasons, f"of it the process surely holds {format_bytes(own_bytes)}")
     return Finding(
-        RULE,
+        RULE.name,
         table.kind,
         subject=_subject(share),
         message=f"{_who(share)} asks for {share.size_bytes:,} bytes{blocks} at the start, and keeps them",
@@ -233,7 +236,7 @@ def _alike_finding(share: Share) -> Finding:
     each_bytes = share.size_bytes // count
     up_to = format_bytes(share.size_bytes - each_bytes)
     return Finding(
-        RULE,
+        RULE.name,
         "alike",
         subject=_subject(share),
         message=f"{_who(share)} keeps {count:,} blocks of {each_bytes:,} bytes, all asked for by one call",

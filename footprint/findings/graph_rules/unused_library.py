@@ -12,6 +12,7 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.dynsym import SymbolReference
 from footprint.elf.image import PF_W, PF_X
 from footprint.errors import FootprintError
+from footprint.findings.registry import Fact, Rule
 from footprint.loader import Libc
 from footprint.loader.dependencies import reached
 from footprint.model.finding import Confidence, Finding
@@ -19,7 +20,7 @@ from footprint.units import format_bytes
 
 __all__ = (
     "RULE",
-    "Need",
+    "UnusedNeed",
     "broken_bindings",
     "broken_versions",
     "doubts",
@@ -29,8 +30,6 @@ __all__ = (
     "unused_libraries",
     "unused_needs",
 )
-
-RULE: Final = "unused-library"
 
 # The C library and the loader are what makes it a process; those others are linked to be there, not to be called.
 _NEVER: Final = re.compile(r"(libc\.so|libc\.musl|ld-linux|ld-musl|ld64\.so|ld\.so|linux-vdso|linux-gate)")
@@ -45,18 +44,18 @@ _MOST_NAMED: Final = 3
 _SAFE: Final = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW, Confidence.BLOCKED)
 
 
-class Need(NamedTuple):
+class UnusedNeed(NamedTuple):
     """An object that needs a library; both by their number in load order."""
 
     user: int
     provider: int
 
 
-def unused_needs(graph: DependencyGraph) -> frozenset[Need]:
+def unused_needs(graph: DependencyGraph) -> frozenset[UnusedNeed]:
     """Give the needs of all objects from which nothing is bound, those of the loader and the C library too."""
     return frozenset(
         [
-            Need(user, provider)
+            UnusedNeed(user, provider)
             for user, providers in enumerate(graph.needed)
             for provider in providers
             if provider not in graph.answerers(user) and provider not in graph.filtees[user]
@@ -74,6 +73,11 @@ def unused_libraries(graph: DependencyGraph) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda one: (-one.saving_bytes, _SAFE.index(one.confidence), one.subject)))
 
 
+RULE: Final = Rule(
+    "unused-library", "A library that is needed by name, and of which nothing is used", (Fact.GRAPH,), unused_libraries
+)
+
+
 def is_always_there(graph: DependencyGraph, number: int) -> bool:
     """Tell whether an object is the C library or the loader."""
     return bool(_NEVER.match(graph.name(number)))
@@ -87,7 +91,7 @@ def _is_loader(graph: DependencyGraph, provider: int) -> bool:
     return provider == graph.link_map.interpreter
 
 
-def _apart(graph: DependencyGraph, unused: frozenset[Need]) -> list[Finding]:
+def _apart(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding]:
     """Judge the groups, those that free most first: where all who need one leave with another, it is counted there."""
     users: dict[int, set[int]] = {}
     for user, provider in unused:
@@ -109,7 +113,7 @@ def _apart(graph: DependencyGraph, unused: frozenset[Need]) -> list[Finding]:
     return findings
 
 
-def _groups(graph: DependencyGraph, unused: frozenset[Need]) -> list[frozenset[int]]:
+def _groups(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[frozenset[int]]:
     """Give the libraries whose needs are dropped together: alone, or where only all of them free something."""
     heads = sorted({need.provider for need in unused})
     alone = [_leaving_alone(graph, head, unused) for head in heads]
@@ -127,7 +131,7 @@ def _groups(graph: DependencyGraph, unused: frozenset[Need]) -> list[frozenset[i
     return list({frozenset(group) for group in group_of.values()})
 
 
-def _leaving_alone(graph: DependencyGraph, head: int, unused: frozenset[Need]) -> frozenset[int]:
+def _leaving_alone(graph: DependencyGraph, head: int, unused: frozenset[UnusedNeed]) -> frozenset[int]:
     """Give the objects that leave when nobody needs one library any more that does not use it.
 
     These are all that it alone brings in, unless somebody outside of them uses it.
@@ -139,7 +143,7 @@ def _leaving_alone(graph: DependencyGraph, head: int, unused: frozenset[Need]) -
     return frozenset() if is_kept else retained
 
 
-def _leaving(graph: DependencyGraph, heads: frozenset[int], unused: frozenset[Need]) -> frozenset[int]:
+def _leaving(graph: DependencyGraph, heads: frozenset[int], unused: frozenset[UnusedNeed]) -> frozenset[int]:
     """Give the objects that leave when nobody needs some libraries any more that does not use them."""
     kept = graph.remaining(lambda user, provider: provider in heads and (user, provider) in unused)
     return frozenset(range(len(graph.objects))) - kept
@@ -162,7 +166,7 @@ def _finding(graph: DependencyGraph, heads: frozenset[int], needing: set[int], l
         message += f"; {_names(graph, others)} would leave with {'it' if len(heads) == 1 else 'them'}"
     reasons = tuple(reason for _, reason in found) or ("no object of the process binds to what would leave",)
     return Finding(
-        RULE,
+        RULE.name,
         "droppable-set" if len(heads) > 1 else "direct" if blocks and _is_used(graph, leaving) else "whole-process",
         subject,
         message,
@@ -195,7 +199,7 @@ def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int]) ->
     subject = _names(graph, heads)
     through = f"through {_names(graph, keepers)}" if keepers else "through what others need"
     return Finding(
-        RULE,
+        RULE.name,
         "linker-residue",
         subject,
         f"{_names(graph, users)} need{'s' if len(users) == 1 else ''} {subject} without using it, but it stays"
@@ -208,7 +212,7 @@ def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int]) ->
     )
 
 
-def _residue(graph: DependencyGraph, need: Need) -> Finding:
+def _residue(graph: DependencyGraph, need: UnusedNeed) -> Finding:
     """Tell that a linker left the loader among the needs, which is there anyway."""
     subject = graph.name(need.provider)
     message = f"{graph.name(need.user)} needs the loader itself ({subject}), which is there anyway"
@@ -216,7 +220,7 @@ def _residue(graph: DependencyGraph, need: Need) -> Finding:
     path = graph.objects[need.user].path
     confidence = Confidence.HIGH
     return Finding(
-        RULE, "linker-residue", subject, message, 0, confidence, (reason,), "none is needed", object_path=path
+        RULE.name, "linker-residue", subject, message, 0, confidence, (reason,), "none is needed", object_path=path
     )
 
 
@@ -349,7 +353,7 @@ def link_option(name: str) -> str:
     return f"-l{match[1]}" if match else name
 
 
-def _soft(graph: DependencyGraph, unused: frozenset[Need]) -> list[Finding]:
+def _soft(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding]:
     """Find needs that something is bound from, but nothing that counts: all of it elsewhere too, or optional."""
     findings = []
     for user, providers in enumerate(graph.needed):
@@ -362,7 +366,7 @@ def _soft(graph: DependencyGraph, unused: frozenset[Need]) -> list[Finding]:
             gone = frozenset({provider})
             if not is_optional and not all(graph.bindings.has_other(one, gone) for one in references):
                 continue
-            leaving = _leaving_alone(graph, provider, frozenset({Need(user, provider)}))
+            leaving = _leaving_alone(graph, provider, frozenset({UnusedNeed(user, provider)}))
             if provider not in leaving:
                 continue
             cost = format_bytes(graph.cost_bytes(leaving))
@@ -370,7 +374,7 @@ def _soft(graph: DependencyGraph, unused: frozenset[Need]) -> list[Finding]:
             why = "all optional, and present" if is_optional else "all of it also defined by others"
             findings.append(
                 Finding(
-                    RULE,
+                    RULE.name,
                     "soft",
                     graph.name(provider),
                     f"{pair}, {why}; it costs {cost} a process",

@@ -1,0 +1,1 @@
+"""Rules that read an allocator profile: each module is one rule."""

@@ -1,0 +1,157 @@
+"""The registry of rules: every module in a folder `*_rules` is a rule, and nothing else names it.
+
+The module defines `RULE`, and is called like its rule: `unused_library.py` holds `unused-library`. A registered rule is
+run by every verb that has its facts, shown in reports, accepted in budgets, listed in SARIF and JUnit (also where it
+found nothing), and explained by `docs/findings/RULE.md`.
+
+The folder says which fact a rule reads, so a verb imports no rule that it cannot run, and the names of all rules are
+known without an import.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from footprint.model.finding import Finding
+from footprint.model.row import Row
+
+if TYPE_CHECKING:
+    from footprint.attribution.heap_usage import HeapUsage
+
+__all__ = (
+    "FILE_FACTS",
+    "Fact",
+    "HeapFacts",
+    "LedgerFacts",
+    "Rule",
+    "fact_of",
+    "find_all",
+    "rule_named",
+    "rule_names",
+    "rules_reading",
+)
+
+
+class Fact(StrEnum):
+    """What a rule reads; the value is the beginning of the name of the folder with its rules."""
+
+    GRAPH = "graph"
+    """The dependency graph of a program or process: a `Composition`."""
+    LEDGER = "ledger"
+    """The rows of its memory: `LedgerFacts`."""
+    VARIABLES = "variable"
+    """The variables of its ELF files: `footprint.findings.variables.Variables`."""
+    HEAP = "heap"
+    """An allocator profile: `HeapFacts`."""
+
+
+FILE_FACTS: Final = frozenset({Fact.GRAPH, Fact.LEDGER, Fact.VARIABLES})
+"""The facts that an audit has with its findings; an allocator profile adds `Fact.HEAP`."""
+
+
+class LedgerFacts(NamedTuple):
+    """The ledger of a program or process.
+
+    Attributes:
+        rows: Its rows.
+        page_bytes: The size of a page.
+    """
+
+    rows: tuple[Row, ...]
+    page_bytes: int
+
+
+class HeapFacts(NamedTuple):
+    """What an allocator profile says.
+
+    Attributes:
+        usage: The profile with the memory of each function.
+        held_bytes: By owner and function of the profile, how much of its memory a process surely holds; None where no
+            process was asked.
+    """
+
+    usage: "HeapUsage"
+    held_bytes: Mapping[tuple[str, str], int] | None = None
+
+
+class Rule(NamedTuple):
+    """One rule.
+
+    Attributes:
+        name: Its name, such as `unused-library`.
+        title: What it finds, in a few words.
+        needs: The facts that it reads. Where it reads several, it lies in the folder of the first.
+        find: Finds; its arguments are the facts, in the order of `needs`.
+        rank: Where its findings stand in reports among those of rules that read the same: the lowest rank first.
+    """
+
+    name: str
+    title: str
+    needs: tuple[Fact, ...]
+    find: Callable[..., tuple[Finding, ...]]
+    rank: int = 0
+
+
+def rule_names(fact: Fact | None = None) -> tuple[str, ...]:
+    """Return the names of all rules, or of those in the folder of one fact; no rule is imported."""
+    return tuple(name for one in Fact if fact in {None, one} for name in _names_in(*_folder(one).__path__))
+
+
+def fact_of(name: str) -> Fact | None:
+    """Return the first fact that a rule reads; None for a rule that is not registered. No rule is imported."""
+    return next((fact for fact in Fact if name in _names_in(*_folder(fact).__path__)), None)
+
+
+def rule_named(name: str) -> Rule:
+    """Return a rule.
+
+    Raises:
+        KeyError: Where no rule has that name.
+    """
+    fact = fact_of(name)
+    if fact is None:
+        raise KeyError(name)
+    rule: Rule = import_module(f"{_folder(fact).__name__}.{name.replace('-', '_')}").RULE
+    return rule
+
+
+def rules_reading(facts: Collection[Fact], first: Fact | None = None) -> tuple[Rule, ...]:
+    """Return the rules that need no other facts, in the order of reports.
+
+    Args:
+        facts: The facts that are known.
+        first: Where given, only rules whose first fact this is.
+    """
+    found = [
+        sorted((rule_named(name) for name in rule_names(fact)), key=lambda one: (one.rank, one.name))
+        for fact in Fact
+        if fact in facts and first in {None, fact}
+    ]
+    return tuple(rule for rules in found for rule in rules if set(rule.needs) <= set(facts))
+
+
+def find_all(facts: Mapping[Fact, object], first: Fact | None = None) -> tuple[Finding, ...]:
+    """Run every rule that these facts suffice for, and return what they find, rule by rule.
+
+    Args:
+        facts: What is known.
+        first: Where given, only rules whose first fact this is are run.
+    """
+    return tuple(
+        finding
+        for rule in rules_reading(facts.keys(), first)
+        for finding in rule.find(*(facts[fact] for fact in rule.needs))
+    )
+
+
+def _folder(fact: Fact) -> ModuleType:
+    return import_module(f"footprint.findings.{fact}_rules")
+
+
+@cache
+def _names_in(*paths: str) -> tuple[str, ...]:
+    return tuple(sorted(one.name.replace("_", "-") for one in iter_modules(paths)))

@@ -1,0 +1,1 @@
+"""Rules that read the variables of ELF files: each module is one rule."""

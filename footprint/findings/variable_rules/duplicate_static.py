@@ -1,0 +1,78 @@
+"""Rule `duplicate-static`: data that exists once for each source file, such as what a header defines."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from footprint.elf import shown_name
+from footprint.elf.names import lacks_function
+from footprint.findings.copies import THREAD_GUARD, UNNAMED, CopiedVariable, CopyOrigin, Cost
+from footprint.findings.registry import Fact, Rule
+from footprint.findings.variables import Variables
+from footprint.model.finding import Finding
+from footprint.units import counted, format_bytes
+
+__all__ = ("RULE", "duplicate_findings")
+
+
+def _find(variables: Variables) -> tuple[Finding, ...]:
+    return tuple(finding for file in variables.files for finding in duplicate_findings(file.copies, file.file))
+
+
+RULE: Final = Rule("duplicate-static", "Data that a header defines once for each source file", (Fact.VARIABLES,), _find)
+
+
+def duplicate_findings(copies: Iterable[CopiedVariable], file: str) -> tuple[Finding, ...]:
+    """Return what the copies in a file cost and how to have only one; stream initialisers are only counted."""
+    return tuple([_finding(one, file) for one in copies if one.origin is not CopyOrigin.STREAM_INIT])
+
+
+def _finding(one: CopiedVariable, file: str) -> Finding:
+    name = shown_name(one.name)
+    owner = file.rsplit("/", 1)[-1]
+    inside = f" in {shown_name(one.function)}" if one.function and lacks_function(one.name, one.function) else ""
+    message = f"{counted(len(one.copies), 'copy')} of {name}{inside}, {format_bytes(one.size_bytes)} each, "
+    message += f"in {one.section} of {owner}: {format_bytes(one.waste_bytes)} more than one takes, {one.cost.value}"
+    if one.private_bytes is not None and (one.private_bytes or one.cost is not Cost.SHARED):
+        part = f"{format_bytes(one.private_bytes)} of all" if one.private_bytes else "none"
+        message += f"; {part} of them is private now"
+    saving_bytes = one.waste_bytes if one.cost in {Cost.AT_START, Cost.PER_THREAD} else 0
+    return Finding(
+        RULE.name,
+        one.origin.value.replace(" ", "-"),
+        name,
+        message,
+        saving_bytes,
+        one.confidence,
+        one.reasons,
+        _remedy(one),
+        (),
+        one.location,
+        is_per_thread=one.cost is Cost.PER_THREAD,
+        private_bytes=one.private_bytes,
+        object_path=file,
+    )
+
+
+def _remedy(one: CopiedVariable) -> str:
+    if one.origin is CopyOrigin.SOURCE:
+        return "link the source file, or the library that it is part of, only once"
+    if one.name == THREAD_GUARD:
+        return "declare the thread-local variables that headers define `inline` (C++17), without `static`"
+    is_cxx = one.name.startswith("_Z")
+    if one.origin is CopyOrigin.GUARD or one.name.startswith("_ZZ") or one.function is not None:
+        if not is_cxx and not (one.function or "").startswith("_Z"):
+            # What is inline in C may hold no static that is written to.
+            return "define the function that holds it in one source file, and only declare it in the header"
+        if UNNAMED in one.name:
+            return "take the function that holds it out of the unnamed namespace, and make it `inline`"
+        return "make the function that holds it `inline`, without `static`, and all share one"
+    # In .data pointers are written at start as well, but the program may write there.
+    is_constant = one.cost is Cost.SHARED or (one.cost is Cost.AT_START and one.section != ".data")
+    if is_cxx:
+        declare = f"declare it `inline{' constexpr' if is_constant else ''}` (C++17)"
+        # What is inline and static, or in an unnamed namespace, is still each source file's own.
+        if UNNAMED in one.name:
+            return f"take it out of the unnamed namespace, and {declare}"
+        return f"{declare}, without `static`"
+    what = "extern const" if is_constant else "extern"
+    return f"declare it `{what}` in the header, and define it in one source file"

@@ -1,0 +1,69 @@
+"""Rule `linked-twice`: one library, or one source file, that several objects of a process hold, or one object twice."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from footprint.elf import shown_name
+from footprint.findings.copies import Cost
+from footprint.findings.linked_twice import LinkedTwice
+from footprint.findings.registry import Fact, Rule
+from footprint.findings.variables import Variables
+from footprint.model.finding import Confidence, Finding
+from footprint.units import counted, first_of, format_bytes
+
+__all__ = ("RULE", "linked_twice_findings")
+
+_MOST_NAMED: Final = 3
+_LONGEST_NAME: Final = 60
+
+
+def _find(variables: Variables) -> tuple[Finding, ...]:
+    return linked_twice_findings(variables.linked_twice)
+
+
+RULE: Final = Rule(
+    "linked-twice", "A library or source file that a process holds several times", (Fact.VARIABLES,), _find, rank=1
+)
+
+
+def linked_twice_findings(found: Iterable[LinkedTwice]) -> tuple[Finding, ...]:
+    """Return what is linked in several times, and what to do about it."""
+    return tuple([_finding(one) for one in found])
+
+
+def _finding(one: LinkedTwice) -> Finding:
+    what = one.library or first_of(one.units or tuple(map(_short, one.names)), _MOST_NAMED)
+    where = first_of([file.rsplit("/", 1)[-1] for file in one.files], _MOST_NAMED)
+    number = counted(one.copy_count, "copy")
+    tables = counted(len(one.names), "variable")
+    message = f"{number} of {what}, in {where}: {tables} of {format_bytes(one.size_bytes)} each time"
+    wastes = ", ".join(f"{format_bytes(size)} {cost.value}" for cost, size in one.waste.items())
+    message += f"; all but one take {wastes}"
+    # What a thread has, a process has at least once.
+    saving_bytes = one.waste.get(Cost.AT_START, 0) + one.waste.get(Cost.PER_THREAD, 0)
+    confidence = Confidence.HIGH if one.library or len(one.names) > 1 else Confidence.MEDIUM
+    reason = "variables of the same names and contents that stand together"
+    if len(one.files) == 1:
+        remedy = "link it only once"
+    elif one.units or one.library:
+        remedy = "link it once, as a shared library that all of them need"
+    else:
+        remedy = "let one of the files hold it, and the others use it from there"
+    kind = "across-files" if len(one.files) > 1 else "within-file"
+    return Finding(
+        RULE.name,
+        kind,
+        what,
+        message,
+        saving_bytes,
+        confidence,
+        (reason,),
+        remedy,
+        is_per_thread=one.waste.keys() == {Cost.PER_THREAD},
+        object_path=one.files[0] if len(one.files) == 1 else "",
+    )
+
+
+def _short(name: str) -> str:
+    shown = shown_name(name)
+    return shown if len(shown) <= _LONGEST_NAME else f"{shown[: _LONGEST_NAME - 3]}..."

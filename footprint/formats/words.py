@@ -1,0 +1,136 @@
+"""What the words of answers mean, read from the pages of the documentation.
+
+`docs/words.md` and `docs/notes.md` have a table row for each word, `docs/findings/` has a page for each rule. A wheel
+holds copies of them. The rows of the figures come from `footprint.model.figures`, and `docs/words.md` repeats them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from footprint.errors import UsageError
+from footprint.findings.registry import rule_names
+from footprint.model.figures import FIGURES, AddsUp, Figure
+
+__all__ = ("Explanation", "explain", "figure_rows", "known_words", "rule_page")
+
+_HERE: Final = Path(__file__).resolve().parents[1]
+# In a wheel the pages lie in the package, in a checkout beside it.
+_FOLDERS: Final = (_HERE / "docs", _HERE.parent / "docs")
+_FIGURES: Final = "Figures"
+_WORD: Final = re.compile(r"`([^`]{1,200})`|\[[^\]]{1,200}\]\([^)]{1,200}\)")
+_LINK: Final = re.compile(r"\[([^\]]{1,200})\]\([^)]{1,200}\)")
+
+
+class Explanation(NamedTuple):
+    """What a word means.
+
+    Attributes:
+        word: The word, as answers have it.
+        also: Other words for the same.
+        subject: What kind of word it is: a heading of the page, `Notes`, or `Findings`.
+        text: What it means, in Markdown: a sentence, or a whole page.
+        page: The page of the documentation that says so.
+    """
+
+    word: str
+    also: tuple[str, ...]
+    subject: str
+    text: str
+    page: str
+
+
+def explain(word: str) -> tuple[Explanation, ...]:
+    """Return the meanings of a word.
+
+    Raises:
+        UsageError: For a word that no answer has; the message names the nearest ones.
+    """
+    known = known_words()
+    wanted = _normalised(word)
+    if wanted in known:
+        return known[wanted]
+    nearest = get_close_matches(wanted, known, 3, 0.6)
+    hint = f"; did you mean {' or '.join(nearest)}?" if nearest else "; `footprint explain` lists all"
+    raise UsageError(f"no answer has the word {word[:80]!r}{hint}")
+
+
+def known_words() -> Mapping[str, tuple[Explanation, ...]]:
+    """Return the meanings of every word, in the order of the pages."""
+    found: dict[str, tuple[Explanation, ...]] = {}
+    for one in _explanations():
+        for word in (one.word, *one.also):
+            key = _normalised(word)
+            found[key] = (*found.get(key, ()), one)
+    return found
+
+
+def rule_page(name: str) -> str:
+    """Return the page of a rule without its title, in Markdown; "" where it is not installed."""
+    folder = _folder()
+    if folder is None or name not in rule_names():
+        return ""
+    path = folder / "findings" / f"{name}.md"
+    return path.read_text(encoding="utf-8").partition("\n")[2].strip() if path.is_file() else ""
+
+
+def figure_rows() -> str:
+    """Return the table of all figures in Markdown, as `docs/words.md` has it."""
+    rows = [
+        f"| {', '.join(f'`{one}`' for one in _names_of(figure))} | {_meaning(figure)} |" for figure in FIGURES.values()
+    ]
+    return "\n".join(["| word | what it means |", "|---|---|", *rows])
+
+
+def _names_of(figure: Figure) -> tuple[str, ...]:
+    """Return the words for a figure: its key, its title, and its key without the unit."""
+    short = figure.name.removesuffix("_bytes")
+    is_title = short.replace("_", " ") == figure.title
+    return tuple(dict.fromkeys((figure.name, figure.title, *(() if is_title else (short,)))))
+
+
+def _meaning(figure: Figure) -> str:
+    once = "N processes pay it once" if figure.adds_up is AddsUp.ONCE else ""
+    return ". ".join(one for one in (figure.meaning, figure.detail.rstrip("."), once) if one)
+
+
+def _normalised(word: str) -> str:
+    """Return a word as it is looked up: text and JSON may write one word differently."""
+    return word.strip().strip("`").lower()
+
+
+def _folder() -> Path | None:
+    """Return the folder of the documentation; None where it is not installed."""
+    return next((one for one in _FOLDERS if (one / "words.md").is_file()), None)
+
+
+def _explanations() -> Iterator[Explanation]:
+    folder = _folder()
+    if folder is None:
+        raise UsageError("the pages of the documentation are not installed")
+    yield from _rows(figure_rows(), _FIGURES, "docs/words.md")
+    for name, subject in (("words.md", ""), ("notes.md", "Notes")):
+        found = _rows((folder / name).read_text(encoding="utf-8"), subject, f"docs/{name}")
+        yield from (one for one in found if one.subject != _FIGURES)
+    for name in rule_names():
+        if page := rule_page(name):
+            place = f"docs/findings/{name}.md"
+            yield Explanation(name, (), "Findings", page, place)
+            yield from _rows(page, f"Kinds of {name}", place)
+
+
+def _rows(text: str, subject: str, page: str) -> Iterator[Explanation]:
+    """Read the tables of a page: the first cell of a row has the words, the second what they mean."""
+    heading = subject
+    for line in text.split("\n"):
+        if line.startswith("## ") and not subject:
+            heading = line.removeprefix("## ")
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("| `") else []
+        words = [one for one in _WORD.findall(cells[0]) if one] if cells else []
+        if words:
+            said = [_LINK.sub(r"\1", cell) for cell in cells[1:] if cell]
+            meaning, *cures = said or [""]
+            cure = f" What to do: {cures[0]}." if cures else ""
+            yield Explanation(words[0], tuple(words[1:]), heading, f"{meaning}.{cure}", page)

@@ -1,0 +1,69 @@
+"""What a check tells a reviewer: exceeded budgets, and the findings beside them."""
+
+from footprint.findings.registry import rule_names
+from footprint.formats.issues import Issue, Issues, Level, finding_issue, fingerprint, ordered
+from footprint.formats.rules import BUDGET
+from footprint.model.finding import SourceLocation
+from footprint.release.budget import Budgets, Checked, Result
+from footprint.release.compare import covers
+from footprint.units import counted, format_bytes
+from footprint.verbs.check.text import (
+    contributor_name,
+    contributor_size,
+    contributors_label,
+    place_of,
+    value_and_limit,
+)
+
+__all__ = ("issues_of_check",)
+
+
+def issues_of_check(checked: Checked, name: str) -> Issues:
+    """Tell of the limits that are exceeded, those that a waiver lets pass, and of what was found beside them."""
+    exceeded = [_of_result(one, checked.budgets, name) for one in checked.results if one.is_exceeded]
+    found = [finding_issue(one, name, checked.budgets.at_processes, fails=False) for one in checked.audit.findings]
+    passed = tuple(_key(one) for one in checked.results if not one.is_exceeded)
+    rules = (BUDGET, *(name for name in rule_names() if covers(checked.audit, name)))
+    failures = len(checked.failures)
+    limits = counted(len(checked.results), "limit")
+    summary = f"{failures} of {limits} exceeded by {name}." if failures else f"{name} keeps {limits}."
+    return Issues(name, ordered([*exceeded, *found]), passed, summary, rules)
+
+
+def _of_result(result: Result, budgets: Budgets, name: str) -> Issue:
+    def shown(amount: int) -> str:
+        return f"{amount:,}" if result.is_count else format_bytes(amount)
+
+    excess = result.value - result.limit
+    value, limit = value_and_limit(result)
+    message = f"{result.key} is {value}, {shown(excess)} over its limit of {limit}."
+    if result.grew_from is not None:
+        message += f" It was {shown(result.grew_from)}."
+    if result.contributors:
+        label = contributors_label(result)
+        largest = [f"{contributor_name(one)} {contributor_size(result, size)}" for one, size in result.contributors]
+        message += f" {label[:1].upper()}{label[1:]}: {', '.join(map(str.rstrip, largest))}."
+    if result.remark:
+        message += f" {result.remark[:1].upper()}{result.remark[1:]}."
+    waiver = result.waiver
+    if waiver is not None:
+        until = "Its waiver expired on" if result.is_expired else "Waived until"
+        message += f" {until} {waiver.expires}: {waiver.reason}."
+    message += f" The limit stands in {place_of(result, budgets)}."
+    return Issue(
+        BUDGET,
+        Level.ERROR if result.fails else Level.NOTE,
+        _key(result),
+        message,
+        fingerprint((BUDGET, _key(result), name.rsplit("/", 1)[-1])),
+        0 if result.is_count else excess,
+        None,
+        SourceLocation(budgets.file, result.line),
+        name,
+        result.fails,
+        None if waiver is None or result.fails else waiver.reason,
+    )
+
+
+def _key(result: Result) -> str:
+    return result.key if result.grew_from is None else f"{result.key} (growth)"

@@ -1,0 +1,19 @@
+"""The metrics of copies."""
+
+from collections import Counter
+
+from footprint.formats.metrics import MetricFamily, MetricSample, finding_families
+from footprint.verbs.duplicates.result import Duplicates
+
+__all__ = ("duplicates_metrics",)
+
+
+def duplicates_metrics(found: Duplicates) -> list[MetricFamily]:
+    """Give what copies take beyond one of each."""
+    wastes: Counter[tuple[str, str]] = Counter()
+    for file in found.files:
+        for one in file.copies:
+            wastes[file.file, one.cost.value] += one.waste_bytes
+    samples = [MetricSample({"file": file, "cost": cost}, waste_bytes) for (file, cost), waste_bytes in wastes.items()]
+    waste = MetricFamily("duplicate_waste", "What copies of header-defined data take beyond one of each.", samples)
+    return [waste, *finding_families(found.findings, {})]
