@@ -13,6 +13,8 @@ SMAPS = str(ROOT / "tests" / "corpus" / "smaps-sleep.txt")
 BASE = str(ROOT / "sample_binaries" / "condor_shadow" / "base")
 MASSIF = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
 SANS_CRYPT = str(ROOT / "sample_binaries" / "condor_shadow" / "sans_crypt")
+# A name that at least one process has.
+OWN_NAME = Path("/proc/self/comm").read_text().strip()
 
 Captured = pytest.CaptureFixture[bytes]
 
@@ -86,7 +88,7 @@ def test_a_check_has_the_report_of_its_audit_and_its_exit_code(capfdbinary: Capt
     "words",
     [
         ["audit", "1", "2", "--html", "report.html"],
-        ["audit", "--name", "python", "--html", "report.html"],
+        ["audit", "--name", OWN_NAME, "--html", "report.html"],
         ["audit", "--all", "/usr/bin", "--html", "report.html"],
         ["audit", SMAPS, "--html", "report.html", "-o", "./report.html"],
     ],
