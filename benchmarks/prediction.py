@@ -20,9 +20,11 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from footprint.attribution.object_prediction import ObjectPrediction, predict, start_memory
+from footprint.attribution.object_prediction import ObjectPrediction, predict
+from footprint.attribution.start_memory import start_memory
 from footprint.errors import FootprintError
 from footprint.sources.libc_calibration import calibrate_libc
+from footprint.sources.programs import Programs
 from tests.atstart import PAGE, Seen, at_start, image_of, is_elf, numbers
 
 
@@ -76,7 +78,7 @@ def row(path: str, objects: set[str]) -> Row:
         sum(len(startup_mins[name] - written[name]) for name in found),
         _count(entered, found),
         (len(linked.private - of_texts) - private) * PAGE,
-        sum(start_memory(len(found), sum(one.tls_bytes for one in found.values()), PAGE)),
+        sum(start_memory(Programs().graph(path))),
     )
 
 

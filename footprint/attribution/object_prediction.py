@@ -26,7 +26,6 @@ __all__ = (
     "WriteCause",
     "count_pages",
     "predict",
-    "start_memory",
 )
 
 Pages = tuple[range, ...]
@@ -192,32 +191,6 @@ def _gather(found: Iterable[tuple[WriteCause, set[int]]], written: dict[WriteCau
         own |= pages
         if len(own) > _MOST_PAGES:
             raise InputError(image.file, "more pages are written at start than any program has")
-
-
-# Measured where the constructors are about to run, over 813 programs of Debian 12 (x86-64, glibc 2.36) with 3 to 59
-# objects: the loader has 6.2 KB and 2.2 KB an object, all programs within 3 pages; the stack 2 to 4 pages, mostly 3.
-_STACK_BYTES: Final = 12 * 1024
-_LOADER_BYTES: Final = 6_200
-_OBJECT_BYTES: Final = 2_200
-
-
-class StartMemory(NamedTuple):
-    """The private memory of a process at its start that is no object's."""
-
-    stack_bytes: int
-    loader_bytes: int
-
-
-def start_memory(object_count: int, tls_bytes: int, page_bytes: int) -> StartMemory:
-    """Estimate what a process has at its start beside its objects: the stack; the thread block and the loader's lists.
-
-    Args:
-        object_count: How many objects it loads, the program and the loader among them.
-        tls_bytes: The thread-local variables of all of them.
-        page_bytes: The size of a page.
-    """
-    loader_bytes = _LOADER_BYTES + _OBJECT_BYTES * object_count + tls_bytes
-    return StartMemory(*(-(-size // page_bytes) * page_bytes for size in (_STACK_BYTES, loader_bytes)))
 
 
 # --- sets of pages ----------------------------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.kernel import KernelConstants, KernelCost, kernel_costs
 from footprint.attribution.layout import lay_out
 from footprint.attribution.ledger import Files, ledger_rows
-from footprint.attribution.object_prediction import Area, ObjectPrediction, StartMemory, start_memory
+from footprint.attribution.object_prediction import Area, ObjectPrediction
+from footprint.attribution.start_memory import StartMemory, start_memory
 from footprint.attribution.totals import total_up
 from footprint.elf import ET_EXEC, Image
-from footprint.elf.image import PF_W, PF_X, PT_TLS
+from footprint.elf.image import PF_W, PF_X
 from footprint.errors import InputError, Note, UsageError
-from footprint.loader import Libc
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.finding import Finding
@@ -31,7 +31,7 @@ from footprint.process.mapped_files import FileKey
 if TYPE_CHECKING:
     from footprint.model.page_map import PageMap
 
-__all__ = ("predicted_audit", "thread_block_bytes")
+__all__ = ("predicted_audit",)
 
 
 class _Space(NamedTuple):
@@ -89,7 +89,7 @@ def predicted_audit(  # noqa: PLR0913 # all but the first two have their name
         raise UsageError(f"the {question.model.value} model needs a live process, not a file")
     page_bytes = graph.page_bytes
     places, left_out = _places(graph)
-    start = start_memory(len(places), thread_block_bytes(graph), page_bytes)
+    start = start_memory(graph)
     mappings, pages, images = _mappings(places, start, page_bytes)
     memory = MemoryMap("prediction", tuple(mappings))
     held = [_held(mapping, pages) for mapping in mappings]
@@ -133,18 +133,6 @@ def predicted_audit(  # noqa: PLR0913 # all but the first two have their name
         findings=findings,
         page_maps=page_maps,
     )
-
-
-def thread_block_bytes(graph: DependencyGraph) -> int:
-    """Give what the first thread writes for thread-local variables: glibc's loader all of them.
-
-    musl and the start-up code of static programs leave those that are zero as they find them.
-    """
-    found = zip(graph.objects, graph.predictions, strict=True)
-    if graph.link_map.libc is Libc.GLIBC:
-        return sum([one.tls_bytes for _, one in found if one])
-    segments = [linked.library.image.segment(PT_TLS) for linked, one in found if one]
-    return sum([one.file_bytes for one in segments if one])
 
 
 class _Place(NamedTuple):

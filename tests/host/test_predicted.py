@@ -10,7 +10,8 @@ from statistics import median
 
 import pytest
 
-from footprint.attribution.object_prediction import LibcStart, ObjectPrediction, count_pages, predict, start_memory
+from footprint.attribution.object_prediction import LibcStart, ObjectPrediction, count_pages, predict
+from footprint.attribution.start_memory import start_memory
 from footprint.attribution.startup_writes import WriteCause
 from footprint.elf.constructors import own_constructors
 from footprint.elf.relocations import relocated_pages
@@ -19,6 +20,7 @@ from footprint.loader.target import Libc
 from footprint.process.held_program import AT_ENTRY, held_at_start
 from footprint.process.pages import has_exclusive_bit
 from footprint.sources.libc_calibration import calibrate_libc, load_libc_start
+from footprint.sources.programs import Programs
 from tests.atstart import PAGE, Seen, at_start, image_of, is_elf, look, numbers, vaddr_of
 
 PROGRAM_COUNT = 40
@@ -121,8 +123,9 @@ def test_what_is_no_object_s_is_near_the_estimate(path: str) -> None:
     texts = [one for one in linked.mappings if one.permissions[2] == "x" and one.name.startswith("/")]
     pages_of_texts = {page for one in texts for page in range(one.start_addr // PAGE, one.end_addr // PAGE)}
     other_bytes = (len(linked.private - pages_of_texts) - of_objects) * PAGE
-    tls_bytes = sum(one.tls_bytes for one in predictions.values())
-    assert abs(other_bytes - sum(start_memory(len(objects), tls_bytes, PAGE))) <= 4 * PAGE
+    graph = Programs().graph(path)
+    assert len(graph.objects) == len(objects)
+    assert abs(other_bytes - sum(start_memory(graph))) <= 4 * PAGE
 
 
 # --- programs made here -----------------------------------------------------------------------------------------------

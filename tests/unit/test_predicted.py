@@ -14,7 +14,6 @@ from footprint.attribution.object_prediction import (
     ObjectPrediction,
     count_pages,
     predict,
-    start_memory,
 )
 from footprint.attribution.startup_writes import WriteCause
 from footprint.elf import Image, read_image
@@ -381,12 +380,6 @@ def test_the_block_of_a_thread_is_a_multiple_of_its_alignment(align: int, size_b
 
 def test_an_object_without_thread_locals_has_no_part_of_it() -> None:
     assert predicted(library()).tls_bytes == 0
-
-
-def test_a_process_starts_with_a_stack_and_the_loader_s_lists() -> None:
-    assert sum(start_memory(3, 0, 0x1000)) == 12 * 1024 + 16 * 1024
-    assert sum(start_memory(59, 2790, 0x1000)) == 12 * 1024 + 136 * 1024
-    assert sum(start_memory(3, 1 << 20, 0x10000)) == 0x10000 + (1 << 20) + 0x10000
 
 
 # --- mappings ---------------------------------------------------------------------------------------------------------

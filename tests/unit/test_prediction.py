@@ -53,8 +53,8 @@ from tests.sysroot import GLIBC, Sysroot
 
 K = 1024
 RELATIVE = 8  # on x86-64
-# 6,200 bytes of the loader and 2,200 for each of three objects are four pages; the stack is taken for three.
-LOADER_BYTES, STACK_BYTES = 16 * K, 12 * K
+# 4,700 bytes of the loader and some 1,500 for each of three objects are three pages; so has the stack.
+LOADER_BYTES, STACK_BYTES = 12 * K, 12 * K
 PROGRAM, LIBRARY = "/bin/program", "/usr/lib/libone.so"
 
 INTERPRETER = Section(".interp", flags=RO, data=GLIBC.encode() + b"\0")
@@ -228,7 +228,7 @@ def test_larger_pages_are_fewer(tmp_path: Path, page_kib: int, floor_pages: int,
     found = audited(root, page_bytes=page_kib * K)
     assert startup_min_and_max(found) == (floor_pages * page_kib * K, ceiling_pages * page_kib * K)
     assert found.page_bytes == page_kib * K
-    of_rest = [-(-size // (page_kib * K)) * page_kib * K for size in (6_200 + 3 * 2_200, STACK_BYTES)]
+    of_rest = [-(-size // (page_kib * K)) * page_kib * K for size in (4_700 + 3 * 1_500, STACK_BYTES)]
     assert found.totals.private.bytes == floor_pages * page_kib * K + sum(of_rest)
 
 

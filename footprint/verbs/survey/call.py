@@ -5,8 +5,7 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.attribution.object_prediction import start_memory
-from footprint.attribution.program_prediction import thread_block_bytes
+from footprint.attribution.start_memory import start_memory
 from footprint.elf import starts_like_elf
 from footprint.errors import FootprintError, Note, UsageError
 from footprint.findings.graph_rules.unused_library import unused_libraries
@@ -51,13 +50,12 @@ def survey(*folders: str, count: int = 1, root: str | None = None, page_bytes: i
 def _surveyed(path: str, graph: DependencyGraph) -> SurveyedProgram:
     known = [one for one in graph.predictions if one]
     dropped = [one for one in unused_libraries(graph) if one.saving_bytes and one.confidence is not Confidence.BLOCKED]
-    start = start_memory(len(known), thread_block_bytes(graph), graph.page_bytes)
     return SurveyedProgram(
         path,
         len(graph.objects),
         sum(one.startup_min_bytes for one in known),
         sum(one.startup_max_bytes for one in known),
-        sum(start),
+        sum(start_memory(graph)),
         sum(one.saving_bytes for one in dropped),
         tuple([one.subject for one in dropped]),
         not graph.link_map.missing,
