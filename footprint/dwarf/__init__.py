@@ -1,4 +1,4 @@
-"""Where variables are declared, from the debug information (DWARF) of one ELF file."""
+"""The declarations of variables, from the debug information (DWARF) of one ELF file."""
 
 from footprint.dwarf.declarations import Declarations, compiled_sources, declarations_by_name, read_declarations
 from footprint.dwarf.description import Declaration

@@ -41,19 +41,19 @@ __all__ = ("Declarations", "compiled_sources", "declarations_by_name", "read_dec
 _FUNCTIONS: Final = frozenset({DW_TAG_SUBPROGRAM, DW_TAG_INLINED_SUBROUTINE})
 _DECLARED_INLINE: Final = frozenset({2, 3})
 
-# Each unit declares the variables of its headers anew. Large programs have one variable in a kilobyte of debug
-# information; far more of them is damage.
+# Each unit declares the variables of its headers again. Large programs have one variable in a kilobyte of debug
+# information; far more are damage.
 _FEW_VARIABLES: Final = 1 << 16
 _BYTES_PER_VARIABLE: Final = 128
 
 
 class Declarations(NamedTuple):
-    """What the debug information of a file says of some variables.
+    """The declarations of variables that were searched for.
 
     Attributes:
-        by_vaddr: The declarations of each variable that has some: several where several units have it.
+        by_vaddr: The declarations of each variable that has any; several where several units declare it.
         by_tls_offset: The same for thread-local variables.
-        notes: What is absent, damaged or not handled.
+        notes: What is absent, damaged or not supported.
     """
 
     by_vaddr: dict[int, tuple[Declaration, ...]]
@@ -71,16 +71,16 @@ def read_declarations(
     package: Image | None = None,
     with_functions: bool = False,
 ) -> Declarations:
-    """Find where variables are declared, by searching for their addresses.
+    """Find the declarations of variables by searching for their addresses.
 
     Args:
         image: The file with the debug information.
-        vaddrs: Where variables are, as the symbol table has it; in an object file, as `Layout.vaddr` has it.
-        tls_offsets: Where thread-local variables are in the block of a thread; in an object file as above.
+        vaddrs: The vaddrs of variables from the symbol table; in an object file those of `ObjectAddresses.vaddr`.
+        tls_offsets: The offsets of thread-local variables in the block of a thread; in an object file as above.
         alternate: The file that `.gnu_debugaltlink` names (dwz).
-        split: Gives the file of a split unit (`.dwo`) by its path, or None.
-        package: A file of split units of many sources (`.dwp`), which is looked into before those.
-        with_functions: Whether to tell in which function a variable is, which takes a walk through its unit.
+        split: Returns the file of a split unit (`.dwo`) by its path, or None.
+        package: A file of split units of many sources (`.dwp`), which is searched before those.
+        with_functions: Whether to find the function of each variable, which needs a walk through its unit.
 
     Raises:
         InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
@@ -92,7 +92,7 @@ def read_declarations(
 
 
 class _Reader:
-    """One search through a file and what it refers to."""
+    """One search through a file and the files that it refers to."""
 
     def __init__(
         self, image: Image, wanted: Wanted, split: Callable[[str], Image | None], *, with_functions: bool
@@ -119,7 +119,7 @@ class _Reader:
         if self._describer.damage is not None:
             self._damaged(self._describer.damage)
         if debug.lacks_alternate:
-            detail = "what it shares with others stands in a file of dwz that is absent"
+            detail = "the file of dwz with the parts that it shares with other files is absent"
             self._note(Note("debug-info-alternate", self._image.file, detail))
         return self._answer()
 
@@ -128,18 +128,18 @@ class _Reader:
         for group in groups:
             self._declare(group.unit, self._new(group))
             if self._found_left <= 0:
-                detail = "it declares variables more often than any compiler does; those after them are left out"
+                detail = "it has more declarations of variables than any compiler writes; the rest are left out"
                 self._note(Note("debug-info-damaged", self._image.file, detail))
                 break
         if debug.damage is not None:
             self._damaged(debug.damage)
         for version in sorted(debug.unknown_versions):
-            self._note(Note("debug-info-unsupported", self._image.file, f"units of version {version} were passed over"))
+            self._note(Note("debug-info-unsupported", self._image.file, f"units of version {version} were skipped"))
         for note in debug.sections.notes:
             self._note(note)
 
     def _new(self, group: Candidates) -> Iterator[ProvedEntry[VariablePlace]]:
-        """Give the variables of a unit, each inlined copy of a function's variable left out but the first."""
+        """Return the variables of a unit; of a variable in inlined copies of a function, only the first."""
         seen: set[tuple[int, int]] = set()
         try:
             for found in self._prover.proved(group):
@@ -172,7 +172,7 @@ class _Reader:
             self._keep(found.what, declaration)
 
     def _keep(self, place: VariablePlace, declaration: Declaration) -> None:
-        """Keep a declaration of a place, once. Most places have one, and of 100,000 places the dicts would be large."""
+        """Keep a declaration of a place, once. Most places have one: a dict for each of 100,000 would be large."""
         known = self._by_place.get(place)
         if known is None:
             self._by_place[place] = (declaration,)
@@ -184,7 +184,7 @@ class _Reader:
     def _functions(
         self, unit: Unit, found: Iterable[ProvedEntry[VariablePlace]]
     ) -> Iterator[tuple[int, tuple[str, bool]]]:
-        """Tell which of some entries are in functions, and in which."""
+        """Return the functions of entries that lie in functions, by the offset of the entry."""
         known: dict[int, tuple[str, bool] | None] = {}
         places = sorted(one.entry.offset for one in found)
         try:
@@ -227,14 +227,14 @@ class _Reader:
                 absent.append(path)
             else:
                 found.skeleton = skeleton
-                # A split unit holds no address: the linker would have to come back for it.
+                # A split unit holds no address, because the linker does not relocate it: only indexes are searched.
                 self._search(found.debug, indexed(found, addresses))
         if absent:
             detail = f"{len(absent)} files of split units are absent or of another build, such as {absent[0]}"
             self._note(Note("debug-info-split", self._image.file, detail))
 
     def _opened(self, image: Image | None, suffix: str = "") -> DebugInfo | None:
-        """Read what the debug information refers to; what is damaged is as good as absent."""
+        """Read a file that the debug information refers to; a damaged file counts as absent."""
         try:
             return None if image is None else DebugInfo(image, suffix=suffix)
         except InputError as error:
@@ -255,7 +255,7 @@ class _Reader:
 
 
 def _identity(unit: Unit) -> int | None:
-    """Give what a skeleton and its split unit have in common, and no other; None where it is damaged."""
+    """Return the number that only a skeleton and its split unit share; None where it is damaged."""
     try:
         return unit.number(unit.root, DW_AT_GNU_DWO_ID) if unit.identity is None else unit.identity
     except InputError:
@@ -263,7 +263,7 @@ def _identity(unit: Unit) -> int | None:
 
 
 def _function(entry: Entry) -> tuple[str, bool] | None:
-    """Give the name of a function, and whether it is declared inline; None for what is none, or has no name."""
+    """Return the name of a function, and whether it is declared inline; None for other entries, and without a name."""
     if entry.tag not in _FUNCTIONS:
         return None
     entries = list(way(entry))
@@ -273,12 +273,12 @@ def _function(entry: Entry) -> tuple[str, bool] | None:
 
 
 _MOST_DECLARATIONS: Final = 1 << 12
-# So many of the last bytes of a name are searched for before it is looked at as a whole.
+# The number of last bytes of a name that are searched for, before the whole name is compared.
 _TAIL_BYTES: Final = 3
 
 
 def compiled_sources(image: Image) -> tuple[str, ...]:
-    """Give the path of the source of each unit that was compiled, in their order; "" for one that cannot be told.
+    """Return the path of the source of each compiled unit, in order; "" for a unit whose source is unknown.
 
     Units that others share are left out.
 
@@ -297,11 +297,11 @@ def compiled_sources(image: Image) -> tuple[str, ...]:
 
 
 def declarations_by_name(image: Image, names: Iterable[str]) -> dict[str, tuple[Declaration, ...]]:
-    """Find where variables of some names are declared that have no address in the debug information.
+    """Find the declarations of variables that have no address in the debug information, by their names.
 
     Args:
         image: The file with the debug information.
-        names: As the source has them, without scopes: the debug information of such variables has no linker names.
+        names: The names in the source, without scopes: the debug information of such variables has no linker names.
 
     Raises:
         InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
@@ -316,7 +316,7 @@ def declarations_by_name(image: Image, names: Iterable[str]) -> dict[str, tuple[
                 if len(here) < _MOST_DECLARATIONS:
                     here[describer.declaration(entry)] = None
         except InputError:
-            # What is damaged declares nothing; the search for addresses says so.
+            # A damaged unit declares nothing; the search for addresses has a note of it.
             continue
     return {name: tuple(declarations) for name, declarations in found.items() if declarations}
 
@@ -331,7 +331,7 @@ class _NameProver(Prover[str]):
     def _wanted_in(self, entry: Entry, place: int, group: Candidates) -> str | None:
         del group
         is_there = DW_AT_NAME in entry.places and entry.at + entry.places[DW_AT_NAME][1] == place
-        # A number is the value of a variable that was optimised away; contents are those of an array that stands there.
+        # A constant value of a variable that was optimised away is a number; that of an array in the file is a block.
         if not is_there or DW_AT_LOCATION in entry.places or not _has_contents(entry):
             return None
         name = entry.unit.text(entry, DW_AT_NAME)
@@ -344,7 +344,7 @@ def _has_contents(entry: Entry) -> bool:
 
 
 def _candidates(debug: DebugInfo, wanted: dict[bytes, str]) -> Iterator[Candidates]:
-    """Find where the names, or their offsets in .debug_str, stand."""
+    """Find the places of the names, or of their offsets in .debug_str."""
     section = debug.sections.get(".debug_info")
     texts = debug.sections.get(".debug_str")
     offsets = set(_texts(texts, wanted))
@@ -357,13 +357,13 @@ def _candidates(debug: DebugInfo, wanted: dict[bytes, str]) -> Iterator[Candidat
 
 
 def _texts(section: DebugSection, names: Iterable[bytes]) -> Iterator[int]:
-    """Find texts, also where one is the end of another: linkers let texts share their ends."""
+    """Find texts, also at the end of other texts: linkers merge texts with a common end."""
     by_tail: dict[bytes, list[bytes]] = {}
     for name in names:
         by_tail.setdefault(name[-_TAIL_BYTES:], []).append(name)
     for size_bytes in range(1, _TAIL_BYTES + 1):
         tails = {tail for tail in by_tail if len(tail) == size_bytes}
-        # One pass for all of them: there are as many as constants in a header.
+        # One pass for all names: a header can define many constants.
         for end in words_behind(section, b"", {tail + b"\0" for tail in tails}):
             past = end + size_bytes
             for name in by_tail[bytes(section.data[end:past])]:

@@ -1,4 +1,4 @@
-"""The lines that declare the variables of a file, and variables that its debug information names and no symbol does."""
+"""The declared variables of a file: declarations joined with symbols, and variables without a symbol."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,13 +24,13 @@ __all__ = (
 )
 
 _NAMELESS: Final = frozenset({ResidueCause.PADDING, ResidueCause.NO_SYMBOL, ResidueCause.STRIPPED})
-# Each of their bytes is searched for: in a file without the symbols of its statics they are far more.
+# Each of their bytes is searched for. A file without the symbols of its statics has far more of them.
 _MOST_NAMELESS_BYTES: Final = 1 << 18
 _MOST_COMPARED: Final = 64
 
 
 class VariablePlaces:
-    """The places that sections of a file are at; in an object, which is not linked yet, those that its layout gives.
+    """The places of the variables of a file; in an object file, those of its assigned addresses.
 
     Raises:
         InputError: Where the symbols of an object are damaged.
@@ -39,33 +39,33 @@ class VariablePlaces:
     def __init__(self, image: Image) -> None:
         tls = image.segment(PT_TLS)
         self._tls_vaddr = tls.vaddr if tls else 0
-        self._layout = ObjectAddresses(image) if image.is_relocatable else None
+        self._addresses = ObjectAddresses(image) if image.is_relocatable else None
 
     def at(self, section: SectionContents, offset: int) -> VariablePlace:
-        """Give the place of an offset in a section."""
+        """Return the place of an offset in a section."""
         is_tls = section.section.is_tls
-        if self._layout is not None:
-            return VariablePlace(self._layout.starts[section.section.index] + offset, is_tls)
+        if self._addresses is not None:
+            return VariablePlace(self._addresses.starts[section.section.index] + offset, is_tls)
         vaddr = section.section.vaddr + offset
         return VariablePlace(vaddr - self._tls_vaddr if is_tls else vaddr, is_tls)
 
     def of(self, section: SectionContents, variable: Symbol) -> VariablePlace:
-        """Give the place of a variable; what is COMMON in an object has no section yet."""
-        if self._layout is not None and variable.name in self._layout.commons and section.section.index < 0:
-            return VariablePlace(self._layout.commons[variable.name], is_tls=False)
+        """Return the place of a variable; a COMMON variable of an object has no section yet."""
+        if self._addresses is not None and variable.name in self._addresses.commons and section.section.index < 0:
+            return VariablePlace(self._addresses.commons[variable.name], is_tls=False)
         return self.at(section, variable.offset)
 
 
 class DeclaredVariables:
-    """Where the variables of one file are declared.
+    """The declarations of the variables of one file.
 
     Args:
         places: The places of the file.
-        by_place: What its debug information says of each.
-        named: The sections and offsets of those that only the debug information names.
+        by_place: The declarations at each place.
+        named: As the attribute.
 
     Attributes:
-        named: As given.
+        named: The sections and offsets of the variables that only the debug information names.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class DeclaredVariables:
         self._said: dict[VariablePlace, _Said] = {}
 
     def of(self, section: SectionContents, variable: Symbol) -> Declaration | None:
-        """Give what is said of a variable; nothing where what has its place has another name."""
+        """Return the declaration of a variable; None where the declaration at its place has another name."""
         if self._places is None:
             return None
         place = self._places.of(section, variable)
@@ -92,16 +92,16 @@ class DeclaredVariables:
         return said.of((variable.name, *variable.aliases))
 
     def is_named_here(self, section: SectionContents, variable: Symbol) -> bool:
-        """Tell whether only the debug information names a variable."""
+        """Return whether only the debug information names a variable."""
         return (section.section.index, variable.offset) in self.named
 
 
 NOTHING_DECLARED: Final = DeclaredVariables()
-"""No line is known."""
+"""The declarations of a file without debug information."""
 
 
 def variable_places(image: Image, contents: Contents, within: frozenset[int]) -> set[VariablePlace]:
-    """Give the places of all variables in some sections, by their numbers."""
+    """Return the places of all variables in some sections, which are given by their numbers."""
     places = VariablePlaces(image)
     return {
         places.of(one, variable)
@@ -112,7 +112,7 @@ def variable_places(image: Image, contents: Contents, within: frozenset[int]) ->
 
 
 def unnamed_places(image: Image, contents: Contents, within: frozenset[int]) -> tuple[set[VariablePlace], int]:
-    """Give every place in some sections that no symbol names, and how many bytes more were too many to search."""
+    """Return every place in some sections without a symbol, and the number of bytes that were too many to search."""
     places = VariablePlaces(image)
     found: set[VariablePlace] = set()
     too_many = 0
@@ -128,7 +128,7 @@ def unnamed_places(image: Image, contents: Contents, within: frozenset[int]) -> 
 def symbols_of_declarations(
     image: Image, contents: Contents, within: frozenset[int], by_place: Mapping[VariablePlace, tuple[Declaration, ...]]
 ) -> list[Symbol]:
-    """Give symbols for what declarations name where no symbol does, as far as their sizes fit there."""
+    """Return symbols for declared variables without a symbol, where their sizes fit between those that have one."""
     places = VariablePlaces(image)
     known: tuple[list[int], list[int]] = [], []
     for value, is_tls in sorted(by_place):
@@ -148,12 +148,12 @@ def symbols_of_declarations(
 
 
 def declaration_of(linker_name: str, found: Sequence[Declaration]) -> Declaration | None:
-    """Give what is said of a variable, of all that is said of its place, where linkers may have put several."""
+    """Return the declaration of a variable among those of its place; a linker may merge several variables there."""
     return _Said(found).of((linker_name,)) if found else None
 
 
 def by_place(found: Declarations) -> dict[VariablePlace, tuple[Declaration, ...]]:
-    """Give what was found by its places."""
+    """Return the declarations by their places."""
     plain = {VariablePlace(value, is_tls=False): declarations for value, declarations in found.by_vaddr.items()}
     return plain | {
         VariablePlace(value, is_tls=True): declarations for value, declarations in found.by_tls_offset.items()
@@ -173,23 +173,23 @@ def _largest(declarations: Iterable[Declaration], most_bytes: int) -> Declaratio
 
 
 class _Said:
-    """What is said of one place, by name; of several that are alike the first."""
+    """The declarations of one place by name; of equal ones the first."""
 
     def __init__(self, found: Sequence[Declaration]) -> None:
         self._by_name: dict[str, Declaration] = {}
-        # Each unit declares anew what a header has; a line is wanted, and the first that is told is as good as any.
+        # Each unit declares the variables of a header again: the first declaration with a line is good enough.
         for one in sorted(found, key=lambda one: not one.defined_at_line):
             for name in (one.name, one.source_name):
                 if name:
                     self._by_name.setdefault(name, one)
 
     def of(self, linker_names: Iterable[str]) -> Declaration | None:
-        """Give what is said of a variable that has some names."""
+        """Return the declaration of a variable by its names."""
         names = list(dict.fromkeys(map(normalised, linker_names)))
         for name in names:
             if (said := self._by_name.get(name)) is not None:
                 return said
-        # Far more of them are no compiler's, and each would be compared with each.
+        # No compiler makes so many names, and each would be compared with each.
         for name in names[:_MOST_COMPARED]:
             for own, said in islice(self._by_name.items(), _MOST_COMPARED):
                 if _is_part(name, own):
@@ -198,9 +198,9 @@ class _Said:
 
 
 def _is_part(name: str, own: str) -> bool:
-    """Tell whether a linker name ends in a name of the source, scopes before it."""
-    # A static of a C++ function has no linker name there, but its own in its symbol's.
+    """Return whether a linker name contains a name of the source, after its scopes."""
+    # The debug information has no linker name for a static of a C++ function; its symbol contains the source name.
     if name.startswith(("_Z", "_R")):
         return f"{len(own.encode('utf-8', 'surrogateescape'))}{own}" in name
-    # clang calls the static `x` of a C function `f`, `f.x`.
+    # clang names the static `x` of a C function `f` `f.x`.
     return name.endswith(f".{own}")

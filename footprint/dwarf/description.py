@@ -1,4 +1,4 @@
-"""What an entry of a variable says, joined with what those say that it refers to."""
+"""The description of a variable: its entry joined with the entries that this one refers to."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeVar
@@ -29,28 +29,28 @@ T = TypeVar("T")
 _LANGUAGES_WITH_HEADERS: Final = frozenset(
     {0x01, 0x02, 0x04, 0x0C, 0x10, 0x11, 0x15, 0x19, 0x1A, 0x1D, 0x21, 0x2A, 0x2B, 0x2C, 0x3A, 0x3E}
 )
-# An entry refers to its abstract origin, which refers to its specification; a longer way is a loop.
+# An entry refers to its abstract origin, which refers to its specification. A longer chain is a circle.
 _LONGEST_WAY: Final = 8
 
 
 class Declaration(NamedTuple):
-    """What the debug information of one unit says of a variable.
+    """The declaration of a variable in one unit.
 
     Attributes:
-        name: The linker name where the compiler gives one (C++), else the name in the source.
+        name: The linker name where the compiler states one (C++), else the name in the source.
         source_name: The name in the source.
-        file: Where it is declared first, such as in its class: the path that the compiler saw, made absolute by the
+        file: The file of the first declaration, such as in its class: the path that the compiler saw, joined with the
             folder it ran in; bytes that are not UTF-8 as surrogates.
         line: The line there.
-        defined_in: Where it is defined: the same, unless the compiler says otherwise.
+        defined_in: The file of the definition: the same, unless the compiler states another.
         defined_at_line: The line there.
-        unit: The source that the unit was compiled from; empty where several units share the declaration.
-        type_name: How the type is written, without scopes.
-        size_bytes: Of the type.
-        is_in_header: Whether it is defined in a file that the unit includes, and not in the unit's own source.
+        unit: The source file of the unit; empty where several units share the declaration.
+        type_name: The type as the source writes it, without scopes.
+        size_bytes: The size of the type.
+        is_in_header: Whether it is defined in a file that the unit includes, and not in the source file of the unit.
         is_external: Whether other units may refer to it.
         is_artificial: Whether the compiler made it.
-        function: For a variable in a function, if it was asked for, the linker name of that function.
+        function: For a variable in a function, where requested, the linker name of that function.
         is_in_inline_function: Whether that function is declared inline.
     """
 
@@ -71,10 +71,10 @@ class Declaration(NamedTuple):
 
 
 class Describer:
-    """Describes variables, and remembers the files and types that many of them have in common.
+    """Describes variables, and keeps the files and types that many of them share.
 
     Attributes:
-        damage: The first thing that was wrong with the name of a file, or with what an entry refers to.
+        damage: The first error in the name of a file, or in a reference of an entry.
     """
 
     def __init__(self) -> None:
@@ -83,14 +83,14 @@ class Describer:
         self._types = Types()
 
     def declaration(self, entry: Entry) -> Declaration:
-        """Join what an entry says with what those say that it refers to: what it says itself comes first."""
+        """Join an entry with the entries that it refers to; its own attributes come first."""
         linker_name = source_name = file = line = defined_in = defined_at_line = None
         source = ""
         type_name = size_bytes = None
         is_typed = is_external = is_artificial = False
         passed = tuple(way(entry))
         if len(passed) == _LONGEST_WAY and self.damage is None:
-            self.damage = entry.unit.section.damage("its references lead in a circle", entry.offset)
+            self.damage = entry.unit.section.damage("its references form a circle", entry.offset)
         for one in passed:
             unit, places = one.unit, one.places
             source = source or self._files.primary(unit)
@@ -133,13 +133,13 @@ class Describer:
 
 
 def _may_include(unit: Unit) -> bool:
-    """Tell whether the language of a unit has headers; other languages have modules of many files."""
+    """Return whether the language of a unit has headers; other languages have modules of many files."""
     language = unit.number(unit.root, DW_AT_LANGUAGE)
     return language is None or language in _LANGUAGES_WITH_HEADERS
 
 
 def way(entry: Entry) -> Iterator[Entry]:
-    """Give an entry, and what it refers to as its abstract origin or specification, one after the other."""
+    """Return an entry, then the chain of its abstract origins and specifications."""
     target: Entry | None = entry
     for _ in range(_LONGEST_WAY):
         if target is None:
@@ -150,7 +150,7 @@ def way(entry: Entry) -> Iterator[Entry]:
 
 
 def linkage_name(entry: Entry) -> str | None:
-    """Give the linker name that an entry itself states."""
+    """Return the linker name that an entry itself states."""
     for attribute in (DW_AT_LINKAGE_NAME, DW_AT_MIPS_LINKAGE_NAME):
         if attribute in entry.places:
             return entry.unit.text(entry, attribute)
@@ -158,5 +158,5 @@ def linkage_name(entry: Entry) -> str | None:
 
 
 def first(values: Iterable[T | None]) -> T | None:
-    """Give the first that is there."""
+    """Return the first value that is not None."""
     return next((value for value in values if value is not None), None)

@@ -85,7 +85,7 @@ DW_FORM_GNU_STR_INDEX: Final = 0x1F02
 DW_FORM_GNU_REF_ALT: Final = 0x1F20
 DW_FORM_GNU_STRP_ALT: Final = 0x1F21
 
-# By size those whose size no unit changes: flags, data1 to data16, ref1 to ref8, strx1 to strx4, addrx1 to addrx4.
+# By size the forms of fixed size: flags, data1 to data16, ref1 to ref8, strx1 to strx4, addrx1 to addrx4.
 _FORMS_BY_BYTES: Final = {
     0: (0x19, 0x21),
     1: (0x0B, 0x0C, 0x11, 0x25, 0x29),
@@ -99,7 +99,7 @@ _FIXED_BYTES: Final = {form: size_bytes for size_bytes, forms in _FORMS_BY_BYTES
 _OFFSET_FORMS: Final = (0x0E, 0x17, 0x1D, 0x1F, DW_FORM_GNU_REF_ALT, DW_FORM_GNU_STRP_ALT)
 # udata, sdata, ref_udata, strx, addrx, loclistx, rnglistx, GNU_addr_index and GNU_str_index.
 LEB_FORMS: Final = frozenset({0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23, 0x1F01, 0x1F02})
-# How many bytes tell the length of a block; 0 where LEB128 does.
+# The number of bytes of the length of a block; 0 where the length is LEB128.
 BLOCK_LENGTH_BYTES: Final = {
     DW_FORM_BLOCK1: 1,
     DW_FORM_BLOCK2: 2,
@@ -108,12 +108,12 @@ BLOCK_LENGTH_BYTES: Final = {
     DW_FORM_EXPRLOC: 0,
 }
 STRX_FORMS: Final = frozenset({DW_FORM_STRX, DW_FORM_GNU_STR_INDEX, 0x25, 0x26, 0x27, 0x28})
-# Compilers give an entry some twenty attributes, of two bytes each; a list beyond this is damage.
+# Compilers write some twenty attributes for an entry, of two bytes each; a longer list is damage.
 _LONGEST_LIST: Final = 1024
 
 
 class AttributeStep(NamedTuple):
-    """One attribute of a layout: `constant` is that of DW_FORM_implicit_const, `size_bytes` None where it varies."""
+    """One attribute of a layout: `constant` is that of DW_FORM_implicit_const, `size_bytes` is None where it varies."""
 
     attribute: int
     form: int
@@ -125,9 +125,9 @@ class EntryLayout(NamedTuple):
     """The attributes of the entries of one abbreviation.
 
     Attributes:
-        steps: In their order.
-        size_bytes: Of all of them, or None where it varies.
-        places: By attribute its form and where it stands behind the code; with DW_FORM_implicit_const, its value.
+        steps: The attributes in their order.
+        size_bytes: The size of all of them; None where it varies.
+        places: By attribute its form and its offset after the code; with DW_FORM_implicit_const, its value.
             Complete only where the size does not vary.
     """
 
@@ -137,7 +137,7 @@ class EntryLayout(NamedTuple):
 
 
 class UnitFormat:
-    """How the entries of a unit are written: by which version, and with how many bytes for offsets and addresses."""
+    """The format of the entries of a unit: the version of DWARF, and the sizes of offsets and addresses."""
 
     def __init__(self, version: int, offset_bytes: int, address_bytes: int) -> None:
         self.version = version
@@ -148,14 +148,14 @@ class UnitFormat:
         self._layouts: dict[bytes, EntryLayout] = {}
 
     def size_bytes(self, form: int) -> int | None:
-        """Give the size of a form; None where it varies."""
+        """Return the size of a form; None where it varies."""
         return self._sizes.get(form)
 
     def layout(self, section: DebugSection, raw: bytes) -> EntryLayout:
-        """Give the layout of a list of attributes and forms, which many abbreviations have in common.
+        """Return the layout of a list of attributes and forms; many abbreviations share one.
 
         Raises:
-            InputError: Where the list is damaged or beyond reason.
+            InputError: Where the list is damaged or too long.
         """
         known = self._layouts.get(raw)
         if known is None:
@@ -177,16 +177,16 @@ class UnitFormat:
             size_bytes = self._sizes.get(form)
             is_fixed = is_fixed and size_bytes is not None
             steps.append(AttributeStep(attribute, form, constant, size_bytes))
-            # A second one of an attribute is damage; the first counts.
+            # An attribute that occurs twice is damage; the first one counts.
             places.setdefault(attribute, (form, constant if form == DW_FORM_IMPLICIT_CONST else total))
             total += size_bytes or 0
         return EntryLayout(tuple(steps), total if is_fixed else None, places)
 
     def end(self, section: DebugSection, form: int, at: int) -> int:
-        """Give where a value of a form ends.
+        """Return the end of a value of a form.
 
         Raises:
-            InputError: Where the form is not known, or its value has no end.
+            InputError: Where the form is unknown, or its value has no end.
         """
         size_bytes = self._sizes.get(form)
         if size_bytes is not None:
@@ -202,10 +202,10 @@ class UnitFormat:
             inner, at = section.uleb(at)
             if inner not in {DW_FORM_INDIRECT, DW_FORM_IMPLICIT_CONST}:
                 return self.end(section, inner, at)
-        raise section.damage(f"the form {form:#x} is not known", at)
+        raise section.damage(f"the form {form:#x} is unknown", at)
 
     def block(self, section: DebugSection, form: int, at: int) -> tuple[int, int]:
-        """Give where the bytes of a block start, and how many there are.
+        """Return the start of the bytes of a block, and their number.
 
         Raises:
             InputError: Where its length is cut.
@@ -218,19 +218,19 @@ class UnitFormat:
 
 
 _LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
-# Code, tag and children of an abbreviation, then its attributes as one. Compilers give it some twenty.
+# Code, tag and children of an abbreviation, then all its attributes as one group. Compilers write some twenty.
 _MOST_ATTRIBUTES: Final = 512
-# The attributes are no possessive group: Python before 3.11.5 matches those wrongly (gh-106052).
+# The attributes are not a possessive group: Python before 3.11.5 matches those wrongly (gh-106052).
 _ABBREVIATION: Final = re.compile(
     rb"(?!\x00)(%(leb)b)(%(leb)b)(.)((?:(?!\x00\x00)%(leb)b(?:\x21%(leb)b|(?!\x21)%(leb)b)){0,%(most)d})\x00\x00"
     % {b"leb": _LEB, b"most": _MOST_ATTRIBUTES},
     re.DOTALL,
 )
 _LONGEST_BYTES: Final = _MOST_ATTRIBUTES * 30
-# The largest programs, with all units in one (LTO), have some thousands.
+# The largest programs with all units in one (LTO) have some thousands.
 _MOST_IN_TABLE: Final = 1 << 16
-# Tables may share their bytes, but not without measure. Of those that were read the newest are kept; one that is asked
-# for again is read again, as long as that is within the measure, too.
+# Tables may share their bytes, up to a limit. The newest tables that were read are kept; another one is read again on
+# request, within the same limit.
 _MOST_READS: Final = 6
 _READS_FOR_FORGOTTEN: Final = 3
 _MOST_KEPT: Final = 1 << 15
@@ -238,7 +238,7 @@ _SMALL_BYTES: Final = 1 << 16
 
 
 class Abbreviation(NamedTuple):
-    """What stands behind a code: a tag, whether children follow, and the attributes as they stand in the table."""
+    """The meaning of a code: a tag, whether children follow, and the bytes of the attributes in the table."""
 
     code: bytes
     tag: int
@@ -247,7 +247,7 @@ class Abbreviation(NamedTuple):
 
 
 class AbbreviationTables:
-    """The tables of .debug_abbrev, each read when it is asked for: every unit has one of its own, or all share one."""
+    """The tables of .debug_abbrev, each read on first use: every unit has its own, or all share one."""
 
     def __init__(self, section: DebugSection) -> None:
         self._section = section
@@ -257,10 +257,10 @@ class AbbreviationTables:
         self._left_bytes = _SMALL_BYTES + section.size_bytes * _MOST_READS
 
     def table(self, offset: int) -> dict[int, Abbreviation]:
-        """Give the abbreviations of the table at an offset by their codes.
+        """Return the abbreviations of the table at an offset by their codes.
 
         Raises:
-            InputError: Where there are none, or tables overlap beyond reason.
+            InputError: Where there are none, or tables overlap too much.
         """
         known = self._known.get(offset)
         if known is not None:
@@ -270,7 +270,7 @@ class AbbreviationTables:
         found = self._read(offset)
         cause = ""
         if self._left_bytes < 0:
-            cause = "tables overlap beyond reason"
+            cause = "tables overlap too much"
         elif len(found) > _MOST_IN_TABLE:
             cause = f"more than {_MOST_IN_TABLE} abbreviations in one table"
         elif not found:
@@ -297,12 +297,12 @@ class AbbreviationTables:
             self._left_bytes -= match.end() - at
             at = match.end()
         if at < section.size_bytes and section.data[at] != 0:
-            # What has no end was looked through in vain.
+            # The search for an end that does not exist counts, too.
             self._left_bytes -= _LONGEST_BYTES
         return found
 
     def _forget(self, new_count: int) -> None:
-        """Forget the oldest tables where there are too many with a new one, and they may be read again."""
+        """Forget the oldest tables where a new one makes them too many, while the limit lets them be read again."""
         self._kept_count += new_count
         while self._known and self._kept_count > _MOST_KEPT:
             if self._left_bytes < self._section.size_bytes * _READS_FOR_FORGOTTEN:

@@ -27,11 +27,11 @@ _HEADER_BYTES: Final = 16
 _MOST_COLUMNS: Final = 16
 
 Shifts = dict[int, int]
-"""By the number of a section, where the part of a unit begins in it."""
+"""By the number of a section the start of the part of a unit in it."""
 
 
 def read_shifts(sections: DebugSections) -> dict[tuple[bool, int], Shifts]:
-    """Give the parts of each unit, by whether it stands in .debug_types and where it begins; none outside of packages.
+    """Return the parts of each unit of a package, by whether it is in .debug_types and by its start.
 
     Raises:
         InputError: Where an index is damaged.
@@ -50,7 +50,7 @@ def _rows(index: DebugSection) -> list[Shifts]:
     if not index.size_bytes:
         return []
     column_count, unit_count, slot_count = (index.unsigned(at, 4) for at in (4, 8, 12))
-    # Behind a hash table of signatures, and the row of each, stands one row of section numbers, then one for each unit.
+    # After a hash table of signatures and their rows follow one row of section numbers and one row for each unit.
     columns_at = _HEADER_BYTES + slot_count * 12
     if column_count > _MOST_COLUMNS or columns_at + (unit_count + 1) * column_count * 4 > index.size_bytes:
         raise index.damage(f"{unit_count} units of {column_count} sections reach beyond its end", 4)
@@ -63,9 +63,9 @@ def _rows(index: DebugSection) -> list[Shifts]:
 ADDRESS_BYTES: Final = frozenset({2, 4, 8})
 _NOT_ZERO: Final = re.compile(rb"[^\0]")
 _LONGEST_LENGTH: Final = 0xFFFFFFF0
-# The length, the version, the kind, and the size of an address as version 5 has it and as those before it.
+# The length, the version, the kind, and the size of an address: in version 5, and in earlier versions.
 _HEADS: Final = {"little": Struct("<IHBB2xB"), "big": Struct(">IHBB2xB")}
-# How long a unit of version 5 is at least, by its kind, and one of any kind.
+# The smallest length of a unit of version 5 by its kind, of one of any other kind, and of earlier versions.
 _LEAST_BYTES: Final = {1: 8, 3: 8, 4: 16, 5: 16}
 _ENOUGH_BYTES: Final = 20
 _OLD_LEAST_BYTES: Final = 7
@@ -75,20 +75,20 @@ class Headers:
     """The units of a section, ascending.
 
     Attributes:
-        starts: Where their headers begin.
-        ends: Where they end.
-        address_bytes: The sizes of addresses that they have.
-        offset_bytes: The sizes of offsets that they have.
-        damage: What is wrong with the first header that cannot be read; what follows it is left out.
+        starts: The starts of their headers.
+        ends: Their ends.
+        address_bytes: The sizes of addresses that occur.
+        offset_bytes: The sizes of offsets that occur.
+        damage: The error in the first header that cannot be read; what follows it is left out.
     """
 
     def __init__(self, section: DebugSection, read: Callable[[int], tuple[tuple[int, int] | None, int]]) -> None:
         """Find the units of a section.
 
         Args:
-            section: Where they stand.
-            read: Reads the header at an offset with care: gives the sizes of offsets and addresses, None for what is
-                no unit to look into, and where the unit ends.
+            section: The section.
+            read: Reads any header at an offset and checks it: returns the sizes of offsets and addresses, or None for a
+                unit to skip, and the end of the unit.
         """
         self.starts, self.ends = array("Q"), array("Q")
         self.address_bytes: set[int] = set()
@@ -109,7 +109,7 @@ class Headers:
                 length_bytes, version, kind, new, old = unpack(data, at)
                 address_bytes = new if version == 5 else old
                 end = at + 4 + length_bytes
-                # The rest of any header fits into this.
+                # This is enough for the rest of the header.
                 least = _LEAST_BYTES.get(kind, _ENOUGH_BYTES) if version == 5 else _OLD_LEAST_BYTES
                 is_known = 2 <= version <= 5 and address_bytes in is_size
                 if is_known and least <= length_bytes < _LONGEST_LENGTH and end <= size_bytes:
@@ -118,7 +118,7 @@ class Headers:
                     add_size(address_bytes)
                     at = end
                     continue
-            # Linkers may pad with zeros, and a damaged file may be made of nothing else.
+            # Linkers may pad with zeros, and a damaged file may have only zeros.
             filled = _NOT_ZERO.search(data, at)
             if filled is None:
                 break
@@ -140,12 +140,12 @@ class Headers:
             self.offset_bytes.add(4)
 
     def at(self, offset: int) -> int | None:
-        """Give the number of the unit that an offset lies in."""
+        """Return the number of the unit that an offset lies in; None where it lies in none."""
         place = bisect_right(self.starts, offset) - 1
         return place if place >= 0 and offset < self.ends[place] else None
 
     def holding(self, places: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
-        """Give the numbers of the units that hold some places, which ascend, each with its places."""
+        """Return the numbers of the units that hold some places, each with its places. The places ascend."""
         first = 0
         while first < len(places):
             number = bisect_right(self.starts, places[first]) - 1

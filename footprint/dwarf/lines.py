@@ -1,4 +1,4 @@
-"""The names of source files: the head of a line table, and nothing of the lines.
+"""The names of source files, from the header of a line table; the lines themselves are not read.
 
 Source: DWARF 5, section 6.2.4 (The Line Number Program Header), and that of versions 2 to 4.
 """
@@ -29,7 +29,7 @@ _OLD_FILE: Final = re.compile(rb"([^\x00]++)\x00(%(leb)b)%(leb)b%(leb)b" % {b"le
 _MADE_BY_LINKER: Final = "<artificial>"
 _MOST_COLUMNS: Final = 16
 _MOST_READS: Final = 6
-# Of the tables that were read the newest are kept; one that is asked for again is read again, within that measure.
+# The newest tables that were read are kept; another one is read again on request, within the same limit.
 _READS_FOR_FORGOTTEN: Final = 3
 _MOST_KEPT: Final = 1 << 17
 # A unit of the largest programs includes some thousands.
@@ -57,7 +57,7 @@ class SourceFiles:
         self._left_bytes: dict[DebugSection, int] = {}
 
     def path(self, unit: Unit, number: int) -> str | None:
-        """Give the path of a file of a unit, joined with its directory and that of the compilation.
+        """Return the path of a file of a unit, joined with its directory and the compilation folder.
 
         Raises:
             InputError: Where the line table is damaged.
@@ -65,12 +65,12 @@ class SourceFiles:
         key = unit, number
         if key not in self._paths:
             path = self._path(unit, number)
-            # A header has one path for all units that include it.
+            # All units that include a header share one string for its path.
             self._paths[key] = None if path is None else self._same.setdefault(path, path)
         return self._paths[key]
 
     def primary(self, unit: Unit) -> str:
-        """Give the path of the source that a unit was compiled from.
+        """Return the path of the source file of a unit.
 
         It is empty for a unit that others share, and for one that the linker made (LTO): its entries refer to others.
 
@@ -106,16 +106,16 @@ class SourceFiles:
         if not 0 <= number < len(names.files):
             return None
         name, directory = names.files[number]
-        # Before version 5 the folder of the compilation had number 0, and stood in no table.
+        # Before version 5 the compilation folder has number 0, and is not in the table.
         directory -= names.first_file
         inside = names.directories[directory] if 0 <= directory < len(names.directories) else ""
         folder = compilation_folder(unit)
-        # Directory 0 of version 5 is that folder itself, also where a map of prefixes has made it relative.
+        # Directory 0 of version 5 is that folder itself, also where a prefix map has made it relative.
         is_folder = directory == names.first_file == 0 and inside == folder
         return _joined("" if is_folder else folder, inside, name)
 
     def _forget(self, section: DebugSection) -> None:
-        """Forget the oldest tables where they are too many, and may be read again."""
+        """Forget the oldest tables where they are too many, as long as the limit lets them be read again."""
         while self._tables and self._kept_count > _MOST_KEPT:
             if self._left_bytes[section] < section.size_bytes * _READS_FOR_FORGOTTEN:
                 return
@@ -138,7 +138,7 @@ class SourceFiles:
         if end > section.size_bytes or left_bytes < 0:
             raise section.damage("a line table reaches beyond its end", start)
         self._left_bytes[section] = left_bytes
-        # What stands before the last of them are one number each: lengths, defaults and ranges.
+        # Before opcode_base stand fields of fixed size: lengths, defaults and ranges.
         opcode_base_at = at + offset_bytes + (4 if version < 4 else 5)
         at = opcode_base_at + max(number(opcode_base_at, 1), 1)
         if version < 5:
@@ -150,7 +150,7 @@ class SourceFiles:
 
 
 def compilation_folder(unit: Unit) -> str:
-    """Give the folder that the compiler ran in."""
+    """Return the folder that the compiler ran in."""
     folder = unit.text(unit.root, DW_AT_COMP_DIR)
     if folder is None and unit.skeleton is not None:
         folder = unit.skeleton.text(unit.skeleton.root, DW_AT_COMP_DIR)
@@ -178,7 +178,7 @@ def _old_names(section: DebugSection, at: int, end: int) -> _Names:
 def _entries(
     unit: Unit, section: DebugSection, form: UnitFormat, at: int, end: int
 ) -> tuple[list[tuple[str, int]], int]:
-    """Read a table of version 5: how its entries are written, then the entries."""
+    """Read a table of version 5: the format of its entries, then the entries."""
     columns, at = section.unsigned(at, 1), at + 1
     if columns > _MOST_COLUMNS:
         raise section.damage(f"a table of files with {columns} columns", at)

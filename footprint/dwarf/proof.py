@@ -31,12 +31,12 @@ __all__ = ("Candidates", "ProvedEntry", "Prover", "Shapes", "Way", "starts_befor
 
 DW_FORM_REF4: Final = 0x13
 
-# Functions are not nested deeper than their blocks.
+# Functions do not nest deeper than their blocks.
 _MOST_PARENTS: Final = 64
 
 
 class Way(NamedTuple):
-    """The way to a place: the entry it is in, and the nearest of those that this one is below, the outermost first."""
+    """The way to a place: the entry that holds it, and the nearest of its parents, the outermost first."""
 
     place: int
     offset: int
@@ -44,7 +44,7 @@ class Way(NamedTuple):
 
 
 class _Stride(NamedTuple):
-    """How to pass over the entries of an abbreviation: where their attributes end, and the reference to a sibling."""
+    """How to skip an entry of an abbreviation: the size of its attributes, and the reference to its sibling."""
 
     size_bytes: int | None
     has_children: bool
@@ -53,13 +53,13 @@ class _Stride(NamedTuple):
 
 
 def ways_to(unit: Unit, places: Sequence[int], starts: Sequence[int] = ()) -> Iterator[Way]:
-    """Find the entries of a unit that hold some places, which ascend; a place between entries is passed over.
+    """Find the entries of a unit that hold some places, which ascend; a place between entries is skipped.
 
     Args:
         unit: The unit.
-        places: Where something stands.
-        starts: For each place an entry at or before it, where they are known: what lies before that need not be passed
-            on the way. The parents that are told are then only those on the way from there.
+        places: Offsets in the section.
+        starts: For each place an entry at or before it, where known: the walk can start there. The parents of a way
+            are then only those after this start.
 
     Raises:
         InputError: Where an entry on the way is damaged.
@@ -115,23 +115,23 @@ def _stride(unit: Unit, code: int, at: int) -> _Stride:
     return _Stride(layout.size_bytes, abbreviation.has_children, sibling_at, layout.steps)
 
 
-# Names hold no control characters, which codes of abbreviations mostly are.
+# Names contain no control characters; most codes of abbreviations are control characters.
 _NAME_BYTES: Final = bytes(range(0x20, 0x100))
 _LONGEST_NAME: Final = 256
 _LONGEST_LEB: Final = 10
-# Beyond this the way from the top of the unit is the shorter one.
+# With more, the walk from the top of the unit is shorter.
 _MOST_STARTS: Final = 8
 # A name may begin in many places.
 _TRIES_OF_TEXT: Final = 32
 
 
 class _Backward(NamedTuple):
-    """The attributes before the one in question, the last first, with the codes of the abbreviations that have them.
+    """The attributes before the wanted one, the last first, with the codes of the abbreviations that have them.
 
     Attributes:
-        steps: The size of each, or what it is.
-        codes: As they are written.
-        last_bytes: Of the codes.
+        steps: The size of each, or `number` or `text` where it varies.
+        codes: The codes as bytes.
+        last_bytes: The last bytes of the codes.
     """
 
     steps: tuple[int | str, ...]
@@ -140,12 +140,12 @@ class _Backward(NamedTuple):
 
 
 class Shapes:
-    """What may stand between the beginning of a variable and a place in an attribute, by the abbreviations of a unit.
+    """The possible bytes between the start of a variable and a place in an attribute, by the abbreviations of a unit.
 
     Attributes:
-        fixed: By distance, the first byte of the codes that stand so far before the place, and those codes.
-        varying: Where names or numbers of variable size stand between, how to come back over them.
-        is_complete: Whether there are no others.
+        fixed: By distance from the place, the codes at this distance by their first byte.
+        varying: The ways back where names or numbers of variable size stand between.
+        is_complete: Whether there are no other ways.
     """
 
     def __init__(self, unit: Unit, attribute: int, forms: Mapping[int, int]) -> None:
@@ -154,7 +154,7 @@ class Shapes:
         self.is_complete = True
         fixed: dict[int, dict[int, list[bytes]]] = {}
         varying: dict[tuple[int | str, ...], dict[bytes, Abbreviation]] = {}
-        # Many abbreviations have their attributes in common.
+        # Many abbreviations have the same attributes.
         known: dict[bytes, tuple[int | str, ...] | None] = {}
         for abbreviation in unit.abbreviations.values():
             if abbreviation.tag != DW_TAG_VARIABLE or attribute not in unit.layout(abbreviation).places:
@@ -178,7 +178,7 @@ class Shapes:
     def _steps(
         self, unit: Unit, abbreviation: Abbreviation, wanted: int, forms: Mapping[int, int]
     ) -> tuple[int | str, ...] | None:
-        """Give the sizes of what stands before the place, the nearest first; None where there can be none."""
+        """Return the sizes of the attributes before the place, the nearest first; None where no place is possible."""
         steps: list[int | str] = []
         for attribute, form, _, size_bytes in unit.layout(abbreviation).steps:
             if attribute == wanted:
@@ -196,7 +196,7 @@ class Shapes:
 
 
 def _joined(steps: Iterable[int | str]) -> tuple[int | str, ...]:
-    """Give steps the last first, with those of fixed sizes that follow each other as one."""
+    """Return the steps in reverse order; neighbouring steps of fixed size are joined."""
     joined: list[int | str] = []
     for step in steps:
         if isinstance(step, int) and joined and isinstance(joined[-1], int):
@@ -207,7 +207,7 @@ def _joined(steps: Iterable[int | str]) -> tuple[int | str, ...]:
 
 
 def starts_before(unit: Unit, shapes: Shapes, place: int) -> list[int] | None:
-    """Give where a variable with the place in its attribute may begin; None where it cannot be told so."""
+    """Return the possible starts of a variable with the place in its attribute; None where they are too many."""
     data, first = unit.section.data, unit.first
     starts = []
     for distance, codes in shapes.fixed:
@@ -228,7 +228,7 @@ def starts_before(unit: Unit, shapes: Shapes, place: int) -> list[int] | None:
 
 
 def _before(unit: Unit, place: int, steps: Iterable[int | str]) -> Iterable[int] | None:
-    """Come back over attributes: give where the code before them may end; None where it cannot be told so."""
+    """Go back over attributes: return the possible ends of the code before them; None where they are too many."""
     data, first = unit.section.data, unit.first
     ends: Iterable[int] = [place]
     for step in steps:
@@ -270,23 +270,23 @@ _TYPE_TAGS: Final = frozenset(
     }
 )
 
-# About how many bytes a walk passes in the time that one shape takes to be tried.
+# About how many bytes a walk covers in the time of one try of a shape.
 _WALKED_BYTES_PER_TRY: Final = 5
-# How many bytes' walks may be spent beyond that, in all units together.
+# How many bytes of walks all units together may spend beyond that.
 _SPARE_BYTES: Final = 1 << 17
-# Units follow each other; those of one program share their abbreviations, or have their own.
+# Units are proved in order: those of one program share their abbreviations, or each has its own.
 _MOST_SHAPES: Final = 256
 
 
 class ProvedEntry(NamedTuple, Generic[T]):
-    """An entry that was proved to be a variable, and what was looked for in it."""
+    """An entry that was proved to be a variable, and the wanted value that it has."""
 
     entry: Entry
     what: T
 
 
 class Candidates(NamedTuple):
-    """The places of one unit where what is wanted may stand, ascending; and the indexes of wanted addresses."""
+    """The candidates of one unit: ascending places of possible values, and the indexes of wanted addresses."""
 
     unit: Unit
     places: Sequence[int]
@@ -294,10 +294,10 @@ class Candidates(NamedTuple):
 
 
 class Prover(Generic[T]):
-    """Proves candidates, and remembers what many of them have in common."""
+    """Proves candidates, and keeps what many of them share."""
 
     def __init__(self, attribute: int, forms: Mapping[int, int]) -> None:
-        """Prove places in an attribute of some forms, each given with how many bytes stand there before the place."""
+        """Prove places in an attribute of some forms, each with the number of its bytes before the place."""
         self._attribute = attribute
         self._forms = forms
         self._shapes: dict[tuple[UnitFormat, int], Shapes] = {}
@@ -305,10 +305,10 @@ class Prover(Generic[T]):
         self._spare_bytes = _SPARE_BYTES
 
     def proved(self, group: Candidates) -> Iterator[ProvedEntry[T]]:
-        """Give the variables among the candidates of a unit.
+        """Return the variables among the candidates of a unit.
 
         Raises:
-            InputError: Where the unit's abbreviations, or an entry on the way to a doubtful candidate, are damaged.
+            InputError: Where the abbreviations of the unit or an entry on the way to a doubtful candidate are damaged.
         """
         unit = group.unit
         shapes = self._shapes.get(unit.table)
@@ -340,7 +340,7 @@ class Prover(Generic[T]):
                 yield ProvedEntry(entry, there)
 
     def _prove(self, group: Candidates, shapes: Shapes, place: int) -> tuple[ProvedEntry[T] | None, bool]:
-        """Give the variable of a candidate, if it is one, and whether that is sure."""
+        """Return the variable of a candidate, or None, and whether this result is sure."""
         unit = group.unit
         starts = starts_before(unit, shapes, place)
         if starts is None:
@@ -363,11 +363,11 @@ class Prover(Generic[T]):
         return found, is_sure
 
     def _wanted_in(self, entry: Entry, place: int, group: Candidates) -> T | None:
-        """Give what is wanted of a variable, if that stands at a place."""
+        """Return the wanted value of a variable, where it stands at a place."""
         raise NotImplementedError
 
     def _evidence(self, entry: Entry) -> bool | None:
-        """Tell whether what an entry refers to is there, or None where that cannot be told."""
+        """Return whether the references of an entry are valid; None where the entry has none that can be checked."""
         unit = entry.unit
         if DW_AT_NAME in entry.places:
             unit.text(entry, DW_AT_NAME)
@@ -389,7 +389,7 @@ class Prover(Generic[T]):
 
 
 def _ways_from(unit: Unit, places: Sequence[int], starts: Sequence[int]) -> list[Way]:
-    """Find the entries that hold some places, from entries before them; from the top of the unit if that leads astray.
+    """Find the entries that hold some places, from entries before them; from the top of the unit where that fails.
 
     Raises:
         InputError: Where an entry on the way is damaged.
@@ -401,7 +401,7 @@ def _ways_from(unit: Unit, places: Sequence[int], starts: Sequence[int]) -> list
 
 
 def _is_followed_well(entry: Entry) -> bool:
-    """Tell whether an entry, or the end of a list of them, can follow an entry."""
+    """Return whether an entry, or the end of a list of entries, can follow an entry."""
     unit = entry.unit
     if entry.end == unit.end:
         return True

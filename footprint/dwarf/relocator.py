@@ -1,4 +1,4 @@
-"""The debug sections of an object file with its relocations applied: what the linker would write into them.
+"""The debug sections of an object file with its relocations applied, as the linker would write them.
 
 Source: the processor supplements of the System V ABI (x86-64 1.0, i386 1.1, AArch64 2024Q3, Arm 2024Q3, RISC-V 1.0,
 LoongArch 2.30, 64-bit PowerPC V2 1.9, PowerPC 1.0, s390x 1.6, MIPS).
@@ -19,7 +19,7 @@ __all__ = ("Relocator",)
 
 
 class _Kind(NamedTuple):
-    """What a type of relocation writes: a word of so many bytes, less a bias that the compiler has added."""
+    """The word that a type of relocation writes: its size, and a bias of the compiler to subtract."""
 
     size_bytes: int
     bias: int = 0
@@ -39,25 +39,24 @@ _KINDS: Final[dict[int, dict[int, _Kind]]] = {
     243: {1: _WORD, 2: _LONG, 8: _Kind(4, 0x800), 9: _Kind(8, 0x800)},  # EM_RISCV
     258: {1: _WORD, 2: _LONG, 8: _WORD, 9: _LONG},  # EM_LOONGARCH
 }
-# There, the linker computes lengths of code, too, by types of their own; no variable has one.
+# On these machines other types compute lengths of code; no variable has one.
 _MACHINES_WITH_DIFFERENCES: Final = frozenset({243, 258})
 _ENTRIES_AT_ONCE: Final = 1 << 16
 
-# What one r_info stands for: the value of its symbol, and how the sum is read and written; None for nothing to do.
+# By r_info: the value of the symbol, the mask of the word, and how to write and read it; None for nothing to do.
 _Target = tuple[int, int, Callable[..., None], Callable[..., tuple[int]]] | None
 
 
 class Relocator:
-    """Applies the relocations of an object file to its debug sections, as they stand in the file or decompressed."""
+    """Applies the relocations of an object file to its debug sections, after decompression."""
 
     def __init__(self, image: Image, bases: dict[int, int], notes: list[Note]) -> None:
         """Prepare a file.
 
         Args:
             image: The object file.
-            bases: By section index, where a debug section begins in what sections of one name are joined to, if it
-                does not begin that.
-            notes: Where to say what was not applied.
+            bases: By section index the start of a debug section in the joined sections of its name.
+            notes: The list that takes a note of what was not applied.
 
         Raises:
             InputError: Where its symbols are damaged.
@@ -76,11 +75,11 @@ class Relocator:
         self._formats = {4: Struct(f"{order}I"), 8: Struct(f"{order}Q")}
 
     def applied(self, section: Section, data: Buffer) -> Buffer:
-        """Give the bytes of a section as they become.
+        """Return the bytes of a section with its relocations applied.
 
         Raises:
-            InputError: Where a table of relocations is damaged, has more entries than there are bytes, or leads out of
-                the section.
+            InputError: Where a table of relocations is damaged, has more entries than the section has bytes, or writes
+                outside of the section.
         """
         tables = self._tables.get(section.index, [])
         if not tables:
@@ -98,7 +97,7 @@ class Relocator:
         count = len(raw) // entry_bytes
         if count > left:
             raise InputError(image.file, f"section {table.index}: more relocations than bytes", table.offset)
-        # Each section of a type has a table of its own, and all have the symbols in common.
+        # Each section has its own table of relocations; all tables share the symbols.
         if table.link not in self._targets:
             self._targets[table.link] = _Symbols(image, table, self._addresses, self._bases), {}
         symbols, targets = self._targets[table.link]
@@ -118,7 +117,7 @@ class Relocator:
                         write(data, at, value + (addend if word_count == 3 else read(data, at)[0]) & mask)
         except (error, IndexError) as cause:
             # An offset that no index can hold is an IndexError.
-            detail = f"section {table.index}: a relocation leads out of the section, to {at:#x}"
+            detail = f"section {table.index}: a relocation writes outside of the section, at {at:#x}"
             raise InputError(image.file, detail, table.offset) from cause
         return left - count
 
@@ -128,7 +127,7 @@ class Relocator:
         kind = _KINDS.get(machine, {}).get(kind_number)
         if kind is None:
             if kind_number and machine not in _MACHINES_WITH_DIFFERENCES and not self._is_lacking:
-                detail = f"relocations of type {kind_number} of machine {machine} are not known, and were not applied"
+                detail = f"relocations of type {kind_number} of machine {machine} are unknown, and were not applied"
                 self._is_lacking = True
                 self._notes.append(Note("debug-info-unsupported", self._image.file, detail))
             return None

@@ -35,17 +35,17 @@ __all__ = (
     "words_behind",
 )
 
-# A byte that takes this many values in the wanted numbers is not worth a class of its own.
+# A byte with this many values in the wanted numbers gets no character class.
 _MANY_VALUES: Final = 64
 
 
 def words_behind(section: DebugSection, before: bytes, words: set[bytes], behind: bytes = b"") -> Iterator[int]:
-    """Find where one of some words of equal length stands behind some bytes, and before any of others."""
+    """Find the places of words of equal length after the bytes `before`, and before one of the bytes `behind`."""
     if not words:
         return
     first, *rest = [_byte_class(column) for column in zip(*words, strict=True)]
     ending = b"[%s]" % re.escape(behind) if behind else b""
-    # What is looked ahead at may be a match of its own.
+    # The lookahead lets matches overlap.
     start, ahead = (re.escape(before), first + b"".join(rest)) if before else (first, b"".join(rest))
     pattern = re.compile(b"%s(?=%s%s)" % (start, ahead, ending), re.DOTALL)
     size_bytes, data, back = len(next(iter(words))), section.data, 0 if before else 1
@@ -81,7 +81,7 @@ _CODES: Final = {2: "H", 4: "I", 8: "Q"}
 
 
 class Wanted(NamedTuple):
-    """The places whose declarations are asked for, and where the block of thread-local variables has its template."""
+    """The places whose declarations are wanted, and the vaddr of the template of thread-local variables."""
 
     vaddrs: frozenset[int]
     tls_offsets: frozenset[int]
@@ -89,18 +89,18 @@ class Wanted(NamedTuple):
 
 
 class VariablePlace(NamedTuple):
-    """Where a variable lives: a vaddr, or its offset in the block of each thread."""
+    """The place of a variable: its vaddr, or for a thread-local variable its offset in the block of each thread."""
 
     value: int
     is_tls: bool
 
 
 class AddressTable:
-    """What is wanted of the addresses that units refer to by index, cut by the bases of the units that own them."""
+    """The wanted addresses among those that units refer to by index; each owns a part of .debug_addr."""
 
     def __init__(self, debug: DebugInfo, wanted: Wanted) -> None:
         self._section = debug.sections.get(".debug_addr")
-        # gcc 12 has the vaddr in the template there, where it should have the offset.
+        # gcc 12 writes the vaddr in the template there, in place of the offset.
         misplaced = {wanted.tls_vaddr + offset for offset in wanted.tls_offsets}
         self._values = wanted.vaddrs | wanted.tls_offsets | misplaced
         self._bases: dict[Unit, int] = {}
@@ -118,10 +118,10 @@ class AddressTable:
         return self._bases
 
     def indexes(self, unit: Unit) -> dict[int, int]:
-        """Give the indexes of the wanted addresses in the part of a unit, or of the skeleton that stands for it.
+        """Return the indexes of the wanted addresses in the part of a unit, or of its skeleton.
 
         Raises:
-            InputError: Where the unit's part is cut.
+            InputError: Where the part of the unit is cut.
         """
         unit = unit.skeleton or unit
         base = self._bases.get(unit)
@@ -133,7 +133,7 @@ class AddressTable:
         return known
 
     def _read(self, unit: Unit, base: int) -> dict[int, int]:
-        # The next part begins with a header; where that is read as addresses, no index leads there.
+        # The next part begins with a header. No index refers to it, so it does no harm when it is read as addresses.
         end = self._ends.get(base, base)
         address_bytes = unit.format.address_bytes
         values = array(_CODES[address_bytes])
@@ -145,12 +145,12 @@ class AddressTable:
 
 
 def _have_bases(debug: DebugInfo) -> bool:
-    """Tell whether some unit may own a part, by the abbreviations of all: most files have none."""
+    """Return whether any unit may own a part, from the abbreviations of all units: in most files none does."""
     return _BASE.search(debug.sections.get(".debug_abbrev").data) is not None
 
 
 def address_base(unit: Unit) -> int | None:
-    """Give where the unit's part of .debug_addr begins, or None where it has none, or is damaged."""
+    """Return the start of the part of a unit in .debug_addr; None where it has none, or is damaged."""
     try:
         base = unit.number(unit.root, DW_AT_ADDR_BASE)
         return unit.number(unit.root, DW_AT_GNU_ADDR_BASE) if base is None else base
@@ -159,7 +159,7 @@ def address_base(unit: Unit) -> int | None:
 
 
 def expression(entry: Entry) -> tuple[int, int] | None:
-    """Give where the location expression of an entry starts, and its size; None where it has none.
+    """Return the start and size of the location expression of an entry; None where it has none.
 
     Raises:
         InputError: Where it is damaged.
@@ -171,9 +171,9 @@ def expression(entry: Entry) -> tuple[int, int] | None:
 
 
 def location(unit: Unit, start: int, size_bytes: int, indexes: dict[int, int], wanted: Wanted) -> VariablePlace | None:
-    """Give the wanted place that an expression stands for; None where it stands for anything else.
+    """Return the wanted place that an expression describes; None for any other expression.
 
-    Of a variable that an optimiser took apart, it is the place of its first piece.
+    For a variable that an optimiser split into pieces, it is the place of the first piece.
 
     Raises:
         InputError: Where it is cut.
@@ -208,8 +208,8 @@ def location(unit: Unit, start: int, size_bytes: int, indexes: dict[int, int], w
     return VariablePlace(value, is_tls=True) if value in wanted.tls_offsets else None
 
 
-# Short expressions that begin with an operation on an index. One byte is searched for ten times as fast as one of a
-# class, so that the length before it is looked at last.
+# Short expressions that begin with an operation on an index. A search for one byte is ten times as fast as one for a
+# class of bytes, so the length before it is checked last.
 _INDEXED: Final = tuple(
     [
         re.compile(rb"%b(?<=[\x02-\x1f]%b)" % (code, code), re.DOTALL)
@@ -219,7 +219,7 @@ _INDEXED: Final = tuple(
 
 
 def candidates(debug: DebugInfo, wanted: Wanted, addresses: AddressTable) -> Iterator[Candidates]:
-    """Find where wanted addresses, offsets or their indexes stand in the units of .debug_info."""
+    """Find the places of wanted addresses, offsets, or their indexes in the units of .debug_info."""
     section = debug.sections.get(".debug_info")
     places: list[int] = []
     for address_bytes in debug.headers.address_bytes:
@@ -245,7 +245,7 @@ def candidates(debug: DebugInfo, wanted: Wanted, addresses: AddressTable) -> Ite
 
 
 def indexed(unit: Unit, addresses: AddressTable, places: Sequence[int] = ()) -> Iterator[Candidates]:
-    """Find where the indexes of wanted addresses stand in a unit, and join them with other places, if there are any."""
+    """Find the places of the indexes of wanted addresses in a unit, and join them with its other places."""
     indexes = addresses.indexes(unit)
     if indexes:
         places = sorted({*places, *_indexed(unit, indexes)})
@@ -256,14 +256,14 @@ def indexed(unit: Unit, addresses: AddressTable, places: Sequence[int] = ()) -> 
 def _direct(
     section: DebugSection, operation: int, size_bytes: int, values: frozenset[int], behind: bytes = b""
 ) -> Iterator[int]:
-    """Find an operation with one of some values as its operand."""
+    """Find the places of an operation with one of some values as its operand."""
     words = {value.to_bytes(size_bytes, section.order) for value in values if 0 <= value < 1 << 8 * size_bytes}
     for place in words_behind(section, bytes([operation]), words, behind):
         yield place - 1
 
 
 def _indexed(unit: Unit, indexes: dict[int, int]) -> Iterator[int]:
-    """Find an operation with one of some indexes as its operand."""
+    """Find the places of an operation with one of some indexes as its operand."""
     for pattern in _INDEXED:
         for match in pattern.finditer(unit.section.data, unit.first, unit.end):
             try:
@@ -278,7 +278,7 @@ class AddressProver(Prover[VariablePlace]):
     """Proves that the location of a variable is a wanted one."""
 
     def __init__(self, wanted: Wanted) -> None:
-        # An expression of interest is short: LEB128 tells its length in one byte.
+        # An expression of interest is short: its length in LEB128 takes one byte.
         super().__init__(DW_AT_LOCATION, {form: size_bytes or 1 for form, size_bytes in BLOCK_LENGTH_BYTES.items()})
         self._wanted = wanted
 

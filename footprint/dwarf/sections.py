@@ -1,6 +1,6 @@
-"""The debug sections of one file, decompressed where they are compressed, and read a number or a text at a time.
+"""The debug sections of one file, decompressed where necessary, and read a number or a text at a time.
 
-Those of an object file have its relocations applied.
+The sections of an object file have its relocations applied.
 
 Source: System V ABI, chapter 4 (Compressed Sections); DWARF 5, section 7.6 (Variable Length Data).
 """
@@ -25,7 +25,7 @@ _CHDR: Final = {
     (False, False): Struct(">II4x"),
 }
 _OLD_HEADER: Final = Struct(">4sQ")
-# A header claims how long its section becomes. Debug information gives 3 to 20 bytes for one.
+# A header claims the size of its section after decompression: debug information grows by a factor of 3 to 20.
 _MOST_BYTES: Final = 2 << 30
 _MOST_RATIO: Final = 64
 _SMALL_BYTES: Final = 1 << 16
@@ -40,7 +40,7 @@ Order = Literal["little", "big"]
 
 
 class DebugSection:
-    """The bytes of one section, with its numbers and texts; reading beyond its end is an error of the input."""
+    """The bytes of one section, with its numbers and texts; reading beyond its end raises an InputError."""
 
     __slots__ = ("_left_bytes", "_texts", "data", "file", "name", "order", "size_bytes")
 
@@ -54,11 +54,11 @@ class DebugSection:
         self._left_bytes = StringTable.most_name_bytes(self.size_bytes)
 
     def damage(self, cause: str, at: int) -> InputError:
-        """Give the error for something wrong at an offset in the section, which may be compressed in the file."""
+        """Return the error for damage at an offset in the section, which may be compressed in the file."""
         return InputError(self.file, f"{self.name}: {cause} at {at:#x}")
 
     def unsigned(self, at: int, size_bytes: int) -> int:
-        """Give a number of fixed size.
+        """Return a number of fixed size.
 
         Raises:
             InputError: Where it reaches beyond the end of the section.
@@ -68,7 +68,7 @@ class DebugSection:
         return int.from_bytes(self.data[at : at + size_bytes], self.order)
 
     def uleb(self, at: int) -> tuple[int, int]:
-        """Give an unsigned LEB128 number and where it ends.
+        """Return an unsigned LEB128 number and its end.
 
         Raises:
             InputError: Where it has no end.
@@ -84,7 +84,7 @@ class DebugSection:
         raise self.damage("a number has no end", at)
 
     def sleb(self, at: int) -> tuple[int, int]:
-        """Give a signed LEB128 number and where it ends.
+        """Return a signed LEB128 number and its end.
 
         Raises:
             InputError: Where it has no end.
@@ -94,7 +94,7 @@ class DebugSection:
         return number - (number >> bits - 1 << bits), end
 
     def text(self, at: int) -> tuple[str, int]:
-        """Give a text that a zero byte ends, and where what follows it begins; not UTF-8 as surrogates.
+        """Return a text that a zero byte ends, and the offset after it; bytes that are not UTF-8 as surrogates.
 
         Raises:
             InputError: Where it lies outside of the section or has no end.
@@ -102,11 +102,11 @@ class DebugSection:
         raw = self._raw_text(at)
         self._left_bytes -= len(raw)
         if self._left_bytes < 0:
-            raise self.damage("texts overlap beyond reason", at)
+            raise self.damage("texts overlap too much", at)
         return raw.decode("utf-8", "surrogateescape"), at + len(raw) + 1
 
     def text_end(self, at: int) -> int:
-        """Give where what follows a text begins.
+        """Return the offset after a text.
 
         Raises:
             InputError: Where it lies outside of the section or has no end.
@@ -123,7 +123,7 @@ class DebugSection:
         raise self.damage("a text has no end", at)
 
     def text_at(self, at: int) -> str:
-        """Give a text that many may refer to.
+        """Return a text that many entries may refer to.
 
         Raises:
             InputError: Where it lies outside of the section or has no end.
@@ -135,7 +135,7 @@ class DebugSection:
 
 
 class DebugSections:
-    """The debug sections of one file by their names, each decompressed when it is first asked for."""
+    """The debug sections of one file by their names, each decompressed on first use."""
 
     def __init__(self, image: Image, *, suffix: str = "") -> None:
         self._image = image
@@ -152,7 +152,7 @@ class DebugSections:
         return any(each in self._by_name for each in self._names(name))
 
     def get(self, name: str) -> DebugSection:
-        """Give a section such as `.debug_info`; one that is not there, or cannot be decompressed, is empty.
+        """Return a section such as `.debug_info`; an empty one where the file has none, or of unknown compression.
 
         Raises:
             InputError: Where it reaches beyond the end of the file.
@@ -174,13 +174,13 @@ class DebugSections:
         return known
 
     def _joined(self, sections: list[Section]) -> bytes:
-        """Join sections of one name: before it is packed, each type unit of a split unit has its own."""
+        """Join sections of one name: each type unit of a split unit has its own until a package joins them."""
         data = bytearray()
         for section in sections:
             data += self._bytes(section)
-            # Headers may claim the same bytes over and over.
+            # Headers may claim the same bytes repeatedly.
             if len(data) > min(_MOST_BYTES, len(self._image.data) * _MOST_RATIO):
-                raise InputError(self._image.file, f"sections {section.name} overlap beyond reason", section.offset)
+                raise InputError(self._image.file, f"sections {section.name} overlap too much", section.offset)
         return bytes(data)
 
     def _bytes(self, section: Section) -> Buffer:
@@ -192,7 +192,7 @@ class DebugSections:
         return self._relocator.applied(section, data)
 
     def _bases(self) -> dict[int, int]:
-        """Tell by section index where sections begin in what those of their name are joined to."""
+        """Return by section index the start of a section in the joined sections of its name."""
         bases: dict[int, int] = {}
         for sections in self._by_name.values():
             if sections[0].name.startswith((".debug", ".zdebug")):
@@ -208,7 +208,7 @@ class DebugSections:
 
 
 def _claim(image: Image, section: Section) -> tuple[int | None, int, Buffer]:
-    """Give how a section is compressed, None where it is not, how long it claims to be without that, and its bytes."""
+    """Return the compression of a section, None where it has none, its claimed size without it, and its bytes."""
     raw = image.section_bytes(section)
     if section.flags & SHF_COMPRESSED:
         header = _CHDR[image.is_64, image.is_little]
@@ -246,7 +246,7 @@ def _contents(image: Image, section: Section) -> Buffer:
 
 
 def _unzlib(raw: Buffer, size_bytes: int) -> bytes:
-    """Inflate up to one byte more than is claimed, so that a lie is seen, and no more is paid for it."""
+    """Inflate up to one byte more than the claimed size: that shows a false claim, and limits its cost."""
     try:
         return zlib.decompressobj().decompress(raw, size_bytes + 1)
     except zlib.error as error:

@@ -1,4 +1,4 @@
-"""The types of variables: how they are written, and how large they are.
+"""The types of variables: their names as C writes them, and their sizes.
 
 Source: DWARF 5, chapter 5 (Type Entries) and section 7.12 (Source Languages).
 """
@@ -35,21 +35,21 @@ _KEYWORDS: Final = {0x02: "class", 0x04: "enum", 0x13: "struct", 0x17: "union"}
 _QUALIFIERS: Final = {0x26: "const", 0x35: "volatile", 0x37: "restrict", 0x47: "_Atomic"}
 _POINTERS: Final = {DW_TAG_POINTER: "*", DW_TAG_REFERENCE: "&", DW_TAG_RVALUE_REFERENCE: "&&"}
 _NAMES_WITHOUT_SIZE: Final = frozenset({DW_TAG_TYPEDEF, *_QUALIFIERS})
-# C89, C, C99, C11, C17 and C23: there the keyword belongs to the name.
+# C89, C, C99, C11, C17 and C23: in these the keyword is part of the name.
 _C_LANGUAGES: Final = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E})
 # Ada, Cobol, Fortran, Pascal, Modula, PL/I and Julia count from 1.
 _LANGUAGES_FROM_1: Final = frozenset({3, 5, 6, 7, 8, 9, 0x0A, 0x0D, 0x0E, 0x0F, 0x17, 0x1F, 0x22, 0x23, 0x2D})
 
 _LONGEST_WAY: Final = 64
 _MOST_CHILDREN: Final = 16
-# All types of large programs together take a tenth of it.
+# All types of a large program together take a tenth of this.
 _MOST_STEPS: Final = 1 << 21
 _LONGEST_NAME: Final = 256
 _ANY_ADDRESS: Final = (1 << 64) - 1
 
 
 class VariableType(NamedTuple):
-    """A type as it is written, and its size; None where that is not said."""
+    """The name of a type, and its size; None where the debug information has none."""
 
     name: str | None
     size_bytes: int | None
@@ -59,14 +59,14 @@ _NO_TYPE: Final = VariableType(None, None)
 
 
 class Types:
-    """Reads types; each is read once."""
+    """Reads types, each of them once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Unit, int, int], VariableType] = {}
         self._steps_left = _MOST_STEPS
 
     def of(self, entry: Entry) -> VariableType:
-        """Give the type that an entry refers to; one that is damaged has neither name nor size."""
+        """Return the type that an entry refers to; a damaged type has neither name nor size."""
         unit = entry.unit
         try:
             key = unit, entry.places[DW_AT_TYPE][0], unit.number(entry, DW_AT_TYPE) or 0
@@ -80,7 +80,7 @@ class Types:
         return known
 
     def _name(self, entry: Entry) -> str:
-        """Write a type as C does: what a name would stand in the middle of is built from there."""
+        """Return the name of a type as C writes it, built from the middle outwards."""
         around, qualifiers = "", ""
         base = "void"
         target: Entry | None = entry
@@ -117,7 +117,7 @@ class Types:
         return name
 
     def _children(self, entry: Entry, tag: int) -> list[Entry]:
-        """Give the first children of a tag; those of arrays and functions have none themselves."""
+        """Return the first children of a tag; children of arrays and functions have no children."""
         found: list[Entry] = []
         at = entry.end
         while entry.has_children and len(found) < _MOST_CHILDREN and at < entry.unit.end:
@@ -132,7 +132,7 @@ class Types:
         return found
 
     def _counts(self, entry: Entry) -> list[int | None]:
-        """Give how many elements each dimension of an array has; None where that is not said."""
+        """Return the number of elements of each dimension of an array; None where it is unknown."""
         counts: list[int | None] = []
         for child in self._children(entry, DW_TAG_SUBRANGE):
             unit = child.unit
@@ -144,7 +144,7 @@ class Types:
                     lower = int(unit.number(unit.root, DW_AT_LANGUAGE) in _LANGUAGES_FROM_1)
                 form = child.places[DW_AT_UPPER_BOUND][0]
                 size_bytes = unit.format.size_bytes(form) if form != DW_FORM_SDATA else None
-                # The bound of an array without elements is -1, written without a sign.
+                # The upper bound of an array without elements is -1, written as an unsigned number.
                 is_empty = size_bytes is not None and size_bytes >= 4 and upper == (1 << 8 * size_bytes) - 1
                 count = 0 if is_empty else upper - lower + 1
             counts.append(count)
@@ -155,7 +155,7 @@ class Types:
         return "".join("[]" if count is None else f"[{count}]" for count in counts)
 
     def _parameters(self, entry: Entry) -> str:
-        """Write the parameters of a function, each by its name: no function stands within another."""
+        """Return the parameters of a function, each by the name of its type; a function type is not expanded."""
         names = []
         for child in self._children(entry, DW_TAG_FORMAL_PARAMETER):
             target = self._target(child, DW_AT_TYPE)
@@ -198,7 +198,7 @@ class Types:
         return None
 
     def _own_size(self, entry: Entry) -> int | None:
-        """Give the size that a type states, or has by its kind."""
+        """Return the size that a type states, or that its kind implies."""
         size_bytes = entry.unit.number(entry, DW_AT_BYTE_SIZE)
         if size_bytes is None and entry.tag in _POINTERS:
             return entry.unit.format.address_bytes
@@ -209,7 +209,7 @@ class Types:
         return size_bytes
 
     def _element_count(self, entry: Entry) -> int | None:
-        """Count the elements of an array; None where a dimension has no bound, or all are too many."""
+        """Return the number of elements of an array; None where a dimension has no bound, or where it is too large."""
         counts = self._counts(entry)
         product = 1
         for count in counts:
@@ -219,14 +219,14 @@ class Types:
         return product if counts and 0 <= product <= _ANY_ADDRESS else None
 
     def _target(self, entry: Entry, attribute: int) -> Entry | None:
-        """Read the type that one refers to."""
+        """Read the type that an entry refers to."""
         self._spend(entry)
         return entry.unit.reference(entry, attribute)
 
     def _spend(self, entry: Entry) -> None:
         self._steps_left -= 1
         if self._steps_left < 0:
-            raise entry.unit.section.damage("types refer to types beyond reason", entry.offset)
+            raise entry.unit.section.damage("types refer to too many other types", entry.offset)
 
 
 def _bounded(size_bytes: int) -> int | None:

@@ -1,6 +1,6 @@
-"""The units of debug information, and single entries read wherever they stand.
+"""The units of debug information, and their entries, which can be read at any offset.
 
-A unit is made when it is asked for: large programs have 100,000 of them, and few are of interest.
+A unit is made on request: large programs have 100,000 of them, and few are of interest.
 
 Source: DWARF 5, sections 7.5 (Format of Debugging Information) and 7.26 (String Offsets Table), and those of versions
 2 to 4 where they differ.
@@ -51,7 +51,7 @@ _LOCAL_REFERENCES: Final = frozenset({0x11, 0x12, 0x13, 0x14, DW_FORM_REF_UDATA}
 _ALTERNATE_REFERENCES: Final = frozenset({DW_FORM_GNU_REF_ALT, DW_FORM_REF_SUP4, DW_FORM_REF_SUP8})
 _ALTERNATE_TEXTS: Final = frozenset({DW_FORM_GNU_STRP_ALT, DW_FORM_STRP_SUP})
 
-# Compilers write some hundred bytes a unit, and thirty where its entries stand in a file of their own.
+# Compilers write some hundred bytes for a unit, and thirty for the skeleton of a split unit.
 _FEW_UNITS: Final = 1 << 16
 _BYTES_PER_UNIT: Final = 128
 
@@ -60,13 +60,13 @@ class Entry(NamedTuple):
     """One debugging information entry (DIE).
 
     Attributes:
-        unit: The unit it stands in.
-        offset: Where it begins, in its section.
+        unit: The unit that holds it.
+        offset: Its start in the section.
         tag: DW_TAG_*.
-        has_children: Whether entries below it follow.
-        at: Where its attributes begin.
-        end: Where they end.
-        places: By attribute its form, and where it stands behind `at`; the value itself of an implicit constant.
+        has_children: Whether its children follow.
+        at: The start of its attributes.
+        end: The end of its attributes.
+        places: By attribute its form and its offset from `at`; for an implicit constant the value itself.
     """
 
     unit: "Unit"
@@ -82,16 +82,16 @@ class Unit:
     """One unit of `.debug_info` or `.debug_types`, read on demand.
 
     Attributes:
-        debug: The debug information of the file that it stands in.
-        section: The section that it stands in.
-        start: Where its header begins, in the section.
-        first: Where its first entry begins.
-        end: Where it ends.
-        format: How its numbers are written.
-        identity: The signature of a type unit, or what a skeleton and its split unit have in common; else None.
-        type_at: Where the type of a type unit stands, in the section; else None.
+        debug: The debug information of its file.
+        section: The section that holds it.
+        start: The start of its header in the section.
+        first: The start of its first entry.
+        end: Its end.
+        format: The format of its entries.
+        identity: The signature of a type unit, or the number that a skeleton and its split unit share; else None.
+        type_at: The offset of the type of a type unit in the section; else None.
         skeleton: For a split unit, the unit of the linked file that stands for it.
-        shifts: For a unit of a package, where its parts of other sections begin.
+        shifts: For a unit of a package, the starts of its parts of other sections.
     """
 
     __slots__ = (
@@ -122,21 +122,21 @@ class Unit:
 
     @property
     def abbreviations(self) -> dict[int, Abbreviation]:
-        """Give the abbreviations by their codes.
+        """The abbreviations by their codes.
 
         Raises:
-            InputError: Where there are none, or tables overlap beyond reason.
+            InputError: Where there are none, or tables overlap too much.
         """
         return self.debug.abbreviations.table(self._abbreviations_at)
 
     @property
     def table(self) -> tuple[UnitFormat, int]:
-        """Give what units have in common whose entries are laid out alike."""
+        """The format and the offset of the abbreviations; units with the same have the same layouts."""
         return self.format, self._abbreviations_at
 
     @property
     def root(self) -> Entry:
-        """Give the first entry, which describes the unit.
+        """The first entry, which describes the unit.
 
         Raises:
             InputError: Where it is damaged.
@@ -146,7 +146,7 @@ class Unit:
         return self._root
 
     def layout(self, abbreviation: Abbreviation) -> EntryLayout:
-        """Give how the entries of an abbreviation are laid out.
+        """Return the layout of the entries of an abbreviation.
 
         Raises:
             InputError: Where it is damaged.
@@ -157,7 +157,7 @@ class Unit:
         """Read the entry at an offset of the section.
 
         Raises:
-            InputError: Where none can stand there.
+            InputError: Where no entry can start there.
         """
         if not self.first <= offset < self.end:
             raise self.section.damage("an entry lies outside of its unit", offset)
@@ -182,7 +182,7 @@ class Unit:
         return Entry(self, offset, abbreviation.tag, abbreviation.has_children, at, end, places)
 
     def number(self, entry: Entry, attribute: int) -> int | None:
-        """Give a constant, flag, index or offset of an entry; None where it has none, or an expression instead.
+        """Return a constant, flag, index or offset of an entry; None where it has none, or an expression instead.
 
         Raises:
             InputError: Where it is damaged.
@@ -204,7 +204,7 @@ class Unit:
         return None if size_bytes is None else self.section.unsigned(at, size_bytes)
 
     def text(self, entry: Entry, attribute: int) -> str | None:
-        """Give a text of an entry; None where it has none, or one that stands in a file that is absent.
+        """Return a text of an entry; None where it has none, or where the file with the text is absent.
 
         Raises:
             InputError: Where it is damaged.
@@ -213,7 +213,7 @@ class Unit:
         return None if place is None else self.text_of(self.section, self.format, place[0], entry.at + place[1])
 
     def text_of(self, section: DebugSection, written: UnitFormat, form: int, at: int) -> str | None:
-        """Give the text that a form at some place stands for, such as in a line table, whose format may be another.
+        """Return the text of a form at an offset, such as in a line table, whose format may not be that of the unit.
 
         Raises:
             InputError: Where it is damaged.
@@ -245,9 +245,9 @@ class Unit:
 
     @property
     def str_offsets_base(self) -> int:
-        """Give where the unit's part of .debug_str_offsets begins; a split unit need not say so."""
+        """The start of the part of the unit in .debug_str_offsets; a split unit need not state it."""
         if self._str_offsets_base is None:
-            # Reading the root's name must not ask for this again: the base itself is no text.
+            # This reads a number of the root entry, not a text: a text could need this base again.
             base = self.number(self.root, DW_AT_STR_OFFSETS_BASE)
             if base is None:
                 base = 0 if self.format.version < 5 else 2 * self.format.offset_bytes
@@ -255,10 +255,10 @@ class Unit:
         return self._str_offsets_base
 
     def reference(self, entry: Entry, attribute: int) -> Entry | None:
-        """Read the entry that an attribute refers to; None where it has none, or it is in a file that is absent.
+        """Read the entry that an attribute refers to; None where it has none, or where the file of the entry is absent.
 
         Raises:
-            InputError: Where it leads nowhere.
+            InputError: Where the reference is invalid.
         """
         place = entry.places.get(attribute)
         value = self.number(entry, attribute)
@@ -284,10 +284,10 @@ class DebugInfo:
     Attributes:
         sections: Its debug sections.
         abbreviations: The tables of abbreviations of its units.
-        headers: Where the units of .debug_info stand.
-        unknown_versions: Versions of units that were passed over.
-        alternate: What dwz took out of several files, where it was given.
-        lacks_alternate: Whether it was needed and not given.
+        headers: The starts and ends of the units of .debug_info.
+        unknown_versions: The versions of units that were skipped.
+        alternate: The file of dwz with the parts that several files share, where it was given.
+        lacks_alternate: Whether that file was needed and not given.
     """
 
     def __init__(self, image: Image, *, alternate: "DebugInfo | None" = None, suffix: str = "") -> None:
@@ -305,31 +305,31 @@ class DebugInfo:
         self._type_starts: dict[int, tuple[bool, int]] | None = None
 
     def unit(self, number: int) -> Unit:
-        """Give a unit of .debug_info by its number in the headers."""
+        """Return a unit of .debug_info by its number in the headers."""
         return self._known_unit(self.headers.starts[number], is_types=False)
 
     def units(self) -> Iterator[Unit]:
-        """Give the units of .debug_info in its order, unless they are more than any compiler makes."""
+        """Return the units of .debug_info in order, up to a limit that no compiler reaches."""
         most = _FEW_UNITS + self.sections.get(".debug_info").size_bytes // _BYTES_PER_UNIT
         for number in range(min(len(self.headers.starts), most)):
             yield self.unit(number)
         if len(self.headers.starts) > most:
-            detail = f"{len(self.headers.starts)} units are more than any compiler makes; not all were looked into"
+            detail = f"{len(self.headers.starts)} units are more than any compiler makes; not all were read"
             self.damage = self.damage or InputError(self.image.file, f".debug_info: {detail}")
 
     def entry(self, offset: int) -> Entry:
         """Read the entry at an offset of .debug_info.
 
         Raises:
-            InputError: Where none can stand there.
+            InputError: Where no entry can start there.
         """
         number = self.headers.at(offset)
         if number is None:
-            raise self.sections.get(".debug_info").damage("a reference to no unit", offset)
+            raise self.sections.get(".debug_info").damage("a reference to an offset outside of all units", offset)
         return self.unit(number).entry(offset)
 
     def type_unit(self, signature: int) -> Unit | None:
-        """Give the type unit with a signature."""
+        """Return the type unit with a signature."""
         if self._type_starts is None:
             apart = self._headers(is_types=True)
             starts = [(False, start) for start in self.headers.starts]
@@ -342,12 +342,12 @@ class DebugInfo:
         return None if place_of_type is None else self._known_unit(place_of_type[1], is_types=place_of_type[0])
 
     def needed_alternate(self) -> "DebugInfo | None":
-        """Give the file of dwz, and remember that it was needed."""
+        """Return the file of dwz, and record that it was needed."""
         self.lacks_alternate = self.lacks_alternate or self.alternate is None
         return self.alternate
 
     def _signature(self, is_types: bool, start: int) -> int | None:  # noqa: FBT001 # it comes from a tuple
-        """Give the signature of a type unit from its header."""
+        """Return the signature of a type unit from its header."""
         section = self.sections.get(".debug_types" if is_types else ".debug_info")
         data = section.data
         is_long = data[start : start + 4] == b"\xff\xff\xff\xff"
@@ -379,7 +379,7 @@ class DebugInfo:
         return known
 
     def _unit(self, section: DebugSection, start: int, *, is_types: bool) -> tuple[Unit | None, int]:
-        """Read one header; gives where the unit ends, too."""
+        """Read one header, and return the unit and its end."""
         number = section.unsigned
         length_bytes, offset_bytes = number(start, 4), 4
         at = start + 4

@@ -280,7 +280,7 @@ class _Names:
             raise InputError(self._file, "one of the dynamic symbol names has no end") from None
         # Names may share their tails, but a table of a few names that overlap could fill the memory.
         if sum(ends) - sum(offsets) > StringTable.most_name_bytes(len(text)):
-            raise InputError(self._file, "the dynamic symbol names overlap beyond reason")
+            raise InputError(self._file, "the dynamic symbol names overlap too much")
         return [text[offset:end] for offset, end in zip(offsets, ends, strict=True)]
 
     @cached_property

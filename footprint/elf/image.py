@@ -364,7 +364,7 @@ class StringTable:
             raw = self._long_name(start)
         self._left_bytes -= len(raw)
         if self._left_bytes < 0:
-            raise InputError(self._file, f"the {self._what} overlap beyond reason", self._offset)
+            raise InputError(self._file, f"the {self._what} overlap too much", self._offset)
         name = self._known[start] = raw.decode("utf-8", "surrogateescape")
         return name
 

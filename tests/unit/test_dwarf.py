@@ -504,7 +504,7 @@ def test_entries_that_refer_to_each_other_end() -> None:
     ((one,),) = found.by_vaddr.values()
     assert one.name is None
     assert [note.slug for note in found.notes] == ["debug-info-damaged"]
-    assert "references lead in a circle" in found.notes[0].detail
+    assert "references form a circle" in found.notes[0].detail
 
 
 def seconds(data: bytes) -> tuple[float, Declarations]:

@@ -245,7 +245,7 @@ def test_an_unknown_type_of_relocation_is_said() -> None:
 @pytest.mark.parametrize(
     ("relocations", "cause"),
     [
-        ([Rel(1 << 40, 1, "(.data)", 0)], "out of the section"),
+        ([Rel(1 << 40, 1, "(.data)", 0)], "outside of the section"),
         ([Rel(0, 1, 999, 0)], "no symbol 999"),
         ([Rel(0, 1, "(.data)", 0)] * 1000, "more relocations than bytes"),
     ],

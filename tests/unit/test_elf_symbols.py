@@ -274,7 +274,7 @@ def test_names_that_overlap_beyond_reason_are_refused() -> None:
     symbols = [Sym(1 + number, At(".data"), 1) for number in range(1000)]
     file = write(ElfFile(sections=[DATA], symbols=[*symbols, Sym(long_name, At(".data"), 1)]))
     error = refused(file)
-    assert error.cause.endswith("overlap beyond reason")
+    assert error.cause.endswith("overlap too much")
     assert error.offset == peek(file, "sh_offset", ".strtab")
 
 
