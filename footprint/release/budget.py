@@ -26,7 +26,7 @@ from footprint.release.budget_file import (
     nearest_of,
     parse_budgets,
 )
-from footprint.release.compare import Change, Comparison, compare, covers
+from footprint.release.compare import Comparison, RowChange, compare, covers
 from footprint.units import format_bytes
 
 __all__ = (
@@ -267,7 +267,7 @@ def _is_of(owner: str, name: str) -> bool:
     return name in {owner, file_name(owner)}
 
 
-def _is_symbol(one: Row | Change, name: str) -> bool:
+def _is_symbol(one: Row | RowChange, name: str) -> bool:
     """Tell whether a budget names a symbol: as the linker does, or as it is shown."""
     return one.symbol is not None and name in {one.symbol, one.name}
 

@@ -22,10 +22,10 @@ from footprint.model.totals import Total
 from footprint.release.matching import comparable_name, differing_rows, finding_key, owner_names, paired_rows
 
 __all__ = (
-    "Change",
     "Comparison",
     "OwnerChange",
-    "Status",
+    "RowChange",
+    "RowStatus",
     "TotalChange",
     "compare",
     "covers",
@@ -34,7 +34,7 @@ __all__ = (
 )
 
 
-class Status(StrEnum):
+class RowStatus(StrEnum):
     """What became of a row."""
 
     CHANGED = "changed"
@@ -46,7 +46,7 @@ class Status(StrEnum):
     """As large as before, but in other pages: told of predictions only, where nothing else can make a difference."""
 
 
-class Change(NamedTuple):
+class RowChange(NamedTuple):
     """One row that differs. What it is now, or was where it is gone.
 
     Attributes:
@@ -65,7 +65,7 @@ class Change(NamedTuple):
         was_writable: Whether it did before.
     """
 
-    status: Status
+    status: RowStatus
     owner: str
     kind: MemoryKind
     section: str | None
@@ -198,7 +198,7 @@ class Comparison(NamedTuple):
     count: int  # type: ignore[assignment] # tuple.count is not missed
     totals: tuple[TotalChange, ...]
     owners: tuple[OwnerChange, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[RowChange, ...]
     same_count: int
     new_findings: tuple[Finding, ...]
     fixed_findings: tuple[Finding, ...]
@@ -258,7 +258,7 @@ def compare(
     )
 
 
-def _order(change: Change) -> tuple[object, ...]:
+def _order(change: RowChange) -> tuple[object, ...]:
     place = (change.owner, change.section or "", change.symbol or "", change.name or "", change.status, change.kind)
     return (-abs(change.delta_bytes), -abs(change.mapped_delta_bytes), *place)
 
@@ -268,7 +268,7 @@ def _order(change: Change) -> tuple[object, ...]:
 _NOTHING: Final = Spread(0, 0, 0)
 
 
-def _owner_changes(old: Audit, new: Audit, names: dict[str, str], changes: Iterable[Change]) -> list[OwnerChange]:
+def _owner_changes(old: Audit, new: Audit, names: dict[str, str], changes: Iterable[RowChange]) -> list[OwnerChange]:
     # Only of owners in whose rows anything differs: adding up all of them takes longer than all else here.
     touched = {one for change in changes for one in (change.owner, change.before[0] if change.before else change.owner)}
     touched |= {owner for owner, name in names.items() if name in touched or owner in touched}
@@ -362,7 +362,7 @@ def _sums_of(owner: str, rows: Sequence[Row]) -> _Sums:
 # --- Rows -------------------------------------------------------------------------------------------------------------
 
 
-def _change(before: Row | None, now: Row | None, owners: dict[str, str], *, is_predicted: bool) -> Change | None:
+def _change(before: Row | None, now: Row | None, owners: dict[str, str], *, is_predicted: bool) -> RowChange | None:
     """Say what became of a row; nothing where it holds what it held, where it stood."""
     row = now or before
     if row is None:
@@ -370,14 +370,14 @@ def _change(before: Row | None, now: Row | None, owners: dict[str, str], *, is_p
     status, was = _status(before, now, owners), None
     if before and now:
         is_as_before = before[5:7] == now[5:7] and before.is_writable is now.is_writable
-        if status is Status.CHANGED and is_as_before:
+        if status is RowStatus.CHANGED and is_as_before:
             return None
-        if status is not Status.CHANGED:
+        if status is not RowStatus.CHANGED:
             was = (before.owner, before.section, before.symbol or before.name)
         elif is_predicted and row.symbol is not None and before.mapped_bytes == now.mapped_bytes:
-            status = Status.SHIFTED
+            status = RowStatus.SHIFTED
     is_known = all(one.bytes is not None for one in (before, now) if one)
-    return Change(
+    return RowChange(
         status,
         row.owner,
         row.kind,
@@ -394,17 +394,17 @@ def _change(before: Row | None, now: Row | None, owners: dict[str, str], *, is_p
     )
 
 
-def _status(before: Row | None, now: Row | None, owners: dict[str, str]) -> Status:
+def _status(before: Row | None, now: Row | None, owners: dict[str, str]) -> RowStatus:
     if before is None:
-        return Status.ADDED
+        return RowStatus.ADDED
     if now is None:
-        return Status.REMOVED
+        return RowStatus.REMOVED
     if (owners.get(before.owner, before.owner), before.section) != (now.owner, now.section):
-        return Status.MOVED
+        return RowStatus.MOVED
     if before.symbol == now.symbol or before.symbol is None or now.symbol is None:
-        return Status.CHANGED
+        return RowStatus.CHANGED
     is_renamed = comparable_name(before.symbol) != comparable_name(now.symbol)
-    return Status.RENAMED if is_renamed else Status.CHANGED
+    return RowStatus.RENAMED if is_renamed else RowStatus.CHANGED
 
 
 # --- Totals and findings ----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from footprint.model.figures import BUDGETED, FIGURES
 from footprint.release.budget import figure_of, parts_of
 from footprint.release.budget_file import nearest_of
 
-__all__ = ("RECORDED", "History", "Recording", "Release", "Step", "Trend", "history_of", "recording_of")
+__all__ = ("RECORDED", "History", "Recording", "Release", "Trend", "TrendStep", "history_of", "recording_of")
 
 # How many of them are looked at is a question of the day: it can be multiplied later.
 RECORDED: Final = tuple(name for name in BUDGETED if name != "total_at_count_bytes")
@@ -54,7 +54,7 @@ class Recording(NamedTuple):
     parts: Mapping[str, Mapping[str, int]]
 
 
-class Step(NamedTuple):
+class TrendStep(NamedTuple):
     """The largest change of a figure from one release to the next that tells it.
 
     Attributes:
@@ -87,7 +87,7 @@ class Trend(NamedTuple):
     figure: str
     owner: str | None
     values: tuple[int | None, ...]
-    largest_step: Step | None
+    largest_step: TrendStep | None
 
     @property
     def is_count(self) -> bool:
@@ -226,18 +226,18 @@ def _trends(recordings: Sequence[Recording], figure: str, owner: str | None) -> 
     yield Trend(program, figure, owner, values, largest if largest and largest.delta else None)
 
 
-def _step(before: Recording, after: Recording, figure: str, owner: str | None, delta: int) -> Step:
+def _step(before: Recording, after: Recording, figure: str, owner: str | None, delta: int) -> TrendStep:
     versions = (before.release.version, after.release.version)
     if owner is not None or not delta:
-        return Step(*versions, delta, owner, delta)
+        return TrendStep(*versions, delta, owner, delta)
     old, new = before.parts.get(figure, {}), after.parts.get(figure, {})
     sign = 1 if delta > 0 else -1
     deltas = {name: new.get(name, 0) - old.get(name, 0) for name in sorted({*old, *new})}
     # Of equal ones a file: what has a name in brackets most often follows from one.
     most = max(deltas, key=lambda name: (sign * deltas[name], not name.startswith("[")), default=None)
     if most is None or deltas[most] * sign <= 0:
-        return Step(*versions, delta, None, 0)
-    return Step(*versions, delta, most, deltas[most])
+        return TrendStep(*versions, delta, None, 0)
+    return TrendStep(*versions, delta, most, deltas[most])
 
 
 def _notes(releases: Mapping[str, Sequence[Release]]) -> Iterator[Note]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.release.compare import Comparison, Status
+from footprint.release.compare import Comparison, RowStatus
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is missing")
 
@@ -42,11 +42,11 @@ def built(folder: Path, *options: str, source: str = SOURCE) -> str:
     return str(folder / "server")
 
 
-def told(found: Comparison) -> list[tuple[Status, str | None, int]]:
+def told(found: Comparison) -> list[tuple[RowStatus, str | None, int]]:
     return sorted(
         (one.status, one.symbol, one.mapped_delta_bytes)
         for one in found.changes
-        if one.symbol is not None and one.status is not Status.SHIFTED
+        if one.symbol is not None and one.status is not RowStatus.SHIFTED
     )
 
 
@@ -64,12 +64,12 @@ def test_another_seed_and_folder_change_no_symbol(tmp_path: Path, options: list[
 def test_a_lambda_before_the_others_adds_its_own_statics_and_renames_none(tmp_path: Path) -> None:
     found = told(footprint.diff(built(tmp_path / "a"), built(tmp_path / "b", "-DMORE")))
     # Its own static, and that of the function that is made for it.
-    assert [(status, size) for status, _, size in found] == [(Status.ADDED, 256), (Status.ADDED, 200)]
+    assert [(status, size) for status, _, size in found] == [(RowStatus.ADDED, 256), (RowStatus.ADDED, 200)]
 
 
 def test_of_three_statics_of_one_name_the_one_that_grew_is_one_row(tmp_path: Path) -> None:
     found = told(footprint.diff(built(tmp_path / "a"), built(tmp_path / "b", "-DSECOND=1536")))
-    assert found == [(Status.CHANGED, "_ZZ6secondvE4seen", 512)]
+    assert found == [(RowStatus.CHANGED, "_ZZ6secondvE4seen", 512)]
 
 
 def test_three_statics_of_one_name_in_c_are_one_row_too(tmp_path: Path) -> None:
@@ -77,14 +77,14 @@ def test_three_statics_of_one_name_in_c_are_one_row_too(tmp_path: Path) -> None:
     source = source.replace("int third()", 'extern "C" int third()')
     old, new = (built(tmp_path / name, f"-DSECOND={size}", source=source) for name, size in (("a", 1024), ("b", 1536)))
     ((status, _, size_bytes),) = told(footprint.diff(old, new))
-    assert (status, size_bytes) == (Status.CHANGED, 512)
+    assert (status, size_bytes) == (RowStatus.CHANGED, 512)
 
 
 def test_a_buffer_of_another_name_is_renamed(tmp_path: Path) -> None:
     old = built(tmp_path / "a")
     new = built(tmp_path / "b", source=SOURCE.replace("scratch", "workspace"))
     found = footprint.diff(old, new)
-    assert told(found) == [(Status.RENAMED, "_ZN12_GLOBAL__N_19workspaceE", 0)]
+    assert told(found) == [(RowStatus.RENAMED, "_ZN12_GLOBAL__N_19workspaceE", 0)]
 
 
 # Two files, so that a buffer can be declared in another; `NAME` is in one of them.
@@ -112,8 +112,8 @@ def test_a_buffer_of_another_source_file_is_no_other_name_of_one_that_is_gone(tm
     # `gone` of last.cpp is `kept` now, and first.cpp has a new one of its size.
     new = of_two_files(tmp_path / "b", "fresh", "kept")
     assert told(footprint.diff(old, new)) == [
-        (Status.ADDED, "fresh", 4096),
-        (Status.REMOVED, "gone", -4096),
+        (RowStatus.ADDED, "fresh", 4096),
+        (RowStatus.REMOVED, "gone", -4096),
     ]
 
 
@@ -126,10 +126,10 @@ def test_a_table_of_the_same_contents_is_renamed_and_one_of_others_is_not_withou
         return of_two_files(tmp_path / folder, "first", "second", table, f"({name}[count] = 1)", option)
 
     old = built_with("a", "prices", 1)
-    assert told(footprint.diff(old, built_with("b", "costs", 1))) == [(Status.RENAMED, "costs", 0)]
+    assert told(footprint.diff(old, built_with("b", "costs", 1))) == [(RowStatus.RENAMED, "costs", 0)]
     found = told(footprint.diff(old, built_with("c", "costs", 7)))
     if option == "-g":
         # Of one type in one file.
-        assert found == [(Status.RENAMED, "costs", 0)]
+        assert found == [(RowStatus.RENAMED, "costs", 0)]
     else:
-        assert found == [(Status.ADDED, "costs", 400), (Status.REMOVED, "prices", -400)]
+        assert found == [(RowStatus.ADDED, "costs", 400), (RowStatus.REMOVED, "prices", -400)]

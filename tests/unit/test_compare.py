@@ -18,7 +18,7 @@ from footprint.model.finding import Confidence, Finding
 from footprint.model.object_cost import ObjectCost
 from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.model.spread import Spread, Spreads
-from footprint.release.compare import Change, Comparison, Status, compare
+from footprint.release.compare import Comparison, RowChange, RowStatus, compare
 from footprint.release.matching import comparable_name
 from footprint.verbs.diff.text import diff_report
 from tests.ledgers import audit_of, ledger_row
@@ -136,21 +136,21 @@ def test_a_buffer_of_the_same_size_is_not_renamed_where_its_files_say_that_it_is
         asked.append((before.symbol, now.symbol))
         return False
 
-    assert [one.status for one in compare(old, new).changes] == [Status.RENAMED]
+    assert [one.status for one in compare(old, new).changes] == [RowStatus.RENAMED]
     found = compare(old, new, is_same=is_same)
     assert {(one.status, one.symbol) for one in found.changes} == {
-        (Status.REMOVED, "buffer"),
-        (Status.ADDED, "scratch"),
+        (RowStatus.REMOVED, "buffer"),
+        (RowStatus.ADDED, "scratch"),
     }
     assert asked == [("buffer", "scratch")]
 
 
 def test_small_variables_and_those_of_which_several_could_be_meant_are_not_called_renamed() -> None:
     small = compare(audit_of(variable("a", 8, 8)), audit_of(variable("b", 8, 8)))
-    assert sorted(one.status for one in small.changes) == [Status.ADDED, Status.REMOVED]
+    assert sorted(one.status for one in small.changes) == [RowStatus.ADDED, RowStatus.REMOVED]
     olds = [variable(name, 4096, 4096) for name in ("a", "b")]
     several = compare(audit_of(*olds), audit_of(variable("c", 4096, 4096)))
-    assert sorted(one.status for one in several.changes) == [Status.ADDED, Status.REMOVED, Status.REMOVED]
+    assert sorted(one.status for one in several.changes) == [RowStatus.ADDED, RowStatus.REMOVED, RowStatus.REMOVED]
 
 
 def test_a_variable_in_another_section_or_library_is_moved() -> None:
@@ -334,8 +334,8 @@ def test_a_prediction_and_a_measurement_are_not_compared() -> None:
 # --- The founding audit, stage by stage -------------------------------------------------------------------------------
 
 
-def of_variables(found: Comparison) -> list[Change]:
-    return [one for one in found.changes if one.symbol is not None and one.status is not Status.SHIFTED]
+def of_variables(found: Comparison) -> list[RowChange]:
+    return [one for one in found.changes if one.symbol is not None and one.status is not RowStatus.SHIFTED]
 
 
 def test_each_stage_of_the_founding_audit_shows_what_went() -> None:
@@ -344,8 +344,8 @@ def test_each_stage_of_the_founding_audit_shows_what_went() -> None:
     buffers, headers, library = (footprint.diff(old, new, count=10_000) for old, new in pairwise(paths))
     # Two buffers of 4,096 bytes; gcc numbers the other statics of their file anew.
     assert {(one.status, one.symbol, one.mapped_delta_bytes) for one in of_variables(buffers)} == {
-        (Status.REMOVED, "answer.0", -4096),
-        (Status.REMOVED, "answer.1", -4096),
+        (RowStatus.REMOVED, "answer.0", -4096),
+        (RowStatus.REMOVED, "answer.1", -4096),
     }
     assert buffers.fixed_findings == ()
     # 107 copies of 4 bytes.
@@ -408,7 +408,7 @@ def test_changes_add_up_to_the_difference_of_the_totals(old: Audit, new: Audit) 
         total = found.total(name)
         assert total is not None
         assert sum(deltas) == total.delta_bytes
-    assert found.same_count + sum((one.status is not Status.ADDED) for one in found.changes) == len(old.ledger)
+    assert found.same_count + sum((one.status is not RowStatus.ADDED) for one in found.changes) == len(old.ledger)
 
 
 @st.composite

@@ -13,7 +13,7 @@ import pytest
 import footprint
 from footprint.errors import AccessError, InputError, UnsupportedError, UsageError
 from footprint.formats.text import plain
-from footprint.release.history import Recording, Release, Step, Trend, history_of
+from footprint.release.history import Recording, Release, Trend, TrendStep, history_of
 from footprint.release.history_file import keep, kept
 from footprint.verbs.record.call import parse_time
 from footprint.verbs.trend.text import trend_report
@@ -47,12 +47,12 @@ def test_a_trend_has_the_values_in_order_of_time_and_the_step_with_its_culprit()
     assert trend.values == (12288, 16384, 73728)
     assert (trend.first, trend.last, trend.change) == (12288, 73728, 61440)
     # libnew.so came with 65,536 while libold.so left with 8,192.
-    assert trend.largest_step == Step("1.1", "1.2", 57344, "libnew.so", 65536)
+    assert trend.largest_step == TrendStep("1.1", "1.2", 57344, "libnew.so", 65536)
 
 
 def test_a_step_down_is_the_work_of_what_left() -> None:
     trend = trend_of("private_bytes", recording("1", 1, {"a": 10, "b": 100}), recording("2", 2, {"a": 20}))
-    assert trend.largest_step == Step("1", "2", -90, "b", -100)
+    assert trend.largest_step == TrendStep("1", "2", -90, "b", -100)
 
 
 def test_of_equal_parts_a_file_is_named_before_what_follows_from_one() -> None:
@@ -75,13 +75,13 @@ def test_a_release_that_does_not_tell_a_figure_is_a_gap_and_no_step() -> None:
     untold = SECOND._replace(figures={}, parts={})
     trend = trend_of("private_bytes", FIRST, untold, THIRD)
     assert trend.values == (12288, None, 73728)
-    assert trend.largest_step == Step("1.0", "1.2", 61440, "libnew.so", 65536)
+    assert trend.largest_step == TrendStep("1.0", "1.2", 61440, "libnew.so", 65536)
 
 
 def test_the_part_of_one_owner_is_nothing_where_it_is_not_there() -> None:
     trend = trend_of("private_bytes", FIRST, SECOND, THIRD, owner="libold.so")
     assert trend.values == (8192, 8192, 0)
-    assert trend.largest_step == Step("1.1", "1.2", -8192, "libold.so", -8192)
+    assert trend.largest_step == TrendStep("1.1", "1.2", -8192, "libold.so", -8192)
 
 
 def test_only_the_newest_releases_are_told_where_so_many_are_asked_for() -> None:

@@ -18,7 +18,7 @@ from footprint.model.finding import Confidence
 from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import FIGURE_NAMES, OfWhich
 from footprint.release.budget_file import LIBRARY_KEYS, LIMIT_KEYS
-from footprint.release.compare import Status
+from footprint.release.compare import RowStatus
 
 SOURCES = Path(footprint.__file__).parent
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "findings"
@@ -53,7 +53,7 @@ WORDS = [
     *FIGURE_NAMES.values(),
     *OfWhich._fields,
     *BUDGETED,
-    *(one.value for enum in (MemoryKind, Evidence, Confidence, Status) for one in enum),
+    *(one.value for enum in (MemoryKind, Evidence, Confidence, RowStatus) for one in enum),
     "pages",
     "sole_pages",
     "relocated_bytes",

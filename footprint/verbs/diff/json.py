@@ -4,7 +4,7 @@ from footprint.elf import shown_name
 from footprint.formats.escape import well_formed
 from footprint.formats.findings_json import finding_rows
 from footprint.formats.json import Json, envelope, note_rows
-from footprint.release.compare import Change, Comparison, OwnerChange, TotalChange
+from footprint.release.compare import Comparison, OwnerChange, RowChange, TotalChange
 from footprint.verbs.audit.json import process_target
 
 __all__ = ("diff_members",)
@@ -57,7 +57,7 @@ def _owner(one: OwnerChange) -> Json:
     }
 
 
-def _change(one: Change) -> Json:
+def _change(one: RowChange) -> Json:
     shown = shown_name(one.symbol) if one.symbol is not None else one.name
     before = None
     if one.before is not None:

@@ -10,7 +10,15 @@ from footprint.formats.sections.notes import note_blocks
 from footprint.model.audit import Audit
 from footprint.model.finding import Finding
 from footprint.model.row import MemoryKind
-from footprint.release.compare import Change, Comparison, OwnerChange, Status, TotalChange, covers_files, covers_heap
+from footprint.release.compare import (
+    Comparison,
+    OwnerChange,
+    RowChange,
+    RowStatus,
+    TotalChange,
+    covers_files,
+    covers_heap,
+)
 from footprint.units import counted, format_bytes
 
 __all__ = ("diff_report",)
@@ -161,7 +169,7 @@ def _owner_sum(changes: Sequence[OwnerChange], label: str, count: int) -> tuple[
 def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
     """List variables; what has no name (padding, tails of pages, heaps) is in the rows of the owners."""
     named = [one for one in found.changes if one.symbol is not None]
-    changed = [one for one in named if one.status is not Status.SHIFTED]
+    changed = [one for one in named if one.status is not RowStatus.SHIFTED]
     if not named:
         return []
     changed.sort(key=lambda one: -max(abs(one.delta_bytes), abs(one.mapped_delta_bytes)))
@@ -171,7 +179,7 @@ def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
     footer = []
     if rest:
         footer.append(_variable_sum(rest, f"[{len(rest)} more: --top 0 shows all]", found.count))
-    shifted = [one for one in named if one.status is Status.SHIFTED]
+    shifted = [one for one in named if one.status is RowStatus.SHIFTED]
     if shifted:
         label = f"[{counted(len(shifted), 'variable')} as large as before, in other pages]"
         footer.append(_variable_sum(shifted, label, found.count))
@@ -183,17 +191,17 @@ def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
     return [Heading(heading), Table(columns, rows, texts, tuple(footer))]
 
 
-def _variable_sum(changes: Sequence[Change], label: str, count: int) -> tuple[str, ...]:
+def _variable_sum(changes: Sequence[RowChange], label: str, count: int) -> tuple[str, ...]:
     delta_bytes = sum(one.delta_bytes for one in changes)
     mapped_bytes = sum(one.mapped_delta_bytes for one in changes)
     return (_signed(delta_bytes), *_times(delta_bytes, count), _signed(mapped_bytes), "", "", label)
 
 
-def _variable(one: Change, names: Names, count: int) -> tuple[str, ...]:
+def _variable(one: RowChange, names: Names, count: int) -> tuple[str, ...]:
     label = f"{names.symbol(one.symbol or '')}  ({names.owner(one.owner)})"
     if one.before is not None:
         owner, section, symbol = one.before
-        if one.status is Status.RENAMED:
+        if one.status is RowStatus.RENAMED:
             label += f", was {names.symbol(symbol or '')}"
         else:
             label += f", was in {section or 'no section'}"

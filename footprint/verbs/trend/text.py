@@ -7,7 +7,7 @@ from typing import Final
 from footprint.errors import Note
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
-from footprint.release.history import History, Release, Step, Trend
+from footprint.release.history import History, Release, Trend, TrendStep
 from footprint.units import counted, format_bytes
 
 __all__ = ("record_report", "trend_report")
@@ -92,7 +92,7 @@ def _signed(one: Trend, value: int) -> str:
     return "-" if not value else f"{'+' if value > 0 else ''}{_amount(one, value)}"
 
 
-def _step(one: Trend, step: Step, releases: Sequence[Release]) -> tuple[str, ...]:
+def _step(one: Trend, step: TrendStep, releases: Sequence[Release]) -> tuple[str, ...]:
     share = "" if step.owner is None else f"{step.owner}  {_signed(one, step.owner_delta)}"
     return (_signed(one, step.delta), _version(_release(releases, step.after)), one.figure, share)
 
