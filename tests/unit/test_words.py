@@ -79,6 +79,13 @@ def test_each_figure_kind_and_exit_code_is_explained(word: str) -> None:
     assert explain(word)[0].text
 
 
+@pytest.mark.parametrize("word", ["RSS", "PSS", "USS", "VSZ", "VIRT", "RES", "SHR", "working set"])
+def test_the_words_of_ps_and_top_lead_to_the_figure_in_their_place(word: str) -> None:
+    (found,) = explain(word)
+    assert found.subject == "Figures of ps and top"
+    assert any(f"`{name}`" in found.text for name in FIGURES)
+
+
 def test_what_the_reports_of_checks_and_comparisons_say_is_explained() -> None:
     said = {one.strip() for one in texts("verbs")}
     for label in ("too much", "room", "grew most", "most of it", "among them", "new", "limit", "waived"):
