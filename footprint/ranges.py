@@ -1,24 +1,24 @@
-"""Half-open ranges with one owner each: the structure that keeps every total conserved.
+"""Half-open ranges with one owner each: the structure that conserves every total.
 
-`partition` cuts one span among claims. Where claims overlap, one wins by a fixed precedence and the loss is counted;
-where nothing claims, the caller names the remainder. The pieces of a `Partition` always add up to its span: the
-constructor refuses anything else, so that no total downstream needs to be computed by subtraction.
+`partition` cuts one span among claims. Where claims overlap, one wins by a fixed precedence, and what the others lose
+is counted. Where nothing claims, the caller names the remainder. The pieces of a `Partition` always add up to its span:
+its constructor refuses anything else, so no total is ever computed by subtraction.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-__all__ = ("Claim", "Gap", "Overlap", "Partition", "Piece", "partition")
+__all__ = ("Claim", "Gap", "Partition", "Piece", "partition")
 
 T = TypeVar("T")
 
 
 class Claim(NamedTuple, Generic[T]):
-    """A wish to own `[start, end)`.
+    """A claim to own `[start, end)`.
 
-    The lower `rank` wins, then the earlier start, then the longer, then the one given first.
+    The lower `rank` wins, then the earlier start, then the longer range, then the claim that was given first.
     """
 
     start: int
@@ -28,7 +28,7 @@ class Claim(NamedTuple, Generic[T]):
 
 
 class Piece(NamedTuple, Generic[T]):
-    """A range with its one owner. Each comes of one claim, so neighbours may have equal owners."""
+    """A range with its one owner. Each piece comes from one claim, so neighbours may have equal owners."""
 
     start: int
     end: int
@@ -44,26 +44,15 @@ class Gap(NamedTuple, Generic[T]):
     after: T | None
 
 
-class Overlap(NamedTuple):
-    """What claims lost to stronger ones.
-
-    Attributes:
-        count: Claims that got less than they asked for within the span.
-        lost_bytes: What they lost in all; each byte counts once for every claim that lost it.
-        example_at: Where the first claim that lost starts, or None where nothing overlaps.
-    """
-
-    count: int = 0  # type: ignore[assignment] # tuple.count is not missed
-    lost_bytes: int = 0
-    example_at: int | None = None
-
-
-NO_OVERLAP: Final = Overlap()
-
-
 @dataclass(frozen=True)
 class Partition(Generic[T]):
     """A span cut into pieces that cover it exactly, in ascending order.
+
+    Attributes:
+        start: The first address of the span.
+        end: The address behind its last.
+        pieces: The pieces.
+        lost_bytes: What claims lost to stronger ones; a byte counts once for every claim that lost it.
 
     Raises:
         ValueError: Where the pieces leave a hole, overlap, or reach beyond the span.
@@ -72,7 +61,7 @@ class Partition(Generic[T]):
     start: int
     end: int
     pieces: tuple[Piece[T], ...]
-    overlap: Overlap = NO_OVERLAP
+    lost_bytes: int = 0
 
     def __post_init__(self) -> None:
         at = self.start
@@ -89,24 +78,25 @@ def partition(
 ) -> Partition[T]:
     """Cut `[start, end)` among the claims; `explain` names each range that none of them covers.
 
-    A piece claims its range with rank 0, and is taken as it is where nothing overlaps.
-    Claims are clipped to the span; empty ones are dropped. `explain` returns pieces that cover its gap exactly: the
-    remainder may have several causes. The cost is n log n in the number of claims.
+    A `Piece` claims its range with rank 0. Claims are clipped to the span, and empty ones are dropped. `explain`
+    returns pieces that cover its gap exactly: a remainder may have several causes. The cost is n log n in the number
+    of claims.
 
     Raises:
         ValueError: Where `explain` does not cover its gap.
     """
     given = list(claims)
     owned = _disjoint(start, end, given)
-    overlap = NO_OVERLAP
+    lost_bytes = 0
     if owned is None:
         ordered = sorted(
             _Wish(max(claim.start, start), claim.rank, claim.start, -claim.end, order, min(claim.end, end), claim.owner)
             for order, claim in enumerate(one if isinstance(one, Claim) else Claim(*one) for one in given)
             if claim.start < end and claim.end > start and claim.start < claim.end
         )
-        owned, got_bytes = _sweep(ordered)
-        overlap = _overlap(ordered, got_bytes)
+        owned = _sweep(ordered)
+        wanted_bytes = sum([wish.end - wish.begin for wish in ordered])
+        lost_bytes = wanted_bytes - sum([piece.end - piece.start for piece in owned])
     pieces: list[Piece[T]] = []
     at, before = start, None
     for piece in owned:
@@ -117,11 +107,11 @@ def partition(
         at, before = past, owner
     if at < end:
         pieces.extend(explain(Gap(at, end, before, None)))
-    return Partition(start, end, tuple(pieces), overlap)
+    return Partition(start, end, tuple(pieces), lost_bytes)
 
 
 def _disjoint(start: int, end: int, claims: list[Claim[T] | Piece[T]]) -> list[Piece[T]] | None:
-    """Give the pieces of claims that come in order and share nothing, as nearly all do; else None."""
+    """Return the pieces of claims that are in order and do not overlap, as nearly all are; else None."""
     at = start
     for claim in claims:
         begin, past = claim[:2]
@@ -132,7 +122,7 @@ def _disjoint(start: int, end: int, claims: list[Claim[T] | Piece[T]]) -> list[P
 
 
 class _Wish(NamedTuple, Generic[T]):
-    """A claim clipped to the span. Sorted as it stands it comes by where it begins; the rest decides who wins."""
+    """A claim clipped to the span. Its first field sorts claims by where they begin, the others decide who wins."""
 
     begin: int
     rank: int
@@ -143,11 +133,10 @@ class _Wish(NamedTuple, Generic[T]):
     owner: T
 
 
-def _sweep(wishes: list[_Wish[T]]) -> tuple[list[Piece[T]], dict[int, int]]:
-    """Give the ranges that are owned, ascending, and how many bytes each claim got."""
+def _sweep(wishes: list[_Wish[T]]) -> list[Piece[T]]:
+    """Return the ranges that are owned, ascending."""
     pieces: list[Piece[T]] = []
-    got_bytes: dict[int, int] = {}
-    # The strongest of the claims that cover the place comes first; `order` is unique, so owners are never compared.
+    # The strongest claim at the current address comes first; `order` is unique, so owners are never compared.
     active: list[tuple[int, int, int, int, _Wish[T]]] = []
     at, index, last = 0, 0, -1
     while index < len(wishes) or active:
@@ -161,22 +150,11 @@ def _sweep(wishes: list[_Wish[T]]) -> tuple[list[Piece[T]], dict[int, int]]:
         if wish.end <= at:
             heappop(active)
             continue
-        # Where a later claim begins, it may win: look again there.
+        # A later claim may win from where it begins.
         until = wish.end if index == len(wishes) else min(wish.end, wishes[index].begin)
         if wish.order == last and pieces[-1].end == at:
             pieces[-1] = Piece(pieces[-1].start, until, wish.owner)
         else:
             pieces.append(Piece(at, until, wish.owner))
-        got_bytes[wish.order] = got_bytes.get(wish.order, 0) + until - at
         at, last = until, wish.order
-    return pieces, got_bytes
-
-
-def _overlap(wishes: list[_Wish[T]], got_bytes: dict[int, int]) -> Overlap:
-    """Count what the claims asked for and did not get."""
-    losses = [
-        (wish.begin, lost_bytes)
-        for wish in wishes
-        if (lost_bytes := wish.end - wish.begin - got_bytes.get(wish.order, 0))
-    ]
-    return Overlap(len(losses), sum(lost for _, lost in losses), losses[0][0]) if losses else NO_OVERLAP
+    return pieces

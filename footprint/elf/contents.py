@@ -34,7 +34,7 @@ from footprint.elf.symbols import (
     read_symbol_table,
     section_bases,
 )
-from footprint.ranges import Gap, Overlap, Partition, Piece, partition
+from footprint.ranges import Gap, Partition, Piece, partition
 
 __all__ = ("Contents", "Residue", "ResidueCause", "SectionContents", "SectionKind", "read_contents")
 
@@ -139,9 +139,9 @@ class SectionContents(NamedTuple):
         return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
 
     @property
-    def overlap(self) -> Overlap:
-        """The bytes that symbols lost to others that name the same bytes."""
-        return self.ranges.overlap
+    def lost_bytes(self) -> int:
+        """What symbols lose to stronger symbols at the same addresses; a byte counts once for every loser."""
+        return self.ranges.lost_bytes
 
 
 class Contents(NamedTuple):

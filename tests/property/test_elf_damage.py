@@ -297,7 +297,7 @@ def test_what_symbols_ask_for_is_what_they_get_and_what_they_lose_to_others(file
         assert {(start, end) for start, end in variables if end > start} == asked
         sized = [each for each in one.variables if each.size_bytes]
         total = sum(min(each.size_bytes, one.size_bytes - each.offset) for each in sized)
-        assert total == one.named_bytes + one.overlap.lost_bytes
+        assert total == one.named_bytes + one.lost_bytes
 
 
 @examples(200)

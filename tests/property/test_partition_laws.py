@@ -73,10 +73,7 @@ def test_what_claims_lost_is_what_they_asked_for_less_what_they_got(ranges: list
     whole = cut(0, TOP, claims)
     decided = [owner_of_byte(at, claims) for at in range(TOP)]
     lost = {claim.owner: max(0, claim.end - claim.start) - decided.count(claim.owner) for claim in claims}
-    losers = [claim for claim in claims if lost[claim.owner]]
-    assert whole.overlap.count == len(losers)
-    assert whole.overlap.lost_bytes == sum(lost.values())
-    assert whole.overlap.example_at == min((claim.start for claim in losers), default=None)
+    assert whole.lost_bytes == sum(lost.values())
 
 
 @given(DIFFERENT_RANGES.map(claims_of).flatmap(lambda claims: st.tuples(st.just(claims), st.permutations(claims))))

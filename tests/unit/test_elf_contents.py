@@ -16,7 +16,6 @@ from footprint.elf import (
     read_image,
 )
 from footprint.errors import InputError
-from footprint.ranges import Overlap
 from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import (
     EM_AARCH64,
@@ -113,7 +112,7 @@ def test_a_section_is_cut_among_its_variables(elf_type: int, kind: dict[str, Any
         ("first", (), 0, 24, STB_GLOBAL),
         ("second", (), 24, 16, STB_GLOBAL),
     ]
-    assert (one.named_bytes, one.residue_bytes, one.overlap) == (40, {}, Overlap())
+    assert (one.named_bytes, one.residue_bytes, one.lost_bytes) == (40, {}, 0)
 
 
 def test_copies_at_different_places_are_variables_of_their_own() -> None:
@@ -153,7 +152,7 @@ def test_a_name_that_is_not_text_is_kept_as_it_is() -> None:
 def test_two_names_of_the_same_bytes_are_one_variable() -> None:
     one = data(16, in_data("counters", 0, 16), in_data("counters_alias", 0, 16))
     assert [(each.name, each.aliases) for each in one.variables] == [("counters", ("counters_alias",))]
-    assert (one.named_bytes, one.overlap) == (16, Overlap())
+    assert (one.named_bytes, one.lost_bytes) == (16, 0)
 
 
 @pytest.mark.parametrize("strong", [STB_GLOBAL, STB_GNU_UNIQUE])
@@ -180,19 +179,19 @@ def test_of_two_sizes_at_one_place_the_longer_owns_the_bytes_and_the_loss_is_cou
     one = data(16, in_data("first_field", 0, 4), in_data("whole", 0, 16))
     assert owners(one) == [(0, 16, "whole")]
     assert [each.name for each in one.variables] == ["whole", "first_field"]
-    assert one.overlap == Overlap(count=1, lost_bytes=4, example_at=0)
+    assert one.lost_bytes == 4
 
 
 def test_a_symbol_inside_another_is_listed_and_owns_nothing() -> None:
     one = data(16, in_data("outer", 0, 16), in_data("inner", 4, 4))
     assert owners(one) == [(0, 16, "outer")]
-    assert (one.named_bytes, one.overlap) == (16, Overlap(count=1, lost_bytes=4, example_at=4))
+    assert (one.named_bytes, one.lost_bytes) == (16, 4)
 
 
 def test_of_two_symbols_that_overlap_the_first_keeps_its_bytes() -> None:
     one = data(16, in_data("first", 0, 12), in_data("second", 8, 8))
     assert owners(one) == [(0, 12, "first"), (12, 16, "second")]
-    assert one.overlap == Overlap(count=1, lost_bytes=4, example_at=8)
+    assert one.lost_bytes == 4
 
 
 def test_a_symbol_that_reaches_beyond_its_section_owns_what_is_there() -> None:
@@ -255,7 +254,7 @@ def test_what_stands_before_a_symbol_without_size_has_its_own_cause() -> None:
 def test_a_symbol_without_size_within_a_variable_takes_nothing_from_it() -> None:
     one = data(16, in_data("table", 0, 16), in_data("start_of_table", 0, 0), in_data("middle_of_table", 8, 0))
     assert owners(one) == [(0, 16, "table")]
-    assert one.overlap == Overlap()
+    assert one.lost_bytes == 0
 
 
 def test_two_names_without_size_at_one_place_are_one_label() -> None:
@@ -354,7 +353,7 @@ def test_tbss_takes_no_bytes_of_the_sections_whose_addresses_it_overlaps(kind: d
     assert tbss.section.vaddr == table.section.vaddr
     assert after.section.vaddr < tbss.section.vaddr + tbss.size_bytes
     assert (owners(table), owners(after)) == ([(0, 32, "table")], [(0, 64, "after")])
-    assert (table.size_bytes, after.size_bytes, table.overlap, after.overlap) == (32, 64, Overlap(), Overlap())
+    assert (table.size_bytes, after.size_bytes, table.lost_bytes, after.lost_bytes) == (32, 64, 0, 0)
 
 
 def test_an_offset_of_a_thread_local_variable_is_no_address_even_where_it_could_be_one() -> None:

@@ -248,7 +248,7 @@ def test_two_names_of_one_variable_are_counted_once() -> None:
         ".bss": [("buffer", ("buffer_weak_alias",), 64)],
     }
     assert found[".data"].named_bytes + found[".bss"].named_bytes == 80
-    assert found[".data"].overlap.count == found[".bss"].overlap.count == 0
+    assert found[".data"].lost_bytes == found[".bss"].lost_bytes == 0
 
 
 def test_common_variables_are_in_no_section_of_the_object() -> None:

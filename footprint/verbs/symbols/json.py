@@ -42,7 +42,7 @@ def symbols_members(
                     "size_bytes": one.size_bytes,
                     "named_bytes": one.named_bytes,
                     "residue": {cause.value: size_bytes for cause, size_bytes in one.residue_bytes.items()},
-                    "overlap_bytes": one.overlap.lost_bytes,
+                    "overlap_bytes": one.lost_bytes,
                     "symbols_from": contents.symbols_from,
                     "debug_file": None if contents.debug_file is None else well_formed(contents.debug_file),
                 }
