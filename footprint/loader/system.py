@@ -8,14 +8,15 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from footprint.elf.image import ET_EXEC, Buffer, Image, read_image
+from footprint.elf.image import ET_EXEC, Image, read_image
 from footprint.elf.linkage import DF_1_PIE, Linkage, read_linkage
 from footprint.errors import AccessError, FootprintError, InputError
-from footprint.files import map_descriptor, read_all
+from footprint.files import read_all
+from footprint.process.mapped_files import FileOpener, FileState, open_regular
 
 __all__ = ("FileKind", "Library", "Refusal", "System")
 
@@ -34,15 +35,6 @@ class Refusal(NamedTuple):
     """Why an existing file cannot be loaded: a loader that finds it fails."""
 
     cause: str
-
-
-class _State(NamedTuple):
-    """The facts that show whether a file was replaced."""
-
-    device: int
-    inode: int
-    size_bytes: int
-    changed_ns: int
 
 
 class FileKind(NamedTuple):
@@ -83,8 +75,8 @@ class Library:
         image: Image,
         linkage: Linkage,
         mode: int,
-        state: _State,
-        open_image: Callable[[str, _State], Image],
+        state: FileState,
+        open_image: Callable[[str, FileState], Image],
     ) -> None:
         self.real_path = real_path
         self.linkage = linkage
@@ -121,9 +113,16 @@ class System:
         root: The directory that its programs see as `/`.
         moved_files: By path without links, the current paths of files that a live process has mapped, and that were
             deleted or replaced since.
+        open_file: Opens a file.
     """
 
-    def __init__(self, root: str = "/", moved_files: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        root: str = "/",
+        moved_files: Mapping[str, str] = MappingProxyType({}),
+        open_file: FileOpener = open_regular,
+    ) -> None:
+        self._open_file = open_file
         self._moved_files = moved_files
         # `/proc/PID/root` of a process in a container reads as a link to `/`, wherever it leads.
         self.root = root if _PROCESS_ROOT.fullmatch(root) else os.path.realpath(root)
@@ -133,7 +132,7 @@ class System:
         self._is_directory: dict[str, bool] = {}
         self._links: dict[str, str | None] = {}
         # Keyed by path, not by library: a reference cycle would keep files open until the next garbage collection.
-        self._open_image = lru_cache(_MOST_MAPPED_FILES)(_map_again)
+        self._open_image = lru_cache(_MOST_MAPPED_FILES)(partial(_map_again, open_file))
 
     def file(self, path: str) -> Library | Refusal | None:
         """Return the file at an absolute path as a loader finds it; None where it cannot be opened."""
@@ -263,37 +262,31 @@ class System:
     def _read(self, path: str, facts: os.stat_result) -> Library | Refusal | None:
         if not stat.S_ISREG(facts.st_mode):
             return Refusal("it is a directory" if stat.S_ISDIR(facts.st_mode) else "it is not a regular file")
-        try:
-            data, state = _mapped(path)
-        except AccessError:
+        data = self._open_file(path, None)
+        if isinstance(data, str):
             return None
         try:
             image = read_image(data, path, with_sections=False)
+            state = FileState.of(facts)
             return Library(path, image, read_linkage(image), facts.st_mode, state, self._open_image)
         except InputError as error:
             return Refusal(error.detail)
 
 
-def _mapped(path: str) -> tuple[Buffer, _State]:
-    try:
-        descriptor = os.open(path, _OPEN_FLAGS)
-    except OSError as error:
-        raise AccessError(path, error.strerror or str(error)) from error
-    try:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise AccessError(path, "it is no longer a regular file")
-        state = _State(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
-        return map_descriptor(descriptor, path), state
-    finally:
-        os.close(descriptor)
-
-
-def _map_again(path: str, state: _State) -> Image:
-    data, state_now = _mapped(path)
-    if state_now != state:
+def _map_again(open_file: FileOpener, path: str, state: FileState) -> Image:
+    data = open_file(path, None)
+    if isinstance(data, str):
+        raise AccessError(path, data)
+    if _state(path) != state:
         raise AccessError(path, "it was replaced while footprint read it")
     try:
         return read_image(data, path)
     except InputError:
         return read_image(data, path, with_sections=False)
+
+
+def _state(path: str) -> FileState | None:
+    try:
+        return FileState.of(os.stat(path))
+    except OSError:
+        return None

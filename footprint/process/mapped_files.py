@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Callable, MutableMapping
 from typing import Final, NamedTuple
 
 from footprint.errors import FootprintError, Note
@@ -9,7 +10,25 @@ from footprint.files import map_descriptor
 from footprint.model.owner import DELETED
 from footprint.process.mappings import Mapping
 
-__all__ = ("FileKey", "MappedFile", "file_key", "open_mapped_file", "open_regular")
+__all__ = ("FileKey", "FileOpener", "FileState", "MappedFile", "file_key", "open_mapped_file", "open_regular")
+
+
+FileOpener = Callable[[str, int | None], bytes | memoryview | str]
+"""Opens a regular file, as `open_regular` does."""
+
+
+class FileState(NamedTuple):
+    """The identity of a file and its contents at one moment."""
+
+    device: int
+    inode: int
+    size_bytes: int
+    changed_ns: int
+
+    @classmethod
+    def of(cls, facts: os.stat_result) -> "FileState":
+        """Return the state that `stat` found."""
+        return cls(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 
 class MappedFile(NamedTuple):
@@ -24,13 +43,14 @@ class MappedFile(NamedTuple):
     found_by: str
 
 
-def open_mapped_file(mapping: Mapping, pid: int | None) -> MappedFile | Note:
+def open_mapped_file(mapping: Mapping, pid: int | None, open_file: FileOpener | None = None) -> MappedFile | Note:
     """Open the file of a mapping; return a note with the cause where it is not available.
 
     Args:
         mapping: A mapping with an inode.
         pid: The live process of the mapping, to search its root directory and its deleted files; None for a saved
             text, whose paths count only where the inode on this machine is the same.
+        open_file: Opens a file; None for `open_regular`.
     """
     path = mapping.name
     candidates = [("path", f"/proc/{pid}/root{path}" if pid else path)]
@@ -42,7 +62,7 @@ def open_mapped_file(mapping: Mapping, pid: int | None) -> MappedFile | Note:
         if found_by == "path" and path.endswith(DELETED) and pid:
             causes.append("it was deleted")
             continue
-        data = open_regular(candidate, mapping.inode)
+        data = (open_file or open_regular)(candidate, mapping.inode)
         if isinstance(data, str):
             causes.append(data)
         else:
@@ -51,15 +71,26 @@ def open_mapped_file(mapping: Mapping, pid: int | None) -> MappedFile | Note:
     return Note("file-not-found", path, detail)
 
 
-def open_regular(path: str, inode: int | None) -> bytes | memoryview | str:
-    """Open a regular file, and check its inode where one is given; return the cause where that fails."""
+def open_regular(
+    path: str, inode: int | None, known: MutableMapping[FileState, bytes | memoryview] | None = None
+) -> bytes | memoryview | str:
+    """Open a regular file, and check its inode where one is given; return the cause where that fails.
+
+    Args:
+        path: The file.
+        inode: The inode that it must have; None for any.
+        known: The files that are open already, which are returned again; the file is added.
+    """
     if inode is not None and not path.startswith("/"):
         # A saved text can hold bare file names; a file of that name in the working directory is another one.
         return "pmap shows only the last part of its path"
     try:
         # Check before opening: to open a device or a pipe may block or have an effect.
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        facts = os.stat(path)
+        if not stat.S_ISREG(facts.st_mode):
             return "it is not a regular file"
+        if known and inode in {None, facts.st_ino} and (data := known.get(FileState.of(facts))) is not None:
+            return data
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except (OSError, ValueError) as error:
         return (error.strerror if isinstance(error, OSError) else None) or str(error)
@@ -68,13 +99,16 @@ def open_regular(path: str, inode: int | None) -> bytes | memoryview | str:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode) or inode not in {None, facts.st_ino}:
             return "another file has its path now"
-        return map_descriptor(descriptor, path)
+        data = map_descriptor(descriptor, path)
     except FootprintError as error:
         return error.detail
     except OSError as error:
         return error.strerror or str(error)
     finally:
         os.close(descriptor)
+    if known is not None:
+        known[FileState.of(facts)] = data
+    return data
 
 
 class FileKey(NamedTuple):

@@ -20,7 +20,7 @@ from footprint.elf.debugfiles import (
 from footprint.elf.image import SHT_SYMTAB
 from footprint.elf.notes import build_id, debug_build_id
 from footprint.errors import InputError, Note, UsageError
-from footprint.process.mapped_files import open_regular
+from footprint.process.mapped_files import FileOpener, open_regular
 from footprint.sources.debuginfod import Servers, cache_folder, cached_path
 from footprint.sources.saved_files import path_inside
 
@@ -74,12 +74,19 @@ class DebugFiles:
     Args:
         search: Where to look; None to look nowhere.
         root: A folder that the files take for `/`, where that is not this machine's: it is looked into as well.
+        open_file: Opens a file; None for `open_regular`.
 
     Raises:
         UsageError: Where a folder is none, or servers are to be asked and none is known.
     """
 
-    def __init__(self, search: DebugSearch | None = STANDARD_PLACES, root: str | None = None) -> None:
+    def __init__(
+        self,
+        search: DebugSearch | None = STANDARD_PLACES,
+        root: str | None = None,
+        open_file: FileOpener | None = None,
+    ) -> None:
+        self._open_file = open_file or open_regular
         self._is_on = search is not None
         search = search or STANDARD_PLACES
         _check(search)
@@ -178,7 +185,7 @@ class DebugFiles:
         places += [f"{each}/{place}" for each in self._folders if (place := build_id_place(link.build_id))]
         places.append(cached_path(self._cache, link.build_id))
         for path in dict.fromkeys(places):
-            found = _regular_image(path, debug, notes)
+            found = _regular_image(self._open_file, path, debug, notes)
             if found is None:
                 continue
             if (identity := debug_build_id(found)) == link.build_id:
@@ -189,7 +196,7 @@ class DebugFiles:
         if self._servers is not None:
             path = cached_path(self._cache, link.build_id)
             notes += self._servers.fetch(link.build_id, path)
-            found = _regular_image(path, debug, notes)
+            found = _regular_image(self._open_file, path, debug, notes)
             if found is not None and debug_build_id(found) == link.build_id:
                 return found, notes
             # Else it would be taken for an answer the next time.
@@ -201,7 +208,7 @@ class DebugFiles:
         """Give the package of split units (`.dwp`) that stands beside a file or its debug file."""
         notes: list[Note] = []
         for path in dict.fromkeys((*paths, debug.file)) if self._is_on else ():
-            found = _regular_image(f"{path}.dwp", debug, notes)
+            found = _regular_image(self._open_file, f"{path}.dwp", debug, notes)
             if found is not None:
                 return found, notes
         return None, notes
@@ -219,7 +226,7 @@ class DebugFiles:
         places = [path] if os.path.isabs(path) else [os.path.join(folder, path) for folder in folders]
         places += [os.path.join(folder, os.path.basename(path)) for folder in (*folders, *self._folders)]
         for place in dict.fromkeys(places) if self._is_on else ():
-            found = _regular_image(place, debug, notes)
+            found = _regular_image(self._open_file, place, debug, notes)
             if found is not None:
                 return found, notes
         return None, notes
@@ -242,13 +249,13 @@ class DebugFiles:
         """Give where the symbols of a file are, the fullest first; note what claims to be such a place, and is none."""
         wanted = _Wanted(image, build_id(image), debug_link(image))
         for path in self._places(image, wanted.build_id, paths):
-            debug = _fitting(path, wanted, notes)
+            debug = _fitting(self._open_file, path, wanted, notes)
             if debug is not None:
                 yield DebugImage(debug)
         if self._servers is not None and wanted.build_id is not None:
             path = cached_path(self._cache, wanted.build_id)
             notes += self._servers.fetch(wanted.build_id, path)
-            debug = _fitting(path, wanted, notes)
+            debug = _fitting(self._open_file, path, wanted, notes)
             if debug is not None:
                 yield DebugImage(debug)
             else:
@@ -300,9 +307,9 @@ class _Wanted(NamedTuple):
         return ""
 
 
-def _fitting(path: str, wanted: _Wanted, notes: list[Note]) -> Image | None:
+def _fitting(open_file: FileOpener, path: str, wanted: _Wanted, notes: list[Note]) -> Image | None:
     """Open a debug file; None where there is none, or it is another's, which is noted."""
-    data = open_regular(path, None)
+    data = open_file(path, None)
     if isinstance(data, str) or not starts_like_elf(data):
         # debuginfod's client keeps an empty file where no server knew of one.
         return None
@@ -321,9 +328,9 @@ def _fitting(path: str, wanted: _Wanted, notes: list[Note]) -> Image | None:
     return debug
 
 
-def _regular_image(path: str, asking: Image, notes: list[Note]) -> Image | None:
+def _regular_image(open_file: FileOpener, path: str, asking: Image, notes: list[Note]) -> Image | None:
     """Open an ELF file of which nothing is known yet; None where there is none, or it is damaged, which is noted."""
-    data = open_regular(path, None)
+    data = open_file(path, None)
     if isinstance(data, str) or not starts_like_elf(data):
         return None
     try:

@@ -9,7 +9,7 @@ from footprint.attribution.process_audit import mapped_files
 from footprint.elf import Image, read_image, starts_like_elf
 from footprint.errors import InputError, Note
 from footprint.process import Snapshot, open_mapped_file
-from footprint.process.mapped_files import FileKey, file_key
+from footprint.process.mapped_files import FileKey, FileOpener, file_key
 from footprint.sources.saved_files import BY_PATH, check_root, open_saved_file, unverified_note
 
 __all__ = ("ProcessFiles", "images_of", "path_below", "reach_of")
@@ -71,7 +71,9 @@ def _inode(path: str) -> int | None:
         return None
 
 
-def images_of(snapshot: Snapshot, root: str | None = None) -> tuple[dict[FileKey, Image], tuple[Note, ...]]:
+def images_of(
+    snapshot: Snapshot, root: str | None = None, open_file: FileOpener | None = None
+) -> tuple[dict[FileKey, Image], tuple[Note, ...]]:
     """Read the headers of the ELF files of a process, below `root` where given; those not to be had become notes."""
     check_root(root, snapshot)
     images: dict[FileKey, Image] = {}
@@ -84,9 +86,9 @@ def images_of(snapshot: Snapshot, root: str | None = None) -> tuple[dict[FileKey
             # pmap does not say which file it was: another one may have this name here.
             continue
         if snapshot.is_live:
-            found = open_mapped_file(mappings[index], snapshot.pid)
+            found = open_mapped_file(mappings[index], snapshot.pid, open_file)
         else:
-            found = open_saved_file(mappings[index], snapshot.files.get(key), root)
+            found = open_saved_file(mappings[index], snapshot.files.get(key), root, open_file)
         if isinstance(found, Note):
             if key in executable or ".so" in key.name:
                 missing.append(found)

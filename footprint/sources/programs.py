@@ -15,6 +15,7 @@ from footprint.loader.live_link_map import with_opened
 from footprint.model.owner import DELETED
 from footprint.model.row import Row
 from footprint.process import Snapshot
+from footprint.process.mapped_files import FileOpener, open_regular
 from footprint.sources.libc_calibration import load_libc_start
 from footprint.sources.process_files import path_below
 
@@ -72,6 +73,7 @@ class Programs:
         page_bytes: The size of a page; None for that of this machine.
         is_calibrated: Whether what was measured of this machine's C library is used.
         moved_files: By path, where a file is that is no longer there.
+        open_file: Opens a file.
 
     Raises:
         UsageError: If pages cannot have this size.
@@ -85,9 +87,10 @@ class Programs:
         page_bytes: int | None = None,
         is_calibrated: bool = True,
         moved_files: Dict[str, str] | None = None,
+        open_file: FileOpener = open_regular,
     ) -> None:
         self._is_calibrated = is_calibrated
-        self._system = System(os.fspath(root or "/"), moved_files or {})
+        self._system = System(os.fspath(root or "/"), moved_files or {}, open_file)
         self._environment = environment or (Environment() if root else _environment(os.environ, os.getcwd()))
         self._page_bytes = os.sysconf("SC_PAGESIZE") if page_bytes is None else page_bytes
         if self._page_bytes not in _PAGE_SIZES:
@@ -97,16 +100,23 @@ class Programs:
         self._predicted: dict[Library, ObjectPrediction] = {}
 
     @classmethod
-    def of_process(cls, snapshot: Snapshot, view: ProcessView, environment: Environment | None = None) -> "Programs":
+    def of_process(
+        cls,
+        snapshot: Snapshot,
+        view: ProcessView,
+        environment: Environment | None = None,
+        open_file: FileOpener = open_regular,
+    ) -> "Programs":
         """Return what reads the program of a live process, from the files that the process has mapped.
 
         Args:
             snapshot: The process.
             view: How it sees the file system.
             environment: What its caller decided; None for what the process says itself.
+            open_file: Opens a file.
         """
         moved_files = _moved_files(snapshot, view.root or "", view.folder)
-        return cls(view.root, environment or view.environment, moved_files=moved_files)
+        return cls(view.root, environment or view.environment, moved_files=moved_files, open_file=open_file)
 
     def graph(self, path: str) -> DependencyGraph:
         """Find the objects of a program, and who uses whom.

@@ -9,7 +9,7 @@ from footprint.elf.notes import build_id
 from footprint.errors import InputError, Note, UsageError
 from footprint.model.owner import DELETED
 from footprint.process import MappedFile, Mapping, Snapshot
-from footprint.process.mapped_files import open_regular
+from footprint.process.mapped_files import FileOpener, open_regular
 from footprint.process.snapshot import FileFacts
 
 __all__ = ("BY_PATH", "build_id_of", "check_root", "open_saved_file", "path_inside", "unverified_note")
@@ -45,7 +45,9 @@ def check_root(root: str | None, snapshot: Snapshot) -> None:
         raise UsageError(f"{root} is no folder")
 
 
-def open_saved_file(mapping: Mapping, facts: FileFacts | None, root: str | None) -> MappedFile | Note:
+def open_saved_file(
+    mapping: Mapping, facts: FileFacts | None, root: str | None, open_file: FileOpener | None = None
+) -> MappedFile | Note:
     """Open the file of a mapping of a capture or a saved text; a note says why it cannot be had.
 
     It is the file below `root` or at its path on this machine that has the build-id of the capture. Where there is no
@@ -56,6 +58,7 @@ def open_saved_file(mapping: Mapping, facts: FileFacts | None, root: str | None)
         mapping: A mapping with an inode.
         facts: What a capture tells of its file.
         root: A folder that has the files of the other machine under their paths.
+        open_file: Opens a file; None for `open_regular`.
     """
     if not mapping.name.startswith("/"):
         detail = "its file cannot be had (pmap shows only the last part of its path): its symbols are not told apart"
@@ -63,7 +66,7 @@ def open_saved_file(mapping: Mapping, facts: FileFacts | None, root: str | None)
     facts = facts or _UNKNOWN
     other, missing = "", ""
     for found_by, path, inode in _candidates(mapping, facts, root):
-        data = open_regular(path, inode)
+        data = (open_file or open_regular)(path, inode)
         if isinstance(data, str):
             missing = missing or data
         elif facts.build_id is None:

@@ -12,6 +12,8 @@ from footprint.model.spread import ONE_START, Spreads
 from footprint.process import Snapshot
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_told_names
+from footprint.sources.files import ElfFiles
+from footprint.sources.open_files import OpenFiles
 from footprint.sources.target import (
     AuditFile,
     Named,
@@ -22,7 +24,7 @@ from footprint.sources.target import (
     resolve,
     snapshot_of,
 )
-from footprint.verbs.audit.process import audit_of
+from footprint.verbs.audit.process import audit_of, files_of
 from footprint.verbs.audit.request import AuditRequest, heap_request, question_of
 
 if TYPE_CHECKING:
@@ -124,6 +126,7 @@ def audit_target(
     """
     check_options(target, asked.options)
     snapshot: Snapshot | None = None
+    open_file: OpenFiles | None = None
     if isinstance(target, AuditFile):
         found = _read_saved(target, asked, known_rows)
     elif isinstance(target, Program):
@@ -132,27 +135,26 @@ def audit_target(
         found = AuditedTarget(audit_program(target.name, asked))
     else:
         snapshot = snapshot_of(target, asked.pid)
-        found = AuditedTarget(_audit_snapshot(target, snapshot, asked))
+        files = files_of(snapshot, asked.debug, asked.root)
+        open_file = files.opened
+        found = AuditedTarget(_audit_snapshot(target, snapshot, asked, files))
     if asked.heap is None:
         return found
     from footprint.verbs.audit.heap_account import with_heap  # noqa: PLC0415 # profiles, which few audits have
 
-    joined = with_heap(found.audit, asked.heap, snapshot=snapshot, root=asked.root, debug=asked.debug)
+    joined = with_heap(
+        found.audit, asked.heap, snapshot=snapshot, root=asked.root, debug=asked.debug, open_file=open_file
+    )
     return found._replace(audit=joined)
 
 
-def _audit_snapshot(target: SingleTarget, snapshot: Snapshot, asked: AuditRequest) -> Audit:
+def _audit_snapshot(target: SingleTarget, snapshot: Snapshot, asked: AuditRequest, files: ElfFiles) -> Audit:
     if isinstance(target, Process) and asked.has_findings:
         from footprint.verbs.audit.findings import audit_with_findings  # noqa: PLC0415 # the loader
 
-        return audit_with_findings(snapshot, asked)
+        return audit_with_findings(snapshot, asked, files)
     return audit_of(
-        snapshot,
-        target.name,
-        asked.question,
-        root=asked.root,
-        debug=asked.debug,
-        has_page_maps=asked.has_page_maps,
+        snapshot, target.name, asked.question, root=asked.root, files=files, has_page_maps=asked.has_page_maps
     )
 
 

@@ -15,6 +15,7 @@ from footprint.model.object_cost import ObjectCost
 from footprint.model.row import Row
 from footprint.model.totals import Total
 from footprint.process import Snapshot
+from footprint.sources.files import ElfFiles
 from footprint.sources.programs import ProcessView, Programs, missing_notes
 from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.request import AuditRequest
@@ -45,8 +46,13 @@ def file_findings(
     return tuple(sorted(found, key=lambda one: -one.saving_bytes))
 
 
-def audit_with_findings(snapshot: Snapshot, asked: AuditRequest) -> Audit:
+def audit_with_findings(snapshot: Snapshot, asked: AuditRequest, files: ElfFiles) -> Audit:
     """Audit a live process and what it could do without, for which the symbols of all its files are read.
+
+    Args:
+        snapshot: The process.
+        asked: What is asked.
+        files: What opens its files.
 
     Raises:
         AccessError: If the process is gone, or may not be read.
@@ -57,9 +63,9 @@ def audit_with_findings(snapshot: Snapshot, asked: AuditRequest) -> Audit:
 
     pid = snapshot.pid or 0
     view = ProcessView.of(pid)
-    found = audit_of(snapshot, str(pid), asked.question, debug=asked.debug, has_page_maps=asked.has_page_maps)
-    graph = Programs.of_process(snapshot, view).graph_of(snapshot, view, found.ledger)
-    findings = file_findings(graph, found.ledger, variables_of(snapshot, asked.debug))
+    found = audit_of(snapshot, str(pid), asked.question, files=files, has_page_maps=asked.has_page_maps)
+    graph = Programs.of_process(snapshot, view, open_file=files.opened).graph_of(snapshot, view, found.ledger)
+    findings = file_findings(graph, found.ledger, variables_of(snapshot, asked.debug, files.opened))
     known = [one for one in graph.predictions if one]
     totals = found.totals._replace(
         startup_min=Total(sum(one.startup_min_bytes for one in known), weakest(one.evidence for one in known)),

@@ -7,8 +7,8 @@ from footprint.errors import AccessError, FootprintError, Note
 from footprint.model.group import Group
 from footprint.model.projection import Question
 from footprint.process import Snapshot, read_process
-from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
-from footprint.sources.object_files import ObjectFiles
+from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
+from footprint.sources.files import ElfFiles
 from footprint.sources.target import Processes, resolve_processes
 from footprint.verbs.audit.process import audit_of
 
@@ -68,7 +68,7 @@ def group_of(
     debug: DebugSearch | None = STANDARD_PLACES,
 ) -> Group:
     """Audit several processes that were read already, such as those of a capture."""
-    files = ObjectFiles(DebugFiles(debug, root))
+    files = ElfFiles(debug, root)
     return group_up(
         [
             (snapshot, audit_of(snapshot, str(snapshot.pid), Question(), root=root, files=files))

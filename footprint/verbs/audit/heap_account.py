@@ -19,8 +19,9 @@ from footprint.model.audit import Audit
 from footprint.model.finding import Finding
 from footprint.model.row import MemoryKind
 from footprint.process import Mapping, Snapshot, open_mapped_file
-from footprint.process.mapped_files import FileKey, file_key
+from footprint.process.mapped_files import FileKey, FileOpener, file_key
 from footprint.sources.debug_files import DebugFiles, DebugSearch
+from footprint.sources.open_files import OpenFiles
 from footprint.sources.saved_files import open_saved_file
 from footprint.verbs.audit.request import HeapRequest
 from footprint.verbs.heap.call import BinaryFiles, read_usage
@@ -38,6 +39,7 @@ def with_heap(
     snapshot: Snapshot | None,
     root: str | None = None,
     debug: DebugSearch | None,
+    open_file: FileOpener | None = None,
 ) -> Audit:
     """Split the heap of an audit by who asked for it, and tell what of it could be constant.
 
@@ -47,6 +49,7 @@ def with_heap(
         snapshot: The process, for profiles that name functions and no objects; None for a saved audit.
         root: A folder in which its files are, where it is not live.
         debug: Where to look for the symbols of stripped files.
+        open_file: Opens a file; None to open all anew.
 
     Raises:
         AccessError: Where the profile cannot be opened, or one of the binaries.
@@ -58,7 +61,9 @@ def with_heap(
         raise UsageError(f"--heap goes with a process; {audit.saved_in} is the saved audit of a program")
     if audit.heap is not None:
         raise UsageError(f"the heap of this audit is split already, by {audit.heap.file}")
-    files = _ProcessFiles(snapshot, asked.binaries, BinaryFiles(root, debug), root, debug)
+    open_file = open_file or OpenFiles()
+    others = BinaryFiles(root, debug, open_file)
+    files = _ProcessFiles(snapshot, asked.binaries, others, root, DebugFiles(debug, root, open_file), open_file)
     allocators = Allocators(asked.allocators)
     data = open_input(asked.path)
     usage = read_usage(asked.called or asked.path, data, asked.at or _AT_END, allocators, files.binaries, files.opened)
@@ -133,10 +138,11 @@ class _ProcessFiles:
         given: Sequence[str],
         others: BinaryFiles,
         root: str | None,
-        debug: DebugSearch | None,
+        debug_files: DebugFiles,
+        open_file: FileOpener,
     ) -> None:
         self._snapshot, self._others, self._root = snapshot, others, root
-        self._debug_files = DebugFiles(debug, root)
+        self._debug_files, self._open_file = debug_files, open_file
         # Those that the user names are to be there, whether they are needed or not.
         self._given = others.with_needed(given)
         self._read: dict[str, Binary] | None = None
@@ -180,10 +186,10 @@ class _ProcessFiles:
 
     def _binary(self, mapping: Mapping, snapshot: Snapshot) -> Binary | None:
         if snapshot.is_live:
-            found = open_mapped_file(mapping, snapshot.pid)
+            found = open_mapped_file(mapping, snapshot.pid, self._open_file)
         else:
             facts = snapshot.files.get((mapping.device, mapping.inode, mapping.name))
-            found = open_saved_file(mapping, facts, self._root)
+            found = open_saved_file(mapping, facts, self._root, self._open_file)
         # The audit itself tells which files cannot be had.
         if isinstance(found, Note) or not starts_like_elf(found.data):
             return None

@@ -13,15 +13,15 @@ from footprint.model.projection import Question
 from footprint.process import Mapping, PageRange, Snapshot
 from footprint.process.descriptors import NO_DESCRIPTORS, read_descriptors
 from footprint.sources.calibration import load_constants
-from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names
-from footprint.sources.object_files import ObjectFiles
+from footprint.sources.files import ElfFiles
 from footprint.sources.process_files import images_of
 
 if TYPE_CHECKING:
     from footprint.attribution.page_maps import Presence
 
-__all__ = ("audit_of", "with_files_told")
+__all__ = ("audit_of", "files_of", "with_files_told")
 
 
 def audit_of(
@@ -30,7 +30,7 @@ def audit_of(
     question: Question,
     *,
     root: str | None = None,
-    files: ObjectFiles | None = None,
+    files: ElfFiles | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
 ) -> Audit:
@@ -41,12 +41,12 @@ def audit_of(
         target: What the user called it.
         question: How many of it, in which model.
         root: A folder in which its files are, where it is not live.
-        files: What was read of files for other processes before; read anew without it.
+        files: What opens the files, and has read some for other processes; None to open all anew.
         debug: Where to look for the symbols of stripped files, read anew.
         has_page_maps: Whether the pages of its objects are told one by one.
     """
-    images, file_notes = images_of(snapshot, root)
-    files = files or ObjectFiles(DebugFiles(debug, root or _other_root(snapshot)))
+    files = files or files_of(snapshot, debug, root)
+    images, file_notes = images_of(snapshot, root, files.opened)
     known = len(files.notes)
     is_here = snapshot.is_live and snapshot.pid is not None
     with _presence(snapshot, is_wanted=has_page_maps) as presence:
@@ -96,13 +96,24 @@ def _presence(snapshot: Snapshot, *, is_wanted: bool) -> "Iterator[Presence | No
         yield presence
 
 
-def with_files_told(found: Audit, files: ObjectFiles, known: int = 0) -> Audit:
+def with_files_told(found: Audit, files: ElfFiles, known: int = 0) -> Audit:
     """Say in an audit what was odd about files, but for the first notes, and where their symbols stood."""
     learn_foreign_names([row.symbol for row in found.ledger if row.symbol is not None])
-    notes, debug_files = files.notes[known:], files.debug_files_of(row.owner for row in found.ledger)
+    notes, debug_files = files.notes[known:], files.debug_paths_of(row.owner for row in found.ledger)
     if not notes and not debug_files:
         return found
     return replace(found, notes=(*found.notes, *notes), debug_files=debug_files)
+
+
+def files_of(snapshot: Snapshot, debug: DebugSearch | None, root: str | None = None) -> ElfFiles:
+    """Return what opens the files of a process.
+
+    Args:
+        snapshot: The process.
+        debug: Where to look for the symbols of stripped files; None for nowhere.
+        root: The folder in which its files are, if it is not live.
+    """
+    return ElfFiles(debug, root or _other_root(snapshot))
 
 
 def _other_root(snapshot: Snapshot) -> str | None:

@@ -10,8 +10,7 @@ from footprint.errors import Note
 from footprint.loader import Environment
 from footprint.model.audit import Audit
 from footprint.sources.calibration import load_constants
-from footprint.sources.debug_files import DebugFiles
-from footprint.sources.object_files import ObjectFiles
+from footprint.sources.files import ElfFiles
 from footprint.sources.programs import Programs, missing_notes
 from footprint.verbs.audit.findings import file_findings
 from footprint.verbs.audit.process import with_files_told
@@ -35,17 +34,22 @@ def audit_program(target: str, asked: AuditRequest) -> Audit:
         InputError: If it is no linked ELF file.
         UsageError: If the model needs a live process.
     """
-    root, page_bytes = asked.root, asked.page_bytes
+    root, page_bytes, files = asked.root, asked.page_bytes, ElfFiles(asked.debug, asked.root)
     if asked.is_reproducible:
         environment = Environment(cwd=os.getcwd())
-        programs = Programs(root, environment, page_bytes=page_bytes or _USUAL_PAGE_BYTES, is_calibrated=False)
+        programs = Programs(
+            root,
+            environment,
+            page_bytes=page_bytes or _USUAL_PAGE_BYTES,
+            is_calibrated=False,
+            open_file=files.opened,
+        )
         constants, host = BUILT_IN, {}
     else:
-        programs, system = Programs(root, page_bytes=page_bytes), os.uname()
+        programs, system = Programs(root, page_bytes=page_bytes, open_file=files.opened), os.uname()
         constants = load_constants(system.release, system.machine)
         host = {"kernel": system.release, "machine": system.machine}
     graph = programs.graph(target)
-    files = ObjectFiles(DebugFiles(asked.debug, root))
     found = predicted_audit(
         graph,
         files,
@@ -58,7 +62,7 @@ def audit_program(target: str, asked: AuditRequest) -> Audit:
     )
     from footprint.verbs.duplicates.call import variables_in  # noqa: PLC0415 # debug information, which only findings need
 
-    variables = variables_in(graph.objects[0].library.image, asked.debug)
+    variables = variables_in(graph.objects[0].library.image, asked.debug, files.opened)
     findings = file_findings(graph, found.ledger, variables)
     return with_files_told(replace(found, findings=findings, objects=graph.object_costs()), files)
 

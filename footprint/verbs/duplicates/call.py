@@ -8,7 +8,7 @@ from footprint.dwarf import VariablePlace
 from footprint.dwarf.declared_variables import declaration_of
 from footprint.elf import Image, read_image
 from footprint.elf.statics import Statics, read_statics
-from footprint.errors import FootprintError, InputError, Note, UsageError
+from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
 from footprint.findings.copies import Declared, Lines, candidates
 from footprint.findings.declared_by_name import declared_by_name, source_name
@@ -16,9 +16,10 @@ from footprint.findings.registry import Fact, find_all
 from footprint.findings.variable_rules.large_static import large_ones
 from footprint.findings.variables import FileVariables, Variables, file_variables
 from footprint.process import Snapshot, read_process
+from footprint.process.mapped_files import FileOpener
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
 from footprint.sources.debug_information import DebugInformation
-from footprint.sources.given_files import each_once
+from footprint.sources.files import each_once
 from footprint.sources.process_files import ProcessFiles
 from footprint.sources.target import Named, process_of
 from footprint.verbs.duplicates.result import Duplicates
@@ -93,11 +94,11 @@ def _variables_of(
     return Variables(found)
 
 
-def variables_in(image: Image, debug: DebugSearch | None = STANDARD_PLACES) -> Variables | None:
+def variables_in(image: Image, debug: DebugSearch | None, open_file: FileOpener) -> Variables | None:
     """Read the variables of one file; None if it is not linked, or damaged."""
     if image.is_relocatable:
         return None
-    debug_files = DebugFiles(debug)
+    debug_files = DebugFiles(debug, open_file=open_file)
     try:
         return _variables_of([_statics(image, debug_files, image.file)[0]], None, debug_files, [])
     except FootprintError:
@@ -105,14 +106,14 @@ def variables_in(image: Image, debug: DebugSearch | None = STANDARD_PLACES) -> V
         return None
 
 
-def variables_of(snapshot: Snapshot, debug: DebugSearch | None = STANDARD_PLACES) -> Variables | None:
+def variables_of(snapshot: Snapshot, debug: DebugSearch | None, open_file: FileOpener) -> Variables | None:
     """Read the variables of the files of a live process; None if its only file is damaged."""
-    process, debug_files = ProcessFiles(snapshot), DebugFiles(debug)
+    process, debug_files = ProcessFiles(snapshot), DebugFiles(debug, open_file=open_file)
     files: list[Statics] = []
     for path in each_once(process.paths, [], process.reached):
         # The audit itself tells which files cannot be read.
         with suppress(FootprintError):
-            files.append(_read(path, debug_files, process.reached)[0])
+            files.append(_read(path, debug_files, process.reached, open_file)[0])
     try:
         return _variables_of(files, process, debug_files, [])
     except FootprintError:
@@ -125,8 +126,14 @@ def _reached(process: ProcessFiles | None) -> Callable[[str], str]:
     return str if process is None else process.reached
 
 
-def _read(path: str, debug_files: DebugFiles, reached: Callable[[str], str]) -> tuple[Statics, list[Note]]:
-    image = read_image(open_input(reached(path)), path)
+def _read(
+    path: str, debug_files: DebugFiles, reached: Callable[[str], str], open_file: FileOpener | None = None
+) -> tuple[Statics, list[Note]]:
+    # A file that the user names may be a pipe.
+    data = open_input(reached(path)) if open_file is None else open_file(reached(path), None)
+    if isinstance(data, str):
+        raise AccessError(path, data)
+    image = read_image(data, path)
     if image.is_relocatable:
         raise InputError(path, "it is not linked yet: only in a linked file there are copies to count")
     return _statics(image, debug_files, reached(path))

@@ -16,8 +16,9 @@ from footprint.heap import Counted, Profile, read_profile
 from footprint.heap.allocators import Allocators
 from footprint.loader import System, link
 from footprint.model.finding import Finding
-from footprint.process.mapped_files import open_regular
+from footprint.process.mapped_files import FileOpener
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.sources.open_files import OpenFiles
 from footprint.sources.saved_files import path_inside
 from footprint.sources.target import Text
 from footprint.units import format_bytes
@@ -190,9 +191,10 @@ class BinaryFiles:
         notes: Which could not be read.
     """
 
-    def __init__(self, root: StrPath | None, debug: DebugSearch | None) -> None:
+    def __init__(self, root: StrPath | None, debug: DebugSearch | None, open_file: FileOpener | None = None) -> None:
         self._root = None if root is None else os.fspath(root)
-        self._debug_files = DebugFiles(debug, self._root)
+        self._open_file = open_file or OpenFiles()
+        self._debug_files = DebugFiles(debug, self._root, self._open_file)
         self._binaries: dict[str, Binary | None] = {}
         self.notes: list[Note] = []
 
@@ -233,7 +235,7 @@ class BinaryFiles:
         return [os.path.realpath(one.path) for one in link_map.objects[1:]]
 
     def _read(self, place: str, path: str) -> Binary:
-        data = open_regular(place, None)
+        data = self._open_file(place, None)
         if isinstance(data, str):
             raise AccessError(path, data)
         image = read_image(data, path)

@@ -14,7 +14,7 @@ from footprint.model.projection import Question
 from footprint.process import Snapshot, read_process
 from footprint.process.launch import Moment, Streams, When, launch
 from footprint.sources.debug_files import STANDARD_PLACES
-from footprint.sources.object_files import ObjectFiles
+from footprint.sources.files import ElfFiles
 from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.request import HeapRequest
 from footprint.verbs.run.result import RunResult, Start, median_start
@@ -148,7 +148,7 @@ def start(
 
     def read(tasks: tuple[int, ...]) -> list[tuple[Snapshot, Audit]]:
         found = []
-        files = ObjectFiles()
+        files = ElfFiles()
         for index, task in enumerate(tasks):
             try:
                 # Its files are opened here too: while it is held, there is a way to each.

@@ -1,0 +1,141 @@
+"""The ELF files of one answer: each is opened once, and read once, whichever parts of the answer ask."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from footprint.attribution.layout import has_too_many_segments
+from footprint.attribution.owned_range import LoadedObject
+from footprint.attribution.symbol_ranges import PageNumbers
+from footprint.elf import Contents, Image
+from footprint.elf.notes import build_id
+from footprint.elf.relocations import relocated_pages
+from footprint.errors import InputError, Note
+from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.sources.open_files import OpenFiles
+
+__all__ = ("ElfFiles", "each_once")
+
+
+class _FileIdentity(NamedTuple):
+    """What tells ELF files apart, on this machine and on others.
+
+    Attributes:
+        build_id: The build-id; None for a file without one.
+        size_bytes: The size: a file and its stripped copy have the same build-id.
+        data_id: For a file without a build-id, the number of the object that its bytes are; else 0. A file that is
+            opened once is one object, known by device, inode, size and time of change.
+    """
+
+    build_id: str | None
+    size_bytes: int
+    data_id: int
+
+
+class ElfFiles:
+    """Opens the files of an answer, reads what they say beside their headers, and notes what cannot be read.
+
+    What was read of a file serves all processes that have the file, also processes of several hosts.
+
+    Args:
+        search: Where to look for the symbols of stripped files; None for nowhere.
+        root: The folder that the files take for `/`; None if it is this machine's.
+
+    Attributes:
+        notes: What could not be read.
+        opened: Opens files.
+        debug_files: Reads files with the symbols of their debug files.
+    """
+
+    def __init__(self, search: DebugSearch | None = STANDARD_PLACES, root: str | None = None) -> None:
+        self.notes: list[Note] = []
+        self.opened = OpenFiles()
+        self.debug_files = DebugFiles(search, root, self.opened)
+        self._identities: dict[int, tuple[Image, _FileIdentity]] = {}
+        self._contents: dict[_FileIdentity, Contents | None] = {}
+        self._relocated: dict[tuple[_FileIdentity, int], tuple[int, ...]] = {}
+        self._debug_paths: dict[str, str] = {}
+
+    def contents_of(self, loaded: LoadedObject) -> Contents | None:
+        """Return what the writable sections of an object hold, or None if that cannot be read."""
+        if loaded.image is None:
+            return None
+        identity = self._identity(loaded.image)
+        if identity not in self._contents:
+            self._contents[identity] = self._read_contents(loaded, loaded.image)
+        found = self._contents[identity]
+        if found is not None and found.debug_file:
+            self._debug_paths[loaded.key.name] = found.debug_file
+        return found
+
+    def _read_contents(self, loaded: LoadedObject, image: Image) -> Contents | None:
+        cause = f"{len(image.loads)} segments to load are more than any program has"
+        if not has_too_many_segments(image):
+            try:
+                found, notes = self.debug_files.contents_of(image, loaded.key.name)
+            except InputError as error:
+                cause = error.detail
+            else:
+                self.notes += notes
+                return found
+        self._note(loaded, f"{cause}, its symbols are not told apart")
+        return None
+
+    def debug_paths_of(self, owners: Iterable[str]) -> dict[str, str]:
+        """Return the debug files that name what some owners hold, by owner."""
+        return {owner: self._debug_paths[owner] for owner in dict.fromkeys(owners) if owner in self._debug_paths}
+
+    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> PageNumbers:
+        """Return the numbers of the pages that relocations of an object write."""
+        if loaded.image is None:
+            return PageNumbers(())
+        key = (self._identity(loaded.image), page_bytes)
+        if key not in self._relocated:
+            try:
+                self._relocated[key] = relocated_pages(loaded.image, page_bytes)
+            except InputError as error:
+                self._relocated[key] = ()
+                self._note(loaded, f"{error.detail}, why its pages were written is not known")
+        # Kernels load by whole pages only: wherever an object is, its pages are the same, so many further on.
+        return PageNumbers(self._relocated[key], loaded.bias_addr // page_bytes)
+
+    def _identity(self, image: Image) -> _FileIdentity:
+        # An image that is kept here keeps its number, which no other object gets.
+        known = self._identities.get(id(image))
+        if known is None:
+            found = build_id(image)
+            identity = _FileIdentity(found, len(image.data), 0 if found is not None else id(image.data))
+            known = self._identities[id(image)] = image, identity
+        return known[1]
+
+    def _note(self, loaded: LoadedObject, detail: str) -> None:
+        self.notes.append(Note("file-unreadable", loaded.key.name, detail))
+
+
+def each_once(paths: Iterable[str], notes: list[Note], reached: Callable[[str], str] = str) -> Iterator[str]:
+    """Return the paths of different files; a path that leads to a file that was there before becomes a note.
+
+    Args:
+        paths: The names of the files.
+        notes: Where notes on repeated files are added.
+        reached: Returns where a file is, if it is not at its path.
+    """
+    seen: dict[tuple[int, int] | str, str] = {}
+    for path in paths:
+        place = _place(reached(path))
+        if place not in seen:
+            seen[place] = path
+            yield path
+        elif path == seen[place]:
+            notes.append(Note("file-repeated", path, "it is named several times, counted once"))
+        else:
+            notes.append(Note("file-repeated", path, f"it is {seen[place]} by another name, counted once"))
+
+
+def _place(path: str) -> tuple[int, int] | str:
+    """Return what tells files apart; the path, if there is none."""
+    try:
+        facts = os.stat(path)
+    except (OSError, ValueError):
+        return path
+    return facts.st_dev, facts.st_ino

@@ -1,0 +1,85 @@
+"""The files of an answer: each is opened once, and what was read of one serves all processes that have it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from footprint.attribution.owned_range import LoadedObject
+from footprint.elf import read_image
+from footprint.process.mapped_files import FileKey
+from footprint.sources.files import ElfFiles
+from footprint.sources.open_files import OpenFiles
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = ROOT / "sample_binaries" / "condor_shadow" / "base"
+
+# Opening is an audit event of Python; a hook stays for good, so the answer is made in a process of its own.
+COUNT = """
+import collections, os, sys
+counts = collections.Counter()
+def hook(event, arguments):
+    if event == "open" and isinstance(arguments[0], str) and arguments[0].startswith("/"):
+        with_root = arguments[0].removeprefix(f"/proc/{sys.argv[1]}/root")
+        counts[os.path.realpath(with_root)] += 1
+import footprint
+sys.addaudithook(hook)
+target = sys.argv[1]
+footprint.audit(int(target) if target.isdigit() else target, has_findings=True)
+for path, count in list(counts.items()):
+    with open(path, "rb") if os.path.isfile(path) else open(os.devnull, "rb") as file:
+        if file.read(4) == b"\\x7fELF":
+            print(count, path)
+"""
+
+
+def opened(target: str) -> dict[str, int]:
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT, target], cwd=ROOT, capture_output=True, text=True, timeout=100, check=True
+    )
+    rows = [line.split(" ", 1) for line in done.stdout.splitlines()]
+    return {path: int(count) for count, path in rows}
+
+
+def test_each_file_and_debug_file_of_a_process_is_opened_once() -> None:
+    process = subprocess.Popen(["sleep", "1000"])
+    try:
+        counts = opened(str(process.pid))
+    finally:
+        process.kill()
+        process.wait()
+    assert len(counts) >= 2
+    assert set(counts.values()) == {1}
+
+
+def test_each_file_of_a_program_is_opened_once() -> None:
+    counts = opened(str(SAMPLE))
+    # The first bytes say that it is a program.
+    assert counts.pop(str(SAMPLE)) == 2
+    assert set(counts.values()) <= {1}
+
+
+def test_a_file_is_the_same_object_by_each_of_its_paths_until_it_changes(tmp_path: Path) -> None:
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_bytes(b"one")
+    link.symlink_to(file)
+    open_file = OpenFiles()
+    first = open_file(str(file))
+    assert open_file(str(link)) is first
+    file.write_bytes(b"three")
+    assert bytes(open_file(str(file))) == b"three"  # type: ignore[arg-type] # no error text
+    assert open_file(str(tmp_path / "nothing")) == "No such file or directory"
+
+
+@pytest.mark.parametrize("has_build_id", [True, False])
+def test_contents_serve_processes_of_several_hosts_by_build_id(*, has_build_id: bool) -> None:
+    data = SAMPLE.read_bytes()
+    if not has_build_id:
+        data = data.replace(b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", b"\x04\0\0\0\x14\0\0\0\x04\0\0\0GNU\0")
+    files = ElfFiles(None)
+    images = [read_image(bytes(bytearray(data)), name) for name in ("/usr/bin/base", "/opt/base")]
+    keys = [FileKey(device, inode, "/usr/bin/base") for device, inode in (("08:01", 7), ("fe:00", 99))]
+    first, second = (files.contents_of(LoadedObject(key, image, 0)) for key, image in zip(keys, images, strict=True))
+    assert first is not None
+    assert (first is second) is has_build_id
