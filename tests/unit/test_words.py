@@ -13,7 +13,7 @@ from footprint.findings.registry import rule_names
 from footprint.formats.rules import BUDGET
 from footprint.formats.words import explain, known_words
 from footprint.model.evidence import Evidence
-from footprint.model.figures import BUDGETED
+from footprint.model.figures import FIGURES
 from footprint.model.finding import Confidence
 from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import FIGURE_NAMES, OfWhich
@@ -52,7 +52,7 @@ def rules() -> dict[str, set[str]]:
 WORDS = [
     *FIGURE_NAMES.values(),
     *OfWhich._fields,
-    *BUDGETED,
+    *FIGURES,
     *(one.value for enum in (MemoryKind, Evidence, Confidence, RowStatus) for one in enum),
     "pages",
     "sole_pages",
