@@ -164,9 +164,9 @@ def test_any_byte_of_any_header_or_symbol_may_be_another(kind: str) -> None:
     slowest = 0.0
     for place in header_places(data):
         for value in {0xFF, data[place] ^ 1, data[place] ^ 0x80} - {data[place]}:
-            started = time.perf_counter()
+            started = time.process_time()
             facts(with_bytes(data, {place: value}))
-            slowest = max(slowest, time.perf_counter() - started)
+            slowest = max(slowest, time.process_time() - started)
     assert slowest < MOST_SECONDS
 
 
@@ -412,9 +412,9 @@ def zeros_between_two_variables() -> bytes:
 )
 def test_the_time_to_read_does_not_grow_with_the_square_of_what_is_read(make: Any) -> None:  # noqa: ANN401
     data = memoryview(make())
-    started = time.perf_counter()
+    started = time.process_time()
     assert facts(data) is not None
-    assert time.perf_counter() - started < MOST_SECONDS
+    assert time.process_time() - started < MOST_SECONDS
 
 
 # A file may be far longer than what was ever written of it, at no cost to who made it.

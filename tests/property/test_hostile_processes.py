@@ -74,9 +74,9 @@ def test_a_mapping_as_large_as_the_address_space_is_no_slower_than_others(tmp_pa
     path.write_bytes(library())
     data = next(one for one in read_image(library(), "library.so").sections if one.name == ".data")
     text.write_text(smaps(path, (0x100000000000, size), offset=data.offset), encoding="ascii")
-    started = time.perf_counter()
+    started = time.process_time()
     found = audit(str(text))
-    assert time.perf_counter() - started < MOST_SECONDS
+    assert time.process_time() - started < MOST_SECONDS
     rows = [row for row in found.ledger if row.owner == str(path)]
     assert sum(row.bytes or 0 for row in rows) == size
     (buffer,) = [row for row in rows if row.symbol == "buffer"]
@@ -95,9 +95,9 @@ def test_a_variable_as_large_as_the_address_space_is_no_slower_than_others(tmp_p
     path.write_bytes(write(ElfFile(sections=[data, bss], segments=[segment], symbols=[Sym("all", At(".bss"), size)])))
     offset = next(one for one in read_image(path.read_bytes(), "library.so").sections if one.name == ".data").offset
     text.write_text(smaps(path, (0x100000000000, size), offset=offset), encoding="ascii")
-    started = time.perf_counter()
+    started = time.process_time()
     found = audit(str(text))
-    assert time.perf_counter() - started < MOST_SECONDS
+    assert time.process_time() - started < MOST_SECONDS
     (row,) = [row for row in found.ledger if row.symbol == "all"]
     assert (row.bytes, row.pages) == (size - PAGE, size // PAGE - 1)
     assert row.sole_pages == row.pages
@@ -109,9 +109,9 @@ def test_thousands_of_segments_are_not_gone_through_for_each_mapping(tmp_path: P
     path.write_bytes(write(ElfFile(sections=[Section(".data", flags=RW, data=bytes(8))], segments=[segment] * 20_000)))
     places = [(0x100000000000 + (number << 21), PAGE) for number in range(300)]
     text.write_text(smaps(path, *places), encoding="ascii")
-    started = time.perf_counter()
+    started = time.process_time()
     found = audit(str(text))
-    assert time.perf_counter() - started < MOST_SECONDS
+    assert time.process_time() - started < MOST_SECONDS
     assert found.totals.private.bytes == 300 * PAGE
     told = [note for note in found.notes if note.slug == "file-unreadable"]
     assert [note.detail for note in told] == [
