@@ -166,29 +166,24 @@ def test_what_was_learned_of_a_name_is_shown_and_not_asked_for_again(monkeypatch
 
 
 @pytest.mark.parametrize(
-    "name", ["i", "d", "v", "main", "counter", "answer.0", "environ@@GLIBC_2.2.5", "St3foo", "R", "Z", "", "$d", ".LC0"]
+    "name",
+    [
+        # Names of C, also those that are the code of a type.
+        *("i", "d", "v", "main", "counter", "answer.0", "environ@@GLIBC_2.2.5", "St3foo", "R", "Z", "", "$d", ".LC0"),
+        # What only begins like a mangled name.
+        *("_Z", "_R", "_Zone", "_Reply", "_ZN", "_Z99x", "_ZN3foo", "_RNvC", "_Z1f\x1b[31m"),
+        # Mangled names beyond ASCII.
+        *("_ZN5caf\udce9E", "_ZN5caf\xe9E", "_RNvC1a2\U0001f600"),
+        # Names of other manglings.
+        *("__ZN3app5cacheE", "?cache@app@@3HA", "$s3app5cacheSivp", "_D3app5cachei"),
+        # Names of Rust that refer to themselves, or ahead.
+        *("_RNvB_1a", "_RNvB0_1a", "_RINvC1a1fB3_E", "_RINvC1a1fTB7_EE", "_RNvNvC1a" + "GGGG" + "B1_1a", "_RIC1aKB3_E"),
+        # A name that is too long to be read.
+        f"_ZN1a10000{'b' * 10_000}E",
+    ],
+    ids=lambda name: name[:20] or "empty",
 )
-def test_a_c_name_is_shown_as_it_is_even_where_it_is_the_code_of_a_type(name: str) -> None:
-    assert shown_name(name) == name
-
-
-@pytest.mark.parametrize("name", ["_Z", "_R", "_Zone", "_Reply", "_ZN", "_Z99x", "_ZN3foo", "_RNvC", "_Z1f\x1b[31m"])
-def test_what_only_begins_like_a_mangled_name_is_shown_as_it_is(name: str) -> None:
-    assert shown_name(name) == name
-
-
-@pytest.mark.parametrize("name", ["_ZN5caf\udce9E", "_ZN5caf\xe9E", "_RNvC1a2\U0001f600"])
-def test_a_mangled_name_beyond_ascii_is_shown_as_it_is(name: str) -> None:
-    assert shown_name(name) == name
-
-
-@pytest.mark.parametrize("name", ["__ZN3app5cacheE", "?cache@app@@3HA", "$s3app5cacheSivp", "_D3app5cachei"])
-def test_names_of_other_manglings_are_shown_as_they_are(name: str) -> None:
-    assert shown_name(name) == name
-
-
-def test_a_name_too_long_to_be_read_is_shown_as_it_is() -> None:
-    name = f"_ZN1a10000{'b' * 10_000}E"
+def test_what_is_no_mangled_name_that_can_be_read_is_shown_as_it_is(name: str) -> None:
     assert shown_name(name) == name
 
 
@@ -288,39 +283,32 @@ def test_few_bytes_of_a_rust_name_show_many_lifetimes() -> None:
     assert demangled(f"_RINvC1a1f{rust_lifetimes(3, 4)}E").count("for<'a, 'b, 'c, 'd> fn()") == 3
 
 
-@pytest.mark.parametrize("zeros", ["", "0000000"])
-@pytest.mark.parametrize("levels", [16, 30, 200])
-@pytest.mark.parametrize("nested", [nested_cpp_references, nested_rust_references])
-def test_a_name_of_many_nested_references_is_shown_as_it_is(
-    nested: Callable[..., str], levels: int, zeros: str
-) -> None:
-    name = nested(levels, zeros=zeros)
-    assert shown_in_child(name) == [name]
+ENDLESS = {
+    f"{levels} levels, {language}{', zeros' if zeros else ''}": nested(levels, zeros=zeros)
+    for language, nested in (("C++", nested_cpp_references), ("Rust", nested_rust_references))
+    for levels in (16, 30, 200)
+    for zeros in ("", "0000000")
+}
+ENDLESS |= {
+    "12 levels of a long name, C++": nested_cpp_references(12, f"7000{'a' * 7000}"),
+    "12 levels of a long name, Rust": nested_rust_references(12, f"NtC1a7000{'b' * 7000}"),
+}
+ENDLESS |= {
+    f"{count} to the power of {depth} {what}": nested_cpp_packs(count, depth, expansion)
+    for what, expansion in EXPANSIONS.items()
+    for count, depth in ((300, 3), (2000, 3), (900, 6))
+}
+ENDLESS |= {
+    f"{levels} levels of {count} times {lifetimes} lifetimes": nested_rust_references(
+        levels, rust_lifetimes(count, lifetimes)
+    )
+    for levels, count, lifetimes in ((8, 300, 1000), (12, 300, 1000), (11, 300, 63))
+}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [nested_cpp_references(12, f"7000{'a' * 7000}"), nested_rust_references(12, f"NtC1a7000{'b' * 7000}")],
-    ids=["cpp", "rust"],
-)
-def test_a_long_name_of_few_nested_references_is_shown_as_it_is(name: str) -> None:
-    assert shown_in_child(name) == [name]
-
-
-@with_each_expansion
-@pytest.mark.parametrize(("count", "depth"), [(300, 3), (2000, 3), (900, 6)])
-def test_a_name_of_nested_packs_is_shown_as_it_is(expansion: str, count: int, depth: int) -> None:
-    name = nested_cpp_packs(count, depth, expansion)
+@pytest.mark.parametrize("name", ENDLESS.values(), ids=ENDLESS)
+def test_a_short_name_that_shows_a_very_long_one_is_shown_as_it_is(name: str) -> None:
     assert len(name) < 8192
-    assert shown_in_child(name) == [name]
-
-
-@pytest.mark.parametrize(("levels", "count", "lifetimes"), [(8, 300, 1000), (12, 300, 1000), (11, 300, 63)])
-def test_a_name_of_nested_references_to_many_lifetimes_is_shown_as_it_is(
-    levels: int, count: int, lifetimes: int
-) -> None:
-    name = nested_rust_references(levels, rust_lifetimes(count, lifetimes))
-    assert len(name) < 2500
     assert shown_in_child(name) == [name]
 
 
@@ -345,14 +333,6 @@ def test_the_bound_lets_few_nested_references_pass_and_no_more(nested: Callable[
 def test_a_long_name_of_plain_references_is_tame(name: str) -> None:
     assert is_tame(name)
     assert shown_name(name) != name
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["_RNvB_1a", "_RNvB0_1a", "_RINvC1a1fB3_E", "_RINvC1a1fTB7_EE", "_RNvNvC1a" + "GGGG" + "B1_1a", "_RIC1aKB3_E"],
-)
-def test_a_rust_name_that_refers_to_itself_or_ahead_is_shown_as_it_is(name: str) -> None:
-    assert shown_name(name) == name
 
 
 @pytest.mark.parametrize("part", ["P", "1AI", "PFv", "N", "Z", "Xng", "1AIXad", "DTcl", "T", "S", "K", "FG"])
