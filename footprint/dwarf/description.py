@@ -5,7 +5,6 @@ from typing import Final, NamedTuple, TypeVar
 
 from footprint.dwarf.encoding import (
     DW_AT_ABSTRACT_ORIGIN,
-    DW_AT_ARTIFICIAL,
     DW_AT_DECL_FILE,
     DW_AT_DECL_LINE,
     DW_AT_EXTERNAL,
@@ -49,7 +48,6 @@ class Declaration(NamedTuple):
         size_bytes: The size of the type.
         is_in_header: Whether it is defined in a file that the unit includes, and not in the source file of the unit.
         is_external: Whether other units may refer to it.
-        is_artificial: Whether the compiler made it.
         function: For a variable in a function, where requested, the linker name of that function.
         is_in_inline_function: Whether that function is declared inline.
     """
@@ -65,7 +63,6 @@ class Declaration(NamedTuple):
     size_bytes: int | None
     is_in_header: bool
     is_external: bool
-    is_artificial: bool
     function: str | None = None
     is_in_inline_function: bool = False
 
@@ -87,7 +84,7 @@ class Describer:
         linker_name = source_name = file = line = defined_in = defined_at_line = None
         source = ""
         type_name = size_bytes = None
-        is_typed = is_external = is_artificial = False
+        is_typed = is_external = False
         passed = tuple(way(entry))
         if len(passed) == _LONGEST_WAY and self.damage is None:
             self.damage = entry.unit.section.damage("its references form a circle", entry.offset)
@@ -108,7 +105,6 @@ class Describer:
                 is_typed = True
                 type_name, size_bytes = self._types.of(one)
             is_external = is_external or (DW_AT_EXTERNAL in places and bool(unit.number(one, DW_AT_EXTERNAL)))
-            is_artificial = is_artificial or (DW_AT_ARTIFICIAL in places and bool(unit.number(one, DW_AT_ARTIFICIAL)))
         return Declaration(
             linker_name or source_name,
             source_name,
@@ -121,7 +117,6 @@ class Describer:
             size_bytes,
             defined_in is not None and defined_in != source and _may_include(entry.unit),
             is_external,
-            is_artificial,
         )
 
     def _path(self, unit: Unit, number: int) -> str | None:

@@ -97,12 +97,7 @@ class Headers:
         data, size_bytes = section.data, section.size_bytes
         head = _HEADS[section.order]
         unpack, head_bytes = head.unpack_from, head.size
-        add_start, add_end, is_size, add_size = (
-            self.starts.append,
-            self.ends.append,
-            ADDRESS_BYTES,
-            self.address_bytes.add,
-        )
+        add_start, add_end, add_size = self.starts.append, self.ends.append, self.address_bytes.add
         at = 0
         while at < size_bytes:
             if at + head_bytes <= size_bytes:
@@ -111,7 +106,7 @@ class Headers:
                 end = at + 4 + length_bytes
                 # This is enough for the rest of the header.
                 least = _LEAST_BYTES.get(kind, _ENOUGH_BYTES) if version == 5 else _OLD_LEAST_BYTES
-                is_known = 2 <= version <= 5 and address_bytes in is_size
+                is_known = 2 <= version <= 5 and address_bytes in ADDRESS_BYTES
                 if is_known and least <= length_bytes < _LONGEST_LENGTH and end <= size_bytes:
                     add_start(at)
                     add_end(end)

@@ -153,7 +153,6 @@ class Image:
     machine: int
     segments: tuple[Segment, ...]
     sections: tuple[Section, ...]
-    _layout: _Layout
     loads: tuple[Segment, ...] = field(init=False)
     _first_of_type: dict[int, Segment] = field(init=False, repr=False)
 
@@ -224,21 +223,8 @@ def read_image(data: Buffer, file: str, *, with_sections: bool = True) -> Image:
     if len(data) < layout.header.size:
         raise InputError(file, f"the file is cut: its header needs {layout.header.size} bytes", len(data))
     is_64 = data[4] == 2
-    (
-        file_type,
-        machine,
-        _version,
-        _entry,
-        segments_offset,
-        sections_offset,
-        _flags,
-        _header_bytes,
-        segment_bytes,
-        segment_count,
-        section_bytes,
-        section_count,
-        names_index,
-    ) = layout.header.unpack_from(data)
+    file_type, machine, _, _, segments_offset, sections_offset, *others = layout.header.unpack_from(data)
+    _flags, _header_bytes, segment_bytes, segment_count, section_bytes, section_count, names_index = others
     raw_sections: list[tuple[int, ...]] = []
     if not with_sections:
         names_index = 0
@@ -262,7 +248,7 @@ def read_image(data: Buffer, file: str, *, with_sections: bool = True) -> Image:
     )
     segments = tuple(_segment(fields, is_64=is_64) for fields in raw_segments)
     sections = _named(data, file, raw_sections, names_index)
-    return Image(file, data, is_64, data[5] == 1, file_type, machine, segments, sections, layout)
+    return Image(file, data, is_64, data[5] == 1, file_type, machine, segments, sections)
 
 
 def _table(

@@ -16,7 +16,6 @@ from footprint.elf.symbols import (
     STB_LOCAL,
     STT_FILE,
     STT_FUNC,
-    STT_GNU_IFUNC,
     STT_OBJECT,
     STT_TLS,
     Symbol,
@@ -88,17 +87,6 @@ class Statics:
         is_inside = vaddr == start or vaddr < start + self._table.sizes[index]
         return (self._table.name(index), vaddr - start) if is_inside else None
 
-    @cached_property
-    def functions(self) -> tuple[Symbol, ...]:
-        """The functions that have a size, ascending; where several have one address, the last."""
-        table = self._table
-        found = {
-            table.vaddrs[index]: index
-            for index in table.of_types({STT_FUNC, STT_GNU_IFUNC})
-            if table.sizes[index] and table.vaddrs[index]
-        }
-        return tuple([table.symbol(table.entry(found[vaddr])) for vaddr in sorted(found)])
-
     @property
     def initialisers(self) -> Initialisers:
         """The functions that the compiler made of initialisers that are not constant: one for each source file."""
@@ -109,13 +97,6 @@ class Statics:
             if table.names.has_prefix(table.name_offsets[index], _INITIALISERS)
         }
         return Initialisers(len(sizes), sum(sizes.values()))
-
-    def function_at(self, vaddr: int) -> Symbol | None:
-        """Return the function that an address lies in."""
-        functions = self.functions
-        index = bisect_right(functions, vaddr, key=lambda one: one.vaddr) - 1
-        function = functions[index] if index >= 0 else None
-        return function if function is not None and vaddr < function.vaddr + function.size_bytes else None
 
     @cached_property
     def _places(self) -> tuple[list[int], list[int]]:

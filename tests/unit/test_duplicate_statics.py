@@ -485,7 +485,7 @@ def test_copies_of_source_files_without_debug_information_are_compared_with_one_
 
 def constant(unit: str, line: int = 2, size: int = 32, file: str = "/src/x.h") -> Declaration:
     place = file, line, file, line, unit
-    return Declaration("table", "table", *place, "const int[8]", size, True, False, False)  # noqa: FBT003 # its fields
+    return Declaration("table", "table", *place, "const int[8]", size, True, False)  # noqa: FBT003 # its fields
 
 
 def told_by_name(symbols: Sequence[Sym], *found: Declaration, compiled: Sequence[str]) -> list[int | None]:

@@ -149,7 +149,7 @@ def test_a_variable_is_found_by_its_address(kind: dict[str, Any], version: int, 
     data = elf(unit(variable("counter", form=form), version=version), is_64=is_64, kind=kind)
     one = the_only(read(data))
     assert one[:9] == ("counter", "counter", "/src/a.c", 7, "/src/a.c", 7, "/src/a.c", "int", 4)
-    assert not one.is_in_header | one.is_external | one.is_artificial
+    assert not one.is_in_header | one.is_external
 
 
 @in_all_classes_and_orders
