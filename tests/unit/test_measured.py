@@ -169,8 +169,35 @@ def test_of_pmap_x_capital_a_mapping_without_anonymous_pages_is_measured() -> No
 # --- kernels before 2.6.37, and pmap -x -------------------------------------------------------------------------------
 
 
-def test_of_an_old_kernel_the_dirty_pages_of_a_file_are_taken_for_copies() -> None:
-    one = mapping(name="/lib/libc.so.6", Rss=100, Shared_Clean=60, Shared_Dirty=0, Private_Clean=28, Private_Dirty=12)
+@pytest.mark.parametrize(
+    ("one", "shared_kib"),
+    [
+        pytest.param(
+            mapping("rw-s", "/SYSV00000000 (deleted)", Rss=40, Shared_Dirty=0, Private_Dirty=40, Swap=24),
+            40,
+            id="of an old kernel",
+        ),
+        pytest.param(mapping("rw-s", "zero (deleted)", Rss=100, Dirty=100), 100, id="of pmap -x"),
+        pytest.param(
+            mapping("rw-s", "zero", Pss=70, Private_Dirty=40, Swap=8), 70, id="of toybox, with its proportional part"
+        ),
+    ],
+)
+def test_shared_memory_is_paid_once_where_anonymous_pages_are_not_counted(one: Mapping, shared_kib: int) -> None:
+    assert count_mapping(one) == held(0, shared_kib, 0, 0, Evidence.ESTIMATED)
+
+
+@pytest.mark.parametrize(
+    "counters",
+    [
+        pytest.param(
+            {"Shared_Clean": 60, "Shared_Dirty": 0, "Private_Clean": 28, "Private_Dirty": 12}, id="old kernel"
+        ),
+        pytest.param({"Dirty": 12}, id="pmap -x"),
+    ],
+)
+def test_the_dirty_pages_of_a_file_are_taken_for_copies(counters: dict[str, int]) -> None:
+    one = mapping("rw-p", "/lib/libc.so.6", Rss=100, **counters)
     assert count_mapping(one) == held(12, 88, 0, 0, Evidence.ESTIMATED)
 
 
@@ -185,22 +212,8 @@ def test_of_an_old_kernel_swap_counts_as_private() -> None:
     assert count_mapping(one) == held(64, 0, 0, 0, Evidence.ESTIMATED)
 
 
-def test_of_an_old_kernel_shared_memory_is_paid_once() -> None:
-    one = mapping("rw-s", "/SYSV00000000 (deleted)", Rss=40, Shared_Dirty=0, Private_Dirty=40, Swap=24)
-    assert count_mapping(one) == held(0, 40, 0, 0, Evidence.ESTIMATED)
-
-
-def test_of_pmap_x_the_dirty_pages_of_a_file_are_taken_for_copies() -> None:
-    assert count_mapping(mapping(name="libc.so.6", Rss=100, Dirty=12)) == held(12, 88, 0, 0, Evidence.ESTIMATED)
-
-
 def test_of_pmap_x_all_resident_pages_without_a_file_are_taken_for_private() -> None:
     assert count_mapping(mapping(Rss=100, Dirty=12)) == held(100, 0, 0, 0, Evidence.ESTIMATED)
-
-
-def test_of_pmap_x_shared_memory_is_paid_once() -> None:
-    one = mapping("rw-s", "zero (deleted)", Rss=100, Dirty=100)
-    assert count_mapping(one) == held(0, 100, 0, 0, Evidence.ESTIMATED)
 
 
 def test_a_resident_size_alone_does_not_tell_what_is_private() -> None:
@@ -212,12 +225,6 @@ def test_a_resident_size_alone_does_not_tell_what_is_private() -> None:
 
 def test_of_toybox_private_dirty_pages_and_swap_are_private() -> None:
     assert count_mapping(mapping(Pss=70, Private_Dirty=40, Swap=8)) == held(48, 30, 0, 0, Evidence.ESTIMATED)
-
-
-def test_of_toybox_shared_memory_counts_with_its_proportional_part() -> None:
-    assert count_mapping(mapping("rw-s", "zero", Pss=70, Private_Dirty=40, Swap=8)) == held(
-        0, 70, 0, 0, Evidence.ESTIMATED
-    )
 
 
 def test_of_toybox_a_proportional_part_below_the_private_one_leaves_nothing_to_share() -> None:

@@ -15,25 +15,76 @@ def cut(start: int, end: int, *claims: Claim[str]) -> Partition[str]:
     return partition(start, end, claims, name_the_gap)
 
 
-def test_a_claim_on_the_whole_span_is_its_only_piece() -> None:
-    assert cut(0, 10, Claim(0, 10, "a")).pieces == ((0, 10, "a"),)
-
-
-def test_a_span_without_claims_is_one_gap() -> None:
-    assert cut(3, 10).pieces == ((3, 10, NOTHING),)
-
-
-def test_claims_that_touch_leave_no_gap() -> None:
-    assert cut(0, 10, Claim(0, 4, "a"), Claim(4, 10, "b")).pieces == ((0, 4, "a"), (4, 10, "b"))
-
-
-def test_claims_may_come_in_any_order() -> None:
-    assert cut(0, 10, Claim(4, 10, "b"), Claim(0, 4, "a")).pieces == ((0, 4, "a"), (4, 10, "b"))
-
-
-def test_what_nobody_claims_is_explained_before_between_and_behind_the_claims() -> None:
-    pieces = cut(0, 20, Claim(2, 5, "a"), Claim(9, 12, "b")).pieces
-    assert pieces == ((0, 2, NOTHING), (2, 5, "a"), (5, 9, NOTHING), (9, 12, "b"), (12, 20, NOTHING))
+@pytest.mark.parametrize(
+    ("claims", "pieces", "lost_bytes"),
+    [
+        pytest.param([], [(0, 10, NOTHING)], 0, id="without claims there is one gap"),
+        pytest.param([Claim(0, 10, "a")], [(0, 10, "a")], 0, id="a claim on the whole span is its only piece"),
+        pytest.param(
+            [Claim(2, 4, "a"), Claim(6, 8, "b")],
+            [(0, 2, NOTHING), (2, 4, "a"), (4, 6, NOTHING), (6, 8, "b"), (8, 10, NOTHING)],
+            0,
+            id="gaps are before, between and behind claims",
+        ),
+        pytest.param(
+            [Claim(4, 10, "b"), Claim(0, 4, "a")], [(0, 4, "a"), (4, 10, "b")], 0, id="claims come in any order"
+        ),
+        pytest.param(
+            [Claim(0, 4, "a"), Claim(4, 10, "a")],
+            [(0, 4, "a"), (4, 10, "a")],
+            0,
+            id="two claims of one owner are two pieces",
+        ),
+        pytest.param(
+            [Claim(3, 10, "late"), Claim(0, 6, "early")],
+            [(0, 6, "early"), (6, 10, "late")],
+            3,
+            id="the earlier start wins",
+        ),
+        pytest.param(
+            [Claim(0, 4, "short"), Claim(0, 10, "long")], [(0, 10, "long")], 4, id="of one start the longer wins"
+        ),
+        pytest.param(
+            [Claim(0, 10, "first"), Claim(0, 10, "alias")], [(0, 10, "first")], 10, id="of one range the first wins"
+        ),
+        pytest.param(
+            [Claim(0, 10, "outer"), Claim(4, 6, "inner")],
+            [(0, 10, "outer")],
+            2,
+            id="inside another of its rank there is nothing left",
+        ),
+        pytest.param(
+            [Claim(0, 8, "early", rank=1), Claim(5, 10, "strong", rank=0)],
+            [(0, 5, "early"), (5, 10, "strong")],
+            3,
+            id="a lower rank wins against an earlier start",
+        ),
+        pytest.param(
+            [Claim(0, 10, "section", rank=1), Claim(4, 6, "symbol")],
+            [(0, 4, "section"), (4, 6, "symbol"), (6, 10, "section")],
+            2,
+            id="a weaker claim goes on behind a stronger one inside it",
+        ),
+        pytest.param(
+            [Claim(0, 10, "a", rank=2), Claim(1, 8, "b", rank=1), Claim(3, 5, "c", rank=0)],
+            [(0, 1, "a"), (1, 3, "b"), (3, 5, "c"), (5, 8, "b"), (8, 10, "a")],
+            9,
+            id="of claims three deep each comes back in turn",
+        ),
+        pytest.param(
+            [Claim(0, 10, "whole"), Claim(3, 5, "inside"), Claim(9, 10, "end", rank=-1)],
+            [(0, 9, "whole"), (9, 10, "end")],
+            3,
+            id="a claim is not torn where a loser starts",
+        ),
+    ],
+)
+def test_each_byte_has_the_claim_of_lowest_rank_earliest_start_and_greatest_length(
+    claims: list[Claim[str]], pieces: list[tuple[int, int, str]], lost_bytes: int
+) -> None:
+    whole = cut(0, 10, *claims)
+    assert list(whole.pieces) == pieces
+    assert whole.lost_bytes == lost_bytes
 
 
 def test_a_gap_tells_who_stands_on_both_sides_and_none_at_the_ends_of_the_span() -> None:
@@ -68,46 +119,6 @@ def test_a_gap_may_have_several_causes() -> None:
 def test_an_explanation_that_does_not_cover_its_gap_is_refused(explanation: list[Piece[str]]) -> None:
     with pytest.raises(ValueError, match="the piece"):
         partition(0, 20, [Claim(0, 4, "a"), Claim(10, 20, "b")], lambda _: explanation)
-
-
-def test_where_two_claims_overlap_the_one_that_starts_earlier_wins() -> None:
-    assert cut(0, 10, Claim(3, 10, "late"), Claim(0, 6, "early")).pieces == ((0, 6, "early"), (6, 10, "late"))
-
-
-def test_where_two_claims_start_together_the_longer_wins() -> None:
-    assert cut(0, 10, Claim(0, 4, "short"), Claim(0, 10, "long")).pieces == ((0, 10, "long"),)
-
-
-def test_where_two_claims_are_the_same_range_the_one_given_first_wins() -> None:
-    assert cut(0, 10, Claim(0, 10, "first"), Claim(0, 10, "second")).pieces == ((0, 10, "first"),)
-
-
-def test_a_lower_rank_wins_against_an_earlier_start() -> None:
-    pieces = cut(0, 10, Claim(0, 8, "early", rank=1), Claim(5, 10, "strong", rank=0)).pieces
-    assert pieces == ((0, 5, "early"), (5, 10, "strong"))
-
-
-def test_a_weaker_claim_goes_on_behind_the_stronger_one_inside_it() -> None:
-    pieces = cut(0, 10, Claim(0, 10, "section", rank=1), Claim(4, 6, "symbol")).pieces
-    assert pieces == ((0, 4, "section"), (4, 6, "symbol"), (6, 10, "section"))
-
-
-def test_a_claim_inside_another_of_its_rank_gets_nothing() -> None:
-    assert cut(0, 10, Claim(0, 10, "outer"), Claim(4, 6, "inner")).pieces == ((0, 10, "outer"),)
-
-
-def test_claims_three_deep_each_come_back_in_turn() -> None:
-    pieces = cut(0, 9, Claim(0, 9, "a", rank=2), Claim(1, 8, "b", rank=1), Claim(3, 5, "c", rank=0)).pieces
-    assert pieces == ((0, 1, "a"), (1, 3, "b"), (3, 5, "c"), (5, 8, "b"), (8, 9, "a"))
-
-
-def test_neighbours_of_one_owner_stay_two_pieces_because_they_are_two_claims() -> None:
-    assert cut(0, 8, Claim(0, 4, "a"), Claim(4, 8, "a")).pieces == ((0, 4, "a"), (4, 8, "a"))
-
-
-def test_a_claim_that_loses_to_a_later_start_is_not_torn_there() -> None:
-    pieces = cut(0, 10, Claim(0, 10, "whole"), Claim(3, 5, "inside"), Claim(9, 10, "end", rank=-1)).pieces
-    assert pieces == ((0, 9, "whole"), (9, 10, "end"))
 
 
 def test_claims_are_clipped_at_both_ends_of_the_span() -> None:
@@ -166,24 +177,11 @@ def test_addresses_at_the_top_of_64_bits_are_numbers_like_others() -> None:
     )
 
 
-def test_claims_that_do_not_overlap_lose_nothing() -> None:
-    assert cut(0, 10, Claim(0, 4, "a"), Claim(4, 10, "b")).lost_bytes == 0
-
-
 def test_what_claims_lose_is_counted_once_for_each_that_lost_it() -> None:
     # b asks for [3, 8) and gets [6, 8): 3 bytes lost. c asks for [4, 10) and gets [8, 10): 4 bytes lost.
     whole = cut(0, 10, Claim(0, 6, "a"), Claim(3, 8, "b"), Claim(4, 10, "c"))
     assert whole.pieces == ((0, 6, "a"), (6, 8, "b"), (8, 10, "c"))
     assert whole.lost_bytes == 7
-
-
-def test_an_alias_of_a_whole_claim_loses_all_of_it() -> None:
-    assert cut(0, 8, Claim(0, 8, "a"), Claim(0, 8, "alias")).lost_bytes == 8
-
-
-def test_a_weaker_claim_around_a_stronger_one_loses_the_middle() -> None:
-    whole = cut(0, 10, Claim(0, 10, "outer", rank=1), Claim(4, 6, "inner"))
-    assert whole.lost_bytes == 2
 
 
 def test_what_lies_beyond_the_span_is_not_lost_but_out_of_question() -> None:
