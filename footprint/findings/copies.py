@@ -36,29 +36,29 @@ __all__ = (
     "with_private_bytes",
 )
 
-# What compilers make for themselves, and what glibc lists in sets: each is where it has to be.
+# Symbols that compilers make for themselves, and what glibc lists in sets: each of them must stay where it is.
 ARTEFACT: Final = re.compile(
     r"(?:CSWTCH|C|__const|__compound_literal|switch\.table|reltable|DW\.ref)\.|\.L|__elf_set_"
     r"|(?:_ZZ.*E\d+)?__(?:func|FUNCTION|PRETTY_FUNCTION)__"
     r"|completed(?:\.|$)|(?:__TMC_END__|__frame_dummy_init_array_entry|__do_global_dtors_aux_fini_array_entry|__dso_handle"
     r"|__FRAME_END__|__EH_FRAME_BEGIN__|__CTOR_|__DTOR_|__JCR_|__exidx_|_nl_current_.*_used)"
 )
-# Smaller things have the same contents by chance.
+# Smaller variables often have the same contents by chance.
 LEAST_TELLING_BYTES: Final = 16
 _STREAM_INIT: Final = "_ZStL8__ioinit"
 # gcc and clang order the words differently: `long unsigned int` and `unsigned long`.
 _INTEGER: Final = re.compile(r"\b(?:(?:long|short|unsigned|int)\b ?)+")
-# `x.3`, the static of a function in C, behind what link-time optimisation adds.
+# `x.3`, a static of a function in C, with the suffix that link-time optimisation adds.
 _FUNCTION_STATIC: Final = re.compile(r"[^.]+\.\d+(?:\.(?:lto_priv|llvm)\.\d+)*$")
 _GUARD: Final = "_ZGV"
 THREAD_GUARD: Final = "__tls_guard"
 _OF_GUARD: Final = "they guard copies of what is made at its first use"
-# Of a C++ name what stands before its parts, and one part: its length, which its text follows.
+# A C++ name: what stands before its parts, and one part, which is a length and so many characters.
 _NESTING: Final = re.compile(r"(?:Z|N[rVK]*|T[VTIS]|St)*")
 _NAMELESS: Final = "_GLOBAL__N_"
 _NAMED_PART: Final = re.compile(r"(?P<mark>L?)(?P<length>[1-9]\d{0,3})")
 UNNAMED: Final = "12_GLOBAL__N_1"
-# Who includes one of these makes it into something else by macros.
+# A file that includes one of these sources changes it with macros.
 _SOURCES: Final = (".c", ".cc", ".cpp", ".cxx", ".C", ".m", ".mm")
 
 
@@ -74,34 +74,34 @@ class Cost(StrEnum):
 
 
 class CopyOrigin(StrEnum):
-    """What sort of copies they are."""
+    """Where copies come from."""
 
     HEADER = "header"
-    """A header defines it: each source file that includes it has its own."""
+    """A header defines the variable: each source file that includes the header has its own."""
     SOURCE = "same source"
-    """One source file was linked in several times."""
+    """One source file is linked in several times."""
     GUARD = "guard"
-    """The flag of a static that is made at its first use."""
+    """The flag of a static that is initialised at its first use."""
     STREAM_INIT = "stream initialiser"
-    """What including <iostream> leaves in each source file, with libstdc++ before 13."""
+    """The initialiser that <iostream> leaves in each source file, with libstdc++ before 13."""
 
 
 class CopiedVariable(NamedTuple):
-    """Copies of one thing.
+    """The copies of one variable.
 
     Attributes:
         name: The linker name, without what tells the copies apart.
         size_bytes: The size of each.
-        section: The section that they are in.
+        section: The section of the copies.
         cost: When they cost private memory.
-        origin: What sort of copies they are.
-        copies: Each of them.
-        units: The source files they came from, as far as known.
+        origin: Where the copies come from.
+        copies: The symbol of each copy.
+        units: The source files of the copies, as far as known.
         confidence: How sure it is that they are copies.
-        reasons: Why.
-        location: Where they are declared, where known.
-        function: The linker name of the function whose statics they are, where the debug information tells.
-        private_bytes: Of a live process, how much of all of them is private now; None where that is not known.
+        reasons: Why it is that sure.
+        location: Where the variable is declared, where known.
+        function: The linker name of the function that the variable is a static of, where the debug information says so.
+        private_bytes: The private bytes of all copies in a live process; None where that is not known.
     """
 
     name: str
@@ -119,7 +119,7 @@ class CopiedVariable(NamedTuple):
 
     @property
     def waste_bytes(self) -> int:
-        """Give what all copies but one take."""
+        """Return the size of all copies but one."""
         return (len(self.copies) - 1) * self.size_bytes
 
 
@@ -129,10 +129,10 @@ class FileCopies(NamedTuple):
     Attributes:
         file: The file.
         variable_count: How many variables its symbol table names.
-        unit_count: From how many source files.
-        copies: What it holds several times, the largest waste first.
-        debug_file: The file that its symbols are from, where that is another.
-        initialisers: The functions that make variables at start, as most C++ headers with variables add to.
+        unit_count: How many source files these come from.
+        copies: The variables that it holds several times, the largest waste first.
+        debug_file: The file with its symbols, where that is another file.
+        initialisers: The functions that initialise variables at start; most C++ headers with variables need one.
     """
 
     file: str
@@ -147,8 +147,8 @@ def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[Copi
     """Find the copies in one file, the largest waste first.
 
     Args:
-        statics: Its variables.
-        declared: Where the debug information says that each is declared; None without.
+        statics: The variables of the file.
+        declared: Where each variable is declared, from the debug information; None without it.
     """
     several = _groups(statics)
     initials = Initials(statics)
@@ -162,11 +162,11 @@ def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[Copi
 
 
 PrivateOf = Callable[[Iterable[tuple[int, int]]], int | None]
-"""Of a file of a live process, what counts how much of some ranges of vaddrs is private; None where that is unknown."""
+"""Counts the private bytes in ranges of vaddrs of a file in a live process; None where that is not known."""
 
 
 def with_private_bytes(copies: Iterable[CopiedVariable], private_of: PrivateOf) -> tuple[CopiedVariable, ...]:
-    """Tell of copies in a live process how much of them is private; of thread-locals each thread has its own."""
+    """Add to copies in a live process how many of their bytes are private; thread-locals stay as they are."""
     return tuple(
         one
         if one.cost is Cost.PER_THREAD
@@ -181,9 +181,9 @@ class Declared(NamedTuple):
     Attributes:
         file: The source file or header.
         line: The line in it.
-        is_in_header: Whether it is another file than the one that was compiled.
-        function: The linker name of the function whose static it is; None for what is in none.
-        type_name: Its type as it is written; None where that is not told.
+        is_in_header: Whether the file is another one than the one that was compiled.
+        function: The linker name of the function that the variable is a static of; None for other variables.
+        type_name: The type as the source has it; None where it is not known.
     """
 
     file: str
@@ -194,11 +194,11 @@ class Declared(NamedTuple):
 
 
 Lines = Mapping[tuple[bool, int], Declared]
-"""By whether it is thread-local and by its vaddr, where a variable is declared."""
+"""Where each variable is declared, by whether it is thread-local and by its vaddr."""
 
 
 def candidates(statics: Statics) -> list[Symbol]:
-    """Give the variables that have a name in common with others of their size and section: those to look up."""
+    """Return the variables that share name, size and section with others: those whose declaration is worth a look."""
     return [static for group in _groups(statics).values() for static in group]
 
 
@@ -219,7 +219,7 @@ def _is_candidate(static: Symbol) -> bool:
 def _of_group(
     name: str, group: Sequence[Symbol], statics: Statics, initials: Initials, declared: "Lines"
 ) -> Iterable[CopiedVariable]:
-    """Tell which of the statics of one name, size and section are copies of one another."""
+    """Find the copies among the variables of one name, size and section."""
     if name == _STREAM_INIT:
         reason = "its constructor runs for each of them at start"
         yield _copies(name, group, statics, initials, CopyOrigin.STREAM_INIT, Confidence.HIGH, (reason,), None)
@@ -233,7 +233,7 @@ def _of_group(
         yield from _by_line(name, same, at, statics, initials)
     known: Declared | None = None
     if left and len(by_line) == 1:
-        # Some source files may have no debug information: their copies are compared with one that has.
+        # Some source files may have no debug information: compare their variables with one that has it.
         ((at, same),) = by_line.items()
         if at.is_in_header and at.function is None:
             known, left = at, [same[0], *left]
@@ -248,7 +248,7 @@ def _of_group(
 
 
 def _lines_of(group: Iterable[Symbol], declared: "Lines") -> tuple[dict[Declared, list[Symbol]], list[Symbol]]:
-    """Put variables together that one line declares with one type, and those of which no line is told."""
+    """Group variables by the line and type that declare them, and list those without a known line."""
     left: list[Symbol] = []
     by_line: dict[Declared, list[Symbol]] = {}
     for static in group:
@@ -259,13 +259,13 @@ def _lines_of(group: Iterable[Symbol], declared: "Lines") -> tuple[dict[Declared
     typed = {at._replace(type_name=None): at for at in by_line if at.type_name is not None}
     joined: dict[Declared, list[Symbol]] = {}
     for at, same in by_line.items():
-        # One whose type is not told has that of the others.
+        # A variable without a known type has that of the others.
         joined.setdefault(typed.get(at, at), []).extend(same)
     return joined, left
 
 
 def _type_words(type_name: str | None) -> str | None:
-    """Write a type so that compilers agree on it."""
+    """Return a type in a form that is the same for all compilers."""
     return type_name and _INTEGER.sub(_integer_words, type_name)
 
 
@@ -277,7 +277,7 @@ def _integer_words(found: re.Match[str]) -> str:
 def _guard_lines(
     statics: Statics, groups: Iterable[Sequence[Symbol]], declared: "Lines"
 ) -> dict[tuple[bool, int], Declared]:
-    """Tell of guards where what they guard is declared: they have no line themselves."""
+    """Find for each guard the line of the variable that it guards: guards have no line themselves."""
     guards = [static for group in groups for static in group if static.name.startswith(_GUARD)]
     if not guards or not declared:
         return {}
@@ -291,7 +291,7 @@ def _guard_lines(
     found = {}
     for guard in guards:
         name = _guarded(guard)
-        # Behind link-time optimisation no source file is told; if all have one line, that is it.
+        # Link-time optimisation drops the source file; if all have one line, it is that line.
         places = of_unit.get((name, guard.unit)) or of_all.get(name) or set()
         if len(places) == 1:
             found[guard.is_tls, guard.vaddr] = next(iter(places))
@@ -305,8 +305,8 @@ def _guarded(guard: Symbol) -> str:
 def _by_line(
     name: str, same: Sequence[Symbol], at: Declared, statics: Statics, initials: Initials
 ) -> Iterable[CopiedVariable]:
-    """Tell copies that one line declares."""
-    # What a macro makes of one line can be several things; what they point to need not have one name everywhere.
+    """Find the copies among the variables that one line declares."""
+    # A macro can declare several things in one line, and what these point to may have several names.
     by_bytes: dict[bytes | None, list[Symbol]] = {}
     for static in same:
         initial = initials.of(static)
@@ -315,7 +315,7 @@ def _by_line(
     confidence = Confidence.PROOF
     where = "one line of a header declares them all" if at.is_in_header else "one line of a source file does"
     if at.is_in_header and at.file.endswith(_SOURCES):
-        # glibc makes `gethostbyname` and others of one getXXbyYY.c, each with a buffer of its own.
+        # glibc compiles one getXXbyYY.c into `gethostbyname` and others, each with a buffer of its own.
         confidence, where = Confidence.LOW, "one line declares them all, but of a source file that others include"
     reasons: tuple[str, ...] = (where,)
     if name.startswith(_GUARD):
@@ -328,7 +328,7 @@ def _by_line(
 
 
 def _one_of_each_unit(same: Sequence[Symbol]) -> Iterable[list[Symbol]]:
-    """Part what one line declares into copies: a macro can declare several things in one line of one source file."""
+    """Split the variables of one line into sets of copies: a macro can declare several variables in one line."""
     layers: list[list[Symbol]] = []
     counts: dict[int, int] = {}
     for static in same:
@@ -345,18 +345,18 @@ def _one_of_each_unit(same: Sequence[Symbol]) -> Iterable[list[Symbol]]:
 def _by_contents(
     name: str, same: Sequence[Symbol], initial: Initial, statics: Statics, initials: Initials, at: Declared | None
 ) -> Iterable[CopiedVariable]:
-    """Grade copies of which only the name and the contents are known, or the line of the first one."""
+    """Grade copies that share only name and contents; `at` is the line of the first one, where known."""
     files = {static.unit for static in same if static.unit is not None}
     is_told = all(static.unit is not None for static in same)
     if is_told and len(files) == 1:
-        # Of two functions of one source file.
+        # They are statics of two functions of one source file.
         return
     is_guard = name.startswith(_GUARD)
     scope = _scope(f"_Z{name.removeprefix(_GUARD)}" if is_guard else name)
     reasons: tuple[str, ...]
     if initial.is_blank:
         if scope is Scope.UNKNOWN and (not is_told or any(_FUNCTION_STATIC.match(static.name) for static in same)):
-            # `x.3` of three functions may be three things.
+            # `x.3` of three functions may be three variables.
             return
         confidence = Confidence.MEDIUM if scope is Scope.NAMESPACE else Confidence.LOW
         reasons = ("they begin as zeros, so only the name speaks for it",)
@@ -366,7 +366,7 @@ def _by_contents(
         confidence, reasons = Confidence.MEDIUM, ("the same name and contents, of several source files",)
     else:
         confidence, reasons = Confidence.LOW, ("the same name and contents, but from source files that are not told",)
-    # One source file linked in twice shows as two of its name; a header as several names.
+    # A source file that is linked in twice shows as two files of one name, a header as files of several names.
     is_same_source = at is None and len(files) > 1 and len({statics.units[unit] for unit in files}) == 1
     origin = CopyOrigin.SOURCE if is_same_source else CopyOrigin.GUARD if is_guard else CopyOrigin.HEADER
     reasons = (_OF_GUARD, *reasons) if is_guard else reasons
@@ -377,7 +377,7 @@ def _by_contents(
 
 
 class Scope(Enum):
-    """Where a name says that it is known, of a variable that only its source file knows."""
+    """The scope that the name of a variable with internal linkage shows."""
 
     NAMESPACE = "a namespace with a name"
     GLOBAL = "no namespace, or one without a name"
@@ -385,9 +385,9 @@ class Scope(Enum):
 
 
 def _scope(name: str) -> Scope:
-    """Read the scope out of a C++ linker name, as far as its first part that is no plain name.
+    """Read the scope from a C++ linker name, up to the first part that is no plain name.
 
-    A variable has an L before its name where it is known in its source file only: `_ZL5table`, `_ZN2nsL5tableE`.
+    A variable with internal linkage has an L before its name: `_ZL5table`, `_ZN2nsL5tableE`.
     """
     if not name.startswith("_Z"):
         return Scope.UNKNOWN
@@ -399,7 +399,7 @@ def _scope(name: str) -> Scope:
         at = part.end() + int(part["length"])
         scopes.append(name[part.end() : at])
     if not is_internal and part is None:
-        # The last part is its own name.
+        # The last part is the name of the variable itself.
         del scopes[-1:]
         is_internal = any(scope.startswith(_NAMELESS) for scope in scopes)
         if not is_internal:
@@ -432,7 +432,7 @@ def _copies(
 
 
 def cost_of(image: Image, section: Section, *, is_relocated: bool = False) -> Cost:
-    """Tell when a variable becomes private memory, by its section and by whether relocations write it."""
+    """Return when a variable becomes private memory, by its section and by whether relocations write it."""
     if section.is_tls:
         return Cost.PER_THREAD
     if is_relocated:

@@ -1,6 +1,6 @@
-"""Where constants without an address in the debug information are declared: told by name, source file and size.
+"""Where constants are declared whose address the debug information lacks: found by name, source file and size.
 
-gcc gives such an address to no array whose contents it knows. A line is told only where nothing else can be meant:
+gcc writes no address for an array whose contents it knows. A line is used only where nothing else can be meant:
 every source of the name that the symbol table gives has debug information, each declares the one line, and each has
 one variable for it.
 """
@@ -20,7 +20,7 @@ __all__ = ("declared_by_name", "source_name")
 
 
 def source_name(static: Symbol) -> str:
-    """Give the name that a variable has in the source, without scopes."""
+    """Return the name of a variable in the source, without scopes."""
     name = normalised(static.name)
     return shown_name(name).rpartition("::")[2] if name.startswith("_Z") else name
 
@@ -31,13 +31,13 @@ def declared_by_name(
     by_name: Mapping[str, Sequence[Declaration]],
     compiled: Sequence[str],
 ) -> dict[tuple[bool, int], Declared]:
-    """Tell where variables are declared of which the debug information does not give the address.
+    """Find where variables are declared whose address the debug information lacks.
 
     Args:
         statics: All variables of the file.
-        lacking: Those to tell of.
-        by_name: What the debug information declares without an address, by its name in the source.
-        compiled: The source of each unit with debug information.
+        lacking: The variables to find.
+        by_name: The declarations without an address, by their name in the source.
+        compiled: The source file of each unit with debug information.
     """
     file_counts = Counter(statics.units)
     compiled_counts = Counter(map(posixpath.basename, compiled))

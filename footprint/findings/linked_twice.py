@@ -26,9 +26,9 @@ from footprint.model.finding import Confidence
 __all__ = ("LinkedTwice", "linked_twice")
 
 _LEAST_TOGETHER_BYTES: Final = 256
-# The vtable and type of a class: of one that a header defines each library has its own, and that is nobody's mistake.
+# The vtable and type of a class: each library has its own copy of what a header defines, which is no mistake.
 _OF_CLASS: Final = re.compile(r"_ZT[VTIS]")
-# Libraries that are often linked in, by source files or symbols that only they have together.
+# Libraries that are often linked in statically, with source files or symbols that no other library has together.
 _KNOWN: Final = (
     (
         "zlib",
@@ -45,16 +45,16 @@ _KNOWN: Final = (
 
 
 class LinkedTwice(NamedTuple):
-    """What several files hold, or one file several times.
+    """Variables that several files hold, or one file several times.
 
     Attributes:
-        files: The files; one of them several times where it holds several.
-        library: The library that it is, where it is a known one.
-        units: Source files, where the symbol tables tell.
+        files: The files; one file for several copies within it.
+        library: The name of the library, where it is a known one.
+        units: The source files, where the symbol tables name them.
         names: The variables, the largest first.
-        size_bytes: What one copy of all of them takes.
+        size_bytes: The size of one copy of all of them.
         copy_count: How many copies of them there are.
-        waste: What all copies but one take, by when it costs private memory.
+        waste: The size of all copies but one, by when it costs private memory.
     """
 
     files: tuple[str, ...]
@@ -67,7 +67,7 @@ class LinkedTwice(NamedTuple):
 
     @property
     def waste_bytes(self) -> int:
-        """Give what all copies but one take."""
+        """Return the size of all copies but one."""
         return (self.copy_count - 1) * self.size_bytes
 
 
@@ -83,7 +83,7 @@ def linked_twice(files: Sequence[Statics], copies: Sequence[Sequence[CopiedVaria
 
 
 class _One(NamedTuple):
-    """A variable that is there several times, with what each copy costs."""
+    """A variable that exists several times, with the cost of each copy."""
 
     name: str
     size_bytes: int
@@ -92,10 +92,10 @@ class _One(NamedTuple):
 
 
 def _within(statics: Statics, copies: Iterable[CopiedVariable]) -> Iterable[LinkedTwice]:
-    """Put the copies of one file together that came of source files that were linked in several times."""
+    """Join the copies of one file that come from source files that were linked in several times."""
     of_source = [one for one in copies if one.origin is CopyOrigin.SOURCE]
     sure = [one for one in of_source if one.confidence is not Confidence.LOW]
-    # Zeros say nothing by themselves; but where these very source files are there twice, so are they.
+    # Equal zeros prove nothing, but where their source files are there twice, so are they.
     proven = {numbers for one in sure if None not in (numbers := _unit_numbers(one))}
     doubted = [one for one in of_source if one.confidence is Confidence.LOW and _unit_numbers(one) in proven]
     by_count: dict[int, list[CopiedVariable]] = {}
@@ -115,7 +115,7 @@ _Held = list[tuple[int, Symbol]]
 
 
 def _across(files: Sequence[Statics]) -> Iterable[LinkedTwice]:
-    """Find the variables that several files hold with the same contents; those of the same files are one finding."""
+    """Find the variables that several files hold with the same contents; those of the same files are one result."""
     together: dict[tuple[int, ...], list[_One]] = {}
     blank: dict[tuple[int, ...], list[_One]] = {}
     several = _of_one_name(files)
@@ -126,8 +126,8 @@ def _across(files: Sequence[Statics]) -> Iterable[LinkedTwice]:
         by_number = dict(reversed(held))
         numbers = tuple(sorted(by_number))
         own_units = {_unit(files, *one) for one in held}
-        # Of source files of several names none is linked in twice: a header defines it, perhaps. Of zeros all must be
-        # told.
+        # Variables from source files of several names may come from a header. For zeros, all source files must be
+        # known.
         names = own_units if is_blank else own_units - {None}
         unit = next(iter(names)) if len(names) == 1 else None
         costs = tuple(_cost(files[number], by_number[number], initials[number]) for number in numbers)
@@ -151,7 +151,7 @@ def _cost(statics: Statics, static: Symbol, initials: Initials) -> Cost:
 
 
 def _of_one_name(files: Sequence[Statics]) -> list[_Held]:
-    """Give the variables of one name and size that stand in several files."""
+    """Return the variables of one name and size that several files hold."""
     holders: dict[tuple[str, int], _Held] = {}
     for number, statics in enumerate(files):
         for static in statics.statics:
@@ -165,20 +165,20 @@ def _of_one_name(files: Sequence[Statics]) -> list[_Held]:
 
 
 def _same(initials: Mapping[int, Initials], several: Sequence[_Held]) -> Iterable[tuple[_Held, bool]]:
-    """Give those of them that begin with the same contents, and whether these are only zeros."""
+    """Return those that begin with the same contents, and whether these are only zeros."""
     for held in several:
         by_contents: dict[Initial | None, _Held] = {}
         for number, static in held:
             initial = initials[number].of(static)
             if initial is not None:
-                # Zeros are zeros, whether the file holds them or not.
+                # Zeros in .bss equal zeros in the file.
                 by_contents.setdefault(None if initial.is_blank else initial, []).append((number, static))
         for initial, same in by_contents.items():
             if len({number for number, _ in same}) > 1:
                 yield same, initial is None
 
 
-# The copy that stays is the dearest: so much is saved at least.
+# The copy that stays is the most expensive one, so the saving is a lower bound.
 _DEAREST_FIRST: Final = (Cost.AT_START, Cost.PER_THREAD, Cost.WHEN_TOUCHED, Cost.SHARED)
 
 

@@ -1,7 +1,7 @@
 """Rule `thread-locals`: objects whose thread-local variables cost each thread, whether it uses them or not.
 
-glibc writes the whole block of the objects that a program starts with when it makes a thread: a zeroed .tbss is paid
-for like any other memory. Of an object that is opened later a thread pays at its first use.
+glibc writes the whole block of the objects that a program starts with when it creates a thread: a zeroed .tbss costs
+memory like any other. For an object that is opened later, a thread pays at its first use.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ _MOST_NAMED: Final = 3
 
 
 def thread_locals(graph: DependencyGraph) -> tuple[Finding, ...]:
-    """Find the objects of which each thread has a page or more, the largest first."""
+    """Find the objects with a page or more of thread-local variables, the largest first."""
     findings = [
         _finding(graph, number, prediction.tls_bytes)
         for number, prediction in enumerate(graph.predictions)
@@ -61,7 +61,7 @@ def _finding(graph: DependencyGraph, number: int, size_bytes: int) -> Finding:
 
 
 def _largest(graph: DependencyGraph, number: int) -> str:
-    """Name the largest of the variables, where the file does."""
+    """Return the names of the largest variables, where the file has symbols."""
     try:
         contents = read_contents(graph.objects[number].library.image)
     except FootprintError:

@@ -17,7 +17,7 @@ __all__ = ("RULE", "underlinked")
 
 
 def underlinked(graph: DependencyGraph) -> tuple[Finding, ...]:
-    """Find the objects that would miss a library which they do not need by name, in load order."""
+    """Find the objects that use a library which they do not need by name, in load order."""
     findings = []
     for user, providers in enumerate(graph.bindings.providers):
         if is_always_there(graph, user):
@@ -37,7 +37,7 @@ RULE: Final = Rule(
 
 
 def _is_needed(graph: DependencyGraph, user: int, provider: int) -> bool:
-    """Tell whether an object needs another by name, or one that it stands in for."""
+    """Return whether an object needs another by name, or needs an object that the other is a filtee of."""
     needed = {user, *graph.needed[user]}
     return provider in needed or any(provider in graph.filtees[number] for number in needed)
 

@@ -1,4 +1,4 @@
-"""Rule `unused-library`: libraries that are needed by name, and that nobody gets anything from.
+"""Rule `unused-library`: libraries that are needed by name, and of which nothing is used.
 
 An object that needs a library without binding to it is no saving yet: the library goes only when nobody else needs it,
 and what it alone brought in goes with it. So every such need is judged by what would leave the process.
@@ -31,12 +31,12 @@ __all__ = (
     "unused_needs",
 )
 
-# The C library and the loader are what makes it a process; those others are linked to be there, not to be called.
+# Every process has the C library and the loader; the runtimes are linked for their presence, not for their symbols.
 _NEVER: Final = re.compile(r"(libc\.so|libc\.musl|ld-linux|ld-musl|ld64\.so|ld\.so|linux-vdso|linux-gate)")
 _RUNTIMES: Final = re.compile(r"lib(asan|tsan|ubsan|lsan|hwasan|clang_rt|gcov|profiler|gperftools|efence|duma)\b")
-# A program that is linked for plugins shows them at least some of its own.
+# A program that is linked for plugins exports at least so many symbols that these bind to.
 _LEAST_SHOWN: Final = 32
-# Beyond that they are judged as one group.
+# More pairs than this are judged as one group.
 _MOST_PAIRS: Final = 1 << 20
 _CHUNK_BYTES: Final = 1 << 20
 _LONGEST_NAME: Final = 4096
@@ -52,7 +52,7 @@ class UnusedNeed(NamedTuple):
 
 
 def unused_needs(graph: DependencyGraph) -> frozenset[UnusedNeed]:
-    """Give the needs of all objects from which nothing is bound, those of the loader and the C library too."""
+    """Return the needs from which nothing is bound, those of the loader and the C library too."""
     return frozenset(
         [
             UnusedNeed(user, provider)
@@ -64,7 +64,7 @@ def unused_needs(graph: DependencyGraph) -> frozenset[UnusedNeed]:
 
 
 def unused_libraries(graph: DependencyGraph) -> tuple[Finding, ...]:
-    """Find the libraries that nobody uses, the largest saving first; then those that are no saving, and why."""
+    """Find the libraries that nobody uses, the largest saving first; then those that save nothing, and why."""
     unused = unused_needs(graph)
     judged = frozenset(need for need in unused if _is_judged(graph, need.provider))
     findings = _apart(graph, judged)
@@ -79,7 +79,7 @@ RULE: Final = Rule(
 
 
 def is_always_there(graph: DependencyGraph, number: int) -> bool:
-    """Tell whether an object is the C library or the loader."""
+    """Return whether an object is the C library or the loader."""
     return bool(_NEVER.match(graph.name(number)))
 
 
@@ -92,7 +92,7 @@ def _is_loader(graph: DependencyGraph, provider: int) -> bool:
 
 
 def _apart(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding]:
-    """Judge the groups, those that free most first: where all who need one leave with another, it is counted there."""
+    """Judge the groups, the largest first; a group that leaves completely with another one is counted there."""
     users: dict[int, set[int]] = {}
     for user, provider in unused:
         users.setdefault(provider, set()).add(user)
@@ -114,7 +114,7 @@ def _apart(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Findin
 
 
 def _groups(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[frozenset[int]]:
-    """Give the libraries whose needs are dropped together: alone, or where only all of them free something."""
+    """Return the libraries whose needs are dropped together: alone, or where only the whole group frees something."""
     heads = sorted({need.provider for need in unused})
     alone = [_leaving_alone(graph, head, unused) for head in heads]
     together = _leaving(graph, frozenset(heads), unused)
@@ -132,9 +132,9 @@ def _groups(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[froze
 
 
 def _leaving_alone(graph: DependencyGraph, head: int, unused: frozenset[UnusedNeed]) -> frozenset[int]:
-    """Give the objects that leave when nobody needs one library any more that does not use it.
+    """Return the objects that leave if nobody needs a library any more without using it.
 
-    These are all that it alone brings in, unless somebody outside of them uses it.
+    These are all objects that only the library brings in, unless an object outside of them uses it.
     """
     retained = graph.retained[head]
     is_kept = head in graph.roots or any(
@@ -144,7 +144,7 @@ def _leaving_alone(graph: DependencyGraph, head: int, unused: frozenset[UnusedNe
 
 
 def _leaving(graph: DependencyGraph, heads: frozenset[int], unused: frozenset[UnusedNeed]) -> frozenset[int]:
-    """Give the objects that leave when nobody needs some libraries any more that does not use them."""
+    """Return the objects that leave if nobody needs some libraries any more without using them."""
     kept = graph.remaining(lambda user, provider: provider in heads and (user, provider) in unused)
     return frozenset(range(len(graph.objects))) - kept
 
@@ -180,7 +180,7 @@ def _finding(graph: DependencyGraph, heads: frozenset[int], needing: set[int], l
 
 
 def _only_path(graph: DependencyGraph, users: Sequence[int]) -> str:
-    """Give the object that is to be linked otherwise; nothing where there are several."""
+    """Return the path of the only object to link differently; "" where there are several."""
     return graph.objects[users[0]].path if len(users) == 1 else ""
 
 
@@ -189,7 +189,7 @@ def _is_used(graph: DependencyGraph, leaving: frozenset[int]) -> bool:
 
 
 def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int]) -> Finding:
-    """Tell that dropping a need frees nothing: others need the library too, and use it."""
+    """Make the finding for a need whose removal frees nothing: others need the library too, and use it."""
     keepers = sorted(
         user
         for user, providers in enumerate(graph.needed)
@@ -213,7 +213,7 @@ def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int]) ->
 
 
 def _residue(graph: DependencyGraph, need: UnusedNeed) -> Finding:
-    """Tell that a linker left the loader among the needs, which is there anyway."""
+    """Make the finding for a need of the loader, which is loaded anyway."""
     subject = graph.name(need.provider)
     message = f"{graph.name(need.user)} needs the loader itself ({subject}), which is there anyway"
     reason = "linkers leave it there; it costs nothing"
@@ -225,14 +225,14 @@ def _residue(graph: DependencyGraph, need: UnusedNeed) -> Finding:
 
 
 def doubts(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
-    """Give what speaks against letting objects go."""
+    """Return what speaks against removing objects."""
     blocks = [*broken_bindings(graph, leaving), *broken_versions(graph, leaving)]
     yield from [(Confidence.BLOCKED, reason) for reason in blocks]
     if graph.link_map.missing:
         yield Confidence.MEDIUM, "libraries are missing, which may bind to it"
     dlsym_callers = [n for n in graph.dlsym_callers if n not in leaving and not is_always_there(graph, n)]
     dlopen_callers = [n for n in graph.dlopen_callers if n not in leaving and not is_always_there(graph, n)]
-    # All constants are looked through for that: not where it would change nothing.
+    # The search reads all constants: skip it where it would change nothing.
     hit = None if blocks else _sought(graph, dlsym_callers, leaving)
     if hit:
         yield Confidence.LOW, hit
@@ -249,7 +249,7 @@ def doubts(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[tuple[Co
 
 
 def _kept_bindings(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[tuple[int, int, list[SymbolReference]]]:
-    """Give what kept objects get of those that leave."""
+    """Return what the objects that stay bind to in those that leave."""
     pairs = [(user, provider) for provider in leaving for user in graph.bindings.users(provider)]
     for user, provider in sorted(pairs):
         if user not in leaving:
@@ -257,7 +257,7 @@ def _kept_bindings(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[
 
 
 def broken_bindings(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[str]:
-    """Give what kept objects get of those that leave, and what comes of it."""
+    """Return what the objects that stay bind to in those that leave, and what follows from it."""
     for user, provider, references in _kept_bindings(graph, leaving):
         names = listed([one.name for one in references])
         pair = f"{graph.name(user)} binds to {graph.name(provider)}"
@@ -272,7 +272,7 @@ def broken_bindings(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator
 
 
 def broken_versions(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[str]:
-    """Give the versions that kept objects check at start, though they bind to nothing that has them; not with musl."""
+    """Return the versions that staying objects check at start of libraries that leave; musl checks none."""
     if graph.link_map.libc is Libc.MUSL:
         return
     names = {graph.name(number) for number in leaving}
@@ -288,7 +288,7 @@ def broken_versions(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator
 
 
 def _sought(graph: DependencyGraph, dlsym_callers: list[int], leaving: frozenset[int]) -> str | None:
-    """Tell where an object that looks up symbols by name holds one of the names that would leave."""
+    """Find an object that looks up symbols by name and holds one of the names that would leave."""
     names = {name.encode("utf-8", "surrogateescape") for n in leaving for name in _offered(graph, n)}
     names |= {graph.name(number).encode("utf-8", "surrogateescape") for number in leaving}
     for number in dlsym_callers:
@@ -308,9 +308,9 @@ def _offered(graph: DependencyGraph, number: int) -> Iterable[str]:
 
 
 def _strings_among(graph: DependencyGraph, number: int, names: set[bytes]) -> set[bytes]:
-    """Give which of some names stand as strings of their own in the constants of an object.
+    """Return which names are whole strings in the constants of an object.
 
-    Not in all that is read-only: the names of the symbols that it asks for stand there as well.
+    Other read-only sections are left out: they hold the names of the symbols that the object asks for.
     """
     image = graph.objects[number].library.image
     found: set[bytes] = set()
@@ -332,7 +332,7 @@ def _strings_between(raw: bytes | memoryview, names: set[bytes]) -> set[bytes]:
 
 
 def _remedy(graph: DependencyGraph, heads: frozenset[int], users: list[int], *, is_blocked: bool) -> str:
-    """Say what to do about the needs of a group."""
+    """Return what to do about the needs of a group."""
     options = " ".join(link_option(graph.name(head)) for head in sorted(heads))
     steps = []
     if 0 in users:
@@ -348,13 +348,13 @@ def _remedy(graph: DependencyGraph, heads: frozenset[int], users: list[int], *, 
 
 
 def link_option(name: str) -> str:
-    """Give the option that links with a library, or its name where it has none."""
+    """Return the linker option for a library, or its name where it has none."""
     match = re.match(r"lib(.+?)(?:-[\d.]+)?\.so(\.|$)", name)
     return f"-l{match[1]}" if match else name
 
 
 def _soft(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding]:
-    """Find needs that something is bound from, but nothing that counts: all of it elsewhere too, or optional."""
+    """Find needs that are bound only to symbols that others define too, or to optional ones."""
     findings = []
     for user, providers in enumerate(graph.needed):
         for provider in providers:
@@ -398,7 +398,7 @@ def _names(graph: DependencyGraph, numbers: Iterable[int]) -> str:
 
 
 def listed(names: list[str]) -> str:
-    """Write some names, the first ones of many."""
+    """Join some names, and count those beyond the first ones."""
     if len(names) > _MOST_NAMED + 1:
         return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"
     return " and ".join([*filter(None, [", ".join(names[:-1])]), *names[-1:]])

@@ -24,13 +24,13 @@ __all__ = ("RULE", "heap_at_start")
 
 _LEAST_BYTES: Final = 16 * 1024
 _LEAST_ALIKE: Final = 64
-# The start is the first tenth of a run; in so short a run nothing else can be told from it.
+# The start is the first tenth of a run. A very short run is all start.
 _START_SHARE: Final = 10
 _SHORT: Final = {"i": 10**7, "instrs": 10**7, "ms": 100, "s": 0.1, "B": 0}
-# Blocks that lived for so many tenths of the run are kept: at the end all is freed by some programs.
+# Blocks that lived for so many tenths of the run were kept: some programs free everything at their end.
 _KEPT_TENTHS: Final = 8
 _FEW_TREES: Final = 4
-# A pool for exceptions, and Python's index of its arenas: they are hardly ever touched, and cost nothing then.
+# The pool for exceptions, and Python's index of its arenas: programs hardly touch them, so they cost nothing.
 _LEFT_ALONE_OBJECT: Final = "libstdc++.so"
 _LEFT_ALONE_FUNCTION: Final = "arena_map_mark_used"
 _LONGEST_NAME: Final = 120
@@ -44,7 +44,7 @@ _Place = tuple[str, str]
 
 
 class _Table(NamedTuple):
-    """What a function asked for and kept."""
+    """The memory that a function asked for and kept."""
 
     share: Share
     kind: str
@@ -55,7 +55,7 @@ class _Table(NamedTuple):
 def heap_at_start(heap: HeapFacts) -> tuple[Finding, ...]:
     """Find large tables that are filled at start and kept, and blocks of one call that are alike.
 
-    Of what a process does not hold nothing can be saved.
+    No more than the process holds can be saved.
     """
     usage, held_bytes = heap
     profile = usage.profile
@@ -93,7 +93,7 @@ def _by_place(tree: CallTree, usage: HeapUsage) -> dict[_Place, Share]:
 
 
 def _start_end(profile: Profile) -> float:
-    """Give when the start is over."""
+    """Return the time at which the start ends."""
     times = [one.time for one in profile.snapshots if one.time is not None]
     return max(max(times, default=0) / _START_SHARE, _SHORT.get(profile.time_unit or "", 0))
 
@@ -142,12 +142,12 @@ def _steady(usage: HeapUsage) -> Iterator[_Table]:
     profile = usage.profile
     moments = [(one.time or 0, _by_place(one.tree, usage)) for one in profile.snapshots if one.tree is not None]
     start_end = _start_end(profile)
-    # What was seen once may have been freed the moment after.
+    # What was seen once may have been freed right after.
     if len(moments) < 2:
         return
     is_short = moments[-1][0] <= start_end
     run, last = max(one.time or 0 for one in profile.snapshots), moments[-1][0]
-    # Behind the last tree nothing is known of a function, but that it has no more than all have.
+    # After the last tree, all that is known of a function is that it holds no more than the whole program.
     left_bytes = min(one.live_bytes for one in profile.snapshots if (one.time or 0) >= last)
     for place, share in moments[-1][1].items():
         if not _is_told(share) or moments[-2][1].get(place) != share:
@@ -176,12 +176,12 @@ def _few(count: int, *, is_short: bool) -> str:
 
 
 def _alike(usage: HeapUsage, known: Container[_Place]) -> Iterator[Share]:
-    """Give what was asked for in many blocks of one size by one call, and kept to the end."""
+    """Return what one call asked for in many blocks of one size, and kept to the end."""
     profile, tree = usage.profile, usage.profile.snapshots[-1].tree
     ever = next((tally.tree for tally in profile.tallies if tally.name == "allocated"), None)
     if tree is None or ever is None:
         return
-    # By function, size and number: those that are left are those that ever were.
+    # A call whose function, size and number are the same in both trees freed nothing.
     were = Counter(charged(ever, usage.calls))
     for call, size_bytes, block_count in charged(tree, usage.calls):
         is_many = (block_count or 0) >= _LEAST_ALIKE and size_bytes >= _LEAST_BYTES

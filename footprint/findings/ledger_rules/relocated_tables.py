@@ -15,14 +15,14 @@ from footprint.units import format_bytes
 __all__ = ("RULE", "relocated_tables")
 
 _REMEDY: Final = "hold offsets or indexes instead of pointers, or build the tables when they are first needed"
-# What is nameless because nobody says its name; what has none by nature, such as padding, only shares these pages.
+# Memory that a symbol would name; memory that never has a name, such as padding, only shares these pages.
 _NAMELESS: Final = "[no symbol"
-# Not tables of the program's own: what the linker made for its references.
+# Tables that the linker made for its references, not the program.
 _OF_LINKER: Final = (".got", ".plt", ".dynamic", ".init_array", ".fini_array", ".preinit_array")
 
 
 def relocated_tables(ledger: LedgerFacts) -> tuple[Finding, ...]:
-    """Find the variables that alone make pages private by their relocations, and objects whose symbols do not tell."""
+    """Find the variables that alone make pages private by their relocations, and objects without symbols for them."""
     page_bytes = ledger.page_bytes
     found: list[Finding] = []
     nameless: dict[str, int] = {}

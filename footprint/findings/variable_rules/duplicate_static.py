@@ -61,16 +61,16 @@ def _remedy(one: CopiedVariable) -> str:
     is_cxx = one.name.startswith("_Z")
     if one.origin is CopyOrigin.GUARD or one.name.startswith("_ZZ") or one.function is not None:
         if not is_cxx and not (one.function or "").startswith("_Z"):
-            # What is inline in C may hold no static that is written to.
+            # An inline function in C must not hold a static that is written to.
             return "define the function that holds it in one source file, and only declare it in the header"
         if UNNAMED in one.name:
             return "take the function that holds it out of the unnamed namespace, and make it `inline`"
         return "make the function that holds it `inline`, without `static`, and all share one"
-    # In .data pointers are written at start as well, but the program may write there.
+    # Pointers in .data are written at start as well, but the program may write there too.
     is_constant = one.cost is Cost.SHARED or (one.cost is Cost.AT_START and one.section != ".data")
     if is_cxx:
         declare = f"declare it `inline{' constexpr' if is_constant else ''}` (C++17)"
-        # What is inline and static, or in an unnamed namespace, is still each source file's own.
+        # What is inline and static, or in an unnamed namespace, still exists once per source file.
         if UNNAMED in one.name:
             return f"take it out of the unnamed namespace, and {declare}"
         return f"{declare}, without `static`"

@@ -1,4 +1,4 @@
-"""Rule `large-static`: large writable variables, and among them those whose zeros the file holds.
+"""Rule `large-static`: large writable variables, among them those whose zeros the file holds.
 
 A buffer in .bss costs nothing until it is touched, and then one page at a time.
 """
@@ -27,7 +27,7 @@ _ASK_PROCESS: Final = f"{_OF_BUFFER}; `audit PID` tells how many those are"
 def _find(variables: Variables) -> tuple[Finding, ...]:
     found: list[Finding] = []
     for file in variables.files:
-        # Damaged relocations of large variables leave the rest of the answer.
+        # If the relocations of large variables are damaged, the rest of the answer stands.
         with suppress(FootprintError):
             found += large_statics(file.statics, file.declared, private_of=file.private_of)
     return tuple(found)
@@ -58,7 +58,7 @@ def large_statics(
 
 
 def large_ones(statics: Statics, least_bytes: int = 4096) -> list[Symbol]:
-    """Return the writable variables from a size on, the largest first."""
+    """Return the writable variables of at least this size, the largest first."""
     sections = statics.image.sections
     large = [
         one

@@ -39,7 +39,7 @@ def _finding(one: LinkedTwice) -> Finding:
     message = f"{number} of {what}, in {where}: {tables} of {format_bytes(one.size_bytes)} each time"
     wastes = ", ".join(f"{format_bytes(size)} {cost.value}" for cost, size in one.waste.items())
     message += f"; all but one take {wastes}"
-    # What a thread has, a process has at least once.
+    # Each process has at least one thread.
     saving_bytes = one.waste.get(Cost.AT_START, 0) + one.waste.get(Cost.PER_THREAD, 0)
     confidence = Confidence.HIGH if one.library or len(one.names) > 1 else Confidence.MEDIUM
     reason = "variables of the same names and contents that stand together"
