@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from footprint.model.projection import Model
+
 __all__ = (
     "AllocFns",
     "Binaries",
@@ -21,9 +23,7 @@ __all__ = (
     "HeapBy",
     "Html",
     "Json",
-    "Kind",
     "Memory",
-    "Model",
     "ModelOption",
     "NoDebugFiles",
     "OptionalCount",
@@ -41,6 +41,7 @@ __all__ = (
     "Targets",
     "Timeout",
     "Top",
+    "VariableKind",
     "Verbose",
     "When",
     "WhenOutput",
@@ -76,14 +77,6 @@ class Color(StrEnum):
     NEVER = "never"
 
 
-class Model(StrEnum):
-    """How the N come about."""
-
-    EXEC = "exec"
-    FORK = "fork"
-    THREADS = "threads"
-
-
 class By(StrEnum):
     """What the ledger is grouped by."""
 
@@ -110,7 +103,7 @@ class HeapBy(StrEnum):
     CALLERS = "callers"
 
 
-class Kind(StrEnum):
+class VariableKind(StrEnum):
     """The kinds of memory that variables lie in; `footprint.elf.SectionKind` explains them."""
 
     DATA = "data"

@@ -144,7 +144,7 @@ def test_a_file_without_what_was_asked_for_says_so(capfdbinary: Captured) -> Non
 
 
 def test_the_kinds_of_the_command_are_those_of_sections() -> None:
-    assert [kind.value for kind in options.Kind] == [kind.value for kind in SectionKind]
+    assert [kind.value for kind in options.VariableKind] == [kind.value for kind in SectionKind]
 
 
 # --- wrong use, and damage --------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import typer
 
+from footprint.model.projection import Model
 from footprint.verbs import options
 
 __all__ = ("project",)
@@ -13,7 +14,7 @@ def project(
     target: options.Target,
     count: options.OptionalCount = None,
     memory: options.Memory = None,
-    model: options.ModelOption = options.Model.EXEC,
+    model: options.ModelOption = Model.EXEC,
     pid: options.Pid = None,
     root: options.Root = None,
     output: options.Output = "-",

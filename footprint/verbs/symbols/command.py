@@ -18,7 +18,9 @@ def symbols(
         typer.Option("--map", help="The map of the link (-Wl,-Map=FILE): bfd, gold, lld, mold.", metavar="FILE"),
     ] = None,
     by: Annotated[options.SymbolsBy, typer.Option("--by", help="What to add up by.")] = options.SymbolsBy.SYMBOL,
-    kind: Annotated[list[options.Kind] | None, typer.Option("--kind", help="Only such memory; repeatable.")] = None,
+    kind: Annotated[
+        list[options.VariableKind] | None, typer.Option("--kind", help="Only such memory; repeatable.")
+    ] = None,
     is_local: Annotated[bool, typer.Option("--local", help="Only variables that one source file knows.")] = False,
     is_global: Annotated[bool, typer.Option("--global", help="Only the others.")] = False,
     min_size: Annotated[

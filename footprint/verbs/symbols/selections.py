@@ -7,7 +7,7 @@ from footprint import elf
 from footprint.elf.selection import Selection, name_pattern
 from footprint.errors import UsageError
 from footprint.units import parse_bytes
-from footprint.verbs.options import Kind, Sort, SymbolsBy
+from footprint.verbs.options import Sort, SymbolsBy, VariableKind
 from footprint.verbs.symbols.call import FileSymbols
 from footprint.verbs.symbols.text import Tables
 from footprint.verbs.symbols.variables_text import file_table, origin_column, section_table, variables_table
@@ -16,7 +16,7 @@ __all__ = ("selection", "sort_order", "tables")
 
 
 def selection(
-    kinds: Sequence[Kind] | None, min_size: str | None, name: str | None, *, is_local: bool, is_global: bool
+    kinds: Sequence[VariableKind] | None, min_size: str | None, name: str | None, *, is_local: bool, is_global: bool
 ) -> Selection:
     """Give what the options ask for.
 

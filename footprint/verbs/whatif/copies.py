@@ -13,10 +13,10 @@ from footprint.loader.paths import Tokens, expanded, parent
 from footprint.verbs.whatif.dropping import Dropping
 from footprint.verbs.whatif.rewrite import Switch, need_switches, with_search_path
 
-__all__ = ("Copies", "private_copies")
+__all__ = ("PrivateCopies", "private_copies")
 
 
-class Copies:
+class PrivateCopies:
     """The copies of a program, and of those of its libraries that need something for nothing.
 
     A copy of a library is found by the first object that needs it, which therefore is a copy too, up to the program.
@@ -149,7 +149,7 @@ class Copies:
 
 
 @contextmanager
-def private_copies(graph: DependencyGraph, dropping: Dropping, environment: Environment) -> Iterator[Copies]:
+def private_copies(graph: DependencyGraph, dropping: Dropping, environment: Environment) -> Iterator[PrivateCopies]:
     """Make the copies, and take them away again.
 
     Raises:
@@ -160,7 +160,7 @@ def private_copies(graph: DependencyGraph, dropping: Dropping, environment: Envi
         if os.statvfs(folder).f_flag & os.ST_NOEXEC:
             raise UsageError(f"nothing can be run in {parent(folder)}: set TMPDIR to a directory where it can")
         try:
-            copies = Copies(folder, graph, dropping, environment)
+            copies = PrivateCopies(folder, graph, dropping, environment)
         except OSError as error:
             raise AccessError(folder, f"the copies cannot be written: {error.strerror}") from error
         yield copies

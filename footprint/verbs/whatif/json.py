@@ -5,7 +5,7 @@ from footprint.formats.json import Json, envelope, note_rows
 from footprint.model.spread import Spread
 from footprint.verbs.audit.json import process_target
 from footprint.verbs.run.json import spread_json
-from footprint.verbs.whatif.result import Change, Compared, WhatIf
+from footprint.verbs.whatif.result import Compared, OwnerChange, WhatIf
 
 __all__ = ("whatif_members",)
 
@@ -53,7 +53,7 @@ def _both(before: Spread | None, after: Spread | None) -> Json:
     return {"before": spread_json(before), "after": spread_json(after)}
 
 
-def _change(one: Change) -> Json:
+def _change(one: OwnerChange) -> Json:
     return {
         "owner": well_formed(one.owner),
         "before_bytes": one.before_bytes,

@@ -13,7 +13,18 @@ from footprint.model.row import MemoryKind
 from footprint.model.spread import Spread
 from footprint.verbs.run.result import RunResult, Start
 
-__all__ = ("Agreement", "Change", "Compared", "Leaving", "Output", "Saving", "Trial", "WhatIf", "changes", "compare")
+__all__ = (
+    "Agreement",
+    "Compared",
+    "Leaving",
+    "Output",
+    "OwnerChange",
+    "Saving",
+    "Trial",
+    "WhatIf",
+    "changes",
+    "compare",
+)
 
 _MOST_SHOWN_BYTES: Final = 200
 
@@ -90,7 +101,7 @@ class Leaving(NamedTuple):
     predicted_bytes: int
 
 
-class Change(NamedTuple):
+class OwnerChange(NamedTuple):
     """What an owner of memory holds with the libraries and without.
 
     Attributes:
@@ -153,7 +164,7 @@ class WhatIf:
     original: Start
     before: RunResult
     after: RunResult
-    changes: tuple[Change, ...]
+    changes: tuple[OwnerChange, ...]
     behaviour: tuple[Compared, ...]
     doubts: tuple[str, ...]
     count: int
@@ -196,7 +207,9 @@ def _saving(before: int | None, after: int | None, with_it: Spread | None, witho
     return Saving(before, after, with_it.min_bytes - without.max_bytes, with_it.max_bytes - without.min_bytes)
 
 
-def changes(before: Audit, after: Audit, owners: Mapping[str, str], leaving: Iterable[Leaving]) -> tuple[Change, ...]:
+def changes(
+    before: Audit, after: Audit, owners: Mapping[str, str], leaving: Iterable[Leaving]
+) -> tuple[OwnerChange, ...]:
     """Tell whose private memory differs between two audits.
 
     Args:
@@ -208,7 +221,7 @@ def changes(before: Audit, after: Audit, owners: Mapping[str, str], leaving: Ite
     held = [_private_by_owner(audit, owners) for audit in (before, after)]
     predicted = {one.path: one.predicted_bytes for one in leaving}
     found = [
-        Change(owner, held[0].get(owner, 0), held[1].get(owner, 0), predicted.get(owner))
+        OwnerChange(owner, held[0].get(owner, 0), held[1].get(owner, 0), predicted.get(owner))
         for owner in {**held[0], **held[1], **predicted}
     ]
     differing = [one for one in found if one.before_bytes != one.after_bytes or one.predicted_bytes is not None]
