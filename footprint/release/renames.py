@@ -19,8 +19,7 @@ from footprint.model.row import Row
 from footprint.release.matching import LEAST_RENAMED_BYTES, comparable_name
 from footprint.sources.debug_files import DebugFiles, DebugSearch, absolute_paths
 from footprint.sources.debug_information import DebugInformation
-from footprint.sources.process_files import reach_of
-from footprint.sources.saved_files import path_inside
+from footprint.sources.roots import path_inside, reach_of
 
 __all__ = ("likeness_of",)
 

@@ -22,7 +22,7 @@ from footprint.elf.notes import build_id, debug_build_id
 from footprint.errors import InputError, Note, UsageError
 from footprint.process.mapped_files import FileOpener, open_regular
 from footprint.sources.debuginfod import Servers, cache_folder, cached_path
-from footprint.sources.saved_files import path_inside
+from footprint.sources.roots import path_inside
 
 __all__ = ("STANDARD_FOLDER", "STANDARD_PLACES", "DebugFiles", "DebugSearch", "absolute_paths", "debug_search")
 

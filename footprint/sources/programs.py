@@ -17,7 +17,7 @@ from footprint.model.row import Row
 from footprint.process import Snapshot
 from footprint.process.mapped_files import FileOpener, open_regular
 from footprint.sources.libc_calibration import load_libc_start
-from footprint.sources.process_files import path_below
+from footprint.sources.roots import path_below
 
 __all__ = ("ProcessView", "Programs", "missing_notes")
 

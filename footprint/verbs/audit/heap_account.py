@@ -22,7 +22,7 @@ from footprint.process import Mapping, Snapshot, open_mapped_file
 from footprint.process.mapped_files import FileKey, FileOpener, file_key
 from footprint.sources.debug_files import DebugFiles, DebugSearch
 from footprint.sources.open_files import OpenFiles
-from footprint.sources.saved_files import open_saved_file
+from footprint.sources.process_files import open_saved_file
 from footprint.verbs.audit.request import HeapRequest
 from footprint.verbs.heap.call import BinaryFiles, read_usage
 

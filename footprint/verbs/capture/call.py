@@ -10,7 +10,7 @@ from footprint import __version__
 from footprint.errors import AccessError, UsageError
 from footprint.files import whole_file
 from footprint.process.capture import Captured, capture_processes
-from footprint.sources.saved_files import build_id_of
+from footprint.sources.process_files import build_id_of
 
 __all__ = ("capture",)
 

@@ -19,7 +19,7 @@ from footprint.model.finding import Finding
 from footprint.process.mapped_files import FileOpener
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.sources.open_files import OpenFiles
-from footprint.sources.saved_files import path_inside
+from footprint.sources.roots import path_inside
 from footprint.sources.target import Text
 from footprint.units import format_bytes
 
