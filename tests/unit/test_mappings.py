@@ -36,14 +36,58 @@ def slugs(memory: MemoryMap) -> list[str]:
 # --- the header line ------------------------------------------------------------------------------------------------
 
 
-def test_a_header_line_has_range_permissions_offset_device_inode_and_name() -> None:
-    mapping = one(LIBC)
-    assert (mapping.start_addr, mapping.end_addr) == (0x7FCEA8129000, 0x7FCEA812B000)
-    assert mapping.permissions == "rw-p"
-    assert mapping.offset == 0x1D3000
-    assert mapping.device == "fe:00"
-    assert mapping.inode == 326269
-    assert mapping.name == "/usr/lib/libc.so.6"
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        pytest.param(
+            LIBC,
+            (0x7FCEA8129000, 0x7FCEA812B000, "rw-p", 0x1D3000, "fe:00", 326269, "/usr/lib/libc.so.6"),
+            id="64 bits",
+        ),
+        pytest.param(
+            # Addresses have 8 digits, and names begin in column 49.
+            b"08048000-08089000 r-xp 00000000 03:01 104219     /bin/tcsh\n",
+            (0x08048000, 0x08089000, "r-xp", 0, "03:01", 104219, "/bin/tcsh"),
+            id="32 bits",
+        ),
+        pytest.param(
+            b"08048000-08089000 r-xp 00000000 03:01 104219 /bin/tcsh\n",
+            (0x08048000, 0x08089000, "r-xp", 0, "03:01", 104219, "/bin/tcsh"),
+            id="one space before the name",
+        ),
+        pytest.param(
+            b"0808c000-08146000 rwxp 00000000 00:00 0 \n",
+            (0x0808C000, 0x08146000, "rwxp", 0, "00:00", 0, ""),
+            id="no name",
+        ),
+        pytest.param(
+            b"0808c000-08146000 rwxp 00000000 00:00 0\n",
+            (0x0808C000, 0x08146000, "rwxp", 0, "00:00", 0, ""),
+            id="no name, and an editor removed the last space",
+        ),
+        pytest.param(
+            b"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n",
+            (0xFFFFFFFFFF600000, 0xFFFFFFFFFF601000, "--xp", 0, "00:00", 0, "[vsyscall]"),
+            id="the end of the address space",
+        ),
+        pytest.param(
+            b"7fcea7f2d000-7fcea7f2f000 rw-s 123456780000 103:06 18446744073709551615 /srv/sparse offset.bin\n",
+            (0x7FCEA7F2D000, 0x7FCEA7F2F000, "rw-s", 0x123456780000, "103:06", 2**64 - 1, "/srv/sparse offset.bin"),
+            id="wide fields shift the name",
+        ),
+        pytest.param(
+            b"080bf000-081b7000 rw-p 080bf000 00:00 0          [heap]\n",
+            (0x080BF000, 0x081B7000, "rw-p", 0x080BF000, "00:00", 0, "[heap]"),
+            id="before Linux 2.6.25 anonymous memory has an offset",
+        ),
+    ],
+)
+def test_a_header_line_has_range_permissions_offset_device_inode_and_name(
+    line: bytes, fields: tuple[int, int, str, int, str, int, str]
+) -> None:
+    found = one(line)
+    assert found[:7] == fields
+    assert found.size_bytes == fields[1] - fields[0]
 
 
 def test_maps_without_counters_have_none_not_zero() -> None:
@@ -56,19 +100,6 @@ def test_maps_without_counters_have_none_not_zero() -> None:
 
 def test_mappings_stand_in_the_order_of_the_text() -> None:
     assert [mapping.name for mapping in read(LIBC + NAMELESS + STACK).mappings] == ["/usr/lib/libc.so.6", "", "[stack]"]
-
-
-def test_the_size_is_the_length_of_the_half_open_range() -> None:
-    assert one(LIBC).size_bytes == 0x2000
-
-
-def test_a_nameless_line_ends_in_a_space_that_is_no_name() -> None:
-    assert NAMELESS.endswith(b"0 \n")
-    assert one(NAMELESS).name == ""
-
-
-def test_a_nameless_line_whose_last_space_an_editor_removed_is_read_too() -> None:
-    assert one(b"0808c000-08146000 rwxp 00000000 00:00 0\n").name == ""
 
 
 @pytest.mark.parametrize(
@@ -89,36 +120,6 @@ def test_only_private_writable_mappings_count_into_mapped_writable(
     mapping = one(NAMELESS.replace(b"rw-p", permissions.encode()))
     assert mapping.is_shared is is_shared
     assert mapping.is_mapped_writable is is_mapped_writable
-
-
-def test_addresses_of_32_bits_have_8_digits_and_names_in_column_49() -> None:
-    line = b"08048000-08089000 r-xp 00000000 03:01 104219     /bin/tcsh\n"
-    assert line.index(b"/") == 49
-    mapping = one(line)
-    assert (mapping.start_addr, mapping.end_addr, mapping.name) == (0x08048000, 0x08089000, "/bin/tcsh")
-
-
-def test_a_name_may_follow_the_inode_after_a_single_space() -> None:
-    assert one(b"08048000-08089000 r-xp 00000000 03:01 104219 /bin/tcsh\n").name == "/bin/tcsh"
-
-
-def test_addresses_reach_up_to_64_bits() -> None:
-    mapping = one(b"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n")
-    assert mapping.end_addr == 0xFFFFFFFFFF601000
-    assert mapping.size_bytes == 4096
-
-
-def test_widths_are_minimums_so_wide_fields_shift_the_name() -> None:
-    mapping = one(b"7fcea7f2d000-7fcea7f2f000 rw-s 123456780000 103:06 18446744073709551615 /srv/sparse offset.bin\n")
-    assert mapping.offset == 0x123456780000
-    assert mapping.device == "103:06"
-    assert mapping.inode == 2**64 - 1
-    assert mapping.name == "/srv/sparse offset.bin"
-
-
-def test_kernels_before_2_6_25_print_an_offset_for_anonymous_memory() -> None:
-    mapping = one(b"080bf000-081b7000 rw-p 080bf000 00:00 0          [heap]\n")
-    assert (mapping.offset, mapping.inode, mapping.name) == (0x080BF000, 0, "[heap]")
 
 
 # --- names ----------------------------------------------------------------------------------------------------------

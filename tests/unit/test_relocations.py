@@ -251,6 +251,7 @@ def test_a_bitmap_at_the_end_of_a_32_bit_address_space_wraps_around_there() -> N
 # --- Android's packed tables ------------------------------------------------------------------------------------------
 
 GROUPED_BY_INFO, GROUPED_BY_OFFSET_DELTA, GROUPED_BY_ADDEND, HAS_ADDEND = 1, 2, 4, 8
+TOGETHER = GROUPED_BY_INFO | GROUPED_BY_OFFSET_DELTA
 
 
 def leb(number: int) -> bytes:
@@ -279,10 +280,50 @@ def test_the_writer_of_numbers_here_writes_the_examples_of_the_dwarf_standard() 
     assert {number: leb(number) for number in examples} == examples
 
 
-def test_a_packed_table_written_byte_by_byte() -> None:
-    # 2 relocations behind 0x4000 (80 80 01); a group of 2; its entries 8 apart; info 0x17 for both.
-    raw = b"APS2\x02\x80\x80\x01\x02\x03\x08\x17"
-    assert addresses(packed_bytes(raw)) == [0x4008, 0x4010]
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        pytest.param(
+            # 2 relocations behind 0x4000 (80 80 01); a group of 2; its entries 8 apart; info 0x17 for both.
+            packed_bytes(b"APS2\x02\x80\x80\x01\x02\x03\x08\x17"),
+            [0x4008, 0x4010],
+            id="written byte by byte",
+        ),
+        pytest.param(
+            # For each of two: how much further, and the info.
+            packed(2, 0x4000, 2, 0, 0, 0x101, 0x18, 0x102),
+            [0x4000, 0x4018],
+            id="a group with nothing in common spells out each entry",
+        ),
+        pytest.param(
+            packed(2, 0x4000, 2, GROUPED_BY_INFO | HAS_ADDEND, 0x17, 0, -5, 0x10, 1 << 40),
+            [0x4000, 0x4010],
+            id="addends of each entry are passed over",
+        ),
+        pytest.param(
+            packed(3, 0x4000, 3, TOGETHER | GROUPED_BY_ADDEND | HAS_ADDEND, 8, 0x17, 0x1234),
+            [0x4008, 0x4010, 0x4018],
+            id="an addend that a group has in common stands at its head",
+        ),
+        pytest.param(
+            # The flag of a common addend without that of addends at all: there is none to read.
+            packed(2, 0x4000, 2, TOGETHER | GROUPED_BY_ADDEND, 8, 0x17),
+            [0x4008, 0x4010],
+            id="where no entry has an addend none stands at the head",
+        ),
+        pytest.param(
+            packed(4, 0x4000, 2, TOGETHER, 8, 0x17, 2, GROUPED_BY_INFO, 0x18, 0x100, 0x20),
+            [0x4008, 0x4010, 0x4110, 0x4130],
+            id="a group goes on where the last one ended",
+        ),
+        pytest.param(
+            packed(2, 0x4100, 2, GROUPED_BY_INFO, 0x17, -0x10, -0x20), [0x40F0, 0x40D0], id="addresses may go backwards"
+        ),
+        pytest.param(packed(0, 0x4000), [], id="no entry"),
+    ],
+)
+def test_a_packed_table_has_these_addresses(image: bytes, expected: list[int]) -> None:
+    assert addresses(image) == expected
 
 
 @pytest.mark.parametrize("tag", [DT_ANDROID_REL, DT_ANDROID_RELA])
@@ -290,41 +331,6 @@ def test_a_packed_table_written_byte_by_byte() -> None:
 def test_both_tags_of_packed_tables_are_read_in_both_classes(tag: int, bits: Bits) -> None:
     image = packed(2, 0x4000, 2, GROUPED_BY_INFO | GROUPED_BY_OFFSET_DELTA, 8, 0x17, tag=tag, bits=bits)
     assert addresses(image) == [0x4008, 0x4010]
-
-
-def test_a_group_that_has_nothing_in_common_spells_out_each_entry() -> None:
-    # For each of two: how much further, and the info.
-    assert addresses(packed(2, 0x4000, 2, 0, 0, 0x101, 0x18, 0x102)) == [0x4000, 0x4018]
-
-
-def test_addends_of_each_entry_are_passed_over() -> None:
-    image = packed(2, 0x4000, 2, GROUPED_BY_INFO | HAS_ADDEND, 0x17, 0, -5, 0x10, 1 << 40)
-    assert addresses(image) == [0x4000, 0x4010]
-
-
-def test_an_addend_that_a_group_has_in_common_stands_at_its_head() -> None:
-    flags = GROUPED_BY_INFO | GROUPED_BY_OFFSET_DELTA | GROUPED_BY_ADDEND | HAS_ADDEND
-    assert addresses(packed(3, 0x4000, 3, flags, 8, 0x17, 0x1234)) == [0x4008, 0x4010, 0x4018]
-
-
-def test_where_no_entry_has_an_addend_none_stands_at_the_head_either() -> None:
-    # The flag of a common addend without that of addends at all: there is none to read.
-    flags = GROUPED_BY_INFO | GROUPED_BY_OFFSET_DELTA | GROUPED_BY_ADDEND
-    assert addresses(packed(2, 0x4000, 2, flags, 8, 0x17)) == [0x4008, 0x4010]
-
-
-def test_groups_follow_one_another_and_go_on_where_the_last_one_ended() -> None:
-    together = GROUPED_BY_INFO | GROUPED_BY_OFFSET_DELTA
-    image = packed(4, 0x4000, 2, together, 8, 0x17, 2, GROUPED_BY_INFO, 0x18, 0x100, 0x20)
-    assert addresses(image) == [0x4008, 0x4010, 0x4110, 0x4130]
-
-
-def test_a_packed_table_may_go_backwards() -> None:
-    assert addresses(packed(2, 0x4100, 2, GROUPED_BY_INFO, 0x17, -0x10, -0x20)) == [0x40F0, 0x40D0]
-
-
-def test_a_packed_table_of_none_is_empty() -> None:
-    assert addresses(packed(0, 0x4000)) == []
 
 
 def test_a_number_of_ten_bytes_is_the_longest() -> None:
