@@ -40,11 +40,13 @@ class Functions:
         self._table = table
         # Bit 0 of an address on ARM selects the instruction set.
         mask = ~1 if table.image.machine == EM_ARM else ~0
-        entries = [(index, table.entry(index)) for index in table.of_types(_FUNCTION_TYPES)]
+        indexes = table.of_types(_FUNCTION_TYPES)
         self._entries = sorted(
             [
                 (vaddr & mask, size_bytes, _BINDING_RANKS.get(info >> 4, 2), name, index)
-                for index, (name, info, _, section_index, vaddr, size_bytes) in entries
+                for index, (name, info, _, section_index, vaddr, size_bytes) in zip(
+                    indexes, table.entries(indexes), strict=True
+                )
                 if section_index != SHN_UNDEF
             ]
         )

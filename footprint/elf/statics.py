@@ -113,8 +113,8 @@ class Statics:
         unit: int | None = None
         seen: set[tuple[int, int]] = set()
         local_count = 0 if table.section is None else table.section.info
-        for index in table.of_types({STT_OBJECT, STT_TLS, STT_FILE}):
-            entry = table.entry(index)
+        indexes = table.of_types({STT_OBJECT, STT_TLS, STT_FILE})
+        for index, entry in zip(indexes, table.entries(indexes), strict=True):
             st_name, info, _, st_shndx, value, size_bytes = entry
             if info & 15 == STT_FILE:
                 name = table.names.at(st_name)

@@ -189,6 +189,13 @@ class SymbolTable:
         name, value, size_bytes, info, other, section_index = fields
         return name, info, other, section_index, value, size_bytes
 
+    def entries(self, indexes: Iterable[int]) -> list[SymbolEntry]:
+        """Return some entries."""
+        if not self.image.is_64:
+            return [self.entry(index) for index in indexes]
+        read, table, entry_bytes = self._format.unpack_from, self._entries, self._format.size
+        return [read(table, index * entry_bytes) for index in indexes]
+
     def of_types(self, types: Container[int]) -> list[int]:
         """Return the indexes of the entries of some types (STT_*)."""
         st_info = bytes(self._entries[4 if self.image.is_64 else 12 :: self.image.symbol_bytes])
@@ -242,9 +249,11 @@ class SymbolTable:
         """
         commons = _COMMON_SECTIONS if self.image.is_relocatable else ()
         found = []
-        for index in self.in_sections({*bases, *commons, SHN_XINDEX}):
-            entry = self.entry(index)
-            number = self.section_index(index, entry[3])
+        indexes = self.in_sections({*bases, *commons, SHN_XINDEX})
+        for index, entry in zip(indexes, self.entries(indexes), strict=True):
+            number = entry[3]
+            if number >= SHN_LORESERVE:
+                number = self.section_index(index, number)
             base = _COMMON_BASE if number == COMMON else bases.get(number)
             if base is not None and entry[1] & 15 not in _NO_VARIABLES:
                 found.append(self.symbol(entry, base))
