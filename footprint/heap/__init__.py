@@ -1,6 +1,6 @@
-"""What Valgrind, heaptrack, tcmalloc and jemalloc say of a heap. Reads bytes that it is given; opens nothing."""
+"""Heap profiles of Valgrind, heaptrack, tcmalloc and jemalloc: bytes in, one `Profile` out; no file is opened."""
 
-from footprint.heap.detect import looks_like_profile, read_profile
+from footprint.heap.formats import looks_like_profile, read_profile
 from footprint.heap.profile import Buffer, CallTree, Counted, Frame, HeapSnapshot, Module, Profile, Tally
 
 __all__ = (

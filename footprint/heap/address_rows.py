@@ -1,6 +1,6 @@
-"""What profiles of tcmalloc and jemalloc have in common: rows of amounts by addresses, and a map behind them."""
+"""The common parts of tcmalloc and jemalloc profiles: rows of amounts and addresses, and a memory map behind them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from footprint.errors import InputError, Note
@@ -12,13 +12,13 @@ from footprint.units import counted
 
 __all__ = ("AddressRows",)
 
-# Far more than in any profile that was seen: rows, and the addresses of all of them.
+# The limit for rows and addresses together: far more than in any known profile.
 _MOST_ADDRS: Final = 1 << 21
 _FIGURES: Final = ("blocks in use", "bytes in use", "blocks ever allocated", "bytes ever allocated")
 
 
 class AddressRows:
-    """The rows of a profile: blocks and bytes in use, blocks and bytes ever allocated, and their stack."""
+    """The rows of a profile: blocks and bytes in use, blocks and bytes ever allocated, and the call stack."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -33,7 +33,7 @@ class AddressRows:
         """Add a row; the addresses are those of the calls, the innermost first.
 
         Raises:
-            InputError: Where there are more of them than in any profile.
+            InputError: Where there are more rows than in any profile.
         """
         self._addr_count += 1 + len(addrs)
         if self._addr_count > _MOST_ADDRS:
@@ -45,35 +45,18 @@ class AddressRows:
     def finish(
         self, name: str, kind: str, totals: list[int] | None, period_bytes: int | None, map_lines: Iterable[bytes]
     ) -> Profile:
-        """Give the profile.
+        """Build the profile.
 
         Args:
-            name: Its format.
-            kind: What its first line calls it.
-            totals: The figures of all rows together, as it says itself.
-            period_bytes: Where it was sampled: how often.
-            map_lines: What stands behind the heading of the map.
+            name: The format.
+            kind: The kind of profile, as in its first line.
+            totals: The sums of all rows, as printed in the profile.
+            period_bytes: The mean distance of the samples; None where it is not sampled.
+            map_lines: The lines below the heading of the memory map.
         """
-        source, notes = self._source, []
+        source = self._source
         modules, stray_count = read_modules(map_lines)
-        stray_count += self.stray_count
-        if stray_count:
-            detail = f"{counted(stray_count, 'line')} of no known shape, kept out"
-            notes.append(Note("heap-lines-unread", source, detail))
-        if not modules:
-            notes.append(Note("heap-no-modules", source, "it lists no mappings: its addresses cannot be named"))
-        # A profile without cumulative figures has zeros in their place.
-        sums = [sum(column) for column in zip(*self._figures, strict=True)] or [0] * 4
-        if totals is not None and totals != sums:
-            place = next(place for place in (1, 0, 3, 2) if totals[place] != sums[place])
-            detail = (
-                f"its rows hold {sums[place]:,} {_FIGURES[place]}, and its first line says {totals[place]:,}: "
-                f"rows are missing"
-            )
-            notes.append(Note("heap-rows-missing", source, detail))
-        if period_bytes is not None and period_bytes > 1:
-            detail = f"one byte in {period_bytes:,} was a reason to look at its block: all amounts are estimates"
-            notes.append(Note("heap-sampled", source, detail))
+        self.stray_count += stray_count
         frames = (Frame(label="heap profile"), *(Frame(addr) for addr in self._places))
         period = period_bytes or 1
         live = [scaled(row[0], row[1], period, source) for row in self._figures]
@@ -84,7 +67,7 @@ class AddressRows:
         )
         return Profile(
             name,
-            # tcmalloc's profile of growth is of what it asked the kernel for.
+            # The growth profile of tcmalloc counts memory requested from the kernel.
             Counted.PAGES if kind.startswith("growth") else Counted.HEAP,
             description=kind or None,
             frames=frames,
@@ -92,5 +75,25 @@ class AddressRows:
             tallies=(Tally("allocated", allocated),) if allocated.total_blocks else (),
             modules=modules,
             sample_period_bytes=period_bytes,
-            notes=tuple(notes),
+            notes=tuple(self._notes(totals, period_bytes, has_modules=bool(modules))),
         )
+
+    def _notes(self, totals: list[int] | None, period_bytes: int | None, *, has_modules: bool) -> Iterator[Note]:
+        source = self._source
+        if self.stray_count:
+            detail = f"{counted(self.stray_count, 'line')} of unknown form, left out"
+            yield Note("heap-lines-unread", source, detail)
+        if not has_modules:
+            yield Note("heap-no-modules", source, "it lists no mappings: its addresses have no names")
+        # A profile without cumulative figures has zeros in their place.
+        sums = [sum(column) for column in zip(*self._figures, strict=True)] or [0] * 4
+        if totals is not None and totals != sums:
+            place = next(place for place in (1, 0, 3, 2) if totals[place] != sums[place])
+            detail = (
+                f"its rows add up to {sums[place]:,} {_FIGURES[place]}, but its first line says {totals[place]:,}: "
+                f"rows are missing"
+            )
+            yield Note("heap-rows-missing", source, detail)
+        if period_bytes is not None and period_bytes > 1:
+            detail = f"it is sampled, one byte in {period_bytes:,} on average: all amounts are estimates"
+            yield Note("heap-sampled", source, detail)

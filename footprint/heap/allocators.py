@@ -1,4 +1,4 @@
-"""The functions that hand memory on: they are called by those who wanted it."""
+"""Allocation functions: their callers are the functions that need the memory."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -20,7 +20,7 @@ _NAMES: Final = frozenset(
     CRYPTO_malloc CRYPTO_zalloc CRYPTO_realloc CRYPTO_clear_realloc CRYPTO_strdup CRYPTO_strndup CRYPTO_memdup
     __rust_alloc __rust_alloc_zeroed __rust_realloc __rdl_alloc __rdl_alloc_zeroed __rdl_realloc
     __rg_alloc __rg_alloc_zeroed __rg_realloc
-    """.split()  # noqa: SIM905 # a table of words, which are many
+    """.split()  # noqa: SIM905 # a long table of words
 )
 _PREFIXES: Final = (
     "operator new(",
@@ -65,7 +65,7 @@ _PREFIXES: Final = (
     "std::__1::allocator<",
     "std::__1::__libcpp_allocate",
 )
-# The parts of containers of libstdc++ that only fetch their memory. What calls them is what grows.
+# The functions of libstdc++ containers that only allocate. Their callers are the functions that grow.
 _INSIDE: Final = ("::_M_allocate", "::_M_create_storage(", "::_M_create(", "::_M_get_node(", "::_S_allocate")
 _OBJECTS: Final = ("libjemalloc", "libtcmalloc", "libmimalloc", "vgpreload_", "libheaptrack_preload")
 _STRINGS: Final = ("std::__cxx11::basic_string<", "std::basic_string<")
@@ -73,13 +73,13 @@ _LIBRARY: Final = ("std::", "void std::", "char* std::")
 
 
 class Allocators:
-    """Tells functions that only hand memory on, by their names.
+    """Recognises allocation functions by their names.
 
-    Those of the C library and C++, of glib, Python, OpenSSL and Rust, of the well-known replacements of malloc, and
-    what many programs call their own (`xmalloc`).
+    It knows those of the C library and C++, of glib, Python, OpenSSL and Rust, of well-known malloc replacements, and
+    common names of wrappers (`xmalloc`).
 
     Args:
-        names: More of them: a name, without arguments or with them, or the beginning of one with a `*` behind it.
+        names: More allocation functions: a name with or without arguments, or a prefix followed by `*`.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -89,7 +89,7 @@ class Allocators:
         self._known: dict[str, bool] = {}
 
     def has(self, function: str) -> bool:
-        """Tell whether a function is one of them, by the name that people read."""
+        """Return whether a function is an allocation function, by its demangled name."""
         known = self._known.get(function)
         if known is None:
             known = self._known[function] = self._is_one(function)
@@ -97,17 +97,17 @@ class Allocators:
 
     @staticmethod
     def has_object(path: str) -> bool:
-        """Tell whether an object is one of the well-known replacements of malloc: nothing in it asks for itself."""
+        """Return whether an object is a well-known malloc replacement: all its functions are allocation functions."""
         return path.rpartition("/")[2].startswith(_OBJECTS)
 
     def _is_one(self, function: str) -> bool:
-        # Of what an operator is called the parenthesis may be a part: `operator()(int)`.
+        # The name of an operator may contain parentheses: `operator()(int)`.
         if function in self._names or function.partition("(")[0] in self._names:
             return True
         if function.startswith(self._prefixes):
             return True
         if not function.startswith(_LIBRARY):
             return False
-        # The library has the strings of everybody: whoever makes one longer is the one who asks.
+        # The library contains the string code of all callers: the function that extends a string is the one to charge.
         is_of_string = function[function.index("std::") :].startswith(_STRINGS) and ">::_M_" in function
         return is_of_string or any(part in function for part in _INSIDE)

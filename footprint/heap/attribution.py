@@ -1,7 +1,7 @@
-"""Who asked for memory: the bytes of a call tree by object and function, and as call trees of functions.
+"""The bytes of a call tree by object and function, and as call trees of functions.
 
-Each byte goes to the innermost function of its stack that does not merely hand memory on. What cannot be told is a row
-of its own, with its cause; the rows always add up to the tree.
+Each byte is charged to the innermost function of its stack that is not an allocation function. Bytes without a known
+function have rows of their own with the cause, so the rows always add up to the tree.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,12 +31,12 @@ NO_STACK: Final = "[no call stack]"
 
 
 class Call(NamedTuple):
-    """What is known of one frame of a profile.
+    """The object and function of one frame of a profile.
 
     Attributes:
-        owner: The path of its object, or in brackets why there is none.
-        function: Its name, the linker's where that is known; or in brackets why there is none.
-        is_allocator: Whether it only hands memory on.
+        owner: The path of the object, or in brackets why it is unknown.
+        function: The name of the function, the linker name where known; or in brackets why it is unknown.
+        is_allocator: Whether it is an allocation function.
     """
 
     owner: str
@@ -50,10 +50,10 @@ _NOBODY: Final = Call(NO_STACK, NO_STACK)
 
 @dataclass(frozen=True, slots=True)
 class HeapShares:
-    """The bytes of one call tree by who asked for them.
+    """The bytes of one call tree by object and function.
 
     Attributes:
-        shares: One entry for each function of each object, the largest first. They add up to `total_bytes`.
+        shares: One entry per function of each object, the largest first. They add up to `total_bytes`.
         total_bytes: The bytes of the tree.
         total_blocks: Its blocks, where the profile counts them.
     """
@@ -64,7 +64,7 @@ class HeapShares:
 
     @property
     def owners(self) -> tuple[Share, ...]:
-        """Give one entry for each object, the largest first; their functions are empty."""
+        """Add up the shares per object, the largest first; their functions are empty."""
         sums: dict[str, tuple[int, int]] = {}
         for share in self.shares:
             size_bytes, block_count = sums.get(share.owner, (0, 0))
@@ -76,25 +76,25 @@ class HeapShares:
 
     @property
     def attributed_bytes(self) -> int:
-        """Give the bytes whose object is known."""
+        """Add up the bytes whose object is known."""
         return sum(share.size_bytes for share in self.shares if not share.owner.startswith("["))
 
 
 def attribute(tree: CallTree, calls: Sequence[Call]) -> HeapShares:
-    """Give the bytes of a tree by object and function.
+    """Charge the bytes of a tree to objects and functions.
 
     Args:
         tree: The tree.
-        calls: What is known of each frame, in the order of its `frames`.
+        calls: The object and function of each frame, in the order of `frames`.
     """
     can_ask, inlined = _can_ask(calls), tree.inlined_nodes()
     parents, indexes = tree.parents, tree.frame_indexes
-    # By frame, of which there are few.
+    # Per frame: there are few frames.
     sizes, counts = {_ROOT: tree.total_bytes}, {_ROOT: tree.total_blocks or 0}
     columns = [(sizes, tree.node_bytes)]
     if tree.node_blocks is not None:
         columns.append((counts, tree.node_blocks))
-    # Whoever asks is charged for all that is below: nodes are looked at down to there only, a few of very many.
+    # A charged function is charged for all nodes below it, so only a few of very many nodes are visited.
     is_open = bytearray(len(tree))
     is_open[0] = True
     for node in compress(range(1, len(tree)), map(is_open.__getitem__, islice(parents, 1, None))):
@@ -118,7 +118,7 @@ def attribute(tree: CallTree, calls: Sequence[Call]) -> HeapShares:
 
 
 def charged(tree: CallTree, calls: Sequence[Call]) -> Iterator[tuple[Call, int, int | None]]:
-    """Give for each node at which stacks end whom `attribute` charges, its bytes and, where it is known, its blocks."""
+    """Yield for each node at which stacks end the call that `attribute` charges, the bytes, and the blocks or None."""
     askers, own = _askers(tree, calls), _Own(tree)
     for node in range(len(tree)):
         if own.has(node):
@@ -126,10 +126,10 @@ def charged(tree: CallTree, calls: Sequence[Call]) -> Iterator[tuple[Call, int, 
 
 
 def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:
-    """Give a tree of functions, from those that asked outwards: below a node stand its callers.
+    """Build the tree of functions from the charged functions outwards: the children of a node are its callers.
 
-    Calls of one function from several places of it are one node, and so is what was inlined into it, and a row of calls
-    in one object that have no names.
+    Calls from several places in one function are one node. So are functions inlined into it, and successive calls in
+    one object without names.
     """
     askers = _askers(tree, calls)
     inlined = tree.inlined_nodes()
@@ -141,7 +141,7 @@ def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:
     ends = [0] * len(tree)
     for node in range(1, len(tree)):
         above = places[tree.parents[node]]
-        # A stack that ends here has no one further out to be charged.
+        # A stack that ends here has no outer function to charge.
         is_passed = inlined[node] or askers[node] < 0
         frame = frames.of(node) if not is_passed or own.has(node) else 0
         step = stacks.below(above, frame) if frame and not frames.is_more(frame, last[above]) else above
@@ -153,7 +153,7 @@ def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:
 
 
 def callees(tree: CallTree, calls: Sequence[Call]) -> CallTree:
-    """Give a tree of functions from the outermost inwards: below a node stands what it calls, down to who asked."""
+    """Build the tree of functions from the outermost ones inwards, down to the charged functions."""
     askers = _askers(tree, calls)
     inlined = tree.inlined_nodes()
     own = _Own(tree)
@@ -180,7 +180,7 @@ def _ordered(shares: list[Share]) -> tuple[Share, ...]:
 
 
 class _Own:
-    """What of the bytes and blocks of each node no node below it has."""
+    """The bytes and blocks of each node without those of the nodes below it."""
 
     def __init__(self, tree: CallTree) -> None:
         self.sizes = tree.own_bytes()
@@ -191,16 +191,16 @@ class _Own:
                 self.counts[parent] -= count
 
     def has(self, node: int) -> bool:
-        """Tell whether stacks end at a node."""
+        """Return whether stacks end at a node."""
         return bool(self.sizes[node] or (self.counts and self.counts[node]))
 
     def grown(self, stacks: CallTreeBuilder, frames: "_Frames", ends: list[int]) -> CallTree:
-        """Give the tree of other stacks with the same amounts."""
+        """Build the tree of other stacks with the same amounts."""
         return stacks.tree(tuple(frames.all), ends, self.sizes, self.counts, "")
 
 
 def _askers(tree: CallTree, calls: Sequence[Call]) -> list[int]:
-    """Give for each node the frame that its bytes are charged to; -1 where no frame up to it has asked."""
+    """Return for each node the frame that its bytes are charged to; -1 where all frames up to it are allocators."""
     can_ask = _can_ask(calls)
     askers = [-1]
     rows = zip(tree.parents, tree.frame_indexes, tree.inlined_nodes(), strict=True)
@@ -211,7 +211,7 @@ def _askers(tree: CallTree, calls: Sequence[Call]) -> list[int]:
 
 
 def _can_ask(calls: Sequence[Call]) -> list[bool]:
-    """Tell of each frame whether it may be charged: a function that only hands memory on has asked for nothing."""
+    """Return for each frame whether it can be charged: allocation functions cannot."""
     return [not call.is_allocator and call.owner != BELOW_THRESHOLD for call in calls]
 
 
@@ -220,7 +220,7 @@ def _asker(tree: CallTree, calls: Sequence[Call], askers: list[int], node: int) 
         return calls[askers[node]]
     if node == 0:
         return _NOBODY
-    # Only functions that hand memory on are known, and the outermost of them is the best answer; or not even that.
+    # All known functions are allocation functions: charge the outermost one.
     return calls[tree.frame_indexes[node]]
 
 
@@ -233,7 +233,7 @@ class _Frames:
         self._places: dict[tuple[str, str], int] = {}
 
     def of(self, node: int) -> int:
-        """Give the place of the frame for a node of the old tree."""
+        """Return the index of the new frame for a node of the old tree."""
         owner, function, _ = self._calls[self._indexes[node]]
         place = self._places.get((owner, function))
         if place is None:
@@ -242,5 +242,5 @@ class _Frames:
         return place
 
     def is_more(self, frame: int, other: int) -> bool:
-        """Tell whether a frame is the other once more, and neither has a name: nobody can tell such calls apart."""
+        """Return whether two frames are equal and have no name: such calls are indistinguishable."""
         return frame == other and self.all[frame].function == NO_SYMBOL

@@ -1,4 +1,4 @@
-"""Putting call stacks together into one tree."""
+"""Building one call tree from many call stacks."""
 
 from array import array
 from collections.abc import Iterable
@@ -9,15 +9,15 @@ from footprint.heap.profile import CallTree, Frame
 
 __all__ = ("MOST_AMOUNT", "CallTreeBuilder")
 
-# What fits into a signed word: more bytes than any address space has.
+# The largest signed 64-bit number: larger than any address space.
 MOST_AMOUNT: Final = (1 << 63) - 1
 
 
 class CallTreeBuilder:
-    """A tree that grows by one stack after the other; frame 0 is the root.
+    """A tree to which stacks are added one by one; frame 0 is the root.
 
     Args:
-        most_frames: How many frames of stacks are taken in all; once there were more, each stack is cut where it is.
+        most_frames: The limit for the frames of all stacks together; further frames are cut.
     """
 
     def __init__(self, most_frames: int | None = None) -> None:
@@ -28,7 +28,7 @@ class CallTreeBuilder:
         self.cut_count = 0
 
     def add(self, frames: Iterable[int]) -> int:
-        """Add a stack, the innermost frame first; give the node where it ends."""
+        """Add a stack, the innermost frame first; return the node where it ends."""
         node, nodes = 0, self._nodes
         left = self._frames_left
         for frame in frames:
@@ -48,7 +48,7 @@ class CallTreeBuilder:
         return node
 
     def below(self, node: int, frame: int) -> int:
-        """Give the node of a frame below another node, which is made where it is not there."""
+        """Return the child of a node for a frame; add it where it is missing."""
         step = node << 32 | frame
         known = self._nodes.get(step)
         if known is None:
@@ -60,10 +60,10 @@ class CallTreeBuilder:
     def tree(
         self, frames: tuple[Frame, ...], ends: list[int], sizes: list[int], counts: list[int] | None, source: str
     ) -> CallTree:
-        """Give the tree with these amounts of the stacks that end at these nodes. All trees share one shape.
+        """Build the tree with the amounts of the stacks that end at these nodes. All trees share one shape.
 
         Raises:
-            InputError: Where the amounts add up to more than an address space holds.
+            InputError: Where the amounts add up to more than an address space.
         """
         node_bytes = self._added_up(ends, sizes, source)
         node_blocks = None if counts is None else self._added_up(ends, counts, source)
@@ -76,5 +76,5 @@ class CallTreeBuilder:
         for node in range(len(totals) - 1, 0, -1):
             totals[self._parents[node]] += totals[node]
         if totals[0] > MOST_AMOUNT:
-            raise InputError(source, "its amounts add up to more than an address space holds")
+            raise InputError(source, "its amounts add up to more than an address space")
         return array("q", totals)

@@ -1,4 +1,4 @@
-"""The text of a profile in pieces, whether it is compressed or not."""
+"""The text of a profile in pieces, compressed or not."""
 
 import bz2
 import gzip
@@ -23,7 +23,7 @@ _GZIP, _BZIP2, _ZSTD = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd"
 
 
 class _View(io.RawIOBase):
-    """Bytes in memory as a file, without a copy of them."""
+    """A file object over bytes in memory, without copying them."""
 
     def __init__(self, data: memoryview) -> None:
         self._rest = data
@@ -39,11 +39,11 @@ class _View(io.RawIOBase):
 
 
 def pieces_of(data: Buffer, source: str) -> Iterator[bytes]:
-    """Give a text in pieces of limited size; gzip, bzip2 and zstd are inflated as they are read.
+    """Read a text in pieces of limited size; gzip, bzip2 and zstd are decompressed on the way.
 
     Raises:
-        InputError: Where compressed data is damaged, or inflates to more than any profile is long.
-        UnsupportedError: Where this Python cannot inflate zstd.
+        InputError: Where compressed data is damaged, or larger than any profile once decompressed.
+        UnsupportedError: Where this Python cannot decompress zstd.
     """
     view = memoryview(data)
     start = bytes(view[:4])
@@ -57,7 +57,7 @@ def pieces_of(data: Buffer, source: str) -> Iterator[bytes]:
 
 
 def _plain(view: memoryview) -> Iterator[bytes]:
-    """Cut a text into pieces. Of a mapped file, what was read is let go: it may be larger than memory is."""
+    """Cut a text into pieces, and release read pages of a mapped file: it may be larger than the memory."""
     mapped = view.obj if isinstance(view.obj, mmap.mmap) and len(view.obj) == len(view) else None
     for at in range(0, len(view), PIECE_BYTES):
         yield bytes(view[at : at + PIECE_BYTES])
@@ -71,7 +71,7 @@ def _zstd_file(view: memoryview, source: str) -> IO[bytes]:
     try:
         reader = import_module("zstandard").ZstdDecompressor(max_window_size=1 << 27)
     except ImportError:
-        cause = "compressed with zstd, for which Python 3.14 or the package `zstandard` is needed; or inflate it first"
+        cause = "compressed with zstd, which needs Python 3.14 or the package `zstandard`; or decompress it first"
         raise UnsupportedError(source, cause, 0) from None
     return cast("IO[bytes]", reader.stream_reader(_View(view), read_across_frames=True))
 
@@ -81,7 +81,7 @@ def _inflated(file: IO[bytes], source: str) -> Iterator[bytes]:
     while True:
         try:
             piece = file.read(PIECE_BYTES)
-        # The errors of the zstd modules have no base in common with the others, and the modules may be missing.
+        # The errors of the zstd modules have no common base class, and the modules may be missing.
         except (OSError, EOFError, ValueError, zlib.error) as error:
             raise InputError(source, f"the compressed data is damaged: {error}") from error
         except Exception as error:
@@ -92,22 +92,22 @@ def _inflated(file: IO[bytes], source: str) -> Iterator[bytes]:
             return
         total_bytes += len(piece)
         if total_bytes > _MOST_INFLATED_BYTES:
-            raise InputError(source, f"it inflates to more than {_MOST_INFLATED_BYTES:,} bytes")
+            raise InputError(source, f"it decompresses to more than {_MOST_INFLATED_BYTES:,} bytes")
         yield piece
 
 
 def lines_of(pieces: Iterable[bytes], source: str) -> Iterator[tuple[int, list[bytes]]]:
-    """Give lines without their ends, many at a time, each list with the offset of its first line.
+    """Split pieces into lists of lines without line ends, each list with the offset of its first line.
 
     Raises:
-        InputError: Where a line is longer than any that a profile has.
+        InputError: Where a line is longer than any line of a profile.
     """
     carry, offset = b"", 0
     for piece in pieces:
         text = carry + piece
         *lines, carry = text.split(b"\n")
         if len(carry) > _MOST_LINE_BYTES:
-            raise InputError(source, "a line that is longer than any of a profile", offset)
+            raise InputError(source, "a line that is longer than any line of a profile", offset)
         if lines:
             yield offset, lines
             offset += len(text) - len(carry)

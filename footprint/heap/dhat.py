@@ -1,4 +1,4 @@
-"""The JSON of Valgrind's DHAT, versions 1 and 2, also as dhat-rs and Firefox's DMD write it.
+"""The JSON of Valgrind's DHAT, versions 1 and 2, also from dhat-rs and from DMD of Firefox.
 
 Source: the notes on the file format in dhat/dh_main.c of Valgrind 3.15 to 3.28.
 """
@@ -15,30 +15,30 @@ from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profi
 __all__ = ("looks_like_dhat", "read_dhat")
 
 _MOST_BYTES: Final = 128 << 20
-# Of the text each object and list has more: what is made of brackets would fill memory.
+# Each object and list has more text than this; a text of brackets alone would fill the memory.
 _LEAST_BYTES_PER_BRACKET: Final = 12
-_MOST_DIGITS: Final = 640  # the least that Python lets one ask for; an amount has 20
+_MOST_DIGITS: Final = 640  # the smallest limit that Python has; an amount has 20
 _COUNTED: Final = {"copy": Counted.COPIES, "ad-hoc": Counted.EVENTS}
 _TALLIES: Final = {Counted.HEAP: "allocated", Counted.COPIES: "copied", Counted.EVENTS: "occurred"}
 
 
 def looks_like_dhat(start: bytes) -> bool:
-    """Tell whether a text is DHAT's, by its first bytes."""
+    """Return whether the first bytes are those of a DHAT file."""
     return start.lstrip().startswith(b"{") and b'"dhatFileVersion"' in start
 
 
 def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
-    """Read DHAT's file from the pieces of its text.
+    """Read a DHAT file from the pieces of its text.
 
     Raises:
-        InputError: Where it is not the JSON that DHAT writes.
-        UnsupportedError: Where its version is a later one, or it is longer than what fits into memory as JSON.
+        InputError: Where it is not the JSON of DHAT.
+        UnsupportedError: Where its version is newer, or it is too long to hold in memory as JSON.
     """
     facts = _Object(_parsed(_whole(pieces, source), source), "the file", source)
     version = facts.amount("dhatFileVersion")
     if version not in {1, 2}:
-        raise UnsupportedError(source, f"version {version} of DHAT's file: 1 and 2 are known")
-    # Version 1 knew the heap only, and had other words for some of it.
+        raise UnsupportedError(source, f"version {version} of a DHAT file: only 1 and 2 are supported")
+    # Version 1 counted the heap only, with other names for some fields.
     mode = facts.text("mode", "heap")
     counted = _COUNTED.get(mode, Counted.HEAP)
     points_key, peak_key, end_key, left_key = ("aps", "mi", "ei", "fb") if version == 1 else ("pps", "tg", "te", "eb")
@@ -53,22 +53,20 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
         counts = [point.amount(f"{key}k", 0) for point in points] if has_blocks else None
         return stacks.tree(frames, ends, sizes, counts, source)
 
-    snapshots: list[HeapSnapshot] = []
+    snapshots: tuple[HeapSnapshot, ...] = ()
     if facts.is_on("bklt") and counted is Counted.HEAP:
         at_peak, at_end = tree("gb"), tree(left_key)
         peak_time = facts.amount(peak_key) if peak_key in facts else None
-        snapshots.append(HeapSnapshot(0, peak_time, at_peak.total_bytes, tree=at_peak, is_peak=True))
-        snapshots.append(HeapSnapshot(1, facts.amount(end_key), at_end.total_bytes, tree=at_end))
+        snapshots = (
+            HeapSnapshot(0, peak_time, at_peak.total_bytes, tree=at_peak, is_peak=True),
+            HeapSnapshot(1, facts.amount(end_key), at_end.total_bytes, tree=at_end),
+        )
     tallies = [Tally(_TALLIES[counted], tree("tb"))]
     if facts.is_on("bkacc") and counted is Counted.HEAP:
         tallies += [Tally(name, tree(key, has_blocks=False)) for name, key in (("read", "rb"), ("written", "wb"))]
-    # Of a long run these are more than a column holds, and too many for anything that lived from the start.
+    # In a long run these exceed a column: then there is no tally of lives.
     if snapshots and sum(point.amount(lives_key, 0) for point in points) <= MOST_AMOUNT:
         tallies.append(Tally("lived", tree(lives_key, has_blocks=False)))
-    notes = []
-    if counted is not Counted.HEAP:
-        unit = facts.text("bsu", "bytes")
-        notes.append(Note("heap-not-memory", source, f"DHAT's mode {mode} counts {unit} that are no memory in use"))
     return Profile(
         "dhat",
         counted,
@@ -77,11 +75,18 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
         facts.text("tu", "instrs"),
         facts.amount("pid") if "pid" in facts else None,
         frames,
-        tuple(snapshots),
+        snapshots,
         0 if snapshots else None,
         tuple(tallies),
-        notes=tuple(notes),
+        notes=_notes(facts, counted, mode, source),
     )
+
+
+def _notes(facts: "_Object", counted: Counted, mode: str, source: str) -> tuple[Note, ...]:
+    if counted is Counted.HEAP:
+        return ()
+    unit = facts.text("bsu", "bytes")
+    return (Note("heap-not-memory", source, f"DHAT's mode {mode} counts {unit} that are not memory in use"),)
 
 
 def _whole(pieces: Iterable[bytes], source: str) -> bytes:
@@ -89,26 +94,26 @@ def _whole(pieces: Iterable[bytes], source: str) -> bytes:
     for piece in pieces:
         total_bytes += len(piece)
         if total_bytes > _MOST_BYTES:
-            raise UnsupportedError(source, f"longer than {_MOST_BYTES:,} bytes, which is too much to hold as JSON")
+            raise UnsupportedError(source, f"longer than {_MOST_BYTES:,} bytes: too long to hold in memory as JSON")
         parts.append(piece)
     return b"".join(parts)
 
 
 def _parsed(data: bytes, source: str) -> dict[str, Any]:
-    # A point whose frames were all left out has lost the bracket that is written with the first. In a string this
-    # would not be found: a quote is escaped there. Names come from the program, and may be in no encoding.
+    # DHAT writes the opening bracket of `fs` with the first frame: it is missing where all frames were omitted. Strings
+    # cannot contain this text, because quotes are escaped there. Names come from the program, in any encoding.
     if (data.count(b"{") + data.count(b"[")) * _LEAST_BYTES_PER_BRACKET > len(data) + 4096:
-        raise InputError(source, "not the JSON that DHAT writes: it has hardly anything but brackets")
+        raise InputError(source, "not the JSON of DHAT: it is mostly brackets")
     text = data.replace(b'"fs":]', b'"fs":[]').decode("utf-8", "surrogateescape")
     try:
         facts = json.loads(text, strict=False, parse_int=_integer, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         offset = len(text[: error.pos].encode("utf-8", "surrogateescape"))
-        raise InputError(source, f"not the JSON that DHAT writes: {error.msg}", offset) from error
+        raise InputError(source, f"not the JSON of DHAT: {error.msg}", offset) from error
     except (ValueError, RecursionError) as error:
-        raise InputError(source, f"not the JSON that DHAT writes: {error}") from error
+        raise InputError(source, f"not the JSON of DHAT: {error}") from error
     if not isinstance(facts, dict):
-        raise InputError(source, "not the JSON that DHAT writes: no object", 0)
+        raise InputError(source, "not the JSON of DHAT: not an object", 0)
     return facts
 
 
@@ -119,53 +124,53 @@ def _integer(digits: str) -> int:
 
 
 def _no_number(word: str) -> None:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 class _Object:
-    """An object of the file, whose members are of the type that is asked for, or refused."""
+    """An object of the file; a member of another type than the requested one is an error."""
 
     def __init__(self, members: object, what: str, source: str) -> None:
         if not isinstance(members, dict):
-            raise InputError(source, f"{what} is no object")
+            raise InputError(source, f"{what} is not an object")
         self._members, self._what, self._source = members, what, source
 
     def __contains__(self, key: str) -> bool:
         return key in self._members
 
     def is_on(self, key: str) -> bool:
-        """Tell whether a switch is on, as it is where it is missing."""
+        """Return whether a switch is on; a missing switch is on."""
         return self._members.get(key, True) is not False
 
     def amount(self, key: str, default: int | None = None) -> int:
         value = self._members.get(key, default)
         if type(value) is not int or not 0 <= value <= MOST_AMOUNT:
-            raise InputError(self._source, f"{self._what}: `{key}` is no amount")
+            raise InputError(self._source, f"{self._what}: `{key}` is not an amount")
         return value
 
     def text(self, key: str, default: str) -> str:
         value = self._members.get(key, default)
         if not isinstance(value, str):
-            raise InputError(self._source, f"{self._what}: `{key}` is no text")
+            raise InputError(self._source, f"{self._what}: `{key}` is not a string")
         return value
 
     def entries(self, key: str) -> list[object]:
         value = self._members.get(key)
         if not isinstance(value, list):
-            raise InputError(self._source, f"{self._what}: `{key}` is no list")
+            raise InputError(self._source, f"{self._what}: `{key}` is not a list")
         return value
 
     def frames(self, count: int) -> list[int]:
-        """Give the places of the frames of a point, the innermost first."""
+        """Return the indexes of the frames of a point, the innermost first."""
         places: list[int] = []
         for place in self.entries("fs"):
             if type(place) is not int or not 0 <= place < count:
-                raise InputError(self._source, f"{self._what}: a frame that `ftbl` does not have")
+                raise InputError(self._source, f"{self._what}: a frame that is not in `ftbl`")
             places.append(place)
         return places
 
 
 def _frame(label: object, source: str) -> Frame:
     if not isinstance(label, str):
-        raise InputError(source, "`ftbl` holds something that is no text")
+        raise InputError(source, "`ftbl` has an entry that is not a string")
     return read_label(label)

@@ -1,4 +1,4 @@
-"""The text of tcmalloc's heap profiler and heap sampler (gperftools), and of jemalloc before 4.
+"""Heap profiles and heap samples of tcmalloc (gperftools), and heap profiles of jemalloc before version 4.
 
 Source: the documentation of pprof in gperftools 2.10; heap-profile-table.cc.
 """
@@ -22,24 +22,24 @@ _ROW: Final = re.compile(_AMOUNTS + rb"((?: +(?:0x)?[0-9A-Fa-f]{1,16})*)\s*")
 
 
 def looks_like_gperftools(start: bytes) -> bool:
-    """Tell whether a text is such a profile, by its first bytes."""
+    """Return whether the first bytes are those of such a profile."""
     return start.startswith(b"heap profile:")
 
 
 def read_gperftools(pieces: Iterable[bytes], source: str) -> Profile:
-    """Read such a profile from the pieces of its text.
+    """Read a profile from the pieces of its text.
 
     Raises:
-        InputError: Where its first line is damaged.
-        UnsupportedError: Where it was sampled in a way that has gone out of use.
+        InputError: Where the first line is damaged.
+        UnsupportedError: Where it was sampled in the way from before `heap_v2`.
     """
     lines = (line for _, some in lines_of(pieces, source) for line in some)
     header = _HEADER.fullmatch(next(lines, b""))
     if header is None:
-        raise InputError(source, "the first line is none of a heap profile", 0)
+        raise InputError(source, "the first line is not that of a heap profile", 0)
     kind = header[5].decode("ascii", "replace")
     if header[6] and kind == "heap":
-        raise UnsupportedError(source, "samples in the way of before `heap_v2`, which nobody can scale for sure", 0)
+        raise UnsupportedError(source, "samples from before `heap_v2`, whose scale is uncertain", 0)
     period_bytes = int(header[6]) if header[6] and kind == "heap_v2" else None
     rows = AddressRows(source)
     for line in lines:

@@ -1,4 +1,4 @@
-"""The recordings of heaptrack, as it writes them once they are interpreted: formats 0 to 3.
+"""Interpreted recordings of heaptrack, formats 0 to 3.
 
 Source: src/analyze/accumulatedtracedata.cpp and src/interpret/heaptrack_interpret.cpp of heaptrack 1.0 to 1.5.
 """
@@ -16,19 +16,19 @@ from footprint.units import counted
 __all__ = ("looks_like_heaptrack", "read_heaptrack")
 
 _NEWEST_FORMAT: Final = 3
-# heaptrack records 64 calls of a stack; functions that were inlined come on top of them.
+# heaptrack records 64 calls per stack, and inlined functions in addition.
 _MOST_CALLS: Final = 256
-# All stacks together are longer than the text, in which calls are shared: real recordings have one in five bytes.
+# The stacks together are longer than the text, where they share calls: real recordings have one frame per five bytes.
 _SPARE_FRAMES: Final = 1 << 18
 _FRAMES_PER_BYTE: Final = 1
-# Far more than in any recording that was seen: what the tables hold in all. Traces take little; long strings much.
+# The limit for all tables together, far beyond any known recording. Traces need little memory, long strings much.
 _MOST_ENTRIES: Final = 1 << 22
 _TRACES_PER_ENTRY: Final = 4
 _TEXT_BYTES_PER_ENTRY: Final = 64
 
 
 def looks_like_heaptrack(start: bytes) -> bool:
-    """Tell whether a text is a recording, by its first bytes."""
+    """Return whether the first bytes are those of a recording."""
     words = start.partition(b"\n")[0].split()
     return 2 <= len(words) <= 3 and words[0] == b"v" and all(_is_hex(word) for word in words[1:])
 
@@ -42,7 +42,7 @@ def read_heaptrack(pieces: Iterable[bytes], source: str) -> Profile:
 
     Raises:
         InputError: Where no line is a record.
-        UnsupportedError: Where it is a raw one, or of a later format.
+        UnsupportedError: Where it is a raw recording, or its format is newer.
     """
     reader = _Reader(source)
     for offset, lines in lines_of(pieces, source):
@@ -53,7 +53,7 @@ def read_heaptrack(pieces: Iterable[bytes], source: str) -> Profile:
 
 
 class _Reader:
-    """Keeps the tables of a recording, and what is in use."""
+    """The tables of a recording, and the memory in use."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -63,24 +63,24 @@ class _Reader:
         self._text_bytes = self._string_bytes = 0
         self._cut_count = 0
         self._skipped: tuple[int, bytes] = (0, b"")
-        # The tables. Records refer to their places: from 1, and 0 is none.
+        # The tables. Records refer to entries by index from 1; 0 is none.
         self._strings: list[str | None] = [None]
         self._frames = [Frame(label="heaptrack")]
-        self._addrs = [range(0)]  # which frames each address has, the innermost first
+        self._addrs = [range(0)]  # the frames of each address, the innermost first
         self._trace_addrs = array("q", [0])
         self._trace_callers = array("q", [0])
-        # Allocations that are alike in size and trace are a class, from 0: how many there are, and ever were.
+        # Allocations of equal size and trace are a class, counted from 0: those in use, and those ever made.
         self._classes: list[tuple[int, int]] = []
         self._live: list[int] = []
         self._ever: list[int] = []
-        self._class_of: dict[tuple[int, int], int] = {}  # format 0 has no classes, but addresses of blocks
+        self._class_of: dict[tuple[int, int], int] = {}  # format 0 has block addresses instead of classes
         self._class_at: dict[int, int] = {}
         self._live_bytes = self._peak_bytes = 0
-        # What came since the peak: without it, what is in use now is what was in use then.
+        # The changes since the peak: the memory in use now without them is that at the peak.
         self._since_peak: dict[int, int] = {}
         self._time = 0
         self._moments: list[tuple[int, int]] = []
-        self._peak_moment = (0, 0)  # after how many of them, and when
+        self._peak_moment = (0, 0)  # the number of moments before it, and its time
         self._tables: dict[bytes, Callable[[bytes], None]] = {
             b"s": self._add_string,
             b"i": self._add_addr,
@@ -90,7 +90,7 @@ class _Reader:
 
     @property
     def entry_count(self) -> int:
-        """Give how much the tables hold."""
+        """The entries of all tables together."""
         tables: tuple[Sized, ...] = (
             self._strings,
             self._frames,
@@ -115,7 +115,7 @@ class _Reader:
                     self._tables[line[:1]](line[2:])
                 else:
                     self._read_rare(line)
-            # Python reads numbers of any length; columns and tables do not hold them.
+            # Python reads numbers of any length, but columns do not hold them.
             except (ValueError, IndexError, OverflowError):
                 self._skip(line)
 
@@ -130,10 +130,10 @@ class _Reader:
             words = rest.split()
             self._format = int(words[1], 16) if len(words) > 1 else 0
             if self._format > _NEWEST_FORMAT:
-                cause = f"format {self._format} of heaptrack: those up to {_NEWEST_FORMAT} are known"
+                cause = f"format {self._format} of heaptrack: only those up to {_NEWEST_FORMAT} are supported"
                 raise UnsupportedError(self._source, cause, 0)
         elif kind in {b"x", b"m"}:
-            raise UnsupportedError(self._source, "a raw recording of heaptrack: have it interpreted first")
+            raise UnsupportedError(self._source, "a raw recording of heaptrack: interpret it first")
         elif kind == b"A":
             self._is_attached = True
         elif kind not in {b"", b"#", b"I", b"R", b"S"}:
@@ -143,7 +143,7 @@ class _Reader:
         count, first = self._skipped
         self._skipped = (count + 1, first or line[:80])
 
-    # --- tables: a damaged entry keeps its place, for the sake of those behind it ---
+    # --- tables: a damaged entry keeps its index, so that later indexes stay right ---
 
     def _add_string(self, rest: bytes) -> None:
         self._string_bytes += len(rest)
@@ -167,7 +167,7 @@ class _Reader:
         try:
             place, above = rest.split()
             addr, caller = int(place, 16), int(above, 16)
-            # A caller stands before its callee: no trace is endless.
+            # A caller precedes its callee: no trace is endless.
             if not (0 < addr < len(self._addrs) and 0 <= caller < len(self._trace_callers)):
                 addr = caller = 0
                 raise ValueError(rest)
@@ -221,9 +221,9 @@ class _Reader:
     # --- the end ---
 
     def finish(self) -> Profile:
-        source, notes = self._source, []
+        source = self._source
         if len(self._trace_addrs) == 1 and not self._classes and self._command is None:
-            raise InputError(source, "no record as heaptrack writes them", 0)
+            raise InputError(source, "no record in the format of heaptrack", 0)
         frames = tuple(self._frames)
         stacks = CallTreeBuilder(_SPARE_FRAMES + _FRAMES_PER_BYTE * self._text_bytes)
         end_of = {trace: stacks.add(self._stack(trace)) for trace in dict.fromkeys(trace for _, trace in self._classes)}
@@ -236,21 +236,6 @@ class _Reader:
         since = self._since_peak
         at_peak = tree([count - since.get(place, 0) for place, count in enumerate(self._live)])
         at_end = tree(self._live)
-        if self._skipped[0]:
-            count, first = self._skipped
-            notes.append(
-                Note(
-                    "heap-lines-unread",
-                    source,
-                    f"{counted(count, 'line')} of no known shape, kept out: {_text(first)!r}",
-                )
-            )
-        if cut_count := stacks.cut_count + self._cut_count:
-            detail = f"{counted(cut_count, 'stack')} cut: heaptrack records none so long"
-            notes.append(Note("heap-stacks-cut", source, detail))
-        if self._is_attached:
-            detail = "heaptrack was attached to the process: what it had before is not in it"
-            notes.append(Note("heap-attached-late", source, detail))
         moments: list[tuple[int, int, CallTree | None]] = [(*moment, None) for moment in self._moments]
         before, peak_time = self._peak_moment
         moments.insert(before, (peak_time, self._peak_bytes, at_peak))
@@ -267,11 +252,24 @@ class _Reader:
             ),
             peak_index=before,
             tallies=(Tally("allocated", tree(self._ever)),),
-            notes=tuple(notes),
+            notes=tuple(self._notes(stacks.cut_count + self._cut_count)),
         )
 
+    def _notes(self, cut_count: int) -> Iterator[Note]:
+        source = self._source
+        if self._skipped[0]:
+            count, first = self._skipped
+            detail = f"{counted(count, 'line')} of unknown form, left out: {_text(first)!r}"
+            yield Note("heap-lines-unread", source, detail)
+        if cut_count:
+            detail = f"{counted(cut_count, 'stack')} cut: heaptrack records no stacks of that length"
+            yield Note("heap-stacks-cut", source, detail)
+        if self._is_attached:
+            detail = "heaptrack was attached to the running process: earlier allocations are missing"
+            yield Note("heap-attached-late", source, detail)
+
     def _stack(self, trace: int) -> Iterator[int]:
-        # Calls are counted rather than frames: a damaged address has none.
+        # Count calls, not frames: a damaged address has no frames.
         for _ in range(_MOST_CALLS):
             if not trace:
                 return

@@ -1,4 +1,4 @@
-"""The text of jemalloc's heap profiler since 4: `heap_v2/PERIOD`.
+"""Heap profiles of jemalloc since version 4: `heap_v2/PERIOD`.
 
 Source: jemalloc(3), `prof.dump`; src/prof_data.c of jemalloc 5.3.
 """
@@ -17,27 +17,27 @@ __all__ = ("looks_like_jemalloc", "read_jemalloc")
 
 _HEADER: Final = re.compile(rb"heap_v2/([0-9]{1,18})")
 _STACK: Final = re.compile(rb"@((?: 0x[0-9A-Fa-f]{1,16})*) *")
-# One line for all threads, and one for each of them, which may have a name.
+# One line for all threads, and one line per thread, which may have a name.
 _AMOUNTS: Final = re.compile(
     rb" *t(\*|[0-9]{1,20}): ([0-9]{1,18}): ([0-9]{1,18}) \[([0-9]{1,18}): ([0-9]{1,18})\](?: .*)?"
 )
 
 
 def looks_like_jemalloc(start: bytes) -> bool:
-    """Tell whether a text is such a profile, by its first bytes."""
+    """Return whether the first bytes are those of such a profile."""
     return start.startswith(b"heap_v2/")
 
 
 def read_jemalloc(pieces: Iterable[bytes], source: str) -> Profile:
-    """Read such a profile from the pieces of its text.
+    """Read a profile from the pieces of its text.
 
     Raises:
-        InputError: Where its first line is damaged.
+        InputError: Where the first line is damaged.
     """
     lines = (line for _, some in lines_of(pieces, source) for line in some)
     header = _HEADER.fullmatch(next(lines, b"").rstrip())
     if header is None:
-        raise InputError(source, "the first line is none of a heap profile", 0)
+        raise InputError(source, "the first line is not that of a heap profile", 0)
     rows = AddressRows(source)
     totals: list[int] | None = None
     addrs: list[int] | None = None

@@ -1,4 +1,4 @@
-"""The texts by which Valgrind names a place in a program: `0x10A464: main (heap.cc:29)`."""
+"""The labels of Valgrind for a place in a program: `0x10A464: main (heap.cc:29)`."""
 
 import re
 from typing import Final
@@ -11,12 +11,12 @@ _CALL: Final = re.compile(r"0x([0-9A-Fa-f]{1,16}): (.*)", re.DOTALL)
 # dhat-rs adds the column.
 _SOURCE: Final = re.compile(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
 _UNKNOWN: Final = "???"
-# A name may hold parentheses, and so may a path: how many places are tried, from the end, for where the one ends.
+# Names and paths may contain parentheses: the number of places tried, from the end, for the end of the name.
 _MOST_TRIES: Final = 16
 
 
 def read_label(text: str) -> Frame:
-    """Read one label; what has no address is kept whole, as it is no call."""
+    """Read one label. A label without an address is not a call, and is kept as text."""
     call = _CALL.fullmatch(text)
     if call is None:
         return Frame(label=text)
@@ -28,7 +28,7 @@ def read_label(text: str) -> Frame:
             if start < 0:
                 break
             place = rest[start + 2 : -1]
-            # In `f(int) (in /a (b)/c.so)` the last parenthesis belongs to the path, and only the one before fits.
+            # In `f(int) (in /a (b)/c.so)` the last parenthesis belongs to the path; only the one before it fits.
             if place.startswith("in ") and place.count("(") == place.count(")"):
                 return Frame(addr, _known(rest[:start]), object=_known(place[3:]))
             if (source := _SOURCE.fullmatch(place)) and place.count("(") == place.count(")"):

@@ -1,7 +1,7 @@
 """The files of Valgrind's massif: `massif.out`, and XTree memory files, which have the same grammar.
 
-All that Valgrind has written since 3.3, and what heaptrack exports as such. A tree whose lines are damaged is left out,
-with a note; its snapshot keeps its figures.
+It reads all versions since Valgrind 3.3, and exports of heaptrack. A damaged tree is left out with a note; its snapshot
+keeps its figures.
 
 Source: massif/ms_main.c and coregrind/m_xtree.c of Valgrind 3.3 to 3.28; heaptrack_print.cpp of heaptrack 1.4.
 """
@@ -26,15 +26,15 @@ _HEAD: Final = re.compile(
     rb"#-----------\nsnapshot=([0-9]{1,9})\n#-----------\ntime=([0-9]{1,18}(?:\.[0-9]{1,18})?)\nmem_heap_B=([0-9]{1,18})\n"
     rb"mem_heap_extra_B=([0-9]{1,18})\nmem_stacks_B=([0-9]{1,18})\nheap_tree=(empty|detailed|peak)\n"
 )
-# Amounts of more digits fit into no column, and are in no process.
+# Amounts with more digits do not fit into a column, and no process has them.
 _NODE: Final = re.compile(rb"^( *+)n([0-9]{1,9}+): ([0-9]{1,18}+) (.*+)\n", re.MULTILINE)
-# heaptrack writes the header last. The command is told from what follows by the last line alone: it may hold newlines.
+# heaptrack writes the header last. The command may contain newlines: only the line behind it ends it.
 _HEADER: Final = re.compile(rb"(?:desc:([^\n]*)\n)?cmd:(.*)\ntime_unit: ?([^\n]*)\n", re.DOTALL)
 _NEXT: Final = b"\n#-----------\n"
 _HEADER_STARTS: Final = (b"\ndesc:", b"\ncmd:")
 _MOST_PENDING_BYTES: Final = 16 << 20
-# Far more than in any file that was seen: the lines of one tree, those of all that are built, and of a program the
-# places, and their text.
+# Limits, far beyond any known file: the lines of one tree, the lines of all trees that are built, the labels of a
+# program, and their text.
 _MOST_NODES: Final = 1 << 21
 _MOST_NODES_IN_ALL: Final = 1 << 24
 _MOST_LABELS: Final = 1 << 19
@@ -43,18 +43,18 @@ _PAGES: Final = b"(page allocation syscalls)"
 
 
 def looks_like_massif(start: bytes) -> bool:
-    """Tell whether a text is massif's, by its first bytes."""
+    """Return whether the first bytes are those of a massif file."""
     return start.startswith(_MARK) or (start.startswith(b"desc:") and b"\ncmd:" in start)
 
 
 def read_massif(pieces: Iterable[bytes], source: str, wanted: Collection[int] | None = None) -> Profile:
-    """Read massif's file from the pieces of its text.
+    """Read a massif file from the pieces of its text.
 
     Args:
         pieces: The text.
-        source: Its name in messages.
-        wanted: The places of the snapshots whose trees are built; None for all. Other trees are passed over, at the
-            speed at which memory is searched, and what is odd in them is not seen.
+        source: Its name for messages.
+        wanted: The indexes of the snapshots whose trees to build; None for all. Other trees are skipped at the speed of
+            a memory search, and not checked.
 
     Raises:
         InputError: Where there is no snapshot.
@@ -66,9 +66,9 @@ def read_massif(pieces: Iterable[bytes], source: str, wanted: Collection[int] | 
         taken = reader.read(text, offset, is_last=False)
         pending, offset = text[taken:], offset + taken
         if len(pending) > _MOST_PENDING_BYTES:
-            raise InputError(source, "no snapshot begins where one should", offset)
+            raise InputError(source, "no snapshot begins where one is expected", offset)
     if pending and not pending.endswith(b"\n"):
-        # A label that has lost its end would name another place.
+        # A label without its end would name another place.
         end = len(pending) if pending.endswith((b")", b"=empty")) else pending.rfind(b"\n") + 1
         pending = pending[:end] + b"\n" * (end == len(pending))
         reader.is_cut = True
@@ -77,7 +77,7 @@ def read_massif(pieces: Iterable[bytes], source: str, wanted: Collection[int] | 
 
 
 class _Labels(dict[bytes, int]):
-    """The place of each label among the frames. The snapshots of a long run repeat few labels very often."""
+    """The index of each label among the frames. The snapshots of a long run repeat few labels very often."""
 
     text_bytes = 0
 
@@ -87,7 +87,7 @@ class _Labels(dict[bytes, int]):
         return place
 
     def is_too_much(self) -> bool:
-        """Tell whether no program has so many places."""
+        """Return whether there are more labels than any program has."""
         return len(self) > _MOST_LABELS or self.text_bytes > _MOST_LABEL_BYTES
 
 
@@ -101,7 +101,7 @@ class _Head(NamedTuple):
 
 
 class _Unbalanced(NamedTuple):
-    """A line whose callers have other bytes than it."""
+    """A line whose callers do not add up to its bytes."""
 
     node: int
     found_bytes: int
@@ -109,7 +109,7 @@ class _Unbalanced(NamedTuple):
 
 
 class _Faults(NamedTuple):
-    """What is wrong with a tree: whether it is none, as a text that was cut leaves one; and what does not add up."""
+    """The faults of a tree: whether it is broken, whether the text was cut within it, and the first unbalanced line."""
 
     is_broken: bool = False
     is_cut: bool = False
@@ -117,7 +117,7 @@ class _Faults(NamedTuple):
 
 
 class _Counts(dict[bytes, int]):
-    """The numbers of children: they are few, and most are 0 or 1."""
+    """The numbers of children by their digits: few values, mostly 0 and 1."""
 
     def __missing__(self, digits: bytes) -> int:
         count = int(digits)
@@ -127,7 +127,7 @@ class _Counts(dict[bytes, int]):
 
 
 class _Tree:
-    """The columns of one tree, and the last node above each depth; of a tree that is not wanted only the root."""
+    """The columns of one tree, and the last node at each depth; only the root of a tree that is not wanted."""
 
     def __init__(self, *, is_wanted: bool) -> None:
         self.is_wanted = is_wanted
@@ -138,14 +138,14 @@ class _Tree:
         self._path = [-1]
 
     def add(self, rows: list[tuple[bytes, bytes, bytes, bytes]], labels: _Labels, counts: _Counts) -> None:
-        """Add lines to it."""
+        """Add lines to the tree."""
         indents, children, amounts, names = zip(*rows, strict=True)
         self.child_counts.extend(map(counts.__getitem__, children))
         self.node_bytes.extend(map(int, amounts))
         self.frame_indexes.extend(map(labels.__getitem__, names))
         depths = list(map(len, indents))
         path, parents = self._path, self.parents
-        # A line that is too deep gets a parent that is none: the numbers of children show it in the end.
+        # A line that is too deep gets the parent -1: the numbers of children reveal it at the end.
         path.extend(repeat(-1, max(depths) + 2 - len(path)))
         append = parents.append
         for node, depth in enumerate(depths, len(parents)):
@@ -153,19 +153,19 @@ class _Tree:
             path[depth + 1] = node
 
     def faults(self) -> _Faults:
-        """Tell what is wrong: a tree has one root, and each line as many callers as it says, which add up to it."""
+        """Check the tree: it has one root, and each line has its number of callers, which add up to its bytes."""
         if not self.is_wanted:
             return _Faults(is_broken=not self.parents, is_cut=not self.parents)
         missing, rest = self.child_counts.tolist(), self.node_bytes.tolist()
         for parent, amount in zip(islice(self.parents, 1, None), islice(self.node_bytes, 1, None), strict=True):
             missing[parent] -= 1
             rest[parent] -= amount
-        # A line without a place is a child of -1, as the root is.
+        # A misplaced line is a child of -1, like the root.
         if self.parents.count(-1) != 1 or any(missing):
             return _Faults(is_broken=True, is_cut=max(missing, default=1) > 0)
         if not any(compress(rest, self.child_counts)):
             return _Faults()
-        # What is counted more than once may come to more than there can be.
+        # Amounts that are counted several times may exceed the largest amount.
         if sum(map(abs, rest)) > MOST_AMOUNT:
             return _Faults(is_broken=True)
         node = next(node for node, amount in enumerate(rest) if amount and self.child_counts[node])
@@ -173,7 +173,7 @@ class _Tree:
 
 
 class _Reader:
-    """Reads texts that begin and end anywhere, one after the other, and gives how far it got in each."""
+    """Reads pieces that begin and end anywhere; `read` returns how far it got."""
 
     def __init__(self, source: str, wanted: Collection[int] | None) -> None:
         self._source = source
@@ -197,7 +197,7 @@ class _Reader:
                 if position == len(text) and not is_last:
                     return position
                 if text.find(b"\n", position) < 0 and not is_last:
-                    return position  # half a line
+                    return position  # the line is incomplete
                 self._close(self._tree, offset + position, is_end=position == len(text))
                 self._tree = None
             if head := _HEAD.match(text, position):
@@ -224,7 +224,7 @@ class _Reader:
             self._tree = _Tree(is_wanted=self._wanted is None or len(self._found) - 1 in self._wanted)
 
     def _read_nodes(self, tree: _Tree, text: bytes, position: int) -> int:
-        """Add the lines of a tree to it, as far as they are such; give where the first other line begins."""
+        """Add the lines of a tree; return where the first other line begins."""
         if not tree.is_wanted:
             return self._pass_nodes(tree, text, position)
         mark = text.find(b"\n#", position)
@@ -247,12 +247,12 @@ class _Reader:
         if len(tree.parents) > _MOST_NODES:
             raise InputError(self._source, f"the tree of snapshot {number} has more lines than any program has calls")
         if self._node_count > _MOST_NODES_IN_ALL:
-            raise InputError(self._source, f"up to snapshot {number} its trees have more lines than memory should hold")
+            raise InputError(self._source, f"up to snapshot {number} its trees have more lines than fit into memory")
         if self._labels.is_too_much():
             raise InputError(self._source, f"by snapshot {number} it names more places than any program has")
 
     def _pass_nodes(self, tree: _Tree, text: bytes, position: int) -> int:
-        """Add the root of a tree to it, and pass over the other lines; give where those of something else begin."""
+        """Add the root of a tree, and skip its other lines; return where the next part begins."""
         if not tree.parents:
             root = _NODE.match(text, position)
             if root is None or root[1]:
@@ -261,7 +261,7 @@ class _Reader:
             position = root.end()
         if text.startswith((b"#", b"desc:", b"cmd:"), position):
             return position
-        # A long text to look for is found in larger steps.
+        # A search for a longer text takes larger steps.
         mark = text.find(_NEXT, position)
         if mark < 0 and self._header is None:
             mark = min((at for start in _HEADER_STARTS if (at := text.find(start, position)) >= 0), default=-1)
@@ -282,7 +282,7 @@ class _Reader:
         self._found[-1] = (head, tree)
 
     def _read_other(self, text: bytes, offset: int, *, is_last: bool) -> None:
-        """Read what is no snapshot: the header, which may stand at either end, or damage."""
+        """Read a part that is not a snapshot: the header, at either end, or damage."""
         if self._header is None and (header := _HEADER.fullmatch(text)):
             description, command, unit = (None if part is None else _text(part) for part in header.groups())
             self._header = (description, command or "", unit or "")
@@ -294,7 +294,7 @@ class _Reader:
     def finish(self) -> Profile:
         source = self._source
         if not self._found:
-            raise InputError(source, "no snapshot as massif writes it", 0)
+            raise InputError(source, "no snapshot in the format of massif", 0)
         description, command, unit = self._header or (None, None, None)
         frames = tuple(read_label(label.decode("utf-8", "surrogateescape")) for label in self._labels)
         snapshots: tuple[HeapSnapshot, ...] = tuple(self._snapshots(frames))
@@ -313,13 +313,13 @@ class _Reader:
         counts_pages = any(label.startswith(_PAGES) for label in self._labels)
         notes = list(self._notes())
         if is_export:
-            detail = "heaptrack exported it: its trees leave bytes out, and tell no peak; read the recording itself"
+            detail = "heaptrack exported it: its trees omit bytes and mark no peak; read the recording itself"
             notes.append(Note("heap-export-lossy", source, detail))
         elif xtree is None and not peaks and any(snapshot.live_bytes for snapshot in snapshots):
-            detail = "no snapshot is marked as the peak: the largest one may be anything below it"
+            detail = "no snapshot is marked as the peak: the largest one may be far below it"
             notes.append(Note("heap-no-peak", source, detail))
         if counts_pages:
-            detail = "--pages-as-heap counts address space: what was reserved and never touched is in it"
+            detail = "--pages-as-heap counts address space, including reserved memory that was never touched"
             notes.append(Note("virtual-only", source, detail))
         return Profile(
             "xtree" if xtree else "heaptrack massif" if is_export else "massif",
@@ -338,20 +338,24 @@ class _Reader:
     def _notes(self) -> Iterator[Note]:
         source = self._source
         if self.is_cut:
-            yield Note("heap-text-truncated", source, "the text ends within a snapshot: the last ones are missing")
+            yield Note("heap-text-truncated", source, "the text ends within a snapshot: the last snapshots are missing")
         if self._strays:
             count, first = len(self._strays), self._strays[0]
-            detail = f"lines in {counted(count, 'place')} are no snapshot, kept out: the first at offset {first:#x}"
+            detail = (
+                f"lines in {counted(count, 'place')} are not snapshots and are left out: the first at offset {first:#x}"
+            )
             yield Note("heap-lines-unread", source, detail)
         if self._broken_trees:
             count, first = len(self._broken_trees), self._broken_trees[0]
-            detail = f"trees of {counted(count, 'snapshot')} are damaged, kept out: the first before offset {first:#x}"
+            detail = (
+                f"trees of {counted(count, 'snapshot')} are damaged and left out: the first before offset {first:#x}"
+            )
             yield Note("heap-tree-unread", source, detail)
         if self._unbalanced:
             number, line = self._unbalanced[0]
             detail = (
-                f"in the trees of {counted(len(self._unbalanced), 'snapshot')} callers do not add up to what they are "
-                f"callers of: first in snapshot {number} at line {line.node + 1} of its tree, {line.found_bytes:,} of "
+                f"in the trees of {counted(len(self._unbalanced), 'snapshot')} callers do not add up to their callee: "
+                f"first in snapshot {number} at line {line.node + 1} of its tree, {line.found_bytes:,} of "
                 f"{line.told_bytes:,} bytes"
             )
             yield Note("heap-tree-unbalanced", source, detail)

@@ -16,7 +16,7 @@ _LINE: Final = re.compile(
 
 
 def read_modules(lines: Iterable[bytes]) -> tuple[tuple[Module, ...], int]:
-    """Read what follows the heading; give the mappings, and how many lines are none."""
+    """Read the lines below the heading; return the mappings, and the number of other lines."""
     modules, strays = [], 0
     for line in lines:
         fields = _LINE.fullmatch(line)

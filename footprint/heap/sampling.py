@@ -1,4 +1,4 @@
-"""What a sampled heap profile says of all blocks, from those that were looked at."""
+"""Estimates for all blocks of a sampled heap profile."""
 
 from math import expm1
 
@@ -9,18 +9,18 @@ __all__ = ("scaled",)
 
 
 def scaled(blocks: int, size_bytes: int, period_bytes: int, source: str) -> tuple[int, int]:
-    """Scale blocks and bytes of one stack, of which a byte in every so many, at random, was a reason to look.
+    """Scale the sampled blocks and bytes of one stack to all blocks; samples are `period_bytes` apart on average.
 
-    A block of the mean size x is seen with the probability 1 - exp(-x / period), as in a Poisson process; so there are
-    one by that probability times as many as were seen.
+    Sampling is a Poisson process: a block of mean size x is sampled with the probability 1 - exp(-x / period), so the
+    number of blocks is the number of samples divided by that probability.
 
     Raises:
-        InputError: Where the result is more than an address space holds.
+        InputError: Where the result is larger than an address space.
     """
     if not blocks or not size_bytes or period_bytes <= 1:
         return blocks, size_bytes
     factor = -1 / expm1(-size_bytes / blocks / period_bytes)
     amounts = blocks * factor, size_bytes * factor
     if max(amounts) > MOST_AMOUNT:
-        raise InputError(source, "its samples scale to more than an address space holds")
+        raise InputError(source, "its samples scale to more than an address space")
     return round(amounts[0]), round(amounts[1])

@@ -1,4 +1,4 @@
-"""XTree memory files of Valgrind: each snapshot of theirs is no moment, but one column of the same stacks.
+"""XTree memory files of Valgrind: their snapshots are not moments, but columns of figures for the same stacks.
 
 Source: coregrind/m_xtmemory.c of Valgrind 3.13 to 3.28.
 """
@@ -13,12 +13,12 @@ __all__ = ("read_columns",)
 
 # The root of a column names it: `totB : total allocated Bytes`.
 _HEADING: Final = re.compile(r"([A-Za-z]+) : ")
-# The column of bytes, that of blocks, and our name for the two; what is in use now has none.
+# The column of bytes, the column of blocks, and our name for the pair; None for the memory in use.
 _PAIRS: Final = (("curB", "curBk", None), ("totB", "totBk", "allocated"), ("totFdB", "totFdBk", "freed"))
 
 
 def read_columns(snapshots: tuple[HeapSnapshot, ...]) -> tuple[tuple[HeapSnapshot, ...], tuple[Tally, ...]] | None:
-    """Give the one moment of an XTree and what was counted over the run; None where it is none."""
+    """Return the one moment of an XTree and the tallies of the run; None where the snapshots are not an XTree."""
     columns: dict[str, tuple[HeapSnapshot, CallTree]] = {}
     for snapshot in snapshots:
         if snapshot.tree is None:
@@ -47,7 +47,7 @@ def read_columns(snapshots: tuple[HeapSnapshot, ...]) -> tuple[tuple[HeapSnapsho
 
 
 def _joined(tree: CallTree, blocks: CallTree) -> CallTree | None:
-    """Give a tree of bytes with the blocks of another, which has the same stacks in another order; else None."""
+    """Join a tree of bytes with the blocks of a tree of the same stacks; return None where the stacks differ."""
     steps = {step: node for node, step in enumerate(zip(tree.parents, tree.frame_indexes, strict=True)) if node}
     if len(tree) != len(blocks) or len(steps) != len(tree) - 1:
         return None

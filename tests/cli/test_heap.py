@@ -284,7 +284,7 @@ def test_wrong_use_is_told(capfdbinary: Captured, words: list[str], message: str
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([f"{SAMPLE}/heap"], "no profile of massif, DHAT, heaptrack, gperftools or jemalloc"),
+        ([f"{SAMPLE}/heap"], "not a profile of massif, DHAT, heaptrack, gperftools or jemalloc"),
         (["/nowhere"], "No such file"),
         ([SAMPLE], "it is a directory"),
         (["tests/corpus/heap/xtmemory-3.19-allocs.kcg"], "*.ms"),
@@ -326,7 +326,7 @@ def test_numbers_of_forty_digits_are_a_note_or_an_error(capfdbinary: Captured, t
     shown = answer(capfdbinary, profile(tmp_path, text.replace(b"mem_heap_B=150000", b"mem_heap_B=" + b"9" * 40)))
     assert "heap-lines-unread" in shown
     code, error = refused(capfdbinary, profile(tmp_path, b"heap profile: 1: " + b"9" * 40 + b" [1: 1] @ heapprofile\n"))
-    assert (code, "the first line is none of a heap profile" in error) == (3, True)
+    assert (code, "the first line is not that of a heap profile" in error) == (3, True)
 
 
 def test_a_label_of_a_megabyte_is_cut_where_it_is_shown(capfdbinary: Captured, tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_grouped_by_symbol_functions_are_told_from_variables(capfdbinary: Captur
         (2, ["audit", SMAPS, "--heap", MASSIF, "--heap-at", "999"], "has no snapshot 999"),
         (2, ["audit", SMAPS, "--heap", "tests/corpus/heap/dhat-3.19-copy-ten.json"], "says nothing of memory in use"),
         (3, ["audit", SMAPS, "--heap", "no-such-file"], "No such file"),
-        (3, ["audit", SMAPS, "--heap", SMAPS], "no profile of massif"),
+        (3, ["audit", SMAPS, "--heap", SMAPS], "not a profile of massif"),
         (2, ["run", "--massif", "--massif-timeout", "nan", "--", "true"], "no number of seconds"),
         (3, ["run", "--massif-out", "/no/such/folder/massif.out", "--", "true"], ""),
     ],

@@ -1,0 +1,101 @@
+"""The formats of heap profiles: each is recognised by its first bytes."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
+from typing import Final, NamedTuple
+
+from footprint.errors import InputError, UnsupportedError
+from footprint.heap.decompression import pieces_of
+from footprint.heap.dhat import looks_like_dhat, read_dhat
+from footprint.heap.gperftools import looks_like_gperftools, read_gperftools
+from footprint.heap.heaptrack import looks_like_heaptrack, read_heaptrack
+from footprint.heap.jemalloc import looks_like_jemalloc, read_jemalloc
+from footprint.heap.massif import looks_like_massif, read_massif
+from footprint.heap.profile import Buffer, Profile
+
+__all__ = ("FORMATS", "HeapFormat", "looks_like_profile", "read_profile")
+
+
+class HeapFormat(NamedTuple):
+    """One format of heap profiles.
+
+    Attributes:
+        name: The name for messages.
+        looks_like: Returns whether the first bytes of a text are those of this format.
+        read: Reads a profile from the pieces of its text and the name for messages.
+    """
+
+    name: str
+    looks_like: Callable[[bytes], bool]
+    read: Callable[[Iterable[bytes], str], Profile]
+
+
+FORMATS: Final = (
+    HeapFormat("massif", looks_like_massif, read_massif),
+    HeapFormat("DHAT", looks_like_dhat, read_dhat),
+    HeapFormat("heaptrack", looks_like_heaptrack, read_heaptrack),
+    HeapFormat("gperftools", looks_like_gperftools, read_gperftools),
+    HeapFormat("jemalloc", looks_like_jemalloc, read_jemalloc),
+)
+"""All formats. A new one is a module with these two functions, and a line here."""
+
+# Texts that tools make from profiles, with loss: the file to read instead.
+_RENDERED: Final = (
+    (b"# callgrind format", "an XTree in callgrind's format: Valgrind writes massif's to a file named `*.ms`"),
+    (b"-" * 80 + b"\nCommand:", "the output of ms_print: read the file that it was made from"),
+    (b"--- symbol\n", "a profile that pprof or jeprof has rewritten: read the one that it was made from"),
+)
+
+
+def looks_like_profile(data: Buffer, name: str) -> bool:
+    """Return whether a file is a heap profile that footprint can read, compressed or not.
+
+    Raises:
+        InputError: Where it is compressed, and its first bytes are damaged.
+        UnsupportedError: Where this Python cannot decompress it.
+    """
+    start, _ = _opened(data, name)
+    return _format_of(start) is not None
+
+
+def read_profile(data: Buffer, name: str, choose: Callable[[Profile], Collection[int]] | None = None) -> Profile:
+    """Read a heap profile of any format.
+
+    Args:
+        data: The file, also compressed with gzip, bzip2 or zstd.
+        name: Its name for messages.
+        choose: For massif only: takes the profile without its trees, and returns the indexes of the snapshots whose
+            trees to build. To read one of 1,000 trees takes a tenth of the time. Other formats have few trees, which
+            are all built.
+
+    Raises:
+        InputError: Where no format fits, or the file is so damaged that nothing is left.
+        UnsupportedError: Where the variant of its format is not supported.
+    """
+    start, pieces = _opened(data, name)
+    found = _format_of(start)
+    if found is None:
+        for begin, cause in _RENDERED:
+            if start.startswith(begin):
+                raise UnsupportedError(name, cause, 0)
+        *others, last = [one.name for one in FORMATS]
+        raise InputError(name, f"not a profile of {', '.join(others)} or {last}", 0)
+    if choose is None or found.looks_like is not looks_like_massif:
+        return found.read(pieces, name)
+    without_trees = read_massif(pieces, name, wanted=())
+    # The trees of an XTree are columns of one table: all are needed.
+    if without_trees.format == "xtree":
+        return read_massif(pieces_of(data, name), name)
+    # The last tree shows whether the text was cut.
+    wanted = {*choose(without_trees), *without_trees.detailed_places[-1:]}
+    return read_massif(pieces_of(data, name), name, wanted)
+
+
+def _format_of(start: bytes) -> HeapFormat | None:
+    return next((one for one in FORMATS if one.looks_like(start)), None)
+
+
+def _opened(data: Buffer, name: str) -> tuple[bytes, Iterator[bytes]]:
+    pieces = pieces_of(data, name)
+    start = next(pieces, b"")
+    return start, chain((start,), pieces)
