@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from footprint.errors import AccessError, Note, UsageError
 from footprint.process.launch.moment import Moment, When
 from footprint.process.launch.own_process import adopting, interrupted_by_signals
-from footprint.process.launch.program import Program
+from footprint.process.launch.program import LaunchedProgram
 from footprint.process.launch.streams import Streams
 
 __all__ = ("Moment", "Streams", "Taken", "When", "interrupted_by_signals", "launch")
@@ -73,7 +73,7 @@ def launch(
     with (
         interrupted_by_signals(),
         adopting() as adopts,
-        Program(command, moment, adopts=adopts, executable=executable, streams=streams) as program,
+        LaunchedProgram(command, moment, adopts=adopts, executable=executable, streams=streams) as program,
     ):
         try:
             program.start()

@@ -22,7 +22,7 @@ from footprint.process.launch.tracee import HOLD_SECONDS, STOP_SECONDS, Tracee
 from footprint.process.stat import Stat, stands_still
 from footprint.units import format_bytes
 
-__all__ = ("Program",)
+__all__ = ("LaunchedProgram",)
 
 _TERM_SECONDS: Final = 3.0  # how long a program may take to end by itself
 _KILL_SECONDS: Final = 10.0  # how long the kernel may take to end it
@@ -32,7 +32,7 @@ _PEAK_BYTES: Final = 1 << 20  # freed before the exit: from this size on a note 
 _WALL: Final = 0x40000000
 
 
-class Program:
+class LaunchedProgram:
     """A program from its start to its end. However the context is left, no process of it stays behind.
 
     Args:
