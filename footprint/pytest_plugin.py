@@ -93,7 +93,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: object) -> object:
-    """Let a marked test yield its processes: pytest refuses all others that do."""
+    """Allow a marked test to yield its processes: pytest refuses other tests that yield."""
     if not inspect.isgeneratorfunction(obj):
         return None
     marks = (*collector.iter_markers(_MARK), *(one for one in getattr(obj, "pytestmark", ()) if one.name == _MARK))
@@ -127,7 +127,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 
 def _limits(item: pytest.Item) -> dict[str, Any] | None:
-    """Give what the marks of a test say together: those nearer to it win."""
+    """Return the limits of all marks of a test: the nearest mark wins."""
     marks = list(item.iter_markers(_MARK))
     if not marks:
         return None
@@ -142,7 +142,7 @@ def _limits(item: pytest.Item) -> dict[str, Any] | None:
 
 
 def _checking(function: Any, check: Callable[[object], None]) -> Any:  # noqa: ANN401 # any test
-    """Give a test that checks what another returns, and returns nothing: pytest warns of tests that do."""
+    """Return a test that checks what another returns, and itself returns nothing: pytest warns of tests that do."""
 
     @functools.wraps(function)
     def called(*arguments: object, **named: object) -> None:
@@ -295,7 +295,7 @@ def _audit(target: object, options: Mapping[str, Any]) -> "Audit":
 
 
 def _named(target: object) -> int | str:
-    """Give a target as the verbs take it.
+    """Return a target as the verbs take it.
 
     Raises:
         UsageError: Where it is none, or the process has ended.

@@ -26,7 +26,7 @@ _FIELDS: Final = ("stack_bytes", "process_bytes", "thread_bytes", "mapping_bytes
 
 
 def load_constants(kernel: str, machine: str) -> KernelConstants:
-    """Give what a kernel spends on its objects: calibrated where that was done, else built in; damage is a note."""
+    """Return what a kernel spends on its objects: as calibrated, else as built in; damage is a note."""
     built_in = _built_in(kernel, machine)
     path = kept_path(_FILE)
     try:
@@ -38,7 +38,7 @@ def load_constants(kernel: str, machine: str) -> KernelConstants:
 
 
 def _built_in(kernel: str, machine: str) -> KernelConstants:
-    """Give the built-in constants; what depends on CPUs is known for the running kernel only."""
+    """Return the built-in constants; those that depend on CPUs are known for the running kernel only."""
     system = os.uname()
     if (kernel, machine) != (system.release, system.machine):
         return built_in_constants(kernel, machine)
@@ -161,7 +161,7 @@ def _solve(
     mapping = (mapped.objects_bytes - plain.objects_bytes) / (mapped.mappings - plain.mappings)
 
     def more(kind: _Mean, than: _Mean) -> float:
-        """Give what a kind costs more than another beside its mappings."""
+        """Return by how much one kind costs more than another, without their mappings."""
         return kind.objects_bytes - than.objects_bytes - mapping * (kind.mappings - than.mappings)
 
     reverse_map = more(written, plain) / (written.written - plain.written)

@@ -49,7 +49,7 @@ STANDARD_PLACES: Final = DebugSearch()
 
 
 def debug_search(folders: Sequence[str], *, uses_servers: bool, is_off: bool) -> DebugSearch | None:
-    """Give the search that the options of the command ask for; None where they ask for none.
+    """Return the search that the options of the command ask for; None if it is switched off.
 
     Raises:
         UsageError: Where they contradict each other, or a folder is none.
@@ -144,7 +144,7 @@ class DebugFiles:
         return reader(image, None), None, notes
 
     def debug_info_of(self, image: Image, debug: DebugImage | None, *paths: str) -> tuple[Image | None, list[Note]]:
-        """Give the file that has the debug information of a file: itself or its debug file; None where there is none.
+        """Return the file with the debug information of a file: itself or its debug file; None if there is none.
 
         Args:
             image: The file.
@@ -167,7 +167,7 @@ class DebugFiles:
         return None, notes
 
     def alternate_of(self, debug: Image, *paths: str) -> tuple[Image | None, list[Note]]:
-        """Give the file in which dwz put what the debug information of a file shares with others.
+        """Return the file in which dwz put what the debug information of a file shares with others.
 
         Args:
             debug: The file with the debug information.
@@ -205,7 +205,7 @@ class DebugFiles:
         return None, notes
 
     def package_of(self, debug: Image, *paths: str) -> tuple[Image | None, list[Note]]:
-        """Give the package of split units (`.dwp`) that stands beside a file or its debug file."""
+        """Return the package of split units (`.dwp`) beside a file or its debug file."""
         notes: list[Note] = []
         for path in dict.fromkeys((*paths, debug.file)) if self._is_on else ():
             found = _regular_image(self._open_file, f"{path}.dwp", debug, notes)
@@ -214,7 +214,7 @@ class DebugFiles:
         return None, notes
 
     def split_of(self, debug: Image, path: str, *paths: str) -> tuple[Image | None, list[Note]]:
-        """Give the file of a split unit (`.dwo`), where the compiler left it or beside the file.
+        """Return the file of a split unit (`.dwo`), where the compiler left it or beside the file.
 
         Args:
             debug: The file with the debug information.
@@ -232,7 +232,7 @@ class DebugFiles:
         return None, notes
 
     def symbols_of(self, image: Image, *paths: str) -> Image:
-        """Give the file that names the functions of a file: itself, or its debug file where it has been stripped.
+        """Return the file that names the functions of a file: itself, or its debug file if it is stripped.
 
         Args:
             image: The file.
@@ -246,7 +246,7 @@ class DebugFiles:
         return image
 
     def _debug_images(self, image: Image, paths: Sequence[str], notes: list[Note]) -> Iterator[DebugImage]:
-        """Give where the symbols of a file are, the fullest first; note what claims to be such a place, and is none."""
+        """Return the files with the symbols of a file, the fullest first; add a note on each that does not fit."""
         wanted = _Wanted(image, build_id(image), debug_link(image))
         for path in self._places(image, wanted.build_id, paths):
             debug = _fitting(self._open_file, path, wanted, notes)
@@ -277,7 +277,7 @@ class DebugFiles:
 
 
 def absolute_paths(path: str) -> tuple[str, ...]:
-    """Give a path as it was given and as it is, where links lead to it: its debug file may stand beside either."""
+    """Return a path as it was given and without links: the debug file may be beside either."""
     return tuple(dict.fromkeys((os.path.abspath(path), os.path.realpath(path))))
 
 
@@ -289,7 +289,7 @@ class _Wanted(NamedTuple):
     link: DebugLink | None
 
     def misfit(self, debug: Image) -> str:
-        """Say why a file is not the debug file; nothing where it is."""
+        """Return why a file is not the debug file; nothing if it is."""
         identity = debug_build_id(debug)
         if self.build_id is not None and identity is not None:
             if identity != self.build_id:

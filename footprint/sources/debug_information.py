@@ -67,7 +67,7 @@ class DebugInformation:
             self.notes.append(Note("debug-info-absent", self._of.file, detail))
 
     def declarations(self, places: Iterable[VariablePlace]) -> dict[VariablePlace, tuple[Declaration, ...]]:
-        """Give what is said of the variables at some places; nothing where it cannot be read, which is noted."""
+        """Return the declarations of the variables at some places; if they cannot be read, add a note."""
         image, wanted = self.image, list(places)
         if image is None or not wanted:
             return {}
@@ -91,7 +91,7 @@ class DebugInformation:
         return by_place(found)
 
     def declarations_by_name(self, names: Iterable[str]) -> tuple[dict[str, tuple[Declaration, ...]], tuple[str, ...]]:
-        """Give what is declared without an address under some names of the source, and the source of each unit."""
+        """Return the declarations without an address that have some names, and the source of each unit."""
         image, wanted = self.image, set(names)
         if image is None or not wanted:
             return {}, ()
@@ -103,7 +103,7 @@ class DebugInformation:
             return {}, ()
 
     def sources(self, contents: Contents) -> Sourced:
-        """Tell where the variables of the file are declared, and name what no symbol names.
+        """Find where the variables of the file are declared, and name those that no symbol names.
 
         Raises:
             InputError: Where the file is damaged.

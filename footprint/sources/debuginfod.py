@@ -24,7 +24,7 @@ _MOST_SECONDS: Final = 120
 
 
 def cache_folder() -> str:
-    """Give where the client keeps what it was sent."""
+    """Return the folder in which the client keeps what servers sent."""
     home = os.path.expanduser("~")
     old = os.path.join(home, ".debuginfod_client_cache")
     above = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
@@ -33,7 +33,7 @@ def cache_folder() -> str:
 
 
 def cached_path(folder: str, build_id: str) -> str:
-    """Give where a debug file stands in the cache, or would."""
+    """Return the path that a debug file has in the cache."""
     return f"{folder}/{build_id}/debuginfo"
 
 

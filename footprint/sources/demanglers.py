@@ -21,7 +21,7 @@ _BOUNDED: Final = 'ulimit -f "$1" && ulimit -v "$2" && shift 2 && exec "$@"'
 
 
 def learn_foreign_names(names: Iterable[str]) -> None:
-    """Let those of some names that only a tool can read be shown as it reads them; without the tool, as they are."""
+    """Demangle the names that only a tool can read; without the tool they are shown as they are."""
     found_names = foreign_names(names)
     if not found_names:
         return
@@ -34,13 +34,13 @@ def learn_foreign_names(names: Iterable[str]) -> None:
 
 
 def learn_told_names(told: Mapping[str, str]) -> None:
-    """Let the names that only a tool can read be shown as a saved audit tells them: the tool need not be here."""
+    """Show the names that only a tool can read as a saved audit has them: the tool need not be installed."""
     for names in foreign_names(told).values():
         learn_names({name: told[name] for name in names})
 
 
 def _first_of(names: Sequence[str]) -> list[str]:
-    """Give as many of the names as a tool is asked for: a file can be made to have any number."""
+    """Return as many of the names as a tool reads at once: a hostile file can have any number."""
     kept, left_bytes = [], _MOST_NAMES_BYTES
     for name in names:
         left_bytes -= len(name) + 1
@@ -51,7 +51,7 @@ def _first_of(names: Sequence[str]) -> list[str]:
 
 
 def _read_by(command: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Give what a tool makes of names, one a line; nothing where it fails, or takes too much of anything."""
+    """Run a tool on names, one a line; return nothing if it fails, or takes too much time or memory."""
     import subprocess  # noqa: PLC0415 # few programs are written in these languages
     import tempfile  # noqa: PLC0415 # the same
 

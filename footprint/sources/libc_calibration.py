@@ -27,7 +27,7 @@ _PROGRAMS: Final = ("/bin/true", "/usr/bin/true")
 
 
 def load_libc_start(image: Image) -> LibcStart:
-    """Give what a C library writes in itself: calibrated where that was done, else assumed; damage is a note."""
+    """Return what a C library writes in itself: as calibrated, else as assumed; damage is a note."""
     identity = build_id(image)
     path = kept_path(_FILE)
     try:
@@ -49,7 +49,7 @@ def _from_fields(stored: object) -> LibcStart:
 
 
 def own_libc() -> str | None:
-    """Give the path of the glibc that programs here use, as far as we ourselves do; None where that is another."""
+    """Return the path of the glibc that this process uses; None if it uses another C library."""
     with suppress(OSError), open("/proc/self/maps", "rb") as file:
         # One that is only read, to be audited, is not ours.
         code = [one.name for one in parse_maps(file.read(), "maps").mappings if one.permissions[2] == "x"]
@@ -89,7 +89,7 @@ def calibrate_libc() -> LibcStart | None:
 
 
 def _written(folder: int, program: str) -> tuple[Image, list[int], int] | None:
-    """Give the C library of a process, and its pages that are private for no reason that its file tells."""
+    """Return the C library of a process, and its pages that are private for no reason in its file."""
     page_bytes = os.sysconf("SC_PAGE_SIZE")
     with open(os.open("maps", os.O_RDONLY, dir_fd=folder), "rb") as file:
         mappings = parse_maps(file.read(), program).mappings
@@ -106,7 +106,7 @@ def _written(folder: int, program: str) -> tuple[Image, list[int], int] | None:
 
 
 def _private(folder: int, mappings: Sequence[Mapping], page_bytes: int, pages: Pages, bias: int) -> set[int]:
-    """Give which pages of an object are private; its .bss may be part of a mapping that goes on."""
+    """Return the private pages of an object; its .bss may be the beginning of a longer mapping."""
     found: set[int] = set()
     with PageReader(folder, page_bytes) as reader:
         for mapping in mappings:

@@ -13,7 +13,7 @@ _FORMAT: Final = 1
 
 
 def kept_path(name: str) -> str:
-    """Give where a file is kept: by the XDG Base Directory Specification."""
+    """Return the path of a kept file, by the XDG Base Directory Specification."""
     folder = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(folder):
         folder = os.path.join(os.path.expanduser("~"), ".local", "state")

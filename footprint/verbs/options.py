@@ -130,7 +130,7 @@ Targets = Annotated[
 Count = Annotated[int, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes to project to.")]
 OptionalCount = Annotated[int | None, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes.")]
 Memory = Annotated[
-    str | None, typer.Option("--memory", help="Tell how many processes fit into this, such as 32GiB.", metavar="SIZE")
+    str | None, typer.Option("--memory", help="Show how many processes fit into this, such as 32GiB.", metavar="SIZE")
 ]
 ModelOption = Annotated[
     Model, typer.Option("--model", help="N started copies, N forked workers of one parent, or N more threads.")
@@ -147,25 +147,29 @@ PageSize = Annotated[
 Words = Annotated[list[str], typer.Argument(help="The program and its arguments, after --.", metavar="CMD...")]
 When = Annotated[str, typer.Option("--when", help="exit, settled, or a time such as 2.5s.")]
 WhenOutput = Annotated[
-    str | None, typer.Option("--when-output", help="When a line that it prints matches.", metavar="REGEX")
+    str | None, typer.Option("--when-output", help="When a line of its output matches.", metavar="REGEX")
 ]
-Timeout = Annotated[float, typer.Option("--timeout", help="After how long anyway.", metavar="SECONDS")]
+Timeout = Annotated[
+    float, typer.Option("--timeout", help="The longest time to wait for that moment.", metavar="SECONDS")
+]
 Starts = Annotated[int, typer.Option("--starts", min=1, max=1000, help="Start it K times.", metavar="K")]
 DebugDirs = Annotated[
     list[str] | None,
-    typer.Option("--debug-dir", help="Where else than in /usr/lib/debug debug files are; repeatable.", metavar="DIR"),
+    typer.Option(
+        "--debug-dir", help="Another folder with debug files, besides /usr/lib/debug; repeatable.", metavar="DIR"
+    ),
 ]
 Debuginfod = Annotated[
-    bool, typer.Option("--debuginfod", help="Ask the servers of DEBUGINFOD_URLS for debug files that are not here.")
+    bool, typer.Option("--debuginfod", help="Ask the servers of DEBUGINFOD_URLS for missing debug files.")
 ]
 NoDebugFiles = Annotated[
-    bool, typer.Option("--no-debug-files", help="Show the names that stand in the files themselves, and no others.")
+    bool, typer.Option("--no-debug-files", help="Show only the names that are in the files themselves.")
 ]
 AllocFns = Annotated[
     list[str] | None,
     typer.Option(
         "--alloc-fn",
-        help="A function that only hands memory on, or the beginning of some (pool_*); repeatable.",
+        help="A function that only passes memory on, or the beginning of names (pool_*); repeatable.",
         metavar="NAME",
     ),
 ]
@@ -175,12 +179,16 @@ Heap = Annotated[
 ]
 HeapAt = Annotated[
     str | None,
-    typer.Option("--heap-at", help="Which moment of it: a snapshot, a time, peak, or end (default).", metavar="MOMENT"),
+    typer.Option(
+        "--heap-at", help="The moment of the profile: a snapshot, a time, peak, or end (default).", metavar="MOMENT"
+    ),
 ]
 Binaries = Annotated[
     list[str] | None,
     typer.Option(
-        "--binary", help="A program or library of the process, to tell objects by; repeatable.", metavar="FILE"
+        "--binary",
+        help="A program or library of the process, to find the objects of functions; repeatable.",
+        metavar="FILE",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
@@ -189,13 +197,16 @@ Html = Annotated[
     typer.Option("--html", help="Write the HTML report as well, one file for any browser.", metavar="FILE"),
 ]
 FormatOption = Annotated[
-    Format | None, typer.Option("--format", help="What to write; else the ending of the output file tells.")
+    Format | None,
+    typer.Option("--format", help="The format of the answer; else the ending of the output file decides."),
 ]
-Table = Annotated[str | None, typer.Option("--table", help="Which table, of csv and tsv.", metavar="NAME")]
+Table = Annotated[
+    str | None, typer.Option("--table", help="The table of the answer that csv and tsv write.", metavar="NAME")
+]
 Output = Annotated[str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")]
 Top = Annotated[int, typer.Option("--top", min=0, help="Rows a table; 0 is all.")]
 ColorOption = Annotated[Color, typer.Option("--color", help="Colours and tables drawn for a terminal.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only the last line, which says what matters most.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only the last line, which has the main result.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Whole paths and linker names.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 where notes say that the answer is partial.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if notes say that the answer is partial.")]
 Pid = Annotated[int | None, typer.Option("--pid", help="Which process of a text or capture that holds several.")]

@@ -142,7 +142,7 @@ _TABLES: Final = frozenset({Format.CSV, Format.TSV})
 
 
 def exit_code(notes: Sequence[Note], *, is_strict: bool) -> int:
-    """Give the exit code of an answer that has notes."""
+    """Return the exit code of an answer that has notes."""
     return EXIT_PARTIAL if is_strict and notes else 0
 
 
@@ -266,12 +266,12 @@ def emit_document(document: Document, output: str, color: Color, *, is_quiet: bo
 
 
 def draws_blocks(output: str) -> bool:
-    """Tell whether what is written goes to a terminal that shows blocks."""
+    """Return whether the output is a terminal that shows block characters."""
     return output == "-" and sys.stdout is not None and sys.stdout.isatty() and _has_blocks(output)
 
 
 def _has_blocks(output: str) -> bool:
-    """Tell whether what is written may hold blocks: the kernel's own console, and old encodings, do not show them."""
+    """Return whether the output may have block characters: the kernel's console and old encodings do not show them."""
     if output != "-" or sys.stdout is None:
         return True
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")

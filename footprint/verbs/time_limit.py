@@ -12,7 +12,7 @@ __all__ = ("time_limit",)
 
 @contextmanager
 def time_limit(seconds: float, cause: str) -> Iterator[None]:
-    """Give up after so much processor time of this process; `re` looks for signals while it matches.
+    """Stop a block after so much processor time of this process; `re` checks for signals while it matches.
 
     Only the main thread gets signals: in another one nothing is limited.
 

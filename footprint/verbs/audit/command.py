@@ -18,7 +18,7 @@ def audit(
     name: Annotated[str | None, typer.Option("--name", help="All processes of this name.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Rank every program below the folders that are named.")] = False,
     findings: Annotated[
-        bool, typer.Option("--findings", help="Of a process: with what it could do without (a program always is).")
+        bool, typer.Option("--findings", help="Search a process for what it could do without (a program always is).")
     ] = False,
     heap: options.Heap = None,
     heap_at: options.HeapAt = None,
@@ -33,7 +33,7 @@ def audit(
     debuginfod: options.Debuginfod = False,
     no_debug_files: options.NoDebugFiles = False,
     reproducible: Annotated[
-        bool, typer.Option("--reproducible", help="Of a program: the same bytes for the same files, on any machine.")
+        bool, typer.Option("--reproducible", help="For a program: the same answer for the same files, on any machine.")
     ] = False,
     html: options.Html = None,
     output: options.Output = "-",

@@ -94,7 +94,7 @@ def _renamed(one: ObjectCost, called: Callable[[str], str]) -> ObjectCost:
 
 
 def _owner_names(found: Audit, pid: int) -> Callable[[str], str]:
-    """Give what calls an object as the ledger does: the loader may have found it through a symbolic link."""
+    """Return a function that names an object as the ledger does: the loader may have followed a symbolic link to it."""
     owners = {row.owner for row in found.ledger}
     root = f"/proc/{pid}/root"
 

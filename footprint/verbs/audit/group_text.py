@@ -14,7 +14,7 @@ __all__ = ("group_report",)
 
 
 def group_report(group: Group, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
-    """Say where the memory of several processes goes, with what they share counted once."""
+    """Write where the memory of several processes goes, with what they share counted once."""
     names = Names((row.owner for row in group.ledger), is_whole=has_whole_names)
     return (
         Heading(f"footprint audit: {counted(len(group.audits), 'process')}"),

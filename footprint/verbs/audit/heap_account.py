@@ -81,7 +81,7 @@ def with_heap(
 
 
 def _owners(usage: HeapUsage, known: set[str]) -> dict[str, str]:
-    """Give for the objects of a profile what the ledger calls them, where that is something else.
+    """Return the names that the ledger has for the objects of a profile, if they differ.
 
     Links may lead to one file by several paths, as `/lib` is a link to `/usr/lib`; pmap shows the last part of a path.
     """
@@ -116,7 +116,7 @@ def _real(path: str) -> str:
 
 
 def _held_bytes(joined: Audit, owners: dict[str, str], usage: HeapUsage) -> dict[tuple[str, str], int] | None:
-    """Give by the names of the profile how much of what each function asked for is private."""
+    """Return how much private memory each function of the profile has."""
     if joined.heap is None or joined.heap.held_bytes is None or joined.totals.private.bytes is None:
         return None
     held = {
@@ -149,11 +149,11 @@ class _ProcessFiles:
 
     @property
     def notes(self) -> list[Note]:
-        """Give what could not be read."""
+        """Return notes on what could not be read."""
         return self._others.notes
 
     def binaries(self, profile: Profile) -> Sequence[Binary]:
-        """Give the files of the process, where a profile has addresses and does not tell whose all of them are."""
+        """Return the files of the process, if a profile has addresses that it does not assign to objects."""
         is_untold = any(
             frame.addr is not None and (frame.object is None or frame.function is None) for frame in profile.frames
         )
@@ -163,7 +163,7 @@ class _ProcessFiles:
         return [*own.values(), *(one for one in self._given if one.path not in own)]
 
     def opened(self, path: str) -> Binary | None:
-        """Give the file at a path that the profile tells: that of the process, if it has one."""
+        """Return the file at a path of the profile: that of the process, if it has one."""
         own = self._own()
         return own[path] if path in own else self._others.opened(path)
 

@@ -17,7 +17,7 @@ _Row = tuple[str, ...]
 def heap_account_blocks(
     account: HeapAccount, names: Names, top: int, *, nameless_bytes: int, is_measured: bool
 ) -> list[Block]:
-    """Say what the heap is made of, to the byte.
+    """Write what the heap is made of, to the byte.
 
     Args:
         account: It.
@@ -102,7 +102,7 @@ def _cut(text: str) -> str:
 
 
 def _explained(account: HeapAccount, nameless_bytes: int, *, is_measured: bool) -> list[str]:
-    """Say what the remainders are, and what would make them smaller."""
+    """Write what the remainders are, and what would make them smaller."""
     texts = []
     difference = account.difference_bytes
     if account.apart_bytes and not account.held_bytes:

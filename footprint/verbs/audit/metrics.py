@@ -10,7 +10,7 @@ __all__ = ("audit_metrics", "group_metrics", "projection_metrics")
 
 
 def audit_metrics(audit: Audit) -> list[MetricFamily]:
-    """Give the figures of a process: the whole, its owners, what N cost, and what was found."""
+    """Return the figures of a process: the whole, its owners, what N cost, and the findings."""
     target = {"target": audit.target}
     families = [total_family(figure, total, target) for figure, total in total_figures(audit.totals)]
     mappings = MetricFamily(
@@ -27,7 +27,7 @@ def audit_metrics(audit: Audit) -> list[MetricFamily]:
 
 
 def projection_metrics(projection: Projection, target: str) -> list[MetricFamily]:
-    """Give what N processes cost."""
+    """Return what N processes cost."""
     labels = {"target": target, "model": projection.model.value, "evidence": projection.evidence.value}
     return [
         MetricFamily("projected", "What all of the processes cost.", [MetricSample(labels, projection.total_bytes)]),
@@ -36,7 +36,7 @@ def projection_metrics(projection: Projection, target: str) -> list[MetricFamily
 
 
 def group_metrics(group: Group) -> list[MetricFamily]:
-    """Give the figures of several processes as one."""
+    """Return the figures of several processes as one."""
     names = ("per_group", "private", "kernel", "shared_between", "shared_once")
     return [
         *(total_family(FIGURES[f"{name}_bytes"], getattr(group, name), {}) for name in names),

@@ -66,7 +66,7 @@ def audit_of(
 
 @contextmanager
 def _presence(snapshot: Snapshot, *, is_wanted: bool) -> "Iterator[Presence | None]":
-    """Give what looks up which pages a process has, where page maps are wanted; only of a live one it finds any."""
+    """Return a function that finds the pages of a mapping that are present; None if no page maps are wanted."""
     if not is_wanted:
         yield None
         return
@@ -97,7 +97,7 @@ def _presence(snapshot: Snapshot, *, is_wanted: bool) -> "Iterator[Presence | No
 
 
 def with_files_told(found: Audit, files: ElfFiles, known: int = 0) -> Audit:
-    """Say in an audit what was odd about files, but for the first notes, and where their symbols stood."""
+    """Add to an audit the notes on its files, without those `known` before, and the files with their symbols."""
     learn_foreign_names([row.symbol for row in found.ledger if row.symbol is not None])
     notes, debug_files = files.notes[known:], files.debug_paths_of(row.owner for row in found.ledger)
     if not notes and not debug_files:
@@ -117,7 +117,7 @@ def files_of(snapshot: Snapshot, debug: DebugSearch | None, root: str | None = N
 
 
 def _other_root(snapshot: Snapshot) -> str | None:
-    """Give the folder that a live process takes for `/`, where that is not ours."""
+    """Return the root directory of a live process, if it is not ours."""
     folder = f"/proc/{snapshot.pid}/root"
     try:
         return folder if snapshot.is_live and not os.path.samefile(folder, "/") else None

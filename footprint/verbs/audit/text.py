@@ -54,7 +54,7 @@ GROUPINGS: Final[dict[str, Callable[[Row], _Key]]] = {
 
 
 def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
-    """Say where the memory of a process goes; `top` rows a table, 0 for all."""
+    """Write where the memory of a process goes; `top` rows a table, 0 for all."""
     names = Names({row.owner for row in audit.ledger}, is_whole=has_whole_names)
     return (
         Heading(_title("audit", audit)),
@@ -102,7 +102,7 @@ def _findings(audit: Audit, *, is_verbose: bool) -> list[Block]:
 
 
 def projection_report(audit: Audit) -> Document:
-    """Say what N processes cost, or how many fit."""
+    """Show what N processes cost, or how many fit."""
     return (
         Heading(_title("project", audit)),
         Paragraph(_origin(audit)),
@@ -181,7 +181,7 @@ def _totals(audit: Audit) -> Facts:
 
 
 def _of_which(special: OfWhich) -> Iterable[tuple[str, str, str]]:
-    """Say what of the figures behaves in its own way, where there is such memory."""
+    """Write which figures need an explanation, if there is such memory."""
     lines = (
         ("swapped out", special.swapped_bytes, "in private memory"),
         ("free for the kernel to take", special.lazy_free_bytes, "in private memory (LazyFree)"),
@@ -208,7 +208,7 @@ def _subject(projection: Projection) -> str:
 
 
 def _cost_at_count(projection: Projection, *, has_terms: bool) -> list[Block]:
-    """Say what N cost, or how many fit; with every term where that is the question."""
+    """Write what N cost, or how many fit; with every term if that is the question."""
     once = f" + {format_bytes(projection.shared_once_bytes)} once" if projection.shared_once_bytes else ""
     basis = _BASIS_TEXT[projection.basis]
     noun = _NOUNS[projection.model]
@@ -366,7 +366,7 @@ def _is_loader(owner: str) -> bool:
 
 
 def _causes(audit: Audit) -> list[Block]:
-    """Say why the private pages of files were written, where the files tell."""
+    """Write why the private pages of files were written, as far as the files show it."""
     if _is_prediction(audit):
         return _predicted_causes(audit)
     is_told = False
@@ -395,7 +395,7 @@ def _causes(audit: Audit) -> list[Block]:
 
 
 def _predicted_causes(audit: Audit) -> list[Block]:
-    """Say why pages of files would be written; nothing of the program has run yet."""
+    """Write why pages of files would be written; no part of the program has run yet."""
     rows = [row for row in audit.ledger if row.kind in OF_OBJECTS and row.bytes]
     relocated_bytes = sum([row.relocated_bytes or 0 for row in rows])
     other_bytes = sum([row.bytes or 0 for row in rows]) - relocated_bytes

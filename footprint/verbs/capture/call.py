@@ -47,7 +47,7 @@ def capture(*pids: int, output: str, freeze: bool = False) -> Captured:
 
 @contextmanager
 def _opened(output: str) -> Iterator[IO[bytes]]:
-    """Give where to write to; what was written becomes the output when all went well."""
+    """Open a file to write to; it becomes the output if all goes well."""
     if output != "-":
         with whole_file(output, mode=0o600) as file:
             yield file

@@ -17,7 +17,7 @@ def capture(
         str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")
     ],
     freeze: Annotated[bool, typer.Option("--freeze", help="Stop the processes while they are read.")] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing where all went well.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing if all went well.")] = False,
     strict: options.Strict = False,
 ) -> None:
     """Save what the kernel says of processes, to be audited elsewhere.

@@ -58,7 +58,7 @@ def _of_project(told: Mapping[str, Any]) -> object:
 
 
 def _has_budgets(path: str) -> bool:
-    """Tell whether a project has a table of budgets; of one that cannot be read, its own tools tell."""
+    """Return whether a project has a table of budgets; its own tools report a file that cannot be read."""
     try:
         return _of_project(_toml(path)[0]) is not None
     except FootprintError:
@@ -152,7 +152,7 @@ def _audit(
 
 
 def baseline_path(budgets: Budgets) -> str:
-    """Give where the baseline stands: as the file says, from the folder of the file.
+    """Return the path of the baseline: as the budget file says, relative to its folder.
 
     Raises:
         UsageError: Where the file names none.

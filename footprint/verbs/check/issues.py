@@ -19,7 +19,7 @@ __all__ = ("issues_of_check",)
 
 
 def issues_of_check(checked: Checked, name: str) -> Issues:
-    """Tell of the limits that are exceeded, those that a waiver lets pass, and of what was found beside them."""
+    """Return the limits that are exceeded, those that a waiver lets pass, and the findings beside them."""
     exceeded = [_of_result(one, checked.budgets, name) for one in checked.results if one.is_exceeded]
     found = [finding_issue(one, name, checked.budgets.at_processes, fails=False) for one in checked.audit.findings]
     passed = tuple(_key(one) for one in checked.results if not one.is_exceeded)

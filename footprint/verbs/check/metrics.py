@@ -8,7 +8,7 @@ __all__ = ("check_metrics",)
 
 
 def check_metrics(checked: Checked) -> list[MetricFamily]:
-    """Give the figures of what was checked, and the budgets beside what is measured."""
+    """Return the figures of what was checked, and the budgets beside what is measured."""
     families = []
     for unit in ("bytes", ""):
         results = [one for one in checked.results if one.is_count is not bool(unit)]

@@ -21,7 +21,7 @@ __all__ = (
 
 
 def check_report(checked: Checked, *, baseline: str | None = None) -> Document:
-    """Say which budgets are exceeded, by how much and through what; `baseline` is what was just written."""
+    """Write which budgets are exceeded, by how much and through what; `baseline` is the file that was just written."""
     blocks: list[Block] = [
         Heading(f"footprint check: {checked.audit.target}"),
         Paragraph(_origin(checked)),
@@ -33,7 +33,7 @@ def check_report(checked: Checked, *, baseline: str | None = None) -> Document:
 
 
 def failure_report(checked: Checked) -> Document:
-    """Say of each budget that is exceeded by how much and through what, and nothing else."""
+    """Write for each exceeded budget by how much and through what, and nothing else."""
     return tuple(block for one in checked.failures for block in _failure(one, checked))
 
 
@@ -48,7 +48,7 @@ def _amount(size: int, one: Result) -> str:
 
 
 def value_and_limit(one: Result) -> tuple[str, str]:
-    """Say what is measured and what passes; where they differ by less than is shown, to the byte."""
+    """Write the value and the limit; to the byte, if they differ by less than is shown."""
     if not one.is_count and 0 < abs(one.value - one.limit) * 1000 < one.limit:
         return f"{one.value:,} B", f"{one.limit:,} B"
     return _amount(one.value, one), _amount(one.limit, one)
@@ -76,26 +76,26 @@ def _failure(one: Result, checked: Checked) -> list[Block]:
 
 
 def place_of(one: Result, budgets: Budgets) -> str:
-    """Say where a limit stands."""
+    """Return where a limit is written."""
     return budgets.file if one.line is None else f"{budgets.file}, line {one.line}"
 
 
 def contributors_label(one: Result) -> str:
-    """Say what the contributors are: parts of a size, or some of the things that are counted."""
+    """Return what the contributors are: parts of a size, or some of the things that are counted."""
     if one.is_count:
         return "new" if one.is_growth else "among them"
     return "grew most" if one.is_growth else "most of it"
 
 
 def contributor_size(one: Result, size_bytes: int) -> str:
-    """Give the size of a contributor; nothing of a thing that is counted and has none."""
+    """Return the size of a contributor; nothing for a thing that is only counted."""
     if one.is_count and not size_bytes:
         return ""
     return f"{'+' if one.is_growth else ''}{format_bytes(size_bytes)}"
 
 
 def contributor_name(name: str) -> str:
-    """Give what to show for a contributor: a symbol with its file behind it, or something else."""
+    """Return the name of a contributor: a symbol with its file behind it, or something else."""
     symbol, space, owner = name.partition(" (")
     return shown_name(symbol) + space + owner
 
@@ -123,7 +123,7 @@ def _label(one: Result) -> str:
 
 
 def check_verdict(checked: Checked, baseline: str | None = None) -> str:
-    """Say in one line what came of a check; `baseline` is the file that was just written."""
+    """Write the result of a check in one line; `baseline` is the file that was just written."""
     count = len(checked.results)
     failures = checked.failures
     if failures:

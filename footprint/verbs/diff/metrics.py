@@ -8,7 +8,7 @@ __all__ = ("diff_metrics",)
 
 
 def diff_metrics(found: Comparison) -> list[MetricFamily]:
-    """Give the figures of the newer side, and by how much each is larger."""
+    """Return the figures of the newer side, and by how much each is larger."""
     totals = [
         MetricSample({"figure": one.name}, delta_bytes)
         for one in found.totals

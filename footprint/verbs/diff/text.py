@@ -38,7 +38,7 @@ _PARTS: Final = frozenset({"private", "kernel"})
 
 
 def diff_report(found: Comparison, *, top: int = 20, has_whole_names: bool = False) -> Document:
-    """Say what changed; `top` rows a table, 0 for all."""
+    """Write what changed; `top` rows a table, 0 for all."""
     owners = [*(one.owner for one in found.owners), *(one.owner for one in found.changes)]
     names = Names(
         [
@@ -88,12 +88,12 @@ def _totals(found: Comparison) -> list[Block]:
 
 
 def _at(count: int) -> tuple[str, ...]:
-    """Give the heading of what a change is at N processes; nothing for one."""
+    """Return the heading of the change at N processes; nothing for one."""
     return (f"at {count:,}",) if count > 1 else ()
 
 
 def _times(delta_bytes: int, count: int) -> tuple[str, ...]:
-    """Give the cell below that heading."""
+    """Return the cell below that heading."""
     return (_signed(delta_bytes * count),) if count > 1 else ()
 
 
@@ -223,7 +223,7 @@ def _findings(title: str, findings: Sequence[Finding]) -> list[Block]:
 
 
 def _not_looked_into(found: Comparison) -> list[Block]:
-    """Say that findings are not compared, where only one side has some."""
+    """Write that findings are not compared, if only one side was searched."""
     blocks: list[Block] = []
     sides = (found.old, found.new)
     without = [one for one in sides if not covers_files(one)]
@@ -242,7 +242,7 @@ def _name(audit: Audit) -> str:
 
 
 def _ceiling(found: Comparison) -> str:
-    """Say what can come on top of a start that costs as much as before."""
+    """Write by how much the largest possible cost changed, for a start that costs as much as before."""
     total = found.total("ceiling")
     delta_bytes = None if total is None else total.delta_bytes
     if not delta_bytes:

@@ -210,7 +210,7 @@ def _calibration(constants: KernelConstants) -> Check:
 
 
 def _libc_calibration() -> Iterator[Check]:
-    """Tell how the C library is known, where it is glibc: musl writes only what its file tells."""
+    """Check how the C library is known, if it is glibc: musl writes only what its file says."""
     path = own_libc()
     if path is None:
         return
@@ -239,7 +239,7 @@ def _debug_files() -> Check:
 
 
 def _demanglers() -> Iterator[Check]:
-    """Tell what reads the names of each language."""
+    """Check which tools read the names of each language."""
     import pycxxfilt  # noqa: PLC0415 # only a name that needs it pays for it
 
     yield Check("names of C++ and Rust", State.OK, f"read by LLVM {pycxxfilt.LLVM_VERSION} (pycxxfilt)")

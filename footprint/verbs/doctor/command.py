@@ -22,7 +22,7 @@ def doctor(
     color: options.ColorOption = options.Color.AUTO,
     quiet: options.Quiet = False,
 ) -> None:
-    """Show what this host lets footprint read, what that means for the answers, and the cures.
+    """Show what this host lets footprint read, what that means for the answers, and what would help.
 
     Calibrating holds /bin/true at its start, and starts small processes in a memory cgroup of its own, for some
     seconds; that takes root, or the right to make such groups.

@@ -10,7 +10,7 @@ __all__ = ("doctor_report",)
 
 
 def doctor_report(diagnosis: Diagnosis) -> Document:
-    """Say what this host lets us read, what it means, and what would help."""
+    """Write what can be read on this host, what that means, and what would help."""
     kernel, machine = diagnosis.host.get("kernel", ""), diagnosis.host.get("machine", "")
     rows = tuple((check.name, check.state.value, check.meaning) for check in diagnosis.checks)
     return (

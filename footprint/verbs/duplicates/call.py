@@ -122,7 +122,7 @@ def variables_of(snapshot: Snapshot, debug: DebugSearch | None, open_file: FileO
 
 
 def _reached(process: ProcessFiles | None) -> Callable[[str], str]:
-    """Give where files are: as they are named, but those of a process, whose `/` may be another."""
+    """Return a function from the name of a file to its path: a process may have another root directory."""
     return str if process is None else process.reached
 
 

@@ -9,7 +9,7 @@ __all__ = ("duplicates_metrics",)
 
 
 def duplicates_metrics(found: Duplicates) -> list[MetricFamily]:
-    """Give what copies take beyond one of each."""
+    """Return what copies take beyond one of each."""
     wastes: Counter[tuple[str, str]] = Counter()
     for file in found.files:
         for one in file.copies:

@@ -34,7 +34,7 @@ _WHEN = {
 
 
 def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_linker_names: bool = False) -> Document:
-    """Say what files hold several times; `top` rows a table, 0 for all."""
+    """Write what files hold several times; `top` rows a table, 0 for all."""
     placed = [(file.file, one) for file in found.files for one in file.copies]
     real = [(file, one) for file, one in placed if one.origin is not CopyOrigin.STREAM_INIT]
     real.sort(key=lambda item: (-item[1].waste_bytes, item[1].name, item[0]))
@@ -113,7 +113,7 @@ def _private(one: CopiedVariable) -> str:
 
 
 def _which(one: CopiedVariable, file: str | None, *, is_whole: bool) -> tuple[str, str, str]:
-    """Give the name, where it is declared or else which source files have it, and the file.
+    """Return the name, where it is declared or else which source files have it, and the file.
 
     Of a long name the end is shown, which tells more than the namespaces before it.
     """
@@ -156,7 +156,7 @@ def _place(finding: Finding, *, is_whole: bool) -> str:
 
 
 def _remedies(findings: Sequence[Finding]) -> list[Block]:
-    """Say what to do about what no process surely pays for: the figures stand in the tables."""
+    """Write what to do about data that no process surely pays for: the tables have the figures."""
     subjects: dict[str, list[str]] = {}
     for one in findings:
         subjects.setdefault(one.remedy, []).append(_end_of(one.subject))
@@ -167,7 +167,7 @@ def _remedies(findings: Sequence[Finding]) -> list[Block]:
 
 
 def _end_of(name: str) -> str:
-    """Give the end of a long name, which tells more than the namespaces before it."""
+    """Return the end of a long name: it says more than the namespaces before it."""
     return name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
 
 
@@ -186,7 +186,7 @@ def _initialisers(files: Sequence[FileCopies], placed: Sequence[tuple[str, Copie
 
 
 def _together(notes: Sequence[Note]) -> list[Note]:
-    """Say once what many files have in common: most libraries of a process are stripped."""
+    """Write a note once if many files have it: most libraries of a process are stripped."""
     subjects: dict[tuple[str, str], list[str]] = {}
     for note in notes:
         subjects.setdefault((note.slug, note.detail), []).append(note.subject)

@@ -62,7 +62,7 @@ def heap_profile(
     debug: DebugSearch | None = STANDARD_PLACES,
     has_all_trees: bool = False,
 ) -> HeapProfiles:
-    """Give what allocator profiles say of a moment: how much was in use, by which objects and functions.
+    """Read from allocator profiles how much memory was in use at a moment, and who asked for it.
 
     Of several profiles, those that cannot be read become notes.
 
@@ -199,7 +199,7 @@ class BinaryFiles:
         self.notes: list[Note] = []
 
     def opened(self, path: str) -> Binary | None:
-        """Give the file at a path that a profile names; a note says where it cannot be read."""
+        """Return the file at a path that a profile names; add a note if it cannot be read."""
         if path not in self._binaries:
             self._binaries[path] = None
             try:
@@ -211,7 +211,7 @@ class BinaryFiles:
         return self._binaries[path]
 
     def with_needed(self, paths: Sequence[StrPath]) -> list[Binary]:
-        """Give files that the user names, and the libraries that they need.
+        """Return the files that the user names, and the libraries that they need.
 
         Raises:
             AccessError: Where one of those that were named cannot be opened.

@@ -42,7 +42,7 @@ def heap(
     verbose: options.Verbose = False,
     strict: options.Strict = False,
 ) -> None:
-    """Say how much heap a program had over time, and which objects and functions asked for it.
+    """Show how much heap a program had over time, and which objects and functions asked for it.
 
     Several profiles are compared with the first.
 

@@ -9,7 +9,7 @@ __all__ = ("heap_metrics",)
 
 
 def heap_metrics(usages: Iterable[HeapUsage]) -> list[MetricFamily]:
-    """Give what heap profiles say of their moment, by object."""
+    """Return what heap profiles say about their moment, by object."""
     live, extra, stacks, owners = [], [], [], []
     for usage in usages:
         file = {"file": usage.file}

@@ -48,7 +48,7 @@ def heap_report(
     top: int = 20,
     is_whole: bool = False,
 ) -> Document:
-    """Say how much was in use, and who asked for it; several profiles side by side.
+    """Write how much was in use, and who asked for it; several profiles side by side.
 
     Args:
         usages: What each profile says of its moment.
@@ -313,7 +313,7 @@ def _raw_label(frame: Frame) -> str:
 
 
 def _tree_lines(tree: CallTree, labels: _Labels, least_bytes: float, top: int) -> Iterator[_Line]:
-    """Give a line a node, the largest first; what is below the threshold as one line.
+    """Write one line for each node, the largest first; those below the threshold share one line.
 
     A node that is all of its parent stands below it without being indented: most chains are long.
     """
@@ -398,7 +398,7 @@ _BESIDE: Final = ((OVERHEAD, attrgetter("extra_bytes")), (STACKS, attrgetter("st
 
 
 def _beside(usage: HeapUsage, usages: Sequence[HeapUsage]) -> Iterator[tuple[str, int]]:
-    """Give what a profile has beside what is live, as far as all of them tell it: what is not told is not 0."""
+    """Return the amounts besides live memory that all profiles have: an amount that a profile lacks is not 0."""
     for label, size_of in _BESIDE:
         if usage.snapshot is not None and not _silent(usages, size_of):
             yield label, size_of(usage.snapshot)
@@ -409,7 +409,7 @@ def _silent(usages: Sequence[HeapUsage], size_of: Callable[[HeapSnapshot], int |
 
 
 def _totals(usages: Sequence[HeapUsage]) -> list[int]:
-    """Give the memory of each, without what one of them does not tell."""
+    """Return the memory of each profile, without the amounts that one of them lacks."""
     return [
         one.total_bytes
         if one.snapshot is None

@@ -9,7 +9,7 @@ __all__ = ("libraries_metrics",)
 
 
 def libraries_metrics(found: Libraries) -> list[MetricFamily]:
-    """Give what each object of a program costs."""
+    """Return what each object of a program costs."""
     graph = found.graph
     series: dict[str, list[MetricSample]] = {name: [] for name in _OBJECTS}
     for number, linked in enumerate(graph.objects):

@@ -22,7 +22,7 @@ _DEEPEST = 60
 def libraries_report(
     found: Libraries, *, top: int = 0, is_tree: bool = False, has_whole_names: bool = False
 ) -> Document:
-    """Say what a program is made of.
+    """Write what a program is made of.
 
     Args:
         found: What to say.
@@ -41,7 +41,7 @@ def libraries_report(
 
 
 def chains_report(found: Libraries, library: str) -> Document:
-    """Say by which chains a library comes in, and what is used of it at the end of each.
+    """Write by which chains of objects a library is needed, and what is used of it at the end of each.
 
     Raises:
         UsageError: Where it is none of the objects.
@@ -170,7 +170,7 @@ def _tree(graph: DependencyGraph, show: Callable[[int], str]) -> Table:
 
 
 def _difference(graph: DependencyGraph) -> list[Block]:
-    """Say what a live process has beyond what its loader surely wrote, and who wrote it."""
+    """Write what a live process has beyond what its loader surely wrote, and who wrote it."""
     if graph.private_bytes is None:
         return []
     startup_mins = [one.startup_min_bytes if one else 0 for one in graph.predictions]

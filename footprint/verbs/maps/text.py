@@ -11,7 +11,7 @@ __all__ = ("maps_report",)
 
 
 def maps_report(owned: OwnedMap, *, has_whole_names: bool = False) -> Document:
-    """Say of each mapping whose it is, and what it holds."""
+    """Write the owner of each mapping, and what it holds."""
     mappings = owned.memory.mappings
     names = Names((part.owner for part in owned.parts), is_whole=has_whole_names)
     has_counters = any(mapping.counters.keys for mapping in mappings)

@@ -25,7 +25,7 @@ def project(
     quiet: options.Quiet = False,
     strict: options.Strict = False,
 ) -> None:
-    """Say what N processes cost, or how many fit.
+    """Show what N processes cost, or how many fit.
 
     With every term, for started copies, for forked workers of one parent, or for threads.
 

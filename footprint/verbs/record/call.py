@@ -110,7 +110,7 @@ def parse_time(told: int | str) -> int:
 
 
 def _written(recording: Recording) -> Recording:
-    r"""Give a recording with names that are text: a byte that is no UTF-8 stands as `\xNN`."""
+    r"""Return a recording whose names are text: a byte that is no UTF-8 becomes `\xNN`."""
     release = recording.release
     return recording._replace(
         release=release._replace(program=_well_formed(release.program), version=_well_formed(release.version)),

@@ -95,7 +95,7 @@ def _with_massif(ran: RunResult, moment: Moment, limit_seconds: float, kept_as: 
 
 
 def check_command(command: Sequence[str], starts: int) -> tuple[str, ...]:
-    """Give the words of a command that can be started so often.
+    """Return the words of a command, and check that it can be started so often.
 
     Raises:
         UsageError: Where it is no list of words, or the number is out of reason.

@@ -20,13 +20,13 @@ def run(
     starts: options.Starts = 1,
     follow: Annotated[bool, typer.Option("--follow", help="Its child processes, too.")] = False,
     massif: Annotated[
-        bool, typer.Option("--massif", help="Once more under Valgrind's massif, to tell who asked for its heap.")
+        bool, typer.Option("--massif", help="Run it once more under Valgrind's massif, to find who asked for its heap.")
     ] = False,
     massif_out: Annotated[
         str | None, typer.Option("--massif-out", help="Where to keep massif's profile.", metavar="FILE")
     ] = None,
     massif_timeout: Annotated[
-        float, typer.Option("--massif-timeout", help="After how long that run is ended.", metavar="SECONDS")
+        float, typer.Option("--massif-timeout", help="The longest time for that run.", metavar="SECONDS")
     ] = 600,
     count: options.Count = 1,
     by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,

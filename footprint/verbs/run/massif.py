@@ -46,7 +46,7 @@ class Profiled(NamedTuple):
 
 
 def valgrind() -> str:
-    """Give the path of Valgrind.
+    """Return the path of Valgrind.
 
     Raises:
         AccessError: Where it is not installed.
@@ -99,7 +99,7 @@ def profiled_by_massif(
 
 
 def _under_valgrind(moment: Moment, limit_seconds: float) -> Moment:
-    """Give a moment that comes in any case."""
+    """Return a moment that comes in any case."""
     if moment.when is When.EXIT:
         # One that ends before is taken at its exit.
         return Moment(When.TIME, limit_seconds)
@@ -124,7 +124,7 @@ def _streams() -> Streams:
 
 
 def _cause(log: str) -> str:
-    """Give what Valgrind says of it."""
+    """Return what Valgrind says about it."""
     try:
         said = bytes(open_input(log)[:_MOST_LOG_BYTES]).decode("utf-8", "replace").strip()
     except (AccessError, InputError):

@@ -112,7 +112,7 @@ def median_start(
 
 
 def _owner_spreads(ledgers: Sequence[Iterable[Row]]) -> dict[str, Spread]:
-    """Give how far each owner differs; those whose private memory is not known are left out."""
+    """Return how far each owner differs between starts, without those whose private memory is unknown."""
     sums: dict[str, list[int | None]] = {}
     for number, rows in enumerate(ledgers):
         for row in rows:

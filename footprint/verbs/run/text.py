@@ -24,7 +24,7 @@ MOMENTS: Final = {
 
 
 def run_report(ran: RunResult, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
-    """Say where the memory of a program went that was run; `top` rows a table, 0 for all."""
+    """Write where the memory of a program went that was run; `top` rows a table, 0 for all."""
     quiet = replace(ran.audit, notes=())
     _, *blocks, verdict = audit_report(quiet, by=by, top=top, has_whole_names=has_whole_names)
     return (

@@ -17,7 +17,7 @@ __all__ = ("survey",)
 
 
 def survey(*folders: str, count: int = 1, root: str | None = None, page_bytes: int | None = None) -> Survey:
-    """Tell of every program below some folders what a process of it would cost, the costliest first.
+    """Predict what a process of each program below some folders costs, the costliest first.
 
     Args:
         folders: Where to look, as seen from this machine.
@@ -63,7 +63,7 @@ def _surveyed(path: str, graph: DependencyGraph) -> SurveyedProgram:
 
 
 def _executable_paths(folders: Iterable[str], notes: list[Note]) -> Iterator[str]:
-    """Give the executable ELF files below folders, each once; what a link leads to elsewhere is not below."""
+    """Return the executable ELF files below folders, each once; links are not followed."""
 
     def refused(error: OSError) -> None:
         detail = error.strerror or str(error)
@@ -87,7 +87,7 @@ def _executable_paths(folders: Iterable[str], notes: list[Note]) -> Iterator[str
 
 
 def _is_new_program(path: str, seen: set[tuple[int, int]]) -> bool:
-    """Tell whether a file is executable, ELF, and not seen before by another name."""
+    """Return whether a file is executable, ELF, and not seen before by another name."""
     facts = os.lstat(path)
     if not (stat.S_ISREG(facts.st_mode) and facts.st_mode & 0o111) or (facts.st_dev, facts.st_ino) in seen:
         return False
@@ -97,7 +97,7 @@ def _is_new_program(path: str, seen: set[tuple[int, int]]) -> bool:
 
 
 def _within(path: str, root: str | None) -> str:
-    """Give a path as seen from the root."""
+    """Return a path as a program with this root sees it."""
     whole = os.path.abspath(path)
     if root is None:
         return whole

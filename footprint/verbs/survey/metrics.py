@@ -7,7 +7,7 @@ __all__ = ("survey_metrics",)
 
 
 def survey_metrics(survey: Survey) -> list[MetricFamily]:
-    """Give what a process of each program costs."""
+    """Return what a process of each program costs."""
 
     def each(name: str, text: str, attribute: str) -> MetricFamily:
         samples = [MetricSample({"path": one.path}, getattr(one, attribute)) for one in survey.programs]

@@ -61,7 +61,7 @@ def symbols(
     debug: DebugSearch | None = STANDARD_PLACES,
     source: bool = False,
 ) -> FileSymbols:
-    """Give what the writable and thread-local sections of ELF files hold, objects and archives included.
+    """Read what the writable and thread-local sections of ELF files hold, objects and archives included.
 
     Of several files or members, those that cannot be read become notes.
 

@@ -31,7 +31,7 @@ def symbols(
         str | None, typer.Option("--name", help="Only variables whose name matches, mangled or not.", metavar="REGEX")
     ] = None,
     source: Annotated[
-        bool, typer.Option("--source", help="Tell where each is declared, and its type, as debug information has it.")
+        bool, typer.Option("--source", help="Show where each is declared, and its type, from debug information.")
     ] = False,
     sort: Annotated[options.Sort | None, typer.Option("--sort", help="The order of the variables; size.")] = None,
     top: options.Top = 20,

@@ -9,7 +9,7 @@ __all__ = ("symbols_metrics",)
 
 
 def symbols_metrics(files: Iterable[Origins]) -> list[MetricFamily]:
-    """Give the sizes of writable sections, and how much of each has a name."""
+    """Return the sizes of writable sections, and how much of each has a name."""
     sizes, named = [], []
     for known in files:
         for one in known.contents.sections:

@@ -18,7 +18,7 @@ __all__ = ("selection", "sort_order", "tables")
 def selection(
     kinds: Sequence[VariableKind] | None, min_size: str | None, name: str | None, *, is_local: bool, is_global: bool
 ) -> Selection:
-    """Give what the options ask for.
+    """Return the variables that the options ask for.
 
     Raises:
         UsageError: Where a size or a regular expression is none, or where nothing can be as it is asked for.
@@ -34,7 +34,7 @@ def selection(
 
 
 def sort_order(by: SymbolsBy, sort: Sort | None) -> Sort:
-    """Give the order of the variables.
+    """Return the order of the variables.
 
     Raises:
         UsageError: Where one is asked for, but no variables are listed.
@@ -45,7 +45,7 @@ def sort_order(by: SymbolsBy, sort: Sort | None) -> Sort:
 
 
 def tables(found: FileSymbols, by: SymbolsBy, sort: Sort, *, is_whole: bool = False) -> Tables:
-    """Give the tables that the options ask for; `is_whole` for paths and types that are not cut."""
+    """Return the tables that the options ask for; `is_whole` leaves paths and types whole."""
     if by is SymbolsBy.FILE:
         return lambda _files, top, _show: file_table(found.origins, top)
     if by is SymbolsBy.SECTION:

@@ -20,7 +20,7 @@ _LONGEST_TYPE: Final = 60
 
 
 def source_column(origins: Sequence[Origins], sources: Sequence[DeclaredVariables], *, is_whole: bool) -> Column:
-    """Tell of each variable the file and line that declare it; of a long path its end, which tells most."""
+    """Return the column with the file and line that declare each variable; of a long path its end."""
 
     def cell(one: Placed) -> str:
         said = _said(one, origins, sources)
@@ -33,7 +33,7 @@ def source_column(origins: Sequence[Origins], sources: Sequence[DeclaredVariable
 
 
 def source_words(origins: Sequence[Origins], sources: Sequence[DeclaredVariables], *, is_whole: bool) -> Words:
-    """Tell of each variable the function that it is in, its type, and whether no symbol names it."""
+    """Return the words on each variable: the function that it is in, its type, and whether no symbol names it."""
 
     def words(one: Placed, show: Show) -> str:
         said = _said(one, origins, sources)
@@ -53,7 +53,7 @@ def source_words(origins: Sequence[Origins], sources: Sequence[DeclaredVariables
 
 
 def sources_paragraph(origins: Sequence[Origins], sources: Sequence[DeclaredVariables]) -> list[Block]:
-    """Say of how much the line is known."""
+    """Write for how many variables the line is known."""
     count = found_count = size_bytes = found_bytes = 0
     for known, here in zip(origins, sources, strict=True):
         for section in known.contents.sections:
@@ -74,7 +74,7 @@ def sources_paragraph(origins: Sequence[Origins], sources: Sequence[DeclaredVari
 
 
 def shortened_place(path: str, line: str, longest: int) -> str:
-    """Give as many of the last parts of a path as there is room for, and the line; a long name loses its beginning."""
+    """Return the last parts of a path that fit, and the line; a long name loses its beginning."""
     whole = f"{path}{line}"
     if len(whole) <= longest:
         return whole

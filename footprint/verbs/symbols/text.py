@@ -32,7 +32,7 @@ def symbols_report(
     is_selected: bool = False,
     namers: str = "Symbols",
 ) -> Document:
-    """Say what the writable memory of files holds.
+    """Write what the writable memory of files holds.
 
     Args:
         files: What each holds.
@@ -60,7 +60,7 @@ def symbols_report(
 
 
 def _folded(block: Block) -> Block:
-    """Let names of variables give way to the width of a page; the paths of files stay whole, to be copied."""
+    """Shorten the names of variables to the width of the text; paths stay whole, so that they can be copied."""
     if isinstance(block, Table) and block.columns[-1] == "variable":
         return block._replace(fold=Fold.NAMES)
     return block
@@ -75,7 +75,7 @@ def _one_file(contents: Contents, kinds: Collection[SectionKind]) -> list[Block]
 
 
 def _many_files(files: Sequence[Contents], top: int, kinds: Collection[SectionKind]) -> list[Block]:
-    """Give a line a file, the largest first; what the sections of each are, its own report tells."""
+    """Write one line for each file, the largest first; the report of one file has its sections."""
     sized = [(sum(one.size_bytes for one in contents.sections), contents) for contents in files]
     holding = sorted(
         ((size_bytes, contents) for size_bytes, contents in sized if size_bytes),

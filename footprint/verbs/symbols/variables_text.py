@@ -77,7 +77,7 @@ def variables_table(
 
 
 def origin_column(origins: Sequence[Origins]) -> Column:
-    """Tell of each variable which object it came from."""
+    """Return the column with the object that each variable came from."""
 
     def cell(one: Placed) -> str:
         known = origins[one.file]

@@ -23,7 +23,7 @@ _JUDGED: Final = ("per_process_bytes", "private_bytes", "floor_bytes", "mapped_w
 def record_report(
     release: Release, replaced: Release | None, count: int, file: str, notes: Sequence[Note] = ()
 ) -> Document:
-    """Say what was recorded, and what it took the place of."""
+    """Write what was recorded, and which release it replaced."""
     told = tuple(note_blocks(notes, release.program))
     text = f"{release.program} {_version(release)} of {_day(release)} is recorded in {file}"
     if replaced is not None:
@@ -38,7 +38,7 @@ def record_report(
 
 
 def trend_report(found: History, *, has_blocks: bool) -> Document:
-    """Say how the figures of each program went; `has_blocks` draws with block characters, else with ASCII."""
+    """Write how the figures of each program went; `has_blocks` draws with block characters, else with ASCII."""
     blocks: list[Block] = [Heading(f"footprint trend: {found.file}")]
     for program, releases in found.releases.items():
         trends = [one for one in found.trends if one.program == program]

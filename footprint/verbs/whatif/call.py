@@ -156,7 +156,7 @@ def _try(words: tuple[str, ...], moment: Moment, question: Question, executable:
 
 
 def _input_path() -> str:
-    """Give what can be read again by each start."""
+    """Return the standard input of the starts: a file that each can read again, else nothing."""
     try:
         is_file = stat.S_ISREG(os.fstat(0).st_mode)
     except OSError:
@@ -182,14 +182,14 @@ class _Recorder:
 
 
 def _still_loaded(after: Audit, owners: Mapping[str, str], leaving: Sequence[Leaving]) -> list[Note]:
-    """Say what the program loads all the same."""
+    """Write notes on what the program loads all the same."""
     loaded = {owners.get(row.owner, row.owner) for row in after.ledger}
     detail = "it is loaded all the same: something opens it, or what needs it, while the program runs"
     return [Note("still-loaded", one.path, detail) for one in leaving if one.path in loaded]
 
 
 def _copy_notes(name: str, behaviour: Sequence[Compared]) -> list[Note]:
-    """Say where a copy behaves otherwise with all its libraries already, and so says little of the program."""
+    """Write a note if a copy with all its libraries behaves otherwise, and so shows little about the program."""
     names = [one.name for one in behaviour if not one.is_as_original and one.verdict is not Agreement.VARYING]
     if not names:
         return []

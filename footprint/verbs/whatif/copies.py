@@ -80,7 +80,7 @@ class PrivateCopies:
         self._switches.append((path, need_switches(read_image(data, linked.path, with_sections=False), names)))
 
     def _path_of_copy(self, number: int) -> str:
-        """Give a library the name by which the first object that needs it asks for it."""
+        """Return the path of the copy of a library, with the name by which the first object that needs it asks for it."""
         if number == 0:
             return self.program
         objects = self._graph.objects
@@ -93,7 +93,7 @@ class PrivateCopies:
         return os.path.join(self._library_folder, name)
 
     def _resolved(self, directories: str | None, linked: Linked, *, is_program: bool) -> str | None:
-        """Let the directories be those that they were: a copy is elsewhere, and $ORIGIN with it."""
+        """Keep the search directories of the original: the copy is elsewhere, and $ORIGIN with it."""
         path = os.path.join(self._environment.cwd, linked.path)
         origin = parent(os.path.realpath(path) if is_program else path)
         if directories is None or expanded(directories, Tokens(None, "", "")) is not None:

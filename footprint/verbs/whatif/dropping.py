@@ -69,7 +69,7 @@ def plan_dropping(graph: DependencyGraph, names: Sequence[str], *, is_forced: bo
 
 
 def _use(graph: DependencyGraph, staying: frozenset[int], unused: frozenset[UnusedNeed]) -> str:
-    """Say who uses libraries, so that they stay, and who needs them for nothing."""
+    """Find who uses libraries, so that they stay, and who needs them for nothing."""
     leaving = _leaving(graph, _needs(graph, staying))
     text = f"{_names(graph, staying)} cannot be dropped: {_listed(tuple(broken_bindings(graph, leaving)))}"
     if users := {need.user for need in unused if need.provider in staying}:

@@ -52,7 +52,7 @@ class Trial(NamedTuple):
 
     @property
     def ending(self) -> str:
-        """Say how it ended."""
+        """Return how it ended."""
         start = self.start
         if start.signal is not None:
             return start.signal
@@ -60,7 +60,7 @@ class Trial(NamedTuple):
 
     @property
     def seen(self) -> dict[str, Output | str]:
-        """Give all that a user sees of it, by name."""
+        """Return all that a user sees of it, by name."""
         return {"stdout": self.output, "stderr": self.errors, "ending": self.ending}
 
 
@@ -134,7 +134,7 @@ class Saving(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Give what is saved."""
+        """Return what is saved."""
         return self.before_bytes - self.after_bytes
 
 
@@ -197,7 +197,7 @@ class WhatIf:
 
     @property
     def is_alike(self) -> bool:
-        """Tell whether nothing that a user sees was seen to differ."""
+        """Return whether no difference was seen that a user notices."""
         return all(one.verdict is not Agreement.DIFFERENT for one in self.behaviour)
 
 
@@ -210,7 +210,7 @@ def _saving(before: int | None, after: int | None, with_it: Spread | None, witho
 def changes(
     before: Audit, after: Audit, owners: Mapping[str, str], leaving: Iterable[Leaving]
 ) -> tuple[OwnerChange, ...]:
-    """Tell whose private memory differs between two audits.
+    """Find the owners whose private memory differs between two audits.
 
     Args:
         before: With the libraries.
@@ -270,7 +270,7 @@ def _compared(
 
 
 def _first_difference(before: bytes, after: bytes) -> tuple[int | None, str | None, str | None]:
-    """Give the number of the first line that differs, and both of its texts; nothing where it is further behind."""
+    """Return the number of the first line that differs, and both texts of it; None if it is beyond the heads."""
     pairs = zip_longest(before.splitlines(keepends=True), after.splitlines(keepends=True))
     for number, (one, other) in enumerate(pairs, start=1):
         if one != other:

@@ -34,7 +34,7 @@ class Switch(NamedTuple):
 
 
 def need_switches(image: Image, names: frozenset[str]) -> tuple[Switch, ...]:
-    """Give the places at which a file needs libraries of some names.
+    """Find the places at which a file needs libraries of some names.
 
     Raises:
         InputError: Where the dynamic section is damaged.
@@ -56,7 +56,7 @@ def need_switches(image: Image, names: frozenset[str]) -> tuple[Switch, ...]:
 
 
 def with_search_path(data: bytes, file: str, directories: bytes, *, is_runpath: bool) -> bytes:
-    """Give a file that looks for its libraries in other directories.
+    """Return a file that looks for its libraries in other directories.
 
     Args:
         data: The file.

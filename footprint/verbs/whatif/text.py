@@ -17,7 +17,7 @@ _END: Final = "[there is none]"
 
 
 def whatif_report(found: WhatIf, *, top: int = 20, has_whole_names: bool = False) -> Document:
-    """Say what a program saves without some libraries; `top` rows a table, 0 for all."""
+    """Write what a program saves without some libraries; `top` rows a table, 0 for all."""
     command = shlex.join(found.command)
     moment = MOMENTS[found.before.start.moment]
     return (
