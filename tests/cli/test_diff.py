@@ -65,7 +65,7 @@ def test_each_change_is_told_for_one_process_and_for_n(capsys: Captured) -> None
     lines = [line.split() for line in out.splitlines()]
     assert code == 0
     # 184 KiB a process, as in 2010: 184 * 10,000 / 2^20 = 1.75 GiB.
-    assert ["-184", "KiB", "-45.5%", "-1.75", "GiB"] in [
+    assert ["-184", "KiB", "-46.0%", "-1.75", "GiB"] in [
         line[:5] for line in lines if line[-3:-1] == ["mapped", "writable"]
     ]
     # 4 KiB of each of the two libraries: 40,000 KiB = 39.1 MiB.
