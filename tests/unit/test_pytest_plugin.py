@@ -94,9 +94,9 @@ def test_a_limit_that_is_exceeded_fails_as_briefly_as_check_does(run: Run) -> No
     assert len(lines) <= 12
     text = " ".join(" ".join(lines).split())
     assert text.startswith(
-        "footprint: 1 of 1 limit exceeded: mapped_writable_bytes by 112 KiB, most of it libunused.so."
+        "footprint: 1 of 1 limit exceeded: mapped_writable_bytes by 108 KiB, most of it libunused.so."
     )
-    assert "is 412 KiB limit 300 KiB too much 112 KiB most of it 160 KiB libunused.so" in text
+    assert "is 408 KiB limit 300 KiB too much 108 KiB most of it 160 KiB libunused.so" in text
     assert "The limit stands in @pytest.mark.footprint." in text
     result.stdout.fnmatch_lines(["FAILED *::test_cost - *footprint: 1 of 1 limit exceeded: mapped_writable_bytes by *"])
 
