@@ -80,7 +80,7 @@ class PrivateCopies:
         self._switches.append((path, need_switches(read_image(data, linked.path, with_sections=False), names)))
 
     def _path_of_copy(self, number: int) -> str:
-        """Return the path of the copy of a library, with the name by which the first object that needs it asks for it."""
+        """Return the path of the copy of a library; its name is the one that the first object that needs it has."""
         if number == 0:
             return self.program
         objects = self._graph.objects
