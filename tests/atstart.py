@@ -1,4 +1,4 @@
-"""Programs that stand at their start: which of their pages are private, object by object.
+"""Hold programs at their start, and read which of their pages are private, object by object.
 
 A program is held where its constructors are about to run (the loader calls `_dl_debug_state` for debuggers once all is
 relocated), and where its own code begins; then it is ended. It never runs any of it, but constructors of libraries.
@@ -50,7 +50,7 @@ class Seen(NamedTuple):
     private: frozenset[int]
 
     def objects(self) -> Mapping[str, int]:
-        """Give the objects, each with its load address in pages; what else is mapped is not executable."""
+        """Return the objects, each with its load address in pages; what else is mapped is not executable."""
         names = {one.name for one in self.mappings if one.permissions[2] == "x" and one.name.startswith("/")}
         firsts = {one.name: one.start_addr // PAGE for one in reversed(self.mappings) if one.name in names}
         return {
@@ -59,7 +59,7 @@ class Seen(NamedTuple):
         }
 
     def written(self, name: str, prediction: ObjectPrediction) -> set[int]:
-        """Give the pages of an object that are private, of those that can be written at all."""
+        """Return the pages of an object that are private, of those that can be written at all."""
         bias = self.objects()[name]
         return {page for page in numbers(prediction.startup_max) if page + bias in self.private}
 
@@ -96,7 +96,7 @@ def step(held: HeldProgram) -> None:
 
 
 def run_to_constructors(held: HeldProgram, path: str) -> None:
-    """Let it be linked: the loader stops once before it loads anything, and once when all is ready.
+    """Run the program until it is linked: the loader stops once before it loads anything, and once when all is ready.
 
     Raises:
         LookupError: Where it does not stop for debuggers.
@@ -112,7 +112,7 @@ def run_to_constructors(held: HeldProgram, path: str) -> None:
 
 
 def at_start(path: str) -> tuple[Seen, Seen]:
-    """Give a program before its constructors, and where its own code begins."""
+    """Return a program before its constructors, and where its own code begins."""
     with held_at_start(path) as held:
         run_to_constructors(held, path)
         linked = look(held)

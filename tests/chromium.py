@@ -1,4 +1,4 @@
-"""A headless Chromium that tests control by its DevTools protocol, over a pipe: no driver, no port, no network."""
+"""Control a headless Chromium by its DevTools protocol, over a pipe: no driver, no port, no network."""
 
 import base64
 import contextlib

@@ -1,4 +1,4 @@
-"""What holds for all tests: how many examples properties are tried with, and which tests may be skipped."""
+"""Set for all tests how many examples properties are tried with, and which tests may be skipped."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A shared object as strip(1) leaves it, and the debug file that was made of it: one account of symbols, two files.
+"""Write a shared object as strip(1) leaves it, and the debug file that was made of it: one table of symbols, two files.
 
 The object exports `shown` and keeps `hidden` and `of_thread` to itself. Its debug file has its sections at the same
 addresses and, but for the notes, without their bytes.

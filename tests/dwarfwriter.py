@@ -1,4 +1,4 @@
-"""A small writer of DWARF: entries in, the bytes of the debug sections out, in both byte orders and all versions.
+"""Write DWARF: entries in, the bytes of the debug sections out, in both byte orders and all versions.
 
     unit = Unit(
         Die(TAG_COMPILE_UNIT, [(AT_NAME, STRP, "a.c"), (AT_COMP_DIR, STRING, "/src"), (AT_STMT_LIST, SEC_OFFSET, 0)], [
@@ -181,7 +181,7 @@ class _Writer:
             self.info.append(0)
 
     def code(self, unit: Unit, die: Die) -> int:
-        """Give the code of the abbreviation of an entry, which is written where there is none like it."""
+        """Return the code of the abbreviation of an entry, which is written where there is none like it."""
         fields = [(name, form, value if form == IMPLICIT_CONST else 0) for name, form, value in die.attributes]
         key = die.tag, bool(die.children), *fields
         if key not in self.codes:
@@ -258,7 +258,7 @@ class _Writer:
 def sections(
     units: Sequence[Unit], *, order: Order = "little", bits: Literal[32, 64] = 64, is_64: bool = False
 ) -> list[Section]:
-    """Give the debug sections of some units, for a file of a byte order and class; `is_64` is 64-bit DWARF."""
+    """Return the debug sections of some units, for a file of a byte order and class; `is_64` is 64-bit DWARF."""
     return _written(units, _Writer(order, bits, is_64))
 
 
@@ -285,7 +285,7 @@ def object_sections(
     bits: Literal[32, 64] = 64,
     has_addends: bool = True,
 ) -> list[Section]:
-    """Give the debug sections of some units as they stand in an object file, and the relocations of their addresses.
+    """Return the debug sections of some units as they stand in an object file, and the relocations of their addresses.
 
     Args:
         units: With any addresses.

@@ -1,4 +1,4 @@
-"""ELF files of both classes and byte orders, each of a machine that has it; a test is run with one after the other."""
+"""List the classes and byte orders of ELF files, each with a machine that has it; a test runs with each of them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A small writer of ELF files and of archives of them: values in, bytes out.
+"""Write ELF files and archives of them: values in, bytes out.
 
 An ELF file holds one set of contents under two tables, one for each kind of reader:
 
@@ -507,7 +507,7 @@ class _Writer:
         return [*(each for each in segments if each.sections), Segment(PT_GNU_STACK, PF_R | PF_W)]
 
     def place(self) -> None:
-        """Give each section its address and its offset; within a PT_LOAD the two differ by the same number."""
+        """Assign each section its address and its offset; within a PT_LOAD the two differ by the same number."""
         end_vaddr = 0x400000 if self.file.type == ET_EXEC else 0
         for position, segment in enumerate(self.segments):
             if segment.type == PT_LOAD:

@@ -1,4 +1,4 @@
-"""How many examples a property is tried with."""
+"""Choose how many examples a property is tried with."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Reports of the command: asking for one, and reading it as the format that it is in."""
+"""Ask the command for a report, and read it as the format that it is in."""
 
 import csv
 import gzip

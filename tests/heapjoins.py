@@ -1,4 +1,4 @@
-"""Processes with a heap, and profiles of it, values in: what the tests of joining both begin with."""
+"""Build processes with a heap, and profiles of it, from values, for the tests that join both."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -21,11 +21,11 @@ class NoFiles:
     """Files that cannot be had."""
 
     def contents_of(self, _loaded: object) -> Contents | None:
-        """Give nothing."""
+        """Return nothing."""
         return None
 
     def relocated_pages_of(self, _loaded: object, _page_bytes: int) -> frozenset[int]:
-        """Give none."""
+        """Return none."""
         return frozenset()
 
 
@@ -39,7 +39,7 @@ class Area(NamedTuple):
 
 
 def process(*areas: Area) -> Audit:
-    """Give the audit of a process that has a program and these mappings, with gaps between them."""
+    """Return the audit of a process that has a program and these mappings, with gaps between them."""
     lines = [f"00400000-00401000 r-xp 00000000 08:01 7 {PROGRAM}\n{_counted(4, 0)}"]
     start = 0x10_0000_0000 + 0x1000
     for area in areas:
@@ -58,7 +58,7 @@ def _counted(mapped_kib: int, private_kib: int) -> str:
 
 
 def stacks(*sizes: tuple[str, str, int]) -> Line:
-    """Give a tree of functions that asked for memory, each by one call: object, function and bytes."""
+    """Return a tree of functions that asked for memory, each by one call: object, function and bytes."""
     callers = tuple(
         Line(size_bytes, f"0x{16 * place + 16:X}: {function} (in {owner})")
         for place, (owner, function, size_bytes) in enumerate(sizes)
@@ -67,7 +67,7 @@ def stacks(*sizes: tuple[str, str, int]) -> Line:
 
 
 def profiled(*moments: Moment, at: str | None = "end", description: str = "(none)", time_unit: str = "i") -> HeapUsage:
-    """Give what a profile of massif says of one of its moments."""
+    """Return what a profile of massif says of one of its moments."""
     profile = read_profile(massif(moments, description, time_unit=time_unit), "massif.out")
     return heap_usage(
         "massif.out", profile, place_at(profile, at, "massif.out"), name_frames(profile, "", Allocators())
@@ -75,17 +75,17 @@ def profiled(*moments: Moment, at: str | None = "end", description: str = "(none
 
 
 def moment(*sizes: tuple[str, str, int], time: float = 1, extra_bytes: int = 0, is_peak: bool = False) -> Moment:
-    """Give a moment at which these functions had asked for so much."""
+    """Return a moment at which these functions had asked for so much."""
     return Moment(time, sum(one[2] for one in sizes), extra_bytes, tree=stacks(*sizes), is_peak=is_peak)
 
 
 def heap_rows(audit: Audit) -> list[tuple[str, str | None, int | None, int]]:
-    """Give the rows of the heap: owner, name, private bytes and virtual size; the largest first."""
+    """Return the rows of the heap: owner, name, private bytes and virtual size; the largest first."""
     return [(row.owner, row.name, row.bytes, row.mapped_bytes) for row in audit.ledger if row.kind.value == "heap"]
 
 
 def sums(audit: Audit, owners: Sequence[str] = ("heap", "anonymous")) -> Mapping[str, int]:
-    """Give the private bytes of some kinds together."""
+    """Return the private bytes of some kinds together."""
     kinds: dict[str, int] = dict.fromkeys(owners, 0)
     for row in audit.ledger:
         if row.kind.value in kinds:

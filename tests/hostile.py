@@ -1,4 +1,4 @@
-"""Names that files, symbols and sections may have, each of which means something to who reads some format."""
+"""List names that files, symbols and sections may have, each of which means something in some output format."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The schema of the JSON, as strict as what is written: with each member that older files may lack."""
+"""Validate JSON with the schema, made as strict as what is written: members that older files may lack are required."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Rows of a ledger, and audits of them, of which a test says what it is about."""
+"""Build rows of a ledger, and audits of them, from the few fields that a test is about."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ SLEEP = footprint.audit(str(Path(__file__).resolve().parent / "corpus" / "smaps-
 
 
 def ledger_row(owner: str, size_bytes: int = 0, **fields: Any) -> Row:  # noqa: ANN401 # of any type
-    """Give a row of writable data without a name, all of it private."""
+    """Return a row of writable data without a name, all of it private."""
     row = Row(
         owner=owner,
         kind=MemoryKind.DATA,
@@ -39,7 +39,7 @@ def ledger_row(owner: str, size_bytes: int = 0, **fields: Any) -> Row:  # noqa: 
 
 
 def audit_of(*rows: Row, source: str = "smaps", findings: Sequence[Finding] = ()) -> Audit:
-    """Give a measured audit of these rows alone; the kernel spends nothing."""
+    """Return a measured audit of these rows alone; the kernel spends nothing."""
     sums = sum_rows(rows)
     figures = {
         "private": sums.private_bytes,

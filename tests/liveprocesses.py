@@ -1,4 +1,4 @@
-"""Live processes that tests look at: waiting for them, what the kernel says of them, and their end at a bad moment."""
+"""Wait for live processes, read what the kernel tells of them, and end them at a bad moment."""
 
 import os
 import struct
@@ -43,13 +43,13 @@ def is_ptrace_allowed() -> bool:
 
 
 def status_of(task: int | str) -> dict[str, str]:
-    """Give the fields of `/proc/TASK/status`, where a task is a process, or `PID/task/TID`."""
+    """Return the fields of `/proc/TASK/status`, where a task is a process, or `PID/task/TID`."""
     with open(f"/proc/{task}/status", encoding="utf-8", errors="surrogateescape") as text:
         return {key: value.strip() for key, _, value in (line.partition(":") for line in text)}
 
 
 def states(pid: int) -> set[str]:
-    """Give the state of each thread: S sleeps, R runs, T is stopped; X has just ended."""
+    """Return the state of each thread: S sleeps, R runs, T is stopped; X has just ended."""
     found = set()
     for thread in os.listdir(f"/proc/{pid}/task"):
         try:

@@ -1,4 +1,4 @@
-"""Writes the text of massif, values in, bytes out; what a profile read from it must say again."""
+"""Write the text of massif from values; a profile that is read from it must have them again."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -64,7 +64,7 @@ def label(frame: Frame) -> str:
 
 
 def lines_of(tree: CallTree) -> Line:
-    """Give a tree that was read as it would be written."""
+    """Return a tree that was read as it would be written."""
     callers: list[list[int]] = [[] for _ in range(len(tree))]
     for node, parent in enumerate(tree.parents[1:], 1):
         callers[parent].append(node)

@@ -1,4 +1,4 @@
-"""A small system below a directory, whose files are built in view: libraries, a loader, links, texts."""
+"""Build a small system below a directory: libraries, a loader, links, texts."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -65,7 +65,7 @@ def linked(
     texts: bytes = b"",
     **kind: Unpack[Kind],
 ) -> bytes:
-    """Give an ELF file that says how it is linked; `texts` are what else stands in it."""
+    """Return an ELF file that says how it is linked; `texts` are what else stands in it."""
     tagged = [(DT_SONAME, soname), (DT_RPATH, rpath), (DT_RUNPATH, runpath)]
     dynamic = [Dyn(DT_NEEDED, name) for name in needed] + [Dyn(tag, text) for tag, text in tagged if text is not None]
     sections = [Section(".data", flags=RW, data=bytes(8)), Section(".rodata", flags=RO, data=texts or b"\0")]
@@ -110,7 +110,7 @@ class Sysroot:
         return link(System(str(self.root)), path, Environment(**wishes))
 
     def paths(self, path: str = "/bin/program", **wishes: Unpack[Wishes]) -> list[str]:
-        """Give the paths of all objects behind the program."""
+        """Return the paths of all objects behind the program."""
         return [each.path for each in self.link(path, **wishes).objects[1:]]
 
 
@@ -121,7 +121,7 @@ def loader_cache(
     order: str = "<",
     flags: int | None = None,
 ) -> bytes:
-    """Give a cache of the new layout: of each entry the name, the path, the flags, and hwcap (0)."""
+    """Return a cache of the new layout: of each entry the name, the path, the flags, and hwcap (0)."""
     start, strings, places = 48 + 24 * len(entries), b"", {}
     for text in [*(text for entry in entries for text in entry[:2]), *levels]:
         places[text] = start + len(strings)
@@ -141,7 +141,7 @@ def loader_cache(
 
 
 def old_loader_cache(entries: Sequence[tuple[str, str, int]], new: bytes = b"") -> bytes:
-    """Give a cache of the old layout, with one of the new layout behind it where that is given."""
+    """Return a cache of the old layout, with one of the new layout behind it where that is given."""
     end = 16 + 12 * len(entries)
     strings, places = b"", {}
     for text in [text for entry in entries for text in entry[:2]]:

@@ -73,7 +73,7 @@ def of_root(captured: Captured, root: Path, *words: str) -> str:
 
 
 def part(text: str, heading: str) -> list[str]:
-    """Give the lines below a heading."""
+    """Return the lines below a heading."""
     blocks = [block.splitlines() for block in text.split("\n\n")]
     return next(lines[1:] for lines in blocks if lines[0].startswith(heading))
 

@@ -512,7 +512,7 @@ def test_pid_chooses_a_process_of_a_text_that_holds_several(capfdbinary: Capture
 
 
 def table_rows(text: str, heading: str) -> list[str]:
-    """Give the lines of the table under a heading, without its column heads."""
+    """Return the lines of the table under a heading, without its column heads."""
     _, _, below = text.partition(f"\n{heading}")
     return below.partition("\n\n")[0].splitlines()[2:]
 
@@ -538,7 +538,7 @@ def test_top_applies_to_symbols_too(capfdbinary: Captured) -> None:
 
 @pytest.fixture
 def foreign_smaps(tmp_path: Path) -> str:
-    """Give the smaps of a sleep whose files are surely not on this machine."""
+    """Return the smaps of a sleep whose files are surely not on this machine."""
     path = tmp_path / "smaps"
     path.write_bytes(Path(SLEEP).read_bytes().replace(b"/usr/", b"/nowhere/"))
     return str(path)

@@ -12,7 +12,7 @@ from tests.debugpairs import BUILD_ID_PATH, debug, mini, stripped
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Give a stripped library, whose debug file is in a folder `debug` beside it."""
+    """Return a stripped library, whose debug file is in a folder `debug` beside it."""
     monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "none"))
     monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
     place = tmp_path / "debug" / BUILD_ID_PATH
@@ -23,7 +23,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def said(capfd: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
-    """Give what the command says, its errors where it fails."""
+    """Return what the command says, its errors where it fails."""
     assert main([*words]) == code
     out, error = capfd.readouterr()
     return error if code else out

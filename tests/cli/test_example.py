@@ -12,7 +12,7 @@ Make = Callable[..., tuple[int, str]]
 
 
 def commands(workflow: str) -> list[str]:
-    """Give the commands of a CI file, in order, but for those that install."""
+    """Return the commands of a CI file, in order, but for those that install."""
     lines = (EXAMPLE / workflow).read_text().splitlines()
     found = [match.group(1) for line in lines if (match := re.match(r"\s*(?:- run:|run:|-) ((?:make|pip) .*)$", line))]
     assert found.count("pip install footprint-audit") >= 1

@@ -51,7 +51,7 @@ def refused(captured: Captured, *words: str) -> tuple[int, str]:
 
 
 def rows(text: str, heading: str) -> list[list[str]]:
-    """Give the cells of the table below a heading."""
+    """Return the cells of the table below a heading."""
     table = re.split(r"\n\n", text[text.index(heading) :])[0]
     return [re.split(r" {2,}", line.strip()) for line in table.splitlines()[2:]]
 
@@ -181,7 +181,7 @@ def test_quiet_is_one_sentence(capfdbinary: Captured) -> None:
 
 
 def drawn(width: int, *words: str, **environment: str) -> str:
-    """Give what a terminal of a width gets."""
+    """Return what a terminal of a width gets."""
     code = "import sys; from footprint.cli import main; sys.exit(main())"
     known = {
         "PYTHONPATH": str(ROOT),

@@ -36,7 +36,7 @@ def answer(captured: Captured, *words: str) -> str:
 
 @pytest.fixture
 def profile(tmp_path: Path) -> str:
-    """Give a profile of the scheduler's process: 335.8 KB at its peak, as its maintainer found."""
+    """Return a profile of the scheduler's process: 335.8 KB at its peak, as its maintainer found."""
     path = tmp_path / "massif.out"
     calls = (("/bin/condor_shadow-base", "param_table", 300_000), ("/bin/condor_shadow-base", "read_config", 41_000))
     moments = [moment(*calls, time=time * 10**7, extra_bytes=2_859, is_peak=time == 3) for time in range(8)]

@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 
 def made(soname: str | None, *needed: str, offers: str = "", asks: str = "", data_bytes: int = 16) -> bytes:
-    """Give a program, or a library where it has a name, that offers and asks for functions of one letter."""
+    """Return a program, or a library where it has a name, that offers and asks for functions of one letter."""
     functions = [Sym(name, At(".data"), 8, STT_FUNC) for name in offers] + [Sym(name, type=STT_FUNC) for name in asks]
     slots = [Rel(At(".data", 8 * place), JUMP_SLOT, name, 0) for place, name in enumerate(asks)]
     sections = [
@@ -54,7 +54,7 @@ def made(soname: str | None, *needed: str, offers: str = "", asks: str = "", dat
 
 @pytest.fixture
 def root(tmp_path: Path) -> str:
-    """Give a system with a program that uses one library of two, which in turn uses a third."""
+    """Return a system with a program that uses one library of two, which in turn uses a third."""
     system = Sysroot(tmp_path)
     system.loader()
     system.file("/etc/ld.so.cache", loader_cache([]))

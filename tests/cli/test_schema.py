@@ -70,7 +70,7 @@ def validate(found: Json) -> None:
 
 
 def text_at(folder: Path, name: str, *, is_whole: bool = True) -> str:
-    """Give the path of a text, unpacked where it is packed; what is packed is large, and its beginning may do."""
+    """Return the path of a text, unpacked where it is packed; what is packed is large, and its beginning may do."""
     path = CORPUS / name
     if path.suffix == ".gz":
         text = gzip.decompress(path.read_bytes())
@@ -80,7 +80,7 @@ def text_at(folder: Path, name: str, *, is_whole: bool = True) -> str:
 
 
 def choices(name: str) -> list[list[str]]:
-    """Give the options that choose each process of a text."""
+    """Return the options that choose each process of a text."""
     return [["--pid", "11837"], ["--pid", "11842"]] if "multi-pid" in name else [[]]
 
 

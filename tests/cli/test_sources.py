@@ -98,7 +98,7 @@ def variable(name: str, vaddr: int, line: int, type_: str = "int", file: int = 1
 
 
 def unit(*entries: Die) -> Unit:
-    """Give a unit of main.c in FOLDER, which includes inc/deeper/header.h; they are its files 1 and 2."""
+    """Return a unit of main.c in FOLDER, which includes inc/deeper/header.h; they are its files 1 and 2."""
     root: list[Attribute] = [(AT_NAME, STRP, "main.c"), (AT_COMP_DIR, STRING, FOLDER), (AT_LANGUAGE, DATA1, 0x0C)]
     size = Die(TAG_SUBRANGE, [(AT_COUNT, DATA1, 10)])
     types = [
@@ -110,7 +110,7 @@ def unit(*entries: Die) -> Unit:
 
 
 def told() -> list[Section]:
-    """Give the debug sections of a program whose `calls` is a static of the inline function `count`."""
+    """Return the debug sections of a program whose `calls` is a static of the inline function `count`."""
     inside = Die(
         TAG_SUBPROGRAM, [(AT_NAME, STRP, "count"), (AT_INLINE, DATA1, 3)], [variable("calls", CALLS, 7, "int", 2)]
     )
@@ -276,7 +276,7 @@ def test_members_of_an_archive_have_lines_too_and_those_without_are_counted(capf
 
 
 def parted(folder: Path, debug_id: bytes, **fields: int) -> tuple[str, str]:
-    """Give a program without symbols, and a folder with a debug file for it that has some build-id and fields."""
+    """Return a program without symbols, and a folder with a debug file for it that has some build-id and fields."""
     path, place = folder / "program", folder / "debug" / ".build-id" / "aa" / f"{'aa' * 7}.debug"
     place.parent.mkdir(parents=True, exist_ok=True)
     note = Section(".note.gnu.build-id", SHT_NOTE, RO, [Note(3, "GNU", b"\xaa" * 8)])
@@ -345,13 +345,13 @@ def looped() -> list[Section]:
 
 
 def endless() -> list[Section]:
-    """Give abbreviations of which the first has no end."""
+    """Return abbreviations of which the first has no end."""
     debug = told()
     return swapped(debug, ".debug_abbrev", b"\1\x11\1" + b"\x03\x08" * 1000)
 
 
 def beyond() -> list[Section]:
-    """Let the unit be longer than its section."""
+    """Make the unit longer than its section."""
     debug = told()
     data = data_of(debug, ".debug_info")
     return swapped(debug, ".debug_info", struct.pack("<I", len(data) + 100) + data[4:])
@@ -397,7 +397,7 @@ def test_names_of_sources_and_types_are_escaped(capfd: Captured, tmp_path: Path)
 
 
 def copied(folder: Path, debug_id: bytes) -> tuple[str, str]:
-    """Give a stripped program with two copies of a table of a header, and a folder with a debug file of some build-id.
+    """Return a stripped program with two copies of a table of a header, and a folder with a debug file of a build-id.
 
     They are zeros, so that nothing but the line speaks for it that they are copies.
     """

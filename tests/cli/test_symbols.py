@@ -51,7 +51,7 @@ def asked(captured: Captured, *words: str) -> dict[str, Any]:
 
 
 def rows(text: str, title: str) -> list[list[str]]:
-    """Give the rows of a table below its title and headings."""
+    """Return the rows of a table below its title and headings."""
     _, _, below = text.partition(f"\n{title}\n")
     return [line.split() for line in below.partition("\n\n")[0].splitlines()[1:]]
 

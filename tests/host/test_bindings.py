@@ -59,7 +59,7 @@ def _paths(folder: str) -> Iterator[str]:
 
 
 def some(count: int) -> list[str]:
-    """Give programs that everybody knows, and so many of the whole alphabet; those of LLVM are all alike, and large."""
+    """Return well-known programs, and so many of the whole alphabet; those of LLVM are all alike, and large."""
     known = [os.path.realpath(path) for name in KNOWN if (path := shutil.which(name))]
     found = [path for path in known if path in programs()]
     others = [path for path in programs() if "/llvm" not in path]
@@ -83,7 +83,7 @@ def is_loader(path: str) -> bool:
 
 
 def said(path: str) -> tuple[set[Bound], bool]:
-    """Give what the loader binds, without what it binds to the vDSO, and whether it loads the program at all.
+    """Return what the loader binds, without what it binds to the vDSO, and whether it loads the program at all.
 
     What the loader asks for itself is not among it: it relocated itself before, and in this mode never again.
     """

@@ -100,7 +100,7 @@ def read(path: Path) -> tuple[Snapshot, ...]:
 
 
 def facts_of(audit: Audit) -> dict[str, object]:
-    """Give what an audit says, but for where it was read."""
+    """Return what an audit says, but for where it was read."""
     names = ("pid", "command", "source", "mapping_count", "page_bytes", "host", "totals", "ledger", "projection")
     return {name: getattr(audit, name) for name in names} | {"notes": [(one.slug, one.detail) for one in audit.notes]}
 
@@ -400,7 +400,7 @@ def test_a_process_that_is_killed_before_any_call_is_an_error_or_a_whole_capture
 
 @pytest.fixture
 def elsewhere(start: Start, tmp_path: Path) -> tuple[Snapshot, Path, str]:
-    """Give a process whose program is gone from its path, a folder that has all its files, and the program's path."""
+    """Return a process whose program is gone from its path, a folder that has all its files, and the program's path."""
     program = shutil.which("sleep") or ""
     path = tmp_path / "bin" / "doze"
     path.parent.mkdir()
@@ -456,7 +456,7 @@ def test_the_program_at_its_path_again_is_known_by_its_build_id_whatever_its_ino
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Give a folder that every user may write to; pytest's own are closed to others."""
+    """Yield a folder that every user may write to; pytest's own are closed to others."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)  # noqa: S103 # that is what it is for
         yield Path(folder)

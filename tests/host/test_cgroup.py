@@ -100,7 +100,7 @@ def kernel_cost_of(pid: int, constants: KernelConstants) -> int:
 
 @pytest.fixture(autouse=True)
 def built_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing of this host's calibration into the figures."""
+    """Keep the calibration of this host out of the figures."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
@@ -124,7 +124,7 @@ def test_a_started_copy_costs_what_we_say_within_2_percent(command: list[str], c
 
 
 def forked(group: MemoryGroup, parent: int, count: int) -> GroupUsage:
-    """Let the parent fork, and wait until so many children are there and quiet."""
+    """Make the parent fork, and wait until so many children are there and quiet."""
     os.kill(parent, signal.SIGUSR1)
     end = time.monotonic() + PATIENCE_SECONDS
     while len(group.pids()) < count + 2 and time.monotonic() < end:  # the parent, and the launcher
@@ -150,13 +150,13 @@ def test_a_forked_child_costs_what_we_say_within_3_percent(share: float) -> None
 
 
 def child(threads: int, mappings: int, *, is_written: bool, first: str = "") -> list[str]:
-    """Give the command of a child such as calibrating starts, with figures that it never has there."""
+    """Return the command of a child such as calibrating starts, with figures that it never has there."""
     words = [str(number) for number in (threads, mappings, int(is_written), 0)]
     return [sys.executable, "-ISc", first + calibration._CHILD, *words]
 
 
 def kernel_growth(command: list[str], constants: KernelConstants) -> tuple[float, float]:
-    """Give our kernel cost of copies of a command, and what a group was charged for them."""
+    """Return our kernel cost of copies of a command, and what a group was charged for them."""
     with launched() as (group, launcher):
         launcher.start(command, 4)
         before = group.settled(PATIENCE_SECONDS)

@@ -63,12 +63,12 @@ def named(contents: Contents) -> dict[str, int]:
 
 
 def by_nm(path: Path | str) -> dict[str, int]:
-    """Give the size of each variable of writable and thread-local memory that nm prints."""
+    """Return the size of each variable of writable and thread-local memory that nm prints."""
     return {name: int(size, 16) for size, name in VARIABLE.findall(run("nm", "--print-size", path))}
 
 
 def same(one: Contents, other: Contents) -> bool:
-    """Tell whether two files hold the same variables at the same places, with the same bytes unexplained."""
+    """Return whether two files hold the same variables at the same places, with the same bytes unexplained."""
     return [(each.variables, each.ranges, each.kind) for each in one.sections] == [
         (each.variables, each.ranges, each.kind) for each in other.sections
     ]
@@ -140,7 +140,7 @@ def test_a_library_stripped_by_elfutils_says_what_it_said_before(library: Path, 
 
 @pytest.fixture
 def libc() -> str:
-    """Give the path of the C library, where it is stripped and its debug file is installed."""
+    """Return the path of the C library, where it is stripped and its debug file is installed."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         # Others may be mapped, to be read: its code tells which one this process uses.
         code = [line for line in maps if " r-xp " in line and ("/libc.so" in line or "/libc-" in line)]

@@ -198,7 +198,7 @@ def program(case: Case, programs: dict[str, str | Path]) -> str:
 
 
 def thing_of(symbol: str) -> str | None:
-    """Give which thing of the header a linker name is of; guards and the like are of none."""
+    """Return which thing of the header a linker name is of; guards and the like are of none."""
     if symbol.startswith(("_ZGV", "_ZTH", "_ZTW")):
         return None
     found = [name for name in USES if re.search(rf"(?:^|[.\d]){name}(?:E?[._]|E?v?$|E?B)", symbol)]
@@ -334,7 +334,7 @@ def test_what_only_has_one_name_in_node_is_no_copy(node: Duplicates, name: str) 
 
 
 def nm_sizes(name: str) -> Sequence[tuple[str, int]]:
-    """Give address and size of the symbols of a name, without the number that compilers put behind it."""
+    """Return address and size of the symbols of a name, without the number that compilers put behind it."""
     done = subprocess.run(["nm", "-S", str(shutil.which("node"))], capture_output=True, text=True, check=True)
     rows = [line.split() for line in done.stdout.splitlines() if name in line]
     return [(row[0], int(row[1], 16)) for row in rows if len(row) == 4 and row[3].partition(".")[0] == name]

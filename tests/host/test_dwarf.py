@@ -111,7 +111,7 @@ COMPILERS = {"gcc": ("gcc", "g++"), "clang": ("clang", "clang++")}
 
 
 def tool(*names: str) -> str:
-    """Give the path of the first program that is there, or skip the test."""
+    """Return the path of the first program that is there, or skip the test."""
     for name in names:
         if (found := shutil.which(name)) is not None:
             return found
@@ -131,7 +131,7 @@ def run_or_skip(command: Sequence[str | Path], folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Give a function that compiles the fixture of a language with some options."""
+    """Return a function that compiles the fixture of a language with some options."""
 
     @cache
     def built(compiler: str, language: str, *options: str) -> Path:
@@ -287,7 +287,7 @@ def file_of(debug: DWARFInfo, entry: DIE) -> str | None:
 
 
 def size_of(entry: DIE) -> int | None:
-    """Give the size of what the type of an entry stands for."""
+    """Return the size of what the type of an entry stands for."""
     target = type_of(entry)
     if "DW_AT_signature" in target.attributes:
         target = signed(target.cu.dwarfinfo, target.attributes["DW_AT_signature"].value)
@@ -502,7 +502,7 @@ OBJECT_OPTIONS = [
 
 @pytest.fixture(scope="session")
 def compiled(build: Callable[..., Path]) -> Callable[..., tuple[Path, Path, Path]]:
-    """Give a function that compiles the two sources alone, and links them: objects and program."""
+    """Return a function that compiles the two sources alone, and links them: objects and program."""
 
     @cache
     def made(compiler: str, language: str, *options: str) -> tuple[Path, Path, Path]:
@@ -627,5 +627,5 @@ def without_units(found: dict[str, set[Declaration]]) -> dict[str, set[Declarati
 
 
 def alike(found: dict[str, set[Declaration]], path: Path) -> dict[str, set[str]]:
-    """Give declarations as texts in which folders of fixtures do not tell."""
+    """Return declarations as texts in which folders of fixtures do not tell."""
     return {name: {str(one).replace(str(path.parent), "") for one in here} for name, here in found.items()}

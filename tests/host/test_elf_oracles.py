@@ -46,7 +46,7 @@ def is_elf(path: Path) -> bool:
 
 @cache
 def program(name: str) -> str:
-    """Give the path of a program, or skip the test where it is not there, or a script."""
+    """Return the path of a program, or skip the test where it is not there, or a script."""
     found = sys.executable if name == "python3" else shutil.which(name)
     if found is None:
         pytest.skip(f"{name} is not installed")
@@ -94,7 +94,7 @@ def run(*command: str) -> str:
 
 
 def sizes_by_size(paths: tuple[str, ...]) -> dict[str, list[tuple[str, int, int]]]:
-    """Give (name, size, address) of each section as `size -A` prints them; a name may hold spaces."""
+    """Return (name, size, address) of each section as `size -A` prints them; a name may hold spaces."""
     found: dict[str, list[tuple[str, int, int]]] = {}
     current: list[tuple[str, int, int]] = []
     for line in run("size", "-A", *paths).splitlines():
@@ -123,7 +123,7 @@ SECTION_LINE = re.compile(
 
 
 def sections_by_readelf(paths: tuple[str, ...]) -> dict[str, list[tuple[Any, ...]]]:
-    """Give the fields of each section header as `readelf -SW` prints them."""
+    """Return the fields of each section header as `readelf -SW` prints them."""
     found: dict[str, list[tuple[Any, ...]]] = {}
     current: list[tuple[Any, ...]] = []
     for line in run("readelf", "-SW", *paths).splitlines():
@@ -180,7 +180,7 @@ def test_the_sections_that_become_read_only_are_those_that_readelf_maps_to_relro
 
 
 def symbols_in_writable_sections(path: str) -> Counter[tuple[str, int, int]]:
-    """Give (name, value, size) of each symbol in a writable or thread-local section, as we read them."""
+    """Return (name, value, size) of each symbol in a writable or thread-local section, as we read them."""
     wanted = [(one.index, one) for one in image(path).sections if one.is_writable or one.is_tls]
     found = read_symbol_table(image(path)).variables(section_bases(image(path), wanted))
     return Counter((one.name, one.vaddr, one.size_bytes) for one in found)

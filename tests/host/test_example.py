@@ -21,7 +21,7 @@ WORKFLOWS = (".github/workflows/footprint.yml", ".gitlab-ci.yml")
 
 
 def commands(workflow: str) -> list[str]:
-    """Give the commands of a CI file, in order, but for those that install."""
+    """Return the commands of a CI file, in order, but for those that install."""
     lines = (EXAMPLE / workflow).read_text().splitlines()
     found = [match.group(1) for line in lines if (match := re.match(r"\s*(?:- run:|run:|-) ((?:make|pip) .*)$", line))]
     assert found.count("pip install footprint-audit") >= 1
@@ -30,7 +30,7 @@ def commands(workflow: str) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a copy of the example, with the command of this checkout beside it."""
+    """Return a copy of the example, with the command of this checkout beside it."""
     for tool in ("make", "gcc"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is missing")

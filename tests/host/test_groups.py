@@ -108,7 +108,7 @@ time.sleep(3600)
 
 @pytest.fixture
 def relatives(start: Start) -> list[int]:
-    """Give a stopped parent and its two stopped children."""
+    """Return a stopped parent and its two stopped children."""
     parent = start([sys.executable, "-c", FAMILY])
     pids = [parent, *children_of(parent)]
     assert len(pids) == 3
@@ -121,7 +121,7 @@ def relatives(start: Start) -> list[int]:
 
 
 def frames_of(pid: int) -> tuple[set[int], set[int]]:
-    """Give the numbers of the physical pages that a process maps: the anonymous ones, and the others.
+    """Return the numbers of the physical pages that a process maps: the anonymous ones, and the others.
 
     Source: Documentation/admin-guide/mm/pagemap.rst; of kpageflags 12 is ANON, 24 ZERO_PAGE.
     """
@@ -226,7 +226,7 @@ def test_a_tree_is_the_parent_with_its_children(relatives: list[int]) -> None:
 
 @pytest.fixture
 def servers(start: Start, tmp_path: Path) -> tuple[str, list[int]]:
-    """Give two stopped processes of one program under a name that nobody else has."""
+    """Return two stopped processes of one program under a name that nobody else has."""
     sleep = shutil.which("sleep")
     if sleep is None:
         pytest.skip("sleep is not installed")
@@ -378,7 +378,7 @@ def test_a_process_that_has_ended_is_a_note_and_under_strict_a_partial_answer(se
 
 
 def no_process() -> int:
-    """Give a number that no process has, nor will have: above the largest that the kernel gives."""
+    """Return a number that no process has, nor will have: above the largest that the kernel gives."""
     return int(Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii")) + 1
 
 

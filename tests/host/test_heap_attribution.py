@@ -73,7 +73,7 @@ def usage_of(path: Path | str, **options: object) -> HeapUsage:
 
 
 def peak_tree(path: Path, folder: Path) -> list[Node]:
-    """Give the tree that ms_print shows of the peak: depth, share, bytes and label of each line."""
+    """Return the tree that ms_print shows of the peak: depth, share, bytes and label of each line."""
     text = run("ms_print", "--threshold=0", path, cwd=folder)
     peak = re.search(r"(\d+) \(peak\)", text)
     assert peak is not None
@@ -170,7 +170,7 @@ def test_names_with_number_signs_are_whole_where_ms_print_cuts_them(tmp_path: Pa
 
 @pytest.fixture(scope="module")
 def ten(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the program whose allocations are known, without debug information: nothing shows as inlined then."""
+    """Return the program whose allocations are known, without debug information: nothing shows as inlined then."""
     needed("gcc")
     folder = tmp_path_factory.mktemp("ten")
     options = ["-O1", "-fno-builtin-malloc", "-fno-optimize-sibling-calls"]
@@ -179,7 +179,7 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def flat(text: str) -> dict[str, int]:
-    """Give what pprof and jeprof show as asked for by each function itself."""
+    """Return what pprof and jeprof show as asked for by each function itself."""
     rows = re.findall(r"^ +(\d+) +[\d.]+% +[\d.]+% +\d+ +[\d.]+% (.*)$", text, re.MULTILINE)
     return {name: int(size) for size, name in rows if int(size)}
 

@@ -43,7 +43,7 @@ def run(*words: str | Path, cwd: Path, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def ten(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the program whose allocations are known."""
+    """Return the program whose allocations are known."""
     needed("gcc")
     folder = tmp_path_factory.mktemp("ten")
     options = ["-g", "-O1", "-fno-builtin-malloc", "-fno-optimize-sibling-calls"]
@@ -68,7 +68,7 @@ NODE = re.compile(r"^((?:->|[| ] )*)[\d.]+% \(([\d,]+)B\) ([^#\n]*)", re.MULTILI
 
 
 def as_shown(text: str) -> tuple[list[tuple[int, ...]], list[list[tuple[int, str]]]]:
-    """Give the table of snapshots that ms_print shows, and its trees."""
+    """Return the table of snapshots that ms_print shows, and its trees."""
     table = [tuple(int(cell.replace(",", "")) for cell in row) for row in ROW.findall(text)]
     parts = re.split(r"^-{80}$", text, flags=re.MULTILINE)
     shown = [[(int(size.replace(",", "")), label.strip()) for _, size, label in NODE.findall(part)] for part in parts]
@@ -76,7 +76,7 @@ def as_shown(text: str) -> tuple[list[tuple[int, ...]], list[list[tuple[int, str
 
 
 def as_read(snapshots: tuple[HeapSnapshot, ...]) -> tuple[list[tuple[int, ...]], list[list[tuple[int, str]]]]:
-    """Give the same of what was read."""
+    """Return the same of what was read."""
     from tests.massifwriter import label
 
     table: list[tuple[int, ...]] = []
@@ -202,7 +202,7 @@ def test_heaptrack_of_a_program(ten: Path, tmp_path: Path) -> None:
 
 
 def shown_bytes(text: str) -> int:
-    """Give the total that pprof and jeprof show above their table."""
+    """Return the total that pprof and jeprof show above their table."""
     total = re.search(r"^Total: (\d+) B$", text, re.MULTILINE)
     assert total is not None, text
     return int(total[1])

@@ -38,7 +38,7 @@ def python(code: str) -> list[str]:
 
 
 def commands() -> Iterator[str]:
-    """Give the command line of each process on the machine."""
+    """Yield the command line of each process on the machine."""
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -65,7 +65,7 @@ def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def nap() -> Iterator[str]:
-    """Give a time to sleep that is this test's own, and see that in the end nothing sleeps, is open or changed."""
+    """Yield a time to sleep that is this test's own, and see that in the end nothing sleeps, is open or changed."""
     seconds = str(next(SECONDS_OF_OURS))
     had_children = has_children()
     descriptors = os.listdir("/proc/self/fd")
@@ -87,7 +87,7 @@ def only_where_orphans_come_to_us() -> None:
 
 
 def states(task: int) -> set[str]:
-    """Give the states of a process's threads."""
+    """Return the states of a process's threads."""
     found = set()
     for thread in os.listdir(f"/proc/{task}/task"):
         with open(f"/proc/{task}/task/{thread}/stat", "rb") as file:

@@ -60,7 +60,7 @@ def test_of_a_live_process_what_each_object_holds_is_measured(capfd: Captured, s
 
 
 def _may_open_deleted_files() -> bool:
-    """Tell whether the files behind mappings can be opened here: it takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE."""
+    """Return whether the files behind mappings can be opened here: it takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE."""
     return any(os.access(one, os.R_OK) for one in Path("/proc/self/map_files").glob("*"))
 
 

@@ -32,7 +32,7 @@ LINKERS = {"bfd": "ld.bfd", "gold": "ld.gold", "lld": "ld.lld", "mold": "mold"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with the sources: alpha and beta are linked as objects, gamma and delta come of an archive."""
+    """Return a folder with the sources: alpha and beta are linked as objects, gamma and delta come of an archive."""
     if shutil.which("gcc") is None:
         pytest.skip("there is no gcc")
     folder = tmp_path_factory.mktemp("link")
@@ -74,7 +74,7 @@ def mapped(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> Origins:
 
 
 def by_name(found: Origins) -> dict[str, ByteOrigin]:
-    """Give the origins of the variables of our modules, by linker name."""
+    """Return the origins of the variables of our modules, by linker name."""
     return {
         re.sub(r"\.(lto_priv\.)?[0-9]+$", "", variable.name): found.of(section, variable)
         for section in found.sections
@@ -84,7 +84,7 @@ def by_name(found: Origins) -> dict[str, ByteOrigin]:
 
 
 def written_by_nm(path: Path) -> set[str]:
-    """Give the names of our variables in writable sections, as nm has them."""
+    """Return the names of our variables in writable sections, as nm has them."""
     done = subprocess.run(["nm", "-S", str(path)], capture_output=True, text=True, check=True)
     rows = [line.split() for line in done.stdout.splitlines()]
     return {row[3] for row in rows if len(row) == 4 and row[2] in "dDbB" and row[3].split("_")[0] in MODULES}

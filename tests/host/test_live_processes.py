@@ -74,7 +74,7 @@ class Stopped:
     status: dict[str, str]
 
     def rows(self) -> list[Row]:
-        """Give the rows of the address space: all but those of the kernel's own memory."""
+        """Return the rows of the address space: all but those of the kernel's own memory."""
         return [row for row in self.audit.ledger if row.kind.value != "kernel"]
 
 
@@ -118,14 +118,14 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
 
 
 def rests(pid: int) -> bool:
-    """Tell whether all threads of a process sleep, and nothing in its memory changes for a while."""
+    """Return whether all threads of a process sleep, and nothing in its memory changes for a while."""
     before = rollup_of(pid)
     time.sleep(0.2)
     return states(pid) == {"S"} and rollup_of(pid) == before
 
 
 def rollup_of(pid: int) -> dict[str, int]:
-    """Give the kernel's sums that are the process's own: `Pss` and the like change when others come and go."""
+    """Return the kernel's sums that are the process's own: `Pss` and the like change when others come and go."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as text:
         rows = re.findall(r"^(Rss|Anonymous|Pss_Anon|Swap): +(\d+) kB$", text.read(), re.MULTILINE)
     return {key: int(kib) * KIB for key, kib in rows}
@@ -234,7 +234,7 @@ def test_the_answer_is_of_one_moment(stopped: Stopped) -> None:
 
 
 def bss_ranges(blocks: list[Block]) -> list[tuple[int, int]]:
-    """Give the pages behind the file bytes of each writable segment of an object, by readelf and where it is loaded."""
+    """Return the pages behind the file bytes of each writable segment, by readelf and where the object is loaded."""
     name = blocks[0].name
     with open(name, "rb") as file:
         if file.read(4) != b"\x7fELF":

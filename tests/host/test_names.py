@@ -17,7 +17,7 @@ from footprint.sources.demanglers import TOOLS, learn_foreign_names
 
 @cache
 def mangled(path: str) -> list[str]:
-    """Give the stems of all C++ and Rust names that nm prints of a file, or skip the test where it cannot."""
+    """Return the stems of all C++ and Rust names that nm prints of a file, or skip the test where it cannot."""
     if shutil.which("nm") is None:
         pytest.skip("nm is not installed")
     tables = ["-a", "-D"]
@@ -29,7 +29,7 @@ def mangled(path: str) -> list[str]:
 
 
 def found(pattern: str, *folders: str) -> str:
-    """Give the path of a library that may stand in one of some folders."""
+    """Return the path of a library that may stand in one of some folders."""
     for folder in folders:
         for path in sorted(Path(folder).expanduser().glob(pattern)):
             return str(path.resolve())

@@ -40,7 +40,7 @@ is_root = os.geteuid() == 0
 
 
 def may_follow_map_files() -> bool:
-    """Tell whether files that have no path any more can be had: with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN."""
+    """Return whether files that have no path any more can be had: with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN."""
     folder = "/proc/self/map_files"
     try:
         return os.path.isfile(os.path.join(folder, os.listdir(folder)[0]))
@@ -136,7 +136,7 @@ def rollup_of(pid: int) -> dict[str, int]:
 
 
 def mapping_of(pid: int, addr: int) -> tuple[int, int, str]:
-    """Give the range and the name of the mapping that holds an address."""
+    """Return the range and the name of the mapping that holds an address."""
     with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as text:
         for line in text:
             start, end = (int(bound, 16) for bound in line.split(" ", 1)[0].split("-"))
@@ -150,7 +150,7 @@ def part_at(owned: OwnedMap, addr: int) -> OwnedRange:
 
 
 def own(audit: Audit, name: str) -> list[Row]:
-    """Give the rows of the owner whose path ends in a name."""
+    """Return the rows of the owner whose path ends in a name."""
     return [row for row in audit.ledger if row.owner.rsplit("/", 1)[-1] == name]
 
 
@@ -530,7 +530,7 @@ def test_anonymous_memory_that_is_shared_is_not_the_device_that_the_kernel_names
 
 
 def segments_of(path: Path) -> list[tuple[int, int, int, int]]:
-    """Give offset, vaddr, file bytes and memory bytes of each PT_LOAD, by readelf."""
+    """Return offset, vaddr, file bytes and memory bytes of each PT_LOAD, by readelf."""
     if shutil.which("readelf") is None:
         pytest.skip("readelf is not installed")
     listing = subprocess.run(["readelf", "-lW", path], capture_output=True, check=True).stdout.decode()
@@ -605,7 +605,7 @@ time.sleep(3600)
 
 @pytest.fixture
 def threaded(start: Start) -> tuple[int, list[int]]:
-    """Give a stopped process of four threads, and where malloc gave three of them memory."""
+    """Return a stopped process of four threads, and where malloc gave three of them memory."""
     if platform.libc_ver()[0] != "glibc":
         pytest.skip("the C library is not glibc, which has the arenas and stacks meant here")
     told: list[int] = []
@@ -616,7 +616,7 @@ def threaded(start: Start) -> tuple[int, list[int]]:
 
 
 def syscalls_of(pid: int) -> list[list[str]]:
-    """Give what the threads beside the main one wait in: a number, six arguments, stack pointer, program counter."""
+    """Return what the threads beside the main one wait in: a number, six arguments, stack pointer, program counter."""
     threads = [name for name in os.listdir(f"/proc/{pid}/task") if name != str(pid)]
     if not os.access(f"/proc/{pid}/task/{pid}/syscall", os.R_OK):
         pytest.skip("/proc/PID/syscall may not be read here")

@@ -29,7 +29,7 @@ def bytes_of_maps(audit: Audit) -> dict[str, int]:
 
 
 def bytes_of_rows(audit: Audit) -> dict[str, int]:
-    """Give the private bytes of owners, without what is assumed of pages that are not known."""
+    """Return the private bytes of owners, without what is assumed of pages that are not known."""
     found: dict[str, int] = {}
     for row in audit.ledger:
         found[row.owner] = found.get(row.owner, 0) + (row.bytes or 0 if row.mapped_bytes else 0)

@@ -732,7 +732,7 @@ def test_the_page_bits_of_a_stranger_may_not_be_read() -> None:
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """Give a folder that every user may look into."""
+    """Yield a folder that every user may look into."""
     with tempfile.TemporaryDirectory() as path:
         os.chmod(path, 0o755)  # noqa: S103 # that is the purpose
         yield Path(path)
@@ -788,7 +788,7 @@ def tool(*names: str) -> str:
 
 
 def python_for(user: str) -> str:
-    """Give a Python that the user may run: the one of the tests may lie in a folder of root's."""
+    """Return a Python that the user may run: the one of the tests may lie in a folder of root's."""
     if user != "nobody":
         return sys.executable
     here = [path for path in ("/usr/bin/python3", "/usr/local/bin/python3") if os.path.exists(path)]
@@ -829,7 +829,7 @@ def compiled_for_32_bits(folder: Path) -> str:
 
 
 def command_of(program: str, user: str, folder: Path) -> tuple[str, list[str]]:
-    """Give the command, and what it says when it is where it will stay."""
+    """Return the command, and what it says when it is where it will stay."""
     match program:
         case "perl":
             return "ready", [tool("perl"), "-e", "use POSIX; $| = 1; print 'ready'; sleep 3600"]
@@ -961,7 +961,7 @@ int main(int count, char **words) {
 
 
 def variables(found: Found, *names: str) -> list[dict[str, Any]]:
-    """Give the rows of variables of the program; a library may have some of the same name."""
+    """Return the rows of variables of the program; a library may have some of the same name."""
     return [row for row in found["rows"] if row["symbol"] in names and ".so" not in row["owner"]]
 
 

@@ -96,7 +96,7 @@ def stand(path: str) -> Stand:
 
 
 def private_bytes(seen: Seen) -> int:
-    """Give what a program holds; what our own stops have written is text."""
+    """Return what a program holds; what our own stops have written is text."""
     texts = [one for one in seen.mappings if one.permissions[2] == "x" and one.name.startswith("/")]
     pages_of_texts = {page for one in texts for page in range(one.start_addr // PAGE, one.end_addr // PAGE)}
     return len(seen.private - pages_of_texts) * PAGE

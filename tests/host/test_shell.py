@@ -40,7 +40,7 @@ def test_the_man_page_is_set_without_a_warning() -> None:
 
 
 def bash(folder: Path, *words: str) -> list[str]:
-    """Give what bash offers for the last word."""
+    """Return what bash offers for the last word."""
     script = (
         f'source "{SHELL / "footprint.bash"}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _footprint;'
         '[ ${#COMPREPLY[@]} -eq 0 ] || printf "%s\\n" "${COMPREPLY[@]}"'

@@ -68,7 +68,7 @@ def build(folder: Path, compiler: str, *options: str) -> Path:
 
 
 def told(found: FileSymbols) -> dict[tuple[str, int], tuple[str | None, int | None, str | None]]:
-    """Give file, line and type of each variable of which something is told, by its name and place."""
+    """Return file, line and type of each variable of which something is told, by its name and place."""
     assert found.sources is not None
     answers = {}
     for contents, sources in zip(found.files, found.sources, strict=True):
@@ -81,7 +81,7 @@ def told(found: FileSymbols) -> dict[tuple[str, int], tuple[str | None, int | No
 
 
 def places_of_gdb(path: Path | str) -> set[tuple[str, int]]:
-    """Give the file and line of each variable that gdb lists, those without a symbol too."""
+    """Return the file and line of each variable that gdb lists, those without a symbol too."""
     command = ["gdb", "-nx", "-batch", "-ex", "set width 0", "-ex", "info variables -n", str(path)]
     found, file = set(), ""
     for line in run(*command, folder=Path("/")).splitlines():
@@ -231,7 +231,7 @@ def variables(contents: Contents) -> list[Symbol]:
 
 
 def share_with_lines(contents: Contents, sources: DeclaredVariables, name: str) -> float:
-    """Give how much of a section variables own whose line is told."""
+    """Return how much of a section variables own whose line is told."""
     (section,) = (one for one in contents.sections if one.section.name == name)
     told_bytes = 0
     for start, end, owner in section.ranges.pieces:

@@ -61,11 +61,11 @@ class Workshop:
         return unused_libraries(self.graph(name))
 
     def runs(self, name: str) -> int:
-        """Give the exit code of a program."""
+        """Return the exit code of a program."""
         return subprocess.run([self.path(name)], check=False, capture_output=True, cwd=self.folder).returncode
 
     def runs_without(self, name: str, library: str) -> int:
-        """Give the exit code of a copy of a program that does not need a library by name any more."""
+        """Return the exit code of a copy of a program that does not need a library by name any more."""
         image = bytearray((self.folder / name).read_bytes())
         read = read_image(bytes(image), name)
         dynamic = read.segment(PT_DYNAMIC)
@@ -169,7 +169,7 @@ def only(findings: Sequence[Finding]) -> Finding:
 
 
 def startup_min_bytes(graph: DependencyGraph, *names: str) -> int:
-    """Give what some libraries surely write at start."""
+    """Return what some libraries surely write at start."""
     numbers = [number for number in range(len(graph.objects)) if graph.name(number) in names]
     assert len(numbers) == len(names)
     return sum(prediction.startup_min_bytes for number in numbers if (prediction := graph.predictions[number]))

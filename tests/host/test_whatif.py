@@ -36,7 +36,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def private_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Give a folder for the copies, in which nothing may be left."""
+    """Yield a folder for the copies, in which nothing may be left."""
     folder = tmp_path / "tmp"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -115,7 +115,7 @@ def test_the_sample_saves_what_its_readme_says() -> None:
 
 
 def tables(name: str) -> str:
-    """Give a function and 50 KiB of pointers, which the loader writes."""
+    """Return a function and 50 KiB of pointers, which the loader writes."""
     table = f'static const char *const {name}s[6400] = {{[0 ... 6399] = "word"}};'
     return f"{table} int {name}(int key) {{ return *{name}s[key]; }}"
 

@@ -44,7 +44,7 @@ TEXTS = {
 
 @cache
 def sound() -> bytes:
-    """Give a capture of one small process."""
+    """Return a capture of one small process."""
     memory = parse_maps(SMAPS, "pid 4711")
     snapshot = Snapshot(
         source="pid 4711",
@@ -76,7 +76,7 @@ def facts() -> tuple[Snapshot, ...]:
 
 
 def read(data: bytes) -> tuple[Snapshot, ...] | None:
-    """Give the processes, or None where the capture is refused; any other exception is a failed test."""
+    """Return the processes, or None where the capture is refused; any other exception is a failed test."""
     try:
         return read_capture(data, "demo.capture")
     except InputError as error:
@@ -155,7 +155,7 @@ JSON = st.recursive(
 
 
 def places(value: Any, way: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:  # noqa: ANN401 # it is JSON
-    """Give the way to every value of a document but itself."""
+    """Return the way to every value of a document but itself."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
     return [found for key in keys for found in ((*way, key), *places(value[key], (*way, key)))]
 

@@ -40,7 +40,7 @@ def debug_folder(data: bytes) -> Iterator[None]:
 
 
 def answer(image: Image) -> Contents:
-    """Give what a file holds, checked to add up, with a note of what was not used."""
+    """Return what a file holds, checked to add up, with a note of what was not used."""
     found, notes = DebugFiles().contents_of(image, "/no/such/libdemo.so")
     for one in found.sections:
         assert one.size_bytes == one.named_bytes + sum(one.residue_bytes.values())

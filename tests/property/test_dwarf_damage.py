@@ -127,7 +127,7 @@ DEBUG = ".debug_info", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_add
 
 
 def places(data: bytes) -> list[int]:
-    """Give the places of all bytes of the debug sections, and of their headers in the table of sections."""
+    """Return the places of all bytes of the debug sections, and of their headers in the table of sections."""
     found: list[int] = []
     for number in range(1, peek(data, "e_shnum")):
         start, size = peek(data, "sh_offset", number), peek(data, "sh_size", number)
@@ -147,7 +147,7 @@ def check(error: InputError) -> None:
 
 
 def facts(data: bytes) -> Declarations | None:
-    """Give what is declared, or None where the file is refused; any other exception is a failed test."""
+    """Return what is declared, or None where the file is refused; any other exception is a failed test."""
     start = time.process_time()
     try:
         image = read_image(data, "a file")
@@ -231,7 +231,7 @@ def with_line_table(table: bytes) -> bytes:
 
 
 def numbered(count: int) -> bytes:
-    """Give a table of so many abbreviations of variables."""
+    """Return a table of so many abbreviations of variables."""
     return b"".join(uleb(number) + b"\x34\0\x02\x18\0\0" for number in range(1, count)) + b"\0"
 
 

@@ -71,7 +71,7 @@ def check(error: InputError, file: str) -> None:
 
 
 def facts(data: bytes | memoryview) -> Contents | None:
-    """Give what a file holds, checked to add up, or None where it is refused; any other exception is a failed test."""
+    """Return what a file holds, checked to add up, or None where it is refused; any other exception fails the test."""
     try:
         found = read_contents(read_image(data, "a file"))
     except InputError as error:
@@ -116,7 +116,7 @@ def small(kind: str, *, extended: bool = False) -> bytes:
 
 
 def header_places(data: bytes) -> list[int]:
-    """Give the places of all bytes of the ELF header, the program headers, the section headers and the symbols."""
+    """Return the places of all bytes of the ELF header, the program headers, the section headers and the symbols."""
     tables = [(0, peek(data, "e_ehsize"))]
     if peek(data, "e_phoff"):
         tables.append((peek(data, "e_phoff"), peek(data, "e_phnum") * peek(data, "e_phentsize")))
@@ -264,7 +264,7 @@ def programs(draw: st.DrawFn) -> ElfFile:
 
 
 def asked_ranges(file: ElfFile, section: str) -> set[tuple[int, int]]:
-    """Give the ranges of a section that symbols with a size ask for, cut at the end of the section."""
+    """Return the ranges of a section that symbols with a size ask for, cut at the end of the section."""
     return {
         (symbol.value.plus, min(symbol.value.plus + symbol.size, SIZES[section]))
         for symbol in file.symbols

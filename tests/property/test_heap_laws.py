@@ -29,7 +29,7 @@ MIB = 1 << 20
 
 
 def read(text: bytes) -> Profile | None:
-    """Give the profile, or None where the text is refused; any other exception is a failed test."""
+    """Return the profile, or None where the text is refused; any other exception is a failed test."""
     try:
         return read_profile(text, "a text")
     except InputError:

@@ -44,7 +44,7 @@ FLAGS = st.sampled_from([None, "rd wr mr mw me ac", "rd wr mr mw me ac nh"])
 
 @st.composite
 def counters(draw: st.DrawFn, keys: list[str], pages: int) -> Counters:
-    """Give counters as a kernel counts: the parts of Rss add up, nothing is larger than the mapping."""
+    """Return counters as a kernel counts: the parts of Rss add up, nothing is larger than the mapping."""
     anonymous, of_file, swapped = draw(st.integers(0, pages)), draw(st.integers(0, pages)), draw(st.integers(0, pages))
     of_file = min(of_file, pages - anonymous)
     swapped = min(swapped, pages - anonymous - of_file)
@@ -69,14 +69,14 @@ def counters(draw: st.DrawFn, keys: list[str], pages: int) -> Counters:
 
 @st.composite
 def wild_counters(draw: st.DrawFn, keys: list[str]) -> Counters:
-    """Give counters as a damaged or hostile text may: any numbers."""
+    """Return counters as a damaged or hostile text may: any numbers."""
     values = draw(st.lists(st.integers(0, 8 * PAGE), min_size=len(keys), max_size=len(keys)))
     return Counters({key: place for place, key in enumerate(keys)}, tuple(values))
 
 
 @st.composite
 def files(draw: st.DrawFn) -> ElfFile:
-    """Give a small program or library: sections of random sizes, with variables at random places, some on others."""
+    """Return a small program or library: sections of random sizes, with variables at random places, some on others."""
     relro_bytes = draw(st.sampled_from([0, 40, 4096]))
     places = st.tuples(st.sampled_from([".data", ".bss", ".data.rel.ro"]), st.integers(0, 9000), st.integers(0, 6000))
     variables = draw(st.lists(places, max_size=4))
@@ -97,7 +97,7 @@ Place = tuple[int, int, str, int]  # start, end, permissions, offset
 
 
 def loaded(image: Image, after_addr: int) -> tuple[list[Place], tuple[int, int]]:
-    """Give where the loader maps a file behind an address, and the pages of its .bss, which may be none."""
+    """Return where the loader maps a file behind an address, and the pages of its .bss, which may be none."""
     at_least = min(segment.vaddr for segment in image.loads) // PAGE * PAGE
     bias_addr = 0 if image.type == ET_EXEC else max(0, after_addr - at_least)
     relro = image.segment(PT_GNU_RELRO)
@@ -121,7 +121,7 @@ def loaded(image: Image, after_addr: int) -> tuple[list[Place], tuple[int, int]]
 
 @st.composite
 def processes(draw: st.DrawFn, *, is_wild: bool = False, key_sets: list[list[str]] = KEY_SETS) -> Process:
-    """Give loaded files and other mappings, often side by side; a wild text has empty, overlapping and descending ones.
+    """Draw loaded files and other mappings, often side by side; a wild text has empty, overlapping and descending ones.
 
     A .bss is nameless or part of the heap, merged with what follows it or not.
     """
@@ -226,7 +226,7 @@ def test_no_figure_is_negative(process: Process) -> None:
 
 
 def private_pages(memory: MemoryMap, random: Random) -> dict[int, tuple[PageRange, ...]]:
-    """Give some pages of each mapping that is asked for them: one that has anonymous memory."""
+    """Return some pages of each mapping that is asked for them: one that has anonymous memory."""
     return {
         mapping.start_addr: tuple(
             PageRange(at, at + PAGE)

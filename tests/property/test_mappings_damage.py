@@ -21,7 +21,7 @@ BARE_KEYS = {"THPeligible", "ProtectionKey"}
 
 
 def read(text: bytes) -> MemoryMap | None:
-    """Give the map, or None where the text is refused; any other exception is a failed test."""
+    """Return the map, or None where the text is refused; any other exception is a failed test."""
     try:
         return parse_maps(text, "a text")
     except InputError:
@@ -124,7 +124,7 @@ def test_any_text_of_the_letters_of_a_map_is_read_or_refused(text: str) -> None:
 
 
 def four_blocks(name: str) -> bytes:
-    """Give four mappings of a text, .data, .bss and the heap among them: enough to cut it at every byte."""
+    """Return four mappings of a text, .data, .bss and the heap among them: enough to cut it at every byte."""
     text = (CORPUS / name).read_bytes()
     starts = block_starts(text)
     return text[starts[4] : starts[8]]

@@ -83,7 +83,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def ranges_of(case: Case) -> list[PageRange]:
-    """Give the private pages as ranges: neighbours together where they are alike."""
+    """Return the private pages as ranges: neighbours together where they are alike."""
     ranges: list[PageRange] = []
     for number in sorted(case.private):
         start, is_swapped = B + case.start + number * PAGE, number in case.swapped

@@ -22,7 +22,7 @@ HEADER = b"100000000000-100000001000 rw-p 00000000 00:00 0 \n"
 
 
 def cost(read: Callable[[], object]) -> tuple[str, float]:
-    """Give the refusal (or "") and the seconds of the processor."""
+    """Return the refusal (or "") and the seconds of the processor."""
     refusal = ""
     start = time.process_time()
     try:
@@ -33,7 +33,7 @@ def cost(read: Callable[[], object]) -> tuple[str, float]:
 
 
 def most_bytes(read: Callable[[], object]) -> int:
-    """Give the most memory at a time; watching it takes long."""
+    """Return the most memory at a time; watching it takes long."""
     tracemalloc.start()
     try:
         cost(read)

@@ -125,7 +125,7 @@ def zipped(members: dict[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) -> 
 
 
 def capture(told: object = None, **members: bytes | None) -> bytes:
-    """Give the capture of the demo process, with another manifest or other members; None leaves one out."""
+    """Return the capture of the demo process, with another manifest or other members; None leaves one out."""
     text = told if isinstance(told, bytes) else json.dumps(manifest() if told is None else told).encode()
     changed = {f"4711/{name}": member for name, member in members.items()}
     return zipped({name: one for name, one in ({**MEMBERS, **changed, MANIFEST: text}).items() if one is not None})
@@ -137,7 +137,7 @@ def read(data: bytes) -> Snapshot:
 
 
 def refused(data: bytes) -> InputError:
-    """Give the error that a capture is refused with; it names the file."""
+    """Return the error that a capture is refused with; it names the file."""
     with pytest.raises(InputError) as caught:
         read_capture(data, "demo.capture")
     assert caught.value.file == "demo.capture"
@@ -512,7 +512,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
 
 
 def directory_entry(data: bytes, name: bytes) -> int:
-    """Give where the entry of a member in the directory of a zip begins."""
+    """Return where the entry of a member in the directory of a zip begins."""
     at = data.index(b"PK\x01\x02")
     while data[at + 46 : at + 46 + struct.unpack_from("<H", data, at + 28)[0]] != name:
         at = data.index(b"PK\x01\x02", at + 46)
@@ -520,7 +520,7 @@ def directory_entry(data: bytes, name: bytes) -> int:
 
 
 def claiming(data: bytes, name: bytes, *, packed_bytes: int | None = None, size_bytes: int | None = None) -> bytes:
-    """Give a zip whose directory claims other sizes of a member."""
+    """Return a zip whose directory claims other sizes of a member."""
     changed = bytearray(data)
     at = directory_entry(data, name)
     if packed_bytes is not None:

@@ -32,7 +32,7 @@ WITH_LINK = stripped(link_to(LINK, PLAIN_DEBUG), build_id=b"")
 
 @pytest.fixture(autouse=True)
 def standard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder that stands for /usr/lib/debug, and a home where no client of debuginfod was at work."""
+    """Return a folder that stands for /usr/lib/debug, and a home where no client of debuginfod was at work."""
     folder = tmp_path / "usr-lib-debug"
     folder.mkdir()
     monkeypatch.setattr(verb, "STANDARD_FOLDER", str(folder))
@@ -44,7 +44,7 @@ def standard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
-    """Give the path of a library, in a folder of its own."""
+    """Return the path of a library, in a folder of its own."""
     folder = tmp_path / "lib"
     folder.mkdir()
     return folder / "libdemo.so"
@@ -65,7 +65,7 @@ def named(contents: Contents) -> dict[str, int]:
 
 
 def found(data: bytes, path: Path, files: DebugFiles | None = None) -> str | None:
-    """Give the debug file that was used for a file, where nothing was odd and all of its names were found."""
+    """Return the debug file that was used for a file, where nothing was odd and all of its names were found."""
     contents, notes = (files or DebugFiles()).contents_of(image(data), str(path))
     assert notes == []
     assert named(contents) == (NAMED_WHEN_STRIPPED if contents.debug_file is None else NAMED_IN_ALL)
@@ -73,7 +73,7 @@ def found(data: bytes, path: Path, files: DebugFiles | None = None) -> str | Non
 
 
 def refused(data: bytes, path: Path, files: DebugFiles | None = None) -> Note:
-    """Give the note of why no debug file was used."""
+    """Return the note of why no debug file was used."""
     contents, (note,) = (files or DebugFiles()).contents_of(image(data), str(path))
     assert (named(contents), contents.debug_file, note.subject) == (NAMED_WHEN_STRIPPED, None, "libdemo.so")
     return note

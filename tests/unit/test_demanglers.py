@@ -22,13 +22,13 @@ def nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the path of a tool of our own, which the names of D are read by."""
+    """Return the path of a tool of our own, which the names of D are read by."""
     monkeypatch.setitem(demanglers.TOOLS, Language.D, (str(tmp_path / "tool"), "--flag"))
     return tmp_path / "tool"
 
 
 def shown_by(tool: Path, script: str, *names: str) -> list[str]:
-    """Give what is shown of names where the tool is this script of the shell."""
+    """Return what is shown of names where the tool is this script of the shell."""
     tool.write_text(f"#!/bin/sh\n{script}\n")
     tool.chmod(0o755)
     learn_foreign_names(names or NAMES)

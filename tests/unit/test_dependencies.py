@@ -19,7 +19,7 @@ DIAMOND = ((1, 2), (3,), (3, 5), (4,), (), ())
 
 
 def without(needed: tuple[tuple[int, ...], ...], start: tuple[int, ...], gone: int) -> frozenset[int]:
-    """Give what is reached when one object is not there, the slow way."""
+    """Return what is reached when one object is not there, the slow way."""
     found: set[int] = set()
     waiting = [one for one in start if one != gone]
     while waiting:

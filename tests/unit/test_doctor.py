@@ -176,7 +176,7 @@ def test_where_no_controller_is_mounted_calibrating_says_so(monkeypatch: pytest.
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the file of calibrations, which is not there yet."""
+    """Return the file of calibrations, which is not there yet."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path / "footprint" / "kernel.json"
 
@@ -286,7 +286,7 @@ def test_sizes_are_found_from_kinds_of_children_that_differ_by_one_thing() -> No
 
 
 def told(monkeypatch: pytest.MonkeyPatch, path: str, text: str | None) -> None:
-    """Let one file of the system hold something else."""
+    """Replace what one file of the system holds."""
     read = verb._text
     monkeypatch.setattr(verb, "_text", lambda asked: text if asked == path else read(asked))
 

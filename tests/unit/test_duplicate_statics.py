@@ -75,7 +75,7 @@ def static(name: str, number: int, section: str = ".data", size: int = 32, **wha
 
 
 def in_files(*names: str, files: Sequence[str] = ("a.c", "b.c", "c.c", "d.c"), **what: Any) -> list[Sym]:  # noqa: ANN401 # of static
-    """Give each source file a variable, one after the other; `files` repeat where there are more names."""
+    """Return each source file a variable, one after the other; `files` repeat where there are more names."""
     symbols = []
     for number, name in enumerate(names):
         symbols += [source(files[number % len(files)]), static(name, number, **what)]
@@ -349,7 +349,7 @@ def test_a_finding_says_how_many_there_are_of_what_and_where() -> None:
 
 
 def declared_at(symbols: Sequence[Sym], *places: tuple[str, int] | None, is_in_header: bool = True) -> Lines:
-    """Say of each variable where it is declared, in the order of the table."""
+    """Declare each variable at its place, in the order of the table."""
     found = read(symbols).statics
     return {
         (one.is_tls, one.vaddr): Declared(*place, is_in_header)
@@ -489,7 +489,7 @@ def constant(unit: str, line: int = 2, size: int = 32, file: str = "/src/x.h") -
 
 
 def told_by_name(symbols: Sequence[Sym], *found: Declaration, compiled: Sequence[str]) -> list[int | None]:
-    """Give the line of each variable that is told by name, in the order of the table."""
+    """Return the line of each variable that is told by name, in the order of the table."""
     statics = read(symbols)
     lines = declared_by_name(statics, statics.statics, {"table": found}, compiled)
     places = [lines.get((one.is_tls, one.vaddr)) for one in statics.statics]

@@ -90,7 +90,7 @@ def unit(
     first_code: int = 1,
     addresses: Sequence[int] = (),
 ) -> Unit:
-    """Give a unit compiled from /src/a.c, which includes /src/inc/a.h; its files have the numbers 1 and 2."""
+    """Return a unit compiled from /src/a.c, which includes /src/inc/a.h; its files have the numbers 1 and 2."""
     place = SEC_OFFSET if version >= 4 else DATA4
     root: list[Attribute] = [(AT_NAME, STRP, "a.c"), (AT_COMP_DIR, STRING, "/src"), (AT_LANGUAGE, DATA1, language)]
     names = [("a.c", 0), ("a.h", 1)]

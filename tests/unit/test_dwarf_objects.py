@@ -106,7 +106,7 @@ ENTRIES = variable("in_data", Addr(DATA)), variable("in_bss", Addr(BSS)), variab
 
 
 def of_section(bias: int) -> Any:  # noqa: ANN401 # what `object_sections` takes
-    """Give a function that says 0x2010 as 16 bytes from the beginning of the second section."""
+    """Return a function that says 0x2010 as 16 bytes from the beginning of the second section."""
 
     def symbol(operand: Operand) -> tuple[str, int]:
         return f"({MEMORY[operand.value // 0x1000 - 1].name})", operand.value % 0x1000 + bias * operand.is_tls
@@ -129,7 +129,7 @@ def elf(*units: Unit, kind: dict[str, Any] | None = None, symbols: Sequence[Sym]
 
 
 def read(data: bytes) -> tuple[Declarations, dict[str, str]]:
-    """Give the answer for all variables that the symbols name, and how the declarations call each."""
+    """Return the answer for all variables that the symbols name, and how the declarations call each."""
     image = read_image(data, "a.o")
     layout = ObjectAddresses(image)
     in_memory = section_bases(image, [(section.index, section) for section in image.sections if section.is_in_memory])

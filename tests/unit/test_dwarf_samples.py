@@ -34,7 +34,7 @@ def image(name: str) -> Image:
 
 
 def declarations(of: Image) -> list[Declaration]:
-    """Give what is declared of all variables that the symbols name: for each address one, here."""
+    """Return what is declared of all variables that the symbols name: for each address one, here."""
     layout = ObjectAddresses(of)
     in_memory = section_bases(of, [(section.index, section) for section in of.sections if section.is_in_memory])
     symbols = [one for one in read_symbol_table(of).variables(in_memory) if one.size_bytes]

@@ -64,14 +64,14 @@ def contents(file: ElfFile | bytes) -> Contents:
 
 
 def section(file: ElfFile | bytes, name: str) -> SectionContents:
-    """Give the contents of the one section of a name, their sum checked."""
+    """Return the contents of the one section of a name, their sum checked."""
     (one,) = [each for each in contents(file).sections if each.section.name == name]
     assert one.named_bytes + sum(one.residue_bytes.values()) == one.size_bytes
     return one
 
 
 def owners(one: SectionContents) -> list[tuple[int, int, str]]:
-    """Give each range of a section with its owner: the name of a variable, or a cause in brackets."""
+    """Return each range of a section with its owner: the name of a variable, or a cause in brackets."""
     return [
         (start, end, owner.name if isinstance(owner, Symbol) else owner.label)
         for start, end, owner in one.ranges.pieces
@@ -79,7 +79,7 @@ def owners(one: SectionContents) -> list[tuple[int, int, str]]:
 
 
 def data(size: int, *symbols: Sym, fill: bytes = b"\1", align: int = 16) -> SectionContents:
-    """Give the contents of a .data of so many bytes with some symbols; a last symbol elsewhere makes a .symtab."""
+    """Return the contents of a .data of so many bytes with some symbols; a last symbol elsewhere makes a .symtab."""
     sections = [Section(".data", flags=RW, data=fill * size, align=align)]
     return section(ElfFile(sections=sections, symbols=[*symbols, Sym("elsewhere")]), ".data")
 

@@ -45,7 +45,7 @@ def image(data: bytes, name: str = "libdemo.so") -> Image:
 
 
 def named(contents: Contents) -> dict[str, int]:
-    """Give the size of each variable."""
+    """Return the size of each variable."""
     return {one.name: one.size_bytes for section in contents.sections for one in section.variables}
 
 

@@ -95,12 +95,12 @@ def asks(name: str, kind: int = R_X86_64_GLOB_DAT) -> Rel:
 
 
 def asked(image: bytes) -> list[tuple[str, bool, bool]]:
-    """Give name, class of calls, and class of copies of each reference."""
+    """Return name, class of calls, and class of copies of each reference."""
     return [(one.name, one.is_call, one.is_copy) for one in read(image).references]
 
 
 def gnu_hash_table(first: int, buckets: Sequence[int], chain: Sequence[int] = (), *, bloom_count: int = 1) -> Section:
-    """Give a GNU hash table of a 64-bit little-endian file, made of any numbers."""
+    """Return a GNU hash table of a 64-bit little-endian file, made of any numbers."""
     head = struct.pack("<4I", len(buckets), first, bloom_count, 0) + bytes(8 * bloom_count)
     numbers = [*buckets, *chain]
     return Section(".gnu.hash", SHT_GNU_HASH, RO, head + struct.pack(f"<{len(numbers)}I", *numbers), align=8)

@@ -55,7 +55,7 @@ def read(file: ElfFile | bytes) -> Image:
 
 
 def refused(file: bytes) -> InputError:
-    """Give the error that a file is refused with; its text names the file, and the offset where there is one."""
+    """Return the error that a file is refused with; its text names the file, and the offset where there is one."""
     with pytest.raises(InputError) as caught:
         read(file)
     error = caught.value

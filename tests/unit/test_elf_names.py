@@ -232,7 +232,7 @@ def rust_lifetimes(count: int, lifetimes: int) -> str:
 
 
 def demangled(name: str) -> str:
-    """Give what the demangler makes of a name, however long."""
+    """Return what the demangler makes of a name, however long."""
     return pycxxfilt.demangle(name) or ""
 
 
@@ -257,7 +257,7 @@ def shown_in_child(*names: str) -> list[str]:
 
 
 def seconds_to_show(name: str) -> float:
-    """Give the shortest of three times, in which nothing else took the processor."""
+    """Return the shortest of three times, in which nothing else took the processor."""
     times = []
     for _ in range(3):
         started = time.process_time()

@@ -39,7 +39,7 @@ def found_in(file: bytes | ElfFile) -> str | None:
 
 
 def with_notes(*notes: Note | bytes, align: int = 4, kind: dict[str, Any] | None = None) -> ElfFile:
-    """Give a file with one segment of notes; bytes are notes already."""
+    """Return a file with one segment of notes; bytes are notes already."""
     sections = [Section(".note", SHT_NOTE, RO, data=notes, align=align), Section(".data", flags=RW, data=bytes(8))]
     segments = [
         Segment(PT_LOAD, PF_R, [".note"], offset=0),

@@ -213,7 +213,7 @@ def test_a_table_of_section_numbers_beyond_the_end_of_the_file_is_refused() -> N
 
 @cache
 def with_sections_numbered_like_reserved_numbers() -> bytes:
-    """Give an object whose sections have the numbers 0xff02, 0xfff1 and 0xfff2 too, which also mean something else."""
+    """Return an object whose sections also have the numbers 0xff02, 0xfff1 and 0xfff2, which mean something else."""
     sections = [Section(".bss.filler", SHT_NOBITS, RW, size=4)] * 0xFFF2
     for number in (SHN_X86_64_LCOMMON, SHN_ABS, SHN_COMMON):
         sections[number - 1] = Section(f".bss.{number:x}", SHT_NOBITS, RW, size=4)

@@ -63,7 +63,7 @@ def table(name: str, *entries: bytes) -> Section:
 
 
 def definition(index: int, distance: int, *, flags: int = 0, name_count: int = 1, name_distance: int = 20) -> bytes:
-    """Give an entry of a definition and its name, the first of the table of names."""
+    """Return an entry of a definition and its name, the first of the table of names."""
     head = struct.pack("<HHHHIII", 1, flags, index, name_count, 0, name_distance, distance)
     return head + struct.pack("<II", 1, 0)
 

@@ -67,7 +67,7 @@ def file(header: str, resident: int) -> bytes:
 
 
 def member(pid: int, *blocks: bytes, pss_anon: int | None = None, page_tables: int = 40, threads: int = 1) -> Member:
-    """Give a process as its text says; `pss_anon` is its proportional share of anonymous memory, in KiB."""
+    """Return a process as its text says; `pss_anon` is its proportional share of anonymous memory, in KiB."""
     text, *_ = read_texts(b"".join(blocks), "smaps")
     rollup = None if pss_anon is None else Counters({"Pss_Anon": 0}, (pss_anon * KIB,))
     status = Status("server", "S", threads, page_tables * KIB, has_memory=True)

@@ -29,7 +29,7 @@ def told(findings: tuple[Finding, ...]) -> list[tuple[str, str, int]]:
 
 
 def dhat(*points: dict[str, Any], end: int = 1000 * MILLION) -> HeapUsage:
-    """Give a run of a billion instructions; each point is of a function of its own."""
+    """Return a run of a billion instructions; each point is of a function of its own."""
     defaults = {"tb": 0, "tbk": 1, "tl": 0, "mb": 0, "mbk": 0, "rb": 1, "wb": 0}
     rows = []
     for place, point in enumerate(points, 1):
@@ -97,7 +97,7 @@ def test_no_more_is_saved_than_a_process_holds() -> None:
 
 
 def massif(*sizes: int) -> HeapUsage:
-    """Give a run of a billion instructions in which one function has so much at each of its snapshots."""
+    """Return a run of a billion instructions in which one function has so much at each of its snapshots."""
     step = 1000 * MILLION // len(sizes)
     moments = [moment((PROGRAM, "load", size), time=step * place + 1) for place, size in enumerate(sizes)]
     return profiled(*moments)

@@ -38,7 +38,7 @@ def attributed(*below: Line, allocators: tuple[str, ...] = ()) -> Rows:
 
 
 def lines_of(tree: CallTree) -> list[tuple[int, int, str | None]]:
-    """Give each node as its depth, its bytes and its function."""
+    """Return each node as its depth, its bytes and its function."""
     depths = [0]
     for parent in tree.parents[1:]:
         depths.append(depths[parent] + 1)

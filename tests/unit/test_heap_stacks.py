@@ -26,7 +26,7 @@ def slugs(profile: Profile) -> list[str]:
 
 
 def rows(tree: CallTree | None) -> dict[tuple[str | int | None, ...], tuple[int, int]]:
-    """Give the bytes and blocks of all nodes that have these functions, or addresses, from the allocation to them."""
+    """Return the bytes and blocks of all nodes that have these functions, or addresses, from the allocation to them."""
     assert tree is not None
     assert tree.node_blocks is not None
     found: dict[tuple[str | int | None, ...], tuple[int, int]] = {}

@@ -24,7 +24,7 @@ LIBRARY = "/srv/samples/heap_by_function/libtable.so"
 
 
 def moments(unit: str = "ms") -> Profile:
-    """Give a profile of five snapshots, of which 1, 3 and 4 have trees; 3 is the peak."""
+    """Return a profile of five snapshots, of which 1, 3 and 4 have trees; 3 is the peak."""
     tree = Line(8, ROOT, (Line(8, "0x10: f (in /a.so)"),))
     text = massif(
         [

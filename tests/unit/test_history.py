@@ -23,7 +23,7 @@ SHADOW = ROOT / "sample_binaries" / "condor_shadow"
 
 
 def recording(version: str, time: int, parts: dict[str, int], program: str = "server") -> Recording:
-    """Give a recording of private memory that is made of some parts."""
+    """Return a recording of private memory that is made of some parts."""
     release = Release(program, version, is_commit=False, time=time, source="smaps", tool_version="0.1.0")
     figures = {"private_bytes": sum(parts.values()), "library_count": len(parts)}
     return Recording(release, figures, {"private_bytes": parts, "library_count": dict.fromkeys(parts, 1)})

@@ -37,7 +37,7 @@ PROGRAM = FileKey("08:01", 10, "/bin/program")
 def mapped(
     start_addr: int, pages: float, permissions: str, offset: int = 0, key: FileKey | None = None, **more: str
 ) -> Mapping:
-    """Give a mapping of a file, or of none."""
+    """Return a mapping of a file, or of none."""
     device, inode, name = key or ("00:00", 0, more.get("name", ""))
     end_addr = start_addr + int(pages * PAGE)
     return Mapping(start_addr, end_addr, permissions, offset, device, inode, name, vm_flags=more.get("flags"))
@@ -48,7 +48,7 @@ def image(file: ElfFile) -> Image:
 
 
 def library(**sections: int) -> ElfFile:
-    """Give a library whose file offsets are its vaddrs: code, RELRO, a page of .data, two of .bss.
+    """Return a library whose file offsets are its vaddrs: code, RELRO, a page of .data, two of .bss.
 
     vaddr 0x0000 headers, 0x1000 .text | 0x2000 .data.rel.ro | 0x3000 .data | 0x4000 .bss up to 0x6000
     """
@@ -64,7 +64,7 @@ def library(**sections: int) -> ElfFile:
 
 
 def loaded(bias: int = B, key: FileKey = LIBRARY) -> list[Mapping]:
-    """Give the mappings of that library as the loader leaves them, without its .bss."""
+    """Return the mappings of that library as the loader leaves them, without its .bss."""
     return [
         mapped(bias, 2, "r-xp", 0, key),
         mapped(bias + 0x2000, 1, "r--p", 0x2000, key),

@@ -72,14 +72,14 @@ LIBRARY = ElfFile(
 
 
 def counted(**pages: int) -> Counters:
-    """Give the counters that smaps has, in pages; what is not told is 0."""
+    """Return the counters that smaps has, in pages; what is not told is 0."""
     told = dict.fromkeys(("Rss", "Shared_Clean", "Shared_Dirty", "Private_Clean", "Private_Dirty"), 0)
     told |= {"Anonymous": 0, "Swap": 0, "SwapPss": 0} | pages
     return Counters({key: place for place, key in enumerate(told)}, tuple(count * PAGE for count in told.values()))
 
 
 def private(pages: int, of_the_file: int = 0) -> Counters:
-    """Give the counters of a mapping in which some pages are this process's own, and some are of the file."""
+    """Return the counters of a mapping in which some pages are this process's own, and some are of the file."""
     return counted(Rss=pages + of_the_file, Private_Dirty=pages, Shared_Clean=of_the_file, Anonymous=pages)
 
 
@@ -94,7 +94,7 @@ def mapped(
 def library(
     relro: int = 1, data: int = 1, bss: int = 2, behind: int = 0, bss_private: int | None = None
 ) -> list[Mapping]:
-    """Give the mappings of the library, with so many pages written of each; `behind` pages merged with its .bss."""
+    """Return the mappings of the library, with so many pages written of each; `behind` pages merged with its .bss."""
     return [
         mapped(B, 2, "r-xp", private(0, 2), of=KEY),
         mapped(B + 0x2000, 1, "r--p", private(relro, 1 - relro), of=KEY),
@@ -139,13 +139,13 @@ Line = tuple[str, str | None, str | None, int | None]
 
 
 def lines(rows: Iterable[Row], owner: str = KEY.name) -> list[Line]:
-    """Give kind, section, name and private bytes of the rows of an owner that hold something, by section and name."""
+    """Return kind, section, name and private bytes of the rows of an owner that hold something, by section and name."""
     found = [(row.kind.value, row.section, row.name, row.bytes) for row in rows if row.owner == owner and row.bytes]
     return sorted(found, key=lambda line: (line[1] or "", line[2] or ""))
 
 
 def row_of(audit: Audit, name: str | None, section: str | None = None) -> Row:
-    """Give the one row of a name, in one section where several have it."""
+    """Return the one row of a name, in one section where several have it."""
     found = [row for row in audit.ledger if row.name == name and section in {None, row.section}]
     assert len(found) == 1, found
     return found[0]

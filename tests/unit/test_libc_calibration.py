@@ -18,7 +18,7 @@ KEPT: dict[str, Any] = {"page_bytes": 4096, "pages": [473, 481]}
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the file of calibrations, which is not there yet."""
+    """Return the file of calibrations, which is not there yet."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path / "footprint" / "libc.json"
 

@@ -51,7 +51,7 @@ def found(*files: Statics) -> Sequence[LinkedTwice]:
 
 
 def library(name: str) -> Statics:
-    """Give a file with 256 bytes of one source file."""
+    """Return a file with 256 bytes of one source file."""
     return file(name, source("crypt.c"), table("s_box", 0), table("p_box", 256))
 
 

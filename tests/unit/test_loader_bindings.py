@@ -53,7 +53,7 @@ def made(
     more: Sequence[Dyn] = (),
     **fields: Any,  # noqa: ANN401 # of a file
 ) -> Library:
-    """Give a library of some symbols, and of one relocation of a type for each name in `asks`."""
+    """Return a library of some symbols, and of one relocation of a type for each name in `asks`."""
     relocations = [Rel(At(".data"), kind, asked, 0) for asked, kind in (asks or {}).items()]
     tables = [Section(".rela.dyn", SHT_RELA, RO, relocations)] if relocations else []
     sections = [*tables, Section(".data", flags=RW, data=bytes(64)), *fields.pop("sections", ())]
@@ -76,7 +76,7 @@ def bind(*libraries: Library, libc: Libc = Libc.GLIBC) -> Bindings:
 
 
 def answers(found: Bindings, user: int = 0) -> dict[str, int]:
-    """Give who answers each name that an object asks for; a name that nobody answers is missing."""
+    """Return who answers each name that an object asks for; a name that nobody answers is missing."""
     references = found.symbols[user].references
     return {references[place].name: one for one, places in found.providers[user].items() for place in places}
 
@@ -139,7 +139,7 @@ def test_a_library_whose_tables_are_damaged_answers_nothing_and_is_noted() -> No
 
 
 def asking(*versions: Version) -> Library:
-    """Give a program that asks for `f` in the first version; without any, in none."""
+    """Return a program that asks for `f` in the first version; without any, in none."""
     needs = {"libx.so": versions} if versions else {}
     return made("program", Sym("f", version=versions[0].index if versions else 1), asks={"f": JUMP_SLOT}, needs=needs)
 
@@ -278,7 +278,7 @@ def test_a_symbolic_program_is_the_first_of_all_anyway() -> None:
 
 
 def unique(name: str, version: int, other: int) -> Library:
-    """Give a library that defines and uses a unique symbol in one version, where another has it in another."""
+    """Return a library that defines and uses a unique symbol in one version, where another has it in another."""
     return made(
         name,
         defined("u", STT_OBJECT, binding=STB_GNU_UNIQUE, version=version),

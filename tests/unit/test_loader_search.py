@@ -25,7 +25,7 @@ X86_64 = 0x0303
 
 @pytest.fixture
 def sysroot(tmp_path: Path) -> Sysroot:
-    """Give a system with nothing but a loader."""
+    """Return a system with nothing but a loader."""
     made = Sysroot(tmp_path)
     made.loader()
     return made

@@ -32,7 +32,7 @@ def held(private: int | None, shared: int | None, relatives: int, uncertain: int
 
 
 def kib_of(one: Mapping) -> tuple[int, int, int, int]:
-    """Give private, shared, relatives and uncertain, in KiB."""
+    """Return private, shared, relatives and uncertain, in KiB."""
     found = count_mapping(one)
     assert found.private_bytes is not None
     assert found.shared_bytes is not None

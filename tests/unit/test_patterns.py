@@ -22,7 +22,7 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
 
 
 def has_possessive_group(parsed: object) -> bool:
-    """Tell whether something longer than a character is repeated and never given back."""
+    """Return whether something longer than a character is repeated and never given back."""
     if isinstance(parsed, tuple) and parsed and parsed[0] is _constants.POSSESSIVE_REPEAT:
         (repeated,) = parsed[1][2:]
         simple = {_constants.IN, _constants.LITERAL, _constants.NOT_LITERAL, _constants.ANY}

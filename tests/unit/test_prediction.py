@@ -384,7 +384,7 @@ def test_a_program_with_nothing_to_load_is_damage(tmp_path: Path) -> None:
 
 
 def index_of_data(file: bytes) -> int:
-    """Give the number of the segment that is written."""
+    """Return the number of the segment that is written."""
     return next(number for number in range(9) if _is_data(file, number))
 
 
@@ -435,7 +435,7 @@ OFFSETS = st.integers(0, 0x9000)
 
 @st.composite
 def relocated(draw: st.DrawFn) -> list[Section]:
-    """Give the sections of an object with .data and .bss of any size, and relocations anywhere."""
+    """Return the sections of an object with .data and .bss of any size, and relocations anywhere."""
     data = replace(DATA, data=bytes(draw(st.integers(1, 0x6000))))
     offsets: Sequence[int] = draw(st.lists(OFFSETS, max_size=20))
     table = replace(TABLE, data=[Rel(offset, RELATIVE, addend=0) for offset in offsets] or [Rel(0, 0, addend=0)])

@@ -25,7 +25,7 @@ def image() -> Image:
 
 
 def smaps(image: Image, *private_kib: int) -> Snapshot:
-    """Give a process that has .data and .bss in two mappings, with so much private memory."""
+    """Return a process that has .data and .bss in two mappings, with so much private memory."""
     (load,) = [one for one in image.loads if one.vaddr <= 0x10000 < one.vaddr + one.memory_bytes]
     first = BIAS + load.vaddr // PAGE * PAGE
     offset = load.offset // PAGE * PAGE

@@ -46,7 +46,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def failure(result: pytest.RunResult) -> list[str]:
-    """Give the lines of the one failure, without the captured ones."""
+    """Return the lines of the one failure, without the captured ones."""
     lines = result.outlines
     start = next(number for number, line in enumerate(lines) if line.startswith("____"))
     rest = lines[start + 1 :]

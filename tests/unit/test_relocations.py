@@ -79,7 +79,7 @@ def rel(*offsets: int, name: str = ".rel.dyn") -> Section:
 
 
 def plain(name: str, *pieces: Piece) -> Section:
-    """Give a table whose type says nothing, so that only the tags in the test lead to it."""
+    """Return a table whose type says nothing, so that only the tags in the test lead to it."""
     return Section(name, flags=RO, data=list(pieces), align=8)
 
 

@@ -10,7 +10,7 @@ WIDE = "x" * 50
 
 
 def last_column(text: str, fold: Fold, footer: str = "") -> list[str]:
-    """Give the lines of the last column of a table of one row, or of its footer."""
+    """Return the lines of the last column of a table of one row, or of its footer."""
     table = Table(("a", "b"), ((WIDE, text),), frozenset({0}), (("", footer),) if footer else (), fold)
     lines = plain((table,)).splitlines()[1:]
     assert all(len(line) <= 80 for line in lines)

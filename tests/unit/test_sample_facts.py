@@ -42,7 +42,7 @@ def image(name: str) -> Image:
 
 
 def sections(name: str) -> dict[str, SectionContents]:
-    """Give the contents of each writable section of a sample by the section's name."""
+    """Return the contents of each writable section of a sample by the section's name."""
     return by_name(read_contents(image(name)))
 
 
@@ -53,7 +53,7 @@ def by_name(contents: Contents) -> dict[str, SectionContents]:
 
 
 def sizes(one: SectionContents) -> dict[str, int]:
-    """Give the sizes of the variables of a section; the names are all different."""
+    """Return the sizes of the variables of a section; the names are all different."""
     found = {each.name: each.size_bytes for each in one.variables}
     assert len(found) == len(one.variables)
     return found

@@ -307,7 +307,7 @@ def test_an_audit_without_page_maps_does_not_speak_of_them(stage: bytes) -> None
 
 
 def one_map(**fields: Any) -> Json:  # noqa: ANN401 # what JSON holds
-    """Give a page map of three pages, with other members where they are named."""
+    """Return a page map of three pages, with other members where they are named."""
     part = {
         "start_addr": 0x7000,
         "kind": "data",

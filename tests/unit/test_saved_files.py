@@ -28,7 +28,7 @@ def mapping_of(name: str, inode: int = 77) -> Mapping:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Give a folder with the files of another machine: one with the build-id 0123, at /usr/lib/libdemo.so."""
+    """Return a folder with the files of another machine: one with the build-id 0123, at /usr/lib/libdemo.so."""
     folder = tmp_path / "root"
     (folder / "usr/lib").mkdir(parents=True)
     (folder / "usr/lib/libdemo.so").write_bytes(ELF)
@@ -36,7 +36,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def found(name: str, facts: FileFacts | None, root: Path | None, inode: int = 77) -> tuple[bytes, str]:
-    """Give the bytes that were found, and how."""
+    """Return the bytes that were found, and how."""
     file = open_saved_file(mapping_of(name, inode), facts, None if root is None else str(root))
     assert isinstance(file, MappedFile), file
     return bytes(file.data), file.found_by

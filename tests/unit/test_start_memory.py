@@ -14,7 +14,7 @@ PAGE = 4096
 
 
 def start_of(folder: Path, library_count: int, *, tls_bytes: int = 0, page_bytes: int = PAGE) -> tuple[int, int]:
-    """Give the estimate for a program that needs some libraries with short paths, and uses no versions."""
+    """Return the estimate for a program that needs some libraries with short paths, and uses no versions."""
     root = Sysroot(folder)
     root.loader(path=GLIBC)
     names = [f"lib{number:03}.so" for number in range(library_count)]

@@ -42,7 +42,7 @@ B = 0x7F0000000000
 
 
 def program(*sections: Section, symbols: Iterable[Sym] = (), relro: Sequence[str] = ()) -> ElfFile:
-    """Give a file of sections at the addresses that they say."""
+    """Return a file of sections at the addresses that they say."""
     names = [section.name for section in sections]
     segments = [Segment(PT_LOAD, PF_R | PF_W, names), *([Segment(PT_GNU_RELRO, PF_R, relro)] if relro else [])]
     tls = [section.name for section in sections if section.flags == TLS]
@@ -51,7 +51,7 @@ def program(*sections: Section, symbols: Iterable[Sym] = (), relro: Sequence[str
 
 
 def pages(*numbers: int | tuple[int, int], size: int = PAGE) -> list[PageRange]:
-    """Give private pages by their number behind B: one, or from one up to another."""
+    """Return private pages by their number behind B: one, or from one up to another."""
     pairs = [(number, number + 1) if isinstance(number, int) else number for number in numbers]
     return [PageRange(B + first * size, B + past * size) for first, past in pairs]
 
@@ -88,7 +88,7 @@ def row(
     pages: int = 0,
     sole_pages: int = 0,
 ) -> Row:
-    """Give the row of a variable, or of what is in brackets."""
+    """Return the row of a variable, or of what is in brackets."""
     symbol = None if name.startswith("[") else name
     return Row(
         owner="/bin/program",
@@ -109,7 +109,7 @@ def row(
 
 
 def lines(found: Iterable[Row]) -> list[tuple[str | None, str, int]]:
-    """Give section, name and private bytes of each row that has some."""
+    """Return section, name and private bytes of each row that has some."""
     return [(one.section, one.name or "", one.bytes) for one in found if one.bytes]
 
 

@@ -46,7 +46,7 @@ MUSL = "/lib/ld-musl-x86_64.so.1"
 
 
 def with_block(*variables: int, used: bool = False) -> bytes:
-    """Give a library with thread-local variables of some sizes, and a function that the program may use."""
+    """Return a library with thread-local variables of some sizes, and a function that the program may use."""
     size = sum(variables)
     offsets = [sum(variables[:number]) for number in range(len(variables))]
     symbols = [
@@ -161,7 +161,7 @@ def test_a_library_that_was_preloaded_is_not_dropped_for_being_unused(tmp_path: 
 
 
 def table(**fields: Any) -> Row:  # noqa: ANN401 # fields of Row
-    """Give the row of a table of four pages in .data.rel.ro."""
+    """Return the row of a table of four pages in .data.rel.ro."""
     row = Row(
         owner="/usr/lib/libone.so",
         kind=MemoryKind.RELRO,

@@ -25,7 +25,7 @@ PAGES = Path(__file__).resolve().parents[2] / "docs" / "findings"
 
 
 def texts(*folders: str) -> Iterator[str]:
-    """Give the literal texts of the modules of some packages."""
+    """Yield the literal texts of the modules of some packages."""
     for folder in folders:
         for path in (SOURCES / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
@@ -34,7 +34,7 @@ def texts(*folders: str) -> Iterator[str]:
 
 
 def rules() -> dict[str, set[str]]:
-    """Give the rules with their kinds, as their modules name them."""
+    """Return the rules with their kinds, as their modules name them."""
     found: dict[str, set[str]] = {}
     for rule in rule_names():
         (path,) = (SOURCES / "findings").glob(f"*_rules/{rule.replace('-', '_')}.py")
