@@ -1,4 +1,4 @@
-"""What is timed inside a fresh interpreter: `python calls.py READER FILE...`.
+"""The calls that are timed inside a fresh interpreter: `python calls.py READER FILE...`.
 
 Each reader is imported and then asked about the files; both times are printed as JSON, in seconds. `unstripped` is no
 reader: it prints which of the files is the largest with a `.symtab`.

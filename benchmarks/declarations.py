@@ -1,4 +1,4 @@
-"""How long it takes to tell where variables are declared, beside a walk: `python benchmarks/declarations.py`.
+"""The time to find the declarations of variables, compared with a DWARF walk: `python benchmarks/declarations.py`.
 
 A large C++ program is compiled for it, which takes some minutes of both CPUs; `--folder` keeps it for the next time,
 and a file of one's own may be given in its place. Prints tables, and judges nothing.
@@ -20,7 +20,7 @@ _WALKED_MEGABYTES = 4
 _MANY = (25_000, 50_000, 100_000)
 _CLASSES = 60
 _OPTIONS = ("-std=c++17", "-g", "-O0", "-w")
-# The classes of the standard library are written anew for each type: that makes debug information quickly.
+# Templates of the standard library are instantiated for each type: this produces much debug information quickly.
 _HEADER = """
 #pragma once
 #include <algorithm>
@@ -65,8 +65,8 @@ template <int N> struct Shop {
   }
 };
 """
-# The call, in an interpreter of its own, asked for all variables that are written, or for all there are: what it
-# takes, what it finds, and the most that it holds beside the mapped file.
+# The call, in a fresh interpreter, for all writable variables or for all variables: its time, its results, and its
+# peak memory without the mapped file.
 _CALL = """
 import json, mmap, sys, time
 from footprint.elf import read_image
@@ -100,7 +100,7 @@ print(json.dumps({
     "before_kib": before, "peak_kib": kib("VmHWM"), "file_kib": kib("RssFile"),
 }))
 """
-# A walk as it is written in the documentation of pyelftools, through the first units of the file.
+# A walk through the first units of the file, as in the documentation of pyelftools.
 _WALK = """
 import json, sys, time
 from elftools.elf.elffile import ELFFile
@@ -122,7 +122,7 @@ with open(sys.argv[1], "rb") as file:
 
 
 def main() -> int:
-    """Compile what is not given, and measure."""
+    """Compile the program unless it is given, and measure."""
     parser = argparse.ArgumentParser(description="Time the search for declarations beside a walk with pyelftools.")
     parser.add_argument("--binary", metavar="FILE", help="a program with debug information, in place of one made here")
     parser.add_argument("--megabytes", type=int, default=_MEGABYTES, metavar="N", help="of .debug_info to make (100)")
@@ -200,7 +200,7 @@ def _line(one: dict[str, float]) -> str:
 
 
 def _program(folder: str, debug_bytes: int, compiler: str, options: list[str]) -> str:
-    """Compile units until their debug information is as long as is wanted, and link them."""
+    """Compile units until their debug information has the requested size, and link them."""
     path = os.path.join(folder, "program")
     if os.path.exists(path):
         return path
@@ -237,7 +237,7 @@ def _object(folder: str, number: int, compiler: str, options: list[str]) -> str:
 
 
 def _debug_bytes(path: str) -> int:
-    """Give how long .debug_info of an object is, as size(1) has it."""
+    """Return the size of .debug_info of an object, by size(1)."""
     text = subprocess.run(["size", "-A", path], capture_output=True, text=True, check=True).stdout
     return next(int(line.split()[1]) for line in text.splitlines() if line.startswith(".debug_info "))
 

@@ -1,4 +1,4 @@
-"""How long a large file of massif takes, beside ms_print: `python benchmarks/heap.py --megabytes 100`.
+"""The time to read a large massif file, compared with ms_print: `python benchmarks/heap.py --megabytes 100`.
 
 The file is made for it, of detailed snapshots only, with 20,000 places in the program, as of C++; `--short` ones, as of
 C, make twice as many lines of it, and `--deepest` larger trees. `--file` names one instead. Prints a table, and judges
@@ -29,7 +29,7 @@ mem_heap_extra_B=8
 mem_stacks_B=0
 heap_tree=detailed
 """
-# The call, in an interpreter of its own: what it takes, and what it holds afterwards beside the mapped file.
+# The call, in an interpreter of its own: its time, and its memory afterwards without the mapped file.
 _CALL = """
 import json, mmap, sys, time
 from footprint.heap import read_profile
@@ -45,7 +45,7 @@ print(json.dumps([seconds, nodes, int(held.split()[1]) * 1024]))
 
 
 def main() -> int:
-    """Make the file, and measure."""
+    """Write the file, and measure."""
     parser = argparse.ArgumentParser(description="Time the reader of massif beside ms_print.")
     parser.add_argument("--megabytes", type=int, default=100, metavar="N", help="how long the file is (100)")
     parser.add_argument("--short", action="store_true", help="short names of functions")
@@ -82,7 +82,7 @@ def main() -> int:
 
 
 def _command(path: str) -> tuple[float, int]:
-    """Give the time and the peak memory of the whole command."""
+    """Return the time and the peak memory of the whole command."""
     start = perf_counter()
     words = [sys.executable, "-m", "footprint", "heap", path]
     child = subprocess.Popen(words, stdout=subprocess.DEVNULL)
@@ -124,7 +124,7 @@ def _lines(amount: int, label: str, depth: int, deepest: int, places: list[str],
 
 
 def _draws() -> Iterator[int]:
-    """Give numbers that look random and are the same in every run."""
+    """Yield pseudo-random numbers, equal in every run."""
     state = 1
     while True:
         state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)

@@ -1,4 +1,4 @@
-"""What every program of a machine is made of: how long closures, bindings and the whole analysis take, beside peers.
+"""The objects of every program of a machine: the time for link maps, bindings and the whole analysis, beside peers.
 
     python benchmarks/libraries.py [--folder DIR ...] [--most N]
 
@@ -35,7 +35,7 @@ MIB = 1 << 20
 
 
 class Row(NamedTuple):
-    """One line of the table: who did what to how many programs, and what it took."""
+    """One line of the table: the tool, the number of programs, the time and the memory."""
 
     name: str
     answer: str
@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 
 def programs(folders: Sequence[str]) -> Iterator[str]:
-    """Name the dynamic programs of some folders, each once; not those of set IDs, which `ldd` could start."""
+    """List the dynamic programs of some directories, once each, without set-ID programs, which `ldd` could start."""
     system = System()
     found = dict.fromkeys(
         os.path.realpath(entry.path)
@@ -71,7 +71,7 @@ def closures(paths: Sequence[str]) -> str:
 
 
 def bindings(paths: Sequence[str]) -> str:
-    """Find them, and who binds to whom."""
+    """Find the objects and their symbol bindings."""
     system, binder, count = System(), Binder(), 0
     for path in paths:
         found = binder.bind(link(system, path, Environment()))
@@ -80,7 +80,7 @@ def bindings(paths: Sequence[str]) -> str:
 
 
 def analysis(paths: Sequence[str]) -> str:
-    """Do all that `footprint libraries` does."""
+    """Run the whole analysis of `footprint libraries`."""
     reader, count, saving_bytes = Programs(environment=Environment()), 0, 0
     for path in paths:
         findings = find_all({Fact.GRAPH: reader.graph(path)})
@@ -93,7 +93,7 @@ STEPS: dict[str, Callable[[Sequence[str]], str]] = {"closures": closures, "bindi
 
 
 def in_a_process(step: str, paths: Sequence[str]) -> Row:
-    """Run a step in a fresh interpreter, which tells its own time, without its start, and its peak."""
+    """Run a step in a fresh interpreter, which prints its time without its start, and its peak memory."""
     command = [sys.executable, __file__, "--step", step]
     done = subprocess.run(command, input="\n".join(paths), capture_output=True, text=True, check=True)
     seconds, peak_bytes, answer = done.stdout.split(maxsplit=2)
@@ -101,7 +101,7 @@ def in_a_process(step: str, paths: Sequence[str]) -> Row:
 
 
 def step_of(name: str) -> None:
-    """Be that process."""
+    """Run the step of such an interpreter."""
     paths = sys.stdin.read().splitlines()
     begin = time.perf_counter()
     answer = STEPS[name](paths)
@@ -109,7 +109,7 @@ def step_of(name: str) -> None:
 
 
 def peers() -> Iterator[tuple[str, list[str]]]:
-    """Name the peers that are here, each with its command."""
+    """Return the commands of the installed peers."""
     if Path(LOADER).exists():
         yield "ld.so --list", [LOADER, "--list"]
     for command in (["ldd", "-u", "-r"], ["lddtree", "-l"], ["libtree", "-vvv"]):
@@ -118,7 +118,7 @@ def peers() -> Iterator[tuple[str, list[str]]]:
 
 
 def of_peer(name: str, command: Sequence[str], paths: Sequence[str]) -> Row:
-    """Ask a peer about each program, one after the other."""
+    """Run a peer on each program, one after the other."""
     begin = time.perf_counter()
     count = 0
     for path in paths:
@@ -139,7 +139,7 @@ def main() -> None:
         return
     paths = list(programs(options.folder))
     paths = paths[: options.most] if options.most else paths
-    # The first reading fills the page cache, for all alike.
+    # The first read fills the page cache for all.
     closures(paths)
     rows = [in_a_process(step, paths) for step in STEPS]
     rows += [of_peer(name, command, paths) for name, command in peers()]

@@ -1,7 +1,7 @@
-"""A process with as many mappings as are asked for: `python many_mappings.py 30000`.
+"""A process with a given number of mappings: `python many_mappings.py 30000`.
 
-One block of pages, of which every other one is made read-only, so that the kernel keeps a mapping a page. It prints how
-many mappings it has, and waits until its standard input is closed.
+It maps one block of pages and makes every second page read-only, so that the kernel keeps one mapping per page. It
+prints its number of mappings, and waits until its standard input is closed.
 
 Source: mmap(2), mprotect(2); asm-generic/mman.h of Linux 6.18 for the constants.
 """
@@ -15,10 +15,10 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 def make(count: int) -> None:
-    """Make `count` mappings, each of one page that was written to.
+    """Make `count` mappings, each of one written page.
 
     Raises:
-        OSError: Where the kernel refuses: `vm.max_map_count` is how many a process may have.
+        OSError: Where the kernel refuses: `vm.max_map_count` limits the mappings of a process.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p

@@ -1,4 +1,4 @@
-"""What a program has written before it runs: our prediction from its files, and its page bits.
+"""The pages that a program has written before it runs: our prediction from its files, and its page bits.
 
     python benchmarks/prediction.py [--only NAME ...] [--rows N]
 
@@ -29,7 +29,7 @@ from tests.atstart import PAGE, Seen, at_start, image_of, is_elf, numbers
 
 
 class Row(NamedTuple):
-    """One program; pages of its objects, and bytes of what is no object's."""
+    """One program: the pages of its objects, and the bytes outside of all objects."""
 
     name: str
     objects: int
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 def programs(names: Sequence[str]) -> Iterator[str]:
-    """Name the programs on PATH, each once."""
+    """List the programs on PATH, once each."""
     seen: set[str] = set()
     for folder in os.get_exec_path():
         for path in sorted(Path(folder).glob("*")):
@@ -55,13 +55,13 @@ def programs(names: Sequence[str]) -> Iterator[str]:
 
 @cache
 def predicted(path: str, *, is_program: bool) -> ObjectPrediction:
-    """Tell what an object costs, once for all programs."""
+    """Predict an object, once for all programs."""
     start = calibrate_libc() if path.endswith("/libc.so.6") else None
     return predict(image_of(path), PAGE, is_program=is_program, libc_start=start)
 
 
 def row(path: str, objects: set[str]) -> Row:
-    """Hold a program, compare, and take note of its objects."""
+    """Stop a program at its start, compare, and record its objects."""
     linked, entered = at_start(path)
     found = {name: predicted(name, is_program=name == path) for name in linked.objects()}
     objects.update(found)

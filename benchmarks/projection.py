@@ -53,7 +53,7 @@ int main(void) {
     pause();
 }
 """
-# Without a C library, so that it can be built where there is none for 32 bits.
+# Without a C library, so that it builds where there is no 32-bit one.
 I386_C = """
 static volatile char area[64 * 4096];
 void _start(void) {
@@ -92,12 +92,12 @@ while True:
 
 
 class MissingError(Exception):
-    """A program that cannot be had on this machine."""
+    """A program that is not available on this machine."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """Something to start, how often, and how to make it."""
+    """A program, the number of copies, and how to build it."""
 
     name: str
     count: int
@@ -106,7 +106,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one program, in bytes a process."""
+    """The figures of one program, in bytes per process."""
 
     name: str
     count: int
@@ -124,7 +124,7 @@ class Row:
 
 
 def installed(*command: str) -> Callable[[Path], list[str]]:
-    """Give a command whose program may be missing."""
+    """Return a command whose program may be missing."""
 
     def find(_: Path) -> list[str]:
         if shutil.which(command[0]) is None:
@@ -135,7 +135,7 @@ def installed(*command: str) -> Callable[[Path], list[str]]:
 
 
 def built(source: str, name: str, *compilers: list[str]) -> Callable[[Path], list[str]]:
-    """Give a program that the first of some compilers makes of a source, which goes where they say {}."""
+    """Compile a source with the first available compiler; {} in its command is the file of the source."""
 
     def build(folder: Path) -> list[str]:
         (folder / name).write_text(source, encoding="ascii")
@@ -153,7 +153,7 @@ def built(source: str, name: str, *compilers: list[str]) -> Callable[[Path], lis
 
 
 def java(folder: Path) -> list[str]:
-    """Give an idle JVM, of a class where there is a compiler, else of its source."""
+    """Return the command of an idle JVM, with a compiled class where javac is available, else with the source."""
     installed("java")(folder)
     (folder / "Sleep.java").write_text(SLEEP_JAVA, encoding="ascii")
     if shutil.which("javac"):
@@ -183,7 +183,7 @@ PROGRAMS = (
 
 @contextmanager
 def group_with_launcher() -> Iterator[tuple[MemoryGroup, Launcher]]:
-    """Make a group with a launcher in it, and leave nothing of them."""
+    """Make a group with a launcher in it, and remove both at the end."""
     with ExitStack() as stack:
         group = stack.enter_context(make_group())
         yield group, stack.enter_context(Launcher(group))
@@ -195,7 +195,7 @@ def settled(group: MemoryGroup) -> GroupUsage:
 
 
 def measure(program: Program, folder: Path) -> Row:
-    """Start copies of a program, and see what they cost.
+    """Start copies of a program, and measure their cost.
 
     Raises:
         MissingError: Where it cannot be had, or does not stay.
@@ -215,7 +215,7 @@ def measure(program: Program, folder: Path) -> Row:
 
 
 def measure_fork(name: str, share: float) -> Row:
-    """Fork children of a large parent twice, and see what those of the second time cost."""
+    """Fork children of a large parent twice, and measure the cost of the second ones."""
     with group_with_launcher() as (group, launcher):
         parent, *_ = launcher.start([sys.executable, "-c", PARENT_PYTHON, "25", str(share)])
         settled(group)
@@ -232,7 +232,7 @@ def measure_fork(name: str, share: float) -> Row:
 
 
 def row_of(name: str, pids: Sequence[int], before: GroupUsage, after: GroupUsage) -> Row:
-    """Audit each of some copies, and divide what the group grew by when they came."""
+    """Audit each copy, and divide the growth of the group by their number."""
     costs = {pid: per_process_bytes(pid) for pid in pids}
     middle = sorted(pids, key=costs.__getitem__)[len(pids) // 2]
     rollup = rollup_of(middle)
@@ -251,7 +251,7 @@ def row_of(name: str, pids: Sequence[int], before: GroupUsage, after: GroupUsage
 
 
 def per_process_bytes(pid: int) -> int:
-    """Ask footprint what one more such process costs."""
+    """Read the cost of one more such process from footprint."""
     cost_bytes = footprint.audit(pid).totals.per_process.bytes
     if cost_bytes is None:
         raise MissingError("footprint cannot tell the cost")
@@ -259,13 +259,13 @@ def per_process_bytes(pid: int) -> int:
 
 
 def rollup_of(pid: int) -> dict[str, int]:
-    """Read the kernel's own sums."""
+    """Read the sums of the kernel."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as text:
         return {key: int(value) * KIB for key, value in re.findall(r"^(\w+): +(\d+) kB$", text.read(), re.MULTILINE)}
 
 
 def writable_bytes(pid: int) -> int:
-    """Ask `pmap -d`; where it is missing, the same figure is in our audit."""
+    """Run `pmap -d`; where it is missing, our audit has the same figure."""
     if shutil.which("pmap"):
         text = subprocess.run(["pmap", "-d", str(pid)], capture_output=True, check=True, text=True).stdout
         if match := re.search(r"writeable/private: (\d+)K", text):
@@ -282,7 +282,7 @@ COLUMNS = (
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Give the figures of a row as text, in KiB."""
+    """Format the figures of a row, in KiB."""
     middle = row.ours[len(row.ours) // 2]
     hits = sum(abs(ours / row.truth - 1) <= BOUND for ours in row.ours) / len(row.ours)
     return (
@@ -305,14 +305,14 @@ def print_cells(texts: Sequence[str]) -> None:
 
 
 def host() -> str:
-    """Say what it was measured on."""
+    """Print the host."""
     with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as file:
         huge_pages = re.findall(r"\[(\w+)\]", file.read())
     return f"Linux {platform.release()} {platform.machine()}, {os.cpu_count()} CPUs, huge pages: {' '.join(huge_pages)}"
 
 
 def jobs(arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Callable[[], Row]]]:
-    """Give what is to be measured."""
+    """Return the programs to measure."""
     for program in PROGRAMS:
         if program.name in arguments.only or not (arguments.only or arguments.fork):
             yield program.name, partial(measure, program, folder)
@@ -322,13 +322,13 @@ def jobs(arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Cal
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure, and print a line a program."""
+    """Measure, and print one line per program."""
     parser = argparse.ArgumentParser(description="our cost of one more process against a memory cgroup")
     parser.add_argument("--only", nargs="+", default=[], choices=[program.name for program in PROGRAMS])
     parser.add_argument("--fork", action="store_true", help="forked children of a large parent")
     parser.add_argument("--calibrated", action="store_true", help="with the constants of doctor --calibrate")
     arguments = parser.parse_args(words)
-    # An end that is asked for must not leave groups and processes behind.
+    # SIGTERM must not leave groups and processes behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory() as folder:
         if not arguments.calibrated:

@@ -1,6 +1,6 @@
-"""How long footprint takes, beside its peers on the same inputs: `python benchmarks/run.py`. See README.md here.
+"""The time that footprint and its peers need for the same inputs: `python benchmarks/run.py`. See README.md here.
 
-Prints tables, and judges nothing: no time is too long for its exit code.
+It prints tables; its exit code does not depend on any time.
 """
 
 import argparse
@@ -24,13 +24,13 @@ _ROUNDS = 7
 
 
 class Contender(NamedTuple):
-    """One program that takes part.
+    """One program in a table.
 
     Attributes:
-        label: What the table calls it.
+        label: Its name in the table.
         words: The command.
-        column: Where it is one that the others are compared with: the heading of the column that does so.
-        inside: What it says of itself as JSON: the label of a row, and which of its figures add up to it.
+        column: The heading of the column that compares the others with it; empty without such a column.
+        inside: The rows from its own JSON output: the label, and the figures that add up to it.
     """
 
     label: str
@@ -40,7 +40,7 @@ class Contender(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One run: the time until its output ended and it was gone, its peak memory, its exit code, what it printed."""
+    """One run: the time until its output and the process ended, its peak memory, its exit code, its output."""
 
     seconds: float
     peak_bytes: int
@@ -49,7 +49,7 @@ class Sample(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One line of a table. The peak is None for what is only a part of a run."""
+    """One line of a table. The peak is None for a part of a run."""
 
     label: str
     seconds: list[float]
@@ -66,7 +66,7 @@ class Group(NamedTuple):
 
 
 def main() -> int:
-    """Measure what was asked for, a table at a time."""
+    """Measure the requested tables, one after the other."""
     parser = argparse.ArgumentParser(description="Time footprint and its peers on the same inputs.")
     parser.add_argument("--rounds", type=int, default=_ROUNDS, metavar="N", help=f"how many are counted ({_ROUNDS})")
     parser.add_argument("--only", action="append", choices=("symbols", "libraries", "mappings", "start"))
@@ -77,7 +77,7 @@ def main() -> int:
     if options.rounds < 1 or options.mappings < 1:
         parser.error("there is nothing to count below 1")
     if options.binary and not os.path.isfile(options.binary):
-        parser.error(f"{options.binary} is no file")
+        parser.error(f"{options.binary} is not a file")
     if importlib.util.find_spec("footprint") is None:
         parser.error(f"{sys.executable} has no footprint: install it (pip install -e .), or use `make bench`")
     for line in _header(options.rounds):
@@ -156,7 +156,7 @@ def _start() -> Group:
 
 
 def _footprint() -> tuple[str, ...]:
-    """Give the command: the one that was installed beside this interpreter, else the module."""
+    """Return our command: the one installed beside this interpreter, else the module."""
     script = os.path.join(os.path.dirname(sys.executable), "footprint")
     return (script,) if os.access(script, os.X_OK) else (sys.executable, "-P", "-m", "footprint")
 
@@ -168,7 +168,7 @@ def _call(reader: str, paths: Sequence[str], label: str, column: str = "") -> Co
 
 
 def _present(contenders: list[Contender], also: Sequence[str] = ()) -> tuple[list[Contender], list[str]]:
-    """Tell apart what can be run here and what is not installed; `also` is what a shell will look for."""
+    """Separate installed from missing contenders; `also` lists programs that a shell will run."""
     absent = {name for name in (*(one.words[0] for one in contenders), *also) if shutil.which(name) is None}
     present = [
         one
@@ -195,7 +195,7 @@ def _regular_files(folder: str) -> list[str]:
 
 
 def _shared_libraries() -> tuple[str, list[str]]:
-    """Find the ELF files below the folder of the system's libraries that are called `.so`, each once."""
+    """Find the ELF files below the folder of the system's libraries that are named `.so`, once each."""
     multiarch = getattr(sys.implementation, "_multiarch", "") or f"{os.uname().machine}-linux-gnu"
     folder = next(one for one in (f"/usr/lib/{multiarch}", "/usr/lib64", "/usr/lib") if os.path.isdir(one))
     paths = [
@@ -219,7 +219,7 @@ def _is_elf(path: str) -> bool:
 
 @contextmanager
 def _many_mappings(count: int) -> Iterator[int | None]:
-    """Keep a process with many mappings alive; None where the kernel does not let it."""
+    """Keep a process with many mappings alive; yield None where the kernel refuses."""
     words = [sys.executable, "-P", os.path.join(_HERE, "many_mappings.py"), str(count)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         is_ready = process.stdout is not None and process.stdout.readline()
@@ -246,7 +246,7 @@ def _show(group: Group, rounds: int) -> None:
 
 
 def _measure(contenders: Sequence[Contender], rounds: int) -> dict[str, list[Sample]]:
-    """Run all in turn, again and again. The first round fills the caches, and is not counted."""
+    """Run all in turn, several times. The first round fills the caches, and is not counted."""
     samples: dict[str, list[Sample]] = {one.label: [] for one in contenders}
     for number in range(rounds + 1):
         for one in contenders:
@@ -275,7 +275,7 @@ def _cells(row: Row, columns: Sequence[Row]) -> tuple[str, ...]:
 
 
 def _run(words: Sequence[str]) -> Sample:
-    """Run a command with its output in a pipe, and read that to the end."""
+    """Run a command with its output in a pipe, and read the pipe to its end."""
     # Python writes its bytecode, as an installed program's would be; the rest of its switches stay out of it.
     environment = {
         name: value for name, value in os.environ.items() if name == "PYTHONPATH" or not name.startswith("PYTHON")

@@ -1,7 +1,7 @@
-"""What the quick path of smaps saves: a text of many mappings is read with it and without it, in one run.
+"""The gain of the quick path for smaps: `python benchmarks/smaps.py [TEXT]`.
 
-Source: `_QuickPath` of footprint/process/maps_text.py. Run `python benchmarks/smaps.py [TEXT]`; without a text it reads
-its own process after it has made 30,000 mappings.
+It reads one text with and without `_QuickPath` of footprint/process/maps_text.py. Without TEXT it reads smaps of a
+process with 30,000 mappings.
 """
 
 import os
