@@ -20,6 +20,7 @@ from footprint.elf.debugfiles import (
 from footprint.elf.image import SHT_SYMTAB
 from footprint.elf.notes import build_id, debug_build_id
 from footprint.errors import InputError, Note, UsageError
+from footprint.files import StrPath
 from footprint.process.mapped_files import FileOpener, open_regular
 from footprint.sources.debuginfod import Servers, cache_folder, cached_path
 from footprint.sources.roots import path_inside
@@ -41,7 +42,7 @@ class DebugSearch(NamedTuple):
         uses_servers: Whether to ask the servers of DEBUGINFOD_URLS for what is not there.
     """
 
-    folders: tuple[str, ...] = ()
+    folders: tuple[StrPath, ...] = ()
     uses_servers: bool = False
 
 

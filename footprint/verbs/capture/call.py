@@ -1,6 +1,7 @@
 """`footprint.capture`: what the kernel says of processes, in one file, to be audited elsewhere."""
 
 import io
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,14 +9,14 @@ from typing import IO
 
 from footprint import __version__
 from footprint.errors import AccessError, UsageError
-from footprint.files import whole_file
+from footprint.files import StrPath, whole_file
 from footprint.process.capture import Captured, capture_processes
 from footprint.sources.process_files import build_id_of
 
 __all__ = ("capture",)
 
 
-def capture(*pids: int, output: str, freeze: bool = False) -> Captured:
+def capture(*pids: int, output: StrPath, freeze: bool = False) -> Captured:
     """Write what the kernel says of processes into one file, which every verb takes as its target.
 
     Of several processes those that cannot be read become notes. Only its owner may read the file, since it may hold
@@ -37,12 +38,12 @@ def capture(*pids: int, output: str, freeze: bool = False) -> Captured:
         if not 0 < pid < 1 << 31:
             raise UsageError(f"{pid} is no process ID")
     try:
-        with _opened(output) as file:
+        with _opened(os.fspath(output)) as file:
             return capture_processes(pids, file, freeze=freeze, version=__version__, build_id_of=build_id_of)
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise AccessError(output, error.strerror or str(error)) from error
+        raise AccessError(os.fspath(output), error.strerror or str(error)) from error
 
 
 @contextmanager

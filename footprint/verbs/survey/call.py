@@ -8,6 +8,7 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.start_memory import start_memory
 from footprint.elf import starts_like_elf
 from footprint.errors import FootprintError, Note, UsageError
+from footprint.files import StrPath
 from footprint.findings.graph_rules.unused_library import unused_libraries
 from footprint.model.finding import Confidence
 from footprint.sources.programs import Programs, missing_notes
@@ -16,7 +17,7 @@ from footprint.verbs.survey.result import Survey, SurveyedProgram
 __all__ = ("survey",)
 
 
-def survey(*folders: str, count: int = 1, root: str | None = None, page_bytes: int | None = None) -> Survey:
+def survey(*folders: StrPath, count: int = 1, root: StrPath | None = None, page_bytes: int | None = None) -> Survey:
     """Predict what a process of each program below some folders costs, the costliest first.
 
     Args:
@@ -30,10 +31,11 @@ def survey(*folders: str, count: int = 1, root: str | None = None, page_bytes: i
     """
     if not folders:
         raise UsageError("name a folder of programs")
+    names, root = [os.fspath(one) for one in folders], None if root is None else os.fspath(root)
     programs = Programs(root, page_bytes=page_bytes)
     found: list[SurveyedProgram] = []
     notes: list[Note] = []
-    for path in _executable_paths(folders, notes):
+    for path in _executable_paths(names, notes):
         own_path = _within(path, root)
         try:
             graph = programs.graph(own_path)
@@ -44,7 +46,7 @@ def survey(*folders: str, count: int = 1, root: str | None = None, page_bytes: i
             found.append(_surveyed(path, graph))
             notes.extend(missing_notes(graph))
     found.sort(key=lambda one: (-one.startup_min_bytes - one.start_bytes, one.path))
-    return Survey(tuple(folders), count, tuple(found), tuple(dict.fromkeys(notes)))
+    return Survey(tuple(names), count, tuple(found), tuple(dict.fromkeys(notes)))
 
 
 def _surveyed(path: str, graph: DependencyGraph) -> SurveyedProgram:

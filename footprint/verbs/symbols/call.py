@@ -19,7 +19,7 @@ from footprint.elf.linker_map import LinkerMap, read_linker_map
 from footprint.elf.origins import Origins
 from footprint.elf.selection import EVERYTHING, Selection
 from footprint.errors import FootprintError, InputError, Note, UsageError
-from footprint.files import open_input
+from footprint.files import StrPath, open_input
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
 from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.files import each_once
@@ -55,8 +55,8 @@ class FileSymbols:
 
 
 def symbols(
-    *paths: str,
-    map: str | None = None,  # noqa: A002 # as the option is called
+    *paths: StrPath,
+    map: StrPath | None = None,  # noqa: A002 # as the option is called
     selection: Selection = EVERYTHING,
     debug: DebugSearch | None = STANDARD_PLACES,
     source: bool = False,
@@ -82,9 +82,9 @@ def symbols(
         raise UsageError("name at least one ELF file")
     if map is not None and len(paths) > 1:
         raise UsageError("a linker map is of one linked file: name that alone")
-    reader = _Reader(DebugFiles(debug), map, has_sources=source)
+    reader = _Reader(DebugFiles(debug), None if map is None else os.fspath(map), has_sources=source)
     files, notes = reader.files, reader.notes
-    for path in each_once(paths, notes):
+    for path in each_once([os.fspath(one) for one in paths], notes):
         try:
             reader.read(path)
         except FootprintError as error:
