@@ -1,1 +1,1 @@
-"""Compare audits, check budgets, keep a history."""
+"""Compare audits, check budgets, and keep a history of releases."""

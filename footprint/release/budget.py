@@ -1,4 +1,4 @@
-"""What a process may cost: which of its budgets are exceeded, by itself and against a baseline, and through what."""
+"""Check the budgets of a process, by itself and against a baseline, and find what makes it exceed them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -48,7 +48,7 @@ _MOST_CONTRIBUTORS: Final = 3
 
 
 class Result(NamedTuple):
-    """What became of one limit.
+    """The result of one limit.
 
     Attributes:
         key: Where the limit stands in the file.
@@ -57,12 +57,12 @@ class Result(NamedTuple):
         is_count: Whether both are numbers of things, not bytes.
         is_exceeded: Whether the value is larger.
         waiver: The waiver that lets it pass, or did until it expired.
-        is_expired: Whether that one has expired.
-        contributors: What the value is made of, the largest first, or what of it grew most: a name and bytes each.
-        is_growth: Whether they are what grew since the baseline.
-        grew_from: The value of the baseline, where the limit is an increase.
+        waiver: The waiver of the budget, also an expired one.
+        is_expired: Whether the waiver has expired.
+        contributors: The largest parts of the value, or of its growth: a name and bytes each.
+        is_growth: Whether the contributors are what grew since the baseline.
         remark: What else is to be said.
-        line: The line of the file, where that is known.
+        remark: A further remark for the reader.
     """
 
     key: str
@@ -80,7 +80,7 @@ class Result(NamedTuple):
 
     @property
     def fails(self) -> bool:
-        """Tell whether it is exceeded, and nothing lets it pass."""
+        """Return whether the limit is exceeded without a valid waiver."""
         return self.is_exceeded and (self.waiver is None or self.is_expired)
 
 
@@ -101,7 +101,7 @@ class Checked(NamedTuple):
 
     @property
     def failures(self) -> tuple[Result, ...]:
-        """The limits that are exceeded."""
+        """The limits that are exceeded without a valid waiver."""
         return tuple(one for one in self.results if one.fails)
 
 
@@ -116,15 +116,15 @@ def check_audit(
     """Check an audit.
 
     Args:
-        audit: What is to be checked; where findings have budgets, with findings.
-        budgets: What it may cost.
+        audit: The audit to check; with findings, if findings have budgets.
+        budgets: The limits.
         baseline: The audit to compare with, where there is one.
-        today: The day on which waivers hold, or do not any more.
-        spreads: How far the starts differ that the audit is the middle of.
-        baseline_spreads: The same of the baseline.
+        today: The day that decides whether a waiver has expired.
+        spreads: The spread of the starts whose median the audit is.
+        baseline_spreads: The same for the baseline.
 
     Raises:
-        UsageError: Where a budget is about something that the audit does not have or tell, or needs a baseline.
+        UsageError: If a budget is about something that the audit does not contain, or needs a baseline.
     """
     if baseline is None and budgets.needs_baseline:
         raise UsageError(
@@ -150,7 +150,7 @@ def _waived(result: Result, waiver: Waiver | None, today: date) -> Result:
 def _results(
     budget: Budget, audit: Audit, baseline: Audit | None, budgets: Budgets, comparison: Comparison | None
 ) -> Iterable[Result]:
-    """Give one result for each of the limits of a budget."""
+    """Check each limit of a budget."""
     measured = _measure(budget, audit, budgets)
     if measured is None:
         raise UsageError(f"{budgets.file}: {budget.key}: {_absent(budget, audit)}")
@@ -196,10 +196,10 @@ def _results(
 
 
 def _before(budget: Budget, baseline: Audit, budgets: Budgets) -> int:
-    """Give the figure of the baseline; what it does not have grew from nothing.
+    """Return the figure of the baseline; 0 for what it does not contain.
 
     Raises:
-        UsageError: Where it may have it, and does not tell.
+        UsageError: If the baseline may contain it, but does not know its size.
     """
     before = _measure(budget, baseline, budgets)
     if before is not None:
@@ -213,7 +213,7 @@ def _before(budget: Budget, baseline: Audit, budgets: Budgets) -> int:
 
 
 def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
-    """Give the figure that a budget is about; None where the audit does not have it, or does not tell."""
+    """Return the figure that a budget limits; None if the audit does not contain it, or does not know it."""
     if budget.table == "figures":
         return figure_of(budget.name, audit, budgets.at_processes)
     if budget.table == "findings":
@@ -230,12 +230,12 @@ def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
 
 
 def _tells_kind(kind: str, audit: Audit) -> bool:
-    """Tell whether an audit without memory of a kind says that there is none: files do not tell what is asked for."""
+    """Return whether an audit without memory of a kind proves that there is none: files say nothing about heaps."""
     return audit.source != "prediction" or MemoryKind(kind) in OF_OBJECTS
 
 
 def figure_of(name: str, audit: Audit, count: int = 1) -> int | None:
-    """Return a figure of `BUDGETED`; None where the audit does not tell it."""
+    """Return a figure of `BUDGETED`; None if the audit does not know it."""
     if name == "mapping_count":
         return audit.mapping_count
     if name == "library_count":
@@ -249,7 +249,7 @@ def figure_of(name: str, audit: Audit, count: int = 1) -> int | None:
 
 
 def _files(audit: Audit) -> dict[str, None]:
-    """Give the objects of a process: the files of which code or data is mapped."""
+    """Return the objects of a process: the files whose code or data is mapped."""
     return dict.fromkeys(row.owner for row in audit.ledger if row.kind in OF_OBJECTS and is_file(row.owner))
 
 
@@ -263,12 +263,12 @@ def _rows_of(budget: Budget, audit: Audit) -> list[Row]:
 
 
 def _is_of(owner: str, name: str) -> bool:
-    """Tell whether a budget names an owner: by its path, or by its file name."""
+    """Return whether a budget names an owner, by its path or by its file name."""
     return name in {owner, file_name(owner)}
 
 
 def _is_symbol(one: Row | RowChange, name: str) -> bool:
-    """Tell whether a budget names a symbol: as the linker does, or as it is shown."""
+    """Return whether a budget names a symbol, by its linker name or by the name that is shown."""
     return one.symbol is not None and name in {one.symbol, one.name}
 
 
@@ -279,12 +279,12 @@ def _counted_findings(budget: Budget, audit: Audit) -> list[Finding]:
 
 
 def _is_untold(budget: Budget, audit: Audit) -> bool:
-    """Tell whether what a budget is about may be there, and its size is not told."""
+    """Return whether the subject of a budget may be there although its size is not known."""
     return not audit.objects if budget.table == "retained" else bool(_rows_of(budget, audit))
 
 
 def _absent(budget: Budget, audit: Audit) -> str:
-    """Say why a figure is not there, and what could be meant."""
+    """Explain why a figure is missing, and suggest what could be meant."""
     if budget.table == "findings":
         how = "`--heap` joins a profile" if fact_of(budget.name) is Fact.HEAP else "`--findings` does so for a process"
         return f"{audit.saved_in or audit.target} was not looked into for that: {how}"
@@ -312,7 +312,7 @@ _Contributors = tuple[tuple[str, int], ...]
 def _contributors(
     budget: Budget, audit: Audit, comparison: Comparison | None, count: int
 ) -> tuple[_Contributors, bool]:
-    """Give what grew of a figure since the baseline, or where nothing did what it is made of; and which of both."""
+    """Return what of a figure grew since the baseline, or else what it is made of; and which of the two it is."""
     grown = () if comparison is None else _grown(budget, comparison)
     if grown:
         return grown, True
@@ -320,13 +320,13 @@ def _contributors(
 
 
 def _parts(budget: Budget, audit: Audit, count: int) -> _Contributors:
-    """Give what a figure is made of, the largest first."""
+    """Return the largest parts of a figure."""
     if budget.table == "findings":
         return _of_findings(_counted_findings(budget, audit))
     if budget.table == "retained":
         return _of_retained(budget, audit)
     if budget.name == "library_count":
-        # As parts they are one each; what is asked here is which could go.
+        # As parts they count one each; the sizes show which of them could go.
         files = _files(audit)
         rows = [row for row in audit.ledger if row.owner in files]
         figure = "private_bytes" if audit.totals.private.bytes is not None else "mapped_bytes"
@@ -355,7 +355,7 @@ def _of_findings(findings: Iterable[Finding]) -> _Contributors:
 
 
 def parts_of(figure: str, audit: Audit) -> dict[str, int]:
-    """Return the parts of a figure of `BUDGETED` by file name of the owner; empty where owners do not make it up."""
+    """Return the parts of a figure of `BUDGETED` by file name of the owner; empty if owners do not make it up."""
     if figure == "mapping_count":
         return {}
     if figure == "library_count":
@@ -363,13 +363,13 @@ def parts_of(figure: str, audit: Audit) -> dict[str, int]:
     if figure == "tls_bytes":
         return _own(audit, attrgetter("tls_bytes"))
     if figure == "floor_bytes":
-        # The pages of a process are measured, not those that are surely written.
+        # A process is measured: its pages are not those of the startup minimum.
         return _own(audit, attrgetter("own_bytes")) if audit.source == "prediction" else {}
     return _sums_by_file(figure, audit.ledger)
 
 
 def _own(audit: Audit, size_of: Callable[[ObjectCost], int]) -> dict[str, int]:
-    """Add up a size of each object by its file name, as the rows of a ledger are."""
+    """Add up a size of each object by its file name; the rows of a ledger are added up the same way."""
     sums: dict[str, int] = {}
     for one in audit.objects:
         name = file_name(one.path)
@@ -396,12 +396,12 @@ def _sums(figure: str, rows: Iterable[Row], name_of: Callable[[Row], str]) -> di
     return {name: size_bytes for name, size_bytes in sums.items() if size_bytes}
 
 
-# The initial values of thread-local variables lie among what the loader seals.
+# The initial values of thread-local variables lie in the part that the loader seals.
 _WRITTEN: Final = frozenset({MemoryKind.DATA, MemoryKind.BSS, MemoryKind.RELRO, MemoryKind.TLS})
 
 
 def _part(figure: str, kind: MemoryKind, private_bytes: int, mapped_bytes: int, *, is_writable: bool) -> int:
-    """Give what a row, or its change, adds to a figure, or to what a table of budgets is about."""
+    """Return what a row, or the change of a row, adds to a figure or to a table of budgets."""
     if figure in {"private_bytes", "floor_bytes"}:
         return 0 if kind is MemoryKind.KERNEL else private_bytes
     if figure == "kernel_bytes":
@@ -416,7 +416,7 @@ def _part(figure: str, kind: MemoryKind, private_bytes: int, mapped_bytes: int, 
 
 
 def _of_retained(budget: Budget, audit: Audit) -> _Contributors:
-    """Give the objects that leave with a library."""
+    """Return the objects that leave with a library."""
     holders = {one.path: one.held_by for one in audit.objects}
     paths = {one.path for one in _objects_of(budget, audit)}
     return _largest(
@@ -431,7 +431,7 @@ def _objects_of(budget: Budget, audit: Audit) -> list[ObjectCost]:
 
 
 def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
-    """Give what grew of that which a budget is about, the most first: variables, and what has no name as its owner."""
+    """Return what grew of the subject of a budget, the most first: by symbol, or else by owner."""
     if budget.table == "findings":
         new = comparison.new_findings
         return _of_findings(_counted_findings(budget, replace(comparison.new, findings=new)))
@@ -461,19 +461,19 @@ def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
 
 
 def _is_noise(budget: Budget, comparison: Comparison, delta_bytes: int) -> bool:
-    """Tell whether the starts of both runs overlap in a figure, so that its growth need not be a change."""
+    """Return whether the starts of both runs overlap in a figure: its growth may be chance."""
     if budget.table == "figures":
         total = comparison.total(budget.name.removesuffix("_bytes"))
         return total is not None and total.is_noise is True
     if budget.table != "owners":
         return False
     own = [one for one in comparison.owners if _is_of(one.owner, budget.name)]
-    # What had another name before grew from nothing for a budget, by more than it did for the comparison.
+    # An owner with a new name grew from nothing for the budget, but not for the comparison.
     return sum(one.delta_bytes for one in own) == delta_bytes and all(one.is_noise is True for one in own)
 
 
 def _new_files(comparison: Comparison) -> Iterable[tuple[str, int]]:
-    """Give the files that the baseline does not have, each with what it adds."""
+    """Return the files that the baseline does not have, each with its size."""
     return ((file_name(one.owner), one.delta_bytes) for one in comparison.owners if one.is_new and one.is_object)
 
 
@@ -482,7 +482,7 @@ def _label(row: Row) -> str:
 
 
 def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) -> Iterable[Result]:
-    """Give a result for each list of libraries: how many are mapped that must not be."""
+    """Check each list of libraries: count the mapped ones that must not be mapped."""
     program, *libraries = _files(audit) or [""]
     names = [file_name(path) for path in (program, *libraries) if ".so" in file_name(path)]
     lists: list[tuple[str, list[str], str]] = []
@@ -509,7 +509,7 @@ def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) ->
 
 
 def propose(audit: Audit) -> str:
-    """Write a first budget file: what is measured, and a twentieth more, rounded up."""
+    """Write a first budget file: each measured value plus a twentieth, rounded up."""
     lines = ["# What one process may cost. `footprint check` fails where one of these is exceeded.", "", "[budgets]"]
     for name in ("per_process_bytes", "private_bytes", "mapped_writable_bytes"):
         size_bytes = figure_of(name, audit)
@@ -536,7 +536,7 @@ def propose(audit: Audit) -> str:
 
 
 def _rounded(size_bytes: int) -> str:
-    """Write a size with a twentieth of room, in a unit that keeps it short."""
+    """Write a size plus a twentieth, rounded to a short number."""
     room_bytes = size_bytes + size_bytes // 20
     step = 64
     while step * 16 < room_bytes:
@@ -545,7 +545,7 @@ def _rounded(size_bytes: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Write a text as TOML does: what would end it, or is no printable character, as its number."""
+    """Write a text as a TOML string: quotes, backslashes and control characters as escapes."""
     escaped = "".join(
         f"\\u{ord(one):04x}" if ord(one) < 0x20 or ord(one) == 0x7F or one in '"\\' else one for one in text
     )

@@ -1,4 +1,4 @@
-"""Budgets as a file tells them: what may be limited, by how much, and until when a limit may be exceeded.
+"""The contents of a budget file: what is limited, by how much, and until when a limit may be exceeded.
 
 The file is TOML, and read elsewhere: here is what it may say.
 """
@@ -34,24 +34,24 @@ LIBRARY_KEYS: Final = ("allow", "deny", "allow_new")
 LIMIT_KEYS: Final = ("max", "max_increase")
 _FINDING_KEYS: Final = (*LIMIT_KEYS, "confidence")
 _WAIVER_KEYS: Final = ("budget", "reason", "expires")
-# What is surer than this counts, where a budget of findings names no confidence.
+# Findings of at least this confidence count, if a budget names none.
 USUAL_CONFIDENCE: Final = Confidence.HIGH
 _MOST_COUNT: Final = 10**12
 _MOST_AMOUNT: Final = 1 << 63
-# Of patterns of libraries: a file name is no longer, and no program maps so many. What they cost is not linear.
+# Limits for patterns of libraries: file names are no longer, and matching is not linear.
 _MOST_PATTERNS: Final = 1000
 _MOST_PATTERN_CHARS: Final = 255
-# Of what a message repeats, which may be of any length.
+# How much of a text from the file a message repeats.
 _SHOWN_CHARS: Final = 80
 
 
 class Limit(NamedTuple):
-    """How much something may be; at least one of the three is given.
+    """The limits of one budget; at least one of the three is given.
 
     Attributes:
         most: The largest value that passes: bytes, or a number of things.
-        most_increase: How much more than in the baseline passes.
-        most_increase_share: The same as a share of what the baseline holds.
+        most_increase: The largest growth since the baseline that passes.
+        most_increase_share: The same as a share of the value of the baseline.
     """
 
     most: int | None = None
@@ -60,19 +60,19 @@ class Limit(NamedTuple):
 
     @property
     def needs_baseline(self) -> bool:
-        """Tell whether it can be checked only against a baseline."""
+        """Return whether it can be checked only against a baseline."""
         return self.most_increase is not None or self.most_increase_share is not None
 
 
 class Budget(NamedTuple):
-    """One thing that has a limit.
+    """A budget: one thing with a limit.
 
     Attributes:
         key: Where it stands in the file, such as `owners."[heap]"`.
         table: `figures`, `owners`, `kinds`, `symbols`, `retained` or `findings`.
-        name: Which of the table's things.
-        limit: How much it may be.
-        confidence: For findings: how sure one must be to count.
+        name: The name of the thing in its table.
+        limit: The limit.
+        confidence: For findings: the least confidence that counts.
         line: The line of the file, where that is known.
     """
 
@@ -85,12 +85,12 @@ class Budget(NamedTuple):
 
 
 class Waiver(NamedTuple):
-    """A budget that may be exceeded for a time.
+    """A budget that may be exceeded until a day.
 
     Attributes:
         budget: The key of the budget.
         reason: Why.
-        expires: The last day on which it holds.
+        expires: The last day of the waiver.
     """
 
     budget: str
@@ -99,18 +99,18 @@ class Waiver(NamedTuple):
 
 
 class Budgets(NamedTuple):
-    """All that a file asks for.
+    """The contents of a budget file.
 
     Attributes:
-        file: Where it stands.
-        at_processes: At how many processes; 1 where the file does not say.
+        file: The path of the file.
+        at_processes: The number of processes for `total_at_count_bytes`; 1 by default.
         baseline: The saved audit to compare with, as the file names it.
         budgets: The limits, in the order of the file.
-        allowed: Patterns of libraries that may be mapped; None where all may.
-        denied: Patterns of libraries that may not.
-        allows_new: Whether a library that the baseline has not may be mapped.
-        waivers: What may be exceeded for a time.
-        library_lines: The lines of what `[libraries]` says, by its keys.
+        allowed: Patterns of the libraries that may be mapped; None for all.
+        denied: Patterns of the libraries that must not be mapped.
+        allows_new: Whether libraries that the baseline lacks may be mapped.
+        waivers: The budgets that may be exceeded until a day.
+        library_lines: The lines of the keys of `[libraries]`.
     """
 
     file: str
@@ -125,7 +125,7 @@ class Budgets(NamedTuple):
 
     @property
     def needs_baseline(self) -> bool:
-        """Tell whether something in it can be checked only against a baseline."""
+        """Return whether a part of it can be checked only against a baseline."""
         return not self.allows_new or any(one.limit.needs_baseline for one in self.budgets)
 
 
@@ -133,15 +133,15 @@ Lines = Mapping[tuple[str, ...], int]
 
 
 def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProxyType({})) -> Budgets:
-    """Read what a budget file says.
+    """Parse a budget file.
 
     Args:
-        told: The file as it was read.
-        file: Where it stands.
-        lines: The lines of its tables and keys, by their parts.
+        told: The file as `tomllib` read it.
+        file: The path of the file.
+        lines: The lines of its tables and keys.
 
     Raises:
-        UsageError: For a key that means nothing (the nearest that does is named), and for limits that are none.
+        UsageError: For an unknown key (the message names the nearest known one), or a value that is no limit.
     """
     at = _File(file)
     at.only(told, _KEYS, "")
@@ -151,7 +151,7 @@ def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProx
     at.only(libraries, LIBRARY_KEYS, "libraries")
     allowed = at.patterns(libraries, "allow", "libraries") if "allow" in libraries else None
     denied = at.patterns(libraries, "deny", "libraries")
-    # Of two patterns the narrower one may be an exception; what is named in full is not.
+    # Of two patterns, the narrower one may be an exception; a full name on both lists is a contradiction.
     both = [name for name in allowed or () if name in denied or (_is_name(name) and matches(name, denied))]
     if both:
         raise at.wrong(f"libraries: {both[0]!r} is both allowed and denied")
@@ -199,7 +199,7 @@ def _is_name(pattern: str) -> bool:
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Tell whether one of the patterns of a list of libraries is about a name."""
+    """Return whether one of the patterns of a list of libraries matches a name."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -209,7 +209,7 @@ def _line(budget: Budget, lines: Lines) -> int | None:
 
 
 def _nearest_line(path: tuple[str, ...], lines: Lines) -> int | None:
-    """Give the line of a key, or of the table on whose line it stands."""
+    """Return the line of a key, or of the innermost table around it."""
     return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)
 
 
@@ -219,20 +219,20 @@ def _waiver(told: Mapping[str, Any], at: "_File") -> Waiver:
     if missing:
         raise at.wrong(f"waivers: each has a budget, a reason and a day on which it expires; `{missing[0]}` is missing")
     expires = told["expires"]
-    # What has a time of day is a date, too, to Python.
+    # In Python a datetime is a date, too.
     if type(expires) is not date:
         raise at.wrong(f"waivers: `expires` is {_quoted(expires)}, not a date such as 2027-01-31")
     return Waiver(at.text(told, "budget"), at.text(told, "reason"), expires)
 
 
 def _quoted(told: object) -> str:
-    """Give what a file says for a message, and of what is long the beginning."""
+    """Return a value for a message; only the beginning of a long one."""
     shown = repr(told)
     return shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}..."
 
 
 def nearest_of(word: str, known: Iterable[str]) -> str:
-    """Say which of some words could be meant, to be put behind a message; nothing where none is near."""
+    """Return a suggestion for the end of a message: the nearest known word; "" if none is near."""
     from difflib import get_close_matches  # noqa: PLC0415 # only for a message
 
     found = get_close_matches(word, list(known), 1, 0.5)
@@ -240,7 +240,7 @@ def nearest_of(word: str, known: Iterable[str]) -> str:
 
 
 class _File:
-    """Reads values of a budget file, each with an error that says where it stands."""
+    """Reads values of a budget file; each error names the file and the key."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -249,7 +249,7 @@ class _File:
         return UsageError(f"{self._file}: {cause}")
 
     def only(self, told: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-        """Refuse keys that mean nothing."""
+        """Refuse unknown keys."""
         for key in told:
             if key not in known:
                 place = f"{where}: " if where else ""
@@ -300,7 +300,7 @@ class _File:
         return found
 
     def amount(self, told: object, key: str, *, is_count: bool) -> int:
-        """Read a size such as `"24 MiB"`, or a number: of things, or of bytes."""
+        """Parse a size such as `"24 MiB"`, or a number of bytes or of things."""
         if type(told) is int and told >= 0:
             return self.possible(told, key)
         if is_count or not isinstance(told, str):
@@ -344,6 +344,6 @@ class _File:
         self.only(told, _FINDING_KEYS, key)
         confidence = told.get("confidence", USUAL_CONFIDENCE.value)
         self.one_of(str(confidence), [one.value for one in Confidence], key)
-        # Who names only how sure they must be wants none of them.
+        # A budget that names only a confidence allows no finding.
         amounts = {name: told[name] for name in LIMIT_KEYS if name in told} or {"max": 0}
         return Budget(key, "findings", rule, self.limit(amounts, key, is_count=True), Confidence(confidence))

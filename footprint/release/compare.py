@@ -1,6 +1,6 @@
-"""What changed between two audits: by owner, section and symbol, and what that is at N processes.
+"""Compare two audits: what changed by owner, section and symbol, and what that means for N processes.
 
-What is only called otherwise by another build, or in another folder, is no change; `matching` tells what that is.
+A new name for the same thing, from another build or in another folder, is no change; `matching` finds these.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ __all__ = (
 
 
 class RowStatus(StrEnum):
-    """What became of a row."""
+    """What happened to a row."""
 
     CHANGED = "changed"
     ADDED = "added"
@@ -43,14 +43,14 @@ class RowStatus(StrEnum):
     MOVED = "moved"
     RENAMED = "renamed"
     SHIFTED = "shifted"
-    """As large as before, but in other pages: told of predictions only, where nothing else can make a difference."""
+    """The same size in other pages: only used between predictions, where nothing else can make a difference."""
 
 
 class RowChange(NamedTuple):
-    """One row that differs. What it is now, or was where it is gone.
+    """One row that differs, with its place now, or its last place if it is gone.
 
     Attributes:
-        status: What became of it.
+        status: What happened to it.
         owner: The object.
         kind: What the memory is for.
         section: The section, where there is one.
@@ -62,7 +62,7 @@ class RowChange(NamedTuple):
         new_mapped_bytes: The same now.
         before: Owner, section and symbol (or name) that it had, where it was moved or renamed.
         is_writable: Whether the range counts into `mapped_writable_bytes`.
-        was_writable: Whether it did before.
+        is_writable: Whether the range counts towards `mapped_writable_bytes`.
     """
 
     status: RowStatus
@@ -81,44 +81,44 @@ class RowChange(NamedTuple):
 
     @property
     def delta_bytes(self) -> int:
-        """Give how much more is private now; where that is not known, how much more is mapped writable."""
+        """Return the growth of its private bytes; if these are not known, of its mapped writable bytes."""
         if self.old_bytes is None or self.new_bytes is None:
             return self.new_writable_bytes - self.old_writable_bytes
         return self.new_bytes - self.old_bytes
 
     @property
     def old_writable_bytes(self) -> int:
-        """Give what of its virtual size was writable before."""
+        """Return its mapped writable bytes before."""
         return self.old_mapped_bytes if self.was_writable else 0
 
     @property
     def new_writable_bytes(self) -> int:
-        """Give the same now."""
+        """Return its mapped writable bytes now."""
         return self.new_mapped_bytes if self.is_writable else 0
 
     @property
     def mapped_delta_bytes(self) -> int:
-        """Give how much more is mapped now."""
+        """Return the growth of its mapped bytes."""
         return self.new_mapped_bytes - self.old_mapped_bytes
 
 
 class OwnerChange(NamedTuple):
-    """All rows of one owner together; an owner that is not there holds 0.
+    """The rows of one owner added up; an owner that is not there holds 0.
 
     Attributes:
-        owner: Its name now, or before where it is gone.
-        old_owner: Its name before, where it is another; None where it was not there.
+        owner: Its name now, or its last name if it is gone.
+        old_owner: Its name before; None if it was not there.
         is_gone: Whether it is not there any more.
         is_object: Whether it is a file: the program or a library.
         old_bytes: Private bytes before; None where only virtual sizes are known.
         new_bytes: The same now.
         old_mapped_bytes: Virtual size before.
         new_mapped_bytes: The same now.
-        old_writable_bytes: What of that was writable.
+        old_writable_bytes: The writable part of its virtual size before.
         new_writable_bytes: The same now.
-        left_with: The path of the object it left with, where it was there only for that one.
-        is_noise: Whether the starts of both runs overlap in it, so that it need not be a change; None where it was
-            measured once only.
+        left_with: The path of the object that it left with, if it was there only for that object.
+        is_noise: Whether the starts of both runs overlap, so that the difference may be chance; None for single
+            measurements.
     """
 
     owner: str
@@ -136,26 +136,26 @@ class OwnerChange(NamedTuple):
 
     @property
     def is_new(self) -> bool:
-        """Tell whether it was not there before."""
+        """Return whether it is new."""
         return self.old_owner is None
 
     @property
     def delta_bytes(self) -> int:
-        """Give how much more is private now; where that is not known, how much more is mapped writable."""
+        """Return the growth of its private bytes; if these are not known, of its mapped writable bytes."""
         if self.old_bytes is None or self.new_bytes is None:
             return self.new_writable_bytes - self.old_writable_bytes
         return self.new_bytes - self.old_bytes
 
 
 class TotalChange(NamedTuple):
-    """One figure of the whole, before and now.
+    """A figure of the whole process, before and now.
 
     Attributes:
-        name: Which of the figures: a field of `Totals`.
+        name: The name of the figure without its unit, as in `FIGURES`.
         old: Before.
         new: Now.
-        is_noise: Whether the starts of both runs overlap in it, so that it need not be a change; None where it was
-            measured once only.
+        is_noise: Whether the starts of both runs overlap, so that the difference may be chance; None for single
+            measurements.
     """
 
     name: str
@@ -165,32 +165,32 @@ class TotalChange(NamedTuple):
 
     @property
     def delta_bytes(self) -> int | None:
-        """Give how much more it is now; None where one of them is not known."""
+        """Return the growth; None if one of the two values is not known."""
         return None if self.old.bytes is None or self.new.bytes is None else self.new.bytes - self.old.bytes
 
     @property
     def figure(self) -> Figure:
-        """Return what the figure is."""
+        """Return the figure itself."""
         return FIGURES[f"{self.name}_bytes"]
 
     def delta_at_count(self, count: int) -> int | None:
-        """Compute the difference for `count` processes; None where one of the two values is not known."""
+        """Compute the growth for `count` processes; None if one of the two values is not known."""
         return None if self.delta_bytes is None else self.figure.at_count(self.delta_bytes, count)
 
 
 class Comparison(NamedTuple):
-    """What changed between two audits.
+    """The differences between two audits.
 
     Attributes:
         old: The audit before.
         new: The audit now.
-        count: At how many processes.
-        totals: The figures of the whole that at least one of them knows.
+        count: The number of processes that changes are projected to.
+        totals: The figures of the whole process that at least one side knows.
         owners: The owners that differ, the largest change first.
         changes: The rows that differ, the largest change first; they add up to the differences of the totals.
         same_count: How many rows do not differ.
-        new_findings: What was found now and not before; nothing where one of them was not looked into for findings.
-        fixed_findings: What was found before and not now; the same.
+        new_findings: The findings that only the new audit has; empty if one of the audits has no findings at all.
+        fixed_findings: The findings that only the old audit has; the same.
     """
 
     old: Audit
@@ -205,7 +205,7 @@ class Comparison(NamedTuple):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Give the notes of both; where each says another thing of one subject, with the side that says it."""
+        """Return the notes of both sides; where they differ about one subject, each names its side."""
         sides = [dict.fromkeys(side.notes) for side in (self.old, self.new)]
         told = {(one.slug, one.subject) for one in sides[0].keys() - sides[1]}
         told &= {(one.slug, one.subject) for one in sides[1].keys() - sides[0]}
@@ -216,7 +216,7 @@ class Comparison(NamedTuple):
         )
 
     def total(self, name: str) -> TotalChange | None:
-        """Give one figure of the whole; None where neither knows it."""
+        """Return one figure of the whole process; None if neither side knows it."""
         return next((one for one in self.totals if one.name == name), None)
 
 
@@ -233,11 +233,11 @@ def compare(
     Args:
         old: The audit before.
         new: The audit now.
-        count: At how many processes.
-        old_spreads: How far the starts differ that the old one is the middle of.
-        new_spreads: The same of the new one.
-        is_same: Tells of two variables of one size whether they may be one that is called otherwise now; None for
-            where nothing but the size is known of them.
+        count: The number of processes that changes are projected to.
+        old_spreads: The spread of the starts whose median the old audit is.
+        new_spreads: The same for the new audit.
+        is_same: Returns whether two variables of one size may be one variable with a new name; None if only their
+            sizes are known.
     """
     owners = owner_names(old, new)
     before, now = differing_rows(old.ledger, new.ledger)
@@ -269,7 +269,7 @@ _NOTHING: Final = Spread(0, 0, 0)
 
 
 def _owner_changes(old: Audit, new: Audit, names: dict[str, str], changes: Iterable[RowChange]) -> list[OwnerChange]:
-    # Only of owners in whose rows anything differs: adding up all of them takes longer than all else here.
+    # Only owners with a changed row: adding up all rows would take longer than everything else here.
     touched = {one for change in changes for one in (change.owner, change.before[0] if change.before else change.owner)}
     touched |= {owner for owner, name in names.items() if name in touched or owner in touched}
     touched |= {names[owner] for owner in touched if owner in names}
@@ -312,7 +312,7 @@ def _owner_change(
 def _told_noise(
     changes: Iterable[OwnerChange], old: Mapping[str, Spread], new: Mapping[str, Spread]
 ) -> Iterable[OwnerChange]:
-    """Say of each owner whether the starts of both runs overlap in it; one that no start has holds nothing in each."""
+    """Add to each owner whether the starts of both runs overlap in it; without the owner a run holds 0."""
     for one in changes:
         if not old or not new or one.old_bytes is None or one.new_bytes is None:
             yield one
@@ -323,7 +323,7 @@ def _told_noise(
 
 
 def _left_with(owner: str, held_by: dict[str, str | None], names: dict[str, str]) -> str | None:
-    """Give the object whose going took an owner along: the last of its holders that is gone too."""
+    """Return the object that an owner left with: the last one of its holders that is gone too."""
     found = None
     for holder in holders_of(owner, held_by):
         if holder in names:
@@ -333,7 +333,7 @@ def _left_with(owner: str, held_by: dict[str, str | None], names: dict[str, str]
 
 
 class _Sums(NamedTuple):
-    """The private, mapped and mapped writable bytes of an owner, and whether it is a file with code or data."""
+    """The private, mapped and mapped writable bytes of an owner, and whether it is an object."""
 
     bytes: int | None
     mapped_bytes: int
@@ -363,7 +363,7 @@ def _sums_of(owner: str, rows: Sequence[Row]) -> _Sums:
 
 
 def _change(before: Row | None, now: Row | None, owners: dict[str, str], *, is_predicted: bool) -> RowChange | None:
-    """Say what became of a row; nothing where it holds what it held, where it stood."""
+    """Return what happened to a row; None if it is the same in the same place."""
     row = now or before
     if row is None:
         return None
@@ -428,7 +428,7 @@ def _overlap(old: Spread | None, new: Spread | None) -> bool | None:
 
 
 def covers(audit: Audit, rule: str) -> bool:
-    """Return whether a rule was run for an audit: only then does an audit without its findings say that it has none."""
+    """Return whether a rule was run for an audit: only then does a missing finding mean that there is none."""
     return covers_heap(audit) if fact_of(rule) is Fact.HEAP else covers_files(audit)
 
 
@@ -443,7 +443,7 @@ def covers_files(audit: Audit) -> bool:
 
 
 def _only_in(audit: Audit, other: Audit) -> Iterable[Finding]:
-    """Give the findings that the other was looked into for, and lacks; the same thing in another folder is the same."""
+    """Return the findings that the other audit lacks although it covers their rules; folders make no difference."""
     known = Counter(map(finding_key, other.findings))
     for one in audit.findings:
         key = finding_key(one)

@@ -1,6 +1,6 @@
-"""The history of programs: the figures of their releases, and how each went.
+"""The history of programs: the figures of their releases, and their trends.
 
-A recording is one audit under the name of a release; where recordings are kept is decided elsewhere.
+A recording is one audit under the name of a release. `history_file` stores recordings.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,21 +15,21 @@ from footprint.release.budget_file import nearest_of
 
 __all__ = ("RECORDED", "History", "Recording", "Release", "Trend", "TrendStep", "history_of", "recording_of")
 
-# How many of them are looked at is a question of the day: it can be multiplied later.
+# The cost of N processes can be computed later, for any N.
 RECORDED: Final = tuple(name for name in BUDGETED if name != "total_at_count_bytes")
 _LONGEST_NAME: Final = 200
 
 
 class Release(NamedTuple):
-    """What was audited, and when.
+    """The release of a program.
 
     Attributes:
         program: The program.
         version: The name of the release: a version, or a commit.
         is_commit: Whether it is a commit.
-        time: When it was made or audited, in seconds since 1970 (UTC); releases are in this order.
-        source: What was read: `prediction`, `smaps`, ...
-        tool_version: The footprint that audited or recorded it.
+        time: When it was made or audited, in seconds since 1970 (UTC); releases are sorted by it.
+        source: The source of the figures: `prediction`, `smaps`, ...
+        tool_version: The version of footprint that made the recording.
     """
 
     program: str
@@ -45,8 +45,8 @@ class Recording(NamedTuple):
 
     Attributes:
         release: The release.
-        figures: Those of `RECORDED` that the audit tells: bytes, or numbers of things.
-        parts: By figure, what each owner adds to it; 0 where one is missing.
+        figures: The figures of `RECORDED` that the audit knows, in bytes or numbers of things.
+        parts: The part of each owner in a figure, by figure; 0 for a missing owner.
     """
 
     release: Release
@@ -55,14 +55,14 @@ class Recording(NamedTuple):
 
 
 class TrendStep(NamedTuple):
-    """The largest change of a figure from one release to the next that tells it.
+    """The largest change of a figure between two releases that both know it.
 
     Attributes:
         before: The version before.
-        after: The version that changed it.
-        delta: How much.
-        owner: Which owner's part changed most in the same direction; None where owners do not make up the figure.
-        owner_delta: How much of it is that owner's.
+        after: The version with the change.
+        delta: The change.
+        owner: The owner whose part changed most in the same direction; None if owners do not make up the figure.
+        owner_delta: The change of that owner's part.
     """
 
     before: str
@@ -73,14 +73,14 @@ class TrendStep(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """How one figure of a program went.
+    """The values of one figure over the releases of a program.
 
     Attributes:
         program: The program.
-        figure: Which of `RECORDED`.
-        owner: Whose part of it, where one was asked for; else None.
-        values: One for each release, in order; None where it is not told.
-        largest_step: The largest step; None where nothing changed.
+        figure: A name of `RECORDED`.
+        owner: The owner whose part this is; None for the whole figure.
+        values: One value for each release, in order; None for a release that does not know it.
+        largest_step: The largest step; None if nothing changed.
     """
 
     program: str
@@ -91,33 +91,33 @@ class Trend(NamedTuple):
 
     @property
     def is_count(self) -> bool:
-        """Tell whether the values are numbers of things, not bytes."""
+        """Return whether the values are numbers of things, not bytes."""
         return FIGURES[self.figure].is_count
 
     @property
     def first(self) -> int:
-        """Give the first value that is told."""
+        """Return the first known value."""
         return next(value for value in self.values if value is not None)
 
     @property
     def last(self) -> int:
-        """Give the last value that is told."""
+        """Return the last known value."""
         return next(value for value in reversed(self.values) if value is not None)
 
     @property
     def change(self) -> int:
-        """Give how much more the last value is than the first."""
+        """Return the difference between the last value and the first."""
         return self.last - self.first
 
 
 class History(NamedTuple):
-    """The releases of some programs, and how their figures went.
+    """The releases of some programs, and the trends of their figures.
 
     Attributes:
-        file: Where they are recorded.
-        releases: By program, in the order of time.
-        trends: By program, in the order of `RECORDED`.
-        notes: What the reader of the trends must know.
+        file: The path of the history.
+        releases: The releases of each program, by time.
+        trends: The trends, by program and in the order of `RECORDED`.
+        notes: Notes for the reader of the trends.
     """
 
     file: str
@@ -129,18 +129,18 @@ class History(NamedTuple):
 def recording_of(
     audit: Audit, version: str, *, is_commit: bool, time: int, tool_version: str, program: str | None = None
 ) -> Recording:
-    """Give what is kept of an audit.
+    """Make the recording of an audit.
 
     Args:
         audit: The audit.
         version: The name of the release.
-        is_commit: Whether that is a commit.
-        time: When, in seconds since 1970.
-        tool_version: The footprint that made it.
-        program: What the program is called; else what the audit says.
+        is_commit: Whether the version is a commit.
+        time: The time of the release, in seconds since 1970.
+        tool_version: The version of footprint that made the audit.
+        program: The name of the program; None for the name in the audit.
 
     Raises:
-        UsageError: Where the audit does not say what program it is about, or a name is none.
+        UsageError: If the audit names no program, or a name is too long or empty.
     """
     name = program_name(audit) if program is None else program
     if not name:
@@ -167,17 +167,17 @@ def history_of(
     owner: str | None = None,
     last: int | None = None,
 ) -> History:
-    """Say how the figures of some programs went.
+    """Compute the trends of some programs.
 
     Args:
-        recordings: In the order in which those of one time were recorded.
-        file: Where they are kept.
-        figures: Which of `RECORDED`; all where none is named.
-        owner: Whose part of them: an owner's file name, or a name in brackets; else the whole.
-        last: How many releases of each program, the newest ones; all where it is None.
+        recordings: The recordings; those of one time in the order in which they were made.
+        file: The path of the history.
+        figures: Names of `RECORDED`; empty for all.
+        owner: The file name of an owner, or its name in brackets, for its part of the figures; None for the whole.
+        last: The number of newest releases of each program; None for all.
 
     Raises:
-        UsageError: For a figure or owner that no recording has.
+        UsageError: For a figure or an owner that no recording has.
     """
     for figure in figures:
         if figure not in RECORDED:
@@ -205,7 +205,7 @@ def history_of(
 
 
 def _trends(recordings: Sequence[Recording], figure: str, owner: str | None) -> Iterator[Trend]:
-    """Give the trend of one figure, or nothing where no release tells it, or it is no part of an owner's."""
+    """Return the trend of one figure; nothing if no release knows it, or if the owner has no part in it."""
     told = [one for one in recordings if figure in one.figures]
     if not told or (owner is not None and not any(owner in one.parts.get(figure, {}) for one in told)):
         return
@@ -219,7 +219,7 @@ def _trends(recordings: Sequence[Recording], figure: str, owner: str | None) -> 
         _step(before, after, figure, owner, (value(after) or 0) - (value(before) or 0))
         for before, after in pairwise(told)
     ]
-    # Of equal ones the last: that is the one that can still be mended.
+    # Of equal steps take the last one: that one can still be mended.
     largest = max(reversed(steps), key=lambda step: abs(step.delta), default=None)
     values = tuple(value(one) for one in recordings)
     program = recordings[0].release.program
@@ -233,7 +233,7 @@ def _step(before: Recording, after: Recording, figure: str, owner: str | None, d
     old, new = before.parts.get(figure, {}), after.parts.get(figure, {})
     sign = 1 if delta > 0 else -1
     deltas = {name: new.get(name, 0) - old.get(name, 0) for name in sorted({*old, *new})}
-    # Of equal ones a file: what has a name in brackets most often follows from one.
+    # Of equal owners prefer a file: the memory of owners in brackets often follows from a file.
     most = max(deltas, key=lambda name: (sign * deltas[name], not name.startswith("[")), default=None)
     if most is None or deltas[most] * sign <= 0:
         return TrendStep(*versions, delta, None, 0)

@@ -1,7 +1,7 @@
-"""The file in which the history of programs is kept: SQLite, with a schema of its own.
+"""The file with the history of programs: an SQLite database.
 
-Version 1 (`user_version`): a row of `recording` for each release of a program, its figures, and by figure and owner
-what the owner adds to it.
+Version 1 (`user_version`): a row of `recording` for each release of a program, its figures, and the part of each owner
+in each figure.
 """
 
 import os
@@ -14,9 +14,9 @@ from urllib.parse import quote
 from footprint.errors import AccessError, FootprintError, InputError, UnsupportedError
 from footprint.release.history import Recording, Release
 
-__all__ = ("keep", "kept")
+__all__ = ("read_recordings", "write_recording")
 
-# "FPrt": tells our files from other databases.
+# "FPrt" marks the databases of footprint.
 _APPLICATION_ID: Final = 0x46507274
 _VERSION: Final = 1
 _TABLES: Final = {
@@ -28,7 +28,7 @@ _TABLES: Final = {
     "part": "CREATE TABLE part (recording INTEGER NOT NULL, figure TEXT NOT NULL, owner TEXT NOT NULL, "
     "amount INTEGER NOT NULL, PRIMARY KEY (recording, figure, owner)) WITHOUT ROWID",
 }
-# How long another process that writes is waited for.
+# How long to wait for another process that writes.
 _LONGEST_WAIT_SECONDS: Final = 30
 _MOST_RECORDINGS: Final = 100_000
 _MOST_ROWS: Final = 5_000_000
@@ -46,21 +46,21 @@ _FAILS_BY_ACCESS: Final = (
 )
 
 
-def keep(path: str, recording: Recording) -> tuple[Release | None, int]:
-    """Add a recording to a history, which is made where there is none; one of the same version is replaced.
+def write_recording(path: str, recording: Recording) -> tuple[Release | None, int]:
+    """Add a recording to a history, and create the history if there is none; the same version is replaced.
 
-    All of it is written, or nothing; another process that writes is waited for.
+    Either everything is written, or nothing. The call waits for another process that writes.
 
     Returns:
-        The release that was replaced, or None; and how many the program has now.
+        The release that was replaced, or None; and the number of releases of the program now.
 
     Raises:
-        AccessError: Where the file cannot be written.
-        InputError: Where it is damaged, or something else.
-        UnsupportedError: Where a newer footprint wrote it.
+        AccessError: If the file cannot be written.
+        InputError: If it is damaged, or no history.
+        UnsupportedError: If a newer footprint wrote it.
     """
     with _opened(path, "rwc") as database:
-        # Taken before anything is looked at: two that begin the same file must not both find it empty.
+        # Lock before looking: of two processes that create the same file, only one must find it empty.
         database.execute("BEGIN IMMEDIATE")
         if _is_empty(database):
             for statement in _TABLES.values():
@@ -77,7 +77,7 @@ def keep(path: str, recording: Recording) -> tuple[Release | None, int]:
         ).fetchone()
         replaced = None if known is None else _release(known[:-1], path)
         if known is not None:
-            # Written anew under the number that it had: its place among those of the same time stays.
+            # Keep the number of the row, and with it the order among recordings of the same time.
             for table in ("figure", "part"):
                 database.execute(f"DELETE FROM {table} WHERE recording = ?", known[-1:])  # noqa: S608 # two fixed names
             database.execute("DELETE FROM recording WHERE id = ?", known[-1:])
@@ -95,16 +95,16 @@ def keep(path: str, recording: Recording) -> tuple[Release | None, int]:
     return replaced, int(count)
 
 
-def kept(path: str) -> tuple[Recording, ...]:
-    """Read a history, in the order in which it was recorded; the file is not written.
+def read_recordings(path: str) -> tuple[Recording, ...]:
+    """Read the recordings of a history, in the order in which they were made.
 
     Raises:
-        AccessError: Where it cannot be opened.
-        InputError: Where it is damaged, or something else.
-        UnsupportedError: Where a newer footprint wrote it.
+        AccessError: If the file cannot be opened.
+        InputError: If it is damaged, or no history.
+        UnsupportedError: If a newer footprint wrote it.
     """
     with _opened(path, "ro") as database:
-        # One state of the file for all that is read.
+        # Read everything from one state of the file.
         database.execute("BEGIN")
         _check(database, path)
         releases = {
@@ -130,9 +130,9 @@ def kept(path: str) -> tuple[Recording, ...]:
 
 @contextmanager
 def _opened(path: str, mode: str) -> Iterator[sqlite3.Connection]:
-    """Open a database, and give what goes wrong with it as errors of ours; what is not committed is undone."""
+    """Open a database; errors of SQLite become errors of footprint, and changes without a commit are undone."""
     try:
-        # SQLite would take what stands before a NUL for the name.
+        # SQLite would cut the path at a NUL.
         if "\0" in path or (os.path.exists(path) and not os.path.isfile(path)):
             raise InputError(path, "it is no file")
         # A file may be called `:memory:`, or have a `?` in its name.
@@ -166,7 +166,7 @@ def _setting(database: sqlite3.Connection, name: str) -> int:
 
 
 def _check(database: sqlite3.Connection, path: str) -> None:
-    """Refuse what is no history that this footprint reads: other tables, and whatever else a database can do."""
+    """Refuse other databases, newer versions and other tables."""
     if _is_empty(database):
         raise InputError(path, "it is empty: nothing was recorded there")
     if _setting(database, "application_id") != _APPLICATION_ID:
@@ -218,7 +218,7 @@ def _text(value: object, path: str) -> str:
 
 
 def _number(value: object, path: str) -> int:
-    # SQLite keeps what does not fit a column as it is.
+    # SQLite accepts values of any type in any column.
     if type(value) is not int or value < 0:
         raise InputError(path, "it is damaged: an amount in it is no size or count")
     return value

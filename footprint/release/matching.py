@@ -1,9 +1,9 @@
-"""Which owner and which row of one audit is which of another.
+"""Match the owners and rows of two audits.
 
-Rows are matched from the strictest likeness to the loosest, so that the noise of a build (numbers in names, other
-folders) is no change: the same linker name in the same section; the same name but for what compilers number; the same
-name elsewhere; the same size under another name, where nothing else could be meant, and contents and declaration do
-not speak against it.
+Rows are matched from the strictest criterion to the loosest, so that the noise of a build (numbers in names, other
+folders) is no change: the same linker name in the same section; the same name except for numbers of the compiler; the
+same name elsewhere; the same size under another name, if only one row can be meant, and its contents and declaration do
+not contradict.
 """
 
 import re
@@ -32,10 +32,10 @@ _VERSION_IN_NAME: Final = re.compile(r"[-.]?[0-9][0-9.]*(?=\.so\b|$)|(?<=\.so)[.
 
 
 def owner_names(old: Audit, new: Audit) -> dict[str, str]:
-    """Give for owners of the old audit what they are called in the new one, where they are there.
+    """Return for the owners of the old audit their names in the new one, if they are there.
 
-    By path; by file name; by file name without version; and the one that is left over on both sides and no library: a
-    program that is called otherwise now.
+    Owners are matched by path; by file name; by file name without version; and if exactly one program is left on each
+    side, as a program with a new name.
     """
     before, now = (set(map(itemgetter(0), audit.ledger)) for audit in (old, new))
     names = {owner: owner for owner in before & now}
@@ -50,13 +50,13 @@ def owner_names(old: Audit, new: Audit) -> dict[str, str]:
 
 
 def _programs(audit: Audit, owners: Container[str]) -> list[str]:
-    """Give those that have code or data of their own and are no library: a file that is only mapped is no program."""
+    """Return the owners that have code or data but are no library; files that are only mapped are no programs."""
     found = {row.owner: None for row in audit.ledger if row.owner in owners and row.kind in OF_OBJECTS}
     return [owner for owner in found if is_file(owner) and ".so" not in file_name(owner)]
 
 
 def _one_to_one(before: Iterable[str], now: Iterable[str], key: Callable[[str], str | None]) -> dict[str, str]:
-    """Pair what has the same key, where it is the only one on either side."""
+    """Pair owners with the same key, if the key is unique on both sides."""
     sides: list[dict[str, list[str]]] = [{}, {}]
     for side, owners in zip(sides, (before, now), strict=True):
         for owner in owners:
@@ -71,15 +71,15 @@ def _one_to_one(before: Iterable[str], now: Iterable[str], key: Callable[[str], 
 
 
 def _stem(owner: str) -> str | None:
-    """Give the file name of a library without its version; None for what is none."""
+    """Return the file name of a library without its version; None for other files."""
     name = file_name(owner)
     return _VERSION_IN_NAME.sub("", name) if is_file(owner) and ".so" in name else None
 
 
 Pair = tuple[Row | None, Row | None]
 _Key = Callable[[Row], Hashable]
-# What compilers number anew when something before it changes, or a seed does: lambdas, types without a name, statics of
-# one name in one function, crates of Rust; and hashes.
+# Numbers that compilers choose anew when earlier code or a seed changes: those of lambdas, of types without a name, of
+# statics with one name in one function, of crates of Rust; and hashes.
 _NUMBERED: Final = (
     (re.compile(r"17h[0-9a-f]{16}E"), "17hE"),
     (re.compile(r"Cs[0-9A-Za-z]{1,16}_"), "Cs_"),
@@ -89,14 +89,14 @@ _NUMBERED: Final = (
     (re.compile(r"_GLOBAL__([A-Z])_[0-9A-Za-z_.]*?[0-9A-Fa-f]{8}(?:_[0-9A-Fa-f]{8})*"), r"_GLOBAL__\1_"),
 )
 _DIGITS: Final = re.compile(r"[0-9]+")
-# A smaller variable under another name is most likely another variable.
+# A smaller variable with another name is most likely another variable.
 LEAST_RENAMED_BYTES: Final = 256
 
 
-# Of one comparison all are asked for three times; whoever makes many keeps no more.
+# A comparison asks three times for each name; more names than this are not kept.
 @lru_cache(1 << 16)
 def comparable_name(symbol: str) -> str:
-    """Give a linker name without what differs between two builds of one source."""
+    """Return a linker name without what differs between two builds of one source."""
     name = normalised(symbol)
     if name.startswith(("_Z", "_R", "_GLOBAL__")):
         for pattern, kept in _NUMBERED:
@@ -104,12 +104,12 @@ def comparable_name(symbol: str) -> str:
     return name
 
 
-# How far the order of rows may be off before what is the same is looked for by its names.
+# How many rows two ledgers may be apart before rows are matched by name.
 _MOST_AHEAD: Final = 16
 
 
 def differing_rows(before: Sequence[Row], now: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Give the rows of both sides that are not the same from end to end in the same order, as nearly all are."""
+    """Return the rows of both sides that differ; nearly all rows are the same, in the same order."""
     old_rest: list[Row] = []
     new_rest: list[Row] = []
     at = old_at = 0
@@ -119,7 +119,7 @@ def differing_rows(before: Sequence[Row], now: Sequence[Row]) -> tuple[list[Row]
             old_at += 1
             at += 1
             continue
-        # One of them is new or gone, or both have changed.
+        # One of the two is new or gone, or both have changed.
         ahead = next((n for n in range(1, _MOST_AHEAD) if before[old_at + n : old_at + n + 1] == (other,)), None)
         past = next((n for n in range(1, _MOST_AHEAD) if now[at + n : at + n + 1] == (row,)), None)
         old_step, step = (1, 1) if ahead is None and past is None else (ahead or 0, 0) if past is None else (0, past)
@@ -131,7 +131,7 @@ def differing_rows(before: Sequence[Row], now: Sequence[Row]) -> tuple[list[Row]
 
 
 class _Matcher:
-    """Pairs rows before with rows now, a likeness after the other; what was paired is not looked at again."""
+    """Pairs rows before with rows now, criterion by criterion; a row is paired once."""
 
     def __init__(self, before: Sequence[Row], now: Sequence[Row]) -> None:
         self._before = before
@@ -143,7 +143,7 @@ class _Matcher:
     def match(
         self, old_key: _Key, new_key: _Key, *, is_unique: bool, is_same: Callable[[Row, Row], bool] | None = None
     ) -> None:
-        """Pair what has the same key; where it must be unique, only what is the only one on both sides."""
+        """Pair rows with the same key; if `is_unique`, only where the key is unique on both sides."""
         news: dict[Hashable, list[int]] = {}
         for place in self._new_left:
             key = new_key(self._now[place])
@@ -163,7 +163,7 @@ class _Matcher:
                     del self._old_left[old_place], self._new_left[new_place]
 
     def pairs(self) -> list[Pair]:
-        """Give all pairs, and what stands alone."""
+        """Return all pairs, and the rows without a partner."""
         gone = [(self._before[place], None) for place in self._old_left]
         new = [(None, self._now[place]) for place in self._new_left]
         return [*self._pairs, *gone, *new]
@@ -175,13 +175,13 @@ def paired_rows(
     owners: dict[str, str],
     is_same: Callable[[Row, Row], bool] | None,
 ) -> list[Pair]:
-    """Pair each row before with what it is now; rows without another stand alone.
+    """Pair each row before with its row now; rows without a partner stand alone.
 
     Args:
         before: The rows before.
         now: The rows now.
-        owners: What owners before are called now.
-        is_same: Tells of two variables of one size whether they may be one that is called otherwise now.
+        owners: The names of old owners now.
+        is_same: Returns whether two variables of one size may be one variable with a new name.
     """
 
     def owner(row: Row) -> str:
@@ -206,7 +206,7 @@ def _exact(owner: Callable[[Row], str]) -> _Key:
 
 def _same_but_numbers(owner: Callable[[Row], str]) -> _Key:
     def key(row: Row) -> Hashable:
-        # Without a symbol a name may count something: `[kernel stacks of 7 threads]`.
+        # The name of memory without a symbol may contain a count: `[kernel stacks of 7 threads]`.
         name = comparable_name(row.symbol) if row.symbol is not None else _DIGITS.sub("#", row.name or "")
         return (owner(row), row.kind, row.section, row.symbol is None, name)
 
@@ -217,7 +217,7 @@ def _same_symbol(owner: Callable[[Row], str] | None) -> _Key:
     def key(row: Row) -> Hashable:
         if row.symbol is None:
             return None
-        # What a function asked for is no variable that has its name.
+        # The memory that a function asked for is not a variable of the same name.
         return (owner and owner(row), comparable_name(row.symbol), row.kind is MemoryKind.HEAP)
 
     return key
@@ -225,7 +225,7 @@ def _same_symbol(owner: Callable[[Row], str] | None) -> _Key:
 
 def _same_size(owner: Callable[[Row], str]) -> _Key:
     def key(row: Row) -> Hashable:
-        # Functions ask for round sizes: that two ask for as much is chance.
+        # Functions ask for round sizes: two that ask for the same amount are no match.
         if row.symbol is None or row.mapped_bytes < LEAST_RENAMED_BYTES or row.kind is MemoryKind.HEAP:
             return None
         return (owner(row), row.section, row.mapped_bytes)
@@ -234,7 +234,7 @@ def _same_size(owner: Callable[[Row], str]) -> _Key:
 
 
 def _in_order(olds: list[int], news: list[int], before: Sequence[Row], now: Sequence[Row]) -> list[tuple[int, int]]:
-    """Pair places of one key: first those of the same size, then by size."""
+    """Pair rows with one key: first those of the same size, then by size."""
     if len(olds) == len(news) == 1:
         return [(olds[0], news[0])]
     by_size: dict[tuple[int, int | None], list[int]] = {}
@@ -255,8 +255,8 @@ def _in_order(olds: list[int], news: list[int], before: Sequence[Row], now: Sequ
 
 
 def finding_key(finding: Finding) -> tuple[str, str, str]:
-    """Return what a finding is known by from build to build, in whatever folder: its rule, kind and subject."""
-    # The path of the object is one word also where a folder has a space in its name.
+    """Return what identifies a finding from build to build, in any folder: its rule, kind and subject."""
+    # The path of the object is one word, also if a folder has a space in its name.
     subject = finding.subject
     if finding.object_path:
         subject = subject.replace(finding.object_path, file_name(finding.object_path))

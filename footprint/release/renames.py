@@ -1,4 +1,4 @@
-"""Whether two variables of one size may be one that got another name, by what the files say that hold them."""
+"""Decide from their files whether two variables of one size may be one variable with a new name."""
 
 import os
 from collections import Counter
@@ -25,7 +25,7 @@ __all__ = ("likeness_of",)
 
 
 class _Declared(NamedTuple):
-    """What tells declarations apart; lines do not, for they move."""
+    """What distinguishes declarations. Lines do not: they move."""
 
     type_name: str | None
     file_name: str
@@ -33,7 +33,7 @@ class _Declared(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What a file says of a variable, each None where it does not."""
+    """The declaration and the contents of a variable; None for what its file does not contain."""
 
     declared: _Declared | None
     initial: Initial | None
@@ -45,10 +45,10 @@ _NOTHING = _Said(None, None)
 def likeness_of(
     old: Audit, new: Audit, root: str | None, debug: DebugSearch | None
 ) -> Callable[[Row, Row], bool] | None:
-    """Give what tells whether a row before and one now may be the same variable; None where no file can be asked.
+    """Return a function that decides whether two rows may be the same variable; None if no file can be read.
 
-    It is the same where it begins with the same contents, or is declared with the same type in the same file and
-    function; it is not where these differ. What neither is known of, may be.
+    They are the same if they begin with the same contents, or have the same type, source file and function. They are
+    not the same if these differ. If neither is known, they may be the same.
     """
     before, now = (_opener(one, root) for one in (old, new))
     if before is None or now is None:
@@ -79,7 +79,7 @@ def likeness_of(
 
 
 def _opener(audit: Audit, root: str | None) -> Callable[[str], str] | None:
-    """Give where the files of an audit are; None of one that was saved: others may have their paths by now."""
+    """Return a function that finds the files of an audit; None for a saved audit, whose files may have changed."""
     if audit.saved_in is not None:
         return None
     if audit.source == "prediction":
@@ -88,11 +88,11 @@ def _opener(audit: Audit, root: str | None) -> Callable[[str], str] | None:
 
 
 class _Variables:
-    """What a file says of its variables that may be called otherwise, searched for all at once.
+    """The declarations and contents of the variables of one file.
 
     Raises:
-        AccessError: Where it cannot be opened.
-        InputError: Where it is damaged.
+        AccessError: If the file cannot be opened.
+        InputError: If it is damaged.
     """
 
     def __init__(self, path: str, files: DebugFiles) -> None:
@@ -111,7 +111,7 @@ class _Variables:
         )
 
     def said(self, symbol: str) -> _Said:
-        """Tell of one variable; nothing of those that several have the name of."""
+        """Return what the file contains about a variable; nothing for a name that several variables have."""
         static = self._by_name.get(symbol)
         if static is None:
             return _NOTHING

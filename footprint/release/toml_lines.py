@@ -1,4 +1,4 @@
-"""Where the keys of a TOML file stand: the standard library reads what they say, and not where."""
+"""Find the lines of the keys of a TOML file: the standard library does not return them."""
 
 import re
 import tomllib
@@ -9,8 +9,8 @@ __all__ = ("has_deep_key", "key_lines")
 
 Path = tuple[str, ...]
 
-# Strings over several lines and on one, comments, line ends, what separates, and all else. Of a text that is TOML each
-# string has its end, so nothing is looked at twice.
+# Strings of several lines and of one, comments, line ends, separators, and everything else. In valid TOML each string
+# has its end, so the expression never goes back.
 _TOKEN: Final = re.compile(
     r'"""(?:[^\\]|\\.)*?"""|'
     r"'''.*?'''|"
@@ -25,12 +25,12 @@ _BETWEEN_KEYS: Final = frozenset("=,[]{}#")
 
 
 def has_deep_key(text: str) -> bool:
-    """Tell whether a text has a key of more parts than any that is needed: for long ones the reader takes for ever."""
+    """Return whether a text has a key of very many parts: `tomllib` needs very long for these."""
     return any(line.count(".") >= _MOST_PARTS and _is_deep(line) for line in text.split("\n"))
 
 
 def _is_deep(line: str) -> bool:
-    """Tell whether more parts of a key follow each other on a line; what is in quotes is one."""
+    """Return whether a line has a key of too many parts; a string in quotes is one part."""
     quote, is_escaped = "", False
     dot_count, has_part, has_ended = 0, False, False
     for one in line:
@@ -42,7 +42,7 @@ def _is_deep(line: str) -> bool:
         elif one == ".":
             dot_count = dot_count + 1 if has_part else 0
             has_part = has_ended = False
-            # The part behind the last dot is one more.
+            # Another part follows the last dot.
             if dot_count == _MOST_PARTS:
                 return True
         elif one in " \t":
@@ -56,9 +56,9 @@ def _is_deep(line: str) -> bool:
 
 
 def key_lines(text: str) -> Mapping[Path, int]:
-    """Give the lines of the tables and keys of a text that is TOML, by their parts; of several of a name the first.
+    """Return the lines of the tables and keys of a TOML text, by their parts; the first line of repeated keys.
 
-    What stands inside of `{ }` is on the line of its key.
+    The contents of `{ }` are on the line of their key.
     """
     found: dict[Path, int] = {}
     table: Path = ()
@@ -72,7 +72,7 @@ def key_lines(text: str) -> Mapping[Path, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Give the tokens of each key with its value, and of each heading, and the line on which it begins."""
+    """Return the tokens of each key with its value, and of each heading, with the line where it begins."""
     tokens: list[str] = []
     line, begin, depth = 1, 1, 0
     for match in _TOKEN.finditer(text):
@@ -98,5 +98,5 @@ def _names(tokens: Iterable[str]) -> Path:
 def _name(token: str) -> str:
     if token.startswith("'"):
         return token[1:-1]
-    # A text in quotes has escapes.
+    # A string in double quotes has escapes.
     return str(tomllib.loads(f"name = {token}")["name"]) if token.startswith('"') else token

@@ -14,7 +14,7 @@ import footprint
 from footprint.errors import AccessError, InputError, UnsupportedError, UsageError
 from footprint.formats.text import plain
 from footprint.release.history import Recording, Release, Trend, TrendStep, history_of
-from footprint.release.history_file import keep, kept
+from footprint.release.history_file import read_recordings, write_recording
 from footprint.verbs.record.call import parse_time
 from footprint.verbs.trend.text import trend_report
 
@@ -145,23 +145,23 @@ def test_what_is_no_time_is_told_as_such(told: int | str) -> None:
 
 def test_what_is_kept_is_read_back(tmp_path: Path) -> None:
     path = str(tmp_path / "history ?#%.sqlite")
-    assert [keep(path, one) for one in (FIRST, SECOND)] == [(None, 1), (None, 2)]
-    assert kept(path) == (FIRST, SECOND)
+    assert [write_recording(path, one) for one in (FIRST, SECOND)] == [(None, 1), (None, 2)]
+    assert read_recordings(path) == (FIRST, SECOND)
 
 
 def test_a_release_that_is_recorded_again_takes_the_place_of_the_first(tmp_path: Path) -> None:
     path = str(tmp_path / "history")
     for one in (FIRST, SECOND):
-        keep(path, one)
+        write_recording(path, one)
     again = recording("1.0", 100, {"server": 1})
-    assert keep(path, again) == (FIRST.release, 2)
-    assert kept(path) == (again, SECOND)
+    assert write_recording(path, again) == (FIRST.release, 2)
+    assert read_recordings(path) == (again, SECOND)
 
 
 def test_programs_of_one_file_do_not_know_each_other(tmp_path: Path) -> None:
     path = str(tmp_path / "history")
-    keep(path, FIRST)
-    assert keep(path, recording("1.0", 1, {}, program="client")) == (None, 1)
+    write_recording(path, FIRST)
+    assert write_recording(path, recording("1.0", 1, {}, program="client")) == (None, 1)
 
 
 def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:
@@ -170,14 +170,14 @@ def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:
         other.execute("CREATE TABLE recording (id)")
     other.close()
     before = path.read_bytes()
-    for act in (lambda: keep(str(path), FIRST), lambda: kept(str(path))):
+    for act in (lambda: write_recording(str(path), FIRST), lambda: read_recordings(str(path))):
         with pytest.raises(InputError, match="no history that footprint has written"):
             act()
     assert path.read_bytes() == before
 
 
 def damaged(path: Path, *statements: str) -> str:
-    keep(str(path), FIRST)
+    write_recording(str(path), FIRST)
     database = sqlite3.connect(path)
     for statement in statements:
         database.execute(statement)
@@ -209,12 +209,12 @@ def damaged(path: Path, *statements: str) -> str:
 def test_what_no_footprint_would_write_is_one_error(tmp_path: Path, statement: str) -> None:
     path = damaged(tmp_path / "history", statement)
     with pytest.raises(InputError):
-        kept(path)
+        read_recordings(path)
 
 
 def test_a_history_of_a_newer_footprint_is_told_as_such(tmp_path: Path) -> None:
     path = damaged(tmp_path / "history", "PRAGMA user_version = 2")
-    for act in (lambda: keep(path, FIRST), lambda: kept(path)):
+    for act in (lambda: write_recording(path, FIRST), lambda: read_recordings(path)):
         with pytest.raises(UnsupportedError, match="a history of version 2; this footprint reads 1"):
             act()
 
@@ -230,44 +230,44 @@ def test_a_history_of_a_newer_footprint_is_told_as_such(tmp_path: Path) -> None:
 )
 def test_a_damaged_file_is_one_error(tmp_path: Path, change: Callable[[bytes], bytes], cause: str) -> None:
     path = tmp_path / "history"
-    keep(str(path), FIRST)
+    write_recording(str(path), FIRST)
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(InputError, match=cause):
-        kept(str(path))
+        read_recordings(str(path))
 
 
 def test_every_byte_of_a_history_may_be_another_and_nothing_but_our_errors_comes(tmp_path: Path) -> None:
     path = tmp_path / "history"
-    keep(str(path), FIRST)
+    write_recording(str(path), FIRST)
     data = path.read_bytes()
     for offset in [*range(100), *range(100, len(data), 97)]:
         path.write_bytes(data[:offset] + bytes([data[offset] ^ 0xFF]) + data[offset + 1 :])
         with suppress(InputError, AccessError):
-            kept(str(path))
+            read_recordings(str(path))
 
 
 def test_no_file_is_made_of_the_beginning_of_a_name_with_a_nul(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="it is no file"):
-        keep(f"{tmp_path / 'history'}\0.sqlite", FIRST)
+        write_recording(f"{tmp_path / 'history'}\0.sqlite", FIRST)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_file_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> None:
     path = tmp_path / "history"
     with pytest.raises(AccessError, match="No such file"):
-        kept(str(path))
+        read_recordings(str(path))
     assert not path.exists()
     with pytest.raises(AccessError, match="unable to open"):
-        keep(str(tmp_path / "nowhere" / "history"), FIRST)
+        write_recording(str(tmp_path / "nowhere" / "history"), FIRST)
     with pytest.raises(InputError, match="it is no file"):
-        keep(str(tmp_path), FIRST)
+        write_recording(str(tmp_path), FIRST)
 
 
 def test_looking_does_not_need_the_right_to_write(tmp_path: Path) -> None:
     path = tmp_path / "history"
-    keep(str(path), FIRST)
+    write_recording(str(path), FIRST)
     path.chmod(0o444)
-    assert kept(str(path)) == (FIRST,)
+    assert read_recordings(str(path)) == (FIRST,)
 
 
 def test_writers_at_the_same_time_wait_for_each_other(tmp_path: Path) -> None:
@@ -275,15 +275,15 @@ def test_writers_at_the_same_time_wait_for_each_other(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from footprint.release.history import Recording, Release\n"
-        "from footprint.release.history_file import keep\n"
+        "from footprint.release.history_file import write_recording\n"
         "for number in range(10):\n"
         "    release = Release('server', f'{sys.argv[3]}.{number}', False, number, 'smaps', '0')\n"
-        "    keep(sys.argv[2], Recording(release, {'private_bytes': 1}, {'private_bytes': {'server': 1}}))\n"
+        "    write_recording(sys.argv[2], Recording(release, {'private_bytes': 1}, {'private_bytes': {'server': 1}}))\n"
     )
     words = [sys.executable, "-c", code, str(ROOT), str(path)]
     writers = [subprocess.Popen([*words, str(number)]) for number in range(4)]
     assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0, 0]
-    assert len(kept(str(path))) == 40
+    assert len(read_recordings(str(path))) == 40
 
 
 # --- the verbs --------------------------------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ def test_a_text_that_does_not_name_its_program_needs_a_name(tmp_path: Path) -> N
 
 def test_a_program_that_was_never_recorded_is_told_with_those_that_were(tmp_path: Path) -> None:
     path = str(tmp_path / "history")
-    keep(path, FIRST)
+    write_recording(path, FIRST)
     with pytest.raises(UsageError, match=r"no program 'client': it has server"):
         footprint.trend(path, programs=["client"])
     with pytest.raises(UsageError, match="the last 0 releases are none"):

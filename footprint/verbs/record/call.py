@@ -64,7 +64,7 @@ def record(
     """
     if (version is None) is (commit is None):
         raise UsageError("name the release with --version or with --commit, one of the two")
-    from footprint.release.history_file import keep  # noqa: PLC0415 # sqlite3
+    from footprint.release.history_file import write_recording  # noqa: PLC0415 # sqlite3
 
     seconds = _file_time(target) if time is None else parse_time(time)
     audited = audit_target(resolve(target), AuditRequest(debug=debug))
@@ -77,7 +77,7 @@ def record(
         program=program,
     )
     made = _written(made)
-    replaced, release_count = keep(os.fspath(history), made)
+    replaced, release_count = write_recording(os.fspath(history), made)
     return Recorded(made, replaced, release_count, audited.audit.notes)
 
 

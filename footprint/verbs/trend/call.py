@@ -32,12 +32,12 @@ def trend(
         InputError: If it is damaged, or no history.
         UsageError: If it has no such program, figure or owner.
     """
-    from footprint.release.history_file import kept  # noqa: PLC0415 # sqlite3
+    from footprint.release.history_file import read_recordings  # noqa: PLC0415 # sqlite3
 
     history = os.fspath(history)
     if last is not None and last < 1:
         raise UsageError(f"the last {last} releases are none")
-    found = kept(history)
+    found = read_recordings(history)
     known = {one.release.program for one in found}
     for program in programs:
         if program not in known:
