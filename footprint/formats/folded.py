@@ -1,4 +1,4 @@
-"""Stacks as folded lines, `outer;inner 4096`, which flame graphs are made from."""
+"""Stacks as folded lines, `outer;inner 4096`, the input of flame graphs."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _SEPARATOR: Final = ";"
 
 
 def folded(stacks: Stacks, _about: About) -> str:
-    """Write one line a stack, with its amount by the first measure; stacks without any are left out."""
+    """Write one line per stack with its amount of the first measure; stacks with amount 0 are left out."""
     names = [printable(frame.name).replace(_SEPARATOR, ":") or "[no name]" for frame in stacks.frames]
     sums: dict[str, int] = {}
     for sample in stacks.samples:
@@ -23,5 +23,5 @@ def folded(stacks: Stacks, _about: About) -> str:
 
 
 def _safe(line: str) -> str:
-    """Give a line that is no comment, and no command to who keeps the log."""
+    """Return a line that is neither a comment nor a command to a CI log."""
     return f"\\x{ord(line[0]):02x}{line[1:]}" if line.startswith(("#", "::")) else line

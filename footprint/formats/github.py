@@ -10,7 +10,7 @@ from footprint.units import counted
 
 __all__ = ("github",)
 
-# Of each kind a step may have so many: the others are in the log only. One of each tells how many more there are.
+# GitHub shows so many annotations of each level for a step; the last of them counts the others.
 _MOST_OF_A_KIND: Final = 10
 _LONGEST_MESSAGE: Final = 4000
 _LONGEST_TITLE: Final = 250
@@ -20,7 +20,7 @@ _PROPERTY: Final = _DATA | str.maketrans({":": "%3A", ",": "%2C"})
 
 
 def github(issues: Issues, about: About) -> str:
-    """Write issues as `::error`, `::warning` and `::notice`, and a last line that says how it came out."""
+    """Write issues as `::error`, `::warning` and `::notice`, and the summary as the last line."""
     lines = []
     for level, word in _WORDS.items():
         of_kind = [one for one in issues.issues if one.level is level]
@@ -29,7 +29,7 @@ def github(issues: Issues, about: About) -> str:
         if rest := len(of_kind) - len(shown):
             text = f"{counted(rest, 'issue')} more of this kind: the summary of the step has them"
             lines.append(f"::{word} title=footprint::{text}")
-    # A line of the log that is no command, whatever stands in it.
+    # A line of the log that GitHub does not read as a command, whatever it contains.
     lines.append(f"footprint: {printable(issues.summary)}")
     return "\n".join(lines) + "\n"
 

@@ -16,7 +16,7 @@ _MOST_ISSUES: Final = 10_000
 
 
 def gitlab(issues: Issues, about: About) -> str:
-    """Write issues as a list; what a waiver lets pass is not among them, for nobody has to act on it."""
+    """Write issues as a list, without waived ones: nobody has to act on these."""
     shown = [one for one in issues.issues if one.waiver is None][:_MOST_ISSUES]
     return json.dumps([_entry(one, about) for one in shown], indent=1) + "\n"
 
@@ -30,6 +30,6 @@ def _entry(issue: Issue, about: About) -> dict[str, object]:
         "check_name": printable(shortened(issue.rule, _LONGEST_NAME)),
         "fingerprint": issue.fingerprint,
         "severity": _SEVERITIES[issue.level],
-        # The line is no choice of ours: GitLab takes no entry without one.
+        # GitLab refuses an entry without a line.
         "location": {"path": printable(shortened(path, _LONGEST_NAME)), "lines": {"begin": max(1, line or 1)}},
     }

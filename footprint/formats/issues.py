@@ -1,4 +1,4 @@
-"""What a reviewer is told of: findings and exceeded budgets as one list, before anyone decides how it is written."""
+"""Issues: findings and exceeded budgets as one list for reviewers, before a format writes them."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -16,31 +16,31 @@ _SURE = frozenset({Confidence.PROOF, Confidence.HIGH})
 
 
 class Level(StrEnum):
-    """How much it matters, in the words of SARIF."""
+    """How much an issue matters, in the words of SARIF."""
 
     ERROR = "error"
     """A budget is exceeded."""
     WARNING = "warning"
-    """A sure finding that saves something."""
+    """A sure finding with a saving."""
     NOTE = "note"
-    """Anything else that is worth a look."""
+    """Any other finding."""
 
 
 class Issue(NamedTuple):
-    """One thing to tell.
+    """One issue.
 
     Attributes:
         rule: The rule, such as `unused-library`, or `budget-exceeded`.
         level: How much it matters.
-        subject: What it is about: a library, a variable, a budget.
-        message: What was found, in sentences.
-        fingerprint: What stays the same from build to build, and no other issue of the list has.
-        saving_bytes: What a process is spared without it; of a budget, by how many bytes it is exceeded.
-        confidence: How sure a finding is; None of budgets.
-        location: Where in the sources, or in the budget file; None where that is not known.
-        binary: The file that it is in: the object to build otherwise, else what was looked at; "" where it is in none.
-        fails: Whether a check of it fails.
-        waiver: Why it is let pass, where it is.
+        subject: A library, a variable or a budget.
+        message: The issue in sentences.
+        fingerprint: Identifies the issue from build to build; unique in the list.
+        saving_bytes: The saving per process; for a budget, the bytes over its limit.
+        confidence: The confidence of a finding; None for a budget.
+        location: The place in the sources or in the budget file; None where that is not known.
+        binary: The file to build differently, or else the file that was audited; "" for none.
+        fails: Whether it fails a check.
+        waiver: The reason of the waiver that lets it pass; None without a waiver.
     """
 
     rule: str
@@ -57,13 +57,13 @@ class Issue(NamedTuple):
 
 
 class Issues(NamedTuple):
-    """All that there is to tell.
+    """The issues of an answer.
 
     Attributes:
-        name: What was looked at.
-        issues: What was found: what matters most first.
-        passed: What was looked at and is fine: budgets that are kept, or the rules that found nothing.
-        summary: How it came out, in one sentence.
+        name: The name of what was audited.
+        issues: The issues, the most important first.
+        passed: The budgets that are kept, or the rules that found nothing.
+        summary: The result in one sentence.
         rules: The rules that were run, also those that found nothing.
     """
 
@@ -77,14 +77,14 @@ class Issues(NamedTuple):
 def issues_of_findings(
     findings: Iterable[Finding], name: str, *, count: int = 1, binary: str = "", rules: Sequence[str] = ()
 ) -> Issues:
-    """Tell of findings.
+    """Make issues of findings.
 
     Args:
-        findings: What was found.
-        name: What was looked at.
-        count: How many processes to tell the saving of.
-        binary: The file that they are in, where the source file is not known.
-        rules: The rules that were applied: those that found nothing are passed.
+        findings: The findings.
+        name: The name of what was audited.
+        count: The number of processes for which messages name the saving.
+        binary: The file of findings that name none.
+        rules: The rules that were run.
     """
     issues = ordered([finding_issue(one, binary, count, fails=_is_sure(one)) for one in findings])
     sure = sum(one.fails for one in issues)
@@ -94,7 +94,7 @@ def issues_of_findings(
 
 
 def relative_path(path: str, folder: str) -> str:
-    """Give a path as it is called from a folder, where it is below it."""
+    """Return a path relative to a folder, if it is below that folder."""
     inside = path.removeprefix(folder.rstrip("/") + "/") if folder else path
     return inside.removeprefix("./")
 
@@ -108,9 +108,9 @@ def finding_issue(finding: Finding, binary: str, count: int, *, fails: bool) -> 
 
     Args:
         finding: The finding.
-        binary: The file that it is in, where the finding names none.
-        count: How many processes the message tells the saving of.
-        fails: Whether a check of it fails.
+        binary: The file of the finding, if it names none.
+        count: The number of processes for which the message names the saving.
+        fails: Whether the issue fails a check.
     """
     level = Level.WARNING if _is_sure(finding) else Level.NOTE
     unit = "thread" if finding.is_per_thread else "process"
@@ -136,12 +136,12 @@ def finding_issue(finding: Finding, binary: str, count: int, *, fails: bool) -> 
 
 
 def fingerprint(parts: Iterable[str]) -> str:
-    """Compute what identifies an issue from build to build."""
+    """Compute the fingerprint of an issue."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def ordered(issues: Iterable[Issue]) -> tuple[Issue, ...]:
-    """Put what matters most first, and tell those apart that look alike."""
+    """Sort issues by importance, and number those with the same fingerprint."""
     levels = list(Level)
     ordered = sorted(issues, key=lambda one: (levels.index(one.level), -one.saving_bytes, one.rule, one.subject))
     seen: dict[str, int] = {}

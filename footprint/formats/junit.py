@@ -1,4 +1,4 @@
-"""Issues as JUnit XML: a test case for each budget or finding, as the readers of CI servers understand it."""
+"""Issues as JUnit XML: one test case for each budget or finding."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -18,15 +18,15 @@ _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&
 
 
 def junit(issues: Issues, about: About) -> str:
-    """Write issues as one test suite: what fails a check is a failure, what a waiver lets pass is skipped.
+    """Write issues as one test suite: an issue that fails a check is a failure, a waived one is skipped.
 
-    What is only worth a look passes, with its text as output; so does what was looked at and is fine.
+    Other findings pass, with their text as output; so do kept budgets and rules that found nothing.
     """
     shown = issues.issues[:_MOST_CASES]
     seen: Counter[tuple[str, str]] = Counter()
     cases = [_passed(name, issues.rules) for name in issues.passed]
     for one in shown:
-        # Test cases of one name are one to some readers.
+        # Some readers merge test cases with the same name.
         seen[one.rule, one.subject] += 1
         number = seen[one.rule, one.subject]
         cases.append(_case(one, one.subject if number == 1 else f"{shortened(one.subject, _LONGEST_NAME)} ({number})"))
@@ -59,7 +59,7 @@ def _case(issue: Issue, name: str) -> str:
         file = f' file="{_shown(issue.location.file)}"{line}'
     text = _shown(issue.message, _LONGEST_MESSAGE)
     if issue.fails:
-        # The message stands on one line of a list, the text below it.
+        # Lists show only the message; the text follows below it.
         title = _shown(f"{title_of(issue.rule)}: {issue.subject}")
         inside = f'<failure type="{_shown(issue.rule)}" message="{title}">{text}</failure>'
     elif issue.waiver is not None:
@@ -71,5 +71,5 @@ def _case(issue: Issue, name: str) -> str:
 
 
 def _shown(text: str, most: int = _LONGEST_NAME) -> str:
-    # XML 1.0 has no way to write control characters, single surrogates and what is no character.
+    # XML 1.0 cannot contain control characters, single surrogates and noncharacters.
     return printable(shortened(text, most)).translate(_ESCAPES)

@@ -13,10 +13,10 @@ __all__ = ("MetricFamily", "MetricSample", "finding_families", "owner_families",
 
 
 class MetricSample(NamedTuple):
-    """One value.
+    """One value of a series.
 
     Attributes:
-        labels: What it is of, by the names of the labels.
+        labels: The values of the labels, by their names.
         value: Bytes, or a number of things.
     """
 
@@ -25,12 +25,12 @@ class MetricSample(NamedTuple):
 
 
 class MetricFamily(NamedTuple):
-    """All values of one meaning.
+    """All values of one series.
 
     Attributes:
         name: The series, without the unit and without `footprint_`.
-        text: What it is.
-        samples: The values, the largest first where there are many.
+        text: What it means, as a sentence.
+        samples: The values, the largest first if there are many.
         unit: `bytes`, or "" for a number of things.
     """
 
@@ -41,13 +41,13 @@ class MetricFamily(NamedTuple):
 
 
 def total_family(figure: Figure, total: Total, target: dict[str, str]) -> MetricFamily:
-    """Return one figure of the whole; without samples where the input cannot tell it."""
+    """Return one figure of the whole; without samples if the input cannot tell it."""
     samples = [] if total.bytes is None else [MetricSample(target | {"evidence": total.evidence.value}, total.bytes)]
     return MetricFamily(figure.name.removesuffix("_bytes"), figure.sentence, samples)
 
 
 def owner_families(ledger: Iterable[Row], target: dict[str, str]) -> list[MetricFamily]:
-    """Add up the rows of each owner and kind."""
+    """Add up the private and mapped bytes of each owner and kind."""
     private: Counter[tuple[str, str]] = Counter()
     mapped: Counter[tuple[str, str]] = Counter()
     for row in ledger:
@@ -78,12 +78,10 @@ def finding_families(findings: Iterable[Finding], target: dict[str, str]) -> lis
         savings[one.rule, one.confidence.value] += one.saving_bytes
     labels = {key: target | {"rule": key[0], "confidence": key[1]} for key in counts}
     return [
-        MetricFamily(
-            "findings", "What was found.", [MetricSample(labels[key], count) for key, count in counts.items()], ""
-        ),
+        MetricFamily("findings", "Findings.", [MetricSample(labels[key], count) for key, count in counts.items()], ""),
         MetricFamily(
             "findings_saving",
-            "What a process is spared without it.",
+            "Private memory that each process saves with the remedies.",
             [MetricSample(labels[k], savings[k]) for k in counts],
         ),
     ]

@@ -1,4 +1,4 @@
-"""Figures as the text of OpenMetrics 1.0, and as the subset of it that GitLab's metrics reports read."""
+"""Metrics as the text of OpenMetrics 1.0, and as the subset of it that GitLab's metrics reports read."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -11,22 +11,22 @@ __all__ = ("gitlab_metrics", "openmetrics")
 
 _PREFIX: Final = "footprint"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
-# GitLab takes what follows a `#` for a comment, even inside of quotes, and splits the rest as a shell would.
+# GitLab takes a `#` for the beginning of a comment, also inside quotes, and splits the rest like a shell.
 _FOR_GITLAB: Final = str.maketrans({"#": "\\x23", "\\": "/", "'": "\\x27"})
-# A merge request shows each of them in a line of its own.
+# A merge request shows each series on a line of its own.
 _MOST_OF_A_FAMILY: Final = 20
 
 
 def openmetrics(families: Sequence[MetricFamily], _about: About) -> str:
-    """Write gauges, each with its unit and what it means, and the end mark."""
+    """Write gauges, each with its unit and its meaning, and the end mark."""
     return _text(families, ())
 
 
 def gitlab_metrics(families: Sequence[MetricFamily], _about: About) -> str:
-    """Write the largest of each family, by names that stay the same: GitLab compares branches by them."""
+    """Write the largest series of each family under stable names: GitLab compares branches by name."""
     few = [family._replace(samples=family.samples[:_MOST_OF_A_FAMILY]) for family in families]
     targets = {sample.labels.get("target") for family in families for sample in family.samples}
-    # A target may be a PID, and how a figure is known may change: neither makes it another figure.
+    # The target may be a PID, and the evidence may change: neither makes a different series.
     dropped = ("evidence", "target") if len(targets - {None}) <= 1 else ("evidence",)
     return _text(few, dropped, is_for_gitlab=True)
 
@@ -43,7 +43,7 @@ def _text(families: Iterable[MetricFamily], dropped: Sequence[str], *, is_for_gi
         lines.append(f"# HELP {name} {family.text.translate(_ESCAPES)}")
         sums: dict[str, int] = {}
         for sample in family.samples:
-            # Names that are alike once they are escaped are one series: no series may be there twice.
+            # Names may become equal when they are escaped: add up their values, because no series may appear twice.
             labels = _labels(sample, dropped, is_for_gitlab=is_for_gitlab)
             sums[labels] = sums.get(labels, 0) + sample.value
         lines.extend(f"{name}{labels} {value}" for labels, value in sums.items())

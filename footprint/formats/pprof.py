@@ -10,7 +10,7 @@ from footprint.formats.stacks import StackFrame, Stacks
 
 __all__ = ("pprof",)
 
-# The fields of the messages of profile.proto that are written, by their numbers.
+# The numbers of the fields of profile.proto that are written.
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRINGS = 1, 2, 3, 4, 5, 6
 _COMMENT, _DEFAULT_SAMPLE_TYPE = 13, 14
 _VARINT: Final = 0
@@ -18,9 +18,9 @@ _LENGTH: Final = 2
 
 
 def pprof(stacks: Stacks, about: About) -> bytes:
-    """Write a profile; its default sample type is what matters most, and stands last as is the custom."""
+    """Write a profile; the most important measure is the default sample type, and stands last as is the custom."""
     strings = _Strings()
-    # The numbers of objects and frames; 0 means none.
+    # Objects and frames are numbered from 1; 0 means none.
     objects = {name: number for number, name in enumerate(_objects(stacks.frames), 1)}
     order = list(reversed(range(len(stacks.measures))))
     parts = []
@@ -29,7 +29,7 @@ def pprof(stacks: Stacks, about: About) -> bytes:
         value_type = _number(1, strings.place(measure.name)) + _number(2, strings.place(measure.unit))
         parts.append(_message(_SAMPLE_TYPE, value_type))
     for sample in stacks.samples:
-        # The innermost frame comes first here.
+        # pprof wants the innermost frame first.
         locations = _packed(1, [place + 1 for place in reversed(sample.frames)])
         parts.append(_message(_SAMPLE, locations + _packed(2, [sample.amounts[place] for place in order])))
     for name, number in objects.items():
@@ -53,7 +53,7 @@ def pprof(stacks: Stacks, about: About) -> bytes:
 
 
 def _zipped(data: bytes) -> bytes:
-    """Compress as gzip does, without the time: equal answers are equal files."""
+    """Compress with gzip, without the time: equal answers make equal files."""
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     return packer.compress(data) + packer.flush()
 
@@ -77,7 +77,7 @@ class _Strings:
 
 
 def _number(field: int, value: int) -> bytes:
-    """Write a whole number; 0 is what is taken where nothing stands."""
+    """Write an integer field; 0 is the default and is not written."""
     return _varint(field << 3 | _VARINT) + _varint(value) if value else b""
 
 
@@ -90,7 +90,7 @@ def _message(field: int, data: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Write seven bits a byte, the lowest first; a negative number as the 64 bits of its two's complement."""
+    """Write a varint: seven bits per byte, the lowest first; a negative number as 64-bit two's complement."""
     left = value & 0xFFFF_FFFF_FFFF_FFFF
     found = bytearray()
     while left > 0x7F:

@@ -1,4 +1,4 @@
-"""What the formats of other programs say about a rule: its title, and its page of the documentation."""
+"""The text about a rule for the formats of other programs: its title, and its page of the documentation."""
 
 import re
 from functools import cache
@@ -10,7 +10,7 @@ from footprint.formats.words import rule_page
 __all__ = ("BUDGET", "RuleText", "rule_text", "title_of")
 
 BUDGET: Final = "budget-exceeded"
-"""The rule of results that are no findings: a limit of the budget file is exceeded."""
+"""The rule of exceeded budgets, which are no findings."""
 _BUDGET_TITLE: Final = "A figure is larger than its budget allows"
 _BUDGET_PAGE: Final = (
     "**What it is.** A figure, a library or a number of findings is beyond a limit in the budget file.\n\n"
@@ -21,12 +21,12 @@ _WHAT: Final = "**What it is.** "
 
 
 class RuleText(NamedTuple):
-    """What is said about a rule.
+    """The text about a rule.
 
     Attributes:
-        title: What it finds, in a few words.
-        what: The same in a sentence or two.
-        page: All that the documentation says, in Markdown: what it is, why it costs, an example, the remedy.
+        title: The title of the rule.
+        what: What it finds, in a sentence or two.
+        page: Its page of the documentation, in Markdown: what it is, why it costs, an example, the remedy.
     """
 
     title: str
@@ -35,7 +35,7 @@ class RuleText(NamedTuple):
 
 
 def title_of(name: str) -> str:
-    """Return what a rule finds, in a few words; the name of a rule that is not registered, as in a saved audit."""
+    """Return the title of a rule; for an unknown rule, as in a saved audit, its name."""
     if name == BUDGET:
         return _BUDGET_TITLE
     try:
@@ -46,9 +46,9 @@ def title_of(name: str) -> str:
 
 @cache
 def rule_text(name: str) -> RuleText:
-    """Return what is said about a rule; its title stands for a page that is not installed."""
+    """Return the text about a rule; its title stands in for a page that is not installed."""
     title = title_of(name)
-    # A link of the documentation leads nowhere elsewhere.
+    # Links between pages of the documentation do not work elsewhere.
     page = _LINK.sub(r"\1", _BUDGET_PAGE if name == BUDGET else rule_page(name))
     paragraph = page.partition("\n\n")[0]
     what = " ".join(paragraph.removeprefix(_WHAT).replace("`", "").split()) if paragraph.startswith(_WHAT) else title

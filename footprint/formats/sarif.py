@@ -13,10 +13,10 @@ from footprint.formats.rules import rule_text
 __all__ = ("sarif",)
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-# More results than this, or more compressed bytes, and GitHub refuses the file. It shows the first 5,000.
+# GitHub refuses a file with more results or more compressed bytes than this. It shows the first 5,000 results.
 MOST_RESULTS: Final = 25_000
 MOST_COMPRESSED_BYTES: Final = 10_000_000
-# GitHub shows no more of a message.
+# GitHub cuts longer messages.
 _LONGEST_MESSAGE: Final = 1000
 _LONGEST_NAME: Final = 1000
 _SOURCE_ROOT: Final = "%SRCROOT%"
@@ -25,11 +25,11 @@ Json = dict[str, Any]
 
 
 def sarif(issues: Issues, about: About) -> str:
-    """Write issues as one run; where there are too many, those that matter least are left out, and it says so."""
+    """Write issues as one run; if there are too many, the least important ones are left out with a notification."""
     shown = issues.issues[:MOST_RESULTS]
     while True:
         text = _text(issues, shown, about)
-        # What is no larger uncompressed need not be compressed to know.
+        # A text below the limit needs no compression for the check.
         if len(text) <= MOST_COMPRESSED_BYTES or len(zlib.compress(text.encode())) <= MOST_COMPRESSED_BYTES:
             return text
         shown = shown[: len(shown) // 2]
@@ -81,13 +81,13 @@ def _result(issue: Issue, names: list[str], artifacts: "_Artifacts") -> Json:
     file = issue.location.file if issue.location is not None else issue.binary
     if file:
         line = None if issue.location is None else issue.location.line
-        # GitHub takes no result without a line; of a binary and of a whole file it is the first.
+        # GitHub refuses a result without a line; binaries and whole files have the first line.
         region = {"startLine": max(1, line or 1)}
         is_binary = issue.location is None
         place = artifacts.location(file, is_binary=is_binary)
         location["physicalLocation"] = {"artifactLocation": place, "region": region}
     if issue.location is not None and issue.confidence is not None and issue.binary:
-        # A source file may be in many binaries.
+        # A source file may be compiled into several binaries.
         extra["analysisTarget"] = artifacts.location(issue.binary, is_binary=True)
     properties: Json = {"savingBytes": issue.saving_bytes}
     if issue.confidence is not None:
@@ -98,7 +98,7 @@ def _result(issue: Issue, names: list[str], artifacts: "_Artifacts") -> Json:
         "level": issue.level.value,
         "message": {"text": message},
         "locations": [location],
-        # The first is the only one that GitHub looks at; without it, it makes one of the text of the line.
+        # GitHub reads only the first; without it, it computes a hash of the text of the line.
         "partialFingerprints": {"primaryLocationLineHash": issue.fingerprint, "footprint/v1": issue.fingerprint},
         "properties": properties,
     } | extra
@@ -109,7 +109,7 @@ def _result(issue: Issue, names: list[str], artifacts: "_Artifacts") -> Json:
 
 
 class _Artifacts:
-    """The files that results are in, each told once."""
+    """The files of the results, each listed once."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -117,14 +117,14 @@ class _Artifacts:
         self.all: list[Json] = []
 
     def location(self, path: str, *, is_binary: bool) -> Json:
-        """Give the location of a file."""
+        """Return the location of a file."""
         short = relative_path(path, self._folder)
         uri = _uri(short)
         location: Json = {"uri": uri} if short.startswith("/") else {"uri": uri, "uriBaseId": _SOURCE_ROOT}
         place = self._places.get(uri)
         if place is None:
             place = self._places[uri] = len(self.all)
-            # Its own copy: the reference below has the place too.
+            # A copy: the reference below has the index as well.
             artifact: Json = {"location": dict(location), "roles": ["analysisTarget" if is_binary else "tracedFile"]}
             if is_binary:
                 artifact["mimeType"] = "application/octet-stream"
@@ -133,7 +133,7 @@ class _Artifacts:
 
 
 def _uri(path: str) -> str:
-    """Write a path as a URI; bytes that are not UTF-8 stay what they are."""
+    """Write a path as a URI; bytes that are not UTF-8 are quoted as they are."""
     data = path.encode("utf-8", "surrogateescape" if _is_path(path) else "backslashreplace")
     quoted = quote(data, safe="/-._~+=@,")
     return f"file://{quoted}" if path.startswith("/") else quoted
@@ -144,7 +144,7 @@ def _is_path(path: str) -> bool:
 
 
 def _without_links(text: str) -> str:
-    """Write what would be a link in a message, `[text](target)`, as the text that it is."""
+    """Escape text that SARIF would read as a link, `[text](target)`."""
     return text.replace("[", "\\[").replace("]", "\\]") if "](" in text else text
 
 

@@ -14,12 +14,12 @@ _UNITS: Final = {"bytes": "bytes", "count": "none"}
 
 
 def speedscope(stacks: Stacks, about: About) -> str:
-    """Write one profile for each measure, the one that matters most first."""
+    """Write one profile for each measure, the most important first."""
     frames: list[dict[str, Any]] = []
     for frame in stacks.frames:
         entry: dict[str, Any] = {"name": printable(frame.name)}
         if frame.file or frame.object:
-            # speedscope colours frames by their file: without a source file that is the object.
+            # speedscope colours frames by their file: the object stands in for an unknown source file.
             entry["file"] = printable(frame.file or frame.object)
         if frame.file and frame.line:
             entry["line"] = frame.line

@@ -1,4 +1,4 @@
-"""An answer as stacks with amounts, for viewers of profiles: the ledger as owner, section and symbol; call trees."""
+"""Stacks with amounts, for viewers of profiles: a ledger as owner, section and symbol, or call trees."""
 
 from array import array
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ from footprint.model.row import Row
 
 __all__ = ("Measure", "StackFrame", "StackSample", "Stacks", "heap_stacks", "ledger_stacks", "symbol_stacks")
 
-# Recursion without end makes stacks without end: what lies further out is one frame.
+# Endless recursion makes endless stacks: the outer frames beyond this number become one frame.
 _DEEPEST: Final = 1024
-# A profile may be made so that most stacks are deep: beyond so many frames in all, they are cut shorter.
+# A profile can be made of deep stacks only: with more frames than this in all, stacks are cut shorter.
 _MOST_FRAMES: Final = 1 << 24
 _SHALLOW: Final = 16
 _NO_LIMIT: Final = 1 << 62
@@ -27,11 +27,11 @@ class StackFrame(NamedTuple):
     """One step of a stack.
 
     Attributes:
-        name: What to show.
-        linker_name: What the linker calls it; "" where it is no symbol.
-        object: The program or library; "" where it is in none.
-        file: The source file; "" where that is not known.
-        line: The line in it, or 0.
+        name: The name to show.
+        linker_name: The linker name; "" for a frame that is no symbol.
+        object: The program or library; "" for none.
+        file: The source file; "" if not known.
+        line: The line in the source file, or 0.
         addr: The address in the process, or 0.
     """
 
@@ -44,7 +44,7 @@ class StackFrame(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """What is counted: its name, and the unit `bytes` or `count`."""
+    """What is counted: its name, and `bytes` or `count`."""
 
     name: str
     unit: str
@@ -54,7 +54,7 @@ class StackSample(NamedTuple):
     """One stack with its amounts.
 
     Attributes:
-        frames: The places of its frames, the outermost first.
+        frames: The indexes of its frames, the outermost first.
         amounts: One for each measure.
     """
 
@@ -63,10 +63,10 @@ class StackSample(NamedTuple):
 
 
 class Stacks(NamedTuple):
-    """All stacks of an answer.
+    """The stacks of an answer.
 
     Attributes:
-        measures: What is counted; the first is what matters most.
+        measures: What is counted; the most important first.
         frames: The frames, each once.
         samples: The stacks. No amount is negative.
     """
@@ -77,7 +77,7 @@ class Stacks(NamedTuple):
 
 
 class _Frames:
-    """Frames by their place, each once."""
+    """Frames by index, each once."""
 
     def __init__(self) -> None:
         self._places: dict[StackFrame, int] = {}
@@ -91,7 +91,7 @@ class _Frames:
 
 
 def ledger_stacks(ledger: Iterable[Row]) -> Stacks:
-    """Give a ledger: private bytes where they are known, and the address space."""
+    """Return the stacks of a ledger: private bytes if they are known, and mapped bytes."""
     rows = tuple(ledger)
     has_private = any(row.bytes is not None for row in rows)
     frames = _Frames()
@@ -114,7 +114,7 @@ def ledger_stacks(ledger: Iterable[Row]) -> Stacks:
 
 
 def symbol_stacks(files: Iterable[Contents]) -> Stacks:
-    """Give the writable sections of files: each variable, and what no symbol names by its cause."""
+    """Return the stacks of the writable sections of files: each variable, and unnamed bytes by their cause."""
     frames = _Frames()
     samples = []
     for contents in files:
@@ -138,7 +138,7 @@ def symbol_stacks(files: Iterable[Contents]) -> Stacks:
 
 
 def heap_stacks(usage: HeapUsage) -> Stacks:
-    """Give the call tree of a heap profile: bytes, and blocks where it counts them.
+    """Return the stacks of the call tree of a heap profile: bytes, and blocks if it counts them.
 
     Raises:
         UsageError: Where it has no call tree.
@@ -157,7 +157,7 @@ def heap_stacks(usage: HeapUsage) -> Stacks:
     left = _MOST_FRAMES
     samples = []
     for node, amounts in enumerate(zip(*amounts_of, strict=True)):
-        # What a faulty profile counts twice shows as less than nothing, which no viewer takes.
+        # A faulty profile that counts something twice would give a negative amount, which viewers refuse.
         if max(amounts) <= 0:
             continue
         stack = [] if starts[node] == node else [cut]
@@ -173,7 +173,7 @@ def heap_stacks(usage: HeapUsage) -> Stacks:
 
 
 def _starts(tree: CallTree, most: int) -> "array[int]":
-    """Give for each node the outermost one of its stack that is shown: itself, where the stack is not too deep."""
+    """Return for each node the outermost one of its stack that is shown: itself if the stack is not too deep."""
     starts, depths = array("i", [0]), array("i", [0])
     for node, parent in enumerate(tree.parents[1:], 1):
         depth = depths[parent] + 1
@@ -192,7 +192,7 @@ def _own_blocks(tree: CallTree, blocks: list[int]) -> list[int]:
 def _frame(frame: Frame, call: Call) -> StackFrame:
     owner = "" if call.owner.startswith("[") else call.owner
     if call.function.startswith("["):
-        # Why it has no name; and where it is, so that such frames of several objects stay apart.
+        # The reason for the missing name, and the object: such frames of several objects stay apart.
         name = f"{call.function} in {owner.rsplit('/', 1)[-1]}" if owner else call.owner or call.function
         return StackFrame(name[:_LONGEST_NAME], "", owner, addr=frame.addr or 0)
     name = call.function[:_LONGEST_NAME]

@@ -1,4 +1,4 @@
-"""What was found: who wastes what, how sure that is, and what to do about it."""
+"""A finding: what costs memory, how sure that is, and what to do about it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ __all__ = ("Confidence", "Finding", "SourceLocation")
 
 
 class Confidence(StrEnum):
-    """How sure a finding is, from the surest; `blocked` means that the remedy is not to be had as things are."""
+    """How sure a finding is, from the surest; `blocked` means that something prevents the remedy."""
 
     PROOF = "proof"
     HIGH = "high"
@@ -18,7 +18,7 @@ class Confidence(StrEnum):
 
 
 class SourceLocation(NamedTuple):
-    """Where in the sources it is."""
+    """A place in the sources."""
 
     file: str
     line: int | None
@@ -29,19 +29,19 @@ class Finding:
     """One thing that costs memory and could go.
 
     Attributes:
-        rule: The rule that found it, such as `unused-library`.
-        kind: Which of the rule's kinds it is.
-        subject: What it is about.
-        message: What was found, in one sentence.
-        saving_bytes: Private memory that each process is spared; 0 where nothing is gained by itself.
+        rule: The name of its rule, such as `unused-library`.
+        kind: One of the kinds of the rule.
+        subject: The name of the library, variable or object.
+        message: The finding in one sentence.
+        saving_bytes: The private memory that each process saves with the remedy; 0 if it saves nothing by itself.
         confidence: How sure it is.
-        reasons: Why it is not surer, or why it is sure.
+        reasons: Why it is that sure.
         remedy: What to do.
         leaves: The objects that leave the process with it.
-        location: Where in the sources it is, where known.
-        is_per_thread: Whether each thread is spared the saving: a process at least once.
-        private_bytes: Of a live process, how much of what it is about is private now; None where that is not known.
-        object_path: The path of the object that would be built otherwise; "" where that is none, or several.
+        location: The place in the sources, where known.
+        is_per_thread: Whether the saving is per thread; a process has at least one.
+        private_bytes: The private bytes of the subject in a live process; None where that is not known.
+        object_path: The path of the object to build differently; "" for none or several.
     """
 
     rule: str

@@ -9,6 +9,6 @@ __all__ = ("explain_members",)
 
 
 def explain_members(found: Iterable[Explanation], version: str) -> Json:
-    """Give what words mean."""
+    """Return the meanings of words."""
     rows = [one._asdict() for one in found]
     return envelope(version, {}, {"name": "words"}) | {"words": rows, "notes": []}

@@ -10,7 +10,7 @@ __all__ = ("explain_report", "words_report")
 
 
 def explain_report(found: tuple[Explanation, ...]) -> Document:
-    """Say what a word means."""
+    """Write the meanings of a word."""
     blocks: list[Block] = []
     for one in found:
         also = f", also {', '.join(one.also)}" if one.also else ""
@@ -21,7 +21,7 @@ def explain_report(found: tuple[Explanation, ...]) -> Document:
 
 
 def words_report(known: Mapping[str, tuple[Explanation, ...]]) -> Document:
-    """List all words, by what they are about."""
+    """Write the list of all words, by subject."""
     by_subject: dict[str, list[str]] = {}
     for found in known.values():
         for one in found:
@@ -35,7 +35,7 @@ def words_report(known: Mapping[str, tuple[Explanation, ...]]) -> Document:
 
 
 def _blocks(text: str) -> Iterator[Block]:
-    """Cut a page into blocks: its paragraphs, its tables as facts, and its commands as they stand."""
+    """Split a page into blocks: paragraphs, tables as facts, and commands as they stand."""
     for part in text.split("\n\n"):
         lines = part.strip().split("\n")
         if lines[0].startswith("```"):
