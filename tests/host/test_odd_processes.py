@@ -226,7 +226,9 @@ def test_a_process_of_another_user_is_not_readable_and_the_error_says_who_may() 
     done = subprocess.run([sys.executable, "-c", code, str(other)], cwd=ROOT, capture_output=True, check=False)
     if done.returncode == 77:
         pytest.skip("root may not become another user here")
-    assert_one_line_and_exit_3(done, f"pid {other}: permission denied: reading its memory takes its own user, or root")
+    assert_one_line_and_exit_3(
+        done, f"pid {other}: permission denied: only its own user or root (CAP_SYS_PTRACE) may read its memory"
+    )
 
 
 @pytest.mark.parametrize("is_reaped", [True, False], ids=["gone", "zombie"])
