@@ -1,12 +1,12 @@
-"""What can go wrong, as one tree.
+"""The errors of footprint, as one tree.
 
 FootprintError
 ├── InputError        the input cannot be read as what it claims to be: file, offset, cause
 │   └── UnsupportedError  it is valid, but footprint does not handle it
 ├── AccessError       the system refuses: permission, or the process is gone
-└── UsageError        the question itself is wrong: a bare "M", an unknown target
+└── UsageError        the question is wrong: a bare "M", an unknown target
 
-A thing that goes wrong without ending the answer is a `Note`.
+A problem that does not end the answer is a `Note`.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class FootprintError(Exception):
 
     @property
     def detail(self) -> str:
-        """Give what went wrong without saying again in which file."""
+        """What went wrong, without the name of the file."""
         return str(self)
 
 
@@ -28,7 +28,7 @@ class InputError(FootprintError):
 
     Attributes:
         file: The input's name, as the user gave it.
-        offset: Where in the file the damage is, in bytes, or None where the whole file is meant.
+        offset: The offset of the damage in bytes, or None where the whole file is meant.
         cause: What is wrong there, in one clause.
     """
 
@@ -41,7 +41,7 @@ class InputError(FootprintError):
 
     @property
     def detail(self) -> str:
-        """Give the place in the file and the cause."""
+        """The offset in the file, and the cause."""
         return self.cause if self.offset is None else f"offset {self.offset:#x}: {self.cause}"
 
 
@@ -50,7 +50,7 @@ class UnsupportedError(InputError):
 
 
 class AccessError(FootprintError):
-    """The system does not let us read: a permission is missing, or the process has ended."""
+    """The system refuses to let us read: a permission is missing, or the process has ended."""
 
     def __init__(self, subject: str, cause: str) -> None:
         self.subject = subject
@@ -59,21 +59,21 @@ class AccessError(FootprintError):
 
     @property
     def detail(self) -> str:
-        """Give the cause."""
+        """The cause."""
         return self.cause
 
 
 class UsageError(FootprintError):
-    """A question that cannot be answered as it was put."""
+    """A question that cannot be answered as it is."""
 
 
 class Note(NamedTuple):
-    """Something the reader of a figure must know, that did not stop the answer.
+    """Something that the reader of a figure must know, and that did not stop the answer.
 
     Attributes:
         slug: A stable word for the kind of note, such as `text-truncated`; `docs/notes.md` explains each.
-        subject: What it is about: a file, a mapping, an object.
-        detail: What was found, and what was done about it.
+        subject: The file, mapping or object that the note is about.
+        detail: What was found, and what footprint did about it.
     """
 
     slug: str

@@ -1,4 +1,4 @@
-"""Opening files that may be anything, the only place where inputs are read; and writing files whole."""
+"""Opens inputs, which may be any file, and writes whole files."""
 
 import errno
 import io
@@ -18,13 +18,13 @@ StrPath = str | os.PathLike[str]
 
 # Texts beyond this are no memory map of one process; large ELF files are mapped, not read, and have no such limit.
 MOST_TEXT_BYTES = 2 << 30
-# A file that is truncated while it is mapped (a linker or `cp` at work) kills who reads the map: what is not large is
-# read instead, which takes no longer. The files of live processes stay mapped: their truncation kills these as well.
+# Where a file is truncated while it is mapped (by a linker or `cp`), reading the map kills the reader. So files that
+# are not large are read instead, which takes no longer.
 _MOST_READ_BYTES = 8 << 20
 _KEPT_DESCRIPTORS = 64
-# What is read for want of descriptors stays in memory: most files of programs are far smaller than this.
+# Files that are read because few descriptors are left stay in memory. Most files of programs are far smaller.
 _MOST_COPIED_BYTES = 256 << 20
-# Who writes to a named pipe may begin a little later than we do.
+# The writer of a named pipe may start a little later than footprint.
 _LONGEST_WAIT_SECONDS = 2
 _WAIT_SECONDS = 0.05
 
@@ -32,11 +32,11 @@ _WAIT_SECONDS = 0.05
 def open_input(path: str) -> bytes | memoryview:
     """Open a file as bytes: what it holds, or a view of a memory map of a large one; `-` is standard input.
 
-    A device is never read: it may block, or do something when it is. Of a named pipe a writer is waited for, not long.
+    A device is never read: reading may block or have an effect. A named pipe is given two seconds to get a writer.
 
     Raises:
         AccessError: Where it cannot be opened.
-        InputError: Where it is no file, or a pipe that nobody writes to, or longer than any text that footprint reads.
+        InputError: Where it is no file, is a pipe without writer, or is longer than any text that footprint reads.
     """
     if path == "-":
         if sys.stdin is None:
@@ -62,10 +62,10 @@ def open_input(path: str) -> bytes | memoryview:
 
 
 def _begin_pipe(descriptor: int, path: str) -> bytes:
-    """Wait a moment for who writes to a named pipe, and give what is there; a pipe without a name has a writer, or had.
+    """Wait for the writer of a named pipe, and return the first byte; a pipe without name needs no waiting.
 
     Raises:
-        InputError: Where nobody comes.
+        InputError: Where no writer comes.
     """
     import select  # noqa: PLC0415 # few inputs are pipes
     import time  # noqa: PLC0415 # the same
@@ -77,7 +77,7 @@ def _begin_pipe(descriptor: int, path: str) -> bytes:
             try:
                 begun = os.read(descriptor, 1)
             except BlockingIOError:
-                # Somebody has it open, and has not written yet.
+                # A writer has it open, and has not written yet.
                 break
             if not begun and time.monotonic() > until:
                 raise InputError(path, "it is a named pipe that nobody writes to")
@@ -86,10 +86,10 @@ def _begin_pipe(descriptor: int, path: str) -> bytes:
 
 
 def map_descriptor(descriptor: int, name: str) -> bytes | memoryview:
-    """Map a regular file; an empty one, one of /proc that claims to be, and one of /sys is read.
+    """Map a regular file. Empty files are read, and files of /proc and /sys, which cannot be mapped.
 
-    Each map holds a descriptor as long as it is there. Where few are left, as in an audit of a process with a thousand
-    files, all but a very large one is read, too.
+    Each map holds a descriptor. Where few descriptors are left, as in an audit of a process with a thousand files, all
+    files but very large ones are read as well.
 
     Raises:
         AccessError: Where it can be neither mapped nor read.
@@ -108,7 +108,7 @@ def map_descriptor(descriptor: int, name: str) -> bytes | memoryview:
 
 
 def _has_descriptors_left(descriptor: int) -> bool:
-    """Tell whether a map leaves some to others: numbers are given from the lowest on, so that a high one tells."""
+    """Return whether enough descriptors are left: the kernel always uses the lowest free number."""
     try:
         number = os.dup(descriptor)
     except OSError:
@@ -118,7 +118,7 @@ def _has_descriptors_left(descriptor: int) -> bool:
 
 
 def text_of(data: bytes | memoryview, name: str) -> bytes:
-    """Give a whole input as the text that it is.
+    """Return a whole input as a text.
 
     Raises:
         InputError: Where it is longer than the cap.
@@ -149,9 +149,9 @@ def read_all(descriptor: int, name: str) -> bytes:
 
 @contextmanager
 def whole_file(path: str, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
-    """Give a file to write to, which becomes `path` when all went well; else what stood there stays.
+    """Open a file for writing that replaces `path` when all went well. Otherwise the old file remains.
 
-    A pipe or a device is not replaced: it is written in the end, and gets all or nothing too.
+    A pipe or a device is not replaced: it is written at the end, all or nothing.
 
     Args:
         path: Where to write.
@@ -166,7 +166,7 @@ def whole_file(path: str, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
         with open(path, "wb") as device:
             device.write(held.getvalue())
         return
-    # In the same folder, since a file is renamed at once only within its file system.
+    # In the same folder, because renaming is atomic only within a file system.
     temporary = os.path.join(os.path.dirname(os.path.abspath(path)), f".footprint-{os.urandom(8).hex()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:

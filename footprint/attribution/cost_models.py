@@ -14,10 +14,10 @@ from footprint.process import Status
 
 __all__ = ("project_process",)
 
-# Gives the kernel's cost of a process with some status and number of mappings.
+# Returns the kernel's cost of a process with a status and a number of mappings.
 Costs = Callable[[Status, int], Sequence[KernelCost]]
 
-# What starting a thread touches where there is none to measure: its control block, and the top of its stack.
+# What a thread touches at its start where there is none to measure: its control block, and the top of its stack.
 _ASSUMED_STACK_BYTES: Final = 12 * 1024
 _MAPPINGS_A_THREAD: Final = 2  # the stack and its guard
 
@@ -35,7 +35,7 @@ def project_process(
     """Project one process to many.
 
     Raises:
-        UsageError: Where the model needs what the input does not tell.
+        UsageError: Where the model needs what the input does not contain.
     """
     model = question.model
     if model is Model.EXEC:
@@ -59,14 +59,14 @@ def _once(name: str, size_bytes: int, evidence: Evidence) -> Term:
 
 
 def _exec_terms(totals: Totals, kernel: Sequence[KernelCost]) -> tuple[list[Term], Basis]:
-    """Give the terms of started copies: the best figure that the input gives."""
+    """Return the terms of started copies, from the best figure that the input contains."""
     private = totals.private
     if private.bytes is None:
         writable = _each("mapped writable memory", totals.mapped_writable.bytes or 0, totals.mapped_writable.evidence)
         return [writable], Basis.MAPPED_WRITABLE
     terms = [_each("private memory", private.bytes, private.evidence)]
     special = totals.of_which
-    # What the relatives share now, a copy that is started by itself has for itself; what KSM merges, it merges again.
+    # A started copy has for itself what is COW-shared now. What KSM merged, it merges again.
     cow_shared_bytes = max(0, (totals.cow_shared.bytes or 0) - special.ksm_bytes)
     if cow_shared_bytes:
         terms.append(_each("memory shared with fork relatives", cow_shared_bytes, Evidence.ESTIMATED))
@@ -87,9 +87,9 @@ def _exec_terms(totals: Totals, kernel: Sequence[KernelCost]) -> tuple[list[Term
 def _fork_terms(
     totals: Totals, kernel: Sequence[KernelCost], status: Status, costs: Costs, mapping_count: int
 ) -> tuple[list[Term], tuple[tuple[str, int, Evidence], ...]]:
-    """Give the terms of forked workers: this process is one of them, or the parent that will fork them."""
+    """Return the terms of forked workers: this process is one of them, or the parent that will fork them."""
     private_bytes = totals.private.bytes or 0
-    # Pages that KSM merged belong to nobody's family.
+    # Pages that KSM merged are not shared since a fork.
     cow_shared_bytes = max(0, (totals.cow_shared.bytes or 0) - totals.of_which.ksm_bytes)
     kernel_bytes = sum(cost.size_bytes for cost in kernel)
     single = costs(status._replace(thread_count=1), mapping_count)
@@ -105,7 +105,7 @@ def _fork_terms(
             _once("the parent, taken to be like this worker", private_bytes + kernel_bytes, Evidence.ESTIMATED)
         )
     else:
-        # Nobody is forked yet: that a worker rewrites everything is the upper bound.
+        # No worker is forked yet. The upper bound is a worker that rewrites everything.
         terms.append(_each("everything rewritten", private_bytes, Evidence.ESTIMATED))
         terms.append(_once("the parent", private_bytes + kernel_bytes, Evidence.ESTIMATED))
         terms.extend(_each(cost.name.strip("[]"), cost.size_bytes, cost.evidence) for cost in single)
@@ -120,7 +120,7 @@ def _fork_terms(
 def _thread_terms(
     totals: Totals, ledger: Iterable[Row], status: Status, costs: Costs, mapping_count: int
 ) -> list[Term]:
-    """Give the terms of more threads: what those that are there have touched, on average."""
+    """Return the terms of more threads: the average of what the present threads have touched."""
     threads = status.thread_count or 1
     others = threads - 1
     rows = list(ledger)

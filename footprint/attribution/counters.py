@@ -19,9 +19,9 @@ class MappingCounts(NamedTuple):
 
     Attributes:
         private_bytes: Resident or swapped anonymous bytes that only this process holds; None where unknown.
-        shared_bytes: Resident pages of files and shared memory: paid once per machine; None where the text cannot tell.
+        shared_bytes: Resident bytes of files and shared memory, paid once per machine; None where unknown.
         cow_shared_bytes: Anonymous bytes that other processes hold too (after fork, or merged by KSM).
-        uncertain_bytes: How much of `private_bytes` may belong to `cow_shared_bytes` instead; page bits would tell.
+        uncertain_bytes: The part of `private_bytes` that may be COW-shared instead; only page bits would tell.
         evidence: How `private_bytes` is known.
     """
 
@@ -36,15 +36,15 @@ _UNKNOWN = MappingCounts(None, None, 0, 0, Evidence.VIRTUAL)
 
 
 def count_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRange]] | None = None) -> list[MappingCounts]:
-    """Read what each of many mappings holds. Those with the same counters are worked out once.
+    """Count what each mapping holds. Mappings with the same counters are computed once.
 
     Args:
         mappings: The mappings.
-        pages: By the start of its mapping, its private pages; where a mapping is missing, its counters decide.
+        pages: The private pages of each mapping, by its start address; counters decide for mappings without entry.
     """
-    # The counters are kept with what they give: while they live, nothing else has their id.
+    # The counters are kept with their result: as long as they exist, no other object has their id.
     known: dict[tuple[int, str, str], tuple[Counters, MappingCounts]] = {}
-    # What is the same is one object: of many mappings few differ.
+    # Equal counts are one object: few of many mappings differ.
     alike: dict[tuple[int, int, int], MappingCounts] = {}
     found = []
     for mapping in mappings:
@@ -65,7 +65,7 @@ def count_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRange]
             held = alike[same]
         found.append(held)
     if any(held.uncertain_bytes for held in found):
-        # Who shares anonymous memory at all, shares some that no file is mixed with: then the rest is in doubt.
+        # A process that shares anonymous memory shares some in mappings without a file. Then the rest is in doubt.
         has_relatives = any(held.cow_shared_bytes for held in found)
         doubt = Evidence.ESTIMATED if has_relatives else Evidence.DERIVED
         found = [
@@ -75,16 +75,16 @@ def count_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRange]
 
 
 def _with_pages(held: MappingCounts, mapping: Mapping, private_bytes: int, resident_bytes: int) -> MappingCounts:
-    """Let the page bits say what is private; the counters say what else is there."""
+    """Return the counts of a mapping whose private pages are known; the counters say what else it holds."""
     cow_shared_bytes = max(0, (mapping.counters.get("Anonymous") or 0) - resident_bytes)
     return MappingCounts(private_bytes, held.shared_bytes, cow_shared_bytes, 0, Evidence.MEASURED)
 
 
 def count_mapping(mapping: Mapping) -> MappingCounts:
-    """Read what a mapping holds from whichever counters its text has.
+    """Count what a mapping holds, from the counters that its text has.
 
-    Where anonymous and file pages stand in one mapping and some of its pages are shared, smaps does not say which: they
-    are taken for file pages as far as those go, which is exact unless the process shares memory with fork relatives.
+    Where a mapping has anonymous pages and pages of a file, smaps does not say which of them are shared. They are taken
+    for pages of the file as far as these go: exact, unless the process shares memory since a fork.
     """
     counter = mapping.counters.get
     resident_bytes = counter("Rss")
@@ -93,13 +93,13 @@ def count_mapping(mapping: Mapping) -> MappingCounts:
     anonymous_bytes = counter("Anonymous")
     if anonymous_bytes is None:
         return _without_anonymous(mapping, resident_bytes)
-    # A text may say anything: what is anonymous is part of what is resident.
+    # A text may contain any figures. Anonymous bytes are part of the resident bytes.
     anonymous_bytes = min(anonymous_bytes, resident_bytes)
     swapped_bytes, is_swap_exact = _swapped(mapping)
     shared_dirty_bytes = counter("Shared_Dirty")
     evidence = Evidence.MEASURED if is_swap_exact else Evidence.ESTIMATED
     if shared_dirty_bytes is None:
-        # pmap -X: nothing tells who else has the pages.
+        # pmap -X does not say which pages others have too.
         evidence = Evidence.ESTIMATED if anonymous_bytes else evidence
         return MappingCounts(anonymous_bytes + swapped_bytes, resident_bytes - anonymous_bytes, 0, 0, evidence)
     many_times_bytes = shared_dirty_bytes + (counter("Shared_Clean") or 0)
@@ -114,9 +114,9 @@ def count_mapping(mapping: Mapping) -> MappingCounts:
 
 
 def _swapped(mapping: Mapping) -> tuple[int, bool]:
-    """Give the swapped bytes that are this process's own, and whether that is exact."""
+    """Return the swapped bytes that belong to this process alone, and whether that is exact."""
     if mapping.is_shared:
-        # Swap of shared memory is the object's, whoever maps it.
+        # Swapped shared memory belongs to the shared object, whoever maps it.
         return 0, True
     swap_bytes = mapping.counters.get("Swap") or 0
     share_bytes = mapping.counters.get("SwapPss")
@@ -126,7 +126,7 @@ def _swapped(mapping: Mapping) -> tuple[int, bool]:
 
 
 def _without_anonymous(mapping: Mapping, resident_bytes: int) -> MappingCounts:
-    """Estimate for kernels before 2.6.37 and for pmap -x, which do not tell anonymous pages from those of files."""
+    """Estimate the counts for kernels before 2.6.37 and for pmap -x, which do not count anonymous pages."""
     counter = mapping.counters.get
     if mapping.is_shared:
         return MappingCounts(0, resident_bytes, 0, 0, Evidence.ESTIMATED)
@@ -136,7 +136,7 @@ def _without_anonymous(mapping: Mapping, resident_bytes: int) -> MappingCounts:
     if dirty_bytes is None:
         return MappingCounts(None, None, 0, 0, Evidence.VIRTUAL)
     if has_file:
-        # A private page of a file is dirty because it was copied, or because the file itself was just written.
+        # A private page of a file is dirty because it was copied, or because the file itself was written just now.
         private_bytes = min(dirty_bytes, resident_bytes)
     elif private_dirty_bytes is None:
         private_bytes = resident_bytes
@@ -147,7 +147,7 @@ def _without_anonymous(mapping: Mapping, resident_bytes: int) -> MappingCounts:
 
 
 def _from_toybox(mapping: Mapping) -> MappingCounts:
-    """Estimate for the pmap of toybox and busybox: PSS, private dirty and swap, no resident size."""
+    """Estimate the counts for the pmap of toybox and busybox: PSS, private dirty and swap, but no resident size."""
     if mapping.is_shared:
         return MappingCounts(0, mapping.counters.get("Pss") or 0, 0, 0, Evidence.ESTIMATED)
     private_bytes = mapping.counters.get("Private_Dirty") or 0

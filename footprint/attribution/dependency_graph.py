@@ -1,4 +1,4 @@
-"""What a process is made of before it runs: its objects, who binds to whom, who brings whom in, what each costs."""
+"""The dependency graph of a process: its objects, what each needs and binds to, and what each costs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ _DLSYM_NAMES: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym
 class DependencyGraph:
     """The objects of a process and their relations. Objects are numbered in load order; the program is 0.
 
-    The loader comes last where no object needs it: it is there, but no symbol is looked for in it.
+    The loader comes last where no object needs it: it is loaded, but no symbol is looked up in it.
 
     Attributes:
-        link_map: How they were found.
+        link_map: The link map, with how each object was found.
         objects: All of them.
-        bindings: Who binds to whom.
-        predictions: What each costs before it runs; None where its file cannot be read.
-        private_bytes: What each holds in the process that was measured; None where there is none.
+        bindings: Which object binds to which.
+        predictions: The predicted cost of each object; None where its file cannot be read.
+        private_bytes: The private memory of each object in a live process; None where none was measured.
         page_bytes: The size of a page.
         notes: What was odd.
     """
@@ -47,7 +47,7 @@ class DependencyGraph:
 
     @cached_property
     def needed(self) -> tuple[tuple[int, ...], ...]:
-        """The objects that each brings in."""
+        """For each object the objects that it brings in."""
         return (*needs(self.link_map), *((),) * (len(self.objects) - len(self.link_map.objects)))
 
     @cached_property
@@ -57,7 +57,7 @@ class DependencyGraph:
 
     @cached_property
     def needing(self) -> dict[int, list[int]]:
-        """The objects that need each."""
+        """For each object the objects that need it."""
         found: dict[int, list[int]] = {}
         for user, providers in enumerate(self.needed):
             for provider in providers:
@@ -66,22 +66,22 @@ class DependencyGraph:
 
     @cached_property
     def roots(self) -> tuple[int, ...]:
-        """The objects that are there whatever others need."""
+        """The objects that are loaded whatever others need."""
         extra = range(len(self.link_map.objects), len(self.objects))
         return (*roots(self.link_map), *extra)
 
     @cached_property
     def retained(self) -> Retained:
-        """All that leaves with each object, itself included."""
+        """For each object the objects that leave with it, itself included."""
         return retained(self.needed, self.roots)
 
     @cached_property
     def retained_bytes(self) -> Sequence[int]:
-        """The private memory of all that leaves with each object, itself included."""
+        """For each object the private memory of all objects that leave with it, itself included."""
         return self.retained.sums([self.cost_bytes((number,)) for number in range(len(self.objects))])
 
     def object_costs(self) -> tuple[ObjectCost, ...]:
-        """Give the objects with what they cost, as an audit keeps them."""
+        """Return the objects with their costs, as an audit keeps them."""
         found = []
         for number, linked in enumerate(self.objects):
             prediction, holder = self.predictions[number], self.retained.holder(number)
@@ -109,7 +109,7 @@ class DependencyGraph:
 
     @property
     def evidence(self) -> Evidence:
-        """Tell how the costs are known."""
+        """How the costs are known."""
         return Evidence.PREDICTED if self.private_bytes is None else Evidence.MEASURED
 
     @cached_property
@@ -127,7 +127,7 @@ class DependencyGraph:
 
     @cached_property
     def version_checks(self) -> dict[str, tuple[int, ...]]:
-        """The objects that check at start that an object of a name has versions."""
+        """For each soname the objects that check at start whether the object of that name has their versions."""
         found: dict[str, dict[int, None]] = {}
         for user, symbols in enumerate(self.bindings.symbols):
             for version in symbols.versions.needed:
@@ -135,18 +135,18 @@ class DependencyGraph:
         return {file: tuple(users) for file, users in found.items()}
 
     def cost_bytes(self, objects: frozenset[int] | Sequence[int]) -> int:
-        """Give the private memory of some objects: what was measured, else what is surely written at start."""
+        """Return the private memory of some objects: measured, or the startup minimum where nothing was measured."""
         if self.private_bytes is not None:
             return sum([self.private_bytes[number] for number in objects])
         found = [self.predictions[number] for number in objects]
         return sum([one.startup_min_bytes for one in found if one])
 
     def remaining(self, dropped: Callable[[int, int], bool]) -> frozenset[int]:
-        """Give the objects that are still there without some of the needs, given as (who needs, what)."""
+        """Return the objects that remain without the needs for which `dropped(user, provider)` is true."""
         return reached(self.needed, self.roots, lambda user, provider: not dropped(user, provider))
 
     def answerers(self, user: int) -> dict[int, frozenset[int]]:
-        """Give who answers the references of an object, and which; the loader that nobody needs asks for nothing."""
+        """Return the objects that define what an object refers to, each with the references that it defines."""
         return self.bindings.providers[user] if user < len(self.bindings.providers) else {}
 
     def constructor_count(self, number: int) -> int:
@@ -166,7 +166,7 @@ class DependencyGraph:
         return len(places)
 
     def name(self, number: int) -> str:
-        """Give the name by which an object is known: its soname, else the last part of its path."""
+        """Return the soname of an object, or the last part of its path where it has none."""
         linked = self.objects[number]
         return linked.library.linkage.soname or linked.path.rsplit("/", 1)[-1]
 
@@ -178,14 +178,14 @@ def build_graph(
     predict: Callable[[Linked, bool], ObjectPrediction],
     private_bytes: Callable[[Linked], int] | None = None,
 ) -> DependencyGraph:
-    """Put together what a process is made of.
+    """Build the graph of a process.
 
     Args:
         link_map: Its objects.
-        bindings: Who of them binds to whom.
+        bindings: Which of them binds to which.
         page_bytes: The size of a page.
-        predict: Tells what an object costs, and is told whether it is the program.
-        private_bytes: Tells what an object holds in the live process.
+        predict: Predicts the cost of an object; the second argument is whether it is the program.
+        private_bytes: Returns the private memory of an object in the live process.
     """
     objects = link_map.objects
     interpreter = link_map.interpreter_object
@@ -210,7 +210,7 @@ def build_graph(
 
 
 def _optional_notes(linked: Linked) -> list[Note]:
-    """Tell of the libraries that an object says it may open while it runs: they are in no figure."""
+    """Return notes for the libraries that an object says it may open while it runs: they are in no figure."""
     try:
         found = optional_libraries(linked.library.image)
     except FootprintError as error:

@@ -1,4 +1,4 @@
-"""Several processes as one: what each holds alone added up, what they share counted once."""
+"""Several processes as one group: private memory added up, shared memory counted once."""
 
 from collections.abc import Sequence
 
@@ -17,9 +17,9 @@ __all__ = ("group_up",)
 def group_up(members: Sequence[tuple[Snapshot, Audit]], notes: Sequence[Note] = ()) -> Group:
     """Add up processes that were read at about the same time.
 
-    Anonymous memory that relatives share is counted by proportional shares (`Pss_Anon`), which is exact where all its
-    holders are members. Of a file's pages, those of the member that has most of each mapping are counted: which of them
-    are the same, the counters do not tell, so it is the least that they can be.
+    COW-shared memory is counted by proportional shares (`Pss_Anon`), which is exact where all its holders are members.
+    Of each mapping of a file, the largest count of any member is taken. Counters do not say which pages are the same,
+    so this is a lower bound.
     """
     audits = tuple(audit for _, audit in members)
     private = _sum([audit.totals.private for audit in audits])
@@ -58,7 +58,7 @@ def _shared_between(members: Sequence[tuple[Snapshot, Audit]]) -> Total:
 
 
 def _shared_once(snapshots: Sequence[Snapshot]) -> int:
-    """Add up, over the parts of each file that are mapped, the most that any member has resident."""
+    """Add up the largest resident size that any member has, over the mapped parts of each file."""
     parts: dict[FileKey | str, list[tuple[int, int, int, int]]] = {}
     for member, snapshot in enumerate(snapshots):
         for mapping in snapshot.memory.mappings:
@@ -72,7 +72,7 @@ def _shared_once(snapshots: Sequence[Snapshot]) -> int:
 
 
 def _most_of_each(ranges: list[tuple[int, int, int, int]]) -> int:
-    """Join ranges of a file that overlap, however each member has cut them, and take the most that one has of each."""
+    """Join overlapping ranges of a file, and add up the largest count that one member has of each."""
     total_bytes = 0
     reached = -1
     by_member: dict[int, int] = {}

@@ -1,9 +1,8 @@
 """The object and the function of each frame of a heap profile.
 
-A profile tells the object, or lists the mappings of its process, or has nothing but addresses and the names of
-functions (massif's, where there is debug information). In the last case the objects are found by their symbols: an
-object was loaded where its functions are at the addresses that the profile has for them, and what lies between them is
-of it too.
+A profile names the object, or lists the mappings of its process, or has only addresses and names of functions
+(massif's, where there is debug information). In the last case the symbols find the objects: an object was loaded at the bias at
+which its functions have the addresses of the profile. What lies between its functions belongs to it too.
 """
 
 import re
@@ -32,7 +31,7 @@ _ANONYMOUS: Final = "[anonymous]"
 _LUMP: Final = re.compile(r"in [0-9]+ places?,")
 _PAGE_BYTES: Final = 4096
 _PF_X: Final = 1
-# A function longer than this was measured wrongly; and so many votes decide any election.
+# No function is longer than this, and no more votes are needed to find a bias.
 _MOST_PAGES: Final = 256
 _MOST_VOTES: Final = 1 << 18
 
@@ -70,14 +69,14 @@ def name_frames(
     binaries: Sequence[Binary] = (),
     opened: Callable[[str], Binary | None] = lambda _path: None,
 ) -> NamedFrames:
-    """Tell the object and function of each frame.
+    """Find the object and the function of each frame.
 
     Args:
         profile: The profile.
         name: Its name in messages.
         allocators: The functions that only hand memory on.
-        binaries: The files of the process, for frames of which the profile does not tell the object.
-        opened: Gives the file at a path that the profile lists as mapped; None where it cannot be read.
+        binaries: The files of the process, for frames whose object the profile does not name.
+        opened: Returns the file at a path that the profile lists as mapped; None where it cannot be read.
     """
     notes: list[Note] = []
     modules = _Modules(profile.modules, opened, name, notes)
@@ -92,7 +91,7 @@ def _call(frame: Frame, modules: "_Modules", placed: "Sequence[_Placed]", alloca
     owner, function = frame.object, frame.function
     if owner is None and frame.addr is not None:
         if modules.is_known:
-            # A stack has the addresses to which calls return, and the call may be the last instruction of a function.
+            # A stack holds return addresses. The call before one may be the last instruction of its function.
             owner, function = modules.at(frame.addr - 1)
         elif placed:
             owner, function = _placed_at(frame, placed)
@@ -122,11 +121,11 @@ class _Modules:
 
     @property
     def is_known(self) -> bool:
-        """Tell whether there are any."""
+        """Whether the profile lists any mappings."""
         return bool(self._modules)
 
     def at(self, addr: int) -> tuple[str, str | None]:
-        """Give the object at an address, and the function where its file tells."""
+        """Return the object at an address, and the function where its file names it."""
         last = bisect_right(self._starts, addr) - 1
         if last < 0 or addr >= self._modules[last].end_addr:
             return _NO_OBJECT, None
@@ -143,7 +142,7 @@ class _Modules:
         return module.path, None
 
     def _binary(self, module: Module) -> Binary | None:
-        """Give the file of a mapping, if it is still the one that was mapped."""
+        """Return the file of a mapping; None where another file is at its path now."""
         if module.path not in self._binaries:
             found = self._opened(module.path)
             if found is not None and not _fits(found.image, module):
@@ -155,12 +154,12 @@ class _Modules:
 
 
 def _fits(image: Image, module: Module) -> bool:
-    """Tell whether the loader maps code of a file as a mapping is."""
+    """Return whether the loader would map code of a file like this mapping."""
     size_bytes = module.end_addr - module.start_addr
     for load in image.loads:
         start = load.offset // _PAGE_BYTES * _PAGE_BYTES
         end = -(-(load.offset + load.file_bytes) // _PAGE_BYTES) * _PAGE_BYTES
-        # A part of a segment may have been mapped anew, as code is into huge pages.
+        # A part of a segment may have been mapped again, for instance into huge pages.
         if load.flags & _PF_X and start <= module.offset and module.offset + size_bytes <= end:
             return True
     return False
@@ -197,7 +196,7 @@ def _placed_at(frame: Frame, placed: Sequence[_Placed]) -> tuple[str, str | None
 
 
 def _name_in(path: str | None, addr: int, placed: Sequence[_Placed]) -> str | None:
-    """Give the function at an address of an object: its debug file may know more than who wrote the profile."""
+    """Return the function at an address of an object: its debug file may name more than the profile."""
     for one in placed:
         if one.binary.path == path and one.start_addr <= addr < one.end_addr:
             return _name_at(one.binary, addr - one.bias_addr)
@@ -205,7 +204,7 @@ def _name_in(path: str | None, addr: int, placed: Sequence[_Placed]) -> str | No
 
 
 def _placed(frames: Sequence[Frame], binaries: Sequence[Binary], name: str, notes: list[Note]) -> list[_Placed]:
-    """Tell where files were loaded, by the addresses of their functions."""
+    """Find where files were loaded, from the addresses of their functions."""
     named: dict[str | None, dict[str, set[int]]] = {}
     for frame in frames:
         if frame.addr is not None and frame.function is not None:
@@ -213,7 +212,7 @@ def _placed(frames: Sequence[Frame], binaries: Sequence[Binary], name: str, note
             wanted.setdefault(_plain(frame.function), set()).add(frame.addr)
     found = []
     for binary in binaries:
-        # An object of which the profile tells the path has all of its frames there.
+        # Where the profile names the path of an object, all frames of the object have it.
         wanted = named.get(binary.path) or named.get(None, {})
         bias_addr = _bias(binary, wanted, is_demangled=False)
         if bias_addr is None and any("::" in name or "(" in name for name in wanted):
@@ -233,9 +232,9 @@ def _placed(frames: Sequence[Frame], binaries: Sequence[Binary], name: str, note
 
 
 def _bias(binary: Binary, wanted: dict[str, set[int]], *, is_demangled: bool) -> int | None:
-    """Give by how much a file was moved: what most of its functions say, if no other answer comes near.
+    """Return the bias of a file that most of its functions agree on; None where another bias has half as many votes.
 
-    A file is moved by whole pages, so most functions leave one answer or none.
+    A bias is a number of whole pages, so most functions allow one bias or none.
     """
     votes = Counter(islice(_votes(binary, wanted, is_demangled=is_demangled), _MOST_VOTES))
     if binary.image.type == ET_EXEC:
@@ -257,9 +256,9 @@ def _votes(binary: Binary, wanted: dict[str, set[int]], *, is_demangled: bool) -
 
 
 def _named(binary: Binary, *, is_demangled: bool) -> Iterator[tuple[str, int, int]]:
-    """Give the functions of a file by the names that profiles have for them.
+    """Return the functions of a file under the names that profiles use.
 
-    Most programs have functions of C, and those few say enough: a hundred thousand of C++ are rarely demangled.
+    Most programs have functions of C, and few are enough. So names of C++, which are many, are rarely demangled.
     """
     try:
         for name, vaddr, size_bytes, *_ in binary.functions:
@@ -271,5 +270,5 @@ def _named(binary: Binary, *, is_demangled: bool) -> Iterator[tuple[str, int, in
 
 
 def _plain(name: str) -> str:
-    """Give a name in which demanglers do not differ: they put spaces into other places."""
+    """Remove the spaces of a name: demanglers differ in where they put them."""
     return name.replace(" ", "")

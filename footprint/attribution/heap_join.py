@@ -1,9 +1,12 @@
-"""The heap of a process by who asked for it: what the kernel counts, joined with an allocator profile of another run.
+"""The heap of a process by the functions that asked for it: the kernel's count joined with an allocator profile.
 
-What is profiled is never scaled. The heap that the kernel counts is the live bytes of each function, what the allocator
-adds, what it keeps although it is free, and what the two runs differ by; these add up to the byte. Where the profile
-has more than the process holds, nobody knows which of the blocks are not there: each row has what is left of it if all
-that is missing were missing there, and the rest is a row of its own.
+The profile is of another run, and its figures are never scaled. The heap that the kernel counts consists of the live
+bytes of each function, what the allocator adds, what it keeps although it is free, and the difference of the two runs.
+These add up to the byte. A profile has no addresses of blocks, so the last two have no ranges: they are differences by
+nature, and `HeapAccount` says so.
+
+Where the profile has more than the process holds, it is unknown which blocks are missing. Then each row has what
+remains of it if all missing bytes were missing there, and the rest is a row of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,12 +45,12 @@ _OTHER_ALLOCATORS: Final = frozenset({"gperftools", "jemalloc"})
 
 
 def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
-    """Split the heap of an audit by who asked for it.
+    """Split the heap of an audit by the functions that asked for it.
 
     Args:
-        audit: The process; its totals and its projection stay as they are.
-        usage: What a profile says of a moment: one of memory in use.
-        owners: What the ledger calls objects that the profile calls otherwise.
+        audit: The process; its totals and its projection do not change.
+        usage: A moment of a profile of memory in use.
+        owners: The owner in the ledger of objects that have another name in the profile.
     """
     shares = _shares(usage, owners)
     is_virtual = audit.totals.private.bytes is None
@@ -87,7 +90,7 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
 
 
 def _shares(usage: HeapUsage, owners: Dict[str, str]) -> tuple[Share, ...]:
-    """Give who asked for what, by the owners of the ledger."""
+    """Return what each function asked for, with the owners of the ledger."""
     sums: dict[tuple[str, str], list[int]] = {}
     found = usage.attribution.shares if usage.attribution is not None else ()
     has_blocks = bool(found) and all(share.block_count is not None for share in found)
@@ -95,7 +98,7 @@ def _shares(usage: HeapUsage, owners: Dict[str, str]) -> tuple[Share, ...]:
         both = sums.setdefault((owners.get(share.owner, share.owner), share.function), [0, 0])
         both[0] += share.size_bytes
         both[1] += share.block_count or 0
-    # What a faulty profile counts twice is a negative amount in it; its note says so.
+    # A faulty profile has negative amounts for what it counted twice; a note says so.
     shares = [Share(*place, both[0], both[1] if has_blocks else None) for place, both in sums.items() if both[0] > 0]
     live_bytes = usage.snapshot.live_bytes if usage.snapshot is not None else 0
     untold_bytes = live_bytes - sum(share.size_bytes for share in shares)
@@ -105,7 +108,7 @@ def _shares(usage: HeapUsage, owners: Dict[str, str]) -> tuple[Share, ...]:
 
 
 def _maps_all(ledger: Iterable[Row], format_: str) -> bool:
-    """Tell whether the allocator of a process has its memory without a name: all but glibc's have."""
+    """Return whether the allocator of a process takes its memory from mappings without name: all but glibc's do."""
     if format_ in _OTHER_ALLOCATORS:
         return True
     owners = {row.owner for row in ledger if row.owner.startswith("/")}
@@ -113,7 +116,7 @@ def _maps_all(ledger: Iterable[Row], format_: str) -> bool:
 
 
 def _large_bytes(usage: HeapUsage) -> int:
-    """Give what may lie in blocks that glibc maps each on its own: what one call asked for is no smaller than one."""
+    """Add up what may lie in blocks that glibc maps one by one: blocks of calls with a large mean size."""
     if usage.tree is None:
         return 0
     return sum(
@@ -138,7 +141,7 @@ def _notes(account: HeapAccount, ledger: Iterable[Row]) -> Iterable[Note]:
 
 
 class _Line(NamedTuple):
-    """What becomes a row: its bytes, and the address space that it has, as far as there is so much."""
+    """A future row: its bytes, and the bytes that the profile has for it, for which it gets address space."""
 
     owner: str
     function: str | None
@@ -147,7 +150,7 @@ class _Line(NamedTuple):
 
 
 class _Pool:
-    """The rows of a ledger that are the heap, and those that may be in part."""
+    """The rows of a ledger that are the heap, and the nameless rows that may be heap in part."""
 
     def __init__(self, ledger: Sequence[Row], *, is_virtual: bool) -> None:
         self._is_virtual = is_virtual
@@ -160,14 +163,14 @@ class _Pool:
 
     @property
     def evidence(self) -> set[Evidence]:
-        """Tell how the heap as a whole is known."""
+        """How the rows of the heap are known."""
         return {row.evidence for row in self._heap}
 
     def _size(self, row: Row) -> int:
         return row.mapped_bytes if self._is_virtual else row.bytes or 0
 
     def split(self, account: HeapAccount) -> tuple[Row, ...]:
-        """Give the ledger with its heap split, and the nameless memory less by what is taken for it."""
+        """Return the ledger with its heap split, and without the nameless memory that belongs to the heap."""
         rows = list(self._others)
         mapped_bytes = sum(row.mapped_bytes for row in self._heap)
         left = account.apart_bytes
@@ -194,7 +197,7 @@ class _Pool:
             yield from (_row(line, None, line.size_bytes, None, evidence) for line in lines if line.size_bytes)
             return
         shared = [row.shared_bytes for row in self._heap if row.shared_bytes is not None]
-        # Address space first for what is surely there, then for what was only asked for.
+        # Address space goes first to bytes that are surely there, then to bytes that were only asked for.
         spaces = [0] * len(lines)
         for wanted in ([line.size_bytes for line in lines], [line.profiled_bytes for line in lines]):
             for place, size_bytes in enumerate(wanted):
@@ -218,7 +221,7 @@ def _is_nameless(row: Row) -> bool:
 
 
 def _lines(account: HeapAccount) -> list[_Line]:
-    """Give what the heap is made of; it adds up to what there is of it."""
+    """Return the lines of the heap; they add up to its bytes."""
     missing = max(0, -account.difference_bytes)
     by_owner: dict[str, list[Share]] = {}
     for share in account.shares:

@@ -27,10 +27,10 @@ class HeapUsage:
 
     Attributes:
         file: The profile, as the user named it.
-        profile: All that it says; of massif's trees only those that were asked for.
-        snapshot: The moment; None where the profile knows none (it then has counts over the whole run only).
-        tree: The call tree of the moment, or of what was counted; None where the profile has none.
-        tally: What the tree counts over the whole run, where it is of no moment: `allocated`, `copied`, `occurred`.
+        profile: The whole profile; only those of massif's trees that were asked for.
+        snapshot: The moment; None where the profile has only counts over the whole run.
+        tree: The call tree of the moment, or of these counts; None where the profile has none.
+        tally: What the tree counts where it counts over the whole run: `allocated`, `copied`, `occurred`.
         calls: The object and function of each frame.
         attribution: Who asked for the bytes of the tree.
         evidence: How the amounts are known.
@@ -49,9 +49,9 @@ class HeapUsage:
 
     @property
     def total_bytes(self) -> int:
-        """Give the memory of the moment: live, the allocator's own, and stacks, as far as the profile tells.
+        """The memory of the moment: live bytes, the allocator's own, and stacks, as far as the profile counts them.
 
-        What shares are shares of, as ms_print has them.
+        Percentages are of this figure, as in ms_print.
         """
         if self.snapshot is None:
             return 0 if self.tree is None else self.tree.total_bytes
@@ -59,16 +59,16 @@ class HeapUsage:
 
 
 def used_bytes(snapshot: HeapSnapshot) -> int:
-    """Give the memory of a snapshot: live, the allocator's own, and stacks, as far as the profile tells."""
+    """Add up the memory of a snapshot: live bytes, the allocator's own, and stacks, as far as these are counted."""
     return snapshot.live_bytes + (snapshot.extra_bytes or 0) + (snapshot.stack_bytes or 0)
 
 
 def heap_usage(file: str, profile: Profile, place: int | None, named: NamedFrames) -> HeapUsage:
-    """Put together what a profile says of one of its snapshots.
+    """Join a profile, one of its snapshots, and the names of its frames.
 
     Args:
-        file: Its name.
-        profile: It.
+        file: The name of the profile.
+        profile: The profile.
         place: The place of the snapshot; None where it has none.
         named: What is known of its frames.
     """
@@ -90,7 +90,7 @@ def heap_usage(file: str, profile: Profile, place: int | None, named: NamedFrame
 
 
 def _untold(file: str, attribution: HeapShares) -> list[Note]:
-    """Say what helps where a profile has debug information in the place of objects."""
+    """Return a note with the remedy where a profile names source lines and no objects."""
     untold_bytes = sum(share.size_bytes for share in attribution.shares if share.owner == ONLY_LINES)
     if untold_bytes <= 0:
         return []
@@ -109,7 +109,7 @@ def _evidence(profile: Profile) -> Evidence:
 
 
 def place_at(profile: Profile, at: str | None, file: str) -> int | None:
-    """Give the place of the snapshot that is asked for; None where the profile has no snapshots.
+    """Find the place of the snapshot that is asked for; None where the profile has no snapshots.
 
     Args:
         profile: The profile; its trees need not have been built.
@@ -124,7 +124,7 @@ def place_at(profile: Profile, at: str | None, file: str) -> int | None:
     if not snapshots:
         return None
     if at is None or at == "peak":
-        # Without a mark the largest that tells anything.
+        # Without a mark, the largest snapshot with a tree.
         if profile.peak_index is not None:
             return profile.peak_index
         return max(places or range(len(snapshots)), key=lambda place: used_bytes(snapshots[place]))
@@ -154,7 +154,7 @@ def _place_of(snapshots: Sequence[HeapSnapshot], places: Sequence[int], number: 
 
 
 def _time(text: str, unit: str | None) -> Fraction | int | None:
-    """Give a time in the unit of a profile."""
+    """Convert a time to the unit of a profile; None where it has another unit."""
     found = _TIME.fullmatch(text)
     if found is None:
         return None

@@ -1,9 +1,9 @@
 """What a process costs beside its own pages: page tables, kernel stacks, kernel objects.
 
-Page tables are counted by the kernel. Of the rest it tells how many there are, threads and mappings; what each costs is
-a constant of the kernel's build. A memory cgroup is charged for each object with its size in the slab cache and 8 bytes
-for its owner, so the constants below are sizes, checked against the growth of a group over programs of many kinds. What
-sockets and pipes hold in their buffers is in none of them.
+The kernel counts page tables, threads and mappings. What each thread and mapping costs is a constant of the kernel's
+build. A memory cgroup pays for each object its size in the slab cache and 8 bytes for its owner. The constants below
+are such sizes, and were checked against the growth of a cgroup over programs of many kinds. The buffers of sockets and
+pipes are in none of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,7 +52,7 @@ class KernelConstants(NamedTuple):
 
     @property
     def usual_mapping_bytes(self) -> int:
-        """Give the cost of a mapping of which nothing is known: 2 in 5 are written, 6 share a file."""
+        """The cost of a mapping of which nothing is known: 2 in 5 are written, 6 share a file."""
         return self.mapping_bytes + 2 * self.written_bytes // 5 + self.file_bytes // 6
 
 
@@ -88,7 +88,7 @@ class KernelCost(NamedTuple):
 
 
 class KernelObjects(NamedTuple):
-    """How many things some mappings are: mappings, those with anonymous pages among them, files that they keep open."""
+    """The kernel objects of some mappings: mappings, those with anonymous pages, and the files that they keep open."""
 
     mapping_count: int
     written_count: int
@@ -96,8 +96,8 @@ class KernelObjects(NamedTuple):
 
 
 def count_objects(mappings: Iterable[Mapping]) -> KernelObjects:
-    """Count what mappings are made of."""
-    # The page of old system calls is the same for all processes, and no object of any.
+    """Count the kernel objects of some mappings."""
+    # All processes have the same [vsyscall] page, so it is an object of none.
     own = [mapping for mapping in mappings if mapping.name != "[vsyscall]"]
     written_count = sum(1 for mapping in own if mapping.counters.get("Anonymous") or mapping.counters.get("Swap"))
     return KernelObjects(len(own), written_count, len({(one.device, one.inode) for one in own if one.inode}))
@@ -106,7 +106,7 @@ def count_objects(mappings: Iterable[Mapping]) -> KernelObjects:
 def built_in_constants(
     kernel: str, machine: str, *, cpu_count: int | None = None, is_isolated: bool = False
 ) -> KernelConstants:
-    """Give the built-in constants, for what is known of a host.
+    """Return the built-in constants, adapted to what is known of a host.
 
     Args:
         kernel: Its release, such as `6.1.0-37-amd64`.
@@ -121,7 +121,7 @@ def built_in_constants(
     process_bytes = constants.process_bytes
     if cpu_count is not None and release >= (6, 2):
         process_bytes += _CPU_BYTES * (cpu_count - _BUILT_IN_CPUS)
-    # Until Linux 6.16 the page was there whether it was used or not.
+    # Before Linux 6.16 every process had this page, used or not.
     if machine == "x86_64" and (is_isolated or (4, 15) <= release < (6, 16)):
         process_bytes += 4096
     return constants._replace(process_bytes=process_bytes)
@@ -139,13 +139,13 @@ def kernel_costs(
     mappings: Sequence[Mapping] = (),
     descriptors: Descriptors = NO_DESCRIPTORS,
 ) -> tuple[KernelCost, ...]:
-    """Give the kernel's cost of a process in its parts; nothing where threads and page tables are unknown.
+    """Return the parts of the kernel's cost of a process; none where threads and page tables are unknown.
 
     Args:
         status: Its threads and page tables.
         mapping_count: How many mappings it has.
         constants: What each thing costs.
-        mappings: Those of them that are known; the others are taken for usual ones.
+        mappings: The mappings that are known; the others are assumed to be usual ones.
         descriptors: What it has open.
     """
     if status is None or status.page_table_bytes is None or status.thread_count is None:
@@ -167,7 +167,7 @@ def kernel_costs(
 
 
 def _known_bytes(mappings: Sequence[Mapping], constants: KernelConstants) -> int:
-    """Price the mappings that are known."""
+    """Compute the kernel's cost of the mappings that are known."""
     objects = count_objects(mappings)
     return (
         objects.mapping_count * constants.mapping_bytes

@@ -1,6 +1,7 @@
-"""Who owns each mapping of a process: the object by its load address, its .bss, heap, stacks, shared memory.
+"""The owner of each mapping of a process: an object by its load address, its .bss, heap, stacks, shared memory.
 
-Program headers decide where a file of the process can be read. Where it cannot, adjacency does, and the part says so.
+The program headers decide where the file can be read. Where it cannot, the place beside a known mapping decides, and
+the range says so (`Attribution.ADJACENCY`).
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,11 +20,11 @@ __all__ = ("has_too_many_segments", "lay_out")
 
 
 _MIB: Final = 1 << 20
-# glibc's arenas: reserved aligned to their largest size, made writable from the bottom as they grow.
+# glibc reserves an arena aligned to its largest size, and makes it writable from the bottom as it grows.
 _ARENA_BYTES: Final = 64 * _MIB
-# Programs have four to ten; each is looked at for every mapping of the file.
+# Programs have four to ten loadable segments. All are compared with every mapping of the file.
 _MOST_LOADS: Final = 128
-# The largest page that Linux has with any usual processor: what is loaded is mapped up to the end of its last page.
+# The largest page of Linux on usual processors: a segment is mapped up to the end of its last page.
 _LARGEST_PAGE_BYTES: Final = 1 << 16
 # How far the kernel moves the heap from the end of the program (arch_randomize_brk).
 _HEAP_GAP_BYTES_64: Final = 1 << 30
@@ -35,14 +36,14 @@ _KERNEL_NAMES: Final = frozenset(
         *("[sigpage]", "[vectors]", "[kuser_helpers]"),
     }
 )
-# How the kernel shows memory that is mapped shared and anonymous: as the file that it made for it.
+# The kernel's name for shared anonymous memory: the file that it made for it.
 _SHARED_ANONYMOUS: Final = "/dev/zero (deleted)"
 
 
 def lay_out(
     memory: MemoryMap, images: Dict[FileKey, Image], page_bytes: int, stack_addrs: Iterable[int] = ()
 ) -> tuple[OwnedRange, ...]:
-    """Give each mapping its owner, or cut it among its owners.
+    """Find the owner of each mapping, and cut mappings of several owners into ranges.
 
     Args:
         memory: The mappings, ascending.
@@ -78,12 +79,12 @@ def lay_out(
 
 
 def has_too_many_segments(image: Image) -> bool:
-    """Tell whether a file has more segments to load than any program: what it maps where is not worked out."""
+    """Return whether a file has more loadable segments than any program: then its load address is not computed."""
     return len(image.loads) > _MOST_LOADS
 
 
 def _within_segments(part: OwnedRange) -> Iterable[OwnedRange]:
-    """Cut off what a mapping in use has of a file beyond all its segments: it is the file's, but of no section."""
+    """Cut off the addresses beyond all segments of the file: they belong to the file, but to no section."""
     loaded, start, end = part.loaded, part.start_addr, part.end_addr
     if loaded is None or loaded.image is None or not _is_in_use(part.mapping) or has_too_many_segments(loaded.image):
         return (part,)
@@ -100,7 +101,7 @@ def _within_segments(part: OwnedRange) -> Iterable[OwnedRange]:
 
 
 def _is_in_use(mapping: Mapping) -> bool:
-    """Tell whether a file is loaded here: what is mapped only to be read, as debuggers map files, is not."""
+    """Return whether a mapping loads a file. Debuggers, for instance, map files only to read them."""
     return mapping.is_mapped_writable or mapping.permissions[2] == "x"
 
 
@@ -109,12 +110,12 @@ def _remainder(gap: Gap[LoadedObject | None]) -> list[Piece[LoadedObject | None]
 
 
 def _may_hold_bss(mapping: Mapping) -> bool:
-    """Tell whether .bss can lie here: memory without file. A heap right behind the program may have merged with it."""
+    """Return whether .bss can lie in a mapping: memory without file. The kernel may merge it with a heap behind it."""
     return file_key(mapping) is None and not mapping.is_shared and (not mapping.name or mapping.name[0] == "[")
 
 
 def _objects(mappings: tuple[Mapping, ...], images: Dict[FileKey, Image]) -> list[LoadedObject | None]:
-    """Give the object of each mapping that has a file, at the place where it is loaded."""
+    """Return the object of each mapping, with its load address; None for mappings without file."""
     current: dict[FileKey, LoadedObject] = {}
     found: list[LoadedObject | None] = []
     for mapping in mappings:
@@ -131,7 +132,7 @@ def _objects(mappings: tuple[Mapping, ...], images: Dict[FileKey, Image]) -> lis
         else:
             biases = list(_biases(mapping, image))
             if not biases:
-                # The file is read here, not loaded: its addresses have nothing to do with those it was linked for.
+                # The file is mapped to be read, not loaded: its vaddrs say nothing about these addresses.
                 found.append(LoadedObject(key, None, 0))
                 continue
             if loaded is None or loaded.bias_addr not in biases:
@@ -142,13 +143,13 @@ def _objects(mappings: tuple[Mapping, ...], images: Dict[FileKey, Image]) -> lis
 
 
 def _biases(mapping: Mapping, image: Image) -> Iterable[int]:
-    """Give the load biases at which this mapping is part of the image; usually one.
+    """Return the load biases at which this mapping is part of the image; usually one.
 
-    Two segments may share a page of the file: then both are possible, and the object's other mappings decide.
+    Two segments may share a page of the file. Then both are possible, and the other mappings of the object decide.
     """
     offset = mapping.offset or 0
     for segment in image.loads:
-        # Segments are congruent modulo the page size, so the page of the mapping tells the place of the whole.
+        # Offset and vaddr of a segment are congruent modulo the page size, so one page gives the bias.
         if segment.offset - offset < mapping.size_bytes and offset < segment.offset + max(segment.file_bytes, 1):
             bias_addr = mapping.start_addr - offset - (segment.vaddr - segment.offset)
             if bias_addr == 0 or image.type != ET_EXEC:
@@ -158,7 +159,7 @@ def _biases(mapping: Mapping, image: Image) -> Iterable[int]:
 def _bss_claims(
     mappings: Iterable[Mapping], objects: Iterable[LoadedObject | None], page_bytes: int
 ) -> list[Claim[LoadedObject | None]]:
-    """Give the addresses behind the file pages of each object that its program headers claim (p_memsz > p_filesz)."""
+    """Return the addresses that the program headers of each object claim behind its file pages (p_memsz > p_filesz)."""
     claims: list[Claim[LoadedObject | None]] = []
     in_use = [loaded for mapping, loaded in zip(mappings, objects, strict=True) if loaded and _is_in_use(mapping)]
     for loaded in dict.fromkeys(in_use):
@@ -173,7 +174,7 @@ def _bss_claims(
 
 
 class _Owners:
-    """Names the owner of a mapping that is one part."""
+    """Finds the owner of a mapping that is one range."""
 
     def __init__(self, memory: MemoryMap, objects: list[LoadedObject | None], stack_addrs: tuple[int, ...]) -> None:
         self._mappings = memory.mappings
@@ -213,7 +214,7 @@ class _Owners:
         return MemoryKind.TEXT, Attribution.NAME
 
     def _is_relro_by_place(self, index: int) -> bool:
-        """Tell whether a read-only mapping stands between code and writable data of its file, as RELRO does."""
+        """Return whether a read-only mapping lies between code and writable data of its file, as RELRO does."""
         if not 0 < index < len(self._mappings) - 1:
             return False
         mapping, behind = self._mappings[index], self._mappings[index + 1]
@@ -246,7 +247,7 @@ class _Owners:
         is_behind = before is not None and before.end_addr == mapping.start_addr
         if is_behind and mapping.is_mapped_writable and before is not None:
             loaded = self._objects[index - 1]
-            # Where the file was read, its program headers have said already what is its .bss.
+            # Where the file was read, its program headers have claimed its .bss already.
             if loaded and loaded.image is None and loaded.key in self._executable_keys and before.permissions[0] == "r":
                 return loaded.key.name, MemoryKind.BSS, Attribution.ADJACENCY
         if self._is_arena(index, mapping):
@@ -260,7 +261,7 @@ class _Owners:
         return at < len(self._stack_addrs) and self._stack_addrs[at] < mapping.end_addr
 
     def _is_arena(self, index: int, mapping: Mapping) -> bool:
-        """Tell whether it is an arena of glibc: an aligned reservation, writable from its start, the rest not."""
+        """Return whether it is an arena of glibc: an aligned reservation of which only the start is writable."""
         if mapping.is_mapped_writable:
             if mapping.start_addr % _ARENA_BYTES:
                 return False
@@ -275,12 +276,12 @@ class _Owners:
     @staticmethod
     def _completes_arena(writable: Mapping, reserved: Mapping) -> bool:
         is_reserved = not reserved.name and reserved.permissions == "---p" and reserved.start_addr == writable.end_addr
-        # The reservation may have merged with a guard behind it, never ended before the arena does.
+        # The kernel may have merged the reservation with a guard behind it; it never ends before the arena.
         return is_reserved and reserved.end_addr >= writable.start_addr + _ARENA_BYTES
 
     @staticmethod
     def _is_stack_by_shape(mapping: Mapping, before: Mapping) -> bool:
-        """Tell whether it stands behind a guard and was asked for as a stack (MAP_STACK), or is as large as one."""
+        """Return whether it lies behind a guard page and is a stack by its flag (MAP_STACK) or its size."""
         if before.permissions != "---p" or before.name or not mapping.is_mapped_writable:
             return False
         asked_for = mapping.vm_flags is not None and "nh" in mapping.vm_flags.split()

@@ -1,7 +1,7 @@
 """What an ELF object costs before it runs: the pages that the loader surely writes, and all that can ever be written.
 
-A page that is written once is private from then on, by whatever it was written: pages are sets with causes, and sets of
-one object are united, never added up.
+A page is private from its first write on, whatever the cause. So the pages of each cause are a set, and the sets of one
+object are united, never added up.
 """
 
 from bisect import bisect_right
@@ -29,7 +29,7 @@ __all__ = (
 )
 
 Pages = tuple[range, ...]
-"""Numbers of pages (vaddr divided by the page size) as runs, ascending, none touching the next."""
+"""Numbers of pages (vaddr divided by the page size) as ascending runs; no two runs touch."""
 
 
 class Area(NamedTuple):
@@ -38,8 +38,8 @@ class Area(NamedTuple):
     Attributes:
         pages: The pages.
         flags: PF_R, PF_W, PF_X; 0 for a hole between segments of a library, which is kept reserved.
-        loaded_flags: Those before RELRO.
-        first_in_file: The page of the file that is mapped first; None for memory that begins as zeros.
+        loaded_flags: The flags before RELRO makes pages read-only.
+        first_in_file: The first page of the file that is mapped; None for memory that starts as zeros.
     """
 
     pages: range
@@ -50,13 +50,13 @@ class Area(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LibcStart:
-    """What the first steps of a C library write in itself, beyond what its relocations do.
+    """The pages that a C library writes in itself at its start, beside those that relocations write.
 
     Attributes:
-        pages: The numbers of those pages, where they are known.
+        pages: The numbers of these pages, where they are known.
         page_bytes: The size of these pages.
-        count: How many they are, where that is all that is assumed.
-        origin: Where that is from, to show.
+        count: The number of these pages.
+        origin: Where the figures come from, to show.
         notes: What was odd about getting it.
     """
 
@@ -68,12 +68,12 @@ class LibcStart:
 
     @property
     def is_assumed(self) -> bool:
-        """Tell whether it is only known how many pages other libraries write."""
+        """Whether only the number of pages is known, from another library."""
         return len(self.pages) < self.count
 
 
 UNKNOWN_LIBC: Final = LibcStart((), 0, 4, "built in: glibc 2.36, x86-64")
-"""What is assumed of a C library that was not calibrated."""
+"""What is assumed for a C library that was not calibrated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,11 @@ class ObjectPrediction:
     Attributes:
         page_bytes: The size of a page.
         startup_min: The pages that are surely written before the program's own code and constructors run.
-        startup_max: The pages that can ever be written, those of RELRO included; the startup_min is a part of them.
+        startup_max: The pages that can ever be written, including RELRO; `startup_min` is a part of them.
         causes: The pages that each cause writes; the sets overlap.
-        assumed_pages: How many pages more the C library is assumed to write in itself; which, is not known.
+        assumed_pages: The number of further pages that the C library is assumed to write in itself.
         tls_bytes: The object's part of the block of each thread, in multiples of its alignment; glibc writes all of it.
-        areas: The mappings that it makes, RELRO and .bss apart.
+        areas: The mappings of the object; RELRO and .bss are mappings of their own.
         notes: What was odd.
     """
 
@@ -102,31 +102,31 @@ class ObjectPrediction:
 
     @property
     def evidence(self) -> Evidence:
-        """Tell how its figures are known."""
+        """How its figures are known."""
         return Evidence.ESTIMATED if self.assumed_pages else Evidence.PREDICTED
 
     @property
     def mapping_count(self) -> int:
-        """Give how many mappings it makes."""
+        """The number of its mappings."""
         return len(self.areas)
 
     @property
     def mapped_bytes(self) -> int:
-        """Give the address space that it takes."""
+        """The address space that it takes."""
         return sum([len(one.pages) for one in self.areas]) * self.page_bytes
 
     @property
     def startup_min_bytes(self) -> int:
-        """Give the bytes of the startup_min, with what is assumed of a C library."""
+        """The bytes of `startup_min` and of the assumed pages."""
         return (count_pages(self.startup_min) + self.assumed_pages) * self.page_bytes
 
     @property
     def startup_max_bytes(self) -> int:
-        """Give the bytes of the startup_max."""
+        """The bytes of `startup_max`."""
         return count_pages(self.startup_max) * self.page_bytes
 
 
-# A table of relocations can name a page with each entry; the largest programs write some ten thousand.
+# Each entry of a table of relocations can name a page. The largest programs write some ten thousand pages.
 _MOST_PAGES: Final = 1 << 18
 
 
@@ -138,14 +138,14 @@ def count_pages(pages: Pages) -> int:
 def predict(
     image: Image, page_bytes: int, *, is_program: bool, libc: Libc = Libc.GLIBC, libc_start: LibcStart | None = None
 ) -> ObjectPrediction:
-    """Tell what an object costs before it runs. Damaged tables are a note, and what is known without them.
+    """Predict what an object costs before it runs. A damaged table becomes a note, and the rest is predicted.
 
     Args:
         image: The object.
         page_bytes: The size of a page, a power of 2.
         is_program: Whether it is the program itself, and no library or loader.
-        libc: Whose loader loads it.
-        libc_start: For the C library itself, what its first steps write.
+        libc: The C library whose loader loads it.
+        libc_start: For the C library itself, the pages that it writes at its start.
     """
     notes: list[Note] = []
     written: dict[WriteCause, set[int]] = {}
@@ -185,7 +185,7 @@ def predict(
 
 
 def _gather(found: Iterable[tuple[WriteCause, set[int]]], written: dict[WriteCause, set[int]], image: Image) -> None:
-    """Put the pages of each cause together; what was found before an error is kept."""
+    """Add pages to those of their cause; pages that were found before an error remain."""
     for cause, pages in found:
         own = written.setdefault(cause, set())
         own |= pages
@@ -220,7 +220,7 @@ def _united(ranges: Iterable[range]) -> Pages:
 
 
 def _inside(pages: set[int], runs: Pages) -> set[int]:
-    """Give what of some pages lies in runs: elsewhere a damaged table cannot write."""
+    """Return the pages that lie in runs: a damaged table can write nowhere else."""
     starts = [run.start for run in runs]
     return {page for page in pages if page in runs[bisect_right(starts, page) - 1]} if runs else set()
 
@@ -229,13 +229,13 @@ def _inside(pages: set[int], runs: Pages) -> set[int]:
 
 
 def _areas(image: Image, page_bytes: int, *, has_holes: bool, has_relro: bool) -> list[Area]:
-    """Give the mappings that an object makes; those of RELRO become read-only."""
+    """Return the mappings of an object; those of RELRO become read-only."""
     areas: list[Area] = []
     for segment in image.loads:
         for area in _segment_areas(segment, page_bytes):
             before = areas[-1].pages if areas else area.pages
             if areas and before.stop > area.pages.start:
-                # Segments that share a page: what is mapped later wins.
+                # Where segments share a page, the later mapping wins.
                 areas[-1] = areas[-1]._replace(pages=range(before.start, area.pages.start))
             elif areas and has_holes and before.stop < area.pages.start:
                 areas.append(Area(range(before.stop, area.pages.start), 0, 0, -1))
@@ -277,7 +277,7 @@ def _protected(area: Area, protected: range) -> Iterator[Area]:
 
 
 def _are_one(before: Area, area: Area) -> bool:
-    """Tell whether the kernel makes one mapping of two neighbours."""
+    """Return whether the kernel makes one mapping of two neighbours."""
     at = None if before.first_in_file is None else before.first_in_file + len(before.pages)
     are_alike = (before.flags, before.loaded_flags) == (area.flags, area.loaded_flags)
     return are_alike and before.pages.stop == area.pages.start and at == area.first_in_file

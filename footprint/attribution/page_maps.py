@@ -1,7 +1,7 @@
 """The pages of each object one by one: which are private, shared or untouched, why, and what lies in them.
 
-The ledger adds all of this up. Only a picture needs it, so an audit has it where it was asked for. Saved audits keep it
-without the variables: their names would take half as much again as the ledger, which has them too.
+The ledger adds all of this up. Only a picture needs single pages, so an audit has them only on request. Saved audits
+omit the variables: their names would make the file half as large again, and the ledger has them too.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from footprint.process import Mapping, PageRange
 __all__ = ("MOST_PAGES", "MOST_SECTIONS", "Presence", "not_looked_at", "page_maps")
 
 Presence = Callable[[Mapping], Sequence[PageRange] | None]
-"""Gives the pages of a mapping that the process has; None where that is not to be known."""
+"""Returns the pages of a mapping that the process has in memory; None where that is unknown."""
 
 MOST_PAGES: Final = 1 << 20
 """Of all maps of an audit: 4 GiB of small pages. No picture has as many cells."""
@@ -29,7 +29,7 @@ _MOST_VARIABLES: Final = 200_000
 
 
 def not_looked_at(_mapping: Mapping) -> None:
-    """Say of no mapping which pages the process has: of a text or a prediction nobody can tell."""
+    """Return None for each mapping: texts and predictions do not say which pages are in memory."""
 
 
 def page_maps(
@@ -40,7 +40,7 @@ def page_maps(
     page_bytes: int,
     presence: Presence = not_looked_at,
 ) -> tuple[PageMap, ...]:
-    """Give the page maps of the objects whose files could be read, in the order of their addresses.
+    """Return the page maps of the objects whose files could be read, in the order of their addresses.
 
     Args:
         parts: The mappings with their owners.
@@ -63,7 +63,7 @@ def page_maps(
 
 
 class _Reader:
-    """Makes the maps of objects, and keeps account of what there is still room for."""
+    """Makes the page maps of objects, up to the limits of an audit."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class _Reader:
         for part, held in parts:
             page_count = -(-part.size_bytes // self._page_bytes)
             runs = _joined(self._states(part, held, relocated, page_count)) if page_count <= self._pages_left else ()
-            # Addresses that begin amid a page have cells of their own.
+            # A range that begins in the middle of a page has a cell for its part of the page.
             told_count = sum([count for _, count in runs])
             if not 0 < told_count <= self._pages_left:
                 omitted_pages += page_count
@@ -113,7 +113,7 @@ class _Reader:
     def _states(
         self, part: OwnedRange, held: MappingCounts, relocated: Container[int], page_count: int
     ) -> Iterator[tuple[PageState, int]]:
-        """Give the state of each page, or of several that are alike."""
+        """Return the states of the pages of a range, each with a number of neighbouring pages."""
         size, mapping = self._page_bytes, part.mapping
         ranges = self._pages.get(mapping.start_addr) if self._pages is not None else None
         if ranges is None and held.private_bytes == 0:
@@ -138,7 +138,7 @@ class _Reader:
     def _between(
         self, present: Sequence[PageRange] | None, start_addr: int, end_addr: int
     ) -> Iterator[tuple[PageState, int]]:
-        """Give the states of pages that are not private."""
+        """Return the states of pages that are not private."""
         size = self._page_bytes
         if present is None:
             yield PageState.NOT_PRIVATE, -(-(end_addr - start_addr) // size)
@@ -151,7 +151,7 @@ class _Reader:
         yield PageState.UNTOUCHED, -(-(end_addr - at) // size)
 
     def _sections(self, loaded: LoadedObject, contents: Contents | None, parts: Sequence[PagePart]) -> Iterator[Place]:
-        """Give the sections, cut where the pages end: what headers claim of other addresses is of no use here."""
+        """Return the sections, clipped to the pages that are shown."""
         if loaded.image is None or not parts:
             return
         first_addr, last = parts[0].start_addr, parts[-1]
@@ -170,7 +170,7 @@ class _Reader:
 
 
 def _told(contents: Contents | None) -> Iterator[SectionContents]:
-    """Give the sections that hold variables; not those that each thread has elsewhere, without being in the file."""
+    """Return the sections that hold variables; not .tbss, which each thread has elsewhere."""
     for one in contents.sections if contents else ():
         if not one.section.is_tls or one.section.has_file_bytes:
             yield one

@@ -1,4 +1,4 @@
-"""How much of something in the file of a live process is private in it right now: of a variable, of copies."""
+"""The private bytes of parts of a file in a live process: of a variable, or of the copies of one."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -16,9 +16,9 @@ __all__ = ("PrivateBytes",)
 
 
 class _Placed(NamedTuple):
-    """Some vaddrs of a file, loaded at a place; of their private pages the starts and ends, and the bytes before each.
+    """A range of vaddrs of a file that is loaded at one place, with the private pages in it.
 
-    Without page bits and counters that tell, nothing is known of which pages are private.
+    `is_known` is False where neither page bits nor counters say which pages are private.
     """
 
     start_vaddr: int
@@ -37,16 +37,16 @@ class _Placed(NamedTuple):
 
 
 class PrivateBytes:
-    """Counts private bytes by the addresses that files give to what they hold.
+    """Counts private bytes by the vaddrs of files.
 
     Args:
         snapshot: The process.
-        images: Its files, as far as they are asked about.
+        images: The files that will be asked for.
     """
 
     def __init__(self, snapshot: Snapshot, images: Dict[FileKey, Image]) -> None:
         self._placed: Final[dict[int, list[_Placed]]] = {}
-        # While these are kept, no other image has the id of one of them.
+        # As long as these are kept, no other image has the id of one of them.
         self._images = tuple(images.values())
         mappings = snapshot.memory.mappings
         held = {
@@ -77,9 +77,10 @@ class PrivateBytes:
             )
 
     def of(self, image: Image, spans: Iterable[tuple[int, int]]) -> int | None:
-        """Count what of some ranges of vaddrs, half-open, is private, in each place that the file is loaded at.
+        """Count the private bytes in some half-open ranges of vaddrs, at all places where the file is loaded.
 
-        None where that is not known: the file is not loaded, or nobody tells which of its pages are private.
+        Returns:
+            The bytes; None where the file is not loaded, or where nothing says which of its pages are private.
         """
         placed = self._placed.get(id(image), ())
         total_bytes = 0

@@ -41,7 +41,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     notes: tuple[Note, ...] = (),
     presence: "Presence | None" = None,
 ) -> Audit:
-    """Join what the kernel says of a process with what its files say.
+    """Audit a process: join what the kernel counts with what its files contain.
 
     Args:
         snapshot: The process.
@@ -93,7 +93,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
 
 
 def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[MappingCounts], totals: Totals) -> list[Note]:
-    """Say what the figures cannot tell by themselves."""
+    """Return notes for what the figures do not show by themselves."""
     notes = []
     source = snapshot.source
     uncertain_bytes = sum(one.uncertain_bytes for one in held)
@@ -127,14 +127,14 @@ def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[MappingCounts],
 
 
 def _is_sole_holder(snapshot: Snapshot) -> bool:
-    """Tell whether the kernel's sums say that every anonymous page is this process's alone."""
+    """Return whether the kernel's sums show that this process shares no anonymous page."""
     rollup = snapshot.rollup
     proportional_bytes = rollup.get("Pss_Anon") if rollup else None
     return proportional_bytes is not None and rollup is not None and proportional_bytes == rollup.get("Anonymous")
 
 
 def mapped_files(snapshot: Snapshot) -> dict[FileKey, int]:
-    """Give the files of a process, each with the place of its first mapping."""
+    """Return the mapped files of a process, each with the place of its first mapping."""
     found: dict[FileKey, int] = {}
     for index, mapping in enumerate(snapshot.memory.mappings):
         key = file_key(mapping)

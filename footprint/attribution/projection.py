@@ -1,7 +1,7 @@
 """What N processes cost, or how many fit: arithmetic on what one costs, with every term shown.
 
-Three models. `exec`: N started copies, each with private memory of its own. `fork`: N workers of one parent, who share
-with it what neither has written since. `threads`: N more threads in one process.
+There are three models. `exec`: N started copies, each with private memory of its own. `fork`: N workers of one parent,
+which share with it the pages that none of them has written since. `threads`: N more threads in one process.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def project(
     question: Question,
     moments: Sequence[tuple[str, int, Evidence]] = (),
 ) -> Projection:
-    """Give the cost of many, or how many fit into some memory; none where not even one does.
+    """Compute the cost of N, or the N that fits into some memory; 0 where not even one fits.
 
     Args:
         terms: What each pays, and what all pay once. Without a term of the second kind, that part is unknown.

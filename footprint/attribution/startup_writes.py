@@ -1,7 +1,8 @@
-"""Which pages of an object its loader writes before any of the program's own code runs, and why.
+"""The pages of an object that its loader writes before any code of the program runs, and the causes.
 
 Source: the start of programs in glibc 2.36 (elf/rtld.c, elf/dl-reloc.c, elf/get-dynamic-info.h), musl 1.2.3
-(ldso/dynlink.c) and Linux 6.18 (fs/binfmt_elf.c), checked against the page bits of programs that stand at their start.
+(ldso/dynlink.c) and Linux 6.18 (fs/binfmt_elf.c), checked against the page bits of programs that were
+stopped at their start.
 """
 
 from array import array
@@ -28,31 +29,31 @@ class WriteCause(StrEnum):
     RELATIVE = "relative"
     """A pointer into the object itself: tables of functions, of names, of objects with virtual functions."""
     RELR = "relr"
-    """The same, in the packed encoding, which shrinks the file and no memory."""
+    """The same in the packed encoding, which makes the file smaller, but not the memory."""
     JUMP_SLOT = "jump-slot"
-    """A slot of the PLT: even a lazy one is moved by the load address at start."""
+    """A slot of the PLT: at start the loader adds the load address even to lazy slots."""
     GLOB_DAT = "glob-dat"
     """An address in the GOT."""
     COPY = "copy"
-    """An object of a library that the program took over."""
+    """A copy relocation: an object of a library that lives in the program."""
     ABSOLUTE = "absolute"
     """A pointer to a symbol that is looked up."""
     TLS = "tls"
-    """Where a thread-local variable is."""
+    """The place of a thread-local variable."""
     IRELATIVE = "irelative"
-    """The answer of a resolver of the object."""
+    """The result of a resolver function of the object."""
     DYNAMIC = "dynamic"
-    """Addresses in the dynamic section, which glibc moves in place."""
+    """Addresses in the dynamic section, to which glibc adds the load address."""
     GOT = "got"
-    """What lazy binding needs to find its object."""
+    """The two words of the GOT that lazy binding needs to find the object."""
     PARTIAL_BSS = "partial-bss"
-    """The rest of the last page of the file, which is zeroed to be the start of .bss."""
+    """The rest of the last page of the file: the kernel zeroes it as the start of .bss."""
     DEBUG = "debug"
-    """The entry of the dynamic section that tells debuggers where the objects are."""
+    """The entry of the dynamic section in which debuggers find the list of objects."""
     DONATED = "donated"
-    """What is left of the last page: musl gives it to malloc."""
+    """The rest of the last page, which musl gives to malloc."""
     LIBC_START = "libc-start"
-    """The C library's own variables, by its first steps."""
+    """Variables of the C library that it writes at its start."""
 
 
 EM_MIPS: Final = 8
@@ -80,29 +81,29 @@ DT_MIPS_GOTSYM: Final = 0x70000013
 DF_BIND_NOW: Final = 8
 DF_1_NOW: Final = 1
 
-# What glibc moves in place by the load address (ADJUST_DYN_INFO).
+# Entries to which glibc adds the load address (ADJUST_DYN_INFO).
 _MOVED_TAGS: Final = frozenset(
     {DT_PLTGOT, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_REL, DT_JMPREL, DT_RELR, DT_GNU_HASH, DT_VERSYM}
 )
-# There the dynamic section is read-only by the ABI (DL_RO_DYN_SECTION).
+# Machines whose ABI has a read-only dynamic section (DL_RO_DYN_SECTION).
 _FIXED_DYNAMIC: Final = frozenset({EM_MIPS, EM_RISCV})
-# There the GOT of the PLT has no entry for the dynamic section before the two that lazy binding needs.
+# Machines whose GOT has no entry for the dynamic section before the two words that lazy binding needs.
 _GOT_WITHOUT_DYNAMIC: Final = frozenset({EM_PPC64, EM_RISCV, EM_LOONGARCH})
 _MIPS_GOT_TAGS: Final = (DT_MIPS_LOCAL_GOTNO, DT_MIPS_SYMTABNO, DT_MIPS_GOTSYM)
 # Programs have some ten thousand.
 _MOST_GOT_WORDS: Final = 1 << 22
-# Some versions of musl want more than a few words.
+# Some versions of musl give away no smaller rest.
 _LEAST_DONATED_BYTES: Final = 128
-# What may write more than a word.
+# Causes that may write more than a word.
 _WIDE: Final = frozenset({WriteCause.COPY, WriteCause.TLS})
-# A copied object claims a size, and many may claim the same pages.
+# A file can claim any size for a copied object, and many of them at the same pages.
 _MOST_COPIED_PAGES: Final = 1 << 18
 
 
 def written_pages(
     image: Image, page_bytes: int, libc: Libc, *, is_program: bool
 ) -> Iterator[tuple[WriteCause, set[int]]]:
-    """Give the pages that are written, by cause; a cause may come several times.
+    """Return the pages that are written, with their cause; a cause may come several times.
 
     Raises:
         InputError: Where a table is damaged.
@@ -131,7 +132,7 @@ def written_pages(
 
 
 def _donated(image: Image, page_bytes: int) -> set[int]:
-    """Give the last pages of data that musl lets malloc have the rest of, RELRO excepted."""
+    """Return the last pages of writable segments whose rest musl gives to malloc, except those of RELRO."""
     relro = image.segment(PT_GNU_RELRO)
     past_relro = (relro.vaddr + relro.memory_bytes) // page_bytes if relro else 0
     ends = [segment.vaddr + segment.memory_bytes for segment in image.loads if segment.is_writable]
@@ -142,7 +143,7 @@ def _donated(image: Image, page_bytes: int) -> set[int]:
 def _noted_in_dynamic(
     image: Image, page_bytes: int, dynamic: Dynamic, segment: Segment, libc: Libc, *, is_program: bool
 ) -> Iterator[tuple[WriteCause, set[int]]]:
-    """Give what the loader writes into the dynamic section: where tables came to stand, and where debuggers look."""
+    """Return what the loader writes into the dynamic section: the addresses of tables, and the entry for debuggers."""
     is_moved = libc is Libc.GLIBC and image.type != ET_EXEC and image.machine not in _FIXED_DYNAMIC
     word_bytes = 8 if image.is_64 else 4
     for index, (tag, _) in enumerate(dynamic.entries if segment.is_writable else ()):
@@ -154,13 +155,13 @@ def _noted_in_dynamic(
 
 
 def _noted_in_got(image: Image, page_bytes: int, dynamic: Dynamic, *, is_static: bool) -> set[int]:
-    """Give what glibc writes into the GOT beside relocations."""
+    """Return the pages of the GOT that glibc writes without relocations."""
     got = dynamic.get(DT_PLTGOT)
     if not got:
         return set()
     word_bytes = 8 if image.is_64 else 4
     if image.machine == EM_MIPS:
-        # All of it is relocated without any table: first what is local, then one word for each of the last symbols.
+        # The whole GOT is relocated without a table: first the local words, then one word for each of the last symbols.
         local, symbols, first_symbol = (dynamic.get(tag) or 0 for tag in _MIPS_GOT_TAGS)
         first = local if image.type == ET_EXEC else 0
         past = min(local + max(0, symbols - first_symbol), first + _MOST_GOT_WORDS)
@@ -178,7 +179,7 @@ def _is_lazy(dynamic: Dynamic) -> bool:
 
 
 class _Types:
-    """Tells the causes of relocations by their types, and how far each writes."""
+    """The cause of each type of relocation, and the bytes that it writes."""
 
     def __init__(self, image: Image, dynamic: Dynamic) -> None:
         self._image = image
@@ -197,11 +198,11 @@ class _Types:
         }
 
     def written(self, found: Relocations, page_bytes: int) -> Iterator[tuple[WriteCause, set[int]]]:
-        """Give the pages that some relocations write, by cause."""
+        """Return the pages that a table of relocations writes, by cause."""
         if not found.infos:
             return
         shift = page_bytes.bit_length() - 1
-        # An address that lies across two pages counts for its first: linkers align them.
+        # A word counts for the page of its first byte: linkers align words.
         numbers = [vaddr >> shift for vaddr in found.vaddrs]
         alike = _count_alike(found.infos)
         known, image = self._causes, self._image
@@ -226,7 +227,7 @@ class _Types:
                 yield cause, set(pages)
 
     def _width(self, info: int) -> int:
-        """Give how many bytes are written where that is more than a word, else 0."""
+        """Return how many bytes a relocation writes where these are more than a word, else 0."""
         symbol, kind = symbol_and_type(self._image, info)
         if kind in self._types.tls_descriptor:
             return 2 * self._word_bytes
@@ -239,6 +240,6 @@ class _Types:
 
 
 def _count_alike(infos: "array[int]") -> int:
-    """Count the entries at the head of a table that are of one kind: linkers put what needs no symbol first."""
+    """Count the first entries of a table that have one kind: linkers put those without symbol first."""
     raw, size = infos.tobytes(), infos.itemsize
     return bisect_left(range(1, len(infos) + 1), True, key=lambda count: raw[: count * size] != raw[:size] * count)  # noqa: FBT003 # the value looked for

@@ -12,7 +12,7 @@ __all__ = ("total_up",)
 
 
 def total_up(memory: MemoryMap, held: Sequence[MappingCounts], kernel: Sequence[KernelCost]) -> Totals:
-    """Add up what the mappings hold and what the kernel spends."""
+    """Add up what the mappings hold and what the kernel spends on the process."""
     private = _private(held)
     spent = Total(
         sum(cost.size_bytes for cost in kernel) if kernel else None, weakest(cost.evidence for cost in kernel)
@@ -22,7 +22,7 @@ def total_up(memory: MemoryMap, held: Sequence[MappingCounts], kernel: Sequence[
     def mapped(mappings: Iterable[Mapping]) -> Total:
         return Total(sum(mapping.size_bytes for mapping in mappings) if is_told else None, Evidence.VIRTUAL)
 
-    # The sums of smaps_rollup say nothing of what is mapped.
+    # smaps_rollup has no virtual sizes.
     is_told = memory.dialect != "smaps_rollup"
     cow_shared_bytes = sum(one.cow_shared_bytes for one in held) if private.bytes is not None else None
     return Totals(
@@ -44,7 +44,7 @@ def _private(held: Sequence[MappingCounts]) -> Total:
     known = [one for one in held if one.private_bytes is not None]
     if held and not known:
         return Total(None, Evidence.VIRTUAL)
-    # In a text that was cut a mapping may have lost its counters: what the others hold is still known, and it is noted.
+    # In a truncated text a mapping may have no counters. A note says so, and the others are still known.
     return Total(sum(one.private_bytes or 0 for one in known), weakest(one.evidence for one in known))
 
 

@@ -31,13 +31,13 @@ class Audit:
         ledger: Rows that add up to them.
         projection: The cost at the count that was asked for.
         notes: What the reader of the figures must know.
-        findings: What it could do without.
-        debug_files: Of owners that were stripped, the files that the names of their variables are from.
-        objects: Its objects with what leaves with each, in load order; empty where the files were not looked into for
-            that: they are of programs, and of processes that are audited with findings.
-        page_maps: The pages of its objects one by one; made, and read back, only where they were asked for.
-        saved_in: The file that it was read back from; None where it was made now.
-        heap: What an allocator profile says of its heap; None where none was joined.
+        findings: What the process could do without.
+        debug_files: For owners that were stripped, the files from which the names of their variables are.
+        objects: Its objects with what leaves with each, in load order; only of programs, and of processes that are
+            audited with findings.
+        page_maps: The pages of its objects one by one; only on request.
+        saved_in: The file from which a saved audit was read; None for a new one.
+        heap: The heap as an allocator profile explains it; None where no profile was joined.
 
     Raises:
         ValueError: Where the rows do not add up to the totals: a defect of footprint, never of the input.
@@ -79,6 +79,6 @@ class Audit:
 
 
 def program_name(audit: Audit) -> str:
-    """Give what program an audit is about, as far as it tells: the last part of its path."""
+    """Return the name of the audited program: the last part of its path, as far as the audit has it."""
     words = audit.target if audit.source == "prediction" else audit.command.split(" ", 1)[0]
     return words.rsplit("/", 1)[-1]

@@ -25,5 +25,5 @@ _STRENGTH = {evidence: place for place, evidence in enumerate(Evidence)}
 
 
 def weakest(evidence: Iterable[Evidence]) -> Evidence:
-    """Give the weakest of several: what a total made of them is. No figures at all are measured: 0 is exact."""
+    """Return the weakest evidence of several figures, which is that of their sum; measured for none, as 0 is exact."""
     return max(evidence, key=_STRENGTH.__getitem__, default=Evidence.MEASURED)

@@ -1,4 +1,4 @@
-"""Several processes as one."""
+"""Several processes as one group."""
 
 from dataclasses import dataclass
 
@@ -15,10 +15,10 @@ class Group:
     """Where the memory of several processes goes.
 
     Attributes:
-        audits: Each process for itself.
-        private: What each holds alone, added up.
-        kernel: What the kernel spends on each, added up.
-        shared_between: Anonymous memory that several of them hold since a fork, counted once.
+        audits: The audit of each process.
+        private: The private memory of all processes.
+        kernel: What the kernel spends on all processes.
+        shared_between: Anonymous memory that several of them have shared since a fork, counted once.
         per_group: These three: what one more group of them costs.
         shared_once: Resident pages of files and shared memory, each counted once.
         ledger: The rows of all, those of one owner, section and symbol added up; `bytes` add up to `private`,
@@ -46,5 +46,5 @@ class Group:
 
     @property
     def debug_files(self) -> dict[str, str]:
-        """Give the files that the names of stripped owners are from."""
+        """The files from which the names of the variables of stripped owners are."""
         return {owner: path for audit in self.audits for owner, path in audit.debug_files.items()}

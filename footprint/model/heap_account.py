@@ -1,4 +1,4 @@
-"""What the heap of a process is made of, by who asked for it."""
+"""The heap of a process by the functions that asked for it."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,13 +9,13 @@ __all__ = ("HeapAccount", "Share")
 
 
 class Share(NamedTuple):
-    """What one function asked for.
+    """The bytes that one function asked for.
 
     Attributes:
-        owner: The path of the object that it is in, or in brackets why that is not known.
-        function: Its name, or in brackets why there is none.
+        owner: The path of the object of the function, or in brackets why it is not known.
+        function: The name of the function, or in brackets why there is none.
         size_bytes: The bytes.
-        block_count: The blocks, where the profile counts them.
+        block_count: The number of blocks, where the profile counts them.
     """
 
     owner: str
@@ -26,7 +26,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeapAccount:
-    """What the heap of a process is made of, as far as a profile tells.
+    """The heap of a process, as far as a profile explains it.
 
     `held_bytes + apart_bytes` are `live_bytes`, `extra_bytes`, `free_bytes` and `difference_bytes` together.
 
@@ -34,18 +34,20 @@ class HeapAccount:
         file: The profile, as the user named it.
         format: Which profiler wrote it.
         command: What was profiled.
-        snapshot: The number of the snapshot that was taken, among `snapshot_count`.
-        snapshot_count: How many there are.
-        is_peak: Whether it is the one that the profile calls its peak.
-        shares: Who asked for the live bytes, as profiled, the largest first; they add up to them.
-        live_bytes: What the program asked for and had not freed.
-        extra_bytes: What the allocator used beside it; None where the profile does not tell.
-        peak_bytes: The most that both were up to this moment.
-        held_bytes: What the process holds in its heap and the arenas of its allocator, or, where only virtual sizes are
-            known, what is mapped there; None where the profile counts address space, which is never joined.
-        apart_bytes: How much nameless memory was taken for blocks that the allocator maps each on its own.
-        free_bytes: What the process holds beyond both, as far as the profiled run had used it before.
-        difference_bytes: What the process holds beyond all that; negative where the profile has more.
+        snapshot: The number of the snapshot that was used.
+        snapshot_count: The number of snapshots in the profile.
+        is_peak: Whether the profile calls this snapshot its peak.
+        shares: The live bytes by function, as profiled, the largest first; they add up to `live_bytes`.
+        live_bytes: The bytes that the program had asked for and not freed.
+        extra_bytes: The bytes that the allocator used for itself; None where the profile does not count them.
+        peak_bytes: The largest sum of both up to this moment.
+        held_bytes: The private bytes in the heap and in the arenas of the allocator, or the mapped bytes where only
+            virtual sizes are known; None where the profile counts address space, which is never joined.
+        apart_bytes: The bytes of nameless memory that are taken for blocks that the allocator maps one by one.
+        free_bytes: A difference of two runs, not a measured range: what the process holds beyond the profiled bytes, up
+            to what the profiled run had used at its peak.
+        difference_bytes: A difference of two runs, not a measured range: what the process holds beyond all others
+            together; negative where the profile has more than the process.
         evidence: How the split is known.
 
     Raises:
@@ -78,10 +80,10 @@ class HeapAccount:
 
     @property
     def profiled_bytes(self) -> int:
-        """Give what was in use as profiled, the allocator's own included."""
+        """The bytes in use as profiled, with those of the allocator itself."""
         return self.live_bytes + (self.extra_bytes or 0)
 
     @property
     def total_bytes(self) -> int:
-        """Give the bytes that are accounted for."""
+        """The bytes of the process that the account explains."""
         return (self.held_bytes or 0) + self.apart_bytes

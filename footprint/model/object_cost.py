@@ -11,7 +11,7 @@ class Need(NamedTuple):
 
     Attributes:
         path: Its path.
-        symbol_count: How many symbols are used of it; None where it stands in for those of the other one.
+        symbol_count: The number of its symbols that are used; None where it is a filtee of the other object.
     """
 
     path: str
@@ -24,11 +24,11 @@ class ObjectCost(NamedTuple):
     Attributes:
         path: Its path, which is the owner of its rows.
         name: Its soname, else its file name.
-        own_bytes: Its private memory: what was measured, else what is surely written at start.
-        retained_bytes: The same of all that leaves with it, itself included.
-        held_by: The path of the nearest object that it would leave with; None where there is none.
-        tls_bytes: What each thread has of its thread-local variables.
-        needs: What it brings in; None where that was not saved.
+        own_bytes: Its private memory: measured, or the startup minimum where nothing was measured.
+        retained_bytes: The private memory of all objects that leave with it, itself included.
+        held_by: The path of the nearest object with which it would leave; None where there is none.
+        tls_bytes: The bytes of its thread-local variables in each thread.
+        needs: The objects that it brings in; None where these were not saved.
     """
 
     path: str
@@ -41,11 +41,11 @@ class ObjectCost(NamedTuple):
 
 
 def holders_of(path: str, held_by: Mapping[str, str | None]) -> Iterator[str]:
-    """Give the objects that one would leave with, the nearest first.
+    """Return the objects with which one would leave, the nearest first.
 
     Args:
-        path: The path of the one.
-        held_by: `held_by` of each object by its path; a saved audit may say that objects hold each other.
+        path: The path of the object.
+        held_by: `held_by` of each object, by path; in a damaged saved audit objects may hold each other.
     """
     seen = {path}
     holder = held_by.get(path)

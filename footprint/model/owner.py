@@ -6,10 +6,10 @@ DELETED = " (deleted)"
 
 
 def is_file(owner: str) -> bool:
-    """Tell whether an owner is a file; what no file owns has a name in brackets."""
+    """Return whether an owner is a file; memory without a file has an owner in brackets."""
     return not owner.startswith("[")
 
 
 def file_name(owner: str) -> str:
-    """Give the last part of an owner's path, without the kernel's remark that the file was deleted."""
+    """Return the last part of an owner's path, without the kernel's remark that the file was deleted."""
     return owner.removesuffix(DELETED).rsplit("/", 1)[-1]

@@ -12,15 +12,15 @@ class PageState(IntEnum):
     """What is known of a page."""
 
     UNTOUCHED = 0
-    """The process has not touched it, or it was taken away again."""
+    """The process has not touched it, or the kernel has taken it back."""
     NOT_PRIVATE = 1
-    """It is not private; whether the process has it at all was not looked at."""
+    """It is not private; whether the process has it in memory is unknown."""
     SHARED = 2
     """It is in memory, and others may have it too: the file's own page, or one that is COW-shared since a fork."""
     PRIVATE = 3
     """Only this process holds it, because it wrote to it."""
     RELOCATED = 4
-    """The same, and relocations write it at each start."""
+    """Private, and relocations write it at each start."""
     SWAPPED = 5
     """Only this process holds it, on a swap device."""
     UNKNOWN = 6
@@ -28,7 +28,7 @@ class PageState(IntEnum):
 
     @property
     def word(self) -> str:
-        """Give what it is called."""
+        """The name of the state in words."""
         return self.name.lower().replace("_", " ")
 
 
@@ -39,7 +39,7 @@ class PagePart(NamedTuple):
         start_addr: Where they begin.
         kind: What they are for.
         permissions: Four letters as in `/proc/PID/maps`.
-        runs: What is known of them in the order of their addresses: a state, and of how many pages.
+        runs: The states of the pages, in the order of their addresses, each with a number of pages.
     """
 
     start_addr: int
@@ -49,7 +49,7 @@ class PagePart(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What lies at some addresses: a section, or in one a variable, or why there is none.
+    """What lies at some addresses: a section, or in a section a variable, or why there is none.
 
     Attributes:
         addr: Where it begins.
@@ -71,10 +71,10 @@ class PageMap(NamedTuple):
         owner: Its path, as the rows of the ledger have it.
         parts: Its pages, ascending.
         sections: Its sections, as far as they lie between the first of these pages and the last.
-        variables: What lies in the writable ones; None where that is not told, as in a saved audit.
-        omitted_pages: How many pages there are beyond what a map tells.
-        omitted_sections: How many sections.
-        omitted_variables: How many variables.
+        variables: What lies in the writable sections; None in a saved audit.
+        omitted_pages: The number of pages beyond the limit of an audit.
+        omitted_sections: The number of sections beyond it.
+        omitted_variables: The number of variables beyond it.
     """
 
     owner: str

@@ -1,4 +1,4 @@
-"""The cost of N processes, or how many fit."""
+"""The cost of N processes, or the N that fits into some memory."""
 
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -9,25 +9,25 @@ __all__ = ("ONE", "Basis", "Model", "Point", "Projection", "Question", "Term")
 
 
 class Basis(StrEnum):
-    """Which figure of one process is multiplied."""
+    """The figure of one process that is multiplied."""
 
     PER_PROCESS = "per process"
     """Private memory, page tables, kernel stacks and kernel objects."""
     STARTED_COPY = "started copy"
-    """The same, and what a copy that is started by itself does not share with this one's relatives or mappings."""
+    """The same, and what a started copy has for itself where this process shares it."""
     REWRITTEN = "everything rewritten"
-    """What a forked worker costs at most."""
+    """The most that a forked worker can cost."""
     PRIVATE = "private"
-    """Private memory only: the input does not tell what the kernel spends on the process."""
+    """Private memory only: the input does not contain what the kernel spends on the process."""
     MAPPED_WRITABLE = "mapped writable"
     """Address space that may become private: an upper bound for the pages, without what the kernel spends."""
 
 
 class Model(StrEnum):
-    """How the N come about."""
+    """How the N processes start."""
 
     EXEC = "exec"
-    """N copies are started, each by itself."""
+    """N copies are started, each with exec."""
     FORK = "fork"
     """N workers are forked from one parent."""
     THREADS = "threads"
@@ -38,9 +38,9 @@ class Question(NamedTuple):
     """What to project a process to.
 
     Attributes:
-        count: How many.
-        memory_bytes: Where given, `count` is how many fit into it instead.
-        model: How they come about.
+        count: The number of processes.
+        memory_bytes: Where given, the number that fits into it is computed instead.
+        model: How they start.
     """
 
     count: int = 1  # type: ignore[assignment] # tuple.count is not missed
@@ -57,7 +57,7 @@ class Term(NamedTuple):
     Attributes:
         name: What is paid for.
         size_bytes: How much.
-        is_once: Whether all of the N pay it together, instead of each.
+        is_once: Whether all of the N pay it once together, and not each of them.
         evidence: How it is known.
     """
 
@@ -87,13 +87,13 @@ class Projection(NamedTuple):
     """The cost of `count` processes, or threads.
 
     Attributes:
-        count: How many.
-        per_process_bytes: What each costs, the terms that each pays added up; in the threads model, each thread.
+        count: The number of processes.
+        per_process_bytes: The cost of each, the sum of the terms that each pays; of each thread in the threads model.
         shared_once_bytes: What all of them pay once; None where unknown, and then not in the total.
         total_bytes: `shared_once_bytes + count * per_process_bytes`.
         basis: Which figure `per_process_bytes` is.
         evidence: How it is known; the weakest of its terms.
-        model: How the N come about.
+        model: How the N start.
         terms: The parts of both.
         points: Moments in the life of a forked worker; empty in the other models.
         memory_bytes: The memory that was asked to be filled, where `count` is how many fit; else None.

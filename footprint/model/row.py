@@ -13,7 +13,7 @@ __all__ = ("OF_OBJECTS", "Attribution", "MemoryKind", "Row", "RowSums", "sum_row
 class MemoryKind(StrEnum):
     """What a range of a process is for. Rows of kind `kernel` are no part of the address space."""
 
-    # That of an enumeration is made in Python; this is asked for each row of a ledger.
+    # Enum's own hash is computed in Python, and each row of a ledger needs one.
     __hash__ = str.__hash__
 
     DATA = "data"
@@ -30,30 +30,30 @@ class MemoryKind(StrEnum):
 
 
 OF_OBJECTS: Final = frozenset({MemoryKind.DATA, MemoryKind.BSS, MemoryKind.RELRO, MemoryKind.TEXT, MemoryKind.TLS})
-"""What the program and its libraries hold."""
+"""The kinds of memory that the program and its libraries hold."""
 
 
 class Attribution(StrEnum):
     """How the owner of a range is known, from the surest to the least sure."""
 
     PROGRAM_HEADERS = "program headers"
-    """The file's own headers say what lies at these addresses."""
+    """The program headers of the file say what lies at these addresses."""
     NAME = "name"
     """The kernel names the mapping."""
     STACK_POINTER = "stack pointer"
     """A thread's stack pointer lies in it."""
     SHAPE = "shape"
-    """Its size, alignment and neighbours are those that the C library gives its arenas and stacks."""
+    """Its size, alignment and neighbours are those of arenas and stacks of the C library."""
     ADJACENCY = "adjacency"
-    """It lies right behind the owner's writable data, or where the kernel puts the heap; the file was not read."""
+    """It lies directly behind the owner's writable data, or where the kernel puts the heap; the file was not read."""
     PROFILE = "allocator profile"
-    """A profile of another run says who asked for as much; where in the heap it lies is not known."""
+    """A profile of another run says which function asked for it; its place in the heap is unknown."""
     NONE = "none"
-    """Nobody says what it is for."""
+    """Nothing says what it is for."""
 
     @property
     def is_assumed(self) -> bool:
-        """Tell whether the owner is only likely."""
+        """Whether the owner is only likely."""
         return self in {Attribution.SHAPE, Attribution.ADJACENCY}
 
 
@@ -69,9 +69,9 @@ class Row(NamedTuple):
         bytes: Private bytes; None where only virtual sizes are known.
         mapped_bytes: Virtual size; 0 for what is no part of the address space.
         shared_bytes: Resident bytes that are paid once per machine; None where unknown.
-        pages: How many private pages the bytes lie in: for a symbol all that it reaches into, shared or not.
-        sole_pages: Private pages in which no other variable lies: what this one alone keeps private.
-        relocated_bytes: How many of the bytes lie in pages that relocations write at start; None where unknown.
+        pages: The number of private pages in which the bytes lie, also those that other symbols lie in.
+        sole_pages: The number of private pages in which no other variable lies: this one alone keeps them private.
+        relocated_bytes: The part of the bytes in pages that relocations write at start; None where unknown.
         is_writable: Whether the range counts into `mapped_writable_bytes`.
         evidence: How `bytes` is known (for the virtual ones: `mapped_bytes`).
         attribution: How the owner is known.
@@ -94,7 +94,7 @@ class Row(NamedTuple):
 
 
 class RowSums(NamedTuple):
-    """What some rows hold together; what is unknown counts as nothing."""
+    """Sums over rows; unknown figures count as 0."""
 
     private_bytes: int
     mapped_bytes: int
@@ -103,7 +103,7 @@ class RowSums(NamedTuple):
 
 
 def sum_rows(rows: Iterable[Row]) -> RowSums:
-    """Add up what some rows hold."""
+    """Add up some rows."""
     given = tuple(rows)
     if not given:
         return RowSums(0, 0, 0, 0)

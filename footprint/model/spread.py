@@ -16,7 +16,7 @@ class Spread(NamedTuple):
 
 
 class Spreads(NamedTuple):
-    """How far the starts of a run differ: in the whole, and by owner in its private memory."""
+    """How much the starts of a run differ: in all, and by owner in private memory."""
 
     private: Spread | None = None
     per_process: Spread | None = None
