@@ -19,7 +19,7 @@ RUNTIME = .venv/runtime-installed
 DEV = .venv/dev-installed
 
 .SILENT:
-.PHONY: help demo test test-host lint bench format shell report clean
+.PHONY: help demo test test-host lint bench format schema shell report clean
 .DEFAULT_GOAL = help
 unexport PYTHONHOME PYTHONPATH
 
@@ -57,6 +57,9 @@ report: ## build the script and style of the HTML report from footprint/html/app
 	npm ci --prefix footprint/html/app --ignore-scripts --no-audit --no-fund
 	npm run --prefix footprint/html/app check
 	npm run --prefix footprint/html/app build
+
+schema: $(DEV) ## write the JSON schema, the tables of docs/json.md and the types of the report anew
+	$(BIN)/python shell/describe.py
 
 shell: $(DEV) ## write the completions of the shells and the man page anew
 	$(BIN)/python shell/generate.py

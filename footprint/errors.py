@@ -9,7 +9,9 @@ FootprintError
 A problem that does not end the answer is a `Note`.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from footprint.members import Pattern
 
 __all__ = ("AccessError", "FootprintError", "InputError", "Note", "UnsupportedError", "UsageError")
 
@@ -76,6 +78,6 @@ class Note(NamedTuple):
         detail: What was found, and what footprint did about it.
     """
 
-    slug: str
+    slug: Annotated[str, Pattern("^[a-z0-9]+(-[a-z0-9]+)*$")]
     subject: str
     detail: str

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from footprint.errors import Note
+from footprint.members import json_members
 from footprint.model.evidence import Evidence
 from footprint.process import Mapping, Status
 from footprint.process.descriptors import NO_DESCRIPTORS, Descriptors
@@ -25,6 +26,7 @@ __all__ = (
 )
 
 
+@json_members("stack_bytes process_bytes thread_bytes mapping_bytes written_bytes file_bytes evidence origin")
 class KernelConstants(NamedTuple):
     """What the kernel spends on each thing, in bytes.
 

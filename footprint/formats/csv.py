@@ -1,4 +1,4 @@
-"""A table as CSV (RFC 4180) or tab-separated values: figures in bytes, names that no spreadsheet takes for formulas."""
+"""A table as CSV (RFC 4180) or tab-separated values. Figures are bytes; a name is never taken for a formula."""
 
 from typing import Final
 
@@ -9,18 +9,18 @@ from footprint.formats.tables import Cell, Rows, rows_of
 
 __all__ = ("csv", "tsv")
 
-# What a spreadsheet takes for a formula when a cell begins with it; and what a log of GitHub takes for a command.
+# A spreadsheet takes a cell that begins with one of these for a formula; a log of GitHub takes `::` for a command.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20", "::")
 
 
 def csv(members: Json, about: About) -> str:
-    """Write one table with its header; lines end as the RFC has them."""
+    """Write one table with its header; lines end with CR and LF, as the RFC says."""
     rows = rows_of(members, about.table)
     return "".join(",".join(map(_quoted, line)) + "\r\n" for line in _lines(rows))
 
 
 def tsv(members: Json, about: About) -> str:
-    """Write one table with its header; tabs and line breaks in names are escapes, so nothing needs quotes."""
+    """Write one table with its header; nothing needs quotes, since tabs and line breaks in names are escapes."""
     rows = rows_of(members, about.table)
     return "".join("\t".join(line) + "\n" for line in _lines(rows))
 
@@ -36,7 +36,7 @@ def _shown(cell: Cell) -> str:
         return "true" if cell else "false"
     if not isinstance(cell, str):
         return str(cell)
-    # An apostrophe makes text of what stands behind it.
+    # An apostrophe turns the rest of the cell into text.
     return f"'{printable(cell)}" if cell.lstrip(" \u00a0").startswith(_FORMULA) else printable(cell)
 
 

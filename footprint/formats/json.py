@@ -1,41 +1,58 @@
-"""What every JSON answer has, and how it is written."""
+"""The members that every JSON answer has, and how an answer is written."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
-from footprint.errors import Note
-from footprint.formats.escape import well_formed
+__all__ = ("SCHEMA_PATH", "Envelope", "Json", "Tool", "write")
 
-__all__ = ("SCHEMA_PATH", "Json", "envelope", "note_rows", "write")
-
-SCHEMA: Final = "footprint/1"
 SCHEMA_PATH: Final = Path(__file__).with_name("footprint-1.schema.json")
 
 Json = dict[str, Any]
 
 
-def envelope(version: str, host: dict[str, str], target: Json) -> Json:
-    """Give the members that every answer begins with."""
-    return {"schema": SCHEMA, "tool": {"name": "footprint", "version": version}, "host": host, "target": target}
+class Tool(NamedTuple):
+    """The program that wrote the answer.
+
+    Attributes:
+        name: Always `footprint`.
+        version: Its version.
+    """
+
+    name: Literal["footprint"]
+    version: str
 
 
-def note_rows(notes: Iterable[Note]) -> list[Json]:
-    """Give the table of notes."""
-    return [
-        {"slug": note.slug, "subject": well_formed(note.subject), "detail": well_formed(note.detail)} for note in notes
-    ]
+@dataclass(frozen=True, kw_only=True)
+class Envelope:
+    """The members that an answer begins with.
+
+    Attributes:
+        schema: The name and number of the format. Added members keep the number, a change of meaning raises it.
+        tool: The program that wrote the answer.
+        verb: The verb that gave the answer.
+        host: The `kernel` release and the `machine` of the host; empty where they are not known or do not matter.
+    """
+
+    schema: Literal["footprint/1"] = "footprint/1"
+    tool: Tool
+    verb: str
+    host: Mapping[str, str]
 
 
-def write(envelope: Json, _about: object = None) -> str:
-    """Write one row of a table a line: a table of 30,000 rows stays quick to write, and can be read by eye."""
+def write(members: Json, _about: object = None) -> str:
+    """Write an answer with each row of a table on its own line.
+
+    A table of 30,000 rows is written quickly this way, and people can read it.
+    """
     encode = json.JSONEncoder(separators=(", ", ": ")).encode
-    members = []
-    for key, value in envelope.items():
+    texts = []
+    for key, value in members.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             text = "[\n  " + ",\n  ".join(map(encode, value)) + "\n]"
         else:
             text = encode(value)
-        members.append(f"{encode(key)}: {text}")
-    return "{" + ",\n".join(members) + "}\n"
+        texts.append(f"{encode(key)}: {text}")
+    return "{" + ",\n".join(texts) + "}\n"

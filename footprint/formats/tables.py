@@ -1,8 +1,7 @@
-"""The tables of an answer in JSON, as rows of plain cells."""
+"""The tables of a JSON answer as rows of plain cells."""
 
 import json
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Any, Final, NamedTuple
 
 from footprint.errors import UsageError
@@ -19,8 +18,8 @@ class Rows(NamedTuple):
     """One table.
 
     Attributes:
-        columns: What each cell is.
-        rows: As many cells as columns each.
+        columns: The names of the columns.
+        rows: The cells, one for each column.
     """
 
     columns: tuple[str, ...]
@@ -28,16 +27,16 @@ class Rows(NamedTuple):
 
 
 def rows_of(members: Json, name: str) -> Rows:
-    """Give one table of an answer: a list of objects, or one object as a table of one row.
+    """Return one table of an answer: a list of objects, or one object as a table of one row.
 
-    Objects in a cell become columns of their own (`location.file`), lists become their JSON.
+    An object in a cell becomes columns of its own (`location.file`); a list becomes its JSON.
 
     Args:
         members: The whole answer.
-        name: The table; `projection.terms` for one inside another.
+        name: The name of the table; `projection.terms` for a table inside another.
 
     Raises:
-        UsageError: Where there is none of that name.
+        UsageError: The answer has no table of that name.
     """
     names = table_names(members)
     if name not in names:
@@ -45,12 +44,12 @@ def rows_of(members: Json, name: str) -> Rows:
     outer, _, inner = name.partition(".")
     found = members[outer][inner] if inner else members[outer]
     flat = [dict(_flat(row)) for row in (found if isinstance(found, list) else [found])]
-    columns = tuple(dict.fromkeys(key for row in flat for key in row)) or tuple(_told_columns(outer, inner))
+    columns = tuple(dict.fromkeys(key for row in flat for key in row)) or tuple(_schema_columns(outer, inner))
     return Rows(columns, [[row.get(column) for column in columns] for row in flat])
 
 
 def table_names(members: Json) -> list[str]:
-    """Give the names of the tables of an answer."""
+    """Return the names of the tables of an answer."""
     names = []
     for key, value in members.items():
         if key in _NO_TABLES or not isinstance(value, dict | list):
@@ -75,19 +74,18 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Cell]
             yield f"{prefix}{key}", json.dumps(value) if isinstance(value, list) else value
 
 
-def _told_columns(outer: str, inner: str) -> Iterable[str]:
-    """Give the columns that a table without rows would have, as the schema has them."""
-    schema = _schema()
-    found = schema["properties"].get(outer, {})
-    for part in (inner,) if inner else ():
-        found = found.get("properties", {}).get(part, {})
-    items = found.get("items", {})
-    if "$ref" in items:
-        items = schema["$defs"][items["$ref"].rsplit("/", 1)[-1]]
-    return list(items.get("properties", ()))
+def _schema_columns(outer: str, inner: str) -> Iterable[str]:
+    """Return the columns that a table without rows would have, as the schema has them."""
+    definitions: Json = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))["$defs"]
+    for answer in definitions.values():
+        found = answer["properties"].get(outer, {}) if "verb" in answer["properties"] else {}
+        for part in ("properties", inner, "items") if inner else ("items",):
+            found = _resolved(found, definitions).get(part, {})
+        if found:
+            return list(_resolved(found, definitions)["properties"])
+    return ()
 
 
-@cache
-def _schema() -> Json:
-    schema: Json = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    return schema
+def _resolved(schema: Json, definitions: Json) -> Json:
+    found: Json = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    return found

@@ -18,7 +18,12 @@ class Confidence(StrEnum):
 
 
 class SourceLocation(NamedTuple):
-    """A place in the sources."""
+    """A place in the source code.
+
+    Attributes:
+        file: The file.
+        line: The line; None where it is not known.
+    """
 
     file: str
     line: int | None

@@ -1,7 +1,9 @@
 """What each object of a process costs with all that it brings in, as an audit keeps it."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from footprint.members import LATER
 
 __all__ = ("Need", "ObjectCost", "holders_of")
 
@@ -37,7 +39,7 @@ class ObjectCost(NamedTuple):
     retained_bytes: int
     held_by: str | None
     tls_bytes: int
-    needs: tuple[Need, ...] | None = None
+    needs: Annotated[tuple[Need, ...] | None, LATER] = None
 
 
 def holders_of(path: str, held_by: Mapping[str, str | None]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from footprint.members import json_members
 from footprint.model.evidence import Evidence
 
 __all__ = ("ONE", "Basis", "Model", "Point", "Projection", "Question", "Term")
@@ -83,6 +84,7 @@ class Point(NamedTuple):
     evidence: Evidence
 
 
+@json_members("count per_process_bytes shared_once_bytes total_bytes basis memory_bytes evidence model terms points")
 class Projection(NamedTuple):
     """The cost of `count` processes, or threads.
 

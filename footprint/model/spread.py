@@ -4,11 +4,20 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from footprint.members import json_members
+
 __all__ = ("ONE_START", "Spread", "Spreads")
 
 
+@json_members("min=min_bytes median=median_bytes max=max_bytes")
 class Spread(NamedTuple):
-    """A figure over several starts, in bytes; the median is one of them, the lower where two are in the middle."""
+    """A figure over several starts.
+
+    Attributes:
+        min_bytes: The smallest value.
+        median_bytes: The value in the middle; of two in the middle the lower.
+        max_bytes: The largest value.
+    """
 
     min_bytes: int
     median_bytes: int

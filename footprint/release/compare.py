@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from footprint.errors import Note
 from footprint.findings.registry import Fact, fact_of
+from footprint.members import Signed, json_members
 from footprint.model.audit import Audit
 from footprint.model.figures import FIGURES, Figure, total_figures
 from footprint.model.finding import Finding
@@ -23,6 +24,7 @@ from footprint.release.matching import comparable_name, differing_rows, finding_
 
 __all__ = (
     "Comparison",
+    "FormerPlace",
     "OwnerChange",
     "RowChange",
     "RowStatus",
@@ -46,6 +48,24 @@ class RowStatus(StrEnum):
     """The same size in other pages: only used between predictions, where nothing else can make a difference."""
 
 
+class FormerPlace(NamedTuple):
+    """Where the bytes of a row were before.
+
+    Attributes:
+        owner: The owner.
+        section: The section; null where there was none.
+        symbol: The linker name, or the name to show; null where there was none.
+    """
+
+    owner: str
+    section: str | None
+    symbol: str | None
+
+
+@json_members(
+    "status owner kind section symbol name old_bytes new_bytes delta_bytes old_mapped_bytes new_mapped_bytes "
+    "old_writable_bytes new_writable_bytes mapped_delta_bytes before"
+)
 class RowChange(NamedTuple):
     """One row that differs, with its place now, or its last place if it is gone.
 
@@ -75,12 +95,12 @@ class RowChange(NamedTuple):
     new_bytes: int | None
     old_mapped_bytes: int
     new_mapped_bytes: int
-    before: tuple[str, str | None, str | None] | None = None
+    before: FormerPlace | None = None
     is_writable: bool = True
     was_writable: bool = True
 
     @property
-    def delta_bytes(self) -> int:
+    def delta_bytes(self) -> Signed:
         """Return the growth of its private bytes; if these are not known, of its mapped writable bytes."""
         if self.old_bytes is None or self.new_bytes is None:
             return self.new_writable_bytes - self.old_writable_bytes
@@ -97,11 +117,15 @@ class RowChange(NamedTuple):
         return self.new_mapped_bytes if self.is_writable else 0
 
     @property
-    def mapped_delta_bytes(self) -> int:
+    def mapped_delta_bytes(self) -> Signed:
         """Return the growth of its mapped bytes."""
         return self.new_mapped_bytes - self.old_mapped_bytes
 
 
+@json_members(
+    "owner old_owner is_gone is_object left_with old_bytes new_bytes delta_bytes old_mapped_bytes new_mapped_bytes "
+    "old_writable_bytes new_writable_bytes is_noise"
+)
 class OwnerChange(NamedTuple):
     """The rows of one owner added up; an owner that is not there holds 0.
 
@@ -140,7 +164,7 @@ class OwnerChange(NamedTuple):
         return self.old_owner is None
 
     @property
-    def delta_bytes(self) -> int:
+    def delta_bytes(self) -> Signed:
         """Return the growth of its private bytes; if these are not known, of its mapped writable bytes."""
         if self.old_bytes is None or self.new_bytes is None:
             return self.new_writable_bytes - self.old_writable_bytes
@@ -373,7 +397,7 @@ def _change(before: Row | None, now: Row | None, owners: dict[str, str], *, is_p
         if status is RowStatus.CHANGED and is_as_before:
             return None
         if status is not RowStatus.CHANGED:
-            was = (before.owner, before.section, before.symbol or before.name)
+            was = FormerPlace(before.owner, before.section, before.symbol or before.name)
         elif is_predicted and row.symbol is not None and before.mapped_bytes == now.mapped_bytes:
             status = RowStatus.SHIFTED
     is_known = all(one.bytes is not None for one in (before, now) if one)

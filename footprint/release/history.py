@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from footprint.errors import Note, UsageError
+from footprint.members import Signed
 from footprint.model.audit import Audit, program_name
 from footprint.model.figures import BUDGETED, FIGURES
 from footprint.release.budget import figure_of, parts_of
@@ -67,9 +68,9 @@ class TrendStep(NamedTuple):
 
     before: str
     after: str
-    delta: int
+    delta: Signed
     owner: str | None
-    owner_delta: int
+    owner_delta: Signed
 
 
 class Trend(NamedTuple):

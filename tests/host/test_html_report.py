@@ -17,6 +17,7 @@ import footprint
 from footprint.attribution.projection import project
 from footprint.cli import main
 from footprint.elf import shown_name
+from footprint.formats.audit_json import audit_json
 from footprint.formats.escape import printable
 from footprint.formats.saved_audit import read_audit
 from footprint.model.audit import Audit
@@ -31,7 +32,6 @@ from footprint.release.budget import check_audit, parse_budgets
 from footprint.release.compare import compare
 from footprint.units import format_bytes, parse_bytes
 from footprint.verbs.audit.html import audit_html
-from footprint.verbs.audit.json import audit_json
 from footprint.verbs.check.html import check_html
 from footprint.verbs.check.json import check_members
 from footprint.verbs.diff.html import diff_html

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.attribution.heap_join import join_heap
+from footprint.formats.audit_json import audit_json
 from footprint.formats.saved_audit import read_audit
 from footprint.model.row import sum_rows
-from footprint.verbs.audit.json import audit_json
 from footprint.verbs.audit.text import audit_report
 from tests.examples import examples
 from tests.heapjoins import Area, heap_rows, moment, process, profiled, sums

@@ -8,11 +8,11 @@ import pytest
 
 import footprint
 from footprint.errors import UsageError
+from footprint.formats.audit_json import audit_members
 from footprint.formats.csv import csv, tsv
 from footprint.formats.document import About
 from footprint.formats.json import Json
 from footprint.formats.tables import table_names
-from footprint.verbs.audit.json import audit_members
 from tests.hostile import HOSTILE
 
 SLEEP = "tests/corpus/smaps-sleep.txt"

@@ -7,6 +7,7 @@ import pytest
 
 import footprint
 from footprint.attribution.heap_join import join_heap
+from footprint.formats.audit_json import audit_json
 from footprint.formats.document import Paragraph, Table
 from footprint.formats.saved_audit import read_audit
 from footprint.formats.sections.names import Names
@@ -14,7 +15,6 @@ from footprint.model.evidence import Evidence
 from footprint.model.row import Attribution
 from footprint.release.compare import compare
 from footprint.verbs.audit.heap_account_text import heap_account_blocks
-from footprint.verbs.audit.json import audit_json
 from tests.heapjoins import KIB, PROGRAM, Area, heap_rows, moment, process, profiled, sums
 from tests.massifwriter import Line, Moment
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import footprint
+from footprint.formats.audit_json import audit_members
 from footprint.formats.escape import well_formed
 from footprint.html.columns import MOST_EXACT, inexact_count, payload
 from footprint.html.shell import SCRIPT_PATH, STYLE_PATH
@@ -21,7 +22,6 @@ from footprint.model.evidence import Evidence
 from footprint.model.row import Row
 from footprint.model.totals import Total
 from footprint.verbs.audit.html import audit_html
-from footprint.verbs.audit.json import audit_members
 from footprint.verbs.diff.html import diff_html
 from footprint.verbs.diff.json import diff_members
 from footprint.verbs.heap.call import heap_profile

@@ -44,7 +44,7 @@ class AuditAnswer:
         return audit_report(self.found, by=view.by, top=view.top, has_whole_names=view.has_whole_names)
 
     def members(self) -> "Json":
-        from footprint.verbs.audit.json import audit_members
+        from footprint.formats.audit_json import audit_members
 
         return audit_members(self.found, __version__)
 

@@ -1,8 +1,8 @@
 """`footprint.audit`: where the memory of a process goes, and what N of it cost."""
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from footprint import __version__
 from footprint.files import StrPath
@@ -26,9 +26,6 @@ from footprint.sources.target import (
 )
 from footprint.verbs.audit.process import audit_of, files_of
 from footprint.verbs.audit.request import AuditRequest, heap_request, question_of
-
-if TYPE_CHECKING:
-    from footprint.model.row import Row
 
 __all__ = ("AuditedTarget", "audit", "audit_target")
 
@@ -107,9 +104,7 @@ def audit(  # noqa: PLR0913 # all but the target are named
     return audit_target(resolve(target, root=root), asked).audit
 
 
-def audit_target(
-    target: SingleTarget, asked: AuditRequest, known_rows: "MutableMapping[str, Row] | None" = None
-) -> AuditedTarget:
+def audit_target(target: SingleTarget, asked: AuditRequest) -> AuditedTarget:
     """Audit a target that is resolved.
 
     A saved audit is read, with how far its starts differ; everything else is audited now, and is one start.
@@ -117,7 +112,6 @@ def audit_target(
     Args:
         target: What is audited.
         asked: What is asked.
-        known_rows: As for `read_audit`.
 
     Raises:
         AccessError: If the process is gone or may not be read, or a file cannot be opened.
@@ -128,7 +122,7 @@ def audit_target(
     snapshot: Snapshot | None = None
     open_file: OpenFiles | None = None
     if isinstance(target, AuditFile):
-        found = _read_saved(target, asked, known_rows)
+        found = _read_saved(target, asked)
     elif isinstance(target, Program):
         from footprint.verbs.audit.program import audit_program  # noqa: PLC0415 # the loader, which no process needs
 
@@ -158,10 +152,10 @@ def _audit_snapshot(target: SingleTarget, snapshot: Snapshot, asked: AuditReques
     )
 
 
-def _read_saved(target: AuditFile, asked: AuditRequest, known_rows: "MutableMapping[str, Row] | None") -> AuditedTarget:
+def _read_saved(target: AuditFile, asked: AuditRequest) -> AuditedTarget:
     from footprint.formats.saved_audit import read_audit, reprojected  # noqa: PLC0415 # json
 
-    saved = read_audit(target.data, target.name, known_rows, has_page_maps=asked.has_page_maps)
+    saved = read_audit(target.data, target.name, has_page_maps=asked.has_page_maps)
     named = map(attrgetter("symbol", "name"), saved.audit.ledger)
     learn_told_names({symbol: name for symbol, name in named if symbol and name and symbol != name})
     found = saved.audit if asked.question == ONE else reprojected(saved.audit, asked.question)

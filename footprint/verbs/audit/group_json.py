@@ -1,32 +1,132 @@
-"""`audit --json` for several processes."""
+"""The JSON of `audit` for several processes."""
 
-from footprint.formats.escape import well_formed
-from footprint.formats.json import Json, envelope, note_rows
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from footprint.errors import Note
+from footprint.formats.audit_json import (
+    DebugFile,
+    ProcessTotals,
+    debug_file_rows,
+    process_target,
+    process_totals,
+    shown_rows,
+)
+from footprint.formats.codec import encode, like
+from footprint.formats.json import Envelope, Json, Tool
+from footprint.model.evidence import Evidence
 from footprint.model.group import Group
-from footprint.verbs.audit.json import debug_file_rows, process_target, row_json, totals_json
+from footprint.model.row import Row
+from footprint.model.totals import Total
 
-__all__ = ("group_members",)
+__all__ = ("GroupJson", "group_members")
+
+
+class GroupTarget(NamedTuple):
+    """The processes of the group.
+
+    Attributes:
+        pids: The processes; null for one that is not known.
+    """
+
+    pids: tuple[int | None, ...]
+
+
+_GroupFigure = Literal["private_bytes", "kernel_bytes", "shared_between_bytes", "per_group_bytes", "shared_once_bytes"]
+
+
+class GroupTotals(NamedTuple):
+    """The figures of several processes together; null where the input cannot tell.
+
+    Attributes:
+        evidence: How each figure that is not null is known.
+    """
+
+    private_bytes: int | None
+    kernel_bytes: int | None
+    shared_between_bytes: int | None
+    per_group_bytes: int | None
+    shared_once_bytes: int | None
+    evidence: Mapping[_GroupFigure, Evidence]
+
+
+class GroupProcess(NamedTuple):
+    """One process of the group.
+
+    Attributes:
+        name: The target, as the user named it.
+        pid: The process; null where it is not known.
+        command: The command line or the name of the process.
+        source: What was read: `smaps`, ...
+        is_live: Whether it was read from a running process.
+        mapping_count: The number of mappings.
+        page_bytes: The size of a page.
+        totals: Its own figures.
+    """
+
+    name: str
+    pid: int | None
+    command: str
+    source: str
+    is_live: bool
+    mapping_count: int
+    page_bytes: int
+    totals: ProcessTotals
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupJson(Envelope):
+    """The audit of several processes as one.
+
+    The `bytes` of all rows of `ledger` but those of kind `kernel` add up to `private_bytes` of the group, those of kind
+    `kernel` to `kernel_bytes`; `shared_bytes` of rows is null.
+
+    Attributes:
+        target: The processes.
+        group: The figures of all together.
+        processes: The processes, each with its own figures.
+        ledger: The rows of all processes, those of one owner, section and symbol added up.
+        debug_files: The files that the names of stripped owners are from.
+        notes: What the reader of the figures must know.
+    """
+
+    verb: Literal["audit"] = "audit"
+    target: GroupTarget
+    group: GroupTotals
+    processes: tuple[GroupProcess, ...]
+    ledger: tuple[Row, ...]
+    debug_files: tuple[DebugFile, ...]
+    notes: tuple[Note, ...]
 
 
 def group_members(group: Group, version: str) -> Json:
-    """Give what several processes cost together, and each for itself."""
-    host = group.audits[0].host if group.audits else {}
-    target: Json = {"pids": [audit.pid for audit in group.audits]}
-    totals = {
+    """Return the members of the answer."""
+    totals: dict[_GroupFigure, Total] = {
         "private_bytes": group.private,
         "kernel_bytes": group.kernel,
         "shared_between_bytes": group.shared_between,
         "per_group_bytes": group.per_group,
         "shared_once_bytes": group.shared_once,
     }
-    figures: Json = {name: total.bytes for name, total in totals.items()}
-    figures["evidence"] = {name: total.evidence.value for name, total in totals.items() if total.bytes is not None}
-    processes = [process_target(audit) | {"totals": totals_json(audit)} for audit in group.audits]
-    tables: Json = {
-        "group": figures,
-        "processes": processes,
-        "ledger": [row_json(row) for row in group.ledger],
-        "debug_files": debug_file_rows(group.debug_files),
-        "notes": note_rows(group.notes),
-    }
-    return envelope(version, {key: well_formed(value) for key, value in host.items()}, target) | tables
+    members: Json = encode(
+        GroupJson(
+            tool=Tool("footprint", version),
+            host=group.audits[0].host if group.audits else {},
+            target=GroupTarget(tuple([audit.pid for audit in group.audits])),
+            group=GroupTotals(
+                **{name: total.bytes for name, total in totals.items()},
+                evidence={name: total.evidence for name, total in totals.items() if total.bytes is not None},
+            ),
+            processes=tuple(
+                [
+                    like(GroupProcess, process_target(audit), totals=process_totals(audit.totals))
+                    for audit in group.audits
+                ]
+            ),
+            ledger=shown_rows(group.ledger),
+            debug_files=debug_file_rows(group.debug_files),
+            notes=group.notes,
+        )
+    )
+    return members

@@ -1,8 +1,8 @@
 """The HTML report of `footprint audit`."""
 
+from footprint.formats.audit_json import audit_members
 from footprint.html import report, variable_members
 from footprint.model.audit import Audit
-from footprint.verbs.audit.json import audit_members
 from footprint.verbs.audit.text import audit_report
 
 __all__ = ("audit_html",)

@@ -10,7 +10,6 @@ from footprint.errors import FootprintError, InputError, UsageError
 from footprint.files import StrPath, open_input
 from footprint.model.audit import Audit, program_name
 from footprint.model.projection import Question
-from footprint.model.row import Row
 from footprint.model.spread import ONE_START, Spreads
 from footprint.release.budget import Budgets, Checked, check_audit, parse_budgets, propose
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
@@ -108,15 +107,13 @@ def check(
             measured where this is.
         UsageError: Where a budget is about something that is not there, or needs a baseline that is not named.
     """
-    # Most rows of the target are those of its baseline.
-    rows: dict[str, Row] | None = None if budgets.baseline is None else {}
     audited = (
         AuditedTarget(target)
         if isinstance(target, Audit)
-        else _audit(target, budgets, root, debug, rows, has_page_maps=has_page_maps)
+        else _audit(target, budgets, root, debug, has_page_maps=has_page_maps)
     )
     found = audited.audit
-    baseline, baseline_spreads = (None, ONE_START) if budgets.baseline is None else _baseline(budgets, found, rows)
+    baseline, baseline_spreads = (None, ONE_START) if budgets.baseline is None else _baseline(budgets, found)
     return check_audit(found, budgets, baseline, today or _today(), audited.spreads, baseline_spreads)
 
 
@@ -129,13 +126,12 @@ def _audit(
     budgets: Budgets,
     root: StrPath | None,
     debug: DebugSearch | None,
-    known_rows: dict[str, Row] | None = None,
     *,
     has_page_maps: bool,
 ) -> AuditedTarget:
     found = resolve(target, root=root)
     if isinstance(found, AuditFile):
-        return audit_target(found, AuditRequest(has_page_maps=has_page_maps), known_rows)
+        return audit_target(found, AuditRequest(has_page_maps=has_page_maps))
     # Only what reads the files of a process finds these.
     has_findings = isinstance(found, Process) and any(
         one.table in {"findings", "retained"} or one.name in {"tls_bytes", "floor_bytes", "ceiling_bytes"}
@@ -162,7 +158,7 @@ def baseline_path(budgets: Budgets) -> str:
     return os.path.join(os.path.dirname(budgets.file), budgets.baseline)
 
 
-def _baseline(budgets: Budgets, found: Audit, known_rows: dict[str, Row] | None) -> tuple[Audit | None, Spreads]:
+def _baseline(budgets: Budgets, found: Audit) -> tuple[Audit | None, Spreads]:
     path = baseline_path(budgets)
     if not os.path.exists(path):
         if budgets.needs_baseline:
@@ -171,7 +167,7 @@ def _baseline(budgets: Budgets, found: Audit, known_rows: dict[str, Row] | None)
     file = resolve(Path(path))
     if not isinstance(file, AuditFile):
         raise InputError(path, "it is no saved audit: --update-baseline writes it anew")
-    saved = audit_target(file, AuditRequest(), known_rows or None)
+    saved = audit_target(file, AuditRequest())
     theirs, ours = program_name(saved.audit), program_name(found)
     if theirs != ours:
         raise InputError(path, f"it is a baseline of {theirs or 'another kind'}, this is {ours or found.target}")

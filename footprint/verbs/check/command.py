@@ -87,9 +87,9 @@ def _baseline(audit: "Audit", target: "SingleTarget") -> str:
     from dataclasses import replace
     from json import loads
 
+    from footprint.formats.audit_json import audit_json
     from footprint.formats.json import write
     from footprint.sources.target import AuditFile
-    from footprint.verbs.audit.json import audit_json
 
     if not isinstance(target, AuditFile):
         return audit_json(replace(audit, page_maps=()), __version__)

@@ -1,8 +1,8 @@
 """The HTML report of `footprint check`."""
 
+from footprint.formats.audit_json import audit_members
 from footprint.html import report, variable_members
 from footprint.release.budget import Checked
-from footprint.verbs.audit.json import audit_members
 from footprint.verbs.audit.text import audit_report
 from footprint.verbs.check.json import check_members
 from footprint.verbs.check.text import check_report

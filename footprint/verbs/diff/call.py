@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from footprint.errors import InputError, UsageError
 from footprint.files import StrPath
-from footprint.model.row import Row
 from footprint.release.compare import Comparison, compare
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AuditFile, Named, SingleTarget, Text, resolve
@@ -43,10 +42,9 @@ def diff(
         InputError: Where one is damaged.
         UsageError: Where one is predicted from its files and the other was measured.
     """
-    rows: dict[str, Row] = {}
     targets = [resolve(one, root=root) for one in (old, new)]
     (before, old_spreads, _), (now, new_spreads, _) = (
-        _audit(one, root, debug, rows, has_page_maps=has_page_maps) for one in targets
+        _audit(one, root, debug, has_page_maps=has_page_maps) for one in targets
     )
     if (before.source == "prediction") is not (now.source == "prediction"):
         predicted, measured = targets if before.source == "prediction" else targets[::-1]
@@ -64,10 +62,10 @@ def diff(
 
 
 def _audit(
-    target: SingleTarget, root: StrPath | None, debug: DebugSearch | None, rows: dict[str, Row], *, has_page_maps: bool
+    target: SingleTarget, root: StrPath | None, debug: DebugSearch | None, *, has_page_maps: bool
 ) -> AuditedTarget:
     root = None if root is None or isinstance(target, AuditFile) else os.fspath(root)
-    return audit_target(target, AuditRequest(root=root, debug=debug, has_page_maps=has_page_maps), rows)
+    return audit_target(target, AuditRequest(root=root, debug=debug, has_page_maps=has_page_maps))
 
 
 def diff_profiles(

@@ -1,8 +1,8 @@
 """The HTML report of `footprint diff`."""
 
+from footprint.formats.audit_json import audit_members
 from footprint.html import report, variable_members
 from footprint.release.compare import Comparison
-from footprint.verbs.audit.json import audit_members
 from footprint.verbs.diff.json import diff_members
 from footprint.verbs.diff.text import diff_report
 

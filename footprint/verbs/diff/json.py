@@ -1,86 +1,120 @@
-"""`diff --json`."""
+"""The JSON of `diff`."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from footprint.elf import shown_name
-from footprint.formats.escape import well_formed
-from footprint.formats.findings_json import finding_rows
-from footprint.formats.json import Json, envelope, note_rows
+from footprint.errors import Note
+from footprint.formats.audit_json import ProcessTarget, process_target
+from footprint.formats.codec import encode
+from footprint.formats.finding_rows import FindingRow, finding_rows
+from footprint.formats.json import Envelope, Json, Tool
+from footprint.members import Signed
+from footprint.model.evidence import Evidence
 from footprint.release.compare import Comparison, OwnerChange, RowChange, TotalChange
-from footprint.verbs.audit.json import process_target
 
-__all__ = ("diff_members",)
+__all__ = ("DiffJson", "diff_members")
+
+
+class DiffTarget(NamedTuple):
+    """The two audits that are compared.
+
+    Attributes:
+        old: The process or program before.
+        new: The process or program now.
+    """
+
+    old: ProcessTarget
+    new: ProcessTarget
+
+
+class FigureChange(NamedTuple):
+    """One figure of the whole, before and now.
+
+    Attributes:
+        name: The figure, as `totals` of an audit has it.
+        old_bytes: The value before; null where it is not known.
+        new_bytes: The value now; null where it is not known.
+        delta_bytes: The difference; null where one of them is not known.
+        delta_at_count_bytes: The difference for `count` processes.
+        old_evidence: How the value before is known.
+        new_evidence: How the value now is known.
+        is_noise: Whether the spreads of the starts overlap, so that nothing need have changed; null where it was
+            measured once.
+    """
+
+    name: str
+    old_bytes: int | None
+    new_bytes: int | None
+    delta_bytes: Signed | None
+    delta_at_count_bytes: Signed | None
+    old_evidence: Evidence
+    new_evidence: Evidence
+    is_noise: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffJson(Envelope):
+    """What changed between two audits.
+
+    Where only virtual sizes are known, `old_bytes` is null and `delta_bytes` is the difference of `old_writable_bytes`
+    and `new_writable_bytes`. The `delta_bytes` of `diff` add up to those of `private_bytes` and `kernel_bytes`, or of
+    `mapped_writable_bytes`; `mapped_delta_bytes` add up to that of `mapped_bytes`.
+
+    Attributes:
+        target: The two audits.
+        count: The number of processes that the changes are multiplied by.
+        figures: The figures of the whole.
+        owner_changes: The owners that differ.
+        diff: The rows that differ.
+        same_count: The number of rows that do not differ.
+        new_findings: The findings that only the new audit has, of rules that both were audited for.
+        fixed_findings: The findings that only the old audit has, of rules that both were audited for.
+        notes: The notes of both audits. Where they differ on one subject, `, before` or `, now` stands behind it.
+    """
+
+    verb: Literal["diff"] = "diff"
+    target: DiffTarget
+    count: int
+    figures: tuple[FigureChange, ...]
+    owner_changes: tuple[OwnerChange, ...]
+    diff: tuple[RowChange, ...]
+    same_count: int
+    new_findings: tuple[FindingRow, ...]
+    fixed_findings: tuple[FindingRow, ...]
+    notes: tuple[Note, ...]
 
 
 def diff_members(found: Comparison, version: str) -> Json:
-    """Give what changed."""
-    target = {"old": process_target(found.old), "new": process_target(found.new)}
-    return envelope(version, found.new.host, target) | {
-        "count": found.count,
-        "figures": [_total(one, found.count) for one in found.totals],
-        "owner_changes": [_owner(one) for one in found.owners],
-        "diff": [_change(one) for one in found.changes],
-        "same_count": found.same_count,
-        "new_findings": finding_rows(found.new_findings, found.count),
-        "fixed_findings": finding_rows(found.fixed_findings, found.count),
-        "notes": note_rows(found.notes),
-    }
+    """Return the members of the answer."""
+    members: Json = encode(
+        DiffJson(
+            tool=Tool("footprint", version),
+            host=found.new.host,
+            target=DiffTarget(process_target(found.old), process_target(found.new)),
+            count=found.count,
+            figures=tuple([_figure(one, found.count) for one in found.totals]),
+            owner_changes=found.owners,
+            diff=tuple(
+                [one if one.symbol is None else one._replace(name=shown_name(one.symbol)) for one in found.changes]
+            ),
+            same_count=found.same_count,
+            new_findings=finding_rows(found.new_findings, found.count),
+            fixed_findings=finding_rows(found.fixed_findings, found.count),
+            notes=found.notes,
+        )
+    )
+    return members
 
 
-def _total(one: TotalChange, count: int) -> Json:
-    delta_bytes = one.delta_bytes
-    return {
-        "name": f"{one.name}_bytes",
-        "old_bytes": one.old.bytes,
-        "new_bytes": one.new.bytes,
-        "delta_bytes": delta_bytes,
-        "delta_at_count_bytes": one.delta_at_count(count),
-        "old_evidence": one.old.evidence.value,
-        "new_evidence": one.new.evidence.value,
-        "is_noise": one.is_noise,
-    }
-
-
-def _owner(one: OwnerChange) -> Json:
-    return {
-        "owner": well_formed(one.owner),
-        "old_owner": None if one.old_owner is None else well_formed(one.old_owner),
-        "is_gone": one.is_gone,
-        "is_object": one.is_object,
-        "left_with": None if one.left_with is None else well_formed(one.left_with),
-        "old_bytes": one.old_bytes,
-        "new_bytes": one.new_bytes,
-        "delta_bytes": one.delta_bytes,
-        "old_mapped_bytes": one.old_mapped_bytes,
-        "new_mapped_bytes": one.new_mapped_bytes,
-        "old_writable_bytes": one.old_writable_bytes,
-        "new_writable_bytes": one.new_writable_bytes,
-        "is_noise": one.is_noise,
-    }
-
-
-def _change(one: RowChange) -> Json:
-    shown = shown_name(one.symbol) if one.symbol is not None else one.name
-    before = None
-    if one.before is not None:
-        owner, section, symbol = one.before
-        before = {
-            "owner": well_formed(owner),
-            "section": None if section is None else well_formed(section),
-            "symbol": None if symbol is None else well_formed(symbol),
-        }
-    return {
-        "status": one.status.value,
-        "owner": well_formed(one.owner),
-        "kind": one.kind.value,
-        "section": None if one.section is None else well_formed(one.section),
-        "symbol": None if one.symbol is None else well_formed(one.symbol),
-        "name": None if shown is None else well_formed(shown),
-        "old_bytes": one.old_bytes,
-        "new_bytes": one.new_bytes,
-        "delta_bytes": one.delta_bytes,
-        "old_mapped_bytes": one.old_mapped_bytes,
-        "new_mapped_bytes": one.new_mapped_bytes,
-        "old_writable_bytes": one.old_writable_bytes,
-        "new_writable_bytes": one.new_writable_bytes,
-        "mapped_delta_bytes": one.mapped_delta_bytes,
-        "before": before,
-    }
+def _figure(one: TotalChange, count: int) -> FigureChange:
+    return FigureChange(
+        name=f"{one.name}_bytes",
+        old_bytes=one.old.bytes,
+        new_bytes=one.new.bytes,
+        delta_bytes=one.delta_bytes,
+        delta_at_count_bytes=one.delta_at_count(count),
+        old_evidence=one.old.evidence,
+        new_evidence=one.new.evidence,
+        is_noise=one.is_noise,
+    )

@@ -1,32 +1,55 @@
-"""`doctor --json`."""
+"""The JSON of `doctor`."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from footprint.attribution.kernel import KernelConstants
-from footprint.formats.escape import well_formed
-from footprint.formats.json import Json, envelope, note_rows
-from footprint.verbs.doctor.diagnosis import Diagnosis
+from footprint.errors import Note
+from footprint.formats.codec import encode
+from footprint.formats.json import Envelope, Json, Tool
+from footprint.verbs.doctor.diagnosis import Check, Diagnosis
 
-__all__ = ("doctor_members",)
+__all__ = ("DoctorJson", "doctor_members")
+
+
+class HostTarget(NamedTuple):
+    """The host that was looked at.
+
+    Attributes:
+        name: Always `host`.
+    """
+
+    name: Literal["host"] = "host"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorJson(Envelope):
+    """What this host lets footprint read, and what the kernel spends on its objects.
+
+    Attributes:
+        target: The host.
+        checks: The conditions that decide what footprint can answer.
+        constants: The sizes of kernel objects.
+        notes: What was odd.
+    """
+
+    verb: Literal["doctor"] = "doctor"
+    target: HostTarget
+    checks: tuple[Check, ...]
+    constants: KernelConstants
+    notes: tuple[Note, ...]
 
 
 def doctor_members(diagnosis: Diagnosis, version: str) -> Json:
-    """Give every check, and what the kernel spends on its objects."""
-    checks = [
-        {
-            "name": check.name,
-            "state": check.state.value,
-            "meaning": well_formed(check.meaning),
-            "cure": None if check.cure is None else well_formed(check.cure),
-        }
-        for check in diagnosis.checks
-    ]
-    return envelope(version, diagnosis.host, {"name": "host"}) | {
-        "checks": checks,
-        "constants": _constants(diagnosis.constants),
-        "notes": note_rows(diagnosis.notes),
-    }
-
-
-def _constants(constants: KernelConstants) -> Json:
-    members = constants._asdict()
-    del members["notes"]
-    return members | {"evidence": constants.evidence.value}
+    """Return the members of the answer."""
+    members: Json = encode(
+        DoctorJson(
+            tool=Tool("footprint", version),
+            host=diagnosis.host,
+            target=HostTarget(),
+            checks=diagnosis.checks,
+            constants=diagnosis.constants,
+            notes=diagnosis.notes,
+        )
+    )
+    return members

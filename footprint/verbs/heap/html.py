@@ -11,7 +11,7 @@ from footprint.heap.attribution import attribute, callees
 from footprint.html import report
 from footprint.model.finding import Finding
 from footprint.units import counted
-from footprint.verbs.heap.json import call_rows, heap_members, share_rows
+from footprint.verbs.heap.json import heap_members, tree_members
 from footprint.verbs.heap.text import heap_report
 
 __all__ = ("heap_html",)
@@ -68,8 +68,7 @@ def _moments(usages: Sequence[HeapUsage]) -> tuple[list[Json], int]:
                     "file": file,
                     "moment": name,
                     "bytes": tree.total_bytes,
-                    "calls": list(call_rows(shown, file)),
-                    "shares": list(share_rows(attribute(tree, usage.calls).shares, file)),
+                    **tree_members(shown, attribute(tree, usage.calls).shares, file),
                 }
             )
     return moments, left_out_count

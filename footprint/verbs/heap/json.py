@@ -1,130 +1,327 @@
-"""`heap --json`."""
+"""The JSON of `heap`."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.elf import shown_name
 from footprint.errors import Note
-from footprint.formats.escape import well_formed
-from footprint.formats.findings_json import finding_rows
-from footprint.formats.json import Json, envelope, note_rows
-from footprint.heap import CallTree, Profile
+from footprint.formats.codec import encode
+from footprint.formats.finding_rows import FindingRow, finding_rows
+from footprint.formats.heap_account_json import heap_share
+from footprint.formats.json import Envelope, Json, Tool
+from footprint.heap import CallTree, Counted, Profile
 from footprint.heap.attribution import callees, callers
+from footprint.members import Positive, Signed
+from footprint.model.evidence import Evidence
 from footprint.model.finding import Finding
 from footprint.model.heap_account import Share
 
-__all__ = ("call_rows", "heap_members", "share_rows")
+__all__ = ("HeapJson", "heap_members", "tree_members")
 
 # The nodes of a tree repeat their names, and a name may be as long as a profile is.
 _LONGEST_NAME: Final = 8192
-# What was counted over a run; how long blocks lived is in the unit of time, and what only a profile knows in none.
+# How long blocks lived is in the unit of time, and an amount that only the profile knows has no unit.
 _UNITS: Final = dict.fromkeys(("allocated", "freed", "read", "written", "copied"), "bytes") | {"occurred": "units"}
+
+
+class HeapTarget(NamedTuple):
+    """The profiles that were read.
+
+    Attributes:
+        files: The files.
+        by: What the report is grouped by.
+    """
+
+    files: tuple[str, ...]
+    by: str
+
+
+class ProfileRow(NamedTuple):
+    """One heap profile.
+
+    Attributes:
+        file: The file.
+        format: The profiler that wrote it.
+        counted: What its amounts are: `heap` bytes, `pages` of address space, bytes of `copies`, or `events`.
+        command: The program that was profiled; null where the profile does not say.
+        description: What the profile says of itself; null where it says nothing.
+        time_unit: The unit of its times; null where it has none.
+        pid: The process that was profiled; null where the profile does not say.
+        snapshot: The number of the snapshot that `owners`, `heap` and `calls` are about; null where there is none.
+        tally: What these tables count over the whole run, where they are about no snapshot; else null.
+        live_bytes: The bytes that the program had asked for and not freed; null without a snapshot.
+        extra_bytes: The bytes that the allocator used besides; null where the profile does not say.
+        stack_bytes: The stacks; null where the profile does not say.
+        tree_bytes: The bytes of the call tree; null where there is none.
+        attributed_bytes: The part of them whose object is known.
+        evidence: How the amounts are known.
+    """
+
+    file: str
+    format: str
+    counted: Counted
+    command: str | None
+    description: str | None
+    time_unit: str | None
+    pid: int | None
+    snapshot: int | None
+    tally: str | None
+    live_bytes: int | None
+    extra_bytes: int | None
+    stack_bytes: int | None
+    tree_bytes: int | None
+    attributed_bytes: Signed | None
+    evidence: Evidence
+
+
+class SnapshotRow(NamedTuple):
+    """One moment of a profile.
+
+    Attributes:
+        file: The profile.
+        number: The number of the snapshot.
+        time: The time, in the unit of the profile; null where the profile has none.
+        live_bytes: The bytes that the program had asked for and not freed.
+        extra_bytes: The bytes that the allocator used besides; null where the profile does not say.
+        stack_bytes: The stacks; null where the profile does not say.
+        is_peak: Whether the profile calls it the peak.
+        has_tree: Whether it has a call tree.
+    """
+
+    file: str
+    number: int
+    time: float | None
+    live_bytes: int
+    extra_bytes: int | None
+    stack_bytes: int | None
+    is_peak: bool
+    has_tree: bool
+
+
+class OwnerBytes(NamedTuple):
+    """The bytes that one object asked for.
+
+    Attributes:
+        file: The profile.
+        owner: The path of the object, or in brackets why it is not known.
+        bytes: The bytes.
+        block_count: The blocks; null where the profile does not count them.
+    """
+
+    file: str
+    owner: str
+    bytes: Signed
+    block_count: Signed | None
+
+
+class FunctionBytes(NamedTuple):
+    """The bytes that one function asked for.
+
+    Attributes:
+        file: The profile.
+        owner: The path of the object that the function is in, or in brackets why it is not known.
+        symbol: The linker name of the function; null where it has none.
+        name: The name to show, or in brackets why there is none.
+        bytes: The bytes.
+        block_count: The blocks; null where the profile does not count them.
+    """
+
+    file: str
+    owner: str
+    symbol: str | None
+    name: str
+    bytes: Signed
+    block_count: Signed | None
+
+
+class CallRow(NamedTuple):
+    """One node of a call tree; names are cut at 8,192 characters.
+
+    Attributes:
+        file: The profile.
+        node: The number of the node; a node stands after its parent.
+        parent: The number of the node that it is called from, or that it calls; 0 for the root, which has no row.
+        owner: The path of the object that the function is in, or in brackets why it is not known.
+        symbol: The linker name of the function; null where it has none.
+        name: The name to show, or in brackets why there is none.
+        bytes: The bytes of the node and of all nodes below it.
+        block_count: The blocks; null where the profile does not count them.
+    """
+
+    file: str
+    node: Positive
+    parent: int
+    owner: str
+    symbol: str | None
+    name: str
+    bytes: Signed
+    block_count: Signed | None
+
+
+class TallyRow(NamedTuple):
+    """An amount that the profile counts over the whole run.
+
+    Attributes:
+        file: The profile.
+        name: What is counted: `allocated`, `freed`, `read`, `written`, `copied`, `occurred`, `lived`.
+        amount: The amount.
+        unit: Its unit; null where only the profile knows it.
+        block_count: The blocks; null where the profile does not count them.
+    """
+
+    file: str
+    name: str
+    amount: int
+    unit: str | None
+    block_count: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeapJson(Envelope):
+    """What allocator profiles say; the `bytes` of `owners` and of `heap` add up to `tree_bytes`.
+
+    Attributes:
+        target: The profiles.
+        profiles: The profiles, each with the snapshot that the other tables are about.
+        snapshots: All snapshots.
+        owners: The bytes by object.
+        heap: The bytes by function.
+        calls: The call tree, with `--by tree` or `--by callers`.
+        tallies: What was counted over the whole run.
+        findings: What the heap could do without.
+        notes: What the reader of the figures must know.
+    """
+
+    verb: Literal["heap"] = "heap"
+    target: HeapTarget
+    profiles: tuple[ProfileRow, ...]
+    snapshots: tuple[SnapshotRow, ...]
+    owners: tuple[OwnerBytes, ...]
+    heap: tuple[FunctionBytes, ...]
+    calls: tuple[CallRow, ...]
+    tallies: tuple[TallyRow, ...]
+    findings: tuple[FindingRow, ...]
+    notes: tuple[Note, ...]
 
 
 def heap_members(
     usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str, findings: Sequence[Finding] = ()
 ) -> Json:
-    """Give what heap profiles say; `by` is `tree` or `callers` where their call trees are wanted too."""
-    tables: dict[str, list[Json]] = {
-        "profiles": [],
-        "snapshots": [],
-        "owners": [],
-        "heap": [],
-        "calls": [],
-        "tallies": [],
-    }
-    for usage in usages:
-        file = well_formed(usage.file)
-        tables["profiles"].append(_profile(usage, file))
-        tables["snapshots"] += _snapshots(usage, file)
-        tables["tallies"] += _tallies(usage.profile, file)
-        if usage.attribution is None or usage.tree is None:
-            continue
-        tables["owners"] += [
-            {"file": file, "owner": well_formed(one.owner), "bytes": one.size_bytes, "block_count": one.block_count}
-            for one in usage.attribution.owners
-        ]
-        tables["heap"] += share_rows(usage.attribution.shares, file)
-        if by in {"tree", "callers"}:
-            grown = callers(usage.tree, usage.calls) if by == "callers" else callees(usage.tree, usage.calls)
-            tables["calls"] += call_rows(grown, file)
-    target = {"files": [well_formed(usage.file) for usage in usages], "by": by}
-    return envelope(version, {}, target) | tables | {"findings": finding_rows(findings, 1), "notes": note_rows(notes)}
+    """Return the members of the answer; `by` is `tree` or `callers` where the call trees are wanted too."""
+    grown = {"tree": callees, "callers": callers}.get(by)
+    with_tree = [(usage, usage.attribution, usage.tree) for usage in usages]
+    members: Json = encode(
+        HeapJson(
+            tool=Tool("footprint", version),
+            host={},
+            target=HeapTarget(tuple([usage.file for usage in usages]), by),
+            profiles=tuple([_profile(usage) for usage in usages]),
+            snapshots=tuple([row for usage in usages for row in _snapshots(usage)]),
+            owners=tuple(
+                [
+                    OwnerBytes(usage.file, one.owner, one.size_bytes, one.block_count)
+                    for usage, shares, tree in with_tree
+                    if shares is not None and tree is not None
+                    for one in shares.owners
+                ]
+            ),
+            heap=tuple(
+                [
+                    row
+                    for usage, shares, tree in with_tree
+                    if shares is not None and tree is not None
+                    for row in _share_rows(shares.shares, usage.file)
+                ]
+            ),
+            calls=tuple(
+                [
+                    row
+                    for usage, shares, tree in with_tree
+                    if shares is not None and tree is not None and grown is not None
+                    for row in _call_rows(grown(tree, usage.calls), usage.file)
+                ]
+            ),
+            tallies=tuple([row for usage in usages for row in _tallies(usage.profile, usage.file)]),
+            findings=finding_rows(findings, 1),
+            notes=tuple(notes),
+        )
+    )
+    return members
 
 
-def _profile(usage: HeapUsage, file: str) -> Json:
+def _profile(usage: HeapUsage) -> ProfileRow:
     profile, snapshot, attribution = usage.profile, usage.snapshot, usage.attribution
-    return {
-        "file": file,
-        "format": profile.format,
-        "counted": profile.counted.value,
-        "command": None if profile.command is None else well_formed(profile.command),
-        "description": None if profile.description is None else well_formed(profile.description),
-        "time_unit": None if profile.time_unit is None else well_formed(profile.time_unit),
-        "pid": profile.pid,
-        "snapshot": None if snapshot is None else snapshot.number,
-        "tally": usage.tally,
-        "live_bytes": None if snapshot is None else snapshot.live_bytes,
-        "extra_bytes": None if snapshot is None else snapshot.extra_bytes,
-        "stack_bytes": None if snapshot is None else snapshot.stack_bytes,
-        "tree_bytes": None if attribution is None else attribution.total_bytes,
-        "attributed_bytes": None if attribution is None else attribution.attributed_bytes,
-        "evidence": usage.evidence.value,
-    }
+    return ProfileRow(
+        file=usage.file,
+        format=profile.format,
+        counted=profile.counted,
+        command=profile.command,
+        description=profile.description,
+        time_unit=profile.time_unit,
+        pid=profile.pid,
+        snapshot=None if snapshot is None else snapshot.number,
+        tally=usage.tally,
+        live_bytes=None if snapshot is None else snapshot.live_bytes,
+        extra_bytes=None if snapshot is None else snapshot.extra_bytes,
+        stack_bytes=None if snapshot is None else snapshot.stack_bytes,
+        tree_bytes=None if attribution is None else attribution.total_bytes,
+        attributed_bytes=None if attribution is None else attribution.attributed_bytes,
+        evidence=usage.evidence,
+    )
 
 
-def _snapshots(usage: HeapUsage, file: str) -> Iterator[Json]:
+def _snapshots(usage: HeapUsage) -> Iterator[SnapshotRow]:
     trees = frozenset(usage.profile.tree_places)
     for place, one in enumerate(usage.profile.snapshots):
-        yield {
-            "file": file,
-            "number": one.number,
-            "time": one.time,
-            "live_bytes": one.live_bytes,
-            "extra_bytes": one.extra_bytes,
-            "stack_bytes": one.stack_bytes,
-            "is_peak": one.is_peak,
-            "has_tree": place in trees,
-        }
+        yield SnapshotRow(
+            usage.file,
+            one.number,
+            one.time,
+            one.live_bytes,
+            one.extra_bytes,
+            one.stack_bytes,
+            one.is_peak,
+            place in trees,
+        )
 
 
-def _tallies(profile: Profile, file: str) -> Iterator[Json]:
+def _tallies(profile: Profile, file: str) -> Iterator[TallyRow]:
     for one in profile.tallies:
-        unit = well_formed(profile.time_unit or "") if one.name == "lived" else _UNITS.get(one.name)
-        yield {
-            "file": file,
-            "name": well_formed(one.name[:_LONGEST_NAME]),
-            "amount": one.tree.total_bytes,
-            "unit": unit,
-            "block_count": one.tree.total_blocks,
-        }
+        unit = profile.time_unit or "" if one.name == "lived" else _UNITS.get(one.name)
+        yield TallyRow(file, one.name[:_LONGEST_NAME], one.tree.total_bytes, unit, one.tree.total_blocks)
 
 
-def share_rows(shares: Iterable[Share], file: str) -> Iterator[Json]:
-    """Give the table of what each function asked for."""
-    for one in shares:
-        place = _place(one.owner, one.function)
-        yield {"file": file} | place | {"bytes": one.size_bytes, "block_count": one.block_count}
+class _TreeTables(NamedTuple):
+    """One call tree, and its bytes by function."""
+
+    calls: tuple[CallRow, ...]
+    shares: tuple[FunctionBytes, ...]
 
 
-def _place(owner: str, function: str) -> Json:
-    return {
-        "owner": well_formed(owner),
-        "symbol": None if function.startswith("[") else well_formed(function),
-        "name": well_formed(shown_name(function)),
-    }
+def tree_members(tree: CallTree, shares: Iterable[Share], file: str) -> Json:
+    """Return the tables `calls` of a call tree and `shares` of its functions."""
+    members: Json = encode(_TreeTables(tuple(_call_rows(tree, file)), tuple(_share_rows(shares, file))))
+    return members
 
 
-def call_rows(tree: CallTree, file: str) -> Iterator[Json]:
-    """Give the table of a call tree, each node after its parent; the root, which is 0, is left out."""
+def _share_rows(shares: Iterable[Share], file: str) -> Iterator[FunctionBytes]:
+    return (FunctionBytes(file, *heap_share(share)) for share in shares)
+
+
+def _call_rows(tree: CallTree, file: str) -> Iterator[CallRow]:
+    """Return a row for each node but the root, which is node 0; a node stands after its parent."""
     for node in range(1, len(tree)):
         frame = tree.frame(node)
-        yield {
-            "file": file,
-            "node": node,
-            "parent": tree.parents[node],
-            **_place((frame.object or "")[:_LONGEST_NAME], (frame.function or "")[:_LONGEST_NAME]),
-            "bytes": tree.node_bytes[node],
-            "block_count": None if tree.node_blocks is None else tree.node_blocks[node],
-        }
+        function = (frame.function or "")[:_LONGEST_NAME]
+        yield CallRow(
+            file,
+            node,
+            tree.parents[node],
+            (frame.object or "")[:_LONGEST_NAME],
+            None if function.startswith("[") else function,
+            shown_name(function),
+            tree.node_bytes[node],
+            None if tree.node_blocks is None else tree.node_blocks[node],
+        )

@@ -1,66 +1,177 @@
-"""`libraries --json`."""
+"""The JSON of `libraries`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
 
 from footprint.attribution.object_prediction import count_pages
-from footprint.formats.escape import well_formed
-from footprint.formats.findings_json import finding_rows
-from footprint.formats.json import Json, envelope, note_rows
+from footprint.attribution.startup_writes import WriteCause
+from footprint.errors import Note
+from footprint.formats.codec import encode, like
+from footprint.formats.finding_rows import FindingRow, finding_rows
+from footprint.formats.json import Envelope, Json, Tool
+from footprint.loader import FoundBy, Libc
+from footprint.members import NOT_EMPTY, Positive
+from footprint.model.evidence import Evidence
 from footprint.verbs.libraries.result import Libraries
 
-__all__ = ("libraries_members",)
+__all__ = ("LibrariesJson", "libraries_members")
+
+
+class LibrariesTarget(NamedTuple):
+    """The program or process whose objects are listed.
+
+    Attributes:
+        name: The target, as the user named it.
+        pid: The process; null for a program.
+        libc: The C library whose loader rules were followed.
+        page_bytes: The size of a page.
+        evidence: How `retained_bytes` of the objects are known.
+    """
+
+    name: str
+    pid: int | None
+    libc: Libc
+    page_bytes: int
+    evidence: Evidence
+
+
+class NeededRow(NamedTuple):
+    """An object that another one needs.
+
+    Attributes:
+        name: The name that it is needed by.
+        number: The number of the object; null where it is missing.
+        symbol_count: The number of its symbols that are used; null where it is missing.
+    """
+
+    name: str
+    number: int | None
+    symbol_count: int | None
+
+
+class LibraryRow(NamedTuple):
+    """One object of the process. `floor_bytes` to `tls_bytes` are predicted, null where the file cannot be read.
+
+    Attributes:
+        number: The number that all other members refer to; objects are in load order.
+        path: The path.
+        soname: The soname; null where it has none.
+        found_by: The rule of the loader that found it.
+        loader: The number of the object that needed it first; null for the program.
+        needed: The objects that it needs.
+        users: The numbers of the objects that use its symbols.
+        used_symbol_count: The number of its symbols that others use.
+        private_bytes: Its measured private memory; null for a program.
+        floor_bytes: The startup minimum: pages that are surely written at start.
+        ceiling_bytes: The startup maximum: all pages that can ever be written.
+        mapped_bytes: Its virtual size.
+        mapping_count: The number of its mappings.
+        tls_bytes: The size of its thread-local variables, in each thread.
+        retained_bytes: What leaves the process with it: its own cost, and that of every object that only it brings in.
+        retained: The numbers of the objects that leave with it, without itself.
+        causes: The number of pages that each cause makes the loader write; a page may have several causes.
+    """
+
+    number: int
+    path: str
+    soname: str | None
+    found_by: FoundBy
+    loader: int | None
+    needed: tuple[NeededRow, ...]
+    users: tuple[int, ...]
+    used_symbol_count: int
+    private_bytes: int | None
+    floor_bytes: int | None
+    ceiling_bytes: int | None
+    mapped_bytes: int | None
+    mapping_count: int | None
+    tls_bytes: int | None
+    retained_bytes: int
+    retained: tuple[int, ...]
+    causes: Mapping[WriteCause, Positive]
+
+
+class MissingRow(NamedTuple):
+    """A file that is needed and not there.
+
+    Attributes:
+        name: The name that it is needed by.
+        requester: The number of the object that needs it.
+        cause: Why it was not found.
+    """
+
+    name: str
+    requester: int
+    cause: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LibrariesJson(Envelope):
+    """The objects of a program or process: their costs and how they depend on each other.
+
+    Attributes:
+        target: The program or process.
+        libraries: The objects in load order.
+        missing: The files that are needed and not there.
+        count: The number of processes that savings are multiplied by.
+        findings: What the program could do without.
+        notes: What the reader of the figures must know.
+    """
+
+    verb: Literal["libraries"] = "libraries"
+    target: LibrariesTarget
+    libraries: Annotated[tuple[LibraryRow, ...], NOT_EMPTY]
+    missing: tuple[MissingRow, ...]
+    count: Positive
+    findings: tuple[FindingRow, ...]
+    notes: tuple[Note, ...]
 
 
 def libraries_members(found: Libraries, version: str) -> Json:
-    """Give the objects of a program in load order, with their relations and costs, and what could be spared."""
+    """Return the members of the answer."""
     graph = found.graph
-    target = {
-        "name": well_formed(found.target),
-        "pid": found.pid,
-        "libc": graph.link_map.libc.value,
-        "page_bytes": graph.page_bytes,
-        "evidence": graph.evidence.value,
-    }
-    missing = [
-        {"name": well_formed(one.name), "requester": one.requester, "cause": well_formed(one.cause)}
-        for one in graph.link_map.missing
-    ]
-    return envelope(version, {}, target) | {
-        "libraries": [_row(found, number) for number in range(len(graph.objects))],
-        "missing": missing,
-        "count": found.count,
-        "findings": finding_rows(found.findings, found.count),
-        "notes": note_rows(found.notes),
-    }
+    links = graph.link_map
+    members: Json = encode(
+        LibrariesJson(
+            tool=Tool("footprint", version),
+            host={},
+            target=LibrariesTarget(found.target, found.pid, links.libc, graph.page_bytes, graph.evidence),
+            libraries=tuple([_library(found, number) for number in range(len(graph.objects))]),
+            missing=tuple([like(MissingRow, one) for one in links.missing]),
+            count=found.count,
+            findings=finding_rows(found.findings, found.count),
+            notes=found.notes,
+        )
+    )
+    return members
 
 
-def _row(found: Libraries, number: int) -> Json:
+def _library(found: Libraries, number: int) -> LibraryRow:
     graph = found.graph
-    linked, prediction = graph.objects[number], graph.predictions[number]
+    linked, predicted = graph.objects[number], graph.predictions[number]
     answerers = graph.answerers(number)
-    needed = [
-        {
-            "name": well_formed(one.name),
-            "number": one.place,
-            "symbol_count": None if one.place is None else len(answerers.get(one.place, ())),
-        }
-        for one in linked.dependencies
-    ]
-    retained = graph.retained[number]
-    return {
-        "number": number,
-        "path": well_formed(linked.path),
-        "soname": None if linked.library.linkage.soname is None else well_formed(linked.library.linkage.soname),
-        "found_by": linked.found_by.value,
-        "loader": linked.loader,
-        "needed": needed,
-        "users": list(graph.bindings.users(number)),
-        "used_symbol_count": graph.used_count(number),
-        "private_bytes": None if graph.private_bytes is None else graph.private_bytes[number],
-        "floor_bytes": None if prediction is None else prediction.startup_min_bytes,
-        "ceiling_bytes": None if prediction is None else prediction.startup_max_bytes,
-        "mapped_bytes": None if prediction is None else prediction.mapped_bytes,
-        "mapping_count": None if prediction is None else prediction.mapping_count,
-        "tls_bytes": None if prediction is None else prediction.tls_bytes,
-        "retained_bytes": graph.retained_bytes[number],
-        "retained": sorted(retained - {number}),
-        "causes": {} if prediction is None else {cause.value: count_pages(p) for cause, p in prediction.causes.items()},
-    }
+    return LibraryRow(
+        number=number,
+        path=linked.path,
+        soname=linked.library.linkage.soname,
+        found_by=linked.found_by,
+        loader=linked.loader,
+        needed=tuple(
+            [
+                NeededRow(one.name, one.place, None if one.place is None else len(answerers.get(one.place, ())))
+                for one in linked.dependencies
+            ]
+        ),
+        users=tuple(graph.bindings.users(number)),
+        used_symbol_count=graph.used_count(number),
+        private_bytes=None if graph.private_bytes is None else graph.private_bytes[number],
+        floor_bytes=None if predicted is None else predicted.startup_min_bytes,
+        ceiling_bytes=None if predicted is None else predicted.startup_max_bytes,
+        mapped_bytes=None if predicted is None else predicted.mapped_bytes,
+        mapping_count=None if predicted is None else predicted.mapping_count,
+        tls_bytes=None if predicted is None else predicted.tls_bytes,
+        retained_bytes=graph.retained_bytes[number],
+        retained=tuple(sorted(graph.retained[number] - {number})),
+        causes={} if predicted is None else {cause: count_pages(pages) for cause, pages in predicted.causes.items()},
+    )

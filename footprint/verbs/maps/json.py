@@ -1,54 +1,139 @@
-"""`maps --json`."""
+"""The JSON of `maps`."""
 
-from footprint.formats.escape import well_formed
-from footprint.formats.json import Json, envelope, note_rows
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Annotated, Literal, NamedTuple
+
+from footprint.attribution.owned_range import OwnedRange
+from footprint.errors import Note
+from footprint.formats.codec import encode, like
+from footprint.formats.json import Envelope, Json, Tool
+from footprint.members import NOT_EMPTY, Address, Pattern
+from footprint.model.evidence import Evidence
+from footprint.model.row import Attribution, MemoryKind
 from footprint.verbs.maps.result import OwnedMap
 
-__all__ = ("maps_members",)
+__all__ = ("MapsJson", "maps_members")
+
+
+class MapsTarget(NamedTuple):
+    """The process whose mappings are listed.
+
+    Attributes:
+        name: The target, as the user named it.
+        pid: The process; null where it is not known.
+        command: The command line or the name of the process.
+        source: What was read: `smaps`, `pmap -d`, ...
+    """
+
+    name: str
+    pid: int | None
+    command: str
+    source: str
+
+
+class MappingOwner(NamedTuple):
+    """A range of a mapping that has one owner.
+
+    Attributes:
+        owner: The object, or a name in brackets.
+        kind: What the memory is for.
+        start_addr: The first address.
+        end_addr: The first address behind it.
+        attribution: How the owner is known; `shape` and `adjacency` are assumptions.
+    """
+
+    owner: str
+    kind: MemoryKind
+    start_addr: Address
+    end_addr: Address
+    attribution: Attribution
+
+
+class MappingRow(NamedTuple):
+    """One mapping, with all counters of the text in bytes.
+
+    Attributes:
+        start_addr: The first address.
+        end_addr: The first address behind it.
+        permissions: Four letters, as in `/proc/PID/maps`.
+        offset: The place in the file; null where the text does not have it.
+        device: The device, as the text prints it; null where the text does not have it.
+        inode: The inode; 0 for anonymous memory, null where the text does not have it.
+        name: The name column of the text.
+        owners: The owners of its ranges, in ascending order.
+        private_bytes: Resident or swapped anonymous bytes that only this process holds; null where that is not known.
+        shared_bytes: Resident pages of files and shared memory; null where that is not known.
+        evidence: How `private_bytes` is known.
+        counters: The counters of the kernel, by the names that they have in the text.
+        vm_flags: The two-letter codes of `VmFlags`; null where the text has none.
+        unknown_lines: Lines that footprint does not know.
+    """
+
+    start_addr: Address
+    end_addr: Address
+    permissions: Annotated[str, Pattern("^[r-][w-][x-][ps]$")]
+    offset: Address | None
+    device: str | None
+    inode: Address | None
+    name: str
+    owners: Annotated[tuple[MappingOwner, ...], NOT_EMPTY]
+    private_bytes: int | None
+    shared_bytes: int | None
+    evidence: Evidence
+    counters: Mapping[str, int]
+    vm_flags: str | None
+    unknown_lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapsJson(Envelope):
+    """The mappings of a process, with their owners.
+
+    Attributes:
+        target: The process.
+        footer: The totals that the text prints itself, by their names there.
+        mappings: The mappings, in ascending order.
+        notes: What the reader of the figures must know.
+    """
+
+    verb: Literal["maps"] = "maps"
+    target: MapsTarget
+    footer: Mapping[str, int]
+    mappings: tuple[MappingRow, ...]
+    notes: tuple[Note, ...]
 
 
 def maps_members(owned: OwnedMap, version: str) -> Json:
-    """Give every mapping with its owners and all counters that the text has."""
-    rows: list[Json] = []
-    each = iter(owned.held)
-    previous = None
-    for part in owned.parts:
-        mapping = part.mapping
-        owner = {
-            "owner": well_formed(part.owner),
-            "kind": part.kind.value,
-            "start_addr": part.start_addr,
-            "end_addr": part.end_addr,
-            "attribution": part.attribution.value,
-        }
-        if mapping is previous:
-            rows[-1]["owners"].append(owner)
-            continue
-        previous = mapping
-        held = next(each)
-        rows.append(
-            {
-                "start_addr": mapping.start_addr,
-                "end_addr": mapping.end_addr,
-                "permissions": mapping.permissions,
-                "offset": mapping.offset,
-                "device": mapping.device,
-                "inode": mapping.inode,
-                "name": well_formed(mapping.name),
-                "owners": [owner],
-                "private_bytes": held.private_bytes,
-                "shared_bytes": held.shared_bytes,
-                "evidence": held.evidence.value,
-                "counters": dict(zip(mapping.counters.keys, mapping.counters.values, strict=False)),
-                "vm_flags": None if mapping.vm_flags is None else well_formed(mapping.vm_flags),
-                "unknown_lines": [well_formed(line) for line in mapping.unknown_lines],
-            }
+    """Return the members of the answer."""
+    parts = [list(group) for _, group in groupby(owned.parts, key=lambda part: id(part.mapping))]
+    members: Json = encode(
+        MapsJson(
+            tool=Tool("footprint", version),
+            host=owned.host,
+            target=MapsTarget(owned.target, owned.pid, owned.command, owned.memory.dialect),
+            footer=dict(owned.memory.footer),
+            mappings=tuple(
+                [
+                    like(
+                        MappingRow,
+                        group[0].mapping,
+                        owners=tuple([_owner(part) for part in group]),
+                        private_bytes=held.private_bytes,
+                        shared_bytes=held.shared_bytes,
+                        evidence=held.evidence,
+                        counters=dict(zip(counters.keys, counters.values, strict=False)),
+                    )
+                    for group, held in zip(parts, owned.held, strict=True)
+                    for counters in (group[0].mapping.counters,)
+                ]
+            ),
+            notes=owned.notes,
         )
-    target = {
-        "name": well_formed(owned.target),
-        "pid": owned.pid,
-        "command": well_formed(owned.command),
-        "source": owned.memory.dialect,
-    }
-    tables = {"footer": dict(owned.memory.footer), "mappings": rows, "notes": note_rows(owned.notes)}
-    return envelope(version, owned.host, target) | tables
+    )
+    return members
+
+
+def _owner(part: OwnedRange) -> MappingOwner:
+    return MappingOwner(part.owner, part.kind, part.start_addr, part.end_addr, part.attribution)

@@ -34,9 +34,9 @@ class ProjectAnswer:
         return projection_report(self.found)
 
     def members(self) -> "Json":
-        from footprint.verbs.audit.json import projection_members
+        from footprint.verbs.project.json import project_members
 
-        return projection_members(self.found, __version__)
+        return project_members(self.found, __version__)
 
     def figures(self) -> "list[MetricFamily]":
         from footprint.verbs.audit.metrics import projection_metrics

@@ -1,26 +1,55 @@
-"""`audit --all --json`."""
+"""The JSON of `audit --all`."""
 
-from footprint.formats.escape import well_formed
-from footprint.formats.json import Json, envelope, note_rows
-from footprint.verbs.survey.result import Survey
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-__all__ = ("survey_members",)
+from footprint.errors import Note
+from footprint.formats.codec import encode
+from footprint.formats.json import Envelope, Json, Tool
+from footprint.members import Positive
+from footprint.verbs.survey.result import Survey, SurveyedProgram
+
+__all__ = ("SurveyJson", "survey_members")
+
+
+class FoldersTarget(NamedTuple):
+    """The folders that were searched for programs.
+
+    Attributes:
+        folders: The folders.
+    """
+
+    folders: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurveyJson(Envelope):
+    """The programs of folders. The private memory of a process at start is `floor_bytes` and `start_bytes` together.
+
+    Attributes:
+        target: The folders.
+        count: The number of processes of each program.
+        programs: The programs, the costliest first.
+        notes: What the reader of the figures must know.
+    """
+
+    verb: Literal["audit"] = "audit"
+    target: FoldersTarget
+    count: Positive
+    programs: tuple[SurveyedProgram, ...]
+    notes: tuple[Note, ...]
 
 
 def survey_members(survey: Survey, version: str) -> Json:
-    """Give the programs of some folders, the costliest first."""
-    target = {"folders": [well_formed(folder) for folder in survey.folders]}
-    rows = [
-        {
-            "path": well_formed(one.path),
-            "object_count": one.object_count,
-            "floor_bytes": one.startup_min_bytes,
-            "ceiling_bytes": one.startup_max_bytes,
-            "start_bytes": one.start_bytes,
-            "unused_bytes": one.unused_bytes,
-            "unused": [well_formed(name) for name in one.unused],
-            "is_complete": one.is_complete,
-        }
-        for one in survey.programs
-    ]
-    return envelope(version, {}, target) | {"count": survey.count, "programs": rows, "notes": note_rows(survey.notes)}
+    """Return the members of the answer."""
+    members: Json = encode(
+        SurveyJson(
+            tool=Tool("footprint", version),
+            host={},
+            target=FoldersTarget(survey.folders),
+            count=survey.count,
+            programs=survey.programs,
+            notes=survey.notes,
+        )
+    )
+    return members

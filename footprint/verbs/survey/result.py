@@ -4,10 +4,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from footprint.errors import Note
+from footprint.members import json_members
 
 __all__ = ("Survey", "SurveyedProgram")
 
 
+@json_members(
+    "path object_count floor_bytes=startup_min_bytes ceiling_bytes=startup_max_bytes start_bytes unused_bytes unused "
+    "is_complete"
+)
 class SurveyedProgram(NamedTuple):
     """One program.
 

@@ -1,97 +1,240 @@
-"""`symbols --json`."""
+"""The JSON of `symbols`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from footprint.elf import SectionContents, Symbol, shown_name
-from footprint.elf.origins import ByteOrigin, Origins
+from footprint.elf.contents import ResidueCause, SectionKind
+from footprint.elf.origins import Origins
 from footprint.errors import Note
-from footprint.formats.escape import well_formed
-from footprint.formats.json import Json, envelope, note_rows
+from footprint.formats.codec import encode
+from footprint.formats.json import Envelope, Json, Tool
+from footprint.members import ABSENT, Absent, Address
 
 if TYPE_CHECKING:
     from footprint.dwarf.declared_variables import DeclaredVariables
 
-__all__ = ("symbols_members",)
+__all__ = ("SymbolsJson", "symbols_members")
 
 _BINDINGS: Final = {0: "local", 1: "global", 2: "weak", 10: "unique"}
+
+
+class SymbolsTarget(NamedTuple):
+    """The files that were read.
+
+    Attributes:
+        files: The files.
+        map: The linker map; null where none was named.
+    """
+
+    files: tuple[str, ...]
+    map: str | None
+
+
+class SectionRow(NamedTuple):
+    """One writable or thread-local section.
+
+    Attributes:
+        file: The file.
+        section: The section.
+        kind: What makes its memory private.
+        vaddr: Its link-time address.
+        size_bytes: Its size in memory.
+        named_bytes: The bytes that a variable names.
+        residue: The other bytes, by the cause why no variable names them; with `named_bytes` they add up to
+            `size_bytes`.
+        overlap_bytes: The bytes that several symbols name, beyond the one that counts.
+        symbols_from: The symbol table: `.symtab`, `.dynsym`, `.gnu_debugdata`; null where the file names nothing.
+        debug_file: The file that has the symbol table; null where it is the file itself.
+    """
+
+    file: str
+    section: str
+    kind: SectionKind
+    vaddr: Address
+    size_bytes: int
+    named_bytes: int
+    residue: Mapping[ResidueCause, int]
+    overlap_bytes: int
+    symbols_from: str | None
+    debug_file: str | None
+
+
+class OriginRow(NamedTuple):
+    """The part of a section that came from one object or source file; all parts add up to the section.
+
+    Attributes:
+        file: The file.
+        section: The section.
+        kind: What makes its memory private.
+        object: The object file or archive, as the linker or the user named it; null where it is not known.
+        member: The member of the archive; null where there is none.
+        unit: The source file, without folders; null where it is not known.
+        cause: Why neither is known; null where one is.
+        size_bytes: The bytes that came from there.
+        named_bytes: The bytes of these that a variable names.
+        variable_count: The number of variables.
+    """
+
+    file: str
+    section: str
+    kind: SectionKind
+    object: str | None
+    member: str | None
+    unit: str | None
+    cause: str | None
+    size_bytes: int
+    named_bytes: int
+    variable_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolRow:
+    """One variable.
+
+    Attributes:
+        file: The file.
+        section: The section.
+        kind: What makes its memory private.
+        symbol: The linker name.
+        name: The name to show.
+        aliases: Other names of the same bytes.
+        section_offset: Its offset in the section.
+        size_bytes: Its size.
+        binding: The binding of its symbol: `local`, `global`, `weak`, `unique`, or a number.
+        object: The object file or archive that it came from; null where it is not known.
+        member: The member of the archive; null where there is none.
+        unit: The source file, without folders; null where it is not known.
+        declared_file: The file that declares it, with `--source`; null where it is not known.
+        declared_line: The line there, with `--source`; null where it is not known.
+        type: Its type, with `--source`; null where it is not known.
+        function: The linker name of the function whose static it is, with `--source`; null where there is none.
+        named_by: Where the name is from, with `--source`.
+    """
+
+    file: str
+    section: str
+    kind: SectionKind
+    symbol: str
+    name: str
+    aliases: tuple[str, ...]
+    section_offset: Address
+    size_bytes: int
+    binding: str
+    object: str | None
+    member: str | None
+    unit: str | None
+    declared_file: str | Absent | None = ABSENT
+    declared_line: int | Absent | None = ABSENT
+    type: str | Absent | None = ABSENT
+    function: str | Absent | None = ABSENT
+    named_by: Literal["symbol", "debug information"] | Absent = ABSENT
+
+
+@dataclass(frozen=True, kw_only=True)
+class SymbolsJson(Envelope):
+    """What the writable memory of files holds.
+
+    Attributes:
+        target: The files.
+        sections: The sections.
+        origins: The objects and source files that the sections came from.
+        symbols: The variables, the largest first.
+        notes: What the reader of the figures must know.
+    """
+
+    verb: Literal["symbols"] = "symbols"
+    target: SymbolsTarget
+    sections: tuple[SectionRow, ...]
+    origins: tuple[OriginRow, ...]
+    symbols: tuple[SymbolRow, ...]
+    notes: tuple[Note, ...]
 
 
 def symbols_members(
     files: Sequence[Origins], notes: Sequence[Note], version: str, sources: "Sequence[DeclaredVariables] | None" = None
 ) -> Json:
-    """Give what the writable memory of files holds: the variables, and the sections with what no symbol names.
-
-    Where a variable is declared is written where it was asked for.
-    """
-    sections: list[Json] = []
-    symbols: list[Json] = []
-    origins: list[Json] = []
-    for known, declared in zip_longest(files, sources or ()):
-        contents = known.contents
-        file = well_formed(contents.file)
-        for cut, one in zip(known.sections, contents.sections, strict=True):
-            section = well_formed(one.section.name)
-            sections.append(
-                {
-                    "file": file,
-                    "section": section,
-                    "kind": one.kind.value,
-                    "vaddr": one.section.vaddr,
-                    "size_bytes": one.size_bytes,
-                    "named_bytes": one.named_bytes,
-                    "residue": {cause.value: size_bytes for cause, size_bytes in one.residue_bytes.items()},
-                    "overlap_bytes": one.lost_bytes,
-                    "symbols_from": contents.symbols_from,
-                    "debug_file": None if contents.debug_file is None else well_formed(contents.debug_file),
-                }
-            )
-            symbols.extend(
-                {
-                    "file": file,
-                    "section": section,
-                    "kind": one.kind.value,
-                    "symbol": well_formed(variable.name),
-                    "name": well_formed(shown_name(variable.name)),
-                    "aliases": [well_formed(name) for name in variable.aliases],
-                    "section_offset": variable.offset,
-                    "size_bytes": variable.size_bytes,
-                    "binding": _BINDINGS.get(variable.binding, str(variable.binding)),
-                    **_names(known.of(cut, variable)),
-                    **({} if declared is None else _declaration(declared, one, variable)),
-                }
-                for variable in one.variables
-            )
-            origins.extend(
-                {"file": file, "section": section, "kind": one.kind.value}
-                | _names(origin)
-                | {"cause": origin.cause or None}
-                | share._asdict()
-                for origin, share in known.shares(cut).items()
-            )
-    symbols.sort(key=lambda row: (-row["size_bytes"], row["symbol"], row["file"]))
-    origins.sort(key=lambda row: (row["file"], row["section"], -row["size_bytes"]))
-    maps = [well_formed(known.linker_map.file) for known in files if known.linker_map]
-    target = {"files": [well_formed(known.contents.file) for known in files], "map": maps[0] if maps else None}
-    tables = {"sections": sections, "origins": origins, "symbols": symbols}
-    return envelope(version, {}, target) | tables | {"notes": note_rows(notes)}
+    """Return the members of the answer; `sources` tells where variables are declared, where that was asked for."""
+    maps = [known.linker_map.file for known in files if known.linker_map]
+    symbols = [row for known, declared in zip_longest(files, sources or ()) for row in _symbols(known, declared)]
+    origins = [row for known in files for row in _origins(known)]
+    members: Json = encode(
+        SymbolsJson(
+            tool=Tool("footprint", version),
+            host={},
+            target=SymbolsTarget(tuple([known.contents.file for known in files]), maps[0] if maps else None),
+            sections=tuple([row for known in files for row in _sections(known)]),
+            origins=tuple(sorted(origins, key=lambda row: (row.file, row.section, -row.size_bytes))),
+            symbols=tuple(sorted(symbols, key=lambda row: (-row.size_bytes, row.symbol, row.file))),
+            notes=tuple(notes),
+        )
+    )
+    return members
 
 
-def _declaration(sources: "DeclaredVariables", section: SectionContents, variable: Symbol) -> Json:
+def _sections(known: Origins) -> Iterator[SectionRow]:
+    contents = known.contents
+    for one in contents.sections:
+        yield SectionRow(
+            file=contents.file,
+            section=one.section.name,
+            kind=one.kind,
+            vaddr=one.section.vaddr,
+            size_bytes=one.size_bytes,
+            named_bytes=one.named_bytes,
+            residue=one.residue_bytes,
+            overlap_bytes=one.lost_bytes,
+            symbols_from=contents.symbols_from,
+            debug_file=contents.debug_file,
+        )
+
+
+def _origins(known: Origins) -> Iterator[OriginRow]:
+    for cut in known.sections:
+        one = cut.contents
+        for origin, share in known.shares(cut).items():
+            yield OriginRow(
+                known.contents.file,
+                one.section.name,
+                one.kind,
+                origin.object,
+                origin.member,
+                origin.unit,
+                origin.cause or None,
+                *share,
+            )
+
+
+def _symbols(known: Origins, declared: "DeclaredVariables | None") -> Iterator[SymbolRow]:
+    for cut, one in zip(known.sections, known.contents.sections, strict=True):
+        for variable in one.variables:
+            origin = known.of(cut, variable)
+            yield SymbolRow(
+                known.contents.file,
+                one.section.name,
+                one.kind,
+                variable.name,
+                shown_name(variable.name),
+                variable.aliases,
+                variable.offset,
+                variable.size_bytes,
+                _BINDINGS.get(variable.binding, str(variable.binding)),
+                origin.object,
+                origin.member,
+                origin.unit,
+                *(() if declared is None else _declaration(declared, one, variable)),
+            )
+
+
+def _declaration(
+    sources: "DeclaredVariables", section: SectionContents, variable: Symbol
+) -> tuple[str | None, int | None, str | None, str | None, Literal["symbol", "debug information"]]:
     said = sources.of(section, variable)
-    named_by = "debug information" if sources.is_named_here(section, variable) else "symbol"
-    texts = (None,) * 3 if said is None else (said.defined_in, said.type_name, said.function)
-    file, type_name, function = (None if text is None else well_formed(text) for text in texts)
-    return {
-        "declared_file": file,
-        "declared_line": None if said is None else said.defined_at_line or None,
-        "type": type_name,
-        "function": function,
-        "named_by": named_by,
-    }
-
-
-def _names(origin: ByteOrigin) -> Json:
-    parts = {"object": origin.object, "member": origin.member, "unit": origin.unit}
-    return {key: None if name is None else well_formed(name) for key, name in parts.items()}
+    named_by: Literal["symbol", "debug information"] = (
+        "debug information" if sources.is_named_here(section, variable) else "symbol"
+    )
+    if said is None:
+        return None, None, None, None, named_by
+    return said.defined_in, said.defined_at_line or None, said.type_name, said.function, named_by

@@ -95,7 +95,12 @@ class Compared(NamedTuple):
 
 
 class Leaving(NamedTuple):
-    """An object that leaves, and what it surely costs at start."""
+    """An object that leaves the process.
+
+    Attributes:
+        path: Its path.
+        predicted_bytes: Its startup minimum: pages that are surely written at start.
+    """
 
     path: str
     predicted_bytes: int

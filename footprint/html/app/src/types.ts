@@ -10,9 +10,10 @@ export type Basis = "per process" | "started copy" | "everything rewritten" | "p
 export type Confidence = "proof" | "high" | "medium" | "low" | "blocked";
 export type Counted = "heap" | "pages" | "copies" | "events";
 export type Evidence = "measured" | "derived" | "predicted" | "estimated" | "virtual";
-export type Kind = "data" | "bss" | "relro" | "text" | "tls" | "file" | "heap" | "stack" | "anonymous" | "shared" | "kernel";
+export type FigureUnit = "bytes" | "things";
+export type MemoryKind = "data" | "bss" | "relro" | "text" | "tls" | "file" | "heap" | "stack" | "anonymous" | "shared" | "kernel";
 export type Model = "exec" | "fork" | "threads";
-export type Status = "changed" | "added" | "removed" | "moved" | "renamed" | "shifted";
+export type RowStatus = "changed" | "added" | "removed" | "moved" | "renamed" | "shifted";
 
 /** The audit of one process or program. The `bytes` of all rows of `ledger` but those of kind `kernel` add up to `private_bytes`, those of kind `kernel` to `kernel_bytes`. `mapped_bytes` adds up to `mapped_bytes`, over the rows with `is_writable` to `mapped_writable_bytes`; `shared_bytes` adds up to `shared_once_bytes`. */
 export interface AuditAnswer {
@@ -55,7 +56,7 @@ export interface BudgetRow {
   /** The largest value that passes. */
   limit: number;
   /** What both count. */
-  unit: "bytes" | "things";
+  unit: FigureUnit;
   /** Whether the value is larger than the limit. */
   is_exceeded: boolean;
   /** Whether it is exceeded and no waiver holds. */
@@ -90,40 +91,6 @@ export interface CallRow {
   bytes: number;
   /** The blocks; null where the profile does not count them. */
   block_count: number | null;
-}
-
-/** One row that differs. What it is now, or was where it is gone. */
-export interface Change {
-  /** What became of it. */
-  status: Status;
-  /** The object. */
-  owner: string;
-  /** What the memory is for. */
-  kind: Kind;
-  /** The section, where there is one. */
-  section: string | null;
-  /** The linker name, where there is one. */
-  symbol: string | null;
-  /** What to show for it. */
-  name: string | null;
-  /** Private bytes before; 0 where it was not there, null where only virtual sizes are known. */
-  old_bytes: number | null;
-  /** The same now. */
-  new_bytes: number | null;
-  /** Give how much more is private now; where that is not known, how much more is mapped writable. */
-  delta_bytes: number;
-  /** Its virtual size before. */
-  old_mapped_bytes: number;
-  /** The same now. */
-  new_mapped_bytes: number;
-  /** Give what of its virtual size was writable before. */
-  old_writable_bytes: number;
-  /** Give the same now. */
-  new_writable_bytes: number;
-  /** Give how much more is mapped now. */
-  mapped_delta_bytes: number;
-  /** Owner, section and symbol (or name) that it had, where it was moved or renamed. */
-  before: FormerPlace | null;
 }
 
 /** The budgets of a process or program, and whether they hold. */
@@ -187,7 +154,7 @@ export interface DiffAnswer {
   /** The owners that differ. */
   owner_changes: Rows<OwnerChange>;
   /** The rows that differ. */
-  diff: Rows<Change>;
+  diff: Rows<RowChange>;
   /** The number of rows that do not differ. */
   same_count: number;
   /** The findings that only the new audit has, of rules that both were audited for. */
@@ -255,7 +222,7 @@ export interface FindingRow {
   /** The path of the object to build in another way; null where there is none, or several. */
   object: string | null;
   /** The place in the source code; null where it is not known. */
-  location: Location | null;
+  location: SourceLocation | null;
 }
 
 /** Where the bytes of a row were before. */
@@ -370,29 +337,21 @@ export interface HeapTarget {
   by: string;
 }
 
-/** A place in the source code. */
-export interface Location {
-  /** The file. */
-  file: string;
-  /** The line; null where it is not known. */
-  line: number | null;
-}
-
 /** An object that another one brings in. */
 export interface Need {
   /** Its path. */
   path: string;
-  /** How many symbols are used of it; null where it stands in for those of the other one. */
+  /** The number of its symbols that are used; null where it is a filtee of the other object. */
   symbol_count: number | null;
 }
 
-/** Something the reader of a figure must know, that did not stop the answer. */
+/** Something that the reader of a figure must know, and that did not stop the answer. */
 export interface Note {
   /** A stable word for the kind of note, such as `text-truncated`; `docs/notes.md` explains each. */
   slug: string;
-  /** What it is about: a file, a mapping, an object. */
+  /** The file, mapping or object that the note is about. */
   subject: string;
-  /** What was found, and what was done about it. */
+  /** What was found, and what footprint did about it. */
   detail: string;
 }
 
@@ -402,35 +361,35 @@ export interface ObjectCost {
   path: string;
   /** Its soname, else its file name. */
   name: string;
-  /** Its private memory: what was measured, else what is surely written at start. */
+  /** Its private memory: measured, or the startup minimum where nothing was measured. */
   own_bytes: number;
-  /** The same of all that leaves with it, itself included. */
+  /** The private memory of all objects that leave with it, itself included. */
   retained_bytes: number;
-  /** The path of the nearest object that it would leave with; null where there is none. */
+  /** The path of the nearest object with which it would leave; null where there is none. */
   held_by: string | null;
-  /** What each thread has of its thread-local variables. */
+  /** The bytes of its thread-local variables in each thread. */
   tls_bytes: number;
-  /** What it brings in; null where that was not saved. */
+  /** The objects that it brings in; null where these were not saved. */
   needs: Need[] | null;
 }
 
-/** What kinds of memory the figures contain that behave in their own way; 0 where there is none, or none is told. */
+/** Kinds of memory within the totals that behave in their own way; 0 where there is none, or none is reported. */
 export interface OfWhich {
   /** Part of `private`: on a swap device, back in memory when touched. */
   swapped_bytes: number;
-  /** Part of `private`: given back with MADV_FREE, taken by the kernel when it needs it. */
+  /** Part of `private`: freed with MADV_FREE; the kernel takes it when it needs memory. */
   lazy_free_bytes: number;
-  /** Never swapped (mlock); its share of pages that others map too. */
+  /** Never swapped (mlock); the process's share of pages that others map too. */
   locked_bytes: number;
-  /** Part of `private`, in transparent huge pages: a whole one is paid for each byte written. */
+  /** Part of `private`, in transparent huge pages: writing one byte costs a whole huge page. */
   huge_page_bytes: number;
-  /** Merged with equal pages, of others or its own; no part of `private` where others map them. */
+  /** Merged by KSM with equal pages of this or another process; not part of `private` where others map them too. */
   ksm_bytes: number;
-  /** Huge pages of the reserved pool that it holds alone; in no total, as they were paid for when the pool was made. */
+  /** Huge pages of the reserved pool that only this process holds; in no total, because they were paid for when the pool was reserved. */
   hugetlb_private_bytes: number;
-  /** The same, shared. */
+  /** Huge pages of the reserved pool that several processes hold; in no total. */
   hugetlb_shared_bytes: number;
-  /** Part of `shared_once`: memory of its own that is mapped shared (memfd, shared anonymous), and which each started copy would make for itself. */
+  /** Part of `shared_once`: shared mappings that the process made for itself (memfd, shared anonymous memory). Each started copy makes its own. */
   own_shared_bytes: number;
 }
 
@@ -446,33 +405,33 @@ export interface OwnerBytes {
   block_count: number | null;
 }
 
-/** All rows of one owner together; an owner that is not there holds 0. */
+/** The rows of one owner added up; an owner that is not there holds 0. */
 export interface OwnerChange {
-  /** Its name now, or before where it is gone. */
+  /** Its name now, or its last name if it is gone. */
   owner: string;
-  /** Its name before, where it is another; null where it was not there. */
+  /** Its name before; null if it was not there. */
   old_owner: string | null;
   /** Whether it is not there any more. */
   is_gone: boolean;
   /** Whether it is a file: the program or a library. */
   is_object: boolean;
-  /** The path of the object it left with, where it was there only for that one. */
+  /** The path of the object that it left with, if it was there only for that object. */
   left_with: string | null;
   /** Private bytes before; null where only virtual sizes are known. */
   old_bytes: number | null;
   /** The same now. */
   new_bytes: number | null;
-  /** Give how much more is private now; where that is not known, how much more is mapped writable. */
+  /** The growth of its private bytes; if these are not known, of its mapped writable bytes. */
   delta_bytes: number;
   /** Virtual size before. */
   old_mapped_bytes: number;
   /** The same now. */
   new_mapped_bytes: number;
-  /** What of that was writable. */
+  /** The writable part of its virtual size before. */
   old_writable_bytes: number;
   /** The same now. */
   new_writable_bytes: number;
-  /** Whether the starts of both runs overlap in it, so that it need not be a change; null where it was measured once only. */
+  /** Whether the starts of both runs overlap, so that the difference may be chance; null for single measurements. */
   is_noise: boolean | null;
 }
 
@@ -495,7 +454,7 @@ export interface PagePartRow {
   /** The address of the first page. */
   start_addr: number;
   /** What the pages are for. */
-  kind: Kind;
+  kind: MemoryKind;
   /** Four letters, as in `/proc/PID/maps`. */
   permissions: string;
   /** The states of the pages in order, one for each run of pages in the same state. `shared` pages are in memory, perhaps of other processes too; `relocated` pages are private because relocations write them at each start; whether `not private` pages are in memory was not looked at; the page bits of `unknown` pages could not be read. */
@@ -578,7 +537,7 @@ export interface ProfileRow {
   file: string;
   /** The profiler that wrote it. */
   format: string;
-  /** What its amounts are amounts of: `heap` bytes, `pages` of address space, bytes of `copies`, or `events`. */
+  /** What its amounts are: `heap` bytes, `pages` of address space, bytes of `copies`, or `events`. */
   counted: Counted;
   /** The program that was profiled; null where the profile does not say. */
   command: string | null;
@@ -608,9 +567,9 @@ export interface ProfileRow {
 
 /** The cost of `count` processes, or threads. */
 export interface Projection {
-  /** How many. */
+  /** The number of processes. */
   count: number;
-  /** What each costs, the terms that each pays added up; in the threads model, each thread. */
+  /** The cost of each, the sum of the terms that each pays; of each thread in the threads model. */
   per_process_bytes: number;
   /** What all of them pay once; null where unknown, and then not in the total. */
   shared_once_bytes: number | null;
@@ -622,7 +581,7 @@ export interface Projection {
   memory_bytes: number | null;
   /** How it is known; the weakest of its terms. */
   evidence: Evidence;
-  /** How the N come about. */
+  /** How the N start. */
   model: Model;
   /** The parts of both. */
   terms: Rows<Term>;
@@ -635,7 +594,7 @@ export interface Row {
   /** The object's path as the kernel names it, or a name in brackets for what no file owns. */
   owner: string;
   /** What the memory is for. */
-  kind: Kind;
+  kind: MemoryKind;
   /** The section, several joined by `+` where they cannot be told apart, or null. */
   section: string | null;
   /** The linker name, or null where no symbol owns the bytes. */
@@ -648,11 +607,11 @@ export interface Row {
   mapped_bytes: number;
   /** Resident bytes that are paid once per machine; null where unknown. */
   shared_bytes: number | null;
-  /** How many private pages the bytes lie in: for a symbol all that it reaches into, shared or not. */
+  /** The number of private pages in which the bytes lie, also those that other symbols lie in. */
   pages: number | null;
-  /** Private pages in which no other variable lies: what this one alone keeps private. */
+  /** The number of private pages in which no other variable lies: this one alone keeps them private. */
   sole_pages: number;
-  /** How many of the bytes lie in pages that relocations write at start; null where unknown. */
+  /** The part of the bytes in pages that relocations write at start; null where unknown. */
   relocated_bytes: number | null;
   /** Whether the range counts into `mapped_writable_bytes`. */
   is_writable: boolean;
@@ -660,6 +619,40 @@ export interface Row {
   evidence: Evidence;
   /** How the owner is known. */
   attribution: Attribution;
+}
+
+/** One row that differs, with its place now, or its last place if it is gone. */
+export interface RowChange {
+  /** What happened to it. */
+  status: RowStatus;
+  /** The object. */
+  owner: string;
+  /** What the memory is for. */
+  kind: MemoryKind;
+  /** The section, where there is one. */
+  section: string | null;
+  /** The linker name, where there is one. */
+  symbol: string | null;
+  /** What to show for it. */
+  name: string | null;
+  /** Private bytes before; 0 where it was not there, null where only virtual sizes are known. */
+  old_bytes: number | null;
+  /** The same now. */
+  new_bytes: number | null;
+  /** The growth of its private bytes; if these are not known, of its mapped writable bytes. */
+  delta_bytes: number;
+  /** Its virtual size before. */
+  old_mapped_bytes: number;
+  /** The same now. */
+  new_mapped_bytes: number;
+  /** Its mapped writable bytes before. */
+  old_writable_bytes: number;
+  /** Its mapped writable bytes now. */
+  new_writable_bytes: number;
+  /** The growth of its mapped bytes. */
+  mapped_delta_bytes: number;
+  /** Owner, section and symbol (or name) that it had, where it was moved or renamed. */
+  before: FormerPlace | null;
 }
 
 /** One moment of a profile. */
@@ -682,6 +675,14 @@ export interface SnapshotRow {
   has_tree: boolean;
 }
 
+/** A place in the source code. */
+export interface SourceLocation {
+  /** The file. */
+  file: string;
+  /** The line; null where it is not known. */
+  line: number | null;
+}
+
 /** An amount that the profile counts over the whole run. */
 export interface TallyRow {
   /** The profile. */
@@ -702,7 +703,7 @@ export interface Term {
   name: string;
   /** How much. */
   size_bytes: number;
-  /** Whether all of the N pay it together, instead of each. */
+  /** Whether all of the N pay it once together, and not each of them. */
   is_once: boolean;
   /** How it is known. */
   evidence: Evidence;

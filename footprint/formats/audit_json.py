@@ -1,0 +1,290 @@
+"""The JSON of an audit of one process or program: what `audit` and `run` print, and what a saved audit is."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, NamedTuple, get_args
+
+from footprint.elf import shown_name
+from footprint.errors import Note
+from footprint.formats.codec import encode, like
+from footprint.formats.finding_rows import FindingRow, finding_rows
+from footprint.formats.heap_account_json import HeapAccountMembers, heap_account_members
+from footprint.formats.json import Envelope, Json, Tool, write
+from footprint.formats.page_maps_json import PageMapRow, page_map_rows
+from footprint.members import ABSENT, LATER, NOT_EMPTY, Absent, Bounds, Later, Pattern, Positive
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
+from footprint.model.figures import total_figures
+from footprint.model.object_cost import ObjectCost
+from footprint.model.projection import Projection
+from footprint.model.row import Row
+from footprint.model.spread import Spread
+from footprint.model.totals import OfWhich, Totals
+from footprint.process.launch.moment import When
+
+__all__ = (
+    "AuditJson",
+    "DebugFile",
+    "OwnerSpread",
+    "ProcessTarget",
+    "ProcessTotals",
+    "RunChild",
+    "RunFigures",
+    "RunJson",
+    "RunMembers",
+    "TotalName",
+    "audit_answer",
+    "audit_json",
+    "audit_members",
+    "debug_file_rows",
+    "process_target",
+    "process_totals",
+    "shown_rows",
+)
+
+
+class ProcessTarget(NamedTuple):
+    """The process or program that an answer is about.
+
+    Attributes:
+        name: The target, as the user named it.
+        pid: The process; null where it is not known.
+        command: The command line or the name of the process.
+        source: What was read: `smaps`, `pmap -d`, `prediction`, ...
+        is_live: Whether it was read from a running process.
+        mapping_count: The number of mappings.
+        page_bytes: The size of a page.
+    """
+
+    name: str
+    pid: int | None
+    command: str
+    source: str
+    is_live: bool
+    mapping_count: int
+    page_bytes: int
+
+
+TotalName = Literal[
+    "private_bytes",
+    "kernel_bytes",
+    "per_process_bytes",
+    "shared_once_bytes",
+    "shared_with_relatives_bytes",
+    "mapped_writable_bytes",
+    "mapped_shared_bytes",
+    "mapped_bytes",
+    "floor_bytes",
+    "ceiling_bytes",
+]
+
+
+class ProcessTotals(NamedTuple):
+    """The figures of a whole process; null where the input cannot tell.
+
+    Attributes:
+        evidence: How each figure that is not null is known.
+        of_which: Kinds of memory in these figures that behave in their own way.
+    """
+
+    private_bytes: int | None
+    kernel_bytes: int | None
+    per_process_bytes: int | None
+    shared_once_bytes: int | None
+    shared_with_relatives_bytes: int | None
+    mapped_writable_bytes: int | None
+    mapped_shared_bytes: int | None
+    mapped_bytes: int | None
+    floor_bytes: int | None
+    ceiling_bytes: int | None
+    evidence: Mapping[TotalName, Evidence]
+    of_which: OfWhich
+
+
+class DebugFile(NamedTuple):
+    """The file that has the symbols of a stripped object.
+
+    Attributes:
+        owner: The object, as the ledger has it.
+        file: The file that the names of its variables are from.
+    """
+
+    owner: str
+    file: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditJson(Envelope):
+    """The audit of one process or program.
+
+    The `bytes` of all rows of `ledger` but those of kind `kernel` add up to `private_bytes`, those of kind `kernel` to
+    `kernel_bytes`. `mapped_bytes` adds up to `mapped_bytes`, over the rows with `is_writable` to
+    `mapped_writable_bytes`; `shared_bytes` adds up to `shared_once_bytes`.
+
+    Attributes:
+        target: The process or program.
+        totals: The figures of the whole.
+        ledger: The rows that add up to the totals.
+        projection: The cost of as many processes as were asked about.
+        findings: What the process could do without.
+        debug_files: The files that the names of stripped owners are from.
+        objects: The files of the process in load order, with what leaves with each; empty for a process that was
+            audited without findings.
+        heap_account: What the heap is made of, by an allocator profile; null where none was joined.
+        page_maps: The pages of objects one by one, for the report of a saved audit. The member is absent where no file
+            of an object could be read, in what `run` saves, and in baselines.
+        notes: What the reader of the figures must know.
+    """
+
+    verb: Annotated[Literal["audit"], Later("audit")] = "audit"
+    target: ProcessTarget
+    totals: ProcessTotals
+    ledger: tuple[Row, ...]
+    projection: Projection
+    findings: tuple[FindingRow, ...]
+    debug_files: Annotated[tuple[DebugFile, ...], Later(())]
+    objects: Annotated[tuple[ObjectCost, ...], Later(())]
+    heap_account: Annotated[HeapAccountMembers | None, LATER]
+    page_maps: tuple[PageMapRow, ...] | Absent = ABSENT
+    notes: tuple[Note, ...]
+
+
+class RunFigures(NamedTuple):
+    """The figures of all starts of a program.
+
+    Attributes:
+        private_bytes: The private memory; null where it is not known.
+        per_process_bytes: The cost of one process; null where it is not known.
+    """
+
+    private_bytes: Spread | None
+    per_process_bytes: Spread | None
+
+
+class OwnerSpread(NamedTuple):
+    """The private memory of one owner over several starts, with what the kernel spends.
+
+    Attributes:
+        owner: The object, or a name in brackets.
+        min: The smallest value.
+        median: The value of the start in the middle.
+        max: The largest value.
+    """
+
+    owner: str
+    min: int
+    median: int
+    max: int
+
+
+class RunChild(NamedTuple):
+    """A process that the program had started, and that was alive at the moment.
+
+    Attributes:
+        pid: The process.
+        command: Its command line.
+        private_bytes: Its private memory; null where it is not known.
+        per_process_bytes: The cost of one more such process; null where it is not known.
+    """
+
+    pid: int | None
+    command: str
+    private_bytes: int | None
+    per_process_bytes: int | None
+
+
+class RunMembers(NamedTuple):
+    """How a program was run; the rest of the answer is the audit of the median start.
+
+    Attributes:
+        command: The program and its arguments.
+        when: The moment that was asked for: `exit`, `settled`, `output`, or a time.
+        moment: The moment at which the program was really read.
+        starts: The number of starts.
+        exit_code: The exit code of the median start; null where a signal or footprint ended it.
+        signal: The name of the signal that ended it; null where none did.
+        figures: How far the starts differ in the whole.
+        owners: How far the starts differ, by owner; empty for a single start.
+        children: The child processes at the moment, where they were asked for.
+    """
+
+    command: Annotated[tuple[str, ...], NOT_EMPTY]
+    when: Annotated[str, Pattern("^(exit|settled|output|[0-9.]+(ms|s|min))$")]
+    moment: When
+    starts: Positive
+    exit_code: Annotated[int, Bounds(0, 256)] | None
+    signal: Annotated[str, Pattern("^SIG.*$")] | None
+    figures: RunFigures
+    owners: Annotated[tuple[OwnerSpread, ...], Later(())]
+    children: tuple[RunChild, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunJson(AuditJson):
+    """The audit of the median start of a program that was run.
+
+    Attributes:
+        run: How the program was run.
+    """
+
+    verb: Annotated[Literal["run"], Later("run")] = "run"  # type: ignore[assignment] # an answer of its own
+    run: RunMembers
+
+
+def audit_json(audit: Audit, version: str) -> str:
+    """Write an audit."""
+    return write(audit_members(audit, version))
+
+
+def audit_members(audit: Audit, version: str) -> Json:
+    """Return the members of an audit."""
+    members: Json = encode(audit_answer(audit, version))
+    return members
+
+
+def audit_answer(audit: Audit, version: str) -> AuditJson:
+    """Return the answer that an audit is."""
+    return AuditJson(
+        tool=Tool("footprint", version),
+        host=audit.host,
+        target=process_target(audit),
+        totals=process_totals(audit.totals),
+        ledger=shown_rows(audit.ledger),
+        projection=audit.projection,
+        findings=finding_rows(audit.findings, audit.projection.count),
+        debug_files=debug_file_rows(audit.debug_files),
+        objects=audit.objects,
+        heap_account=None if audit.heap is None else heap_account_members(audit.heap),
+        page_maps=page_map_rows(audit.page_maps) if audit.page_maps else ABSENT,
+        notes=audit.notes,
+    )
+
+
+def process_target(audit: Audit) -> ProcessTarget:
+    """Return which process it was, and what was read."""
+    return like(ProcessTarget, audit, name=audit.target)
+
+
+def process_totals(totals: Totals) -> ProcessTotals:
+    """Return the figures of a whole process, apart from how each is known."""
+    named = [(_TOTAL_NAMES[figure.name], total) for figure, total in total_figures(totals)]
+    figures: dict[str, int | None] = {name: total.bytes for name, total in named}
+    evidence = {name: total.evidence for name, total in named if total.bytes is not None}
+    return ProcessTotals(**figures, evidence=evidence, of_which=totals.of_which)
+
+
+_TOTAL_NAMES: Final[dict[str, TotalName]] = {name: name for name in get_args(TotalName)}
+
+
+def shown_rows(ledger: Iterable[Row]) -> tuple[Row, ...]:
+    """Return the rows of a ledger, with the name to show for each symbol."""
+    rows = tuple(ledger)
+    # By columns: replacing the name of each row takes three times as long.
+    columns: dict[str, Iterable[object]] = dict(zip(Row._fields, zip(*rows, strict=True), strict=False))
+    columns["name"] = [row.name if row.symbol is None else shown_name(row.symbol) for row in rows]
+    return tuple(map(Row._make, zip(*columns.values(), strict=True))) if rows else ()
+
+
+def debug_file_rows(debug_files: Mapping[str, str]) -> tuple[DebugFile, ...]:
+    """Return the table of the files that the names of stripped owners are from."""
+    return tuple([DebugFile(*each) for each in debug_files.items()])

@@ -1,0 +1,94 @@
+"""The member `heap_account` of an audit that an allocator profile was joined with."""
+
+from typing import NamedTuple
+
+from footprint.elf import shown_name
+from footprint.formats.codec import like
+from footprint.members import Signed
+from footprint.model.evidence import Evidence
+from footprint.model.heap_account import HeapAccount, Share
+
+__all__ = ("HeapAccountMembers", "HeapShare", "heap_account_members", "heap_account_of", "heap_share")
+
+
+class HeapShare(NamedTuple):
+    """The live bytes that one function asked for.
+
+    Attributes:
+        owner: The path of the object that the function is in, or in brackets why that is not known.
+        symbol: The linker name of the function; null where it has none.
+        name: The name to show, or in brackets why there is none.
+        bytes: The bytes.
+        block_count: The blocks; null where the profile does not count them.
+    """
+
+    owner: str
+    symbol: str | None
+    name: str
+    bytes: int
+    block_count: int | None
+
+
+class HeapAccountMembers(NamedTuple):
+    """What the heap of a process is made of, by an allocator profile of another run.
+
+    `held_bytes` and `apart_bytes` together are `live_bytes`, `extra_bytes`, `free_bytes` and `difference_bytes`
+    together.
+
+    Attributes:
+        file: The profile, as the user named it.
+        format: The profiler that wrote it.
+        command: The program that was profiled; null where the profile does not say.
+        snapshot: The number of the snapshot that was taken.
+        snapshot_count: The number of snapshots in the profile.
+        is_peak: Whether the snapshot is the one that the profile calls its peak.
+        live_bytes: The bytes that the program had asked for and not freed.
+        extra_bytes: The bytes that the allocator used besides; null where the profile does not say.
+        peak_bytes: The most that both were up to the snapshot.
+        held_bytes: The heap and the arenas of the process: private memory, or the mapped size where only virtual sizes
+            are known; null for a profile of address space, which is joined with nothing.
+        apart_bytes: The nameless memory that was taken for blocks which the allocator maps one by one.
+        free_bytes: The memory that the process holds beyond both, as far as the profiled run had used it before.
+        difference_bytes: The memory that the process holds beyond all that; negative where the profile has more.
+        evidence: How the split is known.
+        shares: The functions that asked for the live bytes, as profiled, the largest first; they add up to
+            `live_bytes`.
+    """
+
+    file: str
+    format: str
+    command: str | None
+    snapshot: int
+    snapshot_count: int
+    is_peak: bool
+    live_bytes: int
+    extra_bytes: int | None
+    peak_bytes: int
+    held_bytes: int | None
+    apart_bytes: int
+    free_bytes: int
+    difference_bytes: Signed
+    evidence: Evidence
+    shares: tuple[HeapShare, ...]
+
+
+def heap_account_members(account: HeapAccount) -> HeapAccountMembers:
+    """Return the JSON of what the heap is made of."""
+    return like(HeapAccountMembers, account, shares=tuple(map(heap_share, account.shares)))
+
+
+def heap_account_of(members: HeapAccountMembers) -> HeapAccount:
+    """Return what the heap is made of, as a saved audit has it.
+
+    Raises:
+        ValueError: It does not add up.
+    """
+    shares = tuple([Share(one.owner, one.symbol or one.name, one.bytes, one.block_count) for one in members.shares])
+    return like(HeapAccount, members, shares=shares)
+
+
+def heap_share(share: Share) -> HeapShare:
+    """Return the row of what one function asked for."""
+    function = share.function
+    symbol = None if function.startswith("[") else function
+    return HeapShare(share.owner, symbol, shown_name(function), share.size_bytes, share.block_count)
