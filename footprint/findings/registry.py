@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -154,4 +153,6 @@ def _folder(fact: Fact) -> ModuleType:
 
 @cache
 def _names_in(*paths: str) -> tuple[str, ...]:
+    from pkgutil import iter_modules  # noqa: PLC0415 # answers without findings and budgets need no list of rules
+
     return tuple(sorted(one.name.replace("_", "-") for one in iter_modules(paths)))

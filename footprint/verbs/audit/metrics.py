@@ -30,8 +30,12 @@ def projection_metrics(projection: Projection, target: str) -> list[MetricFamily
     """Return what N processes cost."""
     labels = {"target": target, "model": projection.model.value, "evidence": projection.evidence.value}
     return [
-        MetricFamily("projected", "What all of the processes cost.", [MetricSample(labels, projection.total_bytes)]),
-        MetricFamily("projected_processes", "How many those are.", [MetricSample(labels, projection.count)], ""),
+        MetricFamily(
+            "projected", "The cost of all projected processes.", [MetricSample(labels, projection.total_bytes)]
+        ),
+        MetricFamily(
+            "projected_processes", "The number of projected processes.", [MetricSample(labels, projection.count)], ""
+        ),
     ]
 
 

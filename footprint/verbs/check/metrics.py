@@ -16,7 +16,7 @@ def check_metrics(checked: Checked) -> list[MetricFamily]:
         values = [MetricSample(key, one.value) for key, one in zip(keys, results, strict=True)]
         limits = [MetricSample(key, one.limit) for key, one in zip(keys, results, strict=True)]
         what = "budget" if unit else "budget_count"
-        families.append(MetricFamily(f"{what}_used", "What is measured of what has a budget.", values, unit))
+        families.append(MetricFamily(f"{what}_used", "The measured value of what a budget limits.", values, unit))
         families.append(MetricFamily(f"{what}_limit", "The most that passes.", limits, unit))
     failed = MetricFamily(
         "budgets_exceeded", "Limits that are exceeded.", [MetricSample({}, len(checked.failures))], ""

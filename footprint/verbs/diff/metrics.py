@@ -17,6 +17,6 @@ def diff_metrics(found: Comparison) -> list[MetricFamily]:
     owners = [MetricSample({"owner": one.owner}, one.delta_bytes) for one in found.owners]
     return [
         *audit_metrics(found.new),
-        MetricFamily("change", "By how much a figure of the whole is larger than before.", totals),
-        MetricFamily("owner_change", "By how much an owner is larger than before.", owners),
+        MetricFamily("change", "The growth of a figure of the whole process.", totals),
+        MetricFamily("owner_change", "The growth of an owner.", owners),
     ]

@@ -15,5 +15,5 @@ def duplicates_metrics(found: Duplicates) -> list[MetricFamily]:
         for one in file.copies:
             wastes[file.file, one.cost.value] += one.waste_bytes
     samples = [MetricSample({"file": file, "cost": cost}, waste_bytes) for (file, cost), waste_bytes in wastes.items()]
-    waste = MetricFamily("duplicate_waste", "What copies of header-defined data take beyond one of each.", samples)
+    waste = MetricFamily("duplicate_waste", "The size of all copies but one of data that headers define.", samples)
     return [waste, *finding_families(found.findings, {})]

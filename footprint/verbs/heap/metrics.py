@@ -23,8 +23,8 @@ def heap_metrics(usages: Iterable[HeapUsage]) -> list[MetricFamily]:
         if usage.attribution is not None:
             owners += [MetricSample(file | {"owner": one.owner}, one.size_bytes) for one in usage.attribution.owners]
     return [
-        MetricFamily("heap_live", "What the program asked for and has not freed.", live),
-        MetricFamily("heap_overhead", "What the allocator uses beside it.", extra),
+        MetricFamily("heap_live", "Memory that the program asked for and has not freed.", live),
+        MetricFamily("heap_overhead", "Memory that the allocator uses in addition.", extra),
         MetricFamily("heap_stacks", "The stacks.", stacks),
         MetricFamily("heap_owner", "By the object that asked for it.", owners),
     ]

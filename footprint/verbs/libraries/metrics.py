@@ -30,9 +30,9 @@ def libraries_metrics(found: Libraries) -> list[MetricFamily]:
 
 
 _OBJECTS: Final = {
-    "private": "What an object holds in the live process.",
-    "floor": "What it surely has written at start.",
-    "ceiling": "What can ever be written of it.",
+    "private": "Private memory of an object in the live process.",
+    "floor": "Startup minimum: pages of the object that are surely written at start.",
+    "ceiling": "Startup maximum: pages of the object that can ever be written.",
     "mapped": "Its address space.",
-    "retained": "What would leave with it.",
+    "retained": "The cost of the object and of all objects that only it brings in.",
 }

@@ -14,8 +14,8 @@ def survey_metrics(survey: Survey) -> list[MetricFamily]:
         return MetricFamily(name, text, samples)
 
     return [
-        each("program_floor", "What the objects of a program have written at start.", "startup_min_bytes"),
-        each("program_ceiling", "What can ever be written of them.", "startup_max_bytes"),
-        each("program_start", "What a process has at start beside them.", "start_bytes"),
-        each("program_unused", "What libraries cost that nobody uses.", "unused_bytes"),
+        each("program_floor", "Startup minimum of the objects of a program.", "startup_min_bytes"),
+        each("program_ceiling", "Startup maximum of the objects of a program.", "startup_max_bytes"),
+        each("program_start", "Memory of a process at start besides its objects.", "start_bytes"),
+        each("program_unused", "The cost of libraries that nobody uses.", "unused_bytes"),
     ]
