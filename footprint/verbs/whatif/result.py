@@ -16,9 +16,9 @@ from footprint.verbs.run.result import RunResult, Start
 __all__ = (
     "Agreement",
     "Compared",
+    "HeldByOwner",
     "Leaving",
     "Output",
-    "OwnerSaving",
     "Saving",
     "Trial",
     "WhatIf",
@@ -106,7 +106,7 @@ class Leaving(NamedTuple):
     predicted_bytes: int
 
 
-class OwnerSaving(NamedTuple):
+class HeldByOwner(NamedTuple):
     """What an owner of memory holds with the libraries and without.
 
     Attributes:
@@ -169,7 +169,7 @@ class WhatIf:
     original: Start
     before: RunResult
     after: RunResult
-    changes: tuple[OwnerSaving, ...]
+    changes: tuple[HeldByOwner, ...]
     behaviour: tuple[Compared, ...]
     doubts: tuple[str, ...]
     count: int
@@ -214,7 +214,7 @@ def _saving(before: int | None, after: int | None, with_it: Spread | None, witho
 
 def changes(
     before: Audit, after: Audit, owners: Mapping[str, str], leaving: Iterable[Leaving]
-) -> tuple[OwnerSaving, ...]:
+) -> tuple[HeldByOwner, ...]:
     """Find the owners whose private memory differs between two audits.
 
     Args:
@@ -226,7 +226,7 @@ def changes(
     held = [_private_by_owner(audit, owners) for audit in (before, after)]
     predicted = {one.path: one.predicted_bytes for one in leaving}
     found = [
-        OwnerSaving(owner, held[0].get(owner, 0), held[1].get(owner, 0), predicted.get(owner))
+        HeldByOwner(owner, held[0].get(owner, 0), held[1].get(owner, 0), predicted.get(owner))
         for owner in {**held[0], **held[1], **predicted}
     ]
     differing = [one for one in found if one.before_bytes != one.after_bytes or one.predicted_bytes is not None]
