@@ -238,7 +238,7 @@ def test_a_run_in_which_no_test_uses_it_imports_nothing_of_it(tmp_path: Path) ->
         "import sys\n"
         "def test_other():\n"
         "    ours = {name for name in sys.modules if name.startswith('footprint')}\n"
-        "    assert ours == {'footprint', 'footprint.errors', 'footprint.pytest_plugin'}\n"
+        "    assert ours == {'footprint', 'footprint.errors', 'footprint.members', 'footprint.pytest_plugin'}\n"
         "    assert not {'rich', 'typer', 'lief', 'sqlite3'} & set(sys.modules)\n"
     )
     words = [
