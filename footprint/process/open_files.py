@@ -1,0 +1,319 @@
+"""The open files of processes: what each one is, how much kernel memory its own content takes, and which are the same.
+
+The kernel makes one open file description for each open(2), socket(2) and the like. Fork and descriptor passing share it:
+then many descriptors of many processes refer to one description, which costs once.
+
+Sources: proc_pid_fd(5), proc_pid_fdinfo(5), kcmp(2), pidfd_getfd(2), socket(7), unix(7) and SO_MEMINFO of Linux 6.18.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+__all__ = ("DescriptionOwners", "OpenFile", "OpenFileKind", "classify", "content_of_fdinfo", "read_open_files")
+
+# Standard input, output and error belong to the one who started the process: opened once for many.
+_GIVEN_COUNT: Final = 3
+_MOST_FDINFO_BYTES: Final = 1 << 24
+_BLOCK_BYTES: Final = 512  # st_blocks, whatever the file system
+
+
+class OpenFileKind(StrEnum):
+    """What stands behind a descriptor, as far as it decides about cost."""
+
+    FILE = "file"
+    """A file, folder or device."""
+    TEXT = "text of the kernel"
+    """A file of /proc or /sys: it keeps a page of text once it was read."""
+    MEMORY = "memory file"
+    """A memfd or a deleted file in memory."""
+    PIPE = "pipe"
+    TERMINAL = "pseudo-terminal"
+    EVENT = "event"
+    """eventfd, timerfd, signalfd and other small ones."""
+    PROCESS = "process"
+    """pidfd."""
+    EPOLL = "epoll"
+    INOTIFY = "inotify"
+    FANOTIFY = "fanotify"
+    RING = "io_uring"
+    UNIX = "UNIX socket"
+    TCP = "TCP socket"
+    UDP = "UDP socket"
+    SOCKET = "other socket"
+
+
+class OpenFile(NamedTuple):
+    """One descriptor of a process.
+
+    Attributes:
+        descriptor: Its number.
+        kind: What it is.
+        device: The device of its inode.
+        inode: The inode. All small files of the kernel (`anon_inode`) have the same one.
+        is_write_only: Whether it is the end of a pipe that is written to.
+        content_bytes: Kernel memory of its content: unread data, watches, rings, pages of a memory file.
+    """
+
+    descriptor: int
+    kind: OpenFileKind
+    device: int
+    inode: int
+    is_write_only: bool = False
+    content_bytes: int = 0
+
+
+_SMALL: Final = {
+    "anon_inode:[eventpoll]": OpenFileKind.EPOLL,
+    "anon_inode:inotify": OpenFileKind.INOTIFY,
+    "anon_inode:[fanotify]": OpenFileKind.FANOTIFY,
+    "anon_inode:[io_uring]": OpenFileKind.RING,
+    "anon_inode:[pidfd]": OpenFileKind.PROCESS,
+}
+_WITH_CONTENT: Final = frozenset({OpenFileKind.EPOLL, OpenFileKind.INOTIFY, OpenFileKind.RING})
+_SOCKETS: Final = frozenset({OpenFileKind.UNIX, OpenFileKind.TCP, OpenFileKind.UDP, OpenFileKind.SOCKET})
+
+
+def classify(link: str) -> OpenFileKind:
+    """Find the kind of an open file by the text of its link in /proc/PID/fd. The family of a socket is not in it."""
+    if link.startswith("socket:"):
+        return OpenFileKind.SOCKET
+    if link.startswith("pipe:"):
+        return OpenFileKind.PIPE
+    if link.startswith("anon_inode:"):
+        return _SMALL.get(link, OpenFileKind.EVENT)
+    if link.startswith("/memfd:"):
+        return OpenFileKind.MEMORY
+    if link.startswith(("/dev/pts/", "/dev/ptmx")):
+        return OpenFileKind.TERMINAL
+    return OpenFileKind.TEXT if link.startswith(("/proc/", "/sys/")) else OpenFileKind.FILE
+
+
+# An entry of an epoll with its place in a wait queue; a mark of inotify with its number: slab sizes of Linux 6.18.
+_EPOLL_WATCH_BYTES: Final = 238
+_INOTIFY_WATCH_BYTES: Final = 86
+# struct io_uring_sqe and io_uring_cqe, and the index of an entry.
+_SUBMISSION_BYTES, _COMPLETION_BYTES, _INDEX_BYTES, _RING_HEAD_BYTES = 64, 16, 4, 64
+
+
+def content_of_fdinfo(kind: OpenFileKind, text: bytes) -> int:
+    """Compute the kernel memory of the watches or rings that a file of /proc/PID/fdinfo describes."""
+    if kind is OpenFileKind.EPOLL:
+        return text.count(b"\ntfd:") * _EPOLL_WATCH_BYTES
+    if kind is OpenFileKind.INOTIFY:
+        return text.count(b"\ninotify wd:") * _INOTIFY_WATCH_BYTES
+    masks = {}
+    for line in text.split(b"\n"):
+        key, _, value = line.partition(b":")
+        if key in {b"SqMask", b"CqMask"}:
+            with suppress(ValueError):
+                masks[key] = int(value, 16) + 1
+    submissions, completions = masks.get(b"SqMask", 0), masks.get(b"CqMask", 0)
+    if not submissions:
+        return 0
+    entries = _whole_pages(submissions * _SUBMISSION_BYTES)
+    return entries + _whole_pages(_RING_HEAD_BYTES + completions * _COMPLETION_BYTES + submissions * _INDEX_BYTES)
+
+
+def _whole_pages(size_bytes: int) -> int:
+    """Round up to what the kernel allocates for a ring: a power of two, a page at least."""
+    return max(4096, 1 << (max(size_bytes, 1) - 1).bit_length())
+
+
+def read_open_files(pid: int) -> tuple[OpenFile, ...]:
+    """Read what a live process has open but its standard streams; nothing where that may not be read."""
+    folder = f"/proc/{pid}/fd"
+    found = []
+    with suppress(OSError):
+        numbers = sorted(int(number) for number in os.listdir(folder))
+        with _Visitor(pid) as visitor:
+            for number in numbers:
+                if number >= _GIVEN_COUNT:
+                    with suppress(OSError):  # closed meanwhile
+                        found.append(_read_one(folder, number, visitor))
+    return tuple(found)
+
+
+def _read_one(folder: str, number: int, visitor: "_Visitor") -> OpenFile:
+    path = f"{folder}/{number}"
+    link = os.readlink(path)
+    kind = classify(link)
+    status = os.stat(path)
+    content_bytes = 0
+    if kind in _WITH_CONTENT:
+        with open(f"{folder}info/{number}", "rb") as file:
+            content_bytes = content_of_fdinfo(kind, file.read(_MOST_FDINFO_BYTES))
+    elif kind is OpenFileKind.SOCKET:
+        kind, content_bytes = visitor.socket(number)
+    elif kind is OpenFileKind.PIPE:
+        content_bytes = visitor.pipe(number)
+    elif kind is OpenFileKind.MEMORY:
+        content_bytes = status.st_blocks * _BLOCK_BYTES
+    is_write_only = kind is OpenFileKind.PIPE and not os.lstat(path).st_mode & stat.S_IRUSR
+    return OpenFile(number, kind, status.st_dev, status.st_ino, is_write_only, content_bytes)
+
+
+# --- what only a copy of the descriptor shows -------------------------------------------------------------------------
+
+_SYS_PIDFD_GETFD: Final = 438
+_SYS_KCMP: Final = {"x86_64": 312, "i686": 349, "aarch64": 272, "riscv64": 272, "armv7l": 378, "ppc64le": 354, "s390x": 343}
+_KCMP_FILE: Final = 0
+_KCMP_ORDER: Final = {0: 0, 1: -1, 2: 1}
+_SO_MEMINFO: Final = 55
+# The places of SO_MEMINFO: received, sent and not read by the other side, queued for sending, options.
+_MEMINFO_PLACES: Final = (0, 2, 5, 6)
+_MEMINFO_COUNT: Final = 9
+_F_GETPIPE_SZ: Final = 1032
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+# struct pipe_buffer; 16 of them are in the price of a pipe.
+_PIPE_SLOT_BYTES, _USUAL_PIPE_SLOTS = 40, 16
+
+
+def _system_call(number: int, *arguments: int) -> int:
+    """Call the kernel.
+
+    Raises:
+        OSError: Where the kernel refuses.
+    """
+    import ctypes  # noqa: PLC0415 # most processes have neither sockets nor pipes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    answer = int(libc.syscall(ctypes.c_long(number), *(ctypes.c_ulong(one) for one in arguments)))
+    if answer < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return answer
+
+
+class _Visitor:
+    """Looks at copies of the descriptors of a process; a context manager. It reads nothing out of them."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._pidfd: int | None = None
+        self._is_refused = False
+
+    def __enter__(self) -> "_Visitor":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+
+    def socket(self, number: int) -> tuple[OpenFileKind, int]:
+        """Find the kind of a socket and the memory of its unread and unsent data."""
+        import socket  # noqa: PLC0415 # as ctypes
+        import struct  # noqa: PLC0415 # the same
+
+        copy = self._copy(number)
+        if copy is None:
+            return OpenFileKind.SOCKET, 0
+        with socket.socket(fileno=copy) as one:
+            kind = _socket_kind(one.family, one.type)
+            try:
+                told = one.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 4 * _MEMINFO_COUNT)
+            except OSError:
+                return kind, 0
+        figures = struct.unpack(f"={len(told) // 4}I", told)
+        return kind, sum(figures[place] for place in _MEMINFO_PLACES if place < len(figures))
+
+    def pipe(self, number: int) -> int:
+        """Compute the memory of the unread data of a pipe, in whole pages, and of slots beyond the usual number."""
+        import array  # noqa: PLC0415 # as ctypes
+        import fcntl  # noqa: PLC0415 # the same
+        import termios  # noqa: PLC0415 # the same
+
+        copy = self._copy(number)
+        if copy is None:
+            return 0
+        try:
+            unread = array.array("i", [0])
+            fcntl.ioctl(copy, termios.FIONREAD, unread)
+            slots = fcntl.fcntl(copy, _F_GETPIPE_SZ) // _PAGE_BYTES
+        except OSError:
+            return 0
+        finally:
+            os.close(copy)
+        return -(-unread[0] // _PAGE_BYTES) * _PAGE_BYTES + max(0, slots - _USUAL_PIPE_SLOTS) * _PIPE_SLOT_BYTES
+
+    def _copy(self, number: int) -> int | None:
+        if self._is_refused:
+            return None
+        try:
+            if self._pidfd is None:
+                self._pidfd = os.pidfd_open(self._pid)
+            return _system_call(_SYS_PIDFD_GETFD, self._pidfd, number, 0)
+        except OSError as error:
+            # A descriptor that was closed meanwhile is EBADF; all else holds for the other ones as well.
+            self._is_refused = error.errno != errno.EBADF
+            return None
+
+
+def _socket_kind(family: int, type_: int) -> OpenFileKind:
+    import socket  # noqa: PLC0415 # as ctypes
+
+    if family == socket.AF_UNIX:
+        return OpenFileKind.UNIX
+    if family in {socket.AF_INET, socket.AF_INET6}:
+        return {int(socket.SOCK_STREAM): OpenFileKind.TCP, int(socket.SOCK_DGRAM): OpenFileKind.UDP}.get(
+            type_, OpenFileKind.SOCKET
+        )
+    return OpenFileKind.SOCKET
+
+
+# --- which are the same -----------------------------------------------------------------------------------------------
+
+
+class DescriptionOwners:
+    """Charges each open file description to the first process that shows it.
+
+    The inode tells the descriptions of sockets apart, the inode and the direction those of pipes. The kernel compares all
+    others (kcmp(2)), which it also puts into an order, so each is found among n others by log n comparisons. Where it
+    refuses, descriptors of the same number and inode count as one description.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[object, ...], list[tuple[int, int]]] = {}
+
+    def own(self, pid: int, files: Iterable[OpenFile]) -> tuple[OpenFile, ...]:
+        """Return the descriptions that no process showed before."""
+        return tuple(one for one in files if self._is_new(pid, one))
+
+    def _is_new(self, pid: int, one: OpenFile) -> bool:
+        known = self._seen.setdefault((one.kind, one.device, one.inode, one.is_write_only), [])
+        if known and (one.kind in _SOCKETS or one.kind is OpenFileKind.PIPE):
+            return False
+        here = (pid, one.descriptor)
+        low, high = 0, len(known)
+        while low < high:
+            middle = (low + high) // 2
+            try:
+                order = _compare_descriptions(here, known[middle])
+            except OSError:
+                if any(number == one.descriptor for _, number in known):
+                    return False
+                break
+            if order == 0:
+                return False
+            low, high = (low, middle) if order < 0 else (middle + 1, high)
+        known.insert(low, here)
+        return True
+
+
+def _compare_descriptions(one: tuple[int, int], other: tuple[int, int]) -> int:
+    """Compare two descriptors, each a process and a number: 0 where both are one description, else an order.
+
+    Raises:
+        OSError: Where the kernel refuses, or one of them is gone.
+    """
+    number = _SYS_KCMP.get(os.uname().machine)
+    if number is None:
+        raise OSError(errno.ENOSYS, "kcmp is unknown here")
+    answer = _system_call(number, one[0], other[0], _KCMP_FILE, one[1], other[1])
+    if answer not in _KCMP_ORDER:
+        raise OSError(errno.EINVAL, "the descriptions have no order")
+    return _KCMP_ORDER[answer]
