@@ -1,7 +1,7 @@
 """The open files of processes: what each one is, how much kernel memory its own content takes, and which are the same.
 
-The kernel makes one open file description for each open(2), socket(2) and the like. Fork and descriptor passing share it:
-then many descriptors of many processes refer to one description, which costs once.
+The kernel makes one open file description for each open(2), socket(2) and the like. Fork and descriptor passing share
+it: then many descriptors of many processes refer to one description, which costs once.
 
 Sources: proc_pid_fd(5), proc_pid_fdinfo(5), kcmp(2), pidfd_getfd(2), socket(7), unix(7) and SO_MEMINFO of Linux 6.18.
 """
@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 __all__ = ("DescriptionOwners", "OpenFile", "OpenFileKind", "classify", "content_of_fdinfo", "read_open_files")
 
@@ -160,7 +160,15 @@ def _read_one(folder: str, number: int, visitor: "_Visitor") -> OpenFile:
 # --- what only a copy of the descriptor shows -------------------------------------------------------------------------
 
 _SYS_PIDFD_GETFD: Final = 438
-_SYS_KCMP: Final = {"x86_64": 312, "i686": 349, "aarch64": 272, "riscv64": 272, "armv7l": 378, "ppc64le": 354, "s390x": 343}
+_SYS_KCMP: Final = {
+    "x86_64": 312,
+    "i686": 349,
+    "aarch64": 272,
+    "riscv64": 272,
+    "armv7l": 378,
+    "ppc64le": 354,
+    "s390x": 343,
+}
 _KCMP_FILE: Final = 0
 _KCMP_ORDER: Final = {0: 0, 1: -1, 2: 1}
 _SO_MEMINFO: Final = 55
@@ -197,7 +205,7 @@ class _Visitor:
         self._pidfd: int | None = None
         self._is_refused = False
 
-    def __enter__(self) -> "_Visitor":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -271,8 +279,8 @@ def _socket_kind(family: int, type_: int) -> OpenFileKind:
 class DescriptionOwners:
     """Charges each open file description to the first process that shows it.
 
-    The inode tells the descriptions of sockets apart, the inode and the direction those of pipes. The kernel compares all
-    others (kcmp(2)), which it also puts into an order, so each is found among n others by log n comparisons. Where it
+    The inode tells the descriptions of sockets apart, the inode and the direction those of pipes. The kernel compares
+    all others (kcmp(2)); it also puts them into an order, so one is found among n others by log n comparisons. Where it
     refuses, descriptors of the same number and inode count as one description.
     """
 

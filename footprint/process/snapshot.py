@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as AbstractMapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from footprint.process.mappings import Counters, Mapping, MemoryMap
 from footprint.process.maps_text import looks_like_maps, parse_maps, parse_rollup
 from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
 from footprint.process.status import Status, parse_status
+from footprint.units import format_bytes
 
 __all__ = (
     "FileFacts",
@@ -290,7 +291,59 @@ def _pages(folder: int, memory: MemoryMap, source: str) -> tuple[Pages | None, t
         return None, (Note("page-bits-denied", source, "this kernel has no page bits (CONFIG_PROC_PAGE_MONITOR)"),)
     except OSError as error:
         raise _access_error(error, source) from error
-    return pages, ()
+    return _without_wrong_bits(folder, memory, pages, source)
+
+
+def _without_wrong_bits(
+    folder: int, memory: MemoryMap, pages: Pages, source: str
+) -> tuple[Pages | None, tuple[Note, ...]]:
+    """Drop the page bits of mappings whose counters say otherwise, unless the memory changed meanwhile.
+
+    For a huge page that is mapped whole, the state of its first page decides all of its page bits. After a fork the other
+    process may have split it and copied only this page: the bits then call all 2 MiB private.
+    """
+    doubtful = {one.start_addr for one in memory.mappings if _contradicts(one, pages.get(one.start_addr))}
+    if not doubtful:
+        return pages, ()
+    again = parse_maps(_stream(folder, "smaps", source), source)
+    wrong = [
+        mapping
+        for mapping in again.mappings
+        if mapping.start_addr in doubtful and _contradicts(mapping, pages[mapping.start_addr])
+    ]
+    if not wrong:
+        return pages, ()
+    bits_bytes = sum(_resident_bytes(pages[mapping.start_addr]) for mapping in wrong)
+    counted_bytes = sum(_private_bounds(mapping)[1] for mapping in wrong)
+    mappings = f"{len(wrong)} mapping{'s' if len(wrong) > 1 else ''}"
+    detail = (
+        f"the page bits of {mappings} show {format_bytes(bits_bytes)} of private memory, the counters "
+        f"{format_bytes(counted_bytes)}, as after a fork that split huge pages: the counters are used"
+    )
+    told_by_counters = {mapping.start_addr for mapping in wrong}
+    kept = {addr: ranges for addr, ranges in pages.items() if addr not in told_by_counters}
+    return kept, (Note("page-bits-differ", source, detail),)
+
+
+def _contradicts(mapping: Mapping, ranges: Sequence[PageRange] | None) -> bool:
+    """Return whether the counters of a mapping exclude what its page bits show."""
+    if ranges is None:
+        return False
+    least_bytes, most_bytes = _private_bounds(mapping)
+    return not least_bytes <= _resident_bytes(ranges) <= most_bytes
+
+
+def _resident_bytes(ranges: Sequence[PageRange]) -> int:
+    return sum(one.end_addr - one.start_addr for one in ranges if not one.is_swapped)
+
+
+def _private_bounds(mapping: Mapping) -> tuple[int, int]:
+    """Compute the least and the most anonymous memory that the counters of a mapping allow to be private."""
+    count = mapping.counters.get
+    anonymous_bytes = count("Anonymous") or 0
+    shared_bytes = (count("Shared_Clean") or 0) + (count("Shared_Dirty") or 0)
+    private_bytes = (count("Private_Clean") or 0) + (count("Private_Dirty") or 0)
+    return max(0, anonymous_bytes - shared_bytes), min(anonymous_bytes, private_bytes)
 
 
 def _has_own_pages(mapping: Mapping) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+import footprint
 from footprint.errors import AccessError
 from footprint.model.group import Group
 from footprint.process.family import descendants, named
@@ -390,3 +391,35 @@ def test_a_group_of_which_nothing_is_there_is_an_input_that_cannot_be_read(words
     assert done.stderr.startswith("footprint: ")
     assert done.stderr.count("\n") == 1
     assert gone in done.stderr
+
+
+SPLIT_HUGE_PAGES = """
+import mmap, os, sys, time
+memory = mmap.mmap(-1, 16 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.madvise(14)  # MADV_HUGEPAGE
+memory[:] = b"x" * len(memory)
+ready, told = os.pipe()
+for _ in range(2):
+    if os.fork() == 0:
+        memory[0] = memory[5 << 20] = 1
+        os.write(told, b".")
+        time.sleep(600)
+for _ in range(2):
+    os.read(ready, 1)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_huge_pages_that_a_fork_split_are_private_as_far_as_the_counters_say(start: Start) -> None:
+    parent = start([sys.executable, "-c", SPLIT_HUGE_PAGES])
+    for pid in descendants(parent):
+        audit = footprint.audit(pid)
+        sums = dict(line.split(":") for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:])
+        counted = sum(int(sums[key].split()[0]) * KIB for key in ("Private_Dirty", "Private_Clean"))
+        # `Private_*` also counts pages of files that only this process maps.
+        assert (audit.totals.private.bytes or 0) <= counted
+        if "page-bits-differ" in {note.slug for note in audit.notes}:
+            assert pid == parent
+    huge = [row for row in footprint.audit(parent).ledger if row.mapped_bytes >= 16 * MIB]
+    assert sum(row.bytes or 0 for row in huge) < MIB
