@@ -13,7 +13,7 @@ from footprint.errors import Note
 from footprint.members import json_members
 from footprint.model.evidence import Evidence
 from footprint.process import Mapping, Status
-from footprint.process.descriptors import NO_DESCRIPTORS, Descriptors
+from footprint.process.open_files import OpenFile, OpenFileKind
 
 __all__ = (
     "BUILT_IN",
@@ -72,9 +72,28 @@ BUILT_IN: Final = KernelConstants(
     origin="built in: Linux 6.18, x86-64",
 )
 _BUILT_IN_CPUS: Final = 2
-# An open descriptor with what stands behind it, on the same kernel, by a hundred of each: a file; one of /proc or /sys
-# that was read (4,440 to 4,660); epoll, eventfd; the end of a pipe; a TCP socket (UNIX 2,410, UDP 2,600, MPTCP 5,890).
-_DESCRIPTOR_BYTES: Final = Descriptors(210, 4_450, 410, 1_240, 3_630)
+# An open file description with the object behind it, on the same kernel, by a thousand of each (100 of those above 900
+# bytes that are rare): what it holds (unread data, watches, rings) comes on top.
+_OPEN_FILE_BYTES: Final = {
+    OpenFileKind.FILE: 201,
+    OpenFileKind.TEXT: 4_473,
+    OpenFileKind.MEMORY: 1_159,
+    OpenFileKind.PIPE: 201,
+    OpenFileKind.TERMINAL: 1_639,
+    OpenFileKind.EVENT: 401,
+    OpenFileKind.PROCESS: 205,
+    OpenFileKind.EPOLL: 397,
+    OpenFileKind.INOTIFY: 983,
+    OpenFileKind.FANOTIFY: 2_007,
+    OpenFileKind.RING: 1_071,
+    OpenFileKind.UNIX: 2_401,
+    OpenFileKind.TCP: 3_617,
+    OpenFileKind.UDP: 2_593,
+    OpenFileKind.SOCKET: 1_245,
+}
+# The table of up to 64 descriptors is part of a process; a larger one has a pointer and two bits for each (fs/file.c).
+_EMBEDDED_SLOTS: Final = 64
+_SLOT_BYTES: Final = 8.25
 # Four counters of resident pages, a word of each for every CPU (Linux 6.2).
 _CPU_BYTES: Final = 16
 # arch/*/include/asm/thread_info.h: THREAD_SIZE.
@@ -139,7 +158,7 @@ def kernel_costs(
     mapping_count: int,
     constants: KernelConstants = BUILT_IN,
     mappings: Sequence[Mapping] = (),
-    descriptors: Descriptors = NO_DESCRIPTORS,
+    open_files: Sequence[OpenFile] = (),
 ) -> tuple[KernelCost, ...]:
     """Return the parts of the kernel's cost of a process; none where threads and page tables are unknown.
 
@@ -148,13 +167,15 @@ def kernel_costs(
         mapping_count: How many mappings it has.
         constants: What each thing costs.
         mappings: The mappings that are known; the others are assumed to be usual ones.
-        descriptors: What it has open.
+        open_files: The open file descriptions that it pays for, each once.
     """
     if status is None or status.page_table_bytes is None or status.thread_count is None:
         return ()
     threads = status.thread_count
     objects_bytes = constants.process_bytes + threads * constants.thread_bytes + _known_bytes(mappings, constants)
     objects_bytes += max(0, mapping_count - len(mappings)) * constants.usual_mapping_bytes
+    if (status.descriptor_slot_count or 0) > _EMBEDDED_SLOTS:
+        objects_bytes += int((status.descriptor_slot_count or 0) * _SLOT_BYTES)
     costs = (
         KernelCost("[page tables]", status.page_table_bytes, Evidence.MEASURED),
         KernelCost(
@@ -164,8 +185,24 @@ def kernel_costs(
         ),
         KernelCost("[kernel objects]", objects_bytes, constants.evidence),
     )
-    open_bytes = sum(count * size for count, size in zip(descriptors, _DESCRIPTOR_BYTES, strict=True))
-    return (*costs, KernelCost("[open descriptors]", open_bytes, Evidence.ESTIMATED)) if open_bytes else costs
+    return (*costs, *_open_file_costs(open_files, mappings))
+
+
+def _open_file_costs(open_files: Sequence[OpenFile], mappings: Iterable[Mapping]) -> tuple[KernelCost, ...]:
+    """Price open files, and add up the memory files that no mapping shows."""
+    mapped = {one.inode for one in mappings if one.inode} if open_files else set()
+    open_bytes = unmapped_bytes = 0
+    for one in open_files:
+        open_bytes += _OPEN_FILE_BYTES[one.kind]
+        if one.kind is not OpenFileKind.MEMORY:
+            open_bytes += one.content_bytes
+        elif one.inode not in mapped:
+            unmapped_bytes += one.content_bytes
+    named = (
+        KernelCost("[open descriptors]", open_bytes, Evidence.ESTIMATED),
+        KernelCost("[memory files that are not mapped]", unmapped_bytes, Evidence.MEASURED),
+    )
+    return tuple(cost for cost in named if cost.size_bytes)
 
 
 def _known_bytes(mappings: Sequence[Mapping], constants: KernelConstants) -> int:

@@ -1,6 +1,7 @@
 """The audit of one process: totals, the ledger that explains them, and what N cost."""
 
 from collections.abc import Mapping as Dict
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,8 @@ from footprint.model.projection import ONE, Question
 from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import Totals
 from footprint.process import Snapshot
-from footprint.process.descriptors import NO_DESCRIPTORS, Descriptors
 from footprint.process.mapped_files import FileKey, file_key
+from footprint.process.open_files import OpenFile
 from footprint.units import format_bytes
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     target: str,
     question: Question = ONE,
     constants: KernelConstants = BUILT_IN,
-    descriptors: Descriptors = NO_DESCRIPTORS,
+    open_files: Sequence[OpenFile] = (),
     notes: tuple[Note, ...] = (),
     presence: "Presence | None" = None,
 ) -> Audit:
@@ -50,13 +51,13 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
         target: What the user called it.
         question: How many of it, in which model.
         constants: What its kernel spends on each process, thread, mapping.
-        descriptors: What it has open.
+        open_files: The open file descriptions that it pays for.
         notes: What was odd about reading the files.
         presence: Which pages of a mapping the process has; page maps are made where it is given.
     """
     memory = snapshot.memory
     parts = lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
-    costs = partial(kernel_costs, constants=constants, mappings=memory.mappings, descriptors=descriptors)
+    costs = partial(kernel_costs, constants=constants, mappings=memory.mappings, open_files=open_files)
     kernel = costs(snapshot.status, len(memory.mappings))
     held = count_each(memory.mappings, snapshot.pages)
     rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, kernel)

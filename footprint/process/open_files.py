@@ -9,12 +9,22 @@ Sources: proc_pid_fd(5), proc_pid_fdinfo(5), kcmp(2), pidfd_getfd(2), socket(7),
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from typing import Final, NamedTuple, Self
 
-__all__ = ("DescriptionOwners", "OpenFile", "OpenFileKind", "classify", "content_of_fdinfo", "read_open_files")
+from footprint.process.stat import read_stat
+
+__all__ = (
+    "DescriptionOwners",
+    "OpenFile",
+    "OpenFileKind",
+    "classify",
+    "content_of_fdinfo",
+    "read_open_files",
+    "read_own_open_files",
+)
 
 # Standard input, output and error belong to the one who started the process: opened once for many.
 _GIVEN_COUNT: Final = 3
@@ -56,7 +66,7 @@ class OpenFile(NamedTuple):
         device: The device of its inode.
         inode: The inode. All small files of the kernel (`anon_inode`) have the same one.
         is_write_only: Whether it is the end of a pipe that is written to.
-        content_bytes: Kernel memory of its content: unread data, watches, rings, pages of a memory file.
+        content_bytes: Memory of what stands behind it: unread data, watches, rings, pages of a memory file.
     """
 
     descriptor: int
@@ -177,8 +187,8 @@ _MEMINFO_PLACES: Final = (0, 2, 5, 6)
 _MEMINFO_COUNT: Final = 9
 _F_GETPIPE_SZ: Final = 1032
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-# struct pipe_buffer; 16 of them are in the price of a pipe.
-_PIPE_SLOT_BYTES, _USUAL_PIPE_SLOTS = 40, 16
+# A pipe without its two ends: inode, pipe_inode_info and 16 slots (struct pipe_buffer), by a thousand of them.
+_PIPE_BYTES, _PIPE_SLOT_BYTES, _USUAL_PIPE_SLOTS = 2_064, 40, 16
 
 
 def _system_call(number: int, *arguments: int) -> int:
@@ -230,23 +240,24 @@ class _Visitor:
         return kind, sum(figures[place] for place in _MEMINFO_PLACES if place < len(figures))
 
     def pipe(self, number: int) -> int:
-        """Compute the memory of the unread data of a pipe, in whole pages, and of slots beyond the usual number."""
+        """Compute the memory of a pipe: its slots, and its unread data in whole pages."""
         import array  # noqa: PLC0415 # as ctypes
         import fcntl  # noqa: PLC0415 # the same
         import termios  # noqa: PLC0415 # the same
 
         copy = self._copy(number)
         if copy is None:
-            return 0
+            return _PIPE_BYTES
         try:
             unread = array.array("i", [0])
             fcntl.ioctl(copy, termios.FIONREAD, unread)
             slots = fcntl.fcntl(copy, _F_GETPIPE_SZ) // _PAGE_BYTES
         except OSError:
-            return 0
+            return _PIPE_BYTES
         finally:
             os.close(copy)
-        return -(-unread[0] // _PAGE_BYTES) * _PAGE_BYTES + max(0, slots - _USUAL_PIPE_SLOTS) * _PIPE_SLOT_BYTES
+        slots_bytes = (slots - _USUAL_PIPE_SLOTS) * _PIPE_SLOT_BYTES
+        return _PIPE_BYTES + slots_bytes + -(-unread[0] // _PAGE_BYTES) * _PAGE_BYTES
 
     def _copy(self, number: int) -> int | None:
         if self._is_refused:
@@ -286,10 +297,21 @@ class DescriptionOwners:
 
     def __init__(self) -> None:
         self._seen: dict[tuple[object, ...], list[tuple[int, int]]] = {}
+        self._contents: set[tuple[int, int]] = set()
 
     def own(self, pid: int, files: Iterable[OpenFile]) -> tuple[OpenFile, ...]:
-        """Return the descriptions that no process showed before."""
-        return tuple(one for one in files if self._is_new(pid, one))
+        """Return the descriptions that no process showed before, the content of each inode with the first of them."""
+        return tuple(self._with_own_content(one) for one in files if self._is_new(pid, one))
+
+    def _with_own_content(self, one: OpenFile) -> OpenFile:
+        """Leave the content of a pipe or memory file to the first description that showed it."""
+        if one.kind not in {OpenFileKind.PIPE, OpenFileKind.MEMORY}:
+            return one
+        inode = (one.device, one.inode)
+        if inode in self._contents:
+            return one._replace(content_bytes=0)
+        self._contents.add(inode)
+        return one
 
     def _is_new(self, pid: int, one: OpenFile) -> bool:
         known = self._seen.setdefault((one.kind, one.device, one.inode, one.is_write_only), [])
@@ -325,3 +347,24 @@ def _compare_descriptions(one: tuple[int, int], other: tuple[int, int]) -> int:
     if answer not in _KCMP_ORDER:
         raise OSError(errno.EINVAL, "the descriptions have no order")
     return _KCMP_ORDER[answer]
+
+
+def read_own_open_files(pids: Sequence[int]) -> dict[int, tuple[OpenFile, ...]]:
+    """Read what each of some live processes has open: each description once, with the first process that has it.
+
+    What a process inherited from a parent that is none of them is left out: it costs nothing more with this process.
+
+    Args:
+        pids: The processes, parents first.
+    """
+    owners = DescriptionOwners()
+    for parent in dict.fromkeys(map(_parent_of, pids)):
+        if parent and parent not in pids:
+            owners.own(parent, read_open_files(parent))
+    return {pid: owners.own(pid, read_open_files(pid)) for pid in pids}
+
+
+def _parent_of(pid: int) -> int:
+    """Return the PID of the parent of a process; 0 if it has ended."""
+    stat = read_stat(pid)
+    return stat.parent_pid if stat else 0

@@ -299,8 +299,8 @@ def _without_wrong_bits(
 ) -> tuple[Pages | None, tuple[Note, ...]]:
     """Drop the page bits of mappings whose counters say otherwise, unless the memory changed meanwhile.
 
-    For a huge page that is mapped whole, the state of its first page decides all of its page bits. After a fork the other
-    process may have split it and copied only this page: the bits then call all 2 MiB private.
+    For a huge page that is mapped whole, the state of its first page decides all of its page bits. After a fork the
+    other process may have split it and copied only this page: the bits then call all 2 MiB private.
     """
     doubtful = {one.start_addr for one in memory.mappings if _contradicts(one, pages.get(one.start_addr))}
     if not doubtful:

@@ -17,6 +17,7 @@ class Status(NamedTuple):
         thread_count: The number of threads.
         page_table_bytes: The page tables, without the top level.
         has_memory: Whether the process has an address space; kernel threads and zombies have none.
+        descriptor_slot_count: The length of its table of descriptors.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Status(NamedTuple):
     thread_count: int | None
     page_table_bytes: int | None
     has_memory: bool
+    descriptor_slot_count: int | None = None
 
 
 def parse_status(text: bytes) -> Status:
@@ -37,14 +39,18 @@ def parse_status(text: bytes) -> Status:
     if page_tables is not None:
         # Linux 4.0 to 4.14 counts the second level separately.
         page_tables += _bytes(rows.get(b"VmPMD")) or 0
-    threads = rows.get(b"Threads", b"")
     return Status(
         rows.get(b"Name", b"").decode("utf-8", "surrogateescape"),
         rows.get(b"State", b"")[:1].decode("ascii", "replace"),
-        int(threads) if threads.isdigit() and len(threads) < 10 else None,
+        _count(rows.get(b"Threads")),
         page_tables,
         b"VmSize" in rows,
+        _count(rows.get(b"FDSize")),
     )
+
+
+def _count(value: bytes | None) -> int | None:
+    return int(value) if value and value.isdigit() and len(value) < 10 else None
 
 
 def _bytes(value: bytes | None) -> int | None:

@@ -7,6 +7,7 @@ from footprint.errors import AccessError, FootprintError, Note
 from footprint.model.group import Group
 from footprint.model.projection import Question
 from footprint.process import Snapshot, read_process
+from footprint.process.open_files import read_own_open_files
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import ElfFiles
 from footprint.sources.target import Processes, resolve_processes
@@ -67,11 +68,25 @@ def group_of(
     notes: Sequence[Note] = (),
     debug: DebugSearch | None = STANDARD_PLACES,
 ) -> Group:
-    """Audit several processes that were read already, such as those of a capture."""
+    """Audit several processes that were read already, such as those of a capture.
+
+    An open file description that several of them have is charged to the first one.
+    """
     files = ElfFiles(debug, root)
+    open_files = read_own_open_files([one.pid for one in snapshots if one.is_live and one.pid is not None])
     return group_up(
         [
-            (snapshot, audit_of(snapshot, str(snapshot.pid), Question(), root=root, files=files))
+            (
+                snapshot,
+                audit_of(
+                    snapshot,
+                    str(snapshot.pid),
+                    Question(),
+                    root=root,
+                    files=files,
+                    open_files=open_files.get(snapshot.pid or 0, ()),
+                ),
+            )
             for snapshot in snapshots
         ],
         notes,

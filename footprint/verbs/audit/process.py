@@ -11,7 +11,7 @@ from footprint.errors import AccessError
 from footprint.model.audit import Audit
 from footprint.model.projection import Question
 from footprint.process import Mapping, PageRange, Snapshot
-from footprint.process.descriptors import NO_DESCRIPTORS, read_descriptors
+from footprint.process.open_files import OpenFile, read_own_open_files
 from footprint.sources.calibration import load_constants
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names
@@ -33,6 +33,7 @@ def audit_of(
     files: ElfFiles | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
+    open_files: Sequence[OpenFile] | None = None,
 ) -> Audit:
     """Audit a process that was read already; its files are opened now, so a live one must still be there.
 
@@ -44,11 +45,11 @@ def audit_of(
         files: What opens the files, and has read some for other processes; None to open all anew.
         debug: Where to look for the symbols of stripped files, read anew.
         has_page_maps: Whether the pages of its objects are told one by one.
+        open_files: The open file descriptions that it pays for; read from a live process without it.
     """
     files = files or files_of(snapshot, debug, root)
     images, file_notes = images_of(snapshot, root, files.opened)
     known = len(files.notes)
-    is_here = snapshot.is_live and snapshot.pid is not None
     with _presence(snapshot, is_wanted=has_page_maps) as presence:
         found = audit_snapshot(
             snapshot,
@@ -57,11 +58,18 @@ def audit_of(
             target=target,
             question=question,
             constants=load_constants(snapshot.host.get("kernel", ""), snapshot.host.get("machine", "")),
-            descriptors=read_descriptors(snapshot.pid or 0) if is_here else NO_DESCRIPTORS,
+            open_files=_open_files(snapshot) if open_files is None else open_files,
             notes=file_notes,
             presence=presence,
         )
     return with_files_told(found, files, known)
+
+
+def _open_files(snapshot: Snapshot) -> tuple[OpenFile, ...]:
+    """Read the open files of a live process; nothing is known of those of another."""
+    if not snapshot.is_live or snapshot.pid is None:
+        return ()
+    return read_own_open_files([snapshot.pid])[snapshot.pid]
 
 
 @contextmanager
