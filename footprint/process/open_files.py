@@ -107,7 +107,7 @@ def classify(link: str) -> OpenFileKind:
 _EPOLL_WATCH_BYTES: Final = 238
 _INOTIFY_WATCH_BYTES: Final = 86
 # struct io_uring_sqe and io_uring_cqe, and the index of an entry.
-_SUBMISSION_BYTES, _COMPLETION_BYTES, _INDEX_BYTES, _RING_HEAD_BYTES = 64, 16, 4, 64
+_SUBMISSION_BYTES, _COMPLETION_BYTES, _INDEX_BYTES, _RING_HEAD_BYTES, _LIST_BYTES = 64, 16, 4, 64, 64
 
 
 def content_of_fdinfo(kind: OpenFileKind, text: bytes) -> int:
@@ -125,8 +125,11 @@ def content_of_fdinfo(kind: OpenFileKind, text: bytes) -> int:
     submissions, completions = masks.get(b"SqMask", 0), masks.get(b"CqMask", 0)
     if not submissions:
         return 0
-    entries = _whole_pages(submissions * _SUBMISSION_BYTES)
-    return entries + _whole_pages(_RING_HEAD_BYTES + completions * _COMPLETION_BYTES + submissions * _INDEX_BYTES)
+    entries_bytes = _whole_pages(submissions * _SUBMISSION_BYTES)
+    rings_bytes = _whole_pages(_RING_HEAD_BYTES + completions * _COMPLETION_BYTES + submissions * _INDEX_BYTES)
+    # io_uring_create: lists of requests that can be cancelled, one for 32 completions, from 2 to 256.
+    lists_count = min(max(completions // 32, 2), 256)
+    return entries_bytes + rings_bytes + lists_count * _LIST_BYTES
 
 
 def _whole_pages(size_bytes: int) -> int:

@@ -22,7 +22,7 @@ from footprint.errors import AccessError
 from footprint.model.evidence import Evidence
 from footprint.process import read_process
 from footprint.process.cgroup import GroupUsage, Launcher, MemoryGroup, make_group
-from footprint.process.descriptors import read_descriptors
+from footprint.process.open_files import read_own_open_files
 from footprint.sources import calibration
 from footprint.verbs.doctor.call import calibrate, load_constants
 
@@ -94,7 +94,7 @@ def kernel_cost_of(pid: int, constants: KernelConstants) -> int:
     """Price what the kernel holds for a process."""
     snapshot = read_process(pid)
     mappings = snapshot.memory.mappings
-    costs = kernel_costs(snapshot.status, len(mappings), constants, mappings, read_descriptors(pid))
+    costs = kernel_costs(snapshot.status, len(mappings), constants, mappings, read_own_open_files([pid])[pid])
     return sum(cost.size_bytes for cost in costs)
 
 

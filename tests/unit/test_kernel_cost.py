@@ -1,7 +1,5 @@
 """What a process costs beside its own pages. The expected figures name the constants once more, in full."""
 
-import os
-
 import pytest
 
 from footprint.attribution.kernel import (
@@ -14,7 +12,7 @@ from footprint.attribution.kernel import (
 )
 from footprint.model.evidence import Evidence
 from footprint.process import Counters, Mapping, Status
-from footprint.process.descriptors import NO_DESCRIPTORS, Descriptors, count_descriptors, read_descriptors
+from footprint.process.open_files import DescriptionOwners, OpenFile, OpenFileKind, classify, content_of_fdinfo
 
 KIB = 1024
 
@@ -111,50 +109,83 @@ def test_mappings_beyond_the_known_ones_are_usual_ones() -> None:
     assert objects_bytes(1, 7, mappings=KNOWN) - objects_bytes(1, 5, mappings=KNOWN) == 2 * 306
 
 
-# --- open descriptors -------------------------------------------------------------------------------------------------
+# --- open files -------------------------------------------------------------------------------------------------------
 
-LINKS = (
-    "/var/log/server.log",
-    "/memfd:shared (deleted)",
-    "/proc/4711/mountinfo",
-    "/sys/fs/cgroup/cpu.max",
-    "anon_inode:[eventpoll]",
-    "pipe:[366287]",
-    "pipe:[366287]",
-    "socket:[366379]",
+
+@pytest.mark.parametrize(
+    ("link", "kind"),
+    [
+        ("/var/log/server.log", OpenFileKind.FILE),
+        ("/memfd:shared (deleted)", OpenFileKind.MEMORY),
+        ("/proc/4711/mountinfo", OpenFileKind.TEXT),
+        ("/sys/fs/cgroup/cpu.max", OpenFileKind.TEXT),
+        ("anon_inode:[eventpoll]", OpenFileKind.EPOLL),
+        ("anon_inode:inotify", OpenFileKind.INOTIFY),
+        ("anon_inode:[io_uring]", OpenFileKind.RING),
+        ("anon_inode:[timerfd]", OpenFileKind.EVENT),
+        ("pipe:[366287]", OpenFileKind.PIPE),
+        ("socket:[366379]", OpenFileKind.SOCKET),
+        ("/dev/pts/3", OpenFileKind.TERMINAL),
+    ],
 )
+def test_the_link_of_a_descriptor_shows_what_it_is(link: str, kind: OpenFileKind) -> None:
+    assert classify(link) is kind
 
 
-def test_descriptors_are_told_by_their_links() -> None:
-    assert count_descriptors(LINKS) == Descriptors(
-        file_count=2, text_count=2, event_count=1, pipe_count=2, socket_count=1
-    )
+def test_watches_and_rings_are_read_from_fdinfo() -> None:
+    head = b"pos:\t0\nflags:\t02\nmnt_id:\t17\nino:\t1038\n"
+    watches = head + b"tfd:       14 events:       19\ntfd:       15 events:       19\n"
+    assert content_of_fdinfo(OpenFileKind.EPOLL, watches) == 2 * 238
+    marks = head + b"inotify wd:2 ino:3c4a3\ninotify wd:1 ino:3c4a2\n"
+    assert content_of_fdinfo(OpenFileKind.INOTIFY, marks) == 2 * 86
+    # 64 submissions of 64 bytes are a page; 64 + 128 * 16 + 64 * 4 bytes of rings another; 4 lists of 64 bytes.
+    rings = head + b"SqMask:\t0x3f\nSqHead:\t0\nCqMask:\t0x7f\n"
+    assert content_of_fdinfo(OpenFileKind.RING, rings) == 4096 + 4096 + 256
 
 
-def test_open_descriptors_are_a_part_of_their_own_and_always_estimated() -> None:
+def test_open_files_are_a_part_of_their_own_and_always_estimated() -> None:
     calibrated = BUILT_IN._replace(evidence=Evidence.DERIVED)
-    *_, cost = kernel_costs(status_of(1, 0), 0, calibrated, descriptors=count_descriptors(LINKS))
-    # 2 * 210 + 2 * 4,450 + 410 + 2 * 1,240 + 3,630 = 15,840.
-    assert cost == KernelCost("[open descriptors]", 15_840, Evidence.ESTIMATED)
+    files = [
+        OpenFile(3, OpenFileKind.FILE, 1, 10),
+        OpenFile(4, OpenFileKind.PIPE, 2, 20, content_bytes=2_064 + 4_096),
+        OpenFile(5, OpenFileKind.UNIX, 3, 30, content_bytes=6_400),
+    ]
+    *_, cost = kernel_costs(status_of(1, 0), 0, calibrated, open_files=files)
+    assert cost == KernelCost("[open descriptors]", 201 + 201 + 2_064 + 4_096 + 2_401 + 6_400, Evidence.ESTIMATED)
 
 
-def test_a_process_without_descriptors_of_its_own_has_no_such_part() -> None:
+def test_a_memory_file_that_is_not_mapped_is_charged_with_its_pages() -> None:
+    file = OpenFile(3, OpenFileKind.MEMORY, 1, 77, content_bytes=1 << 20)
+    *_, unmapped = kernel_costs(status_of(1, 0), 0, open_files=[file])
+    assert unmapped == KernelCost("[memory files that are not mapped]", 1 << 20, Evidence.MEASURED)
+    costs = kernel_costs(status_of(1, 0), 1, mappings=[mapping("/memfd:x", inode=77)], open_files=[file])
+    assert "[memory files that are not mapped]" not in {cost.name for cost in costs}
+
+
+def test_a_process_without_open_files_of_its_own_has_no_such_part() -> None:
     assert len(kernel_costs(status_of(1, 0), 0)) == 3
 
 
-def test_standard_input_output_and_error_are_not_a_process_s_own() -> None:
-    before = read_descriptors(os.getpid())
-    ends = os.pipe()
-    try:
-        after = read_descriptors(os.getpid())
-    finally:
-        for end in ends:
-            os.close(end)
-    assert (after.pipe_count - before.pipe_count, after.file_count - before.file_count) == (2, 0)
+def test_a_table_of_more_than_64_descriptors_costs_a_pointer_and_two_bits_each() -> None:
+    table = status_of(1, 0)._replace(descriptor_slot_count=1024)
+    small = status_of(1, 0)._replace(descriptor_slot_count=64)
+    costs = [kernel_costs(status, 0)[2].size_bytes for status in (table, small)]
+    assert costs[0] - costs[1] == 1024 * 8 + 1024 // 4
 
 
-def test_of_a_process_that_is_gone_nothing_is_open() -> None:
-    assert read_descriptors(2**31 - 1) == NO_DESCRIPTORS
+def test_a_socket_that_several_processes_have_is_charged_to_the_first() -> None:
+    owners = DescriptionOwners()
+    shared, own = OpenFile(7, OpenFileKind.TCP, 8, 100), OpenFile(8, OpenFileKind.TCP, 8, 101)
+    assert owners.own(1000, [shared]) == (shared,)
+    assert owners.own(1001, [shared, own]) == (own,)
+
+
+def test_the_two_ends_of_a_pipe_are_two_descriptions_with_one_content() -> None:
+    owners = DescriptionOwners()
+    reading = OpenFile(4, OpenFileKind.PIPE, 2, 20, content_bytes=2_064)
+    writing = OpenFile(5, OpenFileKind.PIPE, 2, 20, is_write_only=True, content_bytes=2_064)
+    assert owners.own(1000, [reading]) == (reading,)
+    assert owners.own(1001, [writing]) == (writing._replace(content_bytes=0),)
 
 
 # --- constants of other kernels ---------------------------------------------------------------------------------------
