@@ -13,7 +13,7 @@ from footprint.errors import Note
 from footprint.members import json_members
 from footprint.model.evidence import Evidence
 from footprint.process import Mapping, Status
-from footprint.process.open_files import OpenFile, OpenFileKind
+from footprint.process.descriptions import OpenFile, OpenFileKind
 
 __all__ = (
     "BUILT_IN",

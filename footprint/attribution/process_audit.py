@@ -19,8 +19,8 @@ from footprint.model.projection import ONE, Question
 from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import Totals
 from footprint.process import Snapshot
+from footprint.process.descriptions import OpenFile
 from footprint.process.mapped_files import FileKey, file_key
-from footprint.process.open_files import OpenFile
 from footprint.units import format_bytes
 
 if TYPE_CHECKING:

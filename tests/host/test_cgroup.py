@@ -22,7 +22,7 @@ from footprint.errors import AccessError
 from footprint.model.evidence import Evidence
 from footprint.process import read_process
 from footprint.process.cgroup import GroupUsage, Launcher, MemoryGroup, make_group
-from footprint.process.open_files import read_own_open_files
+from footprint.process.descriptions import read_own_open_files
 from footprint.sources import calibration
 from footprint.verbs.doctor.call import calibrate, load_constants
 

@@ -12,7 +12,7 @@ from footprint.attribution.kernel import (
 )
 from footprint.model.evidence import Evidence
 from footprint.process import Counters, Mapping, Status
-from footprint.process.open_files import DescriptionOwners, OpenFile, OpenFileKind, classify, content_of_fdinfo
+from footprint.process.descriptions import DescriptionOwners, OpenFile, OpenFileKind, classify, content_of_fdinfo
 
 KIB = 1024
 

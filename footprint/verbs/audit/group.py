@@ -7,7 +7,7 @@ from footprint.errors import AccessError, FootprintError, Note
 from footprint.model.group import Group
 from footprint.model.projection import Question
 from footprint.process import Snapshot, read_process
-from footprint.process.open_files import read_own_open_files
+from footprint.process.descriptions import read_own_open_files
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import ElfFiles
 from footprint.sources.target import Processes, resolve_processes

@@ -11,7 +11,7 @@ from footprint.errors import AccessError
 from footprint.model.audit import Audit
 from footprint.model.projection import Question
 from footprint.process import Mapping, PageRange, Snapshot
-from footprint.process.open_files import OpenFile, read_own_open_files
+from footprint.process.descriptions import OpenFile, read_own_open_files
 from footprint.sources.calibration import load_constants
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names

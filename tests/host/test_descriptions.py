@@ -12,7 +12,7 @@ import pytest
 
 import footprint
 from footprint.model.audit import Audit
-from footprint.process.open_files import DescriptionOwners, OpenFileKind, read_open_files, read_own_open_files
+from footprint.process.descriptions import DescriptionOwners, OpenFileKind, read_open_files, read_own_open_files
 from footprint.verbs.audit.group import audit_group
 
 KIB = 1024
