@@ -72,9 +72,9 @@ def _exec_terms(totals: Totals, kernel: Sequence[KernelCost]) -> tuple[list[Term
         terms.append(_each("memory shared with fork relatives", cow_shared_bytes, Evidence.ESTIMATED))
     if special.hugetlb_private_bytes:
         terms.append(_each("huge pages of the reserved pool", special.hugetlb_private_bytes, Evidence.MEASURED))
-    if special.own_shared_bytes:
-        terms.append(_each("shared memory of its own", special.own_shared_bytes, Evidence.ESTIMATED))
     has_more = len(terms) > 1
+    if special.own_shared_bytes:
+        terms.append(_each("shared memory of its own", special.own_shared_bytes, Evidence.DERIVED))
     terms.extend(_each(cost.name.strip("[]"), cost.size_bytes, cost.evidence) for cost in kernel)
     if totals.shared_once.bytes is not None:
         once_bytes = max(0, totals.shared_once.bytes - special.own_shared_bytes)

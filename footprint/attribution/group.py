@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from footprint.attribution.accounts import merge
+from footprint.attribution.shared_memory import Backing, backing_of, own_shared_bytes_of_group
 from footprint.errors import Note
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.group import Group
 from footprint.model.totals import Total
-from footprint.process import Snapshot
+from footprint.process import Mapping, Snapshot
 from footprint.process.mapped_files import FileKey, file_key
 
 __all__ = ("group_up",)
@@ -17,21 +18,24 @@ __all__ = ("group_up",)
 def group_up(members: Sequence[tuple[Snapshot, Audit]], notes: Sequence[Note] = ()) -> Group:
     """Add up processes that were read at about the same time.
 
-    COW-shared memory is counted by proportional shares (`Pss_Anon`), which is exact where all its holders are members.
-    Of each mapping of a file, the largest count of any member is taken. Counters do not say which pages are the same,
-    so this is a lower bound.
-    """
+        COW-shared memory and the shared memory that they made are counted by proportional shares (`Pss`), which is exact
+    where all holders of a page are members. Another group makes both for itself. Of each mapping of a file, the largest
+    count of any member is taken. Counters do not say which pages are the same, so this is a lower bound.
+        """
     audits = tuple(audit for _, audit in members)
     private = _sum([audit.totals.private for audit in audits])
     kernel = _sum([audit.totals.kernel for audit in audits])
     shared_between = _shared_between(members)
+    mappings = [snapshot.memory.mappings for snapshot, _ in members]
+    own_shared = Total(own_shared_bytes_of_group(mappings), Evidence.DERIVED)
     return Group(
         audits=audits,
         private=private,
         kernel=kernel,
         shared_between=shared_between,
-        per_group=_sum([private, kernel, shared_between]),
-        shared_once=Total(_shared_once([snapshot for snapshot, _ in members]), Evidence.ESTIMATED),
+        own_shared=own_shared,
+        per_group=_sum([private, kernel, shared_between, own_shared]),
+        shared_once=Total(_shared_once(mappings), Evidence.ESTIMATED),
         ledger=merge(row for audit in audits for row in audit.ledger),
         notes=(*notes, *(note for audit in audits for note in audit.notes)),
     )
@@ -57,11 +61,16 @@ def _shared_between(members: Sequence[tuple[Snapshot, Audit]]) -> Total:
     return Total(total_bytes, Evidence.DERIVED)
 
 
-def _shared_once(snapshots: Sequence[Snapshot]) -> int:
-    """Add up the largest resident size that any member has, over the mapped parts of each file."""
+def _shared_once(members: Sequence[Sequence[Mapping]]) -> int:
+    """Add up the largest resident size that any member has, over the mapped parts of each file.
+
+    Shared memory that the group brings with it is not part of it.
+    """
     parts: dict[FileKey | str, list[tuple[int, int, int, int]]] = {}
-    for member, snapshot in enumerate(snapshots):
-        for mapping in snapshot.memory.mappings:
+    for member, mappings in enumerate(members):
+        for mapping in mappings:
+            if backing_of(mapping) in {Backing.NAMELESS, Backing.NAMED}:
+                continue
             counter = mapping.counters.get
             shared_bytes = (counter("Rss") or 0) - (counter("Anonymous") or 0)
             if shared_bytes > 0:

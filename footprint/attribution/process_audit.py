@@ -10,6 +10,7 @@ from footprint.attribution.counters import MappingCounts, count_each
 from footprint.attribution.kernel import BUILT_IN, KernelConstants, kernel_costs
 from footprint.attribution.layout import lay_out
 from footprint.attribution.ledger import Files, ledger_rows
+from footprint.attribution.shared_memory import shared_memory_notes
 from footprint.attribution.totals import total_up
 from footprint.elf import Image
 from footprint.errors import Note
@@ -108,6 +109,7 @@ def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[MappingCounts],
     if hugetlb_bytes:
         detail = f"{format_bytes(hugetlb_bytes)} of huge pages from the reserved pool are private, and in no total"
         notes.append(Note("hugetlb-apart", source, detail))
+    notes.extend(shared_memory_notes(snapshot.memory.mappings, source))
     if totals.private.bytes is None:
         relro_bytes = sum(row.mapped_bytes for row in rows if row.kind is MemoryKind.RELRO)
         if relro_bytes:

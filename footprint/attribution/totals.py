@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from footprint.attribution.counters import MappingCounts
 from footprint.attribution.kernel import KernelCost
+from footprint.attribution.shared_memory import own_shared_bytes
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.totals import OfWhich, Total, Totals
 from footprint.process import Mapping, MemoryMap
@@ -13,7 +14,7 @@ __all__ = ("total_up",)
 
 def total_up(memory: MemoryMap, held: Sequence[MappingCounts], kernel: Sequence[KernelCost]) -> Totals:
     """Add up what the mappings hold and what the kernel spends on the process."""
-    private = _private(held)
+    private, special = _private(held), _of_which(memory)
     spent = Total(
         sum(cost.size_bytes for cost in kernel) if kernel else None, weakest(cost.evidence for cost in kernel)
     )
@@ -28,7 +29,7 @@ def total_up(memory: MemoryMap, held: Sequence[MappingCounts], kernel: Sequence[
     return Totals(
         private=private,
         kernel=spent,
-        per_process=_both(private, spent),
+        per_process=_per_process(private, spent, special.own_shared_bytes),
         shared_once=_shared_once(held, private.evidence),
         cow_shared=Total(cow_shared_bytes, private.evidence),
         mapped_writable=mapped(m for m in memory.mappings if m.is_mapped_writable),
@@ -36,7 +37,7 @@ def total_up(memory: MemoryMap, held: Sequence[MappingCounts], kernel: Sequence[
         mapped=mapped(memory.mappings),
         startup_min=unknown,
         startup_max=unknown,
-        of_which=_of_which(memory),
+        of_which=special,
     )
 
 
@@ -54,21 +55,14 @@ def _shared_once(held: Sequence[MappingCounts], evidence: Evidence) -> Total:
     return Total(sum(known) if known or not held else None, weakest((evidence, Evidence.DERIVED)))
 
 
-def _both(private: Total, kernel: Total) -> Total:
+def _per_process(private: Total, kernel: Total, own_shared_bytes: int) -> Total:
+    evidence = weakest((private.evidence, kernel.evidence))
     if private.bytes is None or kernel.bytes is None:
-        return Total(None, weakest((private.evidence, kernel.evidence)))
-    return Total(private.bytes + kernel.bytes, weakest((private.evidence, kernel.evidence)))
-
-
-_OWN_SHARED = ("/memfd:", "/dev/zero", "[anon_shmem:")
+        return Total(None, evidence)
+    return Total(private.bytes + kernel.bytes + own_shared_bytes, evidence)
 
 
 def _of_which(memory: MemoryMap) -> OfWhich:
-    own_shared = 0
-    for mapping in memory.mappings:
-        if mapping.is_shared and mapping.name.startswith(_OWN_SHARED):
-            once = mapping.counters.get
-            own_shared += (once("Private_Clean") or 0) + (once("Private_Dirty") or 0)
     private_swap = sum(m.counters.get("Swap") or 0 for m in memory.mappings if not m.is_shared)
     is_locked_told = not any(note.slug == "locked-unreliable" for note in memory.notes)
     return OfWhich(
@@ -79,5 +73,5 @@ def _of_which(memory: MemoryMap) -> OfWhich:
         ksm_bytes=memory.sum("KSM"),
         hugetlb_private_bytes=memory.sum("Private_Hugetlb"),
         hugetlb_shared_bytes=memory.sum("Shared_Hugetlb"),
-        own_shared_bytes=own_shared,
+        own_shared_bytes=own_shared_bytes(memory.mappings),
     )

@@ -19,8 +19,9 @@ class Group:
         private: The private memory of all processes.
         kernel: What the kernel spends on all processes.
         shared_between: Anonymous memory that several of them have shared since a fork, counted once.
-        per_group: These three: what one more group of them costs.
-        shared_once: Resident pages of files and shared memory, each counted once.
+        own_shared: Shared memory that they made and that nobody else maps, each page once.
+        per_group: These four: what one more group of them costs.
+        shared_once: Resident pages of files and of shared memory that others have too, each counted once.
         ledger: The rows of all, those of one owner, section and symbol added up; `bytes` add up to `private`,
             those of the kernel to `kernel`.
         notes: What the reader must know, with the process it is about.
@@ -33,6 +34,7 @@ class Group:
     private: Total
     kernel: Total
     shared_between: Total
+    own_shared: Total
     per_group: Total
     shared_once: Total
     ledger: tuple[Row, ...]

@@ -27,8 +27,8 @@ class OfWhich(NamedTuple):
         hugetlb_private_bytes: Huge pages of the reserved pool that only this process holds; in no total, because they
             were paid for when the pool was reserved.
         hugetlb_shared_bytes: Huge pages of the reserved pool that several processes hold; in no total.
-        own_shared_bytes: Part of `shared_once`: shared mappings that the process made for itself (memfd, shared
-            anonymous memory). Each started copy makes its own.
+        own_shared_bytes: Part of `shared_once` and of `per_process`: shared memory that only this process has mapped
+            (memfd, shared anonymous memory, SysV, deleted files, `/dev/shm`). Each started copy makes its own.
     """
 
     swapped_bytes: int
@@ -47,7 +47,7 @@ class Totals(NamedTuple):
     Attributes:
         private: Resident or swapped anonymous memory that only this process holds.
         kernel: Page tables, kernel stacks, kernel objects.
-        per_process: `private` and `kernel` together: what one more process costs.
+        per_process: What one more process costs: `private`, `kernel`, and the shared memory that it makes for itself.
         shared_once: Resident pages of files and shared memory, paid once per machine.
         cow_shared: COW-shared memory: anonymous pages that other processes hold too since a fork, or that KSM merged.
         mapped_writable: Virtual size of the private writable mappings: pmap's `writeable/private`.

@@ -106,6 +106,7 @@ def group_members(group: Group, version: str) -> Json:
         "private_bytes": group.private,
         "kernel_bytes": group.kernel,
         "shared_between_bytes": group.shared_between,
+        "own_shared_bytes": group.own_shared,
         "per_group_bytes": group.per_group,
         "shared_once_bytes": group.shared_once,
     }

@@ -40,6 +40,8 @@ def _totals(group: Group) -> Facts:
     add("together", group.per_group)
     add("  private memory", group.private, ", of each alone")
     add("  shared between them", group.shared_between, ", since they were forked, once")
+    if group.own_shared.bytes:
+        add("  shared memory of their own", group.own_shared, ", once")
     add("  kernel memory", group.kernel, ": page tables, stacks, objects")
     add("files and shared memory", group.shared_once, ", once")
     return Facts(tuple(rows))
