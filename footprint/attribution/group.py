@@ -18,10 +18,10 @@ __all__ = ("group_up",)
 def group_up(members: Sequence[tuple[Snapshot, Audit]], notes: Sequence[Note] = ()) -> Group:
     """Add up processes that were read at about the same time.
 
-        COW-shared memory and the shared memory that they made are counted by proportional shares (`Pss`), which is exact
+    COW-shared memory and the shared memory that they made are counted by proportional shares (`Pss`). This is exact
     where all holders of a page are members. Another group makes both for itself. Of each mapping of a file, the largest
     count of any member is taken. Counters do not say which pages are the same, so this is a lower bound.
-        """
+    """
     audits = tuple(audit for _, audit in members)
     private = _sum([audit.totals.private for audit in audits])
     kernel = _sum([audit.totals.kernel for audit in audits])

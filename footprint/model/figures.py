@@ -80,7 +80,8 @@ _ALL: Final = (
     Figure(
         "per_process_bytes",
         "per process",
-        "what one more process costs: private memory, page tables, kernel stacks and kernel objects",
+        "what one more process costs: private memory, page tables, kernel stacks and kernel objects, and the shared"
+        " memory that it makes for itself",
         _EACH,
         "A memory cgroup is charged the same amount for each started copy.",
         has_budget=True,
@@ -163,7 +164,7 @@ _ALL: Final = (
         "per_group_bytes",
         "together",
         "what one more group of these processes costs: their private memory, the memory that they share among"
-        " themselves, and their kernel memory",
+        " themselves, the shared memory that they made, and their kernel memory",
         _EACH,
     ),
     Figure(
@@ -263,7 +264,8 @@ _ALL: Final = (
     Figure(
         "own_shared_bytes",
         "shared memory of its own",
-        "part of `shared_once_bytes`: shared memory that the process made itself (memfd, shared anonymous)",
+        "part of `shared_once_bytes` and of `per_process_bytes`: shared memory that nobody else maps (memfd, shared"
+        " anonymous memory, SysV, deleted files, `/dev/shm`)",
         _EACH,
         "Each started copy makes its own.",
     ),

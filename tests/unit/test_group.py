@@ -194,13 +194,23 @@ def test_the_pages_that_a_process_has_copied_are_its_own_and_not_the_files() -> 
 
 
 def test_a_segment_of_shared_memory_counts_once() -> None:
-    here = block(SEGMENT, Rss=512, Shared_Dirty=512)
-    assert group_up([member(1, here), member(2, here)]).shared_once.bytes == 512 * KIB
+    # Each of the two who map it has half of it as its proportional share. Another group makes its own segment.
+    here = block(SEGMENT, Rss=512, Pss=256, Shared_Dirty=512)
+    group = group_up([member(1, here), member(2, here)])
+    assert (group.own_shared.bytes, group.shared_once.bytes) == (512 * KIB, 0)
+
+
+def test_a_segment_that_others_map_too_counts_by_the_shares_of_the_members() -> None:
+    here = block(SEGMENT, Rss=512, Pss=128, Shared_Dirty=512)
+    assert group_up([member(1, here), member(2, here)]).own_shared.bytes == 256 * KIB
 
 
 def test_two_segments_that_have_one_name_are_two() -> None:
-    here, there = (block(SEGMENT.replace(" 77 ", f" {inode} "), Rss=512, Private_Dirty=512) for inode in (77, 78))
-    assert group_up([member(1, here), member(2, there)]).shared_once.bytes == 1024 * KIB
+    here, there = (
+        block(SEGMENT.replace(" 77 ", f" {inode} "), Rss=512, Pss=512, Private_Dirty=512) for inode in (77, 78)
+    )
+    group = group_up([member(1, here), member(2, there)])
+    assert (group.own_shared.bytes, group.shared_once.bytes) == (1024 * KIB, 0)
 
 
 def test_a_file_that_two_members_have_cut_differently_still_counts_once() -> None:

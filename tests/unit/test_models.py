@@ -179,9 +179,12 @@ def test_a_copy_that_pays_for_more_than_this_process_holds_alone_says_so() -> No
     for totals in (
         TOTALS._replace(cow_shared=Total(4 * MIB, MEASURED)),
         with_special(hugetlb_private_bytes=4 * MIB),
-        with_special(own_shared_bytes=3 * MIB),
     ):
         assert projected(totals).basis is Basis.STARTED_COPY
+
+
+def test_shared_memory_that_a_process_makes_for_itself_is_part_of_what_one_process_costs() -> None:
+    assert projected(with_special(own_shared_bytes=3 * MIB)).basis is Basis.PER_PROCESS
 
 
 def test_swapped_freed_locked_and_transparent_huge_memory_is_part_of_private_and_no_term_of_its_own() -> None:

@@ -84,14 +84,17 @@ def test_page_tables_without_a_size_are_unknown(value: bytes) -> None:
 @pytest.mark.parametrize(
     ("process", "expected"),
     [
-        ("android-libmeminfo-status", Status("system_server", "S", 218, 3740 * KIB, has_memory=True)),
-        ("node", Status("node", "S", 7, 392 * KIB, has_memory=True)),
-        ("odd", Status("odd", "S", 4, 100 * KIB, has_memory=True)),
-        ("python3", Status("python3", "S", 1, 92 * KIB, has_memory=True)),
-        ("sleep", Status("sleep", "S", 1, 44 * KIB, has_memory=True)),
-        ("static64", Status("bit64static", "S", 2, 36 * KIB, has_memory=True)),
-        ("kthread", Status("kthreadd", "S", 1, None, has_memory=False)),
-        ("zombie", Status("odd", "Z", 1, None, has_memory=False)),
+        (
+            "android-libmeminfo-status",
+            Status("system_server", "S", 218, 3740 * KIB, has_memory=True, descriptor_slot_count=1024),
+        ),
+        ("node", Status("node", "S", 7, 392 * KIB, has_memory=True, descriptor_slot_count=256)),
+        ("odd", Status("odd", "S", 4, 100 * KIB, has_memory=True, descriptor_slot_count=256)),
+        ("python3", Status("python3", "S", 1, 92 * KIB, has_memory=True, descriptor_slot_count=256)),
+        ("sleep", Status("sleep", "S", 1, 44 * KIB, has_memory=True, descriptor_slot_count=256)),
+        ("static64", Status("bit64static", "S", 2, 36 * KIB, has_memory=True, descriptor_slot_count=256)),
+        ("kthread", Status("kthreadd", "S", 1, None, has_memory=False, descriptor_slot_count=64)),
+        ("zombie", Status("odd", "Z", 1, None, has_memory=False, descriptor_slot_count=0)),
     ],
 )
 def test_the_texts_of_real_processes_are_read(process: str, expected: Status) -> None:

@@ -33,7 +33,14 @@ class GroupTarget(NamedTuple):
     pids: tuple[int | None, ...]
 
 
-_GroupFigure = Literal["private_bytes", "kernel_bytes", "shared_between_bytes", "per_group_bytes", "shared_once_bytes"]
+_GroupFigure = Literal[
+    "private_bytes",
+    "kernel_bytes",
+    "shared_between_bytes",
+    "own_shared_bytes",
+    "per_group_bytes",
+    "shared_once_bytes",
+]
 
 
 class GroupTotals(NamedTuple):
@@ -46,6 +53,7 @@ class GroupTotals(NamedTuple):
     private_bytes: int | None
     kernel_bytes: int | None
     shared_between_bytes: int | None
+    own_shared_bytes: int | None
     per_group_bytes: int | None
     shared_once_bytes: int | None
     evidence: Mapping[_GroupFigure, Evidence]

@@ -41,7 +41,7 @@ def projection_metrics(projection: Projection, target: str) -> list[MetricFamily
 
 def group_metrics(group: Group) -> list[MetricFamily]:
     """Return the figures of several processes as one."""
-    names = ("per_group", "private", "kernel", "shared_between", "shared_once")
+    names = ("per_group", "private", "kernel", "shared_between", "own_shared", "shared_once")
     return [
         *(total_family(FIGURES[f"{name}_bytes"], getattr(group, name), {}) for name in names),
         MetricFamily("processes", "Processes.", [MetricSample({}, len(group.audits))], ""),

@@ -389,7 +389,7 @@ export interface OfWhich {
   hugetlb_private_bytes: number;
   /** Huge pages of the reserved pool that several processes hold; in no total. */
   hugetlb_shared_bytes: number;
-  /** Part of `shared_once`: shared mappings that the process made for itself (memfd, shared anonymous memory). Each started copy makes its own. */
+  /** Part of `shared_once` and of `per_process`: shared memory that only this process has mapped (memfd, shared anonymous memory, SysV, deleted files, `/dev/shm`). Each started copy makes its own. */
   own_shared_bytes: number;
 }
 
@@ -509,7 +509,7 @@ export interface ProcessTotals {
   private_bytes: number | null;
   /** Page tables, kernel stacks and kernel objects of the process. */
   kernel_bytes: number | null;
-  /** What one more process costs: private memory, page tables, kernel stacks and kernel objects. */
+  /** What one more process costs: private memory, page tables, kernel stacks and kernel objects, and the shared memory that it makes for itself. */
   per_process_bytes: number | null;
   /** Resident pages of files and of shared memory: the machine pays them once, however many processes map them. */
   shared_once_bytes: number | null;
