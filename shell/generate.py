@@ -25,7 +25,7 @@ _STARTING: Final = frozenset(
     for verb in command.verb_names()
     if getattr(import_module(f"footprint.verbs.{verb}.command"), "HAS_COMMAND", False)
 )
-# From so many commands on, an option stands once in the man page.
+# An option of at least so many commands is described once in the man page.
 _COMMON: Final = 8
 
 
@@ -34,10 +34,10 @@ class Option(NamedTuple):
 
     Attributes:
         names: Its names, the short ones first.
-        value: What it takes: the name of it, or None for a flag.
-        choices: The words that it may take, where they are few.
-        is_repeated: Whether it may be given more than once.
-        text: What it does.
+        value: The name of its value, or None for a flag.
+        choices: The possible values, where they are few.
+        is_repeated: Whether it may be given several times.
+        text: Its description.
     """
 
     names: tuple[str, ...]
@@ -52,10 +52,10 @@ class Verb(NamedTuple):
 
     Attributes:
         name: Its name.
-        arguments: What stands beside options: the name as usage shows it, and what it is.
+        arguments: Its arguments: the name as in the usage line, and the description.
         options: Its options.
-        texts: What it does, by paragraph; the first is one line.
-        examples: How it is called.
+        texts: The paragraphs of its description; the first one is one line.
+        examples: Examples of calls.
     """
 
     name: str
@@ -69,8 +69,8 @@ class Program(NamedTuple):
     """The whole command.
 
     Attributes:
-        text: What it is for.
-        exit_codes: What each exit code means.
+        text: Its purpose.
+        exit_codes: The meaning of each exit code.
         verbs: Its commands.
     """
 
@@ -400,7 +400,7 @@ def _bold(text: str) -> str:
 
 
 def _roff(text: str) -> str:
-    """Write text so that roff shows just that."""
+    """Escape a text so that roff prints it unchanged."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     return f"\\&{escaped}" if escaped.startswith(".") else escaped
 
@@ -409,7 +409,7 @@ FILES: Final = {"footprint.bash": bash, "_footprint": zsh, "footprint.fish": fis
 
 
 def texts() -> dict[str, str]:
-    """Give what each of the files is to hold."""
+    """Return the text of each file."""
     program = read_program()
     return {name: write(program) for name, write in FILES.items()}
 
