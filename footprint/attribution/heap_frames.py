@@ -1,8 +1,8 @@
 """The object and the function of each frame of a heap profile.
 
 A profile names the object, or lists the mappings of its process, or has only addresses and names of functions
-(massif's, where there is debug information). In the last case the symbols find the objects: an object was loaded at the bias at
-which its functions have the addresses of the profile. What lies between its functions belongs to it too.
+(massif's, where there is debug information). In the last case the symbols find the objects: an object was loaded at the
+bias at which its functions have the addresses of the profile. What lies between its functions belongs to it too.
 """
 
 import re
