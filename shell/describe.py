@@ -186,7 +186,7 @@ def _schema_of(shape: codec.Shape) -> dict[str, Any]:  # one line a shape
             minimum = {"minimum": bounds.least} if bounds.least >= 0 else {}
             past = {} if bounds.past >= 1 << 63 else {"exclusiveMaximum": bounds.past}
             return {"type": "integer", **minimum, **past}
-        case codec.Text(pattern, is_never_empty):
+        case codec.TextShape(pattern, is_never_empty):
             return {
                 "type": "string",
                 **({} if pattern is None else {"pattern": pattern}),
@@ -260,7 +260,7 @@ def _documented_type(shape: codec.Shape) -> str:  # one line a shape
             return "number"
         case codec.Integer():
             return "integer"
-        case codec.Text():
+        case codec.TextShape():
             return "text"
         case codec.Words(values):
             return ", ".join(f"`{word}`" for word in values)
@@ -360,7 +360,7 @@ def _type_of(shape: codec.Shape, *, is_row: bool) -> str:  # one line a shape
             return "boolean"
         case codec.Number() | codec.Integer():
             return "number"
-        case codec.Text():
+        case codec.TextShape():
             return "string"
         case codec.Words(values):
             cls = type(next(iter(values.values())))

@@ -1,6 +1,6 @@
 """One ELF file: what it holds in memory, and under which names. Reads bytes that it is given; opens nothing."""
 
-from footprint.elf.archive import Member, read_members, starts_like_archive
+from footprint.elf.archive import ArchiveMember, read_members, starts_like_archive
 from footprint.elf.contents import Contents, Residue, ResidueCause, SectionContents, SectionKind, read_contents
 from footprint.elf.image import ET_EXEC, PT_GNU_RELRO, Buffer, Image, Section, Segment, read_image, starts_like_elf
 from footprint.elf.names import shown_name
@@ -10,10 +10,10 @@ from footprint.elf.symbols import Symbol
 __all__ = (
     "ET_EXEC",
     "PT_GNU_RELRO",
+    "ArchiveMember",
     "Buffer",
     "Contents",
     "Image",
-    "Member",
     "Residue",
     "ResidueCause",
     "Section",

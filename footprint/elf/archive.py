@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from footprint.elf.image import Buffer
 from footprint.errors import InputError
 
-__all__ = ("Member", "read_members", "starts_like_archive")
+__all__ = ("ArchiveMember", "read_members", "starts_like_archive")
 
 _MAGIC: Final = b"!<arch>\n"
 _THIN_MAGIC: Final = b"!<thin>\n"
@@ -20,7 +20,7 @@ _LONG_NAME: Final = re.compile(rb"/([0-9]{1,15})(?::[0-9]{1,15})?")
 _INDEXES: Final = frozenset({"/", "/SYM64/", "__.SYMDEF", "__.SYMDEF SORTED", "__.SYMDEF_64"})
 
 
-class Member(NamedTuple):
+class ArchiveMember(NamedTuple):
     """One member of an archive.
 
     Attributes:
@@ -38,7 +38,7 @@ def starts_like_archive(data: Buffer) -> bool:
     return bytes(data[:8]) in {_MAGIC, _THIN_MAGIC}
 
 
-def read_members(data: Buffer, file: str) -> Iterator[Member]:
+def read_members(data: Buffer, file: str) -> Iterator[ArchiveMember]:
     """Return the members of an archive in their order, without its own indexes.
 
     Raises:
@@ -66,7 +66,7 @@ def read_members(data: Buffer, file: str) -> Iterator[Member]:
             continue
         name, skip_bytes = _name(raw_name, contents, long_names, file, header_offset)
         if name not in _INDEXES:
-            yield Member(name, contents[skip_bytes:] if contents is not None else None)
+            yield ArchiveMember(name, contents[skip_bytes:] if contents is not None else None)
 
 
 def _name(raw: bytes, contents: Buffer | None, long_names: bytes, file: str, offset: int) -> tuple[str, int]:

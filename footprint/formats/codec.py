@@ -31,7 +31,7 @@ __all__ = (
     "Optional",
     "Record",
     "Shape",
-    "Text",
+    "TextShape",
     "Words",
     "decode",
     "encode",
@@ -123,7 +123,7 @@ class Integer(Shape):
 
 
 @dataclass(frozen=True)
-class Text(Shape):
+class TextShape(Shape):
     """A text; the bytes in it that are not UTF-8 are written as escapes."""
 
     pattern: str | None = None
@@ -336,7 +336,7 @@ def _shape_of_class(cls: type, marks: Sequence[object]) -> Shape:
     if cls is int:
         return Integer(next((one for one in marks if isinstance(one, Bounds)), Bounds()))
     if cls is str:
-        return Text(next((one.text for one in marks if isinstance(one, Pattern)), None), NOT_EMPTY in marks)
+        return TextShape(next((one.text for one in marks if isinstance(one, Pattern)), None), NOT_EMPTY in marks)
     if cls is bool:
         return Flag()
     if cls is float:

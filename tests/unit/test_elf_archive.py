@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from footprint.elf import Member, read_members, starts_like_archive
+from footprint.elf import ArchiveMember, read_members, starts_like_archive
 from footprint.errors import InputError
 from tests.elfwriter import archive
 
@@ -150,7 +150,7 @@ def test_a_damaged_member_is_refused_where_it_stands(damaged: bytes, offset: int
 
 def test_the_members_before_the_damage_are_given() -> None:
     found = read_members(MAGIC + FIRST + b"damage", "libdemo.a")
-    assert next(found) == Member("one.o", b"good")
+    assert next(found) == ArchiveMember("one.o", b"good")
     with pytest.raises(InputError):
         next(found)
 

@@ -22,7 +22,7 @@ def explain(
     json: options.Json = False,
     color: options.ColorOption = options.Color.AUTO,
 ) -> None:
-    """Say what a word of an answer means: a figure, a finding, a note, an owner, an exit code.
+    """Explain a word of an answer: a figure, a finding, a note, an owner, an exit code.
 
     \b
     footprint explain per_process_bytes
