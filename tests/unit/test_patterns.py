@@ -40,7 +40,7 @@ def test_possessive_groups_are_told_from_possessive_characters(pattern: str, *, 
 
 def test_no_pattern_has_a_possessive_group_as_python_before_3_11_5_matches_them_wrongly() -> None:
     found = dict(patterns())
-    assert "footprint.dwarf.abbreviations._ABBREVIATION" in found
+    assert "footprint.dwarf.encoding._ABBREVIATION" in found
     wrong = [
         name
         for name, value in found.items()
