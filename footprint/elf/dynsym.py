@@ -16,6 +16,7 @@ from footprint.elf.image import SHT_DYNSYM, Buffer, Image, StringTable
 from footprint.elf.machines import relocation_types
 from footprint.elf.relocations import EM_MIPS, relocations, symbol_and_type
 from footprint.elf.symbols import (
+    NO_NAMES,
     SHN_ABS,
     SHN_UNDEF,
     STB_GNU_UNIQUE,
@@ -112,6 +113,19 @@ class DynamicSymbols:
     def none(cls) -> "DynamicSymbols":
         """Return the answer for a file without dynamic symbols."""
         return cls(Versions(None, {}, (), ()), 0, (), {}, {}, frozenset(), frozenset())
+
+    def vaddrs(self, image: Image) -> frozenset[int]:
+        """Return the vaddrs of the definitions that others can find; the last one where a name has several.
+
+        Raises:
+            InputError: Where the table of the file has changed.
+        """
+        if not self.found:
+            return frozenset()
+        vaddr = read_dynamic(image).get(DT_SYMTAB) or 0
+        entries = bytes_at_vaddr(image, vaddr, self.count * image.symbol_bytes, "the table of dynamic symbols")
+        table = SymbolTable(image, entries, NO_NAMES)
+        return frozenset([table.vaddrs[index] for index in self.found.values()])
 
 
 def read_dynamic_symbols(image: Image) -> DynamicSymbols:

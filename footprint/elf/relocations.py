@@ -18,6 +18,7 @@ from footprint.errors import InputError
 
 __all__ = (
     "Relocations",
+    "addend_column",
     "addends_at",
     "relocated_pages",
     "relocated_vaddrs",
@@ -125,6 +126,15 @@ def addends_at(image: Image, vaddrs: Container[int]) -> dict[int, int]:
             addends.update([(found.vaddrs[index], words[3 * index + 2]) for index in places])
         at += len(found.vaddrs)
     return addends
+
+
+def addend_column(image: Image) -> "array[int]":
+    """Return the addends of all entries of DT_RELA: for relative relocations, the vaddrs that they point to.
+
+    Raises:
+        InputError: Where the table lies outside of the file.
+    """
+    return numbers(image, _table(image, read_dynamic(image), DT_RELA, DT_RELASZ, "a table of relocations"))[2::3]
 
 
 def relocated_vaddrs(image: Image) -> "array[int]":

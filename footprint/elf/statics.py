@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from footprint.elf.debugfiles import DebugImage, matched_sections
+from footprint.elf.functions import Functions
 from footprint.elf.image import SHT_SYMTAB, Image, Section
 from footprint.elf.symbols import (
     STB_LOCAL,
@@ -86,6 +87,11 @@ class Statics:
         index, start = indexes[place], vaddrs[place]
         is_inside = vaddr == start or vaddr < start + self._table.sizes[index]
         return (self._table.name(index), vaddr - start) if is_inside else None
+
+    @cached_property
+    def functions(self) -> Functions:
+        """The functions of the same table."""
+        return Functions(self._table)
 
     @property
     def initialisers(self) -> Initialisers:

@@ -347,7 +347,7 @@ def test_each_stage_of_the_founding_audit_shows_what_went() -> None:
         (RowStatus.REMOVED, "answer.0", -4096),
         (RowStatus.REMOVED, "answer.1", -4096),
     }
-    assert buffers.fixed_findings == ()
+    assert [one.subject for one in buffers.fixed_findings] == ["answer.0"]
     # 107 copies of 4 bytes.
     assert [(one.symbol, one.mapped_delta_bytes) for one in of_variables(headers)] == [
         ("_ZN7classadL12NULL_XACTIONE", -428)

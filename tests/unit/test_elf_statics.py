@@ -124,6 +124,15 @@ def test_a_label_without_a_size_holds_its_own_address() -> None:
     assert found.symbol_at(found.statics[0].vaddr + 8) == ("end", 0)
 
 
+def test_the_function_that_an_address_lies_in_is_found() -> None:
+    found = statics(local("f", At(".text", 16), 8, STT_FUNC), local("g", At(".text", 32), 8, STT_FUNC))
+    f, g = found.functions
+    assert (f.name, g.vaddr - f.vaddr) == ("f", 16)
+    assert found.functions.at(f.vaddr + 7) == f
+    assert found.functions.at(f.vaddr + 8) is None
+    assert found.functions.at(f.vaddr - 1) is None
+
+
 def test_a_stripped_file_has_the_variables_that_it_exports() -> None:
     exported = [Sym("shared", At(".data"), 8)]
     file = ElfFile(sections=SECTIONS, dynamic_symbols=exported)
@@ -133,7 +142,7 @@ def test_a_stripped_file_has_the_variables_that_it_exports() -> None:
 
 def test_a_file_without_any_symbol_has_no_variables() -> None:
     found = read_statics(read_image(write(ElfFile(sections=SECTIONS)), "program"))
-    assert (found.statics, found.units, found.is_stripped) == ((), (), True)
+    assert (found.statics, found.units, found.is_stripped, len(found.functions)) == ((), (), True, 0)
     assert found.symbol_at(0x1000) is None
 
 

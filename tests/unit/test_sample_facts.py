@@ -436,11 +436,14 @@ def test_the_debug_information_proves_them_by_the_line_that_declares_them() -> N
 
 
 @pytest.mark.parametrize(("name", "lines"), [("base", [None, None]), ("base_debug", [21, 17])])
-def test_both_answers_are_large_and_have_the_line_that_defines_them(name: str, lines: list[int | None]) -> None:
+def test_one_of_the_two_answers_is_used_by_dead_code_only(name: str, lines: list[int | None]) -> None:
     findings = footprint.duplicates(str(SAMPLES / "condor_shadow" / name)).findings
-    large = [one for one in findings if one.rule == "large-static"]
-    assert [(one.subject, one.kind) for one in large] == [("answer.0", "buffer"), ("answer.1", "buffer")]
-    assert [one.location and one.location.line for one in large] == lines
+    dead, used = [one for one in findings if one.rule == "large-static"]
+    assert (dead.subject, dead.kind, used.subject, used.kind) == ("answer.0", "dead-code", "answer.1", "buffer")
+    assert dead.confidence is Confidence.HIGH
+    assert "only for answer_that_nobody_asks_for, which nothing calls" in dead.message
+    assert used.message.endswith(", for answer_of_the_schedd")
+    assert [one.location and one.location.line for one in (dead, used)] == lines
 
 
 @pytest.mark.parametrize("stage", ["sans_null_xaction", "sans_crypt"])

@@ -1,14 +1,19 @@
-"""Rule `large-static`: large writable variables, among them those whose zeros the file holds.
+"""Rule `large-static`: large writable variables, those that only dead code uses, and those whose zeros the file holds.
 
 A buffer in .bss costs nothing until it is touched, and then one page at a time.
 """
 
+from bisect import bisect_left
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.elf import shown_name
+from footprint.elf.dynsym import read_dynamic_symbols
+from footprint.elf.image import Image
 from footprint.elf.initial import Initials
+from footprint.elf.references import Reference, ReferencedPlace, can_find_references, find_references
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
@@ -16,12 +21,16 @@ from footprint.findings.copies import Lines, PrivateOf
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
 from footprint.model.finding import Confidence, Finding, SourceLocation
-from footprint.units import format_bytes
+from footprint.units import first_of, format_bytes
 
 __all__ = ("RULE", "large_ones", "large_statics")
 
 _OF_BUFFER: Final = "it costs the pages of it that are touched"
 _ASK_PROCESS: Final = f"{_OF_BUFFER}; `audit PID` tells how many those are"
+_MOST_NAMED: Final = 3
+_MOST_SEARCHED: Final = 512
+# An index that begins at 1 refers to a vaddr before the variable; so do the two indexes of a table of tables.
+_MOST_BEFORE_BYTES: Final = 1024
 
 
 def _find(variables: Variables) -> tuple[Finding, ...]:
@@ -38,6 +47,20 @@ RULE: Final = Rule(
 )
 
 
+class _Users(NamedTuple):
+    """The users of a variable.
+
+    Attributes:
+        is_needed: Whether a function that something calls may use it, or a table, the loader or another object.
+        is_referenced: Whether any code or table may refer to it.
+        names: The functions that certainly refer to it; if it is needed, only those that something calls.
+    """
+
+    is_needed: bool
+    is_referenced: bool
+    names: tuple[str, ...]
+
+
 def large_statics(
     statics: Statics, declared: Lines | None = None, *, private_of: PrivateOf | None = None
 ) -> tuple[Finding, ...]:
@@ -49,9 +72,13 @@ def large_statics(
         private_of: Counts the private bytes of the file in a live process.
     """
     large = large_ones(statics)
+    users: dict[int, _Users] = {}
+    # If other tables are damaged, the variables stand without their users.
+    with suppress(FootprintError):
+        users = _find_users(statics, large)
     initials = Initials(statics)
     initials.prepare(large)
-    found = [_finding(one, statics, initials, declared or {}) for one in large]
+    found = [_finding(one, statics, users.get(one.vaddr), initials, declared or {}) for one in large]
     if private_of is None:
         return tuple(found)
     return tuple([_with_private_bytes(finding, one, private_of) for finding, one in zip(found, large, strict=True)])
@@ -78,28 +105,113 @@ def _with_private_bytes(finding: Finding, static: Symbol, private_of: PrivateOf)
     return replace(finding, message=message, reasons=reasons, private_bytes=private_bytes)
 
 
-def _finding(static: Symbol, statics: Statics, initials: Initials, declared: Lines) -> Finding:
+def _finding(static: Symbol, statics: Statics, users: _Users | None, initials: Initials, declared: Lines) -> Finding:
     name = shown_name(static.name)
     section = statics.image.sections[static.section_index]
     path = statics.image.file
     at = declared.get((False, static.vaddr))
     initial = initials.of(static)
-    if section.has_file_bytes and initial is not None and initial.raw is not None and initial.is_blank:
+    if users is not None and not users.is_needed:
+        kind, confidence = "dead-code", Confidence.HIGH
+        reason = "no code, table or relocation refers to it"
+        if users.is_referenced:
+            reason = "no code or table outside of these functions refers to it"
+        remedy = "remove it, or link with -ffunction-sections -fdata-sections -Wl,--gc-sections"
+    elif section.has_file_bytes and initial is not None and initial.raw is not None and initial.is_blank:
         kind, confidence = "zero-filled", Confidence.HIGH
         reason = "all its bytes are zeros, and they are read from the file"
         remedy = "leave out its initialiser: in .bss it costs nothing until it is touched"
     else:
         kind, confidence, reason = "buffer", Confidence.LOW, _ASK_PROCESS
         remedy = "make it as small as what is used of it, or allocate it when it is needed"
+    size = format_bytes(static.size_bytes)
     return Finding(
         RULE.name,
         kind,
         name,
-        message=f"{name} takes {format_bytes(static.size_bytes)} of {section.name} of {path.rsplit('/', 1)[-1]}",
+        message=f"{name} takes {size} of {section.name} of {path.rsplit('/', 1)[-1]}{_purpose(users)}",
         saving_bytes=0,
         confidence=confidence,
         reasons=(reason,),
         remedy=remedy,
         location=SourceLocation(at.file, at.line) if at else None,
         object_path=path,
+    )
+
+
+def _purpose(users: _Users | None) -> str:
+    """Return the words that name the users of a variable, to follow the message."""
+    if users is None:
+        return ""
+    names = users.names
+    listed = first_of([*map(shown_name, names[:_MOST_NAMED]), *names[_MOST_NAMED:]], _MOST_NAMED)
+    if users.is_needed:
+        return f", for {listed}" if names else ""
+    if not users.is_referenced:
+        return ", and nothing refers to it"
+    return f", only for {listed}, which nothing calls" if names else ", only for functions that nothing calls"
+
+
+def _find_users(statics: Statics, large: Iterable[Symbol]) -> dict[int, _Users]:
+    """Find the users of variables, by the vaddr of each variable; those with unknown users are left out.
+
+    Raises:
+        InputError: Where a table or segment is damaged.
+    """
+    searched = [one for one in large if can_find_references(statics.image, one.size_bytes)][:_MOST_SEARCHED]
+    if not searched:
+        return {}
+    starts = sorted(one.vaddr for one in statics.statics if not one.is_tls)
+    places = [_place(one, starts) for one in sorted(searched, key=lambda one: one.vaddr)]
+    found = [_functions(statics, each) for each in find_references(statics.image, places, starts)]
+    exported = read_dynamic_symbols(statics.image).vaddrs(statics.image)
+    called = _called(statics.image, {one for each in found for one in each if one is not None}, exported)
+    users: dict[int, _Users] = {}
+    for place, functions in zip(places, found, strict=True):
+        is_exported = place.start_vaddr in exported
+        is_needed = is_exported or any(one is None or one in called for one in functions)
+        names = [
+            one.name
+            for one, is_sure in functions.items()
+            if one is not None and is_sure and (one in called or not is_needed)
+        ]
+        users[place.start_vaddr] = _Users(is_needed, is_exported or bool(functions), tuple(sorted(names)))
+    return users
+
+
+def _place(static: Symbol, starts: Sequence[int]) -> ReferencedPlace:
+    """Return the vaddrs that may mean a variable: also those before and just after it, up to other variables."""
+    number = bisect_left(starts, static.vaddr)
+    before_bytes = min(_MOST_BEFORE_BYTES, static.vaddr - starts[number - 1] - 1) if number else _MOST_BEFORE_BYTES
+    end_vaddr = static.vaddr + static.size_bytes
+    is_followed = number + 1 < len(starts) and starts[number + 1] == end_vaddr
+    before_bytes = max(0, before_bytes)
+    return ReferencedPlace(
+        static.vaddr, end_vaddr, is_code=False, before_bytes=before_bytes, after_bytes=not is_followed
+    )
+
+
+def _functions(statics: Statics, references: Iterable[Reference]) -> dict[Symbol | None, bool]:
+    """Return the functions that hold references, and whether one of these is sure; None for anything else."""
+    found: dict[Symbol | None, bool] = {}
+    for one in references:
+        function = statics.functions.at(one.vaddr) if one.vaddr else None
+        if function is not None and not function.size_bytes:
+            # The code of a label without a size may be reached from the code before it.
+            function = None
+        found[function] = found.get(function, False) or one.is_sure
+    return found
+
+
+def _called(image: Image, functions: Iterable[Symbol], exported: Container[int]) -> frozenset[Symbol]:
+    """Return the functions that other objects can find, or that something outside of them refers to."""
+    ordered = sorted(functions, key=lambda one: one.vaddr)
+    places = [ReferencedPlace(one.vaddr, one.vaddr + one.size_bytes, is_code=True) for one in ordered]
+    return frozenset(
+        [
+            one
+            for one, place, references in zip(ordered, places, find_references(image, places), strict=True)
+            if one.vaddr in exported
+            or any(not place.start_vaddr <= each.vaddr < place.end_vaddr for each in references)
+        ]
     )

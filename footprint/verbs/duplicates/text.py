@@ -134,10 +134,10 @@ def _which(one: CopiedVariable, file: str | None, *, is_whole: bool) -> tuple[st
 
 
 def _large(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list[Block]:
-    """List large variables: those first whose zeros the file need not hold."""
+    """List large variables: first those that nothing uses, then those whose zeros the file need not hold."""
     if not findings:
         return []
-    kinds = ("zero-filled", "buffer")
+    kinds = ("dead-code", "zero-filled", "buffer")
     ordered = sorted(findings, key=lambda one: kinds.index(one.kind))
     shown = ordered[: min(top, _MOST_LARGE)] if top else ordered
     rows = tuple((one.kind, f"{one.message}{_place(one, is_whole=is_whole)}") for one in shown)
