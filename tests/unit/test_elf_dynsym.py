@@ -4,6 +4,7 @@ import contextlib
 import struct
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,19 +26,29 @@ from tests.elfwriter import (
     DT_STRSZ,
     DT_STRTAB,
     EM_386,
+    EM_ALPHA,
     EM_MIPS,
     EM_PPC,
     EM_S390,
     EM_X86_64,
+    ET_EXEC,
     RO,
     RW,
+    SHN_ABS,
     SHT_GNU_HASH,
+    SHT_HASH,
     SHT_REL,
     SHT_RELA,
     STB_GNU_UNIQUE,
     STB_LOCAL,
     STB_WEAK,
+    STT_FILE,
     STT_FUNC,
+    STT_GNU_IFUNC,
+    STT_NOTYPE,
+    STT_OBJECT,
+    STT_SECTION,
+    STT_TLS,
     STV_HIDDEN,
     STV_INTERNAL,
     STV_PROTECTED,
@@ -119,6 +130,162 @@ def test_symbols_are_counted_and_found_without_section_headers(kind: dict[str, A
     assert (found.several, found.canonical_plt_entries, found.unique) == ({}, frozenset(), frozenset())
 
 
+@in_all_classes_and_orders
+@by_both_hash_tables
+def test_the_addresses_of_the_definitions_are_those_of_the_table(kind: dict[str, Any], *, gnu_hash: bool) -> None:
+    image = read_image(file(Sym("f", 0x1234, 40, STT_FUNC, STB_WEAK, section=1), gnu_hash=gnu_hash, **kind), "lib.so")
+    assert read_dynamic_symbols(image).vaddrs(image) == {0x1234}
+
+
+@pytest.mark.parametrize("machine", [EM_S390, EM_ALPHA])
+def test_two_architectures_have_hash_tables_of_eight_byte_words(machine: int) -> None:
+    image = file(Sym("a", 8, section=1), Sym("b", 16, section=1), machine=machine, order="big")
+    assert image.count(struct.pack(">4Q", 1, 3, 1, 0)) == 1
+    assert read(without_sections(image)).found == {"a": 1, "b": 2}
+
+
+def test_the_s390_of_32_bits_has_words_of_four_bytes() -> None:
+    image = file(Sym("a", 8, section=1), machine=EM_S390, order="big", bits=32)
+    assert read(without_sections(image)).found == {"a": 1}
+
+
+def test_the_symbols_that_gnu_ld_counts_as_one_are_those_that_relocations_name() -> None:
+    symbols = [Sym("a"), Sym("b"), Sym("c")]
+    assert read(without_sections(file(*symbols, gnu_hash=True))).count == 1
+    related = without_sections(file(*symbols, relocations=[asks("b")], gnu_hash=True))
+    found = read(related)
+    assert found.count == 3
+    assert [one.name for one in found.references] == ["b"]
+    assert found.found == {}
+
+
+def test_the_section_header_of_the_symbols_tells_their_number_where_it_is_there() -> None:
+    image = file(Sym("a"), Sym("b"), Sym("c"), gnu_hash=True)
+    assert read(image).count == 4
+    assert read(patch(image, "sh_size", 1 << 40, ".dynsym")).count == 1
+    assert read(patch(image, "sh_addr", 8, ".dynsym")).count == 1
+
+
+def test_other_linkers_begin_a_table_without_symbols_at_their_number() -> None:
+    image = file(Sym("a"), Sym("b"), sections=[gnu_hash_table(3, [0])])
+    found = read(without_sections(image))
+    assert (found.count, found.found) == (3, {})
+
+
+def test_a_hash_table_without_buckets_finds_nothing() -> None:
+    image = file(Sym("a", At(".data")), sections=[gnu_hash_table(1, [])])
+    assert read(without_sections(image)).found == {}
+
+
+def test_a_definition_before_those_that_are_hashed_cannot_be_found() -> None:
+    symbols = [Sym("kept", At(".data")), Sym("shown", At(".data", 8))]
+    found = read(file(*symbols, sections=[gnu_hash_table(2, [2], [1])]))
+    assert (found.count, found.found) == (3, {"shown": 2})
+
+
+def test_the_last_chain_of_several_tells_the_number() -> None:
+    # The chains of the buckets are {1, 2}, {3} and {4, 5}; the third bucket is empty.
+    table = gnu_hash_table(1, [1, 3, 0, 4], [2, 3, 3, 4, 5])
+    found = read(without_sections(file(*(Sym(name, At(".data"), 8) for name in "abcde"), sections=[table])))
+    assert found.count == 6
+    assert found.found == {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
+
+
+def test_the_gnu_hash_table_counts_where_both_are_there() -> None:
+    # As DT_HASH would have it, both are found.
+    old = Section(".hash.given", SHT_HASH, RO, struct.pack("<6I", 1, 3, 1, 0, 2, 0))
+    new = gnu_hash_table(2, [2], [1])
+    found = read(file(Sym("a", At(".data")), Sym("b", At(".data")), sections=[old, new]))
+    assert found.found == {"b": 2}
+
+
+@pytest.mark.parametrize(
+    ("table", "cause"),
+    [
+        (gnu_hash_table(1, [1], [2, 4, 6]), "a chain that does not end"),
+        (
+            replace(gnu_hash_table(1, [1], [1]), data=struct.pack("<4I", 1 << 30, 1, 1, 0)),
+            "it claims 1073741824 buckets",
+        ),
+        (replace(gnu_hash_table(1, [1], [1]), data=struct.pack("<4I", 1, 1, 1 << 31, 0)), "behind 2147483648 words"),
+        (gnu_hash_table(1, [0xFFFFFFFF], [1]), "a chain that does not end"),
+        (gnu_hash_table(0xFFFFFFF0, [0xFFFFFFFF], [1]), "a chain that does not end"),
+    ],
+)
+def test_a_damaged_gnu_hash_table_is_an_error_that_says_how(table: Section, cause: str) -> None:
+    # Nothing stands behind the table: it is the last that its segment maps.
+    image = write(
+        ElfFile(
+            sections=[DATA, Section(".dynsym"), Section(".dynstr"), table],
+            dynamic_symbols=[Sym("a", At(".data"))],
+            dynamic=[Dyn(DT_SONAME, "libdemo.so")],
+        )
+    )
+    with pytest.raises(InputError, match=cause) as error:
+        read(image)
+    assert error.value.file == "libdemo.so"
+
+
+def test_a_table_that_claims_more_symbols_than_the_file_holds_is_an_error() -> None:
+    table = Section(".hash.given", SHT_HASH, RO, struct.pack("<4I", 1, 0x7FFFFFFF, 0, 0))
+    with pytest.raises(InputError, match="the table of dynamic symbols of 51539607528 bytes"):
+        read(file(Sym("a"), sections=[table]))
+
+
+def test_a_chain_of_a_million_words_is_walked_in_a_moment() -> None:
+    count = 1 << 20
+    table = gnu_hash_table(1, [1], [2] * (count - 1) + [1])
+    image = without_sections(file(Sym("a", At(".data")), sections=[table]))
+    begin = time.process_time()
+    with pytest.raises(InputError, match="the table of dynamic symbols"):
+        read(image)
+    assert time.process_time() - begin < 1
+
+
+# --- what can be found of them ----------------------------------------------------------------------------------------
+
+
+@by_both_hash_tables
+@pytest.mark.parametrize(
+    ("symbol", "is_found"),
+    [
+        (Sym("x", At(".data"), 8, STT_OBJECT), True),
+        (Sym("x", At(".data"), 8, STT_NOTYPE), True),
+        (Sym("x", At(".data"), 8, STT_GNU_IFUNC), True),
+        (Sym("x", At(".data"), 0, STT_FUNC, STB_WEAK), True),
+        (Sym("x", At(".data"), 8, binding=STB_GNU_UNIQUE), True),
+        (Sym("x", At(".data"), 8, visibility=STV_PROTECTED), True),
+        (Sym("x", At(".data"), 8, STT_SECTION), False),
+        (Sym("x", At(".data"), 8, STT_FILE), False),
+        (Sym("x", At(".data"), 8, binding=STB_LOCAL), False),
+        (Sym("x", At(".data"), 8, visibility=STV_HIDDEN), False),
+        (Sym("x", At(".data"), 8, visibility=STV_INTERNAL), False),
+        (Sym("x", 0, section=".data"), False),
+        (Sym("x", 0, section=SHN_ABS), True),
+        (Sym("x", 0, 8, STT_TLS, section=".data"), True),
+        (Sym("x"), False),
+    ],
+)
+def test_what_the_loader_would_bind_to_is_found(symbol: Sym, *, is_found: bool, gnu_hash: bool) -> None:
+    found = read(file(symbol, gnu_hash=gnu_hash)).found
+    assert found == ({"x": 1} if is_found else {})
+
+
+@in_all_classes_and_orders
+def test_a_program_without_pic_stands_in_for_functions_whose_address_it_takes(kind: dict[str, Any]) -> None:
+    symbols = [Sym("called", type=STT_FUNC), Sym("taken", 0x401000, type=STT_FUNC), Sym("own", At(".data"))]
+    found = read(file(*symbols, type=ET_EXEC, **kind))
+    assert found.found == {"taken": 2, "own": 3}
+    assert found.canonical_plt_entries == {2}
+
+
+def test_on_mips_what_is_not_defined_is_a_stub_for_its_first_call_unless_it_says_otherwise() -> None:
+    symbols = [Sym("lazy", 0x1000, type=STT_FUNC), Sym("taken", 0x2000, type=STT_FUNC, visibility=STO_MIPS_PLT)]
+    found = read(file(*symbols, machine=EM_MIPS, bits=32, order="big"))
+    assert found.found == {"taken": 2}
+    assert found.canonical_plt_entries == {2}
+
+
 def test_unique_definitions_are_told_apart() -> None:
     found = read(file(Sym("u", At(".data"), binding=STB_GNU_UNIQUE), Sym("g", At(".data"))))
     assert found.unique == {"u"}
@@ -134,6 +301,7 @@ def test_all_versions_of_a_name_are_there_and_the_last_of_them_is_what_is_told()
     found = read_dynamic_symbols(image)
     assert found.several == {"f": (1, 3)}
     assert found.found == {"f": 3, "g": 2}
+    assert found.vaddrs(image) == {16, 8}
 
 
 # --- what relocations ask for -----------------------------------------------------------------------------------------
