@@ -41,12 +41,16 @@ def rules() -> dict[str, set[str]]:
         kinds = found.setdefault(rule, set())
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
-                kinds |= {
-                    one.value
-                    for one in ast.walk(node.args[1])
-                    if isinstance(one, ast.Constant) and isinstance(one.value, str) and " " not in one.value
-                }
+                kinds |= words(node.args[1])
+            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).lstrip("(").startswith("kind, "):
+                kinds |= words(node.value)
     return found
+
+
+def words(node: ast.AST) -> set[str]:
+    """Return the literal texts of one word below a node."""
+    constants = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+    return {one for one in constants if isinstance(one, str) and " " not in one}
 
 
 WORDS = [
@@ -104,6 +108,7 @@ def test_each_owner_in_brackets_is_explained() -> None:
 def test_each_rule_has_a_page_with_all_its_kinds_its_cost_an_example_and_a_remedy() -> None:
     found = rules()
     assert len(found) >= 7
+    assert found["large-static"] == {"dead-code", "zero-filled", "buffer"}
     assert {path.stem for path in PAGES.glob("*.md")} == found.keys()
     for rule, kinds in found.items():
         page = (PAGES / f"{rule}.md").read_text()
