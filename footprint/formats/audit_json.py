@@ -20,7 +20,6 @@ from footprint.model.projection import Projection
 from footprint.model.row import Row
 from footprint.model.spread import Spread
 from footprint.model.totals import OfWhich, Totals
-from footprint.process.launch.moment import When
 
 __all__ = (
     "AuditJson",
@@ -193,6 +192,10 @@ class RunChild(NamedTuple):
     per_process_bytes: int | None
 
 
+# As `process.launch` has it; importing that takes longer than reading a small audit.
+_MomentWord = Literal["exit", "settled", "time", "output"]
+
+
 class RunMembers(NamedTuple):
     """How a program was run; the rest of the answer is the audit of the median start.
 
@@ -210,7 +213,7 @@ class RunMembers(NamedTuple):
 
     command: Annotated[tuple[str, ...], NOT_EMPTY]
     when: Annotated[str, Pattern("^(exit|settled|output|[0-9.]+(ms|s|min))$")]
-    moment: When
+    moment: _MomentWord
     starts: Positive
     exit_code: Annotated[int, Bounds(0, 256)] | None
     signal: Annotated[str, Pattern("^SIG.*$")] | None

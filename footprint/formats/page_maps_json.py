@@ -7,7 +7,6 @@ half as long as rows.
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Final, Literal, NamedTuple, get_args
 
-from footprint.attribution.page_maps import MOST_PAGES, MOST_SECTIONS
 from footprint.errors import InputError
 from footprint.members import NOT_EMPTY, Address, Bounds, Pattern
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
@@ -107,6 +106,10 @@ def page_maps_of(rows: Sequence[PageMapRow], file: str) -> Iterable[PageMap]:
     Raises:
         InputError: Columns differ in length, or the maps have more pages or sections than footprint writes.
     """
+    if not rows:
+        return
+    from footprint.attribution.page_maps import MOST_PAGES, MOST_SECTIONS  # noqa: PLC0415 # few audits are drawn
+
     page_count = section_count = 0
     for row in rows:
         if any(len(part.states) != len(part.page_counts) for part in row.parts):

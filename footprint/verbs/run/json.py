@@ -20,7 +20,7 @@ def _run(ran: RunResult) -> RunMembers:
     return RunMembers(
         command=ran.command,
         when=ran.when,
-        moment=ran.start.moment,
+        moment=ran.start.moment.value,
         starts=ran.start_count,
         exit_code=ran.start.exit_code,
         signal=ran.start.signal,
