@@ -93,29 +93,29 @@ def _mapping_rows(
     counts: MappingCounts,
     pages: Dict[int, Sequence[PageRange]] | None,
     symbols: _Symbols,
-) -> Iterator[Row]:
+) -> list[Row]:
     """Return the rows of one mapping."""
-    mapping = ranges[0].mapping
-    private = private_pages(mapping, counts, pages)
+    private = private_pages(ranges[0].mapping, counts, pages)
     if not pages and counts.private_bytes == 0:
         # Without page bits, ranges in which nothing is private are not cut.
         private = None
     if private is None and len(ranges) > 1 and counts.private_bytes:
-        yield _merged_row(ranges, counts, symbols.page_bytes)
-        return
+        return [_merged_row(ranges, counts, symbols.page_bytes)]
+    rows: list[Row] = []
     # Only the first range of a mapping has pages of a file: the others are memory without a file.
     shared_bytes = counts.shared_bytes
     for one in ranges:
         own = None if private is None else clip(private, one.start_addr, one.end_addr)
         private_bytes = counts.private_bytes if own is None else ranges_bytes(own)
         counted = counts._replace(private_bytes=private_bytes, shared_bytes=shared_bytes)
-        yield from _range_rows(one, counted, own, symbols)
+        rows += _range_rows(one, counted, own, symbols)
         shared_bytes = None if shared_bytes is None else 0
+    return rows
 
 
 def _range_rows(
     one: OwnedRange, counts: MappingCounts, private: Sequence[PageRange] | None, symbols: _Symbols
-) -> Iterator[Row]:
+) -> list[Row]:
     """Return the rows of one range: one for each symbol where its private pages and the object's symbols are known.
 
     Args:
@@ -126,32 +126,25 @@ def _range_rows(
     """
     loaded, image, page_bytes = one.loaded, _image_of(one), symbols.page_bytes
     if loaded is None or image is None:
-        yield _row(one, counts, page_bytes)
-        return
+        return [_row(one, counts, page_bytes)]
     is_text = one.kind is MemoryKind.TEXT
     has_symbols = private is not None and (private or (loaded in symbols.touched and not is_text))
     contents = symbols.files.contents_of(loaded) if has_symbols else None
     if private is not None and contents is not None:
+        relocated_pages = symbols.files.relocated_pages_of(loaded, page_bytes)
         evidence = weakest((_evidence(one, counts), Evidence.DERIVED))
-        yield from symbol_rows(
-            one,
-            contents,
-            private,
-            page_bytes,
-            symbols.files.relocated_pages_of(loaded, page_bytes),
-            evidence,
-            has_untouched=symbols.has_untouched,
-        )
+        has_untouched = symbols.has_untouched
+        rows = symbol_rows(one, contents, private, page_bytes, relocated_pages, evidence, has_untouched=has_untouched)
         if counts.shared_bytes:
             shared = counts._replace(private_bytes=0, evidence=evidence)
-            yield _row(one, shared, page_bytes, name="[shared pages]")._replace(mapped_bytes=0)
-    elif is_text:
-        yield _row(one, counts, page_bytes)
-    else:
-        section, name = _section_names(one, loaded, image), None
-        if counts.private_bytes and section and "+" in section:
-            name = f"[{counts.private_bytes // page_bytes} of {one.size_bytes // page_bytes} pages private]"
-        yield _row(one, counts, page_bytes, section=section, name=name)
+            rows.append(_row(one, shared, page_bytes, name="[shared pages]")._replace(mapped_bytes=0))
+        return rows
+    if is_text:
+        return [_row(one, counts, page_bytes)]
+    section, name = _section_names(one, loaded, image), None
+    if counts.private_bytes and section and "+" in section:
+        name = f"[{counts.private_bytes // page_bytes} of {one.size_bytes // page_bytes} pages private]"
+    return [_row(one, counts, page_bytes, section=section, name=name)]
 
 
 def _row(

@@ -13,7 +13,12 @@ from footprint.model.row import MemoryKind, Row
 from footprint.process import PageRange
 from footprint.ranges import Claim, Gap, Piece, partition
 
-__all__ = ("PageNumbers", "symbol_ranges", "symbol_rows")
+__all__ = ("NOT_PRIVATE", "PageNumbers", "symbol_ranges", "symbol_rows")
+
+NOT_PRIVATE: Final = "[not private]"
+"""The name of what lies in no private page."""
+
+_Addrs = Sequence[tuple[int, int]]
 
 
 class PageNumbers(Container[int]):
@@ -67,14 +72,14 @@ def symbol_rows(
         relocated_pages = PageNumbers(sorted(relocated_pages))
     if not isinstance(relocated_pages, PageNumbers):
         raise TypeError("pages that cannot be counted but one by one may be too many")
-    ranges = symbol_ranges(whole, contents, private)
+    ranges = symbol_ranges(whole, contents, private, has_untouched=has_untouched)
     count = _PageCounter(_names_by_page(ranges, page_bytes), page_bytes, relocated_pages).count
     owner, is_writable, attribution = whole.owner, whole.mapping.is_mapped_writable, whole.attribution
     rows: list[Row] = []
     untouched: dict[tuple[str | None, MemoryKind], int] = {}
     for _, start_addr, end_addr, _, kind, _, _, section, symbol, name, addrs, is_cut in ranges:
         mapped_bytes = end_addr - start_addr
-        private_bytes = sum([past - first for first, past in addrs])
+        private_bytes = addrs[0][1] - addrs[0][0] if len(addrs) == 1 else sum([past - first for first, past in addrs])
         if mapped_bytes != private_bytes and (symbol is None or not (private_bytes or is_cut or has_untouched)):
             # A variable that continues in a neighbouring mapping may be private there, so it has a row.
             place = (section, kind)
@@ -102,13 +107,11 @@ def symbol_rows(
             )
         )
     for (section, kind), mapped_bytes in untouched.items():
-        name = "[not private]"
-        row = Row(owner, kind, section, None, name, 0, mapped_bytes, 0, 0, 0, 0, is_writable, evidence, attribution)
-        rows.append(row)
+        sums = (0, mapped_bytes, 0, 0, 0, 0)
+        rows.append(Row(owner, kind, section, None, NOT_PRIVATE, *sums, is_writable, evidence, attribution))
     return rows
 
 
-_Addrs = Sequence[tuple[int, int]]
 _SEVERAL: Final = ""
 
 
@@ -168,10 +171,9 @@ def _names_by_page(ranges: Iterable[OwnedRange], page_bytes: int) -> dict[int, s
     Pages in the middle of a variable are left out: nothing else lies in them.
     """
     names: dict[int, str] = {}
-    for one in ranges:
-        symbol = one.symbol
+    for _, _, _, _, _, _, _, _, symbol, _, private, _ in ranges:
         if symbol is not None:
-            for first, past in one.private:
+            for first, past in private:
                 page, final = first // page_bytes, (past - 1) // page_bytes
                 if names.setdefault(page, symbol) != symbol:
                     names[page] = _SEVERAL
@@ -187,13 +189,17 @@ _Sections = list[Claim[_SectionOwner]]
 _BEYOND: Final = 1 << 64
 
 
-def symbol_ranges(whole: OwnedRange, contents: Contents, private: Sequence[PageRange]) -> list[OwnedRange]:
+def symbol_ranges(
+    whole: OwnedRange, contents: Contents, private: Sequence[PageRange], *, has_untouched: bool = False
+) -> list[OwnedRange]:
     """Cut the range of an object among its sections and symbols; the ranges cover it exactly, in ascending order.
 
     Args:
         whole: The range.
         contents: What the sections of its object hold.
         private: The private pages in the range, ascending.
+        has_untouched: Whether variables without a private page have ranges of their own. If not, neighbours without a
+            private page are one range of their section.
     """
     mapping, _, _, owner, own_kind, attribution, loaded, *_ = whole
     found: list[OwnedRange] = []
@@ -201,11 +207,10 @@ def symbol_ranges(whole: OwnedRange, contents: Contents, private: Sequence[PageR
     first, past = _bounds(private, place)
     for start_addr, end_addr, section, section_kind, base_addr, pieces in _section_ranges(whole, contents):
         kind = section_kind or own_kind
-        for low, high, what in pieces:
-            if isinstance(what, Symbol):
-                symbol = name = what[0]
-            else:
-                symbol, name = None, what.label if isinstance(what, Residue) else what
+        index, count = 0, len(pieces)
+        while index < count:
+            low, high, what = pieces[index]
+            index += 1
             start, end = base_addr + low, base_addr + high
             is_cut = start < start_addr or end_addr < end
             if is_cut:
@@ -214,19 +219,41 @@ def symbol_ranges(whole: OwnedRange, contents: Contents, private: Sequence[PageR
             while past <= start:
                 place += 1
                 first, past = _bounds(private, place)
-            if first <= start and end <= past:
-                addrs: _Addrs = ((start, end),)
+            if isinstance(what, Symbol):
+                symbol: str | None = what[0]
+                name = what[0]
             else:
-                addrs = []
-                at, begin, until = place, first, past
-                while begin < end:
-                    addrs.append((max(start, begin), min(end, until)))
-                    at += 1
-                    begin, until = _bounds(private, at)
+                symbol, name = None, what.label if isinstance(what, Residue) else what
+            addrs: _Addrs = ()
+            if first <= start and end <= past:
+                addrs = ((start, end),)
+            elif first < end:
+                addrs = _private_addrs(private, place, start, end)
+            elif not has_untouched and not (is_cut and symbol is not None):
+                index = _behind_untouched(pieces, index, first - base_addr, end_addr - base_addr)
+                name, symbol, end = NOT_PRIVATE, None, min(base_addr + pieces[index - 1].end, end_addr)
             found.append(
                 OwnedRange(mapping, start, end, owner, kind, attribution, loaded, section, symbol, name, addrs, is_cut)
             )
     return found
+
+
+def _behind_untouched(pieces: "_Pieces", index: int, private_start: int, end: int) -> int:
+    """Return the index of the first piece from `index` on that reaches a private page, or is a symbol cut at `end`."""
+    behind = bisect_right(pieces, private_start, index, key=_end_of)
+    last = pieces[behind - 1]
+    return behind - 1 if behind > index and last.end > end and isinstance(last.owner, Symbol) else behind
+
+
+def _private_addrs(private: Sequence[PageRange], place: int, start: int, end: int) -> _Addrs:
+    """Return the private addresses between two addresses; the page range at `place` is the first behind the start."""
+    addrs = []
+    first, past = _bounds(private, place)
+    while first < end:
+        addrs.append((max(start, first), min(end, past)))
+        place += 1
+        first, past = _bounds(private, place)
+    return addrs
 
 
 def _bounds(private: Sequence[PageRange], place: int) -> tuple[int, int]:
@@ -262,7 +289,7 @@ def _section_ranges(
         yield first + bias_addr, past + bias_addr, section, kind, base + bias_addr, pieces
 
 
-def _end_of(piece: Piece[Symbol | Residue] | Claim[_SectionOwner]) -> int:
+def _end_of(piece: Piece[Symbol | Residue] | Piece[str] | Claim[_SectionOwner]) -> int:
     return piece.end
 
 
