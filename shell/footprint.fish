@@ -27,7 +27,7 @@ complete -c footprint -n __footprint_has_none -a check -d 'Check a process again
 complete -c footprint -n __footprint_has_none -a record -d 'Keep the figures of a release in a history, for trend.'
 complete -c footprint -n __footprint_has_none -a trend -d 'Show how the figures of each program went over its releases, and which owner changed them most.'
 complete -c footprint -n __footprint_has_none -a capture -d 'Save what the kernel says of processes, to be audited elsewhere.'
-complete -c footprint -n __footprint_has_none -a explain -d 'Say what a word of an answer means: a figure, a finding, a note, an owner, an exit code.'
+complete -c footprint -n __footprint_has_none -a explain -d 'Explain a word of an answer: a figure, a finding, a note, an owner, an exit code.'
 complete -c footprint -n __footprint_has_none -a doctor -d 'Show what this host lets footprint read, what that means for the answers, and what would help.'
 
 complete -c footprint -n '__footprint_has_verb audit' -s n -l count -x -d 'How many processes to project to.'
