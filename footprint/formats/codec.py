@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from itertools import chain, islice, repeat
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from footprint.errors import InputError
@@ -89,7 +89,6 @@ class Shape:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class Flag(Shape):
     """True or false."""
 
@@ -99,7 +98,6 @@ class Flag(Shape):
         return column
 
 
-@dataclass(frozen=True)
 class Number(Shape):
     """An integer or a fraction."""
 
@@ -109,7 +107,7 @@ class Number(Shape):
         return column
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Integer(Shape):
     """An integer within bounds."""
 
@@ -122,7 +120,7 @@ class Integer(Shape):
         return column
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class TextShape(Shape):
     """A text; the bytes in it that are not UTF-8 are written as escapes."""
 
@@ -140,7 +138,7 @@ class TextShape(Shape):
         return column
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Words(Shape):
     """One of some texts, each of which stands for a value: a member of an enumeration, or itself."""
 
@@ -158,14 +156,14 @@ class Words(Shape):
             raise _wrong(path, f"{error.args[0][:_SHOWN_CHARS]!r}, which this footprint does not know") from None
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Optional(Shape):
     """A value, or null."""
 
     inner: Shape
 
     def write(self, column: _Column) -> _Column:
-        return column if type(self.inner).write is Shape.write else self._of_known(column, self.inner.write)
+        return self._of_known(column, self.inner.write)
 
     def read(self, column: _Column, path: str) -> _Column:
         return self._of_known(column, lambda known: self.inner.read(known, path))
@@ -173,11 +171,15 @@ class Optional(Shape):
     def _of_known(self, column: _Column, convert: Callable[[_Column], _Column]) -> _Column:
         if None not in column:
             return convert(column)
-        found = iter(convert([value for value in column if value is not None]))
+        known = [value for value in column if value is not None]
+        converted = convert(known)
+        if converted is known:
+            return column
+        found = iter(converted)
         return [None if value is None else next(found) for value in column]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class ListOf(Shape):
     """A list of values of one shape."""
 
@@ -201,7 +203,7 @@ def _regrouped(flat: _Column, groups: _Column, make: Callable[[Any], Any]) -> _C
     return [make(islice(found, len(group))) for group in groups]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class MapOf(Shape):
     """An object whose member names are no part of the type."""
 
@@ -243,7 +245,7 @@ class Member(NamedTuple):
     may_be_absent: bool
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Record(Shape):
     """An object with the members of a NamedTuple or dataclass."""
 
@@ -285,13 +287,12 @@ class Record(Shape):
 
     def _read(self, member: Member, column: _Column, path: str) -> _Column:
         key, default = member.key, member.default
-        present = [one[key] for one in column if key in one]
-        if len(present) < len(column) and default is MISSING:
-            raise _wrong(path, "missing")
-        cells = member.shape.read(present, path)
-        if len(present) == len(column):
-            return cells
-        found = iter(cells)
+        try:
+            return member.shape.read(list(map(itemgetter(key), column)), path)
+        except KeyError:
+            if default is MISSING:
+                raise _wrong(path, "missing") from None
+        found = iter(member.shape.read([one[key] for one in column if key in one], path))
         return [next(found) if key in one else default for one in column]
 
 
