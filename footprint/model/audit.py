@@ -1,15 +1,18 @@
 """The audit of one process: totals, the ledger that explains them, and what N cost."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from footprint.errors import Note
-from footprint.model.finding import Finding
-from footprint.model.heap_account import HeapAccount
-from footprint.model.object_cost import ObjectCost
-from footprint.model.page_map import PageMap
 from footprint.model.projection import Projection
 from footprint.model.row import MemoryKind, Row, sum_rows
 from footprint.model.totals import Totals
+
+if TYPE_CHECKING:  # what few audits have
+    from footprint.model.finding import Finding
+    from footprint.model.heap_account import HeapAccount
+    from footprint.model.object_cost import ObjectCost
+    from footprint.model.page_map import PageMap
 
 __all__ = ("Audit", "program_name")
 

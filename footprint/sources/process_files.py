@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from footprint.attribution.private_bytes import PrivateBytes
 from footprint.attribution.process_audit import mapped_files
 from footprint.elf import Buffer, Image, read_image, starts_like_elf
 from footprint.elf.notes import build_id
@@ -14,6 +13,9 @@ from footprint.process import MappedFile, Mapping, Snapshot, open_mapped_file
 from footprint.process.mapped_files import FileKey, FileOpener, file_key, open_regular
 from footprint.process.snapshot import FileFacts
 from footprint.sources.roots import path_inside, reach_of
+
+if TYPE_CHECKING:
+    from footprint.attribution.private_bytes import PrivateBytes
 
 __all__ = ("ProcessFiles", "build_id_of", "check_root", "images_of", "open_saved_file")
 
@@ -42,7 +44,7 @@ class ProcessFiles:
         self.paths = list(dict.fromkeys(names))
         self.reached = reach_of(snapshot.pid or 0)
 
-    def private_bytes(self, images: Sequence[Image]) -> PrivateBytes:
+    def private_bytes(self, images: Sequence[Image]) -> "PrivateBytes":
         """Return what counts the private bytes of some files; it counts none of a file that was replaced."""
         by_path = {image.file: image for image in images}
         found = {}
@@ -50,6 +52,8 @@ class ProcessFiles:
             key, image = file_key(mapping), by_path.get(mapping.name)
             if key is not None and key not in found and image and _inode(self.reached(image.file)) == mapping.inode:
                 found[key] = image
+        from footprint.attribution.private_bytes import PrivateBytes  # noqa: PLC0415 # for findings only
+
         return PrivateBytes(self._snapshot, found)
 
 

@@ -15,7 +15,6 @@ from footprint.elf import Buffer, starts_like_archive, starts_like_elf
 from footprint.errors import InputError, UsageError
 from footprint.files import StrPath, open_input, text_of
 from footprint.process import Snapshot, looks_like_memory_text, read_process, read_texts
-from footprint.process.family import descendants, named
 from footprint.process.snapshot import looks_like_capture
 
 __all__ = (
@@ -263,6 +262,8 @@ def resolve_processes(targets: Sequence[Named], *, tree: int | None = None, name
         if not (text.isascii() and text.isdigit() and len(text) < 11):
             raise UsageError(f"{text} is no PID: several targets are several live processes")
         pids[int(text)] = None
+    if tree is not None or name is not None:
+        from footprint.process.family import descendants, named  # noqa: PLC0415 # most targets are one process
     if tree is not None:
         pids |= dict.fromkeys(descendants(tree))
     if name is not None:
