@@ -1037,8 +1037,10 @@ def marked(value: Any, key: str = "") -> Any:  # noqa: ANN401 # JSON
         return {name: marked(member, name) for name, member in value.items()}
     if isinstance(value, list):
         return [marked(member, key) for member in value]
-    is_word = key in {"schema", "kind", "evidence", "attribution", "basis", "model", "confidence", "saving_per"}
-    is_word = is_word or key in {"states", "permissions"} or key.endswith("_bytes") or value == "prediction"
+    is_word = key in {"schema", "verb", "kind", "evidence", "attribution", "basis", "model", "confidence", "saving_per"}
+    is_word = (
+        is_word or key in {"states", "permissions"} or key.endswith("_bytes") or value in {"prediction", "footprint"}
+    )
     return f"\u202e\0{value}" if isinstance(value, str) and not is_word else value
 
 
