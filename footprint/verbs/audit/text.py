@@ -164,7 +164,11 @@ def _totals(audit: Audit) -> Facts:
         for row in audit.ledger
         if row.kind is kernel
     )
-    add("shared, once per machine", totals.shared_once)
+    own_shared_bytes = totals.of_which.own_shared_bytes
+    if own_shared_bytes:
+        rows.append(("  shared memory of its own", format_bytes(own_shared_bytes), "derived: each copy makes its own"))
+    if totals.shared_once.bytes is not None:
+        add("shared, once per machine", totals.shared_once._replace(bytes=totals.shared_once.bytes - own_shared_bytes))
     if totals.cow_shared.bytes:
         add("COW-shared", totals.cow_shared)
     rows.extend(_of_which(totals.of_which))
@@ -190,7 +194,6 @@ def _of_which(special: OfWhich) -> Iterable[tuple[str, str, str]]:
         ("merged by KSM", special.ksm_bytes, "with equal pages"),
         ("huge pages, private", special.hugetlb_private_bytes, "of the reserved pool, in no total"),
         ("huge pages, shared", special.hugetlb_shared_bytes, "of the reserved pool, in no total"),
-        ("shared memory of its own", special.own_shared_bytes, "in shared; each started copy has its own"),
     )
     return [(f"  {label}", format_bytes(size_bytes), remark) for label, size_bytes, remark in lines if size_bytes]
 
