@@ -39,7 +39,7 @@ class Fact(StrEnum):
     """What a rule reads; the value is the beginning of the name of the folder with its rules."""
 
     GRAPH = "graph"
-    """The dependency graph of a program or process: a `Composition`."""
+    """The dependency graph of a program or process: a `DependencyGraph`."""
     LEDGER = "ledger"
     """The rows of its memory: `LedgerFacts`."""
     VARIABLES = "variable"

@@ -194,22 +194,6 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _PIPE_BYTES, _PIPE_SLOT_BYTES, _USUAL_PIPE_SLOTS = 2_064, 40, 16
 
 
-def _system_call(number: int, *arguments: int) -> int:
-    """Call the kernel.
-
-    Raises:
-        OSError: Where the kernel refuses.
-    """
-    import ctypes  # noqa: PLC0415 # most processes have neither sockets nor pipes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    answer = int(libc.syscall(ctypes.c_long(number), *(ctypes.c_ulong(one) for one in arguments)))
-    if answer < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return answer
-
-
 class _Visitor:
     """Looks at copies of the descriptors of a process; a context manager. It reads nothing out of them."""
 
@@ -227,7 +211,7 @@ class _Visitor:
 
     def socket(self, number: int) -> tuple[OpenFileKind, int]:
         """Find the kind of a socket and the memory of its unread and unsent data."""
-        import socket  # noqa: PLC0415 # as ctypes
+        import socket  # noqa: PLC0415 # only sockets and pipes need it
         import struct  # noqa: PLC0415 # the same
 
         copy = self._copy(number)
@@ -244,7 +228,7 @@ class _Visitor:
 
     def pipe(self, number: int) -> int:
         """Compute the memory of a pipe: its slots, and its unread data in whole pages."""
-        import array  # noqa: PLC0415 # as ctypes
+        import array  # noqa: PLC0415 # only sockets and pipes need it
         import fcntl  # noqa: PLC0415 # the same
         import termios  # noqa: PLC0415 # the same
 
@@ -265,10 +249,12 @@ class _Visitor:
     def _copy(self, number: int) -> int | None:
         if self._is_refused:
             return None
+        from footprint.process.system_calls import system_call  # noqa: PLC0415 # ctypes: few have pipes or sockets
+
         try:
             if self._pidfd is None:
                 self._pidfd = os.pidfd_open(self._pid)
-            return _system_call(_SYS_PIDFD_GETFD, self._pidfd, number, 0)
+            return system_call(_SYS_PIDFD_GETFD, self._pidfd, number, 0)
         except OSError as error:
             # A descriptor that was closed meanwhile is EBADF; all else holds for the other ones as well.
             self._is_refused = error.errno != errno.EBADF
@@ -276,7 +262,7 @@ class _Visitor:
 
 
 def _socket_kind(family: int, type_: int) -> OpenFileKind:
-    import socket  # noqa: PLC0415 # as ctypes
+    import socket  # noqa: PLC0415 # only sockets and pipes need it
 
     if family == socket.AF_UNIX:
         return OpenFileKind.UNIX
@@ -346,7 +332,9 @@ def _compare_descriptions(one: tuple[int, int], other: tuple[int, int]) -> int:
     number = _SYS_KCMP.get(os.uname().machine)
     if number is None:
         raise OSError(errno.ENOSYS, "kcmp is unknown here")
-    answer = _system_call(number, one[0], other[0], _KCMP_FILE, one[1], other[1])
+    from footprint.process.system_calls import system_call  # noqa: PLC0415 # ctypes, as above
+
+    answer = system_call(number, one[0], other[0], _KCMP_FILE, one[1], other[1])
     if answer not in _KCMP_ORDER:
         raise OSError(errno.EINVAL, "the descriptions have no order")
     return _KCMP_ORDER[answer]

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
 from footprint.errors import AccessError
-from footprint.process.ptrace import ptrace
+from footprint.process.system_calls import ptrace
 
 __all__ = ("AT_ENTRY", "HeldProgram", "held_at_start")
 

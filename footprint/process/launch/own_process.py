@@ -1,4 +1,4 @@
-"""Signals and children of our own process while it runs a program, and calls that Python lacks."""
+"""Signals and children of our own process while it runs a program."""
 
 import ctypes
 import os
@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NoReturn
 
-__all__ = ("ENDING", "LIBC", "adopting", "has_children", "interrupted_by_signals", "os_error", "signal_descriptor")
+from footprint.process.system_calls import LIBC, os_error
 
-LIBC = ctypes.CDLL(None, use_errno=True)
+__all__ = ("ENDING", "adopting", "has_children", "interrupted_by_signals", "signal_descriptor")
+
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_GET_CHILD_SUBREAPER: Final = 37
@@ -77,9 +78,3 @@ def signal_descriptor(number: int) -> int:
     if descriptor < 0:
         raise os_error()
     return descriptor
-
-
-def os_error() -> OSError:
-    """Return the error of the last call of `LIBC`."""
-    number = ctypes.get_errno()
-    return OSError(number, os.strerror(number))

@@ -7,8 +7,8 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from footprint.process.ptrace import ptrace
 from footprint.process.stat import Stat, read_stat
+from footprint.process.system_calls import ptrace
 
 __all__ = ("HOLD_SECONDS", "STOP_SECONDS", "Tracee")
 
