@@ -11,23 +11,9 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
+from footprint.dwarf import dw
 from footprint.dwarf.description import Declaration, Describer, first, linkage_name, way
-from footprint.dwarf.encoding import (
-    BLOCK_LENGTH_BYTES,
-    DW_AT_ABSTRACT_ORIGIN,
-    DW_AT_CONST_VALUE,
-    DW_AT_DWO_NAME,
-    DW_AT_GNU_DWO_ID,
-    DW_AT_GNU_DWO_NAME,
-    DW_AT_INLINE,
-    DW_AT_LOCATION,
-    DW_AT_NAME,
-    DW_FORM_STRING,
-    DW_FORM_STRP,
-    DW_TAG_COMPILE_UNIT,
-    DW_TAG_INLINED_SUBROUTINE,
-    DW_TAG_SUBPROGRAM,
-)
+from footprint.dwarf.encoding import BLOCK_LENGTH_BYTES
 from footprint.dwarf.lines import SourceFiles, compilation_folder
 from footprint.dwarf.proof import Candidates, ProvedEntry, Prover, ways_to
 from footprint.dwarf.search import AddressProver, AddressTable, VariablePlace, Wanted, candidates, indexed, words_behind
@@ -38,7 +24,7 @@ from footprint.errors import InputError, Note
 
 __all__ = ("Declarations", "compiled_sources", "declarations_by_name", "read_declarations")
 
-_FUNCTIONS: Final = frozenset({DW_TAG_SUBPROGRAM, DW_TAG_INLINED_SUBROUTINE})
+_FUNCTIONS: Final = frozenset({dw.TAG_SUBPROGRAM, dw.TAG_INLINED_SUBROUTINE})
 _DECLARED_INLINE: Final = frozenset({2, 3})
 
 # Each unit declares the variables of its headers again. Large programs have one variable in a kilobyte of debug
@@ -143,7 +129,7 @@ class _Reader:
         seen: set[tuple[int, int]] = set()
         try:
             for found in self._prover.proved(group):
-                origin = group.unit.number(found.entry, DW_AT_ABSTRACT_ORIGIN)
+                origin = group.unit.number(found.entry, dw.AT_ABSTRACT_ORIGIN)
                 if origin is not None:
                     if (found.what.value, origin) in seen:
                         continue
@@ -203,7 +189,7 @@ class _Reader:
         skeletons: list[tuple[str, int | None, Unit]] = []
         for unit in addresses.units:
             try:
-                name = unit.text(unit.root, DW_AT_DWO_NAME) or unit.text(unit.root, DW_AT_GNU_DWO_NAME)
+                name = unit.text(unit.root, dw.AT_DWO_NAME) or unit.text(unit.root, dw.AT_GNU_DWO_NAME)
                 if name is not None and addresses.indexes(unit):
                     path = posixpath.normpath(posixpath.join(compilation_folder(unit), name))
                     skeletons.append((path, _identity(unit), unit))
@@ -257,7 +243,7 @@ class _Reader:
 def _identity(unit: Unit) -> int | None:
     """Return the number that only a skeleton and its split unit share; None where it is damaged."""
     try:
-        return unit.number(unit.root, DW_AT_GNU_DWO_ID) if unit.identity is None else unit.identity
+        return unit.number(unit.root, dw.AT_GNU_DWO_ID) if unit.identity is None else unit.identity
     except InputError:
         return None
 
@@ -267,8 +253,8 @@ def _function(entry: Entry) -> tuple[str, bool] | None:
     if entry.tag not in _FUNCTIONS:
         return None
     entries = list(way(entry))
-    name = first(map(linkage_name, entries)) or first(one.unit.text(one, DW_AT_NAME) for one in entries)
-    inline = first(one.unit.number(one, DW_AT_INLINE) for one in entries)
+    name = first(map(linkage_name, entries)) or first(one.unit.text(one, dw.AT_NAME) for one in entries)
+    inline = first(one.unit.number(one, dw.AT_INLINE) for one in entries)
     return None if name is None else (name, inline in _DECLARED_INLINE)
 
 
@@ -289,7 +275,7 @@ def compiled_sources(image: Image) -> tuple[str, ...]:
     found = []
     for unit in DebugInfo(image).units():
         try:
-            if unit.root.tag == DW_TAG_COMPILE_UNIT:
+            if unit.root.tag == dw.TAG_COMPILE_UNIT:
                 found.append(files.primary(unit))
         except InputError:
             found.append("")
@@ -325,21 +311,21 @@ class _NameProver(Prover[str]):
     """Proves that a variable without an address has a wanted name."""
 
     def __init__(self, names: frozenset[str]) -> None:
-        super().__init__(DW_AT_NAME, {DW_FORM_STRP: 0, DW_FORM_STRING: 0})
+        super().__init__(dw.AT_NAME, {dw.FORM_STRP: 0, dw.FORM_STRING: 0})
         self._names = names
 
     def _wanted_in(self, entry: Entry, place: int, group: Candidates) -> str | None:
         del group
-        is_there = DW_AT_NAME in entry.places and entry.at + entry.places[DW_AT_NAME][1] == place
+        is_there = dw.AT_NAME in entry.places and entry.at + entry.places[dw.AT_NAME][1] == place
         # A constant value of a variable that was optimised away is a number; that of an array in the file is a block.
-        if not is_there or DW_AT_LOCATION in entry.places or not _has_contents(entry):
+        if not is_there or dw.AT_LOCATION in entry.places or not _has_contents(entry):
             return None
-        name = entry.unit.text(entry, DW_AT_NAME)
+        name = entry.unit.text(entry, dw.AT_NAME)
         return name if name in self._names else None
 
 
 def _has_contents(entry: Entry) -> bool:
-    value = entry.places.get(DW_AT_CONST_VALUE)
+    value = entry.places.get(dw.AT_CONST_VALUE)
     return value is not None and value[0] in BLOCK_LENGTH_BYTES
 
 

@@ -30,11 +30,7 @@ _MOST_COMPARED: Final = 64
 
 
 class VariablePlaces:
-    """The places of the variables of a file; in an object file, those of its assigned addresses.
-
-    Raises:
-        InputError: Where the symbols of an object are damaged.
-    """
+    """The places of the variables of a file; in an object file, those of its assigned addresses."""
 
     def __init__(self, image: Image) -> None:
         tls = image.segment(PT_TLS)

@@ -3,18 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeVar
 
-from footprint.dwarf.encoding import (
-    DW_AT_ABSTRACT_ORIGIN,
-    DW_AT_DECL_FILE,
-    DW_AT_DECL_LINE,
-    DW_AT_EXTERNAL,
-    DW_AT_LANGUAGE,
-    DW_AT_LINKAGE_NAME,
-    DW_AT_MIPS_LINKAGE_NAME,
-    DW_AT_NAME,
-    DW_AT_SPECIFICATION,
-    DW_AT_TYPE,
-)
+from footprint.dwarf import dw
 from footprint.dwarf.lines import SourceFiles
 from footprint.dwarf.types import Types
 from footprint.dwarf.units import Entry, Unit
@@ -94,17 +83,17 @@ class Describer:
             if linker_name is None:
                 linker_name = linkage_name(one)
             if source_name is None:
-                source_name = unit.text(one, DW_AT_NAME)
-            if (number := unit.number(one, DW_AT_DECL_FILE)) is not None:
+                source_name = unit.text(one, dw.AT_NAME)
+            if (number := unit.number(one, dw.AT_DECL_FILE)) is not None:
                 file = self._path(unit, number)
                 defined_in = defined_in or file
-            if (number := unit.number(one, DW_AT_DECL_LINE)) is not None:
+            if (number := unit.number(one, dw.AT_DECL_LINE)) is not None:
                 line = number
                 defined_at_line = defined_at_line or line
-            if not is_typed and DW_AT_TYPE in places:
+            if not is_typed and dw.AT_TYPE in places:
                 is_typed = True
                 type_name, size_bytes = self._types.of(one)
-            is_external = is_external or (DW_AT_EXTERNAL in places and bool(unit.number(one, DW_AT_EXTERNAL)))
+            is_external = is_external or (dw.AT_EXTERNAL in places and bool(unit.number(one, dw.AT_EXTERNAL)))
         return Declaration(
             linker_name or source_name,
             source_name,
@@ -129,7 +118,7 @@ class Describer:
 
 def _may_include(unit: Unit) -> bool:
     """Return whether the language of a unit has headers; other languages have modules of many files."""
-    language = unit.number(unit.root, DW_AT_LANGUAGE)
+    language = unit.number(unit.root, dw.AT_LANGUAGE)
     return language is None or language in _LANGUAGES_WITH_HEADERS
 
 
@@ -140,13 +129,13 @@ def way(entry: Entry) -> Iterator[Entry]:
         if target is None:
             return
         yield target
-        attribute = DW_AT_SPECIFICATION if DW_AT_SPECIFICATION in target.places else DW_AT_ABSTRACT_ORIGIN
+        attribute = dw.AT_SPECIFICATION if dw.AT_SPECIFICATION in target.places else dw.AT_ABSTRACT_ORIGIN
         target = target.unit.reference(target, attribute)
 
 
 def linkage_name(entry: Entry) -> str | None:
     """Return the linker name that an entry itself states."""
-    for attribute in (DW_AT_LINKAGE_NAME, DW_AT_MIPS_LINKAGE_NAME):
+    for attribute in (dw.AT_LINKAGE_NAME, dw.AT_MIPS_LINKAGE_NAME):
         if attribute in entry.places:
             return entry.unit.text(entry, attribute)
     return None

@@ -6,78 +6,11 @@ Source: DWARF 5, sections 7.5.3 to 7.5.6; GNU extensions for split DWARF and dwz
 import re
 from typing import Final, NamedTuple
 
+from footprint.dwarf import dw
 from footprint.dwarf.sections import DebugSection
 
 __all__ = ("Abbreviation", "AbbreviationTables", "AttributeStep", "EntryLayout", "UnitFormat")
 
-DW_AT_SIBLING: Final = 0x01
-DW_AT_LOCATION: Final = 0x02
-DW_AT_NAME: Final = 0x03
-DW_AT_BYTE_SIZE: Final = 0x0B
-DW_AT_STMT_LIST: Final = 0x10
-DW_AT_LANGUAGE: Final = 0x13
-DW_AT_COMP_DIR: Final = 0x1B
-DW_AT_CONST_VALUE: Final = 0x1C
-DW_AT_INLINE: Final = 0x20
-DW_AT_LOWER_BOUND: Final = 0x22
-DW_AT_UPPER_BOUND: Final = 0x2F
-DW_AT_ABSTRACT_ORIGIN: Final = 0x31
-DW_AT_COUNT: Final = 0x37
-DW_AT_DECL_FILE: Final = 0x3A
-DW_AT_DECL_LINE: Final = 0x3B
-DW_AT_EXTERNAL: Final = 0x3F
-DW_AT_SPECIFICATION: Final = 0x47
-DW_AT_TYPE: Final = 0x49
-DW_AT_BYTE_STRIDE: Final = 0x51
-DW_AT_SIGNATURE: Final = 0x69
-DW_AT_LINKAGE_NAME: Final = 0x6E
-DW_AT_STR_OFFSETS_BASE: Final = 0x72
-DW_AT_ADDR_BASE: Final = 0x73
-DW_AT_DWO_NAME: Final = 0x76
-DW_AT_MIPS_LINKAGE_NAME: Final = 0x2007
-DW_AT_GNU_DWO_NAME: Final = 0x2130
-DW_AT_GNU_DWO_ID: Final = 0x2131
-DW_AT_GNU_ADDR_BASE: Final = 0x2133
-
-DW_TAG_ARRAY: Final = 0x01
-DW_TAG_FORMAL_PARAMETER: Final = 0x05
-DW_TAG_MEMBER: Final = 0x0D
-DW_TAG_POINTER: Final = 0x0F
-DW_TAG_REFERENCE: Final = 0x10
-DW_TAG_COMPILE_UNIT: Final = 0x11
-DW_TAG_SUBROUTINE: Final = 0x15
-DW_TAG_TYPEDEF: Final = 0x16
-DW_TAG_INLINED_SUBROUTINE: Final = 0x1D
-DW_TAG_SUBRANGE: Final = 0x21
-DW_TAG_CONSTANT: Final = 0x27
-DW_TAG_SUBPROGRAM: Final = 0x2E
-DW_TAG_VARIABLE: Final = 0x34
-DW_TAG_RVALUE_REFERENCE: Final = 0x42
-
-
-DW_FORM_ADDR: Final = 0x01
-DW_FORM_BLOCK2: Final = 0x03
-DW_FORM_BLOCK4: Final = 0x04
-DW_FORM_STRING: Final = 0x08
-DW_FORM_BLOCK: Final = 0x09
-DW_FORM_BLOCK1: Final = 0x0A
-DW_FORM_SDATA: Final = 0x0D
-DW_FORM_STRP: Final = 0x0E
-DW_FORM_REF_ADDR: Final = 0x10
-DW_FORM_REF_UDATA: Final = 0x15
-DW_FORM_INDIRECT: Final = 0x16
-DW_FORM_EXPRLOC: Final = 0x18
-DW_FORM_FLAG_PRESENT: Final = 0x19
-DW_FORM_STRX: Final = 0x1A
-DW_FORM_REF_SUP4: Final = 0x1C
-DW_FORM_STRP_SUP: Final = 0x1D
-DW_FORM_LINE_STRP: Final = 0x1F
-DW_FORM_REF_SIG8: Final = 0x20
-DW_FORM_IMPLICIT_CONST: Final = 0x21
-DW_FORM_REF_SUP8: Final = 0x24
-DW_FORM_GNU_STR_INDEX: Final = 0x1F02
-DW_FORM_GNU_REF_ALT: Final = 0x1F20
-DW_FORM_GNU_STRP_ALT: Final = 0x1F21
 
 # By size the forms of fixed size: flags, data1 to data16, ref1 to ref8, strx1 to strx4, addrx1 to addrx4.
 _FORMS_BY_BYTES: Final = {
@@ -90,18 +23,18 @@ _FORMS_BY_BYTES: Final = {
     16: (0x1E,),
 }
 _FIXED_BYTES: Final = {form: size_bytes for size_bytes, forms in _FORMS_BY_BYTES.items() for form in forms}
-_OFFSET_FORMS: Final = (0x0E, 0x17, 0x1D, 0x1F, DW_FORM_GNU_REF_ALT, DW_FORM_GNU_STRP_ALT)
+_OFFSET_FORMS: Final = (0x0E, 0x17, 0x1D, 0x1F, dw.FORM_GNU_REF_ALT, dw.FORM_GNU_STRP_ALT)
 # udata, sdata, ref_udata, strx, addrx, loclistx, rnglistx, GNU_addr_index and GNU_str_index.
 LEB_FORMS: Final = frozenset({0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23, 0x1F01, 0x1F02})
 # The number of bytes of the length of a block; 0 where the length is LEB128.
 BLOCK_LENGTH_BYTES: Final = {
-    DW_FORM_BLOCK1: 1,
-    DW_FORM_BLOCK2: 2,
-    DW_FORM_BLOCK4: 4,
-    DW_FORM_BLOCK: 0,
-    DW_FORM_EXPRLOC: 0,
+    dw.FORM_BLOCK1: 1,
+    dw.FORM_BLOCK2: 2,
+    dw.FORM_BLOCK4: 4,
+    dw.FORM_BLOCK: 0,
+    dw.FORM_EXPRLOC: 0,
 }
-STRX_FORMS: Final = frozenset({DW_FORM_STRX, DW_FORM_GNU_STR_INDEX, 0x25, 0x26, 0x27, 0x28})
+STRX_FORMS: Final = frozenset({dw.FORM_STRX, dw.FORM_GNU_STR_INDEX, 0x25, 0x26, 0x27, 0x28})
 # Compilers write some twenty attributes for an entry, of two bytes each; a longer list is damage.
 _LONGEST_LIST: Final = 1024
 
@@ -137,8 +70,8 @@ class UnitFormat:
         self.version = version
         self.offset_bytes = offset_bytes
         self.address_bytes = address_bytes
-        self._sizes = _FIXED_BYTES | dict.fromkeys(_OFFSET_FORMS, offset_bytes) | {DW_FORM_ADDR: address_bytes}
-        self._sizes[DW_FORM_REF_ADDR] = address_bytes if version == 2 else offset_bytes
+        self._sizes = _FIXED_BYTES | dict.fromkeys(_OFFSET_FORMS, offset_bytes) | {dw.FORM_ADDR: address_bytes}
+        self._sizes[dw.FORM_REF_ADDR] = address_bytes if version == 2 else offset_bytes
         self._layouts: dict[bytes, EntryLayout] = {}
 
     def size_bytes(self, form: int) -> int | None:
@@ -146,11 +79,7 @@ class UnitFormat:
         return self._sizes.get(form)
 
     def layout(self, section: DebugSection, raw: bytes) -> EntryLayout:
-        """Return the layout of a list of attributes and forms; many abbreviations share one.
-
-        Raises:
-            InputError: Where the list is damaged or too long.
-        """
+        """Return the layout of a list of attributes and forms; many abbreviations share one."""
         known = self._layouts.get(raw)
         if known is None:
             known = self._layouts[raw] = self._made(section, raw)
@@ -167,43 +96,35 @@ class UnitFormat:
         while at < len(raw):
             attribute, at = numbers.uleb(at)
             form, at = numbers.uleb(at)
-            constant, at = numbers.sleb(at) if form == DW_FORM_IMPLICIT_CONST else (0, at)
+            constant, at = numbers.sleb(at) if form == dw.FORM_IMPLICIT_CONST else (0, at)
             size_bytes = self._sizes.get(form)
             is_fixed = is_fixed and size_bytes is not None
             steps.append(AttributeStep(attribute, form, constant, size_bytes))
             # An attribute that occurs twice is damage; the first one counts.
-            places.setdefault(attribute, (form, constant if form == DW_FORM_IMPLICIT_CONST else total))
+            places.setdefault(attribute, (form, constant if form == dw.FORM_IMPLICIT_CONST else total))
             total += size_bytes or 0
         return EntryLayout(tuple(steps), total if is_fixed else None, places)
 
     def end(self, section: DebugSection, form: int, at: int) -> int:
-        """Return the end of a value of a form.
-
-        Raises:
-            InputError: Where the form is unknown, or its value has no end.
-        """
+        """Return the end of a value of a form."""
         size_bytes = self._sizes.get(form)
         if size_bytes is not None:
             return at + size_bytes
         if form in LEB_FORMS:
             return section.uleb(at)[1]
-        if form == DW_FORM_STRING:
+        if form == dw.FORM_STRING:
             return section.text_end(at)
         if form in BLOCK_LENGTH_BYTES:
             start, length_bytes = self.block(section, form, at)
             return start + length_bytes
-        if form == DW_FORM_INDIRECT:
+        if form == dw.FORM_INDIRECT:
             inner, at = section.uleb(at)
-            if inner not in {DW_FORM_INDIRECT, DW_FORM_IMPLICIT_CONST}:
+            if inner not in {dw.FORM_INDIRECT, dw.FORM_IMPLICIT_CONST}:
                 return self.end(section, inner, at)
         raise section.damage(f"the form {form:#x} is unknown", at)
 
     def block(self, section: DebugSection, form: int, at: int) -> tuple[int, int]:
-        """Return the start of the bytes of a block, and their number.
-
-        Raises:
-            InputError: Where its length is cut.
-        """
+        """Return the start of the bytes of a block, and their number."""
         length_bytes = BLOCK_LENGTH_BYTES[form]
         if length_bytes:
             return at + length_bytes, section.unsigned(at, length_bytes)
@@ -251,11 +172,7 @@ class AbbreviationTables:
         self._left_bytes = _SMALL_BYTES + section.size_bytes * _MOST_READS
 
     def table(self, offset: int) -> dict[int, Abbreviation]:
-        """Return the abbreviations of the table at an offset by their codes.
-
-        Raises:
-            InputError: Where there are none, or tables overlap too much.
-        """
+        """Return the abbreviations of the table at an offset by their codes."""
         known = self._known.get(offset)
         if known is not None:
             return known

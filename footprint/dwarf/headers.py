@@ -12,16 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from typing import Final
 
+from footprint.dwarf import dw
 from footprint.dwarf.sections import DebugSection, DebugSections
 from footprint.errors import InputError
 
-__all__ = ("ADDRESS_BYTES", "DW_SECT_ABBREV", "DW_SECT_LINE", "DW_SECT_STR_OFFSETS", "Headers", "Shifts", "read_shifts")
+__all__ = ("ADDRESS_BYTES", "Headers", "Shifts", "read_shifts")
 
-DW_SECT_INFO: Final = 1
-DW_SECT_TYPES: Final = 2
-DW_SECT_ABBREV: Final = 3
-DW_SECT_LINE: Final = 4
-DW_SECT_STR_OFFSETS: Final = 6
 
 _HEADER_BYTES: Final = 16
 _MOST_COLUMNS: Final = 16
@@ -31,16 +27,12 @@ Shifts = dict[int, int]
 
 
 def read_shifts(sections: DebugSections) -> dict[tuple[bool, int], Shifts]:
-    """Return the parts of each unit of a package, by whether it is in .debug_types and by its start.
-
-    Raises:
-        InputError: Where an index is damaged.
-    """
+    """Return the parts of each unit of a package, by whether it is in .debug_types and by its start."""
     found: dict[tuple[bool, int], Shifts] = {}
     for name in (".debug_cu_index", ".debug_tu_index"):
         for shifts in _rows(sections.get(name)):
-            is_types = DW_SECT_TYPES in shifts
-            start = shifts.get(DW_SECT_TYPES if is_types else DW_SECT_INFO)
+            is_types = dw.SECT_TYPES in shifts
+            start = shifts.get(dw.SECT_TYPES if is_types else dw.SECT_INFO)
             if start is not None:
                 found[is_types, start] = shifts
     return found

@@ -7,20 +7,13 @@ import posixpath
 import re
 from typing import Final, NamedTuple
 
-from footprint.dwarf.encoding import (
-    DW_AT_COMP_DIR,
-    DW_AT_NAME,
-    DW_AT_STMT_LIST,
-    UnitFormat,
-)
-from footprint.dwarf.headers import DW_SECT_LINE
+from footprint.dwarf import dw
+from footprint.dwarf.encoding import UnitFormat
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import Unit
 
 __all__ = ("SourceFiles", "compilation_folder")
 
-DW_LNCT_PATH: Final = 1
-DW_LNCT_DIRECTORY_INDEX: Final = 2
 
 _LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
 _OLD_DIRECTORY: Final = re.compile(rb"([^\x00]++)\x00")
@@ -57,11 +50,7 @@ class SourceFiles:
         self._left_bytes: dict[DebugSection, int] = {}
 
     def path(self, unit: Unit, number: int) -> str | None:
-        """Return the path of a file of a unit, joined with its directory and the compilation folder.
-
-        Raises:
-            InputError: Where the line table is damaged.
-        """
+        """Return the path of a file of a unit, joined with its directory and the compilation folder."""
         key = unit, number
         if key not in self._paths:
             path = self._path(unit, number)
@@ -73,26 +62,23 @@ class SourceFiles:
         """Return the path of the source file of a unit.
 
         It is empty for a unit that others share, and for one that the linker made (LTO): its entries refer to others.
-
-        Raises:
-            InputError: Where the unit is damaged.
         """
         known = self._primary.get(unit)
         if known is None:
-            name = unit.text(unit.root, DW_AT_NAME)
+            name = unit.text(unit.root, dw.AT_NAME)
             known = self._primary[unit] = (
                 _joined(compilation_folder(unit), name) if name and name != _MADE_BY_LINKER else ""
             )
         return known
 
     def _path(self, unit: Unit, number: int) -> str | None:
-        at = unit.number(unit.root, DW_AT_STMT_LIST)
+        at = unit.number(unit.root, dw.AT_STMT_LIST)
         if at is not None:
-            at += unit.shifts.get(DW_SECT_LINE, 0)
+            at += unit.shifts.get(dw.SECT_LINE, 0)
         if at is None and unit.skeleton is not None:
             # A split unit numbers its files as the line table of the linked file does.
             unit = unit.skeleton
-            at = unit.number(unit.root, DW_AT_STMT_LIST)
+            at = unit.number(unit.root, dw.AT_STMT_LIST)
         if at is None:
             return None
         section = unit.debug.sections.get(".debug_line")
@@ -151,9 +137,9 @@ class SourceFiles:
 
 def compilation_folder(unit: Unit) -> str:
     """Return the folder that the compiler ran in."""
-    folder = unit.text(unit.root, DW_AT_COMP_DIR)
+    folder = unit.text(unit.root, dw.AT_COMP_DIR)
     if folder is None and unit.skeleton is not None:
-        folder = unit.skeleton.text(unit.skeleton.root, DW_AT_COMP_DIR)
+        folder = unit.skeleton.text(unit.skeleton.root, dw.AT_COMP_DIR)
     return folder or ""
 
 
@@ -196,9 +182,9 @@ def _entries(
         name, directory = "", 0
         for kind, code in described:
             start, at = at, form.end(section, code, at)
-            if kind == DW_LNCT_PATH:
+            if kind == dw.LNCT_PATH:
                 name = unit.text_of(section, form, code, start) or ""
-            elif kind == DW_LNCT_DIRECTORY_INDEX:
+            elif kind == dw.LNCT_DIRECTORY_INDEX:
                 size_bytes = form.size_bytes(code)
                 directory = section.uleb(start)[0] if size_bytes is None else section.unsigned(start, size_bytes)
         if not before < at <= end:

@@ -8,28 +8,13 @@ shorter, the walk decides for all of them. A walk is exact, and its cost is line
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from footprint.dwarf.encoding import (
-    DW_AT_ABSTRACT_ORIGIN,
-    DW_AT_NAME,
-    DW_AT_SIBLING,
-    DW_AT_SPECIFICATION,
-    DW_AT_TYPE,
-    DW_FORM_STRING,
-    DW_TAG_CONSTANT,
-    DW_TAG_FORMAL_PARAMETER,
-    DW_TAG_MEMBER,
-    DW_TAG_VARIABLE,
-    LEB_FORMS,
-    Abbreviation,
-    AttributeStep,
-    UnitFormat,
-)
+from footprint.dwarf import dw
+from footprint.dwarf.encoding import LEB_FORMS, Abbreviation, AttributeStep, UnitFormat
 from footprint.dwarf.units import Entry, Unit
 from footprint.errors import InputError
 
 __all__ = ("Candidates", "ProvedEntry", "Prover", "Shapes", "Way", "starts_before", "ways_to")
 
-DW_FORM_REF4: Final = 0x13
 
 # Functions do not nest deeper than their blocks.
 _MOST_PARENTS: Final = 64
@@ -60,9 +45,6 @@ def ways_to(unit: Unit, places: Sequence[int], starts: Sequence[int] = ()) -> It
         places: Offsets in the section.
         starts: For each place an entry at or before it, where known: the walk can start there. The parents of a way
             are then only those after this start.
-
-    Raises:
-        InputError: Where an entry on the way is damaged.
     """
     section, data = unit.section, unit.section.data
     strides: dict[int, _Stride] = {}
@@ -107,7 +89,7 @@ def _stride(unit: Unit, code: int, at: int) -> _Stride:
     layout = unit.layout(abbreviation)
     sibling_at, before = None, 0
     for attribute, form, _, size_bytes in layout.steps:
-        if attribute == DW_AT_SIBLING and form == DW_FORM_REF4:
+        if attribute == dw.AT_SIBLING and form == dw.FORM_REF4:
             sibling_at = before
         if size_bytes is None:
             break
@@ -157,7 +139,7 @@ class Shapes:
         # Many abbreviations have the same attributes.
         known: dict[bytes, tuple[int | str, ...] | None] = {}
         for abbreviation in unit.abbreviations.values():
-            if abbreviation.tag != DW_TAG_VARIABLE or attribute not in unit.layout(abbreviation).places:
+            if abbreviation.tag != dw.TAG_VARIABLE or attribute not in unit.layout(abbreviation).places:
                 continue
             if abbreviation.raw not in known:
                 known[abbreviation.raw] = self._steps(unit, abbreviation, attribute, forms)
@@ -187,7 +169,7 @@ class Shapes:
                 steps.append(size_bytes)
             elif form in LEB_FORMS:
                 steps.append("number")
-            elif form == DW_FORM_STRING:
+            elif form == dw.FORM_STRING:
                 steps.append("text")
             else:
                 self.is_complete = False
@@ -259,7 +241,7 @@ def _before(unit: Unit, place: int, steps: Iterable[int | str]) -> Iterable[int]
 
 T = TypeVar("T")
 
-_NAMED_TAGS: Final = frozenset({DW_TAG_VARIABLE, DW_TAG_MEMBER, DW_TAG_FORMAL_PARAMETER, DW_TAG_CONSTANT})
+_NAMED_TAGS: Final = frozenset({dw.TAG_VARIABLE, dw.TAG_MEMBER, dw.TAG_FORMAL_PARAMETER, dw.TAG_CONSTANT})
 # array, class, enumeration, pointer, reference, string, structure, subroutine, typedef, union, pointer to member, set,
 # subrange, base, const, file, packed, thrown, volatile, restrict, interface, unspecified, shared, type unit's, rvalue
 # reference, template alias, coarray, generic subrange, dynamic, atomic, immutable.
@@ -305,11 +287,7 @@ class Prover(Generic[T]):
         self._spare_bytes = _SPARE_BYTES
 
     def proved(self, group: Candidates) -> Iterator[ProvedEntry[T]]:
-        """Return the variables among the candidates of a unit.
-
-        Raises:
-            InputError: Where the abbreviations of the unit or an entry on the way to a doubtful candidate are damaged.
-        """
+        """Return the variables among the candidates of a unit."""
         unit = group.unit
         shapes = self._shapes.get(unit.table)
         if shapes is None:
@@ -333,7 +311,7 @@ class Prover(Generic[T]):
                 yield found
         for way in ways_to(unit, group.places) if is_flood else _ways_from(unit, doubtful, sure_starts):
             entry = unit.entry(way.offset)
-            if entry.tag != DW_TAG_VARIABLE:
+            if entry.tag != dw.TAG_VARIABLE:
                 continue
             there = self._wanted_in(entry, way.place, group)
             if there is not None:
@@ -369,19 +347,19 @@ class Prover(Generic[T]):
     def _evidence(self, entry: Entry) -> bool | None:
         """Return whether the references of an entry are valid; None where the entry has none that can be checked."""
         unit = entry.unit
-        if DW_AT_NAME in entry.places:
-            unit.text(entry, DW_AT_NAME)
-        for attribute in (DW_AT_SPECIFICATION, DW_AT_ABSTRACT_ORIGIN):
+        if dw.AT_NAME in entry.places:
+            unit.text(entry, dw.AT_NAME)
+        for attribute in (dw.AT_SPECIFICATION, dw.AT_ABSTRACT_ORIGIN):
             if attribute in entry.places:
                 named = unit.reference(entry, attribute)
                 return None if named is None else named.tag in _NAMED_TAGS
-        target = unit.number(entry, DW_AT_TYPE)
+        target = unit.number(entry, dw.AT_TYPE)
         if target is None:
             return None
-        key = unit, entry.places[DW_AT_TYPE][0], target
+        key = unit, entry.places[dw.AT_TYPE][0], target
         known = self._types.get(key)
         if known is None:
-            type_entry = unit.reference(entry, DW_AT_TYPE)
+            type_entry = unit.reference(entry, dw.AT_TYPE)
             if type_entry is None:
                 return None
             known = self._types[key] = type_entry.tag in _TYPE_TAGS
@@ -389,11 +367,7 @@ class Prover(Generic[T]):
 
 
 def _ways_from(unit: Unit, places: Sequence[int], starts: Sequence[int]) -> list[Way]:
-    """Find the entries that hold some places, from entries before them; from the top of the unit where that fails.
-
-    Raises:
-        InputError: Where an entry on the way is damaged.
-    """
+    """Find the entries that hold some places, from entries before them; from the top of the unit where that fails."""
     try:
         return list(ways_to(unit, places, starts))
     except InputError:

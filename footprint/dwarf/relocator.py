@@ -57,9 +57,6 @@ class Relocator:
             image: The object file.
             bases: By section index the start of a debug section in the joined sections of its name.
             notes: The list that takes a note of what was not applied.
-
-        Raises:
-            InputError: Where its symbols are damaged.
         """
         self._notes = notes
         self._is_lacking = False
@@ -75,12 +72,7 @@ class Relocator:
         self._formats = {4: Struct(f"{order}I"), 8: Struct(f"{order}Q")}
 
     def applied(self, section: Section, data: Buffer) -> Buffer:
-        """Return the bytes of a section with its relocations applied.
-
-        Raises:
-            InputError: Where a table of relocations is damaged, has more entries than the section has bytes, or writes
-                outside of the section.
-        """
+        """Return the bytes of a section with its relocations applied."""
         tables = self._tables.get(section.index, [])
         if not tables:
             return data

@@ -13,12 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from footprint.dwarf.encoding import (
-    BLOCK_LENGTH_BYTES,
-    DW_AT_ADDR_BASE,
-    DW_AT_GNU_ADDR_BASE,
-    DW_AT_LOCATION,
-)
+from footprint.dwarf import dw
+from footprint.dwarf.encoding import BLOCK_LENGTH_BYTES
 from footprint.dwarf.proof import Candidates, Prover
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import DebugInfo, Entry, Unit
@@ -62,18 +58,10 @@ def _byte_class(column: Iterable[int]) -> bytes:
     return b"[%s]" % b"".join(re.escape(bytes([value])) for value in sorted(values))
 
 
-DW_OP_ADDR: Final = 0x03
-DW_OP_CONST4U: Final = 0x0C
-DW_OP_CONST8U: Final = 0x0E
-DW_OP_PIECE: Final = 0x93
-DW_OP_ADDRX: Final = 0xA1
-DW_OP_CONSTX: Final = 0xA2
-DW_OP_GNU_ADDR_INDEX: Final = 0xFB
-DW_OP_GNU_CONST_INDEX: Final = 0xFC
 TLS_OPERATIONS: Final = b"\x9b\xe0"  # DW_OP_form_tls_address, DW_OP_GNU_push_tls_address
-INDEX_OPERATIONS: Final = bytes([DW_OP_ADDRX, DW_OP_CONSTX, DW_OP_GNU_ADDR_INDEX, DW_OP_GNU_CONST_INDEX])
-_ADDRESS_INDEXES: Final = frozenset({DW_OP_ADDRX, DW_OP_GNU_ADDR_INDEX})
-_TLS_CONSTANT_BYTES: Final = {DW_OP_CONST4U: 4, DW_OP_CONST8U: 8}
+INDEX_OPERATIONS: Final = bytes([dw.OP_ADDRX, dw.OP_CONSTX, dw.OP_GNU_ADDR_INDEX, dw.OP_GNU_CONST_INDEX])
+_ADDRESS_INDEXES: Final = frozenset({dw.OP_ADDRX, dw.OP_GNU_ADDR_INDEX})
+_TLS_CONSTANT_BYTES: Final = {dw.OP_CONST4U: 4, dw.OP_CONST8U: 8}
 
 # DW_AT_addr_base and DW_AT_GNU_addr_base as LEB128, with the forms of offsets.
 _BASE: Final = re.compile(rb"(?:\x73|\xb3\x42)[\x06\x07\x17]")
@@ -118,11 +106,7 @@ class AddressTable:
         return self._bases
 
     def indexes(self, unit: Unit) -> dict[int, int]:
-        """Return the indexes of the wanted addresses in the part of a unit, or of its skeleton.
-
-        Raises:
-            InputError: Where the part of the unit is cut.
-        """
+        """Return the indexes of the wanted addresses in the part of a unit, or of its skeleton."""
         unit = unit.skeleton or unit
         base = self._bases.get(unit)
         if base is None:
@@ -152,19 +136,15 @@ def _have_bases(debug: DebugInfo) -> bool:
 def address_base(unit: Unit) -> int | None:
     """Return the start of the part of a unit in .debug_addr; None where it has none, or is damaged."""
     try:
-        base = unit.number(unit.root, DW_AT_ADDR_BASE)
-        return unit.number(unit.root, DW_AT_GNU_ADDR_BASE) if base is None else base
+        base = unit.number(unit.root, dw.AT_ADDR_BASE)
+        return unit.number(unit.root, dw.AT_GNU_ADDR_BASE) if base is None else base
     except InputError:
         return None
 
 
 def expression(entry: Entry) -> tuple[int, int] | None:
-    """Return the start and size of the location expression of an entry; None where it has none.
-
-    Raises:
-        InputError: Where it is damaged.
-    """
-    place = entry.places.get(DW_AT_LOCATION)
+    """Return the start and size of the location expression of an entry; None where it has none."""
+    place = entry.places.get(dw.AT_LOCATION)
     if place is None or place[0] not in BLOCK_LENGTH_BYTES:
         return None
     return entry.unit.format.block(entry.unit.section, place[0], entry.at + place[1])
@@ -174,16 +154,13 @@ def location(unit: Unit, start: int, size_bytes: int, indexes: dict[int, int], w
     """Return the wanted place that an expression describes; None for any other expression.
 
     For a variable that an optimiser split into pieces, it is the place of the first piece.
-
-    Raises:
-        InputError: Where it is cut.
     """
     section, end = unit.section, start + size_bytes
     if size_bytes < 2 or end > unit.end:
         return None
     operation = section.data[start]
     value: int | None
-    if operation == DW_OP_ADDR:
+    if operation == dw.OP_ADDR:
         at = start + 1 + unit.format.address_bytes
         value = section.unsigned(start + 1, unit.format.address_bytes)
     elif operation in _TLS_CONSTANT_BYTES:
@@ -194,12 +171,12 @@ def location(unit: Unit, start: int, size_bytes: int, indexes: dict[int, int], w
         value = indexes.get(index)
     else:
         return None
-    is_tls = operation not in _ADDRESS_INDEXES and operation != DW_OP_ADDR
+    is_tls = operation not in _ADDRESS_INDEXES and operation != dw.OP_ADDR
     if is_tls:
         if at >= end or section.data[at] not in TLS_OPERATIONS:
             return None
         at += 1
-    if value is None or at > end or (at < end and section.data[at] != DW_OP_PIECE):
+    if value is None or at > end or (at < end and section.data[at] != dw.OP_PIECE):
         return None
     if not is_tls:
         return VariablePlace(value, is_tls=False) if value in wanted.vaddrs else None
@@ -223,9 +200,9 @@ def candidates(debug: DebugInfo, wanted: Wanted, addresses: AddressTable) -> Ite
     section = debug.sections.get(".debug_info")
     places: list[int] = []
     for address_bytes in debug.headers.address_bytes:
-        places += _direct(section, DW_OP_ADDR, address_bytes, wanted.vaddrs)
-    places += _direct(section, DW_OP_CONST8U, 8, wanted.tls_offsets, TLS_OPERATIONS)
-    places += _direct(section, DW_OP_CONST4U, 4, wanted.tls_offsets, TLS_OPERATIONS)
+        places += _direct(section, dw.OP_ADDR, address_bytes, wanted.vaddrs)
+    places += _direct(section, dw.OP_CONST8U, 8, wanted.tls_offsets, TLS_OPERATIONS)
+    places += _direct(section, dw.OP_CONST4U, 4, wanted.tls_offsets, TLS_OPERATIONS)
     places.sort()
     owners = iter(addresses.units)
     owner = next(owners, None)
@@ -279,7 +256,7 @@ class AddressProver(Prover[VariablePlace]):
 
     def __init__(self, wanted: Wanted) -> None:
         # An expression of interest is short: its length in LEB128 takes one byte.
-        super().__init__(DW_AT_LOCATION, {form: size_bytes or 1 for form, size_bytes in BLOCK_LENGTH_BYTES.items()})
+        super().__init__(dw.AT_LOCATION, {form: size_bytes or 1 for form, size_bytes in BLOCK_LENGTH_BYTES.items()})
         self._wanted = wanted
 
     def _wanted_in(self, entry: Entry, place: int, group: Candidates) -> VariablePlace | None:

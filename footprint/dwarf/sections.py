@@ -58,21 +58,13 @@ class DebugSection:
         return InputError(self.file, f"{self.name}: {cause} at {at:#x}")
 
     def unsigned(self, at: int, size_bytes: int) -> int:
-        """Return a number of fixed size.
-
-        Raises:
-            InputError: Where it reaches beyond the end of the section.
-        """
+        """Return a number of fixed size."""
         if not 0 <= at <= self.size_bytes - size_bytes:
             raise self.damage("a number reaches beyond its end", at)
         return int.from_bytes(self.data[at : at + size_bytes], self.order)
 
     def uleb(self, at: int) -> tuple[int, int]:
-        """Return an unsigned LEB128 number and its end.
-
-        Raises:
-            InputError: Where it has no end.
-        """
+        """Return an unsigned LEB128 number and its end."""
         if 0 <= at < self.size_bytes and (byte := self.data[at]) < 0x80:
             return byte, at + 1
         number = 0
@@ -84,21 +76,13 @@ class DebugSection:
         raise self.damage("a number has no end", at)
 
     def sleb(self, at: int) -> tuple[int, int]:
-        """Return a signed LEB128 number and its end.
-
-        Raises:
-            InputError: Where it has no end.
-        """
+        """Return a signed LEB128 number and its end."""
         number, end = self.uleb(at)
         bits = 7 * (end - at)
         return number - (number >> bits - 1 << bits), end
 
     def text(self, at: int) -> tuple[str, int]:
-        """Return a text that a zero byte ends, and the offset after it; bytes that are not UTF-8 as surrogates.
-
-        Raises:
-            InputError: Where it lies outside of the section or has no end.
-        """
+        """Return a text that a zero byte ends, and the offset after it; bytes that are not UTF-8 as surrogates."""
         raw = self._raw_text(at)
         self._left_bytes -= len(raw)
         if self._left_bytes < 0:
@@ -106,11 +90,7 @@ class DebugSection:
         return raw.decode("utf-8", "surrogateescape"), at + len(raw) + 1
 
     def text_end(self, at: int) -> int:
-        """Return the offset after a text.
-
-        Raises:
-            InputError: Where it lies outside of the section or has no end.
-        """
+        """Return the offset after a text."""
         return at + len(self._raw_text(at)) + 1
 
     def _raw_text(self, at: int) -> bytes:
@@ -123,11 +103,7 @@ class DebugSection:
         raise self.damage("a text has no end", at)
 
     def text_at(self, at: int) -> str:
-        """Return a text that many entries may refer to.
-
-        Raises:
-            InputError: Where it lies outside of the section or has no end.
-        """
+        """Return a text that many entries may refer to."""
         known = self._texts.get(at)
         if known is None:
             known = self._texts[at] = self.text(at)[0]
@@ -152,11 +128,7 @@ class DebugSections:
         return any(each in self._by_name for each in self._names(name))
 
     def get(self, name: str) -> DebugSection:
-        """Return a section such as `.debug_info`; an empty one where the file has none, or of unknown compression.
-
-        Raises:
-            InputError: Where it reaches beyond the end of the file.
-        """
+        """Return a section such as `.debug_info`; an empty one where the file has none, or of unknown compression."""
         known = self._found.get(name)
         if known is None:
             sections = next((self._by_name[each] for each in self._names(name) if each in self._by_name), [])

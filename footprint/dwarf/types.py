@@ -5,26 +5,7 @@ Source: DWARF 5, chapter 5 (Type Entries) and section 7.12 (Source Languages).
 
 from typing import Final, NamedTuple
 
-from footprint.dwarf.encoding import (
-    DW_AT_BYTE_SIZE,
-    DW_AT_BYTE_STRIDE,
-    DW_AT_COUNT,
-    DW_AT_LANGUAGE,
-    DW_AT_LOWER_BOUND,
-    DW_AT_NAME,
-    DW_AT_SIGNATURE,
-    DW_AT_TYPE,
-    DW_AT_UPPER_BOUND,
-    DW_FORM_SDATA,
-    DW_TAG_ARRAY,
-    DW_TAG_FORMAL_PARAMETER,
-    DW_TAG_POINTER,
-    DW_TAG_REFERENCE,
-    DW_TAG_RVALUE_REFERENCE,
-    DW_TAG_SUBRANGE,
-    DW_TAG_SUBROUTINE,
-    DW_TAG_TYPEDEF,
-)
+from footprint.dwarf import dw
 from footprint.dwarf.units import Entry, Unit
 from footprint.errors import InputError
 
@@ -33,8 +14,8 @@ __all__ = ("Types", "VariableType")
 
 _KEYWORDS: Final = {0x02: "class", 0x04: "enum", 0x13: "struct", 0x17: "union"}
 _QUALIFIERS: Final = {0x26: "const", 0x35: "volatile", 0x37: "restrict", 0x47: "_Atomic"}
-_POINTERS: Final = {DW_TAG_POINTER: "*", DW_TAG_REFERENCE: "&", DW_TAG_RVALUE_REFERENCE: "&&"}
-_NAMES_WITHOUT_SIZE: Final = frozenset({DW_TAG_TYPEDEF, *_QUALIFIERS})
+_POINTERS: Final = {dw.TAG_POINTER: "*", dw.TAG_REFERENCE: "&", dw.TAG_RVALUE_REFERENCE: "&&"}
+_NAMES_WITHOUT_SIZE: Final = frozenset({dw.TAG_TYPEDEF, *_QUALIFIERS})
 # C89, C, C99, C11, C17 and C23: in these the keyword is part of the name.
 _C_LANGUAGES: Final = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E})
 # Ada, Cobol, Fortran, Pascal, Modula, PL/I and Julia count from 1.
@@ -69,10 +50,10 @@ class Types:
         """Return the type that an entry refers to; a damaged type has neither name nor size."""
         unit = entry.unit
         try:
-            key = unit, entry.places[DW_AT_TYPE][0], unit.number(entry, DW_AT_TYPE) or 0
+            key = unit, entry.places[dw.AT_TYPE][0], unit.number(entry, dw.AT_TYPE) or 0
             known = self._known.get(key)
             if known is None:
-                target = unit.reference(entry, DW_AT_TYPE)
+                target = unit.reference(entry, dw.AT_TYPE)
                 known = _NO_TYPE if target is None else VariableType(self._name(target), self._size(target))
                 self._known[key] = known
         except InputError:
@@ -94,25 +75,25 @@ class Types:
             elif tag in _POINTERS:
                 around = f"{_POINTERS[tag]}{qualifiers}{around}" if around else f"{_POINTERS[tag]}{qualifiers}".rstrip()
                 qualifiers = ""
-            elif tag in {DW_TAG_ARRAY, DW_TAG_SUBROUTINE}:
+            elif tag in {dw.TAG_ARRAY, dw.TAG_SUBROUTINE}:
                 if around.startswith(("*", "&")):
                     around = f"({around})"
-                around += self._bounds(target) if tag == DW_TAG_ARRAY else self._parameters(target)
+                around += self._bounds(target) if tag == dw.TAG_ARRAY else self._parameters(target)
             else:
                 base = self._base_name(target)
                 break
             if len(around) > _LONGEST_NAME:
                 break
-            target = self._target(target, DW_AT_TYPE)
+            target = self._target(target, dw.AT_TYPE)
         name = qualifiers + base + (" " if around.startswith(("*", "&", "(")) else "") + around
         return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
 
     def _base_name(self, entry: Entry) -> str:
-        name = entry.unit.text(entry, DW_AT_NAME)
+        name = entry.unit.text(entry, dw.AT_NAME)
         keyword = _KEYWORDS.get(entry.tag)
         if name is None:
             return f"{keyword} {{...}}" if keyword else "?"
-        if keyword and entry.unit.number(entry.unit.root, DW_AT_LANGUAGE) in _C_LANGUAGES:
+        if keyword and entry.unit.number(entry.unit.root, dw.AT_LANGUAGE) in _C_LANGUAGES:
             return f"{keyword} {name}"
         return name
 
@@ -134,16 +115,16 @@ class Types:
     def _counts(self, entry: Entry) -> list[int | None]:
         """Return the number of elements of each dimension of an array; None where it is unknown."""
         counts: list[int | None] = []
-        for child in self._children(entry, DW_TAG_SUBRANGE):
+        for child in self._children(entry, dw.TAG_SUBRANGE):
             unit = child.unit
-            count = unit.number(child, DW_AT_COUNT)
-            upper = unit.number(child, DW_AT_UPPER_BOUND)
+            count = unit.number(child, dw.AT_COUNT)
+            upper = unit.number(child, dw.AT_UPPER_BOUND)
             if count is None and upper is not None:
-                lower = unit.number(child, DW_AT_LOWER_BOUND)
+                lower = unit.number(child, dw.AT_LOWER_BOUND)
                 if lower is None:
-                    lower = int(unit.number(unit.root, DW_AT_LANGUAGE) in _LANGUAGES_FROM_1)
-                form = child.places[DW_AT_UPPER_BOUND][0]
-                size_bytes = unit.format.size_bytes(form) if form != DW_FORM_SDATA else None
+                    lower = int(unit.number(unit.root, dw.AT_LANGUAGE) in _LANGUAGES_FROM_1)
+                form = child.places[dw.AT_UPPER_BOUND][0]
+                size_bytes = unit.format.size_bytes(form) if form != dw.FORM_SDATA else None
                 # The upper bound of an array without elements is -1, written as an unsigned number.
                 is_empty = size_bytes is not None and size_bytes >= 4 and upper == (1 << 8 * size_bytes) - 1
                 count = 0 if is_empty else upper - lower + 1
@@ -157,20 +138,20 @@ class Types:
     def _parameters(self, entry: Entry) -> str:
         """Return the parameters of a function, each by the name of its type; a function type is not expanded."""
         names = []
-        for child in self._children(entry, DW_TAG_FORMAL_PARAMETER):
-            target = self._target(child, DW_AT_TYPE)
+        for child in self._children(entry, dw.TAG_FORMAL_PARAMETER):
+            target = self._target(child, dw.AT_TYPE)
             stars = ""
             for _ in range(_LONGEST_WAY):
                 if target is None or target.tag not in _POINTERS:
                     break
                 stars = _POINTERS[target.tag] + stars
-                target = self._target(target, DW_AT_TYPE)
+                target = self._target(target, dw.AT_TYPE)
             words = []
             for _ in range(_LONGEST_WAY):
                 if target is None or target.tag not in _QUALIFIERS:
                     break
                 words.append(_QUALIFIERS[target.tag])
-                target = self._target(target, DW_AT_TYPE)
+                target = self._target(target, dw.AT_TYPE)
             name = "void" if target is None else self._base_name(target)
             names.append(" ".join([*words, name + (f" {stars}" if stars else "")]))
         return f"({', '.join(names)})"
@@ -184,14 +165,14 @@ class Types:
             size_bytes = self._own_size(target)
             if size_bytes is not None:
                 return _bounded(factor * size_bytes)
-            attribute = DW_AT_TYPE
-            if target.tag == DW_TAG_ARRAY:
+            attribute = dw.AT_TYPE
+            if target.tag == dw.TAG_ARRAY:
                 count = self._element_count(target)
                 if count is None:
                     return None
                 factor *= count
-            elif DW_AT_SIGNATURE in target.places:
-                attribute = DW_AT_SIGNATURE
+            elif dw.AT_SIGNATURE in target.places:
+                attribute = dw.AT_SIGNATURE
             elif target.tag not in _NAMES_WITHOUT_SIZE:
                 return None
             target = self._target(target, attribute)
@@ -199,11 +180,11 @@ class Types:
 
     def _own_size(self, entry: Entry) -> int | None:
         """Return the size that a type states, or that its kind implies."""
-        size_bytes = entry.unit.number(entry, DW_AT_BYTE_SIZE)
+        size_bytes = entry.unit.number(entry, dw.AT_BYTE_SIZE)
         if size_bytes is None and entry.tag in _POINTERS:
             return entry.unit.format.address_bytes
-        stride = entry.unit.number(entry, DW_AT_BYTE_STRIDE)
-        if size_bytes is None and entry.tag == DW_TAG_ARRAY and stride is not None:
+        stride = entry.unit.number(entry, dw.AT_BYTE_STRIDE)
+        if size_bytes is None and entry.tag == dw.TAG_ARRAY and stride is not None:
             count = self._element_count(entry)
             return None if count is None else count * stride
         return size_bytes

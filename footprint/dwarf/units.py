@@ -9,47 +9,22 @@ Source: DWARF 5, sections 7.5 (Format of Debugging Information) and 7.26 (String
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from footprint.dwarf.encoding import (
-    DW_AT_STR_OFFSETS_BASE,
-    DW_FORM_FLAG_PRESENT,
-    DW_FORM_GNU_REF_ALT,
-    DW_FORM_GNU_STRP_ALT,
-    DW_FORM_IMPLICIT_CONST,
-    DW_FORM_LINE_STRP,
-    DW_FORM_REF_ADDR,
-    DW_FORM_REF_SIG8,
-    DW_FORM_REF_SUP4,
-    DW_FORM_REF_SUP8,
-    DW_FORM_REF_UDATA,
-    DW_FORM_SDATA,
-    DW_FORM_STRING,
-    DW_FORM_STRP,
-    DW_FORM_STRP_SUP,
-    LEB_FORMS,
-    STRX_FORMS,
-    Abbreviation,
-    AbbreviationTables,
-    EntryLayout,
-    UnitFormat,
-)
-from footprint.dwarf.headers import ADDRESS_BYTES, DW_SECT_ABBREV, DW_SECT_STR_OFFSETS, Headers, Shifts, read_shifts
+from footprint.dwarf import dw
+from footprint.dwarf.encoding import LEB_FORMS, STRX_FORMS, Abbreviation, AbbreviationTables, EntryLayout, UnitFormat
+from footprint.dwarf.headers import ADDRESS_BYTES, Headers, Shifts, read_shifts
 from footprint.dwarf.sections import DebugSection, DebugSections
 from footprint.elf.image import Image
 from footprint.errors import InputError
 
 __all__ = ("DebugInfo", "Entry", "Unit")
 
-DW_UT_TYPE: Final = 2
-DW_UT_SKELETON: Final = 4
-DW_UT_SPLIT_COMPILE: Final = 5
-DW_UT_SPLIT_TYPE: Final = 6
-_TYPE_UNITS: Final = frozenset({DW_UT_TYPE, DW_UT_SPLIT_TYPE})
-_UNITS_WITH_ID: Final = frozenset({DW_UT_SKELETON, DW_UT_SPLIT_COMPILE})
+_TYPE_UNITS: Final = frozenset({dw.UT_TYPE, dw.UT_SPLIT_TYPE})
+_UNITS_WITH_ID: Final = frozenset({dw.UT_SKELETON, dw.UT_SPLIT_COMPILE})
 
 
-_LOCAL_REFERENCES: Final = frozenset({0x11, 0x12, 0x13, 0x14, DW_FORM_REF_UDATA})
-_ALTERNATE_REFERENCES: Final = frozenset({DW_FORM_GNU_REF_ALT, DW_FORM_REF_SUP4, DW_FORM_REF_SUP8})
-_ALTERNATE_TEXTS: Final = frozenset({DW_FORM_GNU_STRP_ALT, DW_FORM_STRP_SUP})
+_LOCAL_REFERENCES: Final = frozenset({0x11, 0x12, 0x13, 0x14, dw.FORM_REF_UDATA})
+_ALTERNATE_REFERENCES: Final = frozenset({dw.FORM_GNU_REF_ALT, dw.FORM_REF_SUP4, dw.FORM_REF_SUP8})
+_ALTERNATE_TEXTS: Final = frozenset({dw.FORM_GNU_STRP_ALT, dw.FORM_STRP_SUP})
 
 # Compilers write some hundred bytes for a unit, and thirty for the skeleton of a split unit.
 _FEW_UNITS: Final = 1 << 16
@@ -116,17 +91,13 @@ class Unit:
         self.identity, self.type_at = identity
         self.skeleton: Unit | None = None
         self.shifts = shifts
-        self._abbreviations_at = abbreviations_at + shifts.get(DW_SECT_ABBREV, 0)
+        self._abbreviations_at = abbreviations_at + shifts.get(dw.SECT_ABBREV, 0)
         self._root: Entry | None = None
         self._str_offsets_base: int | None = None
 
     @property
     def abbreviations(self) -> dict[int, Abbreviation]:
-        """The abbreviations by their codes.
-
-        Raises:
-            InputError: Where there are none, or tables overlap too much.
-        """
+        """The abbreviations by their codes."""
         return self.debug.abbreviations.table(self._abbreviations_at)
 
     @property
@@ -136,29 +107,17 @@ class Unit:
 
     @property
     def root(self) -> Entry:
-        """The first entry, which describes the unit.
-
-        Raises:
-            InputError: Where it is damaged.
-        """
+        """The first entry, which describes the unit."""
         if self._root is None:
             self._root = self.entry(self.first)
         return self._root
 
     def layout(self, abbreviation: Abbreviation) -> EntryLayout:
-        """Return the layout of the entries of an abbreviation.
-
-        Raises:
-            InputError: Where it is damaged.
-        """
+        """Return the layout of the entries of an abbreviation."""
         return self.format.layout(self.section, abbreviation.raw)
 
     def entry(self, offset: int) -> Entry:
-        """Read the entry at an offset of the section.
-
-        Raises:
-            InputError: Where no entry can start there.
-        """
+        """Read the entry at an offset of the section."""
         if not self.first <= offset < self.end:
             raise self.section.damage("an entry lies outside of its unit", offset)
         code, at = self.section.data[offset], offset + 1
@@ -172,7 +131,7 @@ class Unit:
         if layout.size_bytes is None:
             places, end = {}, at
             for attribute, form, constant, size_bytes in layout.steps:
-                here = constant if form == DW_FORM_IMPLICIT_CONST else end - at
+                here = constant if form == dw.FORM_IMPLICIT_CONST else end - at
                 places.setdefault(attribute, (form, here))
                 end = self.format.end(self.section, form, end) if size_bytes is None else end + size_bytes
         else:
@@ -182,21 +141,17 @@ class Unit:
         return Entry(self, offset, abbreviation.tag, abbreviation.has_children, at, end, places)
 
     def number(self, entry: Entry, attribute: int) -> int | None:
-        """Return a constant, flag, index or offset of an entry; None where it has none, or an expression instead.
-
-        Raises:
-            InputError: Where it is damaged.
-        """
+        """Return a constant, flag, index or offset of an entry; None where it has none, or an expression instead."""
         place = entry.places.get(attribute)
         if place is None:
             return None
         form, at = place
-        if form == DW_FORM_IMPLICIT_CONST:
+        if form == dw.FORM_IMPLICIT_CONST:
             return at
-        if form == DW_FORM_FLAG_PRESENT:
+        if form == dw.FORM_FLAG_PRESENT:
             return 1
         at += entry.at
-        if form == DW_FORM_SDATA:
+        if form == dw.FORM_SDATA:
             return self.section.sleb(at)[0]
         if form in LEB_FORMS:
             return self.section.uleb(at)[0]
@@ -204,21 +159,13 @@ class Unit:
         return None if size_bytes is None else self.section.unsigned(at, size_bytes)
 
     def text(self, entry: Entry, attribute: int) -> str | None:
-        """Return a text of an entry; None where it has none, or where the file with the text is absent.
-
-        Raises:
-            InputError: Where it is damaged.
-        """
+        """Return a text of an entry; None where it has none, or where the file with the text is absent."""
         place = entry.places.get(attribute)
         return None if place is None else self.text_of(self.section, self.format, place[0], entry.at + place[1])
 
     def text_of(self, section: DebugSection, written: UnitFormat, form: int, at: int) -> str | None:
-        """Return the text of a form at an offset, such as in a line table, whose format may not be that of the unit.
-
-        Raises:
-            InputError: Where it is damaged.
-        """
-        if form == DW_FORM_STRING:
+        """Return the text of a form at an offset, such as in a line table, whose format may not be that of the unit."""
+        if form == dw.FORM_STRING:
             return section.text(at)[0]
         if form in LEB_FORMS:
             value = section.uleb(at)[0]
@@ -229,9 +176,9 @@ class Unit:
             value = section.unsigned(at, size_bytes)
         if form in STRX_FORMS:
             return self._indexed_text(value)
-        if form == DW_FORM_STRP:
+        if form == dw.FORM_STRP:
             return self.debug.sections.get(".debug_str").text_at(value)
-        if form == DW_FORM_LINE_STRP:
+        if form == dw.FORM_LINE_STRP:
             return self.debug.sections.get(".debug_line_str").text_at(value)
         if form in _ALTERNATE_TEXTS:
             alternate = self.debug.needed_alternate()
@@ -248,18 +195,14 @@ class Unit:
         """The start of the part of the unit in .debug_str_offsets; a split unit need not state it."""
         if self._str_offsets_base is None:
             # This reads a number of the root entry, not a text: a text could need this base again.
-            base = self.number(self.root, DW_AT_STR_OFFSETS_BASE)
+            base = self.number(self.root, dw.AT_STR_OFFSETS_BASE)
             if base is None:
                 base = 0 if self.format.version < 5 else 2 * self.format.offset_bytes
-            self._str_offsets_base = base + self.shifts.get(DW_SECT_STR_OFFSETS, 0)
+            self._str_offsets_base = base + self.shifts.get(dw.SECT_STR_OFFSETS, 0)
         return self._str_offsets_base
 
     def reference(self, entry: Entry, attribute: int) -> Entry | None:
-        """Read the entry that an attribute refers to; None where it has none, or where the file of the entry is absent.
-
-        Raises:
-            InputError: Where the reference is invalid.
-        """
+        """Read the entry that an attribute refers to; None where it has none, or where the file with it is absent."""
         place = entry.places.get(attribute)
         value = self.number(entry, attribute)
         if place is None or value is None:
@@ -267,12 +210,12 @@ class Unit:
         form = place[0]
         if form in _LOCAL_REFERENCES:
             return self.entry(self.start + value)
-        if form == DW_FORM_REF_ADDR:
+        if form == dw.FORM_REF_ADDR:
             return self.debug.entry(value)
         if form in _ALTERNATE_REFERENCES:
             alternate = self.debug.needed_alternate()
             return None if alternate is None else alternate.entry(value)
-        if form == DW_FORM_REF_SIG8:
+        if form == dw.FORM_REF_SIG8:
             unit = self.debug.type_unit(value)
             return None if unit is None or unit.type_at is None else unit.entry(unit.type_at)
         return None
@@ -318,11 +261,7 @@ class DebugInfo:
             self.damage = self.damage or InputError(self.image.file, f".debug_info: {detail}")
 
     def entry(self, offset: int) -> Entry:
-        """Read the entry at an offset of .debug_info.
-
-        Raises:
-            InputError: Where no entry can start there.
-        """
+        """Read the entry at an offset of .debug_info."""
         number = self.headers.at(offset)
         if number is None:
             raise self.sections.get(".debug_info").damage("a reference to an offset outside of all units", offset)
@@ -396,7 +335,7 @@ class DebugInfo:
         if not 2 <= version <= 5:
             self.unknown_versions.add(version)
             return None, end
-        kind = DW_UT_TYPE if is_types else 1
+        kind = dw.UT_TYPE if is_types else 1
         if version == 5:
             kind, address_bytes = number(at, 1), number(at + 1, 1)
             at += 2

@@ -1,4 +1,8 @@
-"""One ELF file: what it holds in memory, and under which names. Reads bytes that it is given; opens nothing."""
+"""One ELF file: what it holds in memory, and under which names. Reads bytes that it is given; opens nothing.
+
+All readers raise `InputError` where the bytes that they need are damaged, cut, or outside of the file. It names the
+file, the offset and the cause.
+"""
 
 from footprint.elf.archive import ArchiveMember, read_members, starts_like_archive
 from footprint.elf.contents import Contents, Residue, ResidueCause, SectionContents, SectionKind, read_contents

@@ -58,11 +58,7 @@ _MOST_ENTRIES: Final = 1 << 12
 
 
 def own_constructors(image: Image) -> int:
-    """Count the constructors of a dynamic object beyond those of the compiler's start-up files.
-
-    Raises:
-        InputError: Where a table is damaged or lies outside of the file.
-    """
+    """Count the constructors of a dynamic object beyond those of the compiler's start-up files."""
     dynamic = read_dynamic(image)
     word_bytes = 8 if image.is_64 else 4
     count = (dynamic.get(DT_PREINIT_ARRAYSZ) or 0) // word_bytes if dynamic.get(DT_PREINIT_ARRAY) else 0

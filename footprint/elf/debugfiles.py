@@ -80,11 +80,7 @@ def is_stripped(image: Image) -> bool:
 
 
 def debug_link(image: Image) -> DebugLink | None:
-    """Return the file name and checksum in `.gnu_debuglink`; None where there is none, or no usable name.
-
-    Raises:
-        InputError: Where the section reaches beyond the end of the file.
-    """
+    """Return the file name and checksum in `.gnu_debuglink`; None where there is none, or no usable name."""
     raw = _named_bytes(image, ".gnu_debuglink")
     name, end, _ = raw.partition(b"\0")
     crc_at = -(-(len(name) + 1) // 4) * 4
@@ -96,11 +92,7 @@ def debug_link(image: Image) -> DebugLink | None:
 
 
 def alternate_link(image: Image) -> AlternateLink | None:
-    """Return the path and build-id in `.gnu_debugaltlink`; None where there is none.
-
-    Raises:
-        InputError: Where the section reaches beyond the end of the file.
-    """
+    """Return the path and build-id in `.gnu_debugaltlink`; None where there is none."""
     path, _, identity = _named_bytes(image, ".gnu_debugaltlink").partition(b"\0")
     return AlternateLink(path.decode("utf-8", "surrogateescape"), identity.hex()) if path and identity else None
 
@@ -112,9 +104,6 @@ def candidates(image: Image, path: str, debug_dirs: Sequence[str]) -> list[str]:
         image: The stripped file.
         path: Its absolute path.
         debug_dirs: The folders of debug files, such as `/usr/lib/debug`.
-
-    Raises:
-        InputError: Where `.gnu_debuglink` reaches beyond the end of the file.
     """
     found: list[str] = []
     identity = build_id(image)

@@ -27,11 +27,7 @@ class Dynamic(NamedTuple):
 
 
 def read_dynamic(image: Image) -> Dynamic:
-    """Read the dynamic section; a file without one has no entries.
-
-    Raises:
-        InputError: Where it reaches beyond the end of the file.
-    """
+    """Read the dynamic section; a file without one has no entries."""
     segment = image.segment(PT_DYNAMIC)
     if segment is None:
         return Dynamic(())
@@ -60,11 +56,7 @@ def words(image: Image, raw: Buffer, word_bytes: int) -> "array[int]":
 
 
 def bytes_at_vaddr(image: Image, vaddr: int, size_bytes: int, what: str) -> Buffer:
-    """Return bytes of the file by the vaddr at which the loader maps them.
-
-    Raises:
-        InputError: Where no segment maps all of them from the file.
-    """
+    """Return bytes of the file by the vaddr at which the loader maps them."""
     for segment in image.loads:
         start = vaddr - segment.vaddr
         if start >= 0 and start + size_bytes <= segment.file_bytes:
@@ -73,11 +65,7 @@ def bytes_at_vaddr(image: Image, vaddr: int, size_bytes: int, what: str) -> Buff
 
 
 def bytes_from_vaddr(image: Image, vaddr: int, what: str) -> Buffer:
-    """Return the bytes of the file from a vaddr to the end of its segment, for tables of unknown size.
-
-    Raises:
-        InputError: Where no segment maps the vaddr from the file.
-    """
+    """Return the bytes of the file from a vaddr to the end of its segment, for tables of unknown size."""
     for segment in image.loads:
         start = vaddr - segment.vaddr
         if 0 <= start < segment.file_bytes:

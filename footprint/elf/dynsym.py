@@ -115,11 +115,7 @@ class DynamicSymbols:
         return cls(Versions(None, {}, (), ()), 0, (), {}, {}, frozenset(), frozenset())
 
     def vaddrs(self, image: Image) -> frozenset[int]:
-        """Return the vaddrs of the definitions that others can find; the last one where a name has several.
-
-        Raises:
-            InputError: Where the table of the file has changed.
-        """
+        """Return the vaddrs of the definitions that others can find; the last one where a name has several."""
         if not self.found:
             return frozenset()
         vaddr = read_dynamic(image).get(DT_SYMTAB) or 0
@@ -129,11 +125,7 @@ class DynamicSymbols:
 
 
 def read_dynamic_symbols(image: Image) -> DynamicSymbols:
-    """Read the dynamic symbols of a file, which may have none.
-
-    Raises:
-        InputError: Where a table is damaged or lies outside of the file.
-    """
+    """Read the dynamic symbols of a file, which may have none."""
     dynamic = read_dynamic(image)
     vaddr, strings_vaddr = dynamic.get(DT_SYMTAB), dynamic.get(DT_STRTAB)
     if not vaddr or not strings_vaddr:
@@ -155,11 +147,7 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
 
 
 def dynamic_names(image: Image, symbols: Collection[int]) -> dict[int, str]:
-    """Return the names of dynamic symbols by their indexes.
-
-    Raises:
-        InputError: Where they lie outside of the file.
-    """
+    """Return the names of dynamic symbols by their indexes."""
     dynamic = read_dynamic(image)
     vaddr, strings_vaddr = dynamic.get(DT_SYMTAB), dynamic.get(DT_STRTAB)
     if not symbols or not vaddr or not strings_vaddr:
@@ -266,11 +254,7 @@ class _Names:
         self.table = StringTable(self._raw, file, 0, "dynamic symbol names")
 
     def all_at(self, offsets: list[int]) -> list[str]:
-        """Return the names at some offsets.
-
-        Raises:
-            InputError: As `StringTable.at`.
-        """
+        """Return the names at some offsets."""
         text = self._text
         if text is None or self._longest * len(offsets) > self._MOST_SCANNED_BYTES:
             return [self.table.at(offset) for offset in offsets]

@@ -64,19 +64,11 @@ class Functions:
         return len(self._entries)
 
     def __iter__(self) -> Iterator[Symbol]:
-        """Return all of them.
-
-        Raises:
-            InputError: Where a name lies outside of its table.
-        """
+        """Return all of them."""
         return (self._symbol(vaddr, index) for vaddr, *_, index in self._entries)
 
     def at(self, vaddr: int) -> Symbol | None:
-        """Return the function that an address lies in; of its names a global one, else any.
-
-        Raises:
-            InputError: Where its name lies outside of its table.
-        """
+        """Return the function that an address lies in; of its names a global one, else any."""
         last = bisect_right(self._vaddrs, vaddr) - 1
         if last < 0:
             return None
@@ -91,9 +83,5 @@ class Functions:
 
 
 def read_functions(image: Image) -> Functions:
-    """Read the functions that the best symbol table of a file defines.
-
-    Raises:
-        InputError: Where the table is damaged: a wrong entry size, a cut.
-    """
+    """Read the functions that the best symbol table of a file defines."""
     return Functions(read_symbol_table(image))

@@ -171,21 +171,13 @@ class Image:
         return self._first_of_type.get(segment_type)
 
     def bytes_at(self, offset: int, size_bytes: int, what: str) -> Buffer:
-        """Return a part of the file.
-
-        Raises:
-            InputError: Where it reaches beyond the end of the file.
-        """
+        """Return a part of the file."""
         if offset + size_bytes > len(self.data):
             raise InputError(self.file, f"{what} of {size_bytes} bytes reaches beyond the end of the file", offset)
         return self.data[offset : offset + size_bytes]
 
     def section_bytes(self, section: Section) -> Buffer:
-        """Return the bytes of a section; nothing for a section without bytes in the file (.bss).
-
-        Raises:
-            InputError: Where the section reaches beyond the end of the file.
-        """
+        """Return the bytes of a section; nothing for a section without bytes in the file (.bss)."""
         if not section.has_file_bytes:
             return b""
         return self.bytes_at(section.offset, section.size_bytes, f"section {section.index}")
@@ -336,11 +328,7 @@ class StringTable:
         return bytes(self._table[start : start + _CHUNK_BYTES]).startswith(prefixes)
 
     def at(self, start: int) -> str:
-        """Return the name that begins at an offset; bytes that are not UTF-8 as surrogates.
-
-        Raises:
-            InputError: Where it lies outside of the table or has no end, or where the names overlap too much.
-        """
+        """Return the name that begins at an offset; bytes that are not UTF-8 as surrogates."""
         known = self._known.get(start)
         if known is not None:
             # All copies of a variable that a header defines have one name.

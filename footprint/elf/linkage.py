@@ -64,11 +64,7 @@ class Linkage:
 
 
 def read_linkage(image: Image) -> Linkage:
-    """Read the linkage of a file; without a dynamic section it needs nothing.
-
-    Raises:
-        InputError: Where the dynamic section or a name in it is damaged.
-    """
+    """Read the linkage of a file; without a dynamic section it needs nothing."""
     segment = image.segment(PT_DYNAMIC)
     if segment is not None and segment.file_bytes > _MOST_DYNAMIC_BYTES:
         raise InputError(image.file, f"a dynamic section of {segment.file_bytes} bytes is too large", segment.offset)

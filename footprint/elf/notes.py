@@ -70,11 +70,7 @@ def debug_build_id(image: Image) -> str | None:
 
 
 def optional_libraries(image: Image) -> tuple[OptionalLibrary, ...]:
-    """Return the libraries that an object may open at run time, as its notes state.
-
-    Raises:
-        InputError: Where such a note does not follow the specification.
-    """
+    """Return the libraries that an object may open at run time, as its notes state."""
     found: list[OptionalLibrary] = []
     for note in _all_notes(image):
         if note.type == _NT_DLOPEN and note.owner == b"FDO\0":

@@ -24,11 +24,7 @@ class ObjectAddresses:
     """
 
     def __init__(self, image: Image) -> None:
-        """Lay out the sections of a file.
-
-        Raises:
-            InputError: Where the symbols of an object are damaged.
-        """
+        """Lay out the sections of a file."""
         starts, end = [0] * len(image.sections), _FIRST_VADDR
         self.commons: dict[str, int] = {}
         if image.is_relocatable:

@@ -122,9 +122,6 @@ def find_references(
         starts: The first vaddrs of all variables, if the places are variables. In a program at a fixed address
             `days[year - 1900]` refers to a vaddr far before `days`: it may lie in another variable, but it is hardly
             the first byte of one.
-
-    Raises:
-        InputError: Where a table or segment lies outside of the file.
     """
     found: list[list[Reference]] = [[] for _ in places]
     if not places:

@@ -73,9 +73,6 @@ def relocations(image: Image) -> Iterator[Relocations]:
     """Read REL, RELA, DT_JMPREL and the packed tables, some entries at a time.
 
     Entries may come twice: some linkers include those of DT_JMPREL in DT_RELA.
-
-    Raises:
-        InputError: Where a table is damaged or lies outside of the file, or where there are too many.
     """
     dynamic = read_dynamic(image)
     yield from _plain_tables(image, dynamic)
@@ -84,11 +81,7 @@ def relocations(image: Image) -> Iterator[Relocations]:
 
 
 def static_relocations(image: Image) -> Iterator[Relocations]:
-    """Read the tables of a program without a dynamic section; found by sections (its start-up code uses symbols).
-
-    Raises:
-        InputError: Where a table lies outside of the file, or where there are too many.
-    """
+    """Read the tables of a program without a dynamic section; found by sections (its start-up code uses symbols)."""
     count = 0
     for section in image.sections:
         if section.is_in_memory and section.type in {SHT_RELA, SHT_REL}:
@@ -109,11 +102,7 @@ def symbol_and_type(image: Image, info: int) -> tuple[int, int]:
 
 
 def addends_at(image: Image, vaddrs: Container[int]) -> dict[int, int]:
-    """Return the addends of DT_RELA for some vaddrs, such as a range; REL and RELR have the addend in place.
-
-    Raises:
-        InputError: Where the table is damaged or lies outside of the file, or where there are too many.
-    """
+    """Return the addends of DT_RELA for some vaddrs, such as a range; REL and RELR have the addend in place."""
     raw = _table(image, read_dynamic(image), DT_RELA, DT_RELASZ, "a table of relocations")
     entry_bytes = 3 * _word_bytes(image)
     addends: dict[int, int] = {}
@@ -129,11 +118,7 @@ def addends_at(image: Image, vaddrs: Container[int]) -> dict[int, int]:
 
 
 def addend_column(image: Image) -> "array[int]":
-    """Return the addends of all entries of DT_RELA: for relative relocations, the vaddrs that they point to.
-
-    Raises:
-        InputError: Where the table lies outside of the file.
-    """
+    """Return the addends of all entries of DT_RELA: for relative relocations, the vaddrs that they point to."""
     return numbers(image, _table(image, read_dynamic(image), DT_RELA, DT_RELASZ, "a table of relocations"))[2::3]
 
 
@@ -175,9 +160,6 @@ def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
     Args:
         image: The file.
         page_bytes: The size of a page, larger than the range of one bitmap of RELR.
-
-    Raises:
-        InputError: Where a table is damaged or lies outside of the file, or where there are too many.
     """
     dynamic = read_dynamic(image)
     pages: set[int] = set()
@@ -193,11 +175,7 @@ def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
 
 
 def relr_pages(image: Image, page_bytes: int) -> set[int]:
-    """Return the numbers of the pages that the RELR tables write; for `page_bytes` see `relocated_pages`.
-
-    Raises:
-        InputError: Where a table is damaged or lies outside of the file, or where there are too many.
-    """
+    """Return the numbers of the pages that the RELR tables write; for `page_bytes` see `relocated_pages`."""
     pages: set[int] = set()
     word_bytes = _word_bytes(image)
     address_mask = (1 << word_bytes * 8) - 1

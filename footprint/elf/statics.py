@@ -68,9 +68,6 @@ class Statics:
             table: Its symbols; those of its debug file where that has them.
             sections: The sections of the file, each with its number in the table.
             debug: The file that the table is from, where it is another.
-
-        Raises:
-            InputError: Where a name lies outside of its table.
         """
         self.image = image
         self.is_stripped = table.section is None or table.section.type != SHT_SYMTAB
@@ -145,9 +142,6 @@ def read_statics(image: Image, debug: DebugImage | None = None) -> Statics:
         image: The file.
         debug: The file with the symbols that were stripped from it. Symbols in sections that have another address there
             are left out.
-
-    Raises:
-        InputError: Where the table is damaged.
     """
     if debug is None or not debug.is_whole:
         sections = [(one.index, one) for one in image.sections if one.is_in_memory]

@@ -218,19 +218,11 @@ class SymbolTable:
         return COMMON if self.image.is_relocatable and st_shndx in _COMMON_SECTIONS else SHN_UNDEF
 
     def name(self, index: int) -> str:
-        """Return the name of an entry.
-
-        Raises:
-            InputError: Where it lies outside of the table of names, or has no end.
-        """
+        """Return the name of an entry."""
         return self.names.at(self.entry(index)[0])
 
     def symbol(self, entry: SymbolEntry, base: "SectionBase | None" = None, unit: int | None = None) -> Symbol:
-        """Return the symbol of an entry, with what the caller knows of its section and source file.
-
-        Raises:
-            InputError: Where its name lies outside of the table of names, or has no end.
-        """
+        """Return the symbol of an entry, with what the caller knows of its section and source file."""
         name, info, _, _, vaddr, size_bytes = entry
         section_index = offset = 0
         if base is not None:
@@ -243,9 +235,6 @@ class SymbolTable:
 
         Args:
             bases: The sections by their numbers in this table (`section_bases`).
-
-        Raises:
-            InputError: Where a name lies outside of the table of names, or has no end.
         """
         commons = _COMMON_SECTIONS if self.image.is_relocatable else ()
         found = []
@@ -277,11 +266,7 @@ _COMMON_BASE: Final = SectionBase(COMMON, 0, 0)
 
 
 def read_symbol_table(image: Image) -> SymbolTable:
-    """Read the best symbol table of a file: `.symtab`, else `.dynsym`. A file without either has an empty one.
-
-    Raises:
-        InputError: Where the table is damaged: a wrong entry size, no table of names, a cut.
-    """
+    """Read the best symbol table of a file: `.symtab`, else `.dynsym`. A file without either has an empty one."""
     tables = {one.type: one for one in reversed(image.sections) if one.size_bytes}
     section = tables.get(SHT_SYMTAB) or tables.get(SHT_DYNSYM)
     if section is None:
@@ -290,11 +275,7 @@ def read_symbol_table(image: Image) -> SymbolTable:
 
 
 def symbol_table_in(image: Image, section: Section) -> SymbolTable:
-    """Read the symbol table that a section holds.
-
-    Raises:
-        InputError: Where the table is damaged: a wrong entry size, no table of names, a cut.
-    """
+    """Read the symbol table that a section holds."""
     if section.entry_bytes != image.symbol_bytes:
         cause = f"its symbols are {section.entry_bytes} bytes long, the class has {image.symbol_bytes}"
         raise InputError(image.file, f"section {section.index}: {cause}", section.offset)

@@ -85,9 +85,6 @@ def read_versions(image: Image, dynamic: Dynamic, name_at: Callable[[int], str],
         dynamic: Its dynamic section.
         name_at: Returns the dynamic string at an offset.
         symbol_count: The number of its dynamic symbols.
-
-    Raises:
-        InputError: Where a table is cut, lies outside of the file, or has more entries than there are indexes.
     """
     by_index: dict[int, Version] = {}
     defined: list[str] = []
