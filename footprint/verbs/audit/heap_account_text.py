@@ -3,6 +3,7 @@
 from footprint.attribution.heap_join import BEYOND, FREE, NAMELESS, NOT_TOLD, OVERHEAD
 from footprint.formats.document import Block, Facts, Fold, Heading, Paragraph, Table
 from footprint.formats.sections.names import Names
+from footprint.formats.sections.rest import cut_at, more
 from footprint.model.evidence import Evidence
 from footprint.model.heap_account import HeapAccount
 from footprint.units import format_bytes
@@ -69,7 +70,7 @@ def _table(account: HeapAccount, names: Names, top: int) -> Table:
         share = f"{size_bytes / whole_bytes:.1%}" if whole_bytes else "-"
         return f"{size_bytes:,}", share, owner, function
 
-    shown = account.shares[:top] if top else account.shares
+    shown, rest = cut_at(account.shares, top)
     rows = tuple(
         row(
             one.size_bytes,
@@ -78,10 +79,7 @@ def _table(account: HeapAccount, names: Names, top: int) -> Table:
         )
         for one in shown
     )
-    footer = []
-    if rest := account.shares[len(shown) :]:
-        more = f"[{len(rest)} more: --top 0 shows all]"
-        footer.append(row(sum(one.size_bytes for one in rest), more))
+    footer = [row(sum(one.size_bytes for one in rest), more(len(rest)))] if rest else []
     if account.held_bytes is not None:
         footer += [row(size, label) for size, label in _beside(account) if size]
     footer.append(row(total_bytes, "[total]"))

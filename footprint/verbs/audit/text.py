@@ -8,6 +8,7 @@ from footprint.formats.document import Block, Document, Facts, Heading, Paragrap
 from footprint.formats.sections.debug_files import debug_file_blocks
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
+from footprint.formats.sections.rest import cut_at, more
 from footprint.model.audit import Audit
 from footprint.model.projection import Basis, Model, Projection
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row, RowSums, sum_rows
@@ -310,14 +311,12 @@ def ledger_table(
     ordered.sort(key=lambda item: (-own(item[1]), -item[1].mapped_bytes, item[0]))
     total = _together([sums for _, sums in ordered])
     whole_bytes = own(total)
-    shown = ordered[:top] if top else ordered
+    shown, left_out = cut_at(ordered, top)
     assumed = {key for key, _ in shown if any(one.is_assumed for one in {row.attribution for row in groups[key]})}
     shown_rows = tuple(cells(sums, _label(key, names) + (" *" if key in assumed else "")) for key, sums in shown)
     columns = ("writable", "share", "mapped") if is_virtual else ("private", "share", "mapped", "shared")
     columns = columns if has_shared else columns[:3]
-    footer = []
-    if rest := [sums for _, sums in ordered[len(shown) :]]:
-        footer.append(cells(_together(rest), f"[{len(rest)} more: --top 0 shows all]"))
+    footer = [cells(_together([sums for _, sums in left_out]), more(len(left_out)))] if left_out else []
     footer.append(cells(total, "[total]"))
     mark = " (* assumed from its place)" if assumed else ""
     return Table((*columns, by + mark), shown_rows, frozenset(), tuple(footer))

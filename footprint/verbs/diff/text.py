@@ -7,6 +7,7 @@ from footprint.findings.registry import Fact, fact_of
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
+from footprint.formats.sections.rest import cut_at, more
 from footprint.model.audit import Audit
 from footprint.model.finding import Finding
 from footprint.model.row import MemoryKind
@@ -39,19 +40,10 @@ _PARTS: Final = frozenset({"private", "kernel"})
 
 def diff_report(found: Comparison, *, top: int = 20, has_whole_names: bool = False) -> Document:
     """Write what changed; `top` rows a table, 0 for all."""
-    owners = [*(one.owner for one in found.owners), *(one.owner for one in found.changes)]
-    names = Names(
-        [
-            *owners,
-            *(one.old_owner for one in found.owners if one.old_owner),
-            *(one.left_with for one in found.owners if one.left_with),
-        ],
-        is_whole=has_whole_names,
-    )
+    owners = [name for one in found.owners for name in (one.owner, one.old_owner, one.left_with) if name]
+    names = Names([*owners, *(one.owner for one in found.changes)], is_whole=has_whole_names)
     return (
-        Heading(
-            f"footprint diff: {found.old.saved_in or found.old.target} -> {found.new.saved_in or found.new.target}"
-        ),
+        Heading(f"footprint diff: {_name(found.old)} -> {_name(found.new)}"),
         Paragraph(_origin(found)),
         *_totals(found),
         *_owners(found, top, names),
@@ -65,9 +57,7 @@ def diff_report(found: Comparison, *, top: int = 20, has_whole_names: bool = Fal
 
 
 def _origin(found: Comparison) -> str:
-    sources = dict.fromkeys(
-        "prediction" if one.source == "prediction" else one.source for one in (found.old, found.new)
-    )
+    sources = dict.fromkeys(one.source for one in (found.old, found.new))
     how = "Predicted from their files" if "prediction" in sources else f"Read from {' and '.join(sources)}"
     return f"{how}: {counted(found.same_count, 'row')} of the ledger as before, {len(found.changes):,} not."
 
@@ -92,11 +82,6 @@ def _at(count: int) -> tuple[str, ...]:
     return (f"at {count:,}",) if count > 1 else ()
 
 
-def _times(delta_bytes: int, count: int) -> tuple[str, ...]:
-    """Return the cell below that heading."""
-    return (_signed(delta_bytes * count),) if count > 1 else ()
-
-
 def _total(one: TotalChange, count: int) -> tuple[str, ...]:
     label = f"  {one.figure.title}" if one.name in _PARTS else one.figure.title
     if one.old.bytes is None or one.new.bytes is None:
@@ -119,14 +104,11 @@ def _owners(found: Comparison, top: int, names: Names) -> list[Block]:
     changed = found.owners
     if not changed:
         return []
-    shown = changed[:top] if top else changed
-    rest = changed[len(shown) :]
+    shown, rest = cut_at(changed, top)
     rows = tuple(_owner(one, names, found.count) for one in shown)
-    footer = []
-    if rest:
-        footer.append(_owner_sum(rest, f"[{len(rest)} more: --top 0 shows all]", found.count))
+    footer = [_sum(rest, more(len(rest)), found.count)] if rest else []
     if len(changed) > 1:
-        footer.append(_owner_sum(changed, "[total]", found.count))
+        footer.append(_sum(changed, "[total]", found.count))
     is_virtual = any(one.old_bytes is None or one.new_bytes is None for one in changed)
     what = "writable" if is_virtual else "private"
     heading = Heading("Owners that changed")
@@ -149,21 +131,18 @@ def _owner(one: OwnerChange, names: Names, count: int) -> tuple[str, ...]:
         if one.old_bytes is None or one.new_bytes is None
         else (one.old_bytes, one.new_bytes)
     )
-    mapped = _signed(one.new_mapped_bytes - one.old_mapped_bytes)
-    return (
-        _signed(one.delta_bytes),
-        *_times(one.delta_bytes, count),
-        mapped,
-        format_bytes(before),
-        format_bytes(now),
-        label,
-    )
+    return (*_deltas([one], count), format_bytes(before), format_bytes(now), label)
 
 
-def _owner_sum(changes: Sequence[OwnerChange], label: str, count: int) -> tuple[str, ...]:
+def _deltas(changes: Sequence[OwnerChange | RowChange], count: int) -> tuple[str, ...]:
+    """Return the first cells of a row: the growth, in one process and in N, and that of the virtual size."""
     delta_bytes = sum(one.delta_bytes for one in changes)
     mapped_bytes = sum(one.new_mapped_bytes - one.old_mapped_bytes for one in changes)
-    return (_signed(delta_bytes), *_times(delta_bytes, count), _signed(mapped_bytes), "", "", label)
+    return (_signed(delta_bytes), *(_signed(delta_bytes * count) for _ in _at(count)), _signed(mapped_bytes))
+
+
+def _sum(changes: Sequence[OwnerChange | RowChange], label: str, count: int) -> tuple[str, ...]:
+    return (*_deltas(changes, count), "", "", label)
 
 
 def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
@@ -173,28 +152,19 @@ def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
     if not named:
         return []
     changed.sort(key=lambda one: -max(abs(one.delta_bytes), abs(one.mapped_delta_bytes)))
-    shown = changed[:top] if top else changed
-    rest = changed[len(shown) :]
+    shown, rest = cut_at(changed, top)
     rows = tuple(_variable(one, names, found.count) for one in shown)
-    footer = []
-    if rest:
-        footer.append(_variable_sum(rest, f"[{len(rest)} more: --top 0 shows all]", found.count))
+    footer = [_sum(rest, more(len(rest)), found.count)] if rest else []
     shifted = [one for one in named if one.status is RowStatus.SHIFTED]
     if shifted:
         label = f"[{counted(len(shifted), 'variable')} as large as before, in other pages]"
-        footer.append(_variable_sum(shifted, label, found.count))
+        footer.append(_sum(shifted, label, found.count))
     is_virtual = any(one.old_bytes is None or one.new_bytes is None for one in named)
     columns = ("writable" if is_virtual else "private", *_at(found.count), "size", "what", "section", "variable")
     texts = frozenset({len(columns) - 3, len(columns) - 2})
     has_heap = any(one.kind is MemoryKind.HEAP for one in named)
     heading = f"Variables{', and who asked for heap,' if has_heap else ''} that changed"
     return [Heading(heading), Table(columns, rows, texts, tuple(footer))]
-
-
-def _variable_sum(changes: Sequence[RowChange], label: str, count: int) -> tuple[str, ...]:
-    delta_bytes = sum(one.delta_bytes for one in changes)
-    mapped_bytes = sum(one.mapped_delta_bytes for one in changes)
-    return (_signed(delta_bytes), *_times(delta_bytes, count), _signed(mapped_bytes), "", "", label)
 
 
 def _variable(one: RowChange, names: Names, count: int) -> tuple[str, ...]:
@@ -208,8 +178,7 @@ def _variable(one: RowChange, names: Names, count: int) -> tuple[str, ...]:
             if owner != one.owner:
                 label += f" of {names.owner(owner)}"
     section = "[heap]" if one.kind is MemoryKind.HEAP else one.section or ""
-    deltas = (_signed(one.delta_bytes), *_times(one.delta_bytes, count), _signed(one.mapped_delta_bytes))
-    return (*deltas, one.status.value, section, label)
+    return (*_deltas([one], count), one.status.value, section, label)
 
 
 def _findings(title: str, findings: Sequence[Finding]) -> list[Block]:
@@ -226,13 +195,13 @@ def _not_looked_into(found: Comparison) -> list[Block]:
     """Write that findings are not compared, if only one side was searched."""
     blocks: list[Block] = []
     sides = (found.old, found.new)
-    without = [one for one in sides if not covers_files(one)]
+    without = [_name(one) for one in sides if not covers_files(one)]
     if len(without) == 1:
-        text = f"Findings are not compared: {_name(without[0])} was not looked into for them (audit --findings)."
+        text = f"Findings are not compared: {without[0]} was not looked into for them (audit --findings)."
         blocks.append(Paragraph(text))
-    without = [one for one in sides if not covers_heap(one)]
+    without = [_name(one) for one in sides if not covers_heap(one)]
     if len(without) == 1 and any(fact_of(one.rule) is Fact.HEAP for side in sides for one in side.findings):
-        text = f"Findings on the heap are not compared: {_name(without[0])} was joined with no profile (audit --heap)."
+        text = f"Findings on the heap are not compared: {without[0]} was joined with no profile (audit --heap)."
         blocks.append(Paragraph(text))
     return blocks
 

@@ -12,6 +12,7 @@ from footprint.formats.sections.debug_files import debug_file_blocks
 from footprint.formats.sections.findings import finding_blocks
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
+from footprint.formats.sections.rest import cut_at, rest_rows
 from footprint.model.finding import Confidence, Finding
 from footprint.units import counted, first_of, format_bytes
 from footprint.verbs.duplicates.result import Duplicates
@@ -46,10 +47,10 @@ def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_l
     twice = [one for one in found.findings if one.rule == "linked-twice"]
     if twice:
         blocks.append(Heading("Linked in several times"))
-        blocks.extend(Paragraph(f"{one.message}. Remedy: {one.remedy}.") for one in (twice[:top] if top else twice))
+        blocks.extend(Paragraph(f"{one.message}. Remedy: {one.remedy}.") for one in cut_at(twice, top)[0])
     blocks.extend(_large([one for one in found.findings if one.rule == "large-static"], top, is_whole=has_linker_names))
     copies = [one for one in found.findings if one.rule == "duplicate-static" and one.confidence is not Confidence.LOW]
-    blocks.extend(finding_blocks([one for one in copies if one.saving_bytes][: top or None], count))
+    blocks.extend(finding_blocks(cut_at([one for one in copies if one.saving_bytes], top)[0], count))
     blocks.extend(finding_blocks([one for one in found.findings if one.rule not in _WITH_TABLES], count))
     large = [one for one in found.findings if one.rule == "large-static" and one.kind != "buffer"]
     blocks.extend(_remedies([*(one for one in copies if not one.saving_bytes), *large]))
@@ -78,7 +79,7 @@ def _copies_table(
         return [
             Paragraph(told if has_variables else "no symbol names a variable: it cannot be told what is there twice")
         ]
-    shown = placed[:top] if top else placed
+    shown, rest = cut_at(placed, top)
     has_private = any(one.private_bytes is not None for _, one in placed)
     rows = tuple(
         (
@@ -93,8 +94,6 @@ def _copies_table(
         )
         for file, one in shown
     )
-    rest = placed[len(shown) :]
-    rest_bytes = sum(one.waste_bytes for _, one in rest)
     columns = [
         *("waste", "copies", "size"),
         *(["private"] if has_private else []),
@@ -102,8 +101,7 @@ def _copies_table(
         *(["section"] if is_whole else []),
         "name",
     ]
-    blanks = [""] * (len(columns) - 2)
-    footer = ((format_bytes(rest_bytes), *blanks, f"[{len(rest)} more: --top 0 shows all]"),) if rest else ()
+    footer = rest_rows(len(rest), len(columns), format_bytes(sum(one.waste_bytes for _, one in rest)))
     words = frozenset(range(columns.index("cost"), len(columns) - 1))
     return [Table(tuple(columns), rows, words, footer, Fold.NEVER if is_whole else Fold.NAMES)]
 
@@ -139,10 +137,9 @@ def _large(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list[Blo
         return []
     kinds = ("dead-code", "zero-filled", "buffer")
     ordered = sorted(findings, key=lambda one: kinds.index(one.kind))
-    shown = ordered[: min(top, _MOST_LARGE)] if top else ordered
+    shown, rest = cut_at(ordered, min(top, _MOST_LARGE))
     rows = tuple((one.kind, f"{one.message}{_place(one, is_whole=is_whole)}") for one in shown)
-    rest = len(ordered) - len(shown)
-    footer = (("", f"[{rest} more: --top 0 shows all]"),) if rest else ()
+    footer = rest_rows(len(rest), 2)
     table = Table(("kind", "variable"), rows, frozenset({0}), footer, Fold.NEVER if is_whole else Fold.TEXT)
     return [Heading("Variables of a page and more"), table]
 

@@ -1,18 +1,20 @@
 """The report of `footprint heap`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.heap_usage import HeapUsage, used_bytes
 from footprint.errors import Note
 from footprint.formats.document import Block, Document, Facts, Graph, GraphPoint, Heading, Paragraph, Table, Verdict
+from footprint.formats.escape import shortened
 from footprint.formats.graph import format_time
 from footprint.formats.sections.findings import finding_blocks
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
+from footprint.formats.sections.rest import cut_at, rest_rows, sum_row
 from footprint.heap import CallTree, Counted, Frame, HeapSnapshot, Profile
-from footprint.heap.attribution import HeapShares, callees, callers
+from footprint.heap.attribution import callees, callers
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Finding
 from footprint.model.heap_account import Share
@@ -22,6 +24,7 @@ __all__ = ("OVERHEAD", "STACKS", "heap_report")
 
 OVERHEAD: Final = "[allocator overhead]"
 STACKS: Final = "[stacks]"
+_BESIDE: Final = ((OVERHEAD, attrgetter("extra_bytes")), (STACKS, attrgetter("stack_bytes")))
 _LEAST_POINTS: Final = 3
 _LONGEST_COMMAND: Final = 60
 _LONGEST_UNIT: Final = 16
@@ -62,7 +65,7 @@ def heap_report(
     names = Names({call.owner for usage in usages for call in usage.calls}, is_whole=is_whole)
     if len(usages) == 1:
         blocks = _one(usages[0], names, top)
-        blocks += _by(usages[0], by, names, threshold_percent, top, is_whole=is_whole)
+        blocks += _by(usages[0], by, names, threshold_percent, top)
         verdict = _verdict(usages[0], names)
     else:
         blocks = _several(usages, by, names, top)
@@ -77,7 +80,8 @@ def heap_report(
 
 def _one(usage: HeapUsage, names: Names, top: int) -> list[Block]:
     profile = usage.profile
-    blocks: list[Block] = [Heading(_title(usage))]
+    command = shortened((profile.command or "").replace("\n", " "), _LONGEST_COMMAND)
+    blocks: list[Block] = [Heading(f"{usage.file}: {profile.format}{f' of {command}' if command else ''}")]
     if usage.evidence is Evidence.VIRTUAL:
         text = "address space only: what was reserved and never touched is in it, so it is no memory in use"
         blocks.append(Paragraph(f"virtual: {text}"))
@@ -87,20 +91,13 @@ def _one(usage: HeapUsage, names: Names, top: int) -> list[Block]:
     elif usage.tally is not None and usage.tree is not None:
         blocks.append(Paragraph(f"{_tally(usage, usage.tree)} over the whole run; no moment of it is known"))
     if len(profile.snapshots) >= _LEAST_POINTS:
-        blocks += [Heading(_snapshots_title(profile)), _snapshots(usage, top)]
+        trees = f"{len(profile.tree_places)} with a call tree"
+        blocks += [Heading(f"{counted(len(profile.snapshots), 'snapshot')}, {trees}"), _snapshots(usage, top)]
     if usage.attribution is not None and usage.attribution.shares:
-        blocks += [Heading(f"By object, {moment_name(usage)}"), _owners(usage, usage.attribution, names, top)]
+        blocks += [Heading(f"By object, {moment_name(usage)}"), _owners(usage, usage.attribution.owners, names, top)]
     elif usage.snapshot is not None and usage.snapshot.live_bytes:
         blocks.append(Paragraph("no call tree of this moment could be read: who asked for it is not known"))
     return blocks
-
-
-def _title(usage: HeapUsage) -> str:
-    profile = usage.profile
-    command = (profile.command or "").replace("\n", " ")
-    if len(command) > _LONGEST_COMMAND:
-        command = f"{command[: _LONGEST_COMMAND - 3]}..."
-    return f"{usage.file}: {profile.format}{f' of {command}' if command else ''}"
 
 
 def moment_name(usage: HeapUsage) -> str:
@@ -136,20 +133,15 @@ def _facts(usage: HeapUsage, snapshot: HeapSnapshot) -> Facts:
     if snapshot.stack_bytes:
         rows.append(("  stacks", format_bytes(snapshot.stack_bytes), ""))
     rows += [
-        (f"{one.name} over the run", format_bytes(one.tree.total_bytes), _blocks_of(one.tree))
+        (
+            f"{one.name} over the run",
+            format_bytes(one.tree.total_bytes),
+            "" if one.tree.total_blocks is None else f"in {counted(one.tree.total_blocks, 'block')}",
+        )
         for one in usage.profile.tallies
         if one.name in _SHOWN_TALLIES
     ]
     return Facts(tuple(rows))
-
-
-def _blocks_of(tree: CallTree) -> str:
-    return "" if tree.total_blocks is None else f"in {counted(tree.total_blocks, 'block')}"
-
-
-def _snapshots_title(profile: Profile) -> str:
-    trees = len(profile.tree_places)
-    return f"{counted(len(profile.snapshots), 'snapshot')}, {trees} with a call tree"
 
 
 def _snapshots(usage: HeapUsage, top: int) -> Table:
@@ -200,26 +192,30 @@ def _share(part: int, usage: HeapUsage) -> str:
     return f"{part / usage.total_bytes:.2%}" if usage.total_bytes else "-"
 
 
-def _owners(usage: HeapUsage, attribution: HeapShares, names: Names, top: int) -> Table:
-    owners = attribution.owners
-    footer: list[tuple[str, ...]] = []
-    blank = [""] * (attribution.total_blocks is not None)
-    shown = owners[:top] if top else owners
-    if rest := owners[len(shown) :]:
-        size_bytes = sum(one.size_bytes for one in rest)
-        more = f"[{len(rest)} more: --top 0 shows all]"
-        footer.append((f"{size_bytes:,}", _share(size_bytes, usage), *blank, more))
-    if usage.snapshot is not None:
-        for size, label in ((usage.snapshot.extra_bytes, OVERHEAD), (usage.snapshot.stack_bytes, STACKS)):
-            if size:
-                footer.append((f"{size:,}", _share(size, usage), *blank, label))
-    rows = tuple((*_amounts(one, usage), _owner(one.owner, names)) for one in shown)
-    return Table((*_headings(usage, attribution), "object"), rows, frozenset(), tuple(footer))
+def _shares_table(
+    usage: HeapUsage, shares: Sequence[Share], top: int, words: Mapping[str, Callable[[Share], str]]
+) -> Table:
+    """List what each owner or function asked for; `words` has the heading and the cell of each text column."""
+    amounts = _amount_headings(usage)
+    columns = (*amounts, *words)
+    shown, rest = cut_at(shares, top)
+    rows = tuple((*_amounts(one, usage), *(cell(one) for cell in words.values())) for one in shown)
+    rest_bytes = sum(one.size_bytes for one in rest)
+    footer = rest_rows(len(rest), len(columns), f"{rest_bytes:,}", _share(rest_bytes, usage))
+    return Table(columns, rows, frozenset(range(len(amounts), len(columns) - 1)), footer)
 
 
-def _headings(usage: HeapUsage, attribution: HeapShares) -> tuple[str, ...]:
+def _owners(usage: HeapUsage, shares: Sequence[Share], names: Names, top: int) -> Table:
+    table = _shares_table(usage, shares, top, {"object": lambda one: _owner(one.owner, names)})
+    beside = [] if usage.snapshot is None else [(label, size_of(usage.snapshot)) for label, size_of in _BESIDE]
+    rows = [sum_row(label, len(table.columns), f"{size:,}", _share(size, usage)) for label, size in beside if size]
+    return table._replace(footer=(*table.footer, *rows))
+
+
+def _amount_headings(usage: HeapUsage) -> tuple[str, ...]:
     amounts = (_unit_of(usage), "share")
-    return amounts if attribution.total_blocks is None else (*amounts, _BLOCKS[usage.profile.counted])
+    has_blocks = usage.attribution is not None and usage.attribution.total_blocks is not None
+    return (*amounts, _BLOCKS[usage.profile.counted]) if has_blocks else amounts
 
 
 def _amounts(one: Share, usage: HeapUsage) -> tuple[str, ...]:
@@ -227,42 +223,33 @@ def _amounts(one: Share, usage: HeapUsage) -> tuple[str, ...]:
     return (f"{one.size_bytes:,}", _share(one.size_bytes, usage), *blocks)
 
 
-def _by(usage: HeapUsage, by: str, names: Names, threshold_percent: float, top: int, *, is_whole: bool) -> list[Block]:
+def _by(usage: HeapUsage, by: str, names: Names, threshold_percent: float, top: int) -> list[Block]:
+    """List who asked for the heap by function, or as a tree; `by` is `owner` where neither is wanted."""
     attribution, tree = usage.attribution, usage.tree
     if attribution is None or tree is None or not attribution.shares or by == "owner":
         return []
-    when = moment_name(usage)
     if by == "function":
-        return [Heading(f"By function, {when}"), _functions(usage, attribution, names, top)]
-    least_bytes = threshold_percent / 100 * usage.total_bytes
-    if by == "callers":
-        grown = tree if is_whole else callers(tree, usage.calls)
-        heading = "Who asked for it, and below each its callers"
+        title = "By function"
+        table = _shares_table(
+            usage,
+            attribution.shares,
+            top,
+            {
+                "object": lambda one: _owner(one.owner, names),
+                "function": lambda one: _function(one.owner, one.function, names),
+            },
+        )
     else:
-        grown = callees(tree, usage.calls)
-        heading = "From the outermost function to who asked for it"
-    labels = _Labels(grown, names, usage if grown is tree else None)
-    lines = _tree_lines(grown, labels, least_bytes, top)
-    has_blocks = grown.node_blocks is not None
-    rows = tuple(
-        (f"{line.size_bytes:,}", _share(line.size_bytes, usage), *([line.blocks] if has_blocks else []), line.text)
-        for line in lines
-    )
-    return [Heading(f"{heading}, {when}"), Table((*_headings(usage, attribution), "function"), rows)]
-
-
-def _functions(usage: HeapUsage, attribution: HeapShares, names: Names, top: int) -> Table:
-    shown = attribution.shares[:top] if top else attribution.shares
-    rows = tuple(
-        (*_amounts(one, usage), _owner(one.owner, names), _function(one.owner, one.function, names)) for one in shown
-    )
-    footer: tuple[tuple[str, ...], ...] = ()
-    if rest := attribution.shares[len(shown) :]:
-        size_bytes = sum(one.size_bytes for one in rest)
-        blank = [""] * (len(_headings(usage, attribution)) - 1)
-        footer = ((f"{size_bytes:,}", _share(size_bytes, usage), *blank, f"[{len(rest)} more: --top 0 shows all]"),)
-    headings = _headings(usage, attribution)
-    return Table((*headings, "object", "function"), rows, frozenset({len(headings)}), footer)
+        is_raw = by == "callers" and names.is_whole
+        title = "From the outermost function to who asked for it"
+        shown = callees(tree, usage.calls)
+        if by == "callers":
+            title = "Who asked for it, and below each its callers"
+            shown = tree if is_raw else callers(tree, usage.calls)
+        least_bytes = threshold_percent / 100 * usage.total_bytes
+        rows = _tree_rows(usage, shown, least_bytes, top, lambda node: _label(shown, node, names, is_raw=is_raw))
+        table = Table((*_amount_headings(usage), "function"), tuple(rows))
+    return [Heading(f"{title}, {moment_name(usage)}"), table]
 
 
 def _owner(owner: str, names: Names) -> str:
@@ -280,27 +267,16 @@ def _cut_function(text: str, names: Names) -> str:
 # --- trees ------------------------------------------------------------------------------------------------------------
 
 
-class _Line(NamedTuple):
-    size_bytes: int
-    blocks: str
-    text: str
-
-
-class _Labels:
-    """What to show for the nodes of a tree: the function, and its object where that is another than its parent's."""
-
-    def __init__(self, tree: CallTree, names: Names, raw: HeapUsage | None) -> None:
-        self._tree, self._names, self._raw = tree, names, raw
-
-    def of(self, node: int) -> str:
-        frame = self._tree.frame(node)
-        if self._raw is not None:
-            return _cut_function(_raw_label(frame), self._names)
-        function = _cut_function(self._names.symbol(frame.function or ""), self._names)
-        parent = self._tree.parents[node]
-        if frame.object == frame.function or (parent > 0 and self._tree.frame(parent).object == frame.object):
-            return function
-        return f"{function}  ({_owner(frame.object or '', self._names)})"
+def _label(tree: CallTree, node: int, names: Names, *, is_raw: bool) -> str:
+    """Return the function of a node, and its object if its parent has another; or the frame as Valgrind writes it."""
+    frame = tree.frame(node)
+    if is_raw:
+        return _cut_function(_raw_label(frame), names)
+    function = _cut_function(names.symbol(frame.function or ""), names)
+    parent = tree.parents[node]
+    if frame.object == frame.function or (parent > 0 and tree.frame(parent).object == frame.object):
+        return function
+    return f"{function}  ({_owner(frame.object or '', names)})"
 
 
 def _raw_label(frame: Frame) -> str:
@@ -312,42 +288,45 @@ def _raw_label(frame: Frame) -> str:
     return f"{addr}{frame.function or '???'}{where}"
 
 
-def _tree_lines(tree: CallTree, labels: _Labels, least_bytes: float, top: int) -> Iterator[_Line]:
-    """Write one line for each node, the largest first; those below the threshold share one line.
+def _tree_rows(
+    usage: HeapUsage, tree: CallTree, least_bytes: float, top: int, label: Callable[[int], str]
+) -> Iterator[tuple[str, ...]]:
+    """Write a row for each node, the largest first; those below the threshold share a row.
 
-    A node that is all of its parent stands below it without being indented: most chains are long.
+    A node that is all of its parent is not indented below it: most chains are long.
     """
     children: dict[int, list[int]] = {}
     for node in range(1, len(tree)):
         if tree.node_bytes[node] or (tree.node_blocks is not None and tree.node_blocks[node]):
             children.setdefault(tree.parents[node], []).append(node)
 
-    def lines_below(parent: int, depth: int) -> Iterator[tuple[int, int, str | None]]:
+    def row(size_bytes: int, blocks: str, depth: int, text: str) -> tuple[str, ...]:
+        cells = () if tree.node_blocks is None else (blocks,)
+        return (f"{size_bytes:,}", _share(size_bytes, usage), *cells, "  " * depth + text)
+
+    def rows_below(parent: int, depth: int) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+        """Yield the nodes below a node with depth and row; the row of those that are left out is of node 0."""
         below = sorted(children.get(parent, ()), key=lambda node: -tree.node_bytes[node])
         most = top if top and parent == 0 else len(below)
         shown = [node for node in below[:most] if tree.node_bytes[node] >= least_bytes]
+        own_depth = depth if len(below) == 1 and parent != 0 else depth + 1
         for node in shown:
-            is_all = len(below) == 1 and parent != 0
-            yield node, depth if is_all else depth + 1, None
+            blocks = "" if tree.node_blocks is None else f"{tree.node_blocks[node]:,}"
+            yield node, own_depth, row(tree.node_bytes[node], blocks, own_depth, label(node))
         if left := len(below) - len(shown):
             size_bytes = sum(tree.node_bytes[node] for node in set(below) - set(shown))
-            yield size_bytes, depth + 1, f"[{counted(left, 'call')} more, smaller ones]"
+            yield 0, depth, row(size_bytes, "", depth + 1, f"[{counted(left, 'call')} more, smaller ones]")
 
-    def blocks_of(node: int) -> str:
-        return "" if tree.node_blocks is None else f"{tree.node_blocks[node]:,}"
-
-    waiting = [lines_below(0, -1)]
+    waiting = [rows_below(0, -1)]
     while waiting:
-        step = next(waiting[-1], None)
-        if step is None:
+        found = next(waiting[-1], None)
+        if found is None:
             waiting.pop()
             continue
-        place, depth, text = step
-        if text is not None:
-            yield _Line(place, "", "  " * depth + text)
-            continue
-        yield _Line(tree.node_bytes[place], blocks_of(place), "  " * depth + labels.of(place))
-        waiting.append(lines_below(place, depth))
+        node, depth, cells = found
+        yield cells
+        if node:
+            waiting.append(rows_below(node, depth))
 
 
 # --- several profiles -------------------------------------------------------------------------------------------------
@@ -369,15 +348,13 @@ def _several(usages: Sequence[HeapUsage], by: str, names: Names, top: int) -> li
     columns = ("", "bytes", "to the first", "known", "moment", "profile")
     blocks: list[Block] = [Heading(f"{len(usages)} profiles"), Table(columns, rows, frozenset({3, 4}))]
     blocks += _left_out(usages)
-    overhead = [[(label, "", amount) for label, amount in _beside(usage, usages)] for usage in usages]
     owners = [
-        [*((one.owner, "", one.size_bytes) for one in (usage.attribution.owners if usage.attribution else ())), *beside]
-        for usage, beside in zip(usages, overhead, strict=True)
+        [(one.owner, "", one.size_bytes) for one in (usage.attribution.owners if usage.attribution else ())]
+        + [(label, "", size_bytes) for label, size_bytes in _beside(usage, usages)]
+        for usage in usages
     ]
-    blocks += [
-        Heading("By object"),
-        _beside_each_other(owners, top, lambda owner, _: (_owner(owner, names),), ("object",)),
-    ]
+    words: dict[str, Callable[[str, str], str]] = {"object": lambda owner, _: _owner(owner, names)}
+    blocks += [Heading("By object"), _beside_each_other(owners, top, words)]
     if by == "function":
         functions = [
             [
@@ -386,15 +363,9 @@ def _several(usages: Sequence[HeapUsage], by: str, names: Names, top: int) -> li
             ]
             for usage in usages
         ]
-
-        def shown(owner: str, function: str) -> tuple[str, ...]:
-            return _owner(owner, names), _function(owner, function, names)
-
-        blocks += [Heading("By function"), _beside_each_other(functions, top, shown, ("object", "function"))]
+        words["function"] = lambda owner, function: _function(owner, function, names)
+        blocks += [Heading("By function"), _beside_each_other(functions, top, words)]
     return blocks
-
-
-_BESIDE: Final = ((OVERHEAD, attrgetter("extra_bytes")), (STACKS, attrgetter("stack_bytes")))
 
 
 def _beside(usage: HeapUsage, usages: Sequence[HeapUsage]) -> Iterator[tuple[str, int]]:
@@ -426,12 +397,15 @@ def _left_out(usages: Sequence[HeapUsage]) -> Iterator[Block]:
 
 
 def _beside_each_other(
-    tables: Sequence[Sequence[tuple[str, str, int]]],
-    top: int,
-    shown: Callable[[str, str], tuple[str, ...]],
-    headings: tuple[str, ...],
+    tables: Sequence[Sequence[tuple[str, str, int]]], top: int, words: Mapping[str, Callable[[str, str], str]]
 ) -> Table:
-    """List the amounts of all profiles, what has changed most first; differences are to the first profile."""
+    """List the amounts of all profiles, what has changed most first; differences are to the first profile.
+
+    Args:
+        tables: Of each profile the owners, functions and bytes.
+        top: How many rows the table has; 0 for all.
+        words: The heading and the cell of each text column, from owner and function.
+    """
     sums: dict[tuple[str, str], list[int]] = {}
     for number, table in enumerate(tables):
         for owner, function, size_bytes in table:
@@ -440,20 +414,17 @@ def _beside_each_other(
         ((place, sizes) for place, sizes in sums.items() if any(sizes)),
         key=lambda item: (-max(abs(size - item[1][0]) for size in item[1]), -max(item[1]), item[0]),
     )
-    listed = ordered[:top] if top else ordered
+    shown, rest = cut_at(ordered, top)
 
     def amounts(sizes: Sequence[int]) -> tuple[str, ...]:
         return (*(f"{size:,}" for size in sizes), *(f"{size - sizes[0]:+,}" for size in sizes[1:]))
 
-    rows = tuple((*amounts(sizes), *shown(*place)) for place, sizes in listed)
-    footer: tuple[tuple[str, ...], ...] = ()
-    if rest := [sizes for _, sizes in ordered[len(listed) :]]:
-        more = f"[{len(rest)} more: --top 0 shows all]"
-        footer = ((*amounts([sum(column) for column in zip(*rest, strict=True)]), *[""] * (len(headings) - 1), more),)
     numbers = [str(number) for number in range(1, len(tables) + 1)]
-    columns = (*numbers, *(f"{number}-1" for number in numbers[1:]), *headings)
-    first_text = len(columns) - len(headings)
-    return Table(columns, rows, frozenset(range(first_text, len(columns) - 1)), footer)
+    columns = (*numbers, *(f"{number}-1" for number in numbers[1:]), *words)
+    rows = tuple((*amounts(sizes), *(cell(*place) for cell in words.values())) for place, sizes in shown)
+    rest_sizes = [sum(sizes[number] for _, sizes in rest) for number in range(len(tables))]
+    footer = rest_rows(len(rest), len(columns), *amounts(rest_sizes))
+    return Table(columns, rows, frozenset(range(len(columns) - len(words), len(columns) - 1)), footer)
 
 
 # --- what matters most ------------------------------------------------------------------------------------------------

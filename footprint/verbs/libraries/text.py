@@ -7,6 +7,7 @@ from footprint.errors import UsageError
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.findings import finding_blocks
 from footprint.formats.sections.notes import note_blocks
+from footprint.formats.sections.rest import cut_at, rest_rows
 from footprint.loader import FoundBy
 from footprint.loader.dependencies import chains
 from footprint.model.finding import Confidence
@@ -88,14 +89,9 @@ def _table(graph: DependencyGraph, show: Callable[[int], str], top: int) -> Tabl
     has_private = graph.private_bytes is not None
     measured = ("private", "beyond") if has_private else ()
     columns = ("startup min", *measured, "mapped", "retained", "users", "symbols", "object")
-    numbers = range(len(graph.objects))
-    shown = numbers[:top] if top else numbers
+    shown, rest = cut_at(range(len(graph.objects)), top)
     rows = tuple((*_figures(graph, number), _label(graph, number, show)) for number in shown)
-    footer = []
-    if rest := len(numbers) - len(shown):
-        footer.append((*("" for _ in columns[1:]), f"[{rest} more: --top 0 shows all]"))
-    footer.append(_total(graph))
-    return Table(columns, rows, frozenset(), tuple(footer))
+    return Table(columns, rows, frozenset(), (*rest_rows(len(rest), len(columns)), _total(graph)))
 
 
 def _figures(graph: DependencyGraph, number: int) -> tuple[str, ...]:

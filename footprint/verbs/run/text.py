@@ -6,6 +6,7 @@ from typing import Final
 
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table
 from footprint.formats.sections.notes import note_blocks
+from footprint.formats.sections.rest import cut_at, rest_rows, sum_row
 from footprint.model.audit import Audit
 from footprint.model.spread import Spread
 from footprint.process.launch.moment import When
@@ -68,12 +69,10 @@ def _range(spread: Spread) -> str:
 def _children(start: Start, top: int) -> list[Block]:
     if not start.children:
         return []
-    shown = start.children[:top] if top else start.children
-    rest = len(start.children) - len(shown)
-    footer = ((("", "", "", f"[{rest} more: --top 0 shows all]"),) if rest else ()) + (
-        ("", "", "", f"[{len(start.children)} in all, counted in no figure above]"),
-    )
+    shown, rest = cut_at(start.children, top)
     columns = ("private", "per process", "pid", "command")
+    total = sum_row(f"[{len(start.children)} in all, counted in no figure above]", len(columns))
+    footer = (*rest_rows(len(rest), len(columns)), total)
     return [Heading("Processes that it started"), Table(columns, tuple(map(_child, shown)), frozenset(), footer)]
 
 

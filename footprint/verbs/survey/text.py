@@ -2,6 +2,7 @@
 
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
+from footprint.formats.sections.rest import cut_at, rest_rows
 from footprint.units import counted, format_bytes
 from footprint.verbs.survey.result import Survey
 
@@ -18,7 +19,7 @@ _COLUMNS = (
 def survey_report(survey: Survey, *, top: int = 20) -> Document:
     """Rank the programs of some folders; `top` rows, 0 for all."""
     programs = survey.programs
-    shown = programs[:top] if top else programs
+    shown, rest = cut_at(programs, top)
     rows = tuple(
         (
             format_bytes(one.startup_min_bytes + one.start_bytes),
@@ -30,22 +31,17 @@ def survey_report(survey: Survey, *, top: int = 20) -> Document:
         )
         for one in shown
     )
-    footer = []
-    if rest := len(programs) - len(shown):
-        footer.append(("", "", "", "", "", f"[{rest} more: --top 0 shows all]"))
     columns = ("at start", "startup min", "startup max", "objects", "unused", "program")
     blocks: list[Block] = [Heading(f"{counted(len(programs), 'program')} in {', '.join(survey.folders)}")]
     if programs:
-        blocks += [Paragraph(_COLUMNS), Table(columns, rows, frozenset(), tuple(footer))]
+        blocks += [Paragraph(_COLUMNS), Table(columns, rows, frozenset(), rest_rows(len(rest), len(columns)))]
     wasteful = [one for one in programs if one.unused_bytes]
     if wasteful:
         wasteful.sort(key=lambda one: (-one.unused_bytes, one.path))
-        some = wasteful[:top] if top else wasteful
+        some, others = cut_at(wasteful, top)
         blocks.append(Heading("Libraries that nobody uses"))
         unused = tuple((format_bytes(one.unused_bytes), one.path, ", ".join(one.unused)) for one in some)
-        more = len(wasteful) - len(some)
-        left = (("", "", f"[{more} more: --top 0 shows all]"),) if more else ()
-        blocks.append(Table(("saves", "program", "libraries"), unused, frozenset({1}), left))
+        blocks.append(Table(("saves", "program", "libraries"), unused, frozenset({1}), rest_rows(len(others), 3)))
     notes = survey.notes[:_MOST_NOTES]
     blocks.extend(note_blocks(notes))
     if len(survey.notes) > len(notes):

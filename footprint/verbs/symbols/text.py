@@ -9,6 +9,7 @@ from footprint.formats.document import Block, Document, Fold, Heading, Paragraph
 from footprint.formats.sections.debug_files import debug_file_blocks
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
+from footprint.formats.sections.rest import cut_at, rest_rows
 from footprint.verbs.symbols.variables_text import variables_table
 
 __all__ = ("Tables", "symbols_report")
@@ -81,7 +82,7 @@ def _many_files(files: Sequence[Contents], top: int, kinds: Collection[SectionKi
         ((size_bytes, contents) for size_bytes, contents in sized if size_bytes),
         key=lambda item: (-item[0], item[1].file),
     )
-    shown = holding[:top] if top else holding
+    shown, rest = cut_at(holding, top)
     rows = [
         (
             f"{size_bytes:,}",
@@ -91,15 +92,11 @@ def _many_files(files: Sequence[Contents], top: int, kinds: Collection[SectionKi
         )
         for size_bytes, contents in shown
     ]
-    rest = holding[len(shown) :]
-    footer = []
-    if rest:
-        blanks = ("",) * len(SectionKind)
-        footer.append((f"{sum(size for size, _ in rest):,}", "", *blanks, f"[{len(rest)} more: --top 0 shows all]"))
+    columns = ("bytes", "named", *SectionKind, "file")
+    footer = rest_rows(len(rest), len(columns), f"{sum(size for size, _ in rest):,}")
     what = "writable memory" if len(kinds) == len(SectionKind) else f"memory of the kind {', '.join(sorted(kinds))}"
     heading = Heading(f"{len(files)} files, {len(holding)} of them with {what}")
-    table = Table(("bytes", "named", *SectionKind, "file"), tuple(rows), frozenset(), tuple(footer))
-    return [heading, table] if rows else [heading]
+    return [heading, Table(columns, tuple(rows), frozenset(), footer)] if rows else [heading]
 
 
 def _size_of(contents: Contents, kind: SectionKind) -> int:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from footprint.elf import Contents, SectionKind, Symbol
 from footprint.elf.origins import Origins, OriginShare
 from footprint.formats.document import Block, Heading, Table
+from footprint.formats.sections.rest import cut_at, rest_rows
 
 __all__ = ("Column", "Placed", "Words", "file_table", "origin_column", "section_table", "variables_table")
 
@@ -72,7 +73,7 @@ def variables_table(
     )
     rest_bytes = sum(one.variable.size_bytes for one in placed) - sum(one.variable.size_bytes for one in shown)
     headings = ("bytes", "section", *(column.heading for column in columns), "variable")
-    footer = _rest(len(placed) - len(shown), rest_bytes, len(headings))
+    footer = rest_rows(len(placed) - len(shown), len(headings), f"{rest_bytes:,}")
     return [Heading("Variables"), Table(headings, rows, frozenset(range(1, len(headings) - 1)), footer)]
 
 
@@ -123,21 +124,20 @@ class _Sums:
 
 
 def _sums_table(title: str, heading: str, totals: Mapping[str, _Sums], top: int) -> list[Block]:
-    sized = sorted((-sums.by_kind.total(), label) for label, sums in totals.items())
-    shown = sized[:top] if top else sized
+    ordered = sorted(totals.items(), key=lambda item: (-item[1].by_kind.total(), item[0]))
+    shown, rest = cut_at(ordered, top)
     rows = tuple(
         (
-            f"{-negative:,}",
-            f"{totals[label].named_bytes:,}",
-            f"{totals[label].variable_count:,}",
-            *(f"{size:,}" if (size := totals[label].by_kind[kind]) else "-" for kind in SectionKind),
+            f"{sums.by_kind.total():,}",
+            f"{sums.named_bytes:,}",
+            f"{sums.variable_count:,}",
+            *(f"{size:,}" if (size := sums.by_kind[kind]) else "-" for kind in SectionKind),
             label,
         )
-        for negative, label in shown
+        for label, sums in shown
     )
     headings = ("bytes", "named", "variables", *SectionKind, heading)
-    rest_bytes = -sum(negative for negative, _ in sized[len(shown) :])
-    footer = _rest(len(sized) - len(shown), rest_bytes, len(headings))
+    footer = rest_rows(len(rest), len(headings), f"{sum(sums.by_kind.total() for _, sums in rest):,}")
     return [Heading(title), Table(headings, rows, frozenset(), footer)] if rows else []
 
 
@@ -148,9 +148,3 @@ def _variable_text(variable: Symbol, show: Show) -> str:
     aliases = ", ".join(map(show, variable.aliases[:3]))
     more = f" and {len(variable.aliases) - 3} more" if len(variable.aliases) > 3 else ""
     return f"{shown}  (also {aliases}{more})"
-
-
-def _rest(count: int, rest_bytes: int, column_count: int) -> tuple[tuple[str, ...], ...]:
-    if not count:
-        return ()
-    return ((f"{rest_bytes:,}", *[""] * (column_count - 2), f"[{count:,} more: --top 0 shows all]"),)

@@ -1,11 +1,13 @@
 """The report of `footprint whatif`."""
 
 import shlex
+from collections.abc import Sequence
 from typing import Final
 
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
+from footprint.formats.sections.rest import cut_at, more
 from footprint.units import counted, format_bytes
 from footprint.verbs.run.text import MOMENTS
 from footprint.verbs.whatif.result import Agreement, Compared, HeldByOwner, Saving, WhatIf
@@ -44,10 +46,9 @@ def _dropped(found: WhatIf) -> str:
 
 
 def _changes(found: WhatIf, top: int, names: Names) -> list[Block]:
-    shown = found.changes[:top] if top else found.changes
-    rest = found.changes[len(shown) :]
+    shown, rest = cut_at(found.changes, top)
     rows = tuple(_change(one, names.owner(one.owner)) for one in shown)
-    footer = [_sum(rest, f"[{len(rest)} more: --top 0 shows all]")] if rest else []
+    footer = [_sum(rest, more(len(rest)))] if rest else []
     footer.append(_sum(found.changes, "[total]"))
     columns = ("predicted", "saved", "before", "after", "owner")
     return [Heading("Whose private memory differs"), Table(columns, rows, frozenset(), tuple(footer))]
@@ -58,7 +59,7 @@ def _change(one: HeldByOwner, label: str) -> tuple[str, ...]:
     return (*(format_bytes(size) if size else "-" for size in sizes), label)
 
 
-def _sum(changes: tuple[HeldByOwner, ...], label: str) -> tuple[str, ...]:
+def _sum(changes: Sequence[HeldByOwner], label: str) -> tuple[str, ...]:
     predicted_bytes = sum([one.predicted_bytes or 0 for one in changes])
     before_bytes, after_bytes = sum([one.before_bytes for one in changes]), sum([one.after_bytes for one in changes])
     return _change(HeldByOwner("", before_bytes, after_bytes, predicted_bytes), label)
