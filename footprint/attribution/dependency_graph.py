@@ -197,7 +197,7 @@ def build_graph(
         try:
             one = predict(linked, number == 0)
         except FootprintError as error:
-            notes.append(Note("file-unreadable", linked.path, f"{error.detail}, what it costs is not known"))
+            notes.append(Note("file-unreadable", linked.path, f"{error.detail}: its cost is not known"))
             predictions.append(None)
             continue
         predictions.append(one)
@@ -214,12 +214,12 @@ def _optional_notes(linked: Linked) -> list[Note]:
     try:
         found = optional_libraries(linked.library.image)
     except FootprintError as error:
-        return [Note("file-unreadable", linked.path, f"{error.detail}, what it may open is not known")]
+        return [Note("file-unreadable", linked.path, f"{error.detail}: the libraries that it may open are not known")]
     return [
         Note(
             "may-open",
             linked.path,
-            f"it may open {' or '.join(one.sonames)} while it runs ({one.priority.value}"
+            f"it may open {' or '.join(one.sonames)} at run time ({one.priority.value}"
             f"{f', for {one.feature}' if one.feature else ''}), which is in no figure",
         )
         for one in found

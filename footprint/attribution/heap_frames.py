@@ -226,7 +226,7 @@ def _placed(frames: Sequence[Frame], binaries: Sequence[Binary], name: str, note
         ]
     if None in named and not found:
         files = first_of([binary.path for binary in binaries], 1)
-        detail = f"no function that it names is where {files} would have it: they are of another build, or process"
+        detail = f"none of its functions has its address in {files}: they are of another build, or of another process"
         notes.append(Note("heap-binary-misfit", name, detail))
     return found
 

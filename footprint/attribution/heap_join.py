@@ -128,7 +128,7 @@ def _large_bytes(usage: HeapUsage) -> int:
 
 def _notes(account: HeapAccount, ledger: Iterable[Row]) -> Iterable[Note]:
     if account.held_bytes is None:
-        detail = "it counts address space (--pages-as-heap), reserved and never touched: shown, and added to nothing"
+        detail = "it counts address space (--pages-as-heap), also untouched memory: it is shown, and added to nothing"
         yield Note("heap-profile-virtual", account.file, detail)
     known = {row.owner for row in ledger}
     told = [share for share in account.shares if not share.owner.startswith("[")]
@@ -136,7 +136,7 @@ def _notes(account: HeapAccount, ledger: Iterable[Row]) -> Iterable[Note]:
     strange_bytes = sum(share.size_bytes for share in strange)
     if strange_bytes * 2 > sum(share.size_bytes for share in told):
         objects = first_of(list(dict.fromkeys(share.owner for share in strange)), _MOST_NAMED)
-        detail = f"{format_bytes(strange_bytes)} were asked for by objects that the process does not have: {objects}"
+        detail = f"objects that the process does not have allocated {format_bytes(strange_bytes)}: {objects}"
         yield Note("heap-profile-misfit", account.file, detail)
 
 

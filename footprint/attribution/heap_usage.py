@@ -96,7 +96,7 @@ def _untold(file: str, attribution: HeapShares) -> list[Note]:
         return []
     part = f"{untold_bytes / attribution.total_bytes:.1%}" if attribution.total_bytes > 0 else "some"
     detail = (
-        f"it tells source lines and no objects for {part} of the bytes: the files of the process do (--binary FILE)"
+        f"it has source lines instead of objects for {part} of the bytes: name the files of the process (--binary FILE)"
     )
     return [Note("heap-objects-untold", file, detail)]
 

@@ -157,13 +157,13 @@ def predict(
     try:
         _gather(written_pages(image, page_bytes, libc, is_program=is_program), written, image)
     except InputError as error:
-        detail = f"{error.detail}, not all that is written at its start is known"
+        detail = f"{error.detail}: some pages that are written at its start are not known"
         notes.append(Note("file-unreadable", image.file, detail))
     if libc_start is not None and not libc_start.is_assumed and libc_start.page_bytes <= page_bytes:
         written[WriteCause.LIBC_START] = {page * libc_start.page_bytes // page_bytes for page in libc_start.pages}
         libc_start = None
     if any(1 < segment.align < page_bytes for segment in image.loads):
-        detail = f"it is aligned for smaller pages than of {page_bytes} bytes, with which it could not be loaded"
+        detail = f"its segments are aligned to less than {page_bytes} bytes: with such pages it could not be loaded"
         notes.append(Note("page-size-assumed", image.file, detail))
     written = {cause: _inside(pages, mapped) for cause, pages in written.items()}
     causes = {cause: _runs(written[cause]) for cause in WriteCause if written.get(cause)}

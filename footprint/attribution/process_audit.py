@@ -102,7 +102,7 @@ def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[MappingCounts],
     if uncertain_bytes and totals.cow_shared.bytes and not _is_sole_holder(snapshot):
         detail = (
             f"up to {format_bytes(uncertain_bytes)} of the private memory may be shared with fork relatives: "
-            "smaps does not tell which pages of a mapping are shared"
+            "smaps does not say which pages of a mapping are shared"
         )
         notes.append(Note("sharing-uncertain", source, detail))
     hugetlb_bytes = snapshot.memory.sum("Private_Hugetlb")
@@ -124,7 +124,7 @@ def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[MappingCounts],
         detail = "page tables, kernel stacks and kernel objects are not known from a text, and not in the cost"
         notes.append(Note("kernel-memory-unknown", source, detail))
     if totals.private.evidence is Evidence.ESTIMATED:
-        detail = "the text does not tell anonymous pages from those of files: dirty pages are taken for private ones"
+        detail = "the text does not separate anonymous pages from pages of files: dirty pages count as private"
         notes.append(Note("anonymous-unknown", source, detail))
     return notes
 

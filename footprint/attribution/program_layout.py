@@ -129,7 +129,7 @@ def _placed_objects(graph: DependencyGraph) -> tuple[list[PlacedObject], list[No
                 top_addr = taken.start
             bias_addr = top_addr - past
             if bias_addr + first < _LOWEST_ADDR:
-                detail = "there is no room for its segments beside those of the others, what it costs is not known"
+                detail = "its segments do not fit beside those of the other objects: its cost is not known"
                 notes.append(Note("file-unreadable", linked.path, detail))
                 continue
             top_addr = bias_addr + first

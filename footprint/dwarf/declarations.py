@@ -105,7 +105,7 @@ class _Reader:
         if self._describer.damage is not None:
             self._damaged(self._describer.damage)
         if debug.lacks_alternate:
-            detail = "the file of dwz with the parts that it shares with other files is absent"
+            detail = "the file of dwz that holds the parts shared with other files is absent"
             self._note(Note("debug-info-alternate", self._image.file, detail))
         return self._answer()
 
@@ -114,7 +114,7 @@ class _Reader:
         for group in groups:
             self._declare(group.unit, self._new(group))
             if self._found_left <= 0:
-                detail = "it has more declarations of variables than any compiler writes; the rest are left out"
+                detail = "it has more declarations of variables than a compiler writes; the others are left out"
                 self._note(Note("debug-info-damaged", self._image.file, detail))
                 break
         if debug.damage is not None:

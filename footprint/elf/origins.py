@@ -184,7 +184,7 @@ class Origins:
         optimised = [name for name in objects if _OF_LTO.search(name)]
         if optimised:
             files = counted(len(optimised), "object")
-            detail = f"{files} of link-time optimisation: the map does not name the objects behind them"
+            detail = f"{files} of link-time optimisation: the map does not name the objects that they were made from"
             yield Note("linker-map-lto", self.linker_map.file, detail)
 
     def _is_mapped(self, one: SectionContents) -> bool:

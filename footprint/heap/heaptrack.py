@@ -262,7 +262,7 @@ class _Reader:
             detail = f"{counted(count, 'line')} of unknown form, left out: {_text(first)!r}"
             yield Note("heap-lines-unread", source, detail)
         if cut_count:
-            detail = f"{counted(cut_count, 'stack')} cut: heaptrack records no stacks of that length"
+            detail = f"{counted(cut_count, 'stack')} cut: they exceed the depth limit of heaptrack"
             yield Note("heap-stacks-cut", source, detail)
         if self._is_attached:
             detail = "heaptrack was attached to the running process: earlier allocations are missing"

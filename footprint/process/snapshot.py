@@ -285,7 +285,7 @@ def _pages(folder: int, memory: MemoryMap, source: str) -> tuple[Pages | None, t
         with PageReader(folder, os.sysconf("SC_PAGE_SIZE")) as reader:
             pages = {mapping.start_addr: ranges for mapping, ranges in reader.read_all(wanted)}
     except PermissionError:
-        detail = "we may not read its page bits: private memory is known per mapping, not per symbol"
+        detail = "its page bits cannot be read: private memory is known per mapping, not per symbol"
         return None, (Note("page-bits-denied", source, detail),)
     except FileNotFoundError:
         return None, (Note("page-bits-denied", source, "this kernel has no page bits (CONFIG_PROC_PAGE_MONITOR)"),)

@@ -245,5 +245,5 @@ def _notes(releases: Mapping[str, Sequence[Release]]) -> Iterator[Note]:
     for program, of_one in releases.items():
         sources = dict.fromkeys("prediction" if one.source == "prediction" else "measurement" for one in of_one)
         if len(sources) > 1:
-            detail = "some releases are predicted from their files and some measured: a step between the two is none"
+            detail = "some releases are predicted from their files, others measured: such a step is no change"
             yield Note("history-mixed", program, detail)

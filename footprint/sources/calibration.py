@@ -33,7 +33,7 @@ def load_constants(kernel: str, machine: str) -> KernelConstants:
         stored = read_kept(path, _TABLE).get(f"{kernel} {machine}")
         return built_in if stored is None else _from_fields(built_in, stored)
     except (OSError, ValueError) as error:
-        detail = f"{error}: the built-in constants are used; `footprint doctor --calibrate` writes it anew"
+        detail = f"{error}: the built-in constants are used; `footprint doctor --calibrate` writes a new file"
         return built_in._replace(notes=(Note("calibration-unreadable", path, detail),))
 
 

@@ -366,7 +366,7 @@ def _moved_sections(image: Image, debug: Image) -> list[str]:
 
 def _moved_note(image: Image, debug: DebugImage) -> list[Note]:
     moved = ", ".join(_moved_sections(image, debug.image))
-    detail = f"{debug.image.file} has {moved} elsewhere: its symbols are not used for these"
+    detail = f"{debug.image.file} has {moved} at another place: its symbols are not used for these sections"
     return [Note("debug-file-differs", image.file, detail)] if moved else []
 
 

@@ -63,7 +63,7 @@ class DebugInformation:
         else:
             self.within = frozenset(one.index for one in matched_sections(image, self.image).values())
         if self.image is None:
-            detail = "it has no .debug_info, nor a debug file that has: it was compiled without -g, or stripped"
+            detail = "it has no .debug_info, and no debug file with one: it was compiled without -g, or stripped"
             self.notes.append(Note("debug-info-absent", self._of.file, detail))
 
     def declarations(self, places: Iterable[VariablePlace]) -> dict[VariablePlace, tuple[Declaration, ...]]:
@@ -85,7 +85,7 @@ class DebugInformation:
                 with_functions=True,
             )
         except FootprintError as error:
-            self.notes.append(Note("debug-info-damaged", self._of.file, f"{error}: no line is told"))
+            self.notes.append(Note("debug-info-damaged", self._of.file, f"{error}: no lines are shown"))
             return {}
         self.notes += found.notes
         return by_place(found)
@@ -113,7 +113,7 @@ class DebugInformation:
         nameless, too_many = unnamed_places(self._of, contents, self.within)
         found = self.declarations(variable_places(self._of, contents, self.within) | nameless)
         if too_many:
-            detail = f"{format_bytes(too_many)} without a symbol were not searched for in it: they are too many"
+            detail = f"it was not searched for the {format_bytes(too_many)} without a symbol: they are too many"
             self.notes.append(Note("debug-info-unsearched", self._of.file, detail))
         more = symbols_of_declarations(self._of, contents, self.within, found)
         if more:

@@ -127,9 +127,9 @@ def each_once(paths: Iterable[str], notes: list[Note], reached: Callable[[str], 
             seen[place] = path
             yield path
         elif path == seen[place]:
-            notes.append(Note("file-repeated", path, "it is named several times, counted once"))
+            notes.append(Note("file-repeated", path, "it is named several times, and counted once"))
         else:
-            notes.append(Note("file-repeated", path, f"it is {seen[place]} by another name, counted once"))
+            notes.append(Note("file-repeated", path, f"it is {seen[place]} by another name, and counted once"))
 
 
 def _place(path: str) -> tuple[int, int] | str:

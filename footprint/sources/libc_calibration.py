@@ -34,7 +34,7 @@ def load_libc_start(image: Image) -> LibcStart:
         stored = read_kept(path, _TABLE).get(identity or "")
         return UNKNOWN_LIBC if stored is None else _from_fields(stored)
     except (OSError, ValueError) as error:
-        detail = f"{error}: {UNKNOWN_LIBC.count} pages are assumed; `footprint doctor --calibrate` writes it anew"
+        detail = f"{error}: {UNKNOWN_LIBC.count} pages are assumed; `footprint doctor --calibrate` writes a new file"
         return replace(UNKNOWN_LIBC, notes=(Note("calibration-unreadable", path, detail),))
 
 

@@ -163,14 +163,14 @@ def open_saved_file(
         elif facts.build_id is None:
             if facts.size_bytes in {None, len(data)}:
                 return MappedFile(data, found_by)
-            missing = missing or f"{path} has {len(data)} bytes, the process had one of {facts.size_bytes}"
+            missing = missing or f"{path} has {len(data)} bytes, the process mapped one with {facts.size_bytes}"
         else:
             found_id = build_id_of(data, path)
             if found_id == facts.build_id:
                 return MappedFile(data, "build-id")
             other = other or f"{path} has {f'the build-id {found_id}' if found_id else 'no build-id'}"
     if other:
-        detail = f"{other}, the process had one of {facts.build_id}: it is another file, and not used"
+        detail = f"{other}, the process mapped one with {facts.build_id}: it is another file, and is not used"
         return Note("build-id-differs", mapping.name, detail)
     detail = f"its file is not available ({missing}): its symbols and sections are unknown"
     return Note("file-not-found", mapping.name, detail)
@@ -205,5 +205,5 @@ def _unverified_note(names: Sequence[str]) -> list[Note]:
     if not names:
         return []
     others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    detail = f"only the path says that this file{others} below the given folder is the right one"
+    detail = f"this file{others} below the given folder was found by its path; no build-id confirms it"
     return [Note("file-unverified", names[0], detail)]

@@ -234,5 +234,5 @@ def missing_notes(graph: DependencyGraph) -> list[Note]:
     shown = missing if len(missing) <= _MOST_MISSING_NOTES else missing[: _MOST_MISSING_NOTES - 1]
     notes = [Note("library-missing", one.name, f"{graph.name(one.requester)} needs it: {one.cause}") for one in shown]
     if rest := len(missing) - len(shown):
-        notes.append(Note("library-missing", f"{rest} more libraries", "they are needed and not found either"))
+        notes.append(Note("library-missing", f"{rest} more libraries", "they are needed, and were not found either"))
     return notes

@@ -170,7 +170,7 @@ def test_a_file_that_is_named_twice_is_read_once(capsys: Captured) -> None:
     found = ask_json(capsys, f"{CONDOR}/base", f"{CONDOR}/base")
     assert (len(found["files"]), found["linked_twice"]) == (1, [])
     assert [(one["slug"], one["detail"]) for one in found["notes"] if one["slug"] == "file-repeated"] == [
-        ("file-repeated", "it is named several times, counted once")
+        ("file-repeated", "it is named several times, and counted once")
     ]
 
 
@@ -181,7 +181,7 @@ def test_two_links_to_a_file_are_one_file(capsys: Captured, tmp_path: Path) -> N
     found = ask_json(capsys, path, str(tmp_path / "hard"), str(tmp_path / "soft"))
     assert [file["file"] for file in found["files"]] == [path]
     repeated = [(one["subject"], one["detail"]) for one in found["notes"] if one["slug"] == "file-repeated"]
-    told = f"it is {path} by another name, counted once"
+    told = f"it is {path} by another name, and counted once"
     assert repeated == [(str(tmp_path / "hard"), told), (str(tmp_path / "soft"), told)]
 
 
@@ -216,7 +216,7 @@ def test_what_is_no_linked_file_is_refused_in_one_line(capsys: Captured, path: s
 def test_of_a_stripped_file_the_notes_say_what_cannot_be_told(capsys: Captured) -> None:
     path = "sample_binaries/stripped_shared_object/variables.so"
     text = " ".join(ask(capsys, path).split())
-    assert f"no-source-files: {path}: it is stripped: only what it exports can be told" in text
+    assert f"no-source-files: {path}: it is stripped: only exported variables are known" in text
     assert "nothing is there more than once, as far as its symbols tell" in text
     assert main(["duplicates", path, "--strict"]) == 4
 

@@ -251,7 +251,7 @@ def test_a_file_without_debug_information_says_so(capfd: Captured, tmp_path: Pat
     assert notes_of(found) == ["debug-info-absent"]
     assert set(lines(found).values()) == {NOTHING}
     shown = " ".join(text(capfd, path, "--strict", code=4).split())
-    assert f"debug-info-absent: {path}: it has no .debug_info, nor a debug file that has" in shown
+    assert f"debug-info-absent: {path}: it has no .debug_info, and no debug file with one" in shown
 
 
 def test_of_objects_lines_are_told_as_of_the_library_that_is_linked_of_them(capfd: Captured) -> None:

@@ -219,7 +219,7 @@ def test_a_kind_that_no_file_has_is_said(capfdbinary: Captured) -> None:
 def test_a_file_that_is_named_twice_is_counted_once(capfdbinary: Captured) -> None:
     text = answer(capfdbinary, BASE, BASE)
     assert text.count(".bss") == answer(capfdbinary, BASE).count(".bss")
-    assert "it is named several times, counted once" in " ".join(text.split())
+    assert "it is named several times, and counted once" in " ".join(text.split())
 
 
 def test_a_pattern_that_takes_for_ever_is_given_up(

@@ -216,7 +216,7 @@ def test_of_a_file_with_one_section_elsewhere_the_others_are_used(standard: Path
     contents, (note,) = DebugFiles().contents_of(image(stripped()), str(library))
     assert contents.debug_file == str(place)
     assert note.slug == "debug-file-differs"
-    assert note.detail == f"{place} has .data elsewhere: its symbols are not used for these"
+    assert note.detail == f"{place} has .data at another place: its symbols are not used for these sections"
 
 
 def test_what_does_not_fit_is_not_mentioned_where_another_fits(standard: Path, library: Path) -> None:

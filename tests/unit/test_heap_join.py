@@ -108,7 +108,7 @@ def test_objects_are_called_as_the_ledger_calls_them_and_strange_ones_are_told()
     assert [note.slug for note in joined.notes if note.slug.startswith("heap-profile")] == []
     strange = join_heap(process(HEAP), usage, {})
     (note,) = (note for note in strange.notes if note.slug == "heap-profile-misfit")
-    assert note.detail == "58.6 KiB were asked for by objects that the process does not have: /other/program"
+    assert note.detail == "objects that the process does not have allocated 58.6 KiB: /other/program"
 
 
 def test_a_profile_of_address_space_is_shown_and_added_to_nothing() -> None:

@@ -178,7 +178,7 @@ def test_where_the_end_has_no_tree_the_one_that_stands_for_it_is_told() -> None:
     assert usage.snapshot is not None
     assert usage.snapshot.number == 63
     note = next(note for note in usage.notes if note.slug == "heap-end-untold")
-    assert note.detail.startswith("snapshot 63 (2.02 MiB live) stands for the end: it has the last call tree, and ")
+    assert note.detail.startswith("snapshot 63 (2.02 MiB live) is used for the end: it has the last call tree, and ")
     assert "snapshot 65 (120.8 KiB live) has none" in note.detail
     assert "heap-end-untold" not in {note.slug for note in only(str(SAMPLE / "massif.out"), at="end").notes}
 

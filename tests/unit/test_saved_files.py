@@ -62,7 +62,7 @@ def test_a_file_with_another_build_id_is_not_used_and_both_are_named(root: Path)
     assert note.slug == "build-id-differs"
     place = f"{root}/usr/lib/libdemo.so"
     assert note.detail == (
-        f"{place} has the build-id 4567, the process had one of 0123: it is another file, and not used"
+        f"{place} has the build-id 4567, the process mapped one with 0123: it is another file, and is not used"
     )
 
 
@@ -71,7 +71,7 @@ def test_a_file_without_build_id_is_another_than_one_with_it(root: Path, data: b
     (root / "usr/lib/libdemo.so").write_bytes(data)
     note = missing("/usr/lib/libdemo.so", KNOWN, root)
     assert note.slug == "build-id-differs"
-    assert "has no build-id, the process had one of 0123" in note.detail
+    assert "has no build-id, the process mapped one with 0123" in note.detail
 
 
 def test_a_file_that_the_capture_knows_no_build_id_of_is_taken_by_its_path(root: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_file_that_the_capture_knows_no_build_id_of_is_taken_by_its_path(root:
 def test_a_file_of_another_size_is_another_file(root: Path) -> None:
     note = missing("/usr/lib/libdemo.so", FileFacts(len(ELF) + 1, None), root)
     assert note.slug == "file-not-found"
-    assert f"has {len(ELF)} bytes, the process had one of {len(ELF) + 1}" in note.detail
+    assert f"has {len(ELF)} bytes, the process mapped one with {len(ELF) + 1}" in note.detail
 
 
 def test_a_file_that_is_not_there_is_said_not_to_be(root: Path) -> None:

@@ -127,7 +127,7 @@ class Collector:
         """Return the map that was collected."""
         file, notes = self._file, []
         if is_cut:
-            notes.append(Note("linker-map-truncated", file, "its last line is not complete: the rest may be missing"))
+            notes.append(Note("linker-map-truncated", file, "its last line is not complete: more lines may be missing"))
         if self.unknown_lines:
             cause = f"{self.unknown_lines:,} lines of unknown form were left out"
             notes.append(Note("linker-map-unknown-lines", file, cause))

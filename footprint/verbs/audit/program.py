@@ -70,5 +70,5 @@ def audit_program(target: str, asked: AuditRequest) -> Audit:
 def _library_note(graph: DependencyGraph, target: str) -> list[Note]:
     if graph.objects[0].library.is_program:
         return []
-    detail = "it is a library: the figures are those of a process that has it and what it needs, and no program"
+    detail = "it is a library: the figures are for a process with this library and its needs, without a program"
     return [Note("no-program", target, detail)]

@@ -169,6 +169,6 @@ def _declared(statics: Statics, debug_files: DebugFiles, path: str, notes: list[
 def _symbol_notes(files: Sequence[Statics]) -> Iterable[Note]:
     for one in files:
         if one.is_stripped:
-            yield Note("no-source-files", one.image.file, "it is stripped: only what it exports can be told")
+            yield Note("no-source-files", one.image.file, "it is stripped: only exported variables are known")
         elif not one.units:
-            yield Note("no-source-files", one.image.file, "its symbols do not tell which source files they came from")
+            yield Note("no-source-files", one.image.file, "its symbols have no source files")

@@ -174,7 +174,7 @@ def _end_untold(profile: Profile, place: int, name: str) -> Note:
     both = (profile.snapshots[place], profile.snapshots[-1])
     taken, last = (f"snapshot {one.number} ({format_bytes(one.live_bytes)} live)" for one in both)
     detail = (
-        f"{taken} stands for the end: it has the last call tree, and {last} has none; "
+        f"{taken} is used for the end: it has the last call tree, and {last} has none; "
         f"massif --detailed-freq=1 keeps all of them"
     )
     return Note("heap-end-untold", name, detail)

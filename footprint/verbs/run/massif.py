@@ -90,7 +90,7 @@ def profiled_by_massif(
         told = {"left-behind", "not-stopped", *(() if moment.when is When.EXIT else ("moment-not-reached",))}
         notes = [*(note for note in taken.notes if note.slug in told), *_notes(moment, taken.when)]
         if moment.when is When.EXIT and taken.when is not When.EXIT:
-            detail = f"under Valgrind it had not ended after {limit_seconds:g} s, and was ended then"
+            detail = f"under Valgrind it did not end within {limit_seconds:g} s, and was ended"
             notes.append(Note("massif-cut-off", command[0], detail))
         if kept_as is not None:
             _keep(found, kept_as)
@@ -110,11 +110,11 @@ def _under_valgrind(moment: Moment, limit_seconds: float) -> Moment:
 
 def _notes(moment: Moment, when: When) -> Iterator[Note]:
     if moment.when is When.TIME and when is When.TIME:
-        detail = f"Valgrind runs a program some {_SLOWER} times slower: the profile was taken after that much longer"
+        detail = f"Valgrind makes a program about {_SLOWER} times slower: the profile was taken {_SLOWER} times as late"
         yield Note("massif-slower", _TOOL, detail)
     mode = os.fstat(0).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-        detail = "standard input can be read once: under Valgrind the program had none"
+        detail = "a pipe can be read once: under Valgrind the program had no input"
         yield Note("massif-no-input", _TOOL, detail)
 
 

@@ -167,7 +167,7 @@ class _Reader:
                         self.notes += others
                     self.files.append(Origins(image, found, (path, member.name)))
                 else:
-                    detail = "it is no ELF object (LTO bytecode, or a text), skipped"
+                    detail = "it is not an ELF object (LTO bytecode, or a text): skipped"
                     self.notes.append(Note("member-not-elf", name, detail))
             except FootprintError as error:
                 self.notes.append(Note("file-unreadable", name, error.detail))

@@ -184,7 +184,7 @@ class _Recorder:
 def _still_loaded(after: Audit, owners: Mapping[str, str], leaving: Sequence[Leaving]) -> list[Note]:
     """Write notes on what the program loads all the same."""
     loaded = {owners.get(row.owner, row.owner) for row in after.ledger}
-    detail = "it is loaded all the same: something opens it, or what needs it, while the program runs"
+    detail = "it was loaded nevertheless: something opens it, or a library that needs it, at run time"
     return [Note("still-loaded", one.path, detail) for one in leaving if one.path in loaded]
 
 
@@ -193,5 +193,5 @@ def _copy_notes(name: str, behaviour: Sequence[Compared]) -> list[Note]:
     names = [one.name for one in behaviour if not one.is_as_original and one.verdict is not Agreement.VARYING]
     if not names:
         return []
-    detail = f"with all its libraries a copy of it differs already ({', '.join(names)}): it depends on its place"
+    detail = f"a copy with all its libraries already differs ({', '.join(names)}): the program depends on its place"
     return [Note("copy-differs", name, detail)]

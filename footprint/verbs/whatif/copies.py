@@ -133,7 +133,7 @@ class PrivateCopies:
         self._compare(sorted(rest), sorted(loaded))
         if loaded == rest:
             return ()
-        detail = "without the needs its libraries are loaded in another order, by which symbols may be found elsewhere"
+        detail = "without the needs its libraries are loaded in another order: symbols may come from other libraries"
         return (Note("load-order-differs", objects[0].path, detail),)
 
     def _loaded(self) -> list[str]:
