@@ -9,13 +9,13 @@ The verbs are those of the command line; each returns frozen dataclasses. Nothin
 before one is called.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
+TYPE_CHECKING = False  # what type checkers know: to import `typing` costs as much as to start Python
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from footprint.elf.selection import Selection
+    from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
     from footprint.formats.words import explain
     from footprint.sources.debug_files import DebugSearch
     from footprint.verbs.audit.call import audit
@@ -70,8 +70,14 @@ __all__ = (
 )
 
 _HOMES = {
+    "AccessError": "footprint.errors",
     "DebugSearch": "footprint.sources.debug_files",
+    "FootprintError": "footprint.errors",
+    "InputError": "footprint.errors",
+    "Note": "footprint.errors",
     "Selection": "footprint.elf.selection",
+    "UnsupportedError": "footprint.errors",
+    "UsageError": "footprint.errors",
     "audit": "footprint.verbs.audit.call",
     "audit_group": "footprint.verbs.audit.group",
     "capture": "footprint.verbs.capture.call",
@@ -94,9 +100,11 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 # as varied as what the verbs are
+def __getattr__(name: str) -> "Any":  # noqa: ANN401 # as varied as what the verbs are
     if name not in _HOMES:
         raise AttributeError(f"module 'footprint' has no attribute {name!r}")
-    verb = getattr(importlib.import_module(_HOMES[name]), name)
+    from importlib import import_module  # noqa: PLC0415 # not for `import footprint` itself
+
+    verb = getattr(import_module(_HOMES[name]), name)
     globals()[name] = verb
     return verb
