@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from footprint.dwarf import dw
 from footprint.dwarf.sections import DebugSection
+from footprint.dwarf.tables import Tables
 
 __all__ = ("Abbreviation", "AbbreviationTables", "AttributeStep", "EntryLayout", "UnitFormat")
 
@@ -144,12 +145,7 @@ _ABBREVIATION: Final = re.compile(
 _LONGEST_BYTES: Final = _MOST_ATTRIBUTES * 30
 # The largest programs with all units in one (LTO) have some thousands.
 _MOST_IN_TABLE: Final = 1 << 16
-# Tables may share their bytes, up to a limit. The newest tables that were read are kept; another one is read again on
-# request, within the same limit.
-_MOST_READS: Final = 6
-_READS_FOR_FORGOTTEN: Final = 3
 _MOST_KEPT: Final = 1 << 15
-_SMALL_BYTES: Final = 1 << 16
 
 
 class Abbreviation(NamedTuple):
@@ -162,60 +158,33 @@ class Abbreviation(NamedTuple):
 
 
 class AbbreviationTables:
-    """The tables of .debug_abbrev, each read on first use: every unit has its own, or all share one."""
+    """The tables of .debug_abbrev: every unit has its own, or all share one."""
 
     def __init__(self, section: DebugSection) -> None:
-        self._section = section
-        self._known: dict[int, dict[int, Abbreviation]] = {}
-        self._kept_count = 0
-        self._damaged: dict[int, str] = {}
-        self._left_bytes = _SMALL_BYTES + section.size_bytes * _MOST_READS
+        self._tables: Tables[dict[int, Abbreviation]] = Tables(section, _MOST_KEPT)
 
     def table(self, offset: int) -> dict[int, Abbreviation]:
         """Return the abbreviations of the table at an offset by their codes."""
-        known = self._known.get(offset)
-        if known is not None:
-            return known
-        if offset in self._damaged:
-            raise self._section.damage(self._damaged[offset], offset)
-        found = self._read(offset)
-        cause = ""
-        if self._left_bytes < 0:
-            cause = "tables overlap too much"
-        elif len(found) > _MOST_IN_TABLE:
-            cause = f"more than {_MOST_IN_TABLE} abbreviations in one table"
-        elif not found:
-            cause = "no abbreviations"
-        if cause:
-            self._damaged[offset] = cause
-            raise self._section.damage(cause, offset)
-        self._forget(len(found))
-        self._known[offset] = found
-        return found
+        return self._tables.at(offset, _read_abbreviations)
 
-    def _read(self, offset: int) -> dict[int, Abbreviation]:
-        section = self._section
-        found: dict[int, Abbreviation] = {}
-        # A regular expression takes no offset that is larger than an index.
-        at = min(offset, section.size_bytes)
-        while (
-            self._left_bytes >= 0 and len(found) <= _MOST_IN_TABLE and (match := _ABBREVIATION.match(section.data, at))
-        ):
-            code, tag, children, raw = match.groups()
-            number = code[0] if len(code) == 1 else section.uleb(at)[0]
-            tag_number = tag[0] if len(tag) == 1 else section.uleb(at + len(code))[0]
-            found.setdefault(number, Abbreviation(code, tag_number, children != b"\0", raw))
-            self._left_bytes -= match.end() - at
-            at = match.end()
-        if at < section.size_bytes and section.data[at] != 0:
-            # The search for an end that does not exist counts, too.
-            self._left_bytes -= _LONGEST_BYTES
-        return found
 
-    def _forget(self, new_count: int) -> None:
-        """Forget the oldest tables where a new one makes them too many, while the limit lets them be read again."""
-        self._kept_count += new_count
-        while self._known and self._kept_count > _MOST_KEPT:
-            if self._left_bytes < self._section.size_bytes * _READS_FOR_FORGOTTEN:
-                return
-            self._kept_count -= len(self._known.pop(next(iter(self._known))))
+def _read_abbreviations(tables: Tables[dict[int, Abbreviation]], offset: int) -> tuple[dict[int, Abbreviation], int]:
+    section = tables.section
+    found: dict[int, Abbreviation] = {}
+    # A regular expression takes no offset that is larger than an index.
+    at = min(offset, section.size_bytes)
+    while match := _ABBREVIATION.match(section.data, at):
+        code, tag, children, raw = match.groups()
+        number = code[0] if len(code) == 1 else section.uleb(at)[0]
+        tag_number = tag[0] if len(tag) == 1 else section.uleb(at + len(code))[0]
+        found.setdefault(number, Abbreviation(code, tag_number, children != b"\0", raw))
+        tables.spend(match.end() - at, offset)
+        at = match.end()
+        if len(found) > _MOST_IN_TABLE:
+            raise section.damage(f"more than {_MOST_IN_TABLE} abbreviations in one table", offset)
+    if at < section.size_bytes and section.data[at] != 0:
+        # The search for an end that does not exist counts, too.
+        tables.spend(_LONGEST_BYTES, offset)
+    if not found:
+        raise section.damage("no abbreviations", offset)
+    return found, len(found)

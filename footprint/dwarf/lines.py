@@ -5,11 +5,13 @@ Source: DWARF 5, section 6.2.4 (The Line Number Program Header), and that of ver
 
 import posixpath
 import re
+from functools import partial
 from typing import Final, NamedTuple
 
 from footprint.dwarf import dw
 from footprint.dwarf.encoding import UnitFormat
 from footprint.dwarf.sections import DebugSection
+from footprint.dwarf.tables import Tables
 from footprint.dwarf.units import Unit
 
 __all__ = ("SourceFiles", "compilation_folder")
@@ -21,13 +23,9 @@ _OLD_DIRECTORY: Final = re.compile(rb"([^\x00]++)\x00")
 _OLD_FILE: Final = re.compile(rb"([^\x00]++)\x00(%(leb)b)%(leb)b%(leb)b" % {b"leb": _LEB})
 _MADE_BY_LINKER: Final = "<artificial>"
 _MOST_COLUMNS: Final = 16
-_MOST_READS: Final = 6
-# The newest tables that were read are kept; another one is read again on request, within the same limit.
-_READS_FOR_FORGOTTEN: Final = 3
 _MOST_KEPT: Final = 1 << 17
 # A unit of the largest programs includes some thousands.
 _MOST_NAMES: Final = 1 << 17
-_SMALL_BYTES: Final = 1 << 16
 
 
 class _Names(NamedTuple):
@@ -42,12 +40,10 @@ class SourceFiles:
     """Resolves the file numbers of units."""
 
     def __init__(self) -> None:
-        self._tables: dict[tuple[DebugSection, int], _Names] = {}
-        self._kept_count = 0
+        self._tables: dict[DebugSection, Tables[_Names]] = {}
         self._paths: dict[tuple[Unit, int], str | None] = {}
         self._same: dict[str, str] = {}
         self._primary: dict[Unit, str] = {}
-        self._left_bytes: dict[DebugSection, int] = {}
 
     def path(self, unit: Unit, number: int) -> str | None:
         """Return the path of a file of a unit, joined with its directory and the compilation folder."""
@@ -82,12 +78,9 @@ class SourceFiles:
         if at is None:
             return None
         section = unit.debug.sections.get(".debug_line")
-        names = self._tables.get((section, at))
-        if names is None:
-            names = self._read(unit, section, at)
-            self._kept_count += len(names.directories) + len(names.files)
-            self._forget(section)
-            self._tables[section, at] = names
+        if section not in self._tables:
+            self._tables[section] = Tables(section, _MOST_KEPT)
+        names = self._tables[section].at(at, partial(_read_names, unit))
         number -= names.first_file
         if not 0 <= number < len(names.files):
             return None
@@ -100,39 +93,32 @@ class SourceFiles:
         is_folder = directory == names.first_file == 0 and inside == folder
         return _joined("" if is_folder else folder, inside, name)
 
-    def _forget(self, section: DebugSection) -> None:
-        """Forget the oldest tables where they are too many, as long as the limit lets them be read again."""
-        while self._tables and self._kept_count > _MOST_KEPT:
-            if self._left_bytes[section] < section.size_bytes * _READS_FOR_FORGOTTEN:
-                return
-            forgotten = self._tables.pop(next(iter(self._tables)))
-            self._kept_count -= len(forgotten.directories) + len(forgotten.files)
 
-    def _read(self, unit: Unit, section: DebugSection, start: int) -> _Names:
-        number = section.unsigned
-        length_bytes, offset_bytes, at = number(start, 4), 4, start + 4
-        if length_bytes == 0xFFFFFFFF:
-            length_bytes, offset_bytes, at = number(at, 8), 8, at + 8
-        version, at = number(at, 2), at + 2
-        if not 2 <= version <= 5:
-            raise section.damage(f"a line table of version {version}", start)
-        address_bytes = unit.format.address_bytes
-        if version == 5:
-            address_bytes, at = number(at, 1), at + 2
-        end = at + offset_bytes + number(at, offset_bytes)
-        left_bytes = self._left_bytes.get(section, _SMALL_BYTES + section.size_bytes * _MOST_READS) - (end - start)
-        if end > section.size_bytes or left_bytes < 0:
-            raise section.damage("a line table reaches beyond its end", start)
-        self._left_bytes[section] = left_bytes
-        # Before opcode_base stand fields of fixed size: lengths, defaults and ranges.
-        opcode_base_at = at + offset_bytes + (4 if version < 4 else 5)
-        at = opcode_base_at + max(number(opcode_base_at, 1), 1)
-        if version < 5:
-            return _old_names(section, at, end)
+def _read_names(unit: Unit, tables: Tables[_Names], start: int) -> tuple[_Names, int]:
+    section = tables.section
+    number = section.unsigned
+    _, offset_bytes, at = section.initial_length(start)
+    version, at = number(at, 2), at + 2
+    if not 2 <= version <= 5:
+        raise section.damage(f"a line table of version {version}", start)
+    address_bytes = unit.format.address_bytes
+    if version == 5:
+        address_bytes, at = number(at, 1), at + 2
+    end = at + offset_bytes + number(at, offset_bytes)
+    if end > section.size_bytes:
+        raise section.damage("a line table reaches beyond its end", start)
+    tables.spend(end - start, start)
+    # Before opcode_base stand fields of fixed size: lengths, defaults and ranges.
+    opcode_base_at = at + offset_bytes + (4 if version < 4 else 5)
+    at = opcode_base_at + max(number(opcode_base_at, 1), 1)
+    if version < 5:
+        names = _old_names(section, at, end)
+    else:
         form = UnitFormat(version, offset_bytes, address_bytes)
         directories, at = _entries(unit, section, form, at, end)
         files, _ = _entries(unit, section, form, at, end)
-        return _Names([name for name, _ in directories], files, 0)
+        names = _Names([name for name, _ in directories], files, 0)
+    return names, len(names.directories) + len(names.files)
 
 
 def compilation_folder(unit: Unit) -> str:

@@ -32,8 +32,6 @@ _SMALL_BYTES: Final = 1 << 16
 
 _UNSPLIT: Final = frozenset({".debug_cu_index", ".debug_tu_index"})
 
-_CHUNK: Final = 64
-_LONGEST_TEXT: Final = 1 << 16
 _LONGEST_LEB: Final = 10
 
 Order = Literal["little", "big"]
@@ -42,7 +40,7 @@ Order = Literal["little", "big"]
 class DebugSection:
     """The bytes of one section, with its numbers and texts; reading beyond its end raises an InputError."""
 
-    __slots__ = ("_left_bytes", "_texts", "data", "file", "name", "order", "size_bytes")
+    __slots__ = ("_texts", "data", "file", "name", "order", "size_bytes")
 
     def __init__(self, file: str, name: str, data: Buffer, order: Order) -> None:
         self.file = file
@@ -50,8 +48,7 @@ class DebugSection:
         self.data = data
         self.order: Order = order
         self.size_bytes = len(data)
-        self._texts: dict[int, str] = {}
-        self._left_bytes = StringTable.most_name_bytes(self.size_bytes)
+        self._texts = StringTable(data, file, None, f"texts of {name}")
 
     def damage(self, cause: str, at: int) -> InputError:
         """Return the error for damage at an offset in the section, which may be compressed in the file."""
@@ -81,33 +78,18 @@ class DebugSection:
         bits = 7 * (end - at)
         return number - (number >> bits - 1 << bits), end
 
-    def text(self, at: int) -> tuple[str, int]:
-        """Return a text that a zero byte ends, and the offset after it; bytes that are not UTF-8 as surrogates."""
-        raw = self._raw_text(at)
-        self._left_bytes -= len(raw)
-        if self._left_bytes < 0:
-            raise self.damage("texts overlap too much", at)
-        return raw.decode("utf-8", "surrogateescape"), at + len(raw) + 1
+    def text(self, at: int) -> str:
+        """Return a text that a zero byte ends; bytes that are not UTF-8 as surrogates."""
+        return self._texts.at(at)
 
     def text_end(self, at: int) -> int:
         """Return the offset after a text."""
-        return at + len(self._raw_text(at)) + 1
+        return self._texts.end(at) + 1
 
-    def _raw_text(self, at: int) -> bytes:
-        size_bytes = _CHUNK
-        while 0 <= at < self.size_bytes and size_bytes <= _LONGEST_TEXT:
-            raw, end, _ = bytes(self.data[at : at + size_bytes]).partition(b"\0")
-            if end:
-                return raw
-            size_bytes *= 4
-        raise self.damage("a text has no end", at)
-
-    def text_at(self, at: int) -> str:
-        """Return a text that many entries may refer to."""
-        known = self._texts.get(at)
-        if known is None:
-            known = self._texts[at] = self.text(at)[0]
-        return known
+    def initial_length(self, at: int) -> tuple[int, int, int]:
+        """Return the length that begins a unit or a table, the size of its offsets, and the offset after the length."""
+        length_bytes = self.unsigned(at, 4)
+        return (self.unsigned(at + 4, 8), 8, at + 12) if length_bytes == 0xFFFFFFFF else (length_bytes, 4, at + 4)
 
 
 class DebugSections:

@@ -7,6 +7,7 @@ Source: DWARF 5, sections 7.5 (Format of Debugging Information) and 7.26 (String
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from footprint.dwarf import dw
@@ -53,6 +54,7 @@ class Entry(NamedTuple):
     places: dict[int, tuple[int, int]]
 
 
+@dataclass(eq=False, slots=True)
 class Unit:
     """One unit of `.debug_info` or `.debug_types`, read on demand.
 
@@ -63,47 +65,36 @@ class Unit:
         first: The start of its first entry.
         end: Its end.
         format: The format of its entries.
+        abbreviations_at: The start of its table of abbreviations.
         identity: The signature of a type unit, or the number that a skeleton and its split unit share; else None.
         type_at: The offset of the type of a type unit in the section; else None.
         skeleton: For a split unit, the unit of the linked file that stands for it.
         shifts: For a unit of a package, the starts of its parts of other sections.
     """
 
-    __slots__ = (
-        *("_abbreviations_at", "_root", "_str_offsets_base", "debug", "end", "first", "format"),
-        *("identity", "section", "shifts", "skeleton", "start", "type_at"),
-    )
-
-    def __init__(
-        self,
-        debug: "DebugInfo",
-        section: DebugSection,
-        bounds: tuple[int, int, int],
-        form: UnitFormat,
-        abbreviations_at: int,
-        identity: tuple[int | None, int | None],
-        shifts: Shifts,
-    ) -> None:
-        self.debug = debug
-        self.section = section
-        self.start, self.first, self.end = bounds
-        self.format = form
-        self.identity, self.type_at = identity
-        self.skeleton: Unit | None = None
-        self.shifts = shifts
-        self._abbreviations_at = abbreviations_at + shifts.get(dw.SECT_ABBREV, 0)
-        self._root: Entry | None = None
-        self._str_offsets_base: int | None = None
+    debug: "DebugInfo"
+    section: DebugSection
+    start: int
+    first: int
+    end: int
+    format: UnitFormat
+    abbreviations_at: int
+    identity: int | None
+    type_at: int | None
+    shifts: Shifts
+    skeleton: "Unit | None" = None
+    _root: Entry | None = None
+    _str_offsets_base: int | None = None
 
     @property
     def abbreviations(self) -> dict[int, Abbreviation]:
         """The abbreviations by their codes."""
-        return self.debug.abbreviations.table(self._abbreviations_at)
+        return self.debug.abbreviations.table(self.abbreviations_at)
 
     @property
     def table(self) -> tuple[UnitFormat, int]:
         """The format and the offset of the abbreviations; units with the same have the same layouts."""
-        return self.format, self._abbreviations_at
+        return self.format, self.abbreviations_at
 
     @property
     def root(self) -> Entry:
@@ -166,7 +157,7 @@ class Unit:
     def text_of(self, section: DebugSection, written: UnitFormat, form: int, at: int) -> str | None:
         """Return the text of a form at an offset, such as in a line table, whose format may not be that of the unit."""
         if form == dw.FORM_STRING:
-            return section.text(at)[0]
+            return section.text(at)
         if form in LEB_FORMS:
             value = section.uleb(at)[0]
         else:
@@ -177,18 +168,18 @@ class Unit:
         if form in STRX_FORMS:
             return self._indexed_text(value)
         if form == dw.FORM_STRP:
-            return self.debug.sections.get(".debug_str").text_at(value)
+            return self.debug.sections.get(".debug_str").text(value)
         if form == dw.FORM_LINE_STRP:
-            return self.debug.sections.get(".debug_line_str").text_at(value)
+            return self.debug.sections.get(".debug_line_str").text(value)
         if form in _ALTERNATE_TEXTS:
             alternate = self.debug.needed_alternate()
-            return None if alternate is None else alternate.sections.get(".debug_str").text_at(value)
+            return None if alternate is None else alternate.sections.get(".debug_str").text(value)
         return None
 
     def _indexed_text(self, index: int) -> str:
         offsets = self.debug.sections.get(".debug_str_offsets")
         at = self.str_offsets_base + index * self.format.offset_bytes
-        return self.debug.sections.get(".debug_str").text_at(offsets.unsigned(at, self.format.offset_bytes))
+        return self.debug.sections.get(".debug_str").text(offsets.unsigned(at, self.format.offset_bytes))
 
     @property
     def str_offsets_base(self) -> int:
@@ -275,8 +266,10 @@ class DebugInfo:
             starts += [(True, start) for start in apart.starts]
             self._type_starts = {}
             for place in starts:
-                if (identity := self._signature(*place)) is not None:
-                    self._type_starts[identity] = place
+                is_types, start = place
+                unit, _ = self._unit(self._section_of(is_types=is_types), start, is_types=is_types)
+                if unit is not None and unit.type_at is not None and unit.identity is not None:
+                    self._type_starts[unit.identity] = place
         place_of_type = self._type_starts.get(signature)
         return None if place_of_type is None else self._known_unit(place_of_type[1], is_types=place_of_type[0])
 
@@ -285,19 +278,11 @@ class DebugInfo:
         self.lacks_alternate = self.lacks_alternate or self.alternate is None
         return self.alternate
 
-    def _signature(self, is_types: bool, start: int) -> int | None:  # noqa: FBT001 # it comes from a tuple
-        """Return the signature of a type unit from its header."""
-        section = self.sections.get(".debug_types" if is_types else ".debug_info")
-        data = section.data
-        is_long = data[start : start + 4] == b"\xff\xff\xff\xff"
-        at = start + (12 if is_long else 4)
-        offset_bytes = 8 if is_long else 4
-        if section.unsigned(at, 2) < 5:
-            return section.unsigned(at + 3 + offset_bytes, 8) if is_types else None
-        return section.unsigned(at + 4 + offset_bytes, 8) if data[at + 2] in _TYPE_UNITS else None
+    def _section_of(self, *, is_types: bool) -> DebugSection:
+        return self.sections.get(".debug_types" if is_types else ".debug_info")
 
     def _headers(self, *, is_types: bool) -> Headers:
-        section = self.sections.get(".debug_types" if is_types else ".debug_info")
+        section = self._section_of(is_types=is_types)
 
         def read(start: int) -> tuple[tuple[int, int] | None, int]:
             unit, end = self._unit(section, start, is_types=is_types)
@@ -310,7 +295,7 @@ class DebugInfo:
     def _known_unit(self, start: int, *, is_types: bool) -> Unit:
         known = self._units.get((is_types, start))
         if known is None:
-            section = self.sections.get(".debug_types" if is_types else ".debug_info")
+            section = self._section_of(is_types=is_types)
             known, _ = self._unit(section, start, is_types=is_types)
             if known is None:
                 raise section.damage("no unit", start)
@@ -320,11 +305,7 @@ class DebugInfo:
     def _unit(self, section: DebugSection, start: int, *, is_types: bool) -> tuple[Unit | None, int]:
         """Read one header, and return the unit and its end."""
         number = section.unsigned
-        length_bytes, offset_bytes = number(start, 4), 4
-        at = start + 4
-        if length_bytes == 0xFFFFFFFF:
-            length_bytes, offset_bytes = number(at, 8), 8
-            at += 8
+        length_bytes, offset_bytes, at = section.initial_length(start)
         end = at + length_bytes
         if end > section.size_bytes:
             raise section.damage("a unit reaches beyond its end", start)
@@ -355,6 +336,7 @@ class DebugInfo:
         form = self._formats.get(key) or self._formats.setdefault(key, UnitFormat(*key))
         if address_bytes not in ADDRESS_BYTES:
             raise section.damage(f"a unit with addresses of {address_bytes} bytes", start)
-        bounds = start, min(at, end), end
         shifts = self._shifts.get((is_types, start), {})
-        return Unit(self, section, bounds, form, abbreviations_at, (identity, type_at), shifts), end
+        abbreviations_at += shifts.get(dw.SECT_ABBREV, 0)
+        first = min(at, end)
+        return Unit(self, section, start, first, end, form, abbreviations_at, identity, type_at, shifts), end

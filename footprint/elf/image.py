@@ -6,6 +6,7 @@ memory; section headers only name it.
 Source: System V ABI, chapters 4 and 5 (ELF-64 object file format 1.5; gABI draft of 2013 for extension numbering).
 """
 
+import re
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final, NamedTuple
@@ -112,12 +113,12 @@ def _layouts() -> dict[tuple[int, int], _Layout]:
     for data, order in ((1, "<"), (2, ">")):
         layouts[1, data] = _Layout(
             Struct(order + "16xHHIIIIIHHHHHH"),
-            Struct(order + "IIIIIIII"),
+            Struct(order + "III4xIIII"),
             Struct(order + "IIIIIIIIII"),
         )
         layouts[2, data] = _Layout(
             Struct(order + "16xHHIQQQIHHHHHH"),
-            Struct(order + "IIQQQQQQ"),
+            Struct(order + "IIQQ8xQQQ"),
             Struct(order + "IIQQQQIIQQ"),
         )
     return layouts
@@ -258,9 +259,8 @@ def _table(
 
 def _segment(fields: tuple[int, ...], *, is_64: bool) -> Segment:
     if is_64:
-        segment_type, flags, offset, vaddr, _paddr, file_bytes, memory_bytes, align = fields
-    else:
-        segment_type, offset, vaddr, _paddr, file_bytes, memory_bytes, flags, align = fields
+        return Segment(*fields)
+    segment_type, offset, vaddr, file_bytes, memory_bytes, flags, align = fields
     return Segment(segment_type, flags, offset, vaddr, file_bytes, memory_bytes, align)
 
 
@@ -278,24 +278,12 @@ def _named(data: Buffer, file: str, raw: list[tuple[int, ...]], names_index: int
                 raise InputError(file, "the section of names reaches beyond the end of the file", offset)
             names = StringTable(data[offset : offset + size_bytes], file, offset, "section names")
     return tuple(
-        Section(
-            index,
-            names.at(name) if names is not None and name < names.size_bytes else "",
-            kind,
-            flags,
-            vaddr,
-            offset,
-            size_bytes,
-            link,
-            info,
-            align,
-            entry_bytes,
-        )
-        for index, (name, kind, flags, vaddr, offset, size_bytes, link, info, align, entry_bytes) in enumerate(raw)
+        Section(index, names.at(name) if names is not None and name < names.size_bytes else "", *fields)
+        for index, (name, *fields) in enumerate(raw)
     )
 
 
-_CHUNK_BYTES: Final = 128
+_ZERO: Final = re.compile(b"\0")
 
 
 class StringTable:
@@ -309,7 +297,7 @@ class StringTable:
     _MOST_NAME_BYTES_PER_TABLE_BYTE: Final = 16
     _SMALL_BYTES: Final = 1 << 16
 
-    def __init__(self, table: Buffer, file: str, offset: int, what: str) -> None:
+    def __init__(self, table: Buffer, file: str, offset: int | None, what: str) -> None:
         self._table = table
         self._file = file
         self._offset = offset
@@ -325,7 +313,7 @@ class StringTable:
 
     def has_prefix(self, start: int, prefixes: tuple[bytes, ...]) -> bool:
         """Return whether the name at an offset begins with one of some words, without decoding the name."""
-        return bytes(self._table[start : start + _CHUNK_BYTES]).startswith(prefixes)
+        return bytes(self._table[start : start + max(map(len, prefixes))]).startswith(prefixes)
 
     def at(self, start: int) -> str:
         """Return the name that begins at an offset; bytes that are not UTF-8 as surrogates."""
@@ -333,25 +321,21 @@ class StringTable:
         if known is not None:
             # All copies of a variable that a header defines have one name.
             return known
-        raw, end, _ = bytes(self._table[start : start + _CHUNK_BYTES]).partition(b"\0")
-        if not end:
-            raw = self._long_name(start)
+        raw = bytes(self._table[start : self.end(start)])
         self._left_bytes -= len(raw)
         if self._left_bytes < 0:
             raise InputError(self._file, f"the {self._what} overlap too much", self._offset)
         name = self._known[start] = raw.decode("utf-8", "surrogateescape")
         return name
 
-    def _long_name(self, start: int) -> bytes:
-        """Return the name at an offset, from pieces that grow until one holds the end."""
+    def end(self, start: int) -> int:
+        """Return the offset of the zero byte that ends the name at an offset; an empty table has an empty name at 0."""
         if start == self.size_bytes == 0:
-            return b""
-        if start >= self.size_bytes:
+            return 0
+        if not 0 <= start < self.size_bytes:
             raise InputError(self._file, f"one of the {self._what} lies outside of its table", self._offset)
-        size_bytes = _CHUNK_BYTES
-        while start + size_bytes < self.size_bytes and size_bytes < self._LONGEST_NAME:
-            size_bytes *= 4
-            raw, end, _ = bytes(self._table[start : start + size_bytes]).partition(b"\0")
-            if end:
-                return raw
-        raise InputError(self._file, f"one of the {self._what} has no end", self._offset + start)
+        found = _ZERO.search(self._table, start, start + self._LONGEST_NAME)
+        if found is None:
+            offset = None if self._offset is None else self._offset + start
+            raise InputError(self._file, f"one of the {self._what} has no end", offset)
+        return found.start()
