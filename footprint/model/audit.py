@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # what few audits have
     from footprint.model.object_cost import ObjectCost
     from footprint.model.page_map import PageMap
 
-__all__ = ("Audit", "program_name")
+__all__ = ("Audit", "lasting_name", "program_name", "program_path")
 
 
 @dataclass(frozen=True)
@@ -85,3 +85,16 @@ def program_name(audit: Audit) -> str:
     """Return the name of the audited program: the last part of its path, as far as the audit has it."""
     words = audit.target if audit.source == "prediction" else audit.command.split(" ", 1)[0]
     return words.rsplit("/", 1)[-1]
+
+
+def program_path(audit: Audit) -> str:
+    """Return the path of the program; "" if it is not known."""
+    if audit.source == "prediction":
+        return audit.target
+    return audit.objects[0].path if audit.objects else ""
+
+
+def lasting_name(audit: Audit, given: str | None = None) -> str:
+    """Return a name that stays the same from run to run: for a live process that of its program."""
+    name = program_name(audit) if audit.is_live and audit.saved_in is None else ""
+    return name or given or audit.saved_in or audit.target

@@ -1,14 +1,14 @@
 """The verbs put together into one command."""
 
-import os
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 from typer.main import get_command
 
-from footprint import __version__
+from footprint import __version__, verbs
 
 __all__ = ("app", "register", "run", "verb_names")
 
@@ -30,18 +30,26 @@ app = typer.Typer(
 
 
 def verb_names() -> list[str]:
-    """Return the verbs: the folders beside this module that have a command."""
-    folder = os.path.dirname(__file__)
-    return sorted(name for name in os.listdir(folder) if os.path.exists(os.path.join(folder, name, "command.py")))
+    """Return the verbs: the packages beside this module that have a command."""
+    from pkgutil import iter_modules  # only for the list of all verbs
+
+    return sorted(one.name for one in iter_modules(verbs.__path__) if one.ispkg and _is_verb(one.name))
 
 
-def register(verbs: Iterable[str]) -> list[str]:
+def _is_verb(word: str) -> bool:
+    try:
+        return word.isidentifier() and find_spec(f"footprint.verbs.{word}.command") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def register(names: Iterable[str]) -> list[str]:
     """Add some verbs to the command, and return them in the order of the help.
 
     The module `command` of a verb has a function of the verb's name, `ORDER`, its place in the help, and `HAS_COMMAND`
     if a command of the user's follows, whose options are its own.
     """
-    modules = {verb: import_module(f"footprint.verbs.{verb}.command") for verb in verbs}
+    modules = {verb: import_module(f"footprint.verbs.{verb}.command") for verb in names}
     ordered = sorted(modules, key=lambda verb: (modules[verb].ORDER, verb))
     for verb in ordered:
         module = modules[verb]
@@ -70,10 +78,9 @@ def run(words: Sequence[str]) -> int:
 
     If the first word is a verb, only its module is imported, and only its options are built.
     """
-    verbs = verb_names()
-    asked = [word for word in words[:1] if word in verbs]
+    asked = [word for word in words[:1] if _is_verb(word)]
     app.registered_commands.clear()
-    register(asked or verbs)
+    register(asked or verb_names())
     try:
         code = get_command(app).main(list(words), prog_name="footprint", standalone_mode=False)
     except typer.Exit as stop:

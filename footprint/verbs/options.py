@@ -1,51 +1,51 @@
 """The options that mean the same with every verb."""
 
+import inspect
+import os
+import sys
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
+from footprint.errors import UsageError
 from footprint.model.projection import Model
+
+if TYPE_CHECKING:
+    from footprint.sources.debug_files import DebugSearch
 
 __all__ = (
     "AllocFns",
     "Binaries",
     "By",
     "Color",
-    "ColorOption",
     "Count",
-    "DebugDirs",
-    "Debuginfod",
     "Format",
-    "FormatOption",
     "Heap",
     "HeapAt",
     "HeapBy",
-    "Html",
-    "Json",
     "Memory",
     "ModelOption",
-    "NoDebugFiles",
     "OptionalCount",
-    "Output",
+    "OutputOptions",
     "PageSize",
     "Pid",
-    "Quiet",
     "Root",
     "Sort",
     "Starts",
     "Strict",
     "SymbolsBy",
-    "Table",
     "Target",
     "Targets",
     "Timeout",
     "Top",
     "VariableKind",
-    "Verbose",
     "When",
     "WhenOutput",
     "Words",
+    "shared_options",
 )
 
 
@@ -120,6 +120,40 @@ class Sort(StrEnum):
     NAME = "name"
 
 
+class OutputOptions(NamedTuple):
+    """In which format an answer is written, and where.
+
+    Attributes:
+        format: The format.
+        file: The file, or `-`.
+        table: Which table, if one was asked for.
+        color: When text is drawn with colours.
+        is_quiet: Whether text is the last line only.
+        html: The file of the HTML report; `-` for standard output, instead of the answer; None for no report.
+        has_whole_names: Whether names and paths are shown whole.
+        is_strict: Whether notes that the answer is partial change the exit code.
+    """
+
+    format: Format
+    file: str
+    table: str | None
+    color: Color
+    is_quiet: bool
+    html: str | None
+    has_whole_names: bool
+    is_strict: bool
+
+    @property
+    def has_report(self) -> bool:
+        """Return whether an HTML report is written: it shows more than the other formats."""
+        return self.html is not None or self.format is Format.HTML
+
+    @property
+    def has_page_maps(self) -> bool:
+        """Return whether the pages of objects are wanted: the report shows them, JSON keeps them for a later one."""
+        return self.has_report or self.format is Format.JSON
+
+
 Target = Annotated[str, typer.Argument(help="A PID, a capture, or a text of maps, smaps or pmap; - is standard input.")]
 Targets = Annotated[
     list[str] | None,
@@ -153,18 +187,6 @@ Timeout = Annotated[
     float, typer.Option("--timeout", help="The longest time to wait for that moment.", metavar="SECONDS")
 ]
 Starts = Annotated[int, typer.Option("--starts", min=1, max=1000, help="Start it K times.", metavar="K")]
-DebugDirs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--debug-dir", help="Another folder with debug files, besides /usr/lib/debug; repeatable.", metavar="DIR"
-    ),
-]
-Debuginfod = Annotated[
-    bool, typer.Option("--debuginfod", help="Ask the servers of DEBUGINFOD_URLS for missing debug files.")
-]
-NoDebugFiles = Annotated[
-    bool, typer.Option("--no-debug-files", help="Show only the names that are in the files themselves.")
-]
 AllocFns = Annotated[
     list[str] | None,
     typer.Option(
@@ -191,22 +213,130 @@ Binaries = Annotated[
         metavar="FILE",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
-Html = Annotated[
-    str | None,
-    typer.Option("--html", help="Write the HTML report as well, one file for any browser.", metavar="FILE"),
-]
-FormatOption = Annotated[
-    Format | None,
-    typer.Option("--format", help="The format of the answer; else the ending of the output file decides."),
-]
-Table = Annotated[
-    str | None, typer.Option("--table", help="The table of the answer that csv and tsv write.", metavar="NAME")
-]
-Output = Annotated[str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")]
 Top = Annotated[int, typer.Option("--top", min=0, help="Rows a table; 0 is all.")]
-ColorOption = Annotated[Color, typer.Option("--color", help="Colours and tables drawn for a terminal.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only the last line, which has the main result.")]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Whole paths and linker names.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if notes say that the answer is partial.")]
 Pid = Annotated[int | None, typer.Option("--pid", help="Which process of a text or capture that holds several.")]
+
+
+def _debug_search(
+    debug_dir: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--debug-dir", help="Another folder with debug files, besides /usr/lib/debug; repeatable.", metavar="DIR"
+        ),
+    ] = None,
+    debuginfod: Annotated[
+        bool, typer.Option("--debuginfod", help="Ask the servers of DEBUGINFOD_URLS for missing debug files.")
+    ] = False,
+    no_debug_files: Annotated[
+        bool, typer.Option("--no-debug-files", help="Show only the names that are in the files themselves.")
+    ] = False,
+) -> "DebugSearch | None":
+    from footprint.sources.debug_files import debug_search
+
+    return debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+
+
+_ENDINGS: Final = {
+    ".sarif.json": Format.SARIF,
+    ".speedscope.json": Format.SPEEDSCOPE,
+    ".json": Format.JSON,
+    ".md": Format.MARKDOWN,
+    ".csv": Format.CSV,
+    ".tsv": Format.TSV,
+    ".sarif": Format.SARIF,
+    ".xml": Format.JUNIT,
+    ".prom": Format.OPENMETRICS,
+    ".folded": Format.FOLDED,
+    ".pb.gz": Format.PPROF,
+    ".html": Format.HTML,
+}
+
+
+def _output_options(
+    html: Annotated[
+        str | None,
+        typer.Option("--html", help="Write the HTML report as well, one file for any browser.", metavar="FILE"),
+    ] = None,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")
+    ] = "-",
+    format_: Annotated[
+        Format | None,
+        typer.Option("--format", help="The format of the answer; else the ending of the output file decides."),
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", help="The table of the answer that csv and tsv write.", metavar="NAME")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    color: Annotated[Color, typer.Option("--color", help="Colours and tables drawn for a terminal.")] = Color.AUTO,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Only the last line, which has the main result.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Whole paths and linker names.")] = False,
+    strict: Strict = False,
+) -> OutputOptions:
+    """Decide how an answer is written: as the options say, else as the ending of the file says.
+
+    Raises:
+        UsageError: If two things are asked for at once, or the format cannot be written there.
+    """
+    if json and format_ not in {None, Format.JSON}:
+        raise UsageError(f"--json and --format {format_} contradict one another")
+    if json:
+        format_ = Format.JSON
+    if format_ is None:
+        format_ = next((found for ending, found in _ENDINGS.items() if output.endswith(ending)), Format.TEXT)
+    if table is not None and format_ not in {Format.CSV, Format.TSV}:
+        raise UsageError(f"--table chooses among the tables of csv and tsv; {format_} holds what it holds")
+    if format_ is Format.PPROF and output == "-" and sys.stdout is not None and sys.stdout.isatty():
+        raise UsageError("pprof is no text: give it a file with -o, such as profile.pb.gz")
+    if html is not None and "-" not in {html, output} and os.path.realpath(html) == os.path.realpath(output):
+        raise UsageError(f"{output} cannot hold both the report and the answer: name two files")
+    return OutputOptions(format_, output, table, color, quiet, html, verbose, strict)
+
+
+_Command = Callable[..., Any]
+
+
+def shared_options(
+    output: str = "output format_ table json color quiet verbose strict",
+) -> Callable[[_Command], _Command]:
+    """Put options that many verbs share in the place of two parameters of a command.
+
+    The parameter `output` becomes the options for output, which the command gets as one `OutputOptions`; the parameter
+    `debug`, where there is one, those for debug files, which it gets as one `DebugSearch`.
+
+    Args:
+        output: The output options of the verb, in the order of its help; parameters of `_output_options`.
+    """
+
+    def changed(command: _Command) -> _Command:
+        own = inspect.signature(command).parameters
+        groups = [
+            (name, make, {option: inspect.signature(make).parameters[option] for option in options.split()})
+            for name, make, options in (
+                ("debug", _debug_search, "debug_dir debuginfod no_debug_files"),
+                ("output", _output_options, output),
+            )
+            if name in own
+        ]
+        replaced = {name: list(options.values()) for name, _, options in groups}
+        parameters = [
+            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in own.values()
+            for one in replaced.get(parameter.name, [parameter])
+        ]
+
+        @wraps(command)
+        def called(**given: Any) -> Any:  # noqa: ANN401 # as the command
+            for name, make, options in groups:
+                given[name] = make(**{option: given.pop(option) for option in options})
+            return command(**given)
+
+        # Typer reads both.
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {one.name: one.annotation for one in parameters}
+        return called
+
+    return changed

@@ -2,107 +2,63 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from footprint import __version__
 from footprint.errors import AccessError, Note, UsageError
 from footprint.files import whole_file
 from footprint.formats.document import About, Document, Verdict
 from footprint.formats.text import plain
-from footprint.verbs.options import Color, Format
+from footprint.verbs.options import Color, Format, OutputOptions
 
 if TYPE_CHECKING:
+    from footprint.formats.issues import Issues
     from footprint.formats.json import Json
+    from footprint.formats.metrics import MetricFamily
+    from footprint.formats.stacks import Stacks
 
-__all__ = ("Answer", "OutputOptions", "ViewOptions", "draws_blocks", "emit", "exit_code", "output_options", "write")
+__all__ = ("Answer", "check_formats", "draws_blocks", "emit", "exit_code", "part_name", "write")
 
 EXIT_PARTIAL = 4
 _NARROWEST = 60
 
 
-class Answer(Protocol):
-    """What a verb found, before it is decided how it is written.
+_Found = TypeVar("_Found")
 
-    Each member makes what some formats are written from, and is called only if such a format is wanted. Besides those
-    below an answer may have `issues` (for reviewers), `figures` (values to watch over time), `stacks` (for viewers of
-    profiles) and `report` (HTML): it is written in the formats that its members allow.
+
+class Answer(NamedTuple, Generic[_Found]):
+    """The parts that the formats of a verb's answer are written from.
+
+    Each is a function of what the verb found, and is called only if such a format is asked for. The answer can be
+    written in the formats whose part it has.
 
     Attributes:
         verb: The words that ask for it, such as `audit`.
-        table: Which table of the JSON is the answer itself.
-        name: What was asked, such as `audit ./server`.
+        table: The table of the JSON that is the answer itself.
+        document: The answer as headings, figures and tables.
+        members: The JSON.
+        issues: The findings, for reviewers.
+        figures: The values to watch over time.
+        stacks: The sizes of stacks, for viewers of profiles.
+        report: The HTML report.
     """
 
-    verb: ClassVar[str]
-    table: ClassVar[str]
-
-    @property
-    def name(self) -> str: ...  # noqa: D102 # explained above
-
-    def document(self) -> Document:
-        """Return the answer as headings, figures and tables."""
-        ...
-
-    def members(self) -> "Json":
-        """Return the JSON."""
-        ...
-
-
-class ViewOptions(NamedTuple):
-    """How the text of an answer looks.
-
-    Attributes:
-        by: What the ledger is grouped by.
-        top: How many rows a table has; 0 for all.
-        has_whole_names: Whether names and paths are shown whole.
-    """
-
-    by: str = "owner"
-    top: int = 20
-    has_whole_names: bool = False
-
-
-class OutputOptions(NamedTuple):
-    """In which format an answer is written, and where.
-
-    Attributes:
-        format: The format.
-        output: The file, or `-`.
-        table: Which table, if one was asked for.
-        color: When text is drawn with colours.
-        is_quiet: Whether text is the last line only.
-        html: The file of the HTML report; `-` for standard output, instead of the answer; None for no report.
-    """
-
-    format: Format
-    output: str
-    table: str | None
-    color: Color
-    is_quiet: bool
-    html: str | None = None
-
-    @property
-    def has_report(self) -> bool:
-        """Return whether an HTML report is written: it shows more than the other formats."""
-        return self.html is not None or self.format is Format.HTML
-
-    @property
-    def has_page_maps(self) -> bool:
-        """Return whether the pages of objects are wanted: the report shows them, JSON keeps them for a later one."""
-        return self.has_report or self.format is Format.JSON
-
-    @property
-    def member(self) -> str:
-        """Return the member of an answer that the format is written from."""
-        return _WRITERS[self.format].member
+    verb: str
+    table: str
+    document: Callable[[_Found], Document]
+    members: Callable[[_Found], "Json"]
+    issues: Callable[[_Found], "Issues"] | None = None
+    figures: Callable[[_Found], "list[MetricFamily]"] | None = None
+    stacks: Callable[[_Found], "Stacks"] | None = None
+    report: Callable[[_Found], str] | None = None
 
 
 class _Writer(NamedTuple):
-    """The function that writes a format: it is in a module below `footprint`, and takes one member of an answer."""
+    """The function that writes a format: it is in a module below `footprint`, and takes one part of an answer."""
 
-    member: str
+    part: str
     module: str
     function: str
 
@@ -124,21 +80,11 @@ _WRITERS: Final = {
     Format.PPROF: _Writer("stacks", "formats.pprof", "pprof"),
     Format.HTML: _Writer("report", "html", "html"),
 }
-_ENDINGS: Final = {
-    ".sarif.json": Format.SARIF,
-    ".speedscope.json": Format.SPEEDSCOPE,
-    ".json": Format.JSON,
-    ".md": Format.MARKDOWN,
-    ".csv": Format.CSV,
-    ".tsv": Format.TSV,
-    ".sarif": Format.SARIF,
-    ".xml": Format.JUNIT,
-    ".prom": Format.OPENMETRICS,
-    ".folded": Format.FOLDED,
-    ".pb.gz": Format.PPROF,
-    ".html": Format.HTML,
-}
-_TABLES: Final = frozenset({Format.CSV, Format.TSV})
+
+
+def part_name(format_: Format) -> str:
+    """Return the name of the part of an answer that a format is written from."""
+    return _WRITERS[format_].part
 
 
 def exit_code(notes: Sequence[Note], *, is_strict: bool) -> int:
@@ -146,83 +92,56 @@ def exit_code(notes: Sequence[Note], *, is_strict: bool) -> int:
     return EXIT_PARTIAL if is_strict and notes else 0
 
 
-def output_options(
-    answer: type[Answer],
-    format_: Format | None,
-    output: str,
-    *,
-    is_json: bool,
-    table: str | None = None,
-    color: Color = Color.AUTO,
-    is_quiet: bool = False,
-    html: str | None = None,
-) -> OutputOptions:
-    """Decide how an answer is written: as the options say, else as the ending of the file says.
+def check_formats(answer: Answer[Any], options: OutputOptions) -> None:
+    """Check that an answer can be written as the options say; a verb does so before it computes anything.
 
     Raises:
-        UsageError: If the answer cannot be written in that format, or two things are asked for at once.
+        UsageError: If it cannot.
     """
-    if is_json and format_ not in {None, Format.JSON}:
-        raise UsageError(f"--json and --format {format_} contradict one another")
-    if is_json:
-        format_ = Format.JSON
-    if format_ is None:
-        format_ = next((found for ending, found in _ENDINGS.items() if output.endswith(ending)), Format.TEXT)
-    _check_offer(answer, answer.verb, format_)
-    if table is not None and format_ not in _TABLES:
-        raise UsageError(f"--table chooses among the tables of csv and tsv; {format_} holds what it holds")
-    if format_ is Format.PPROF and output == "-" and sys.stdout is not None and sys.stdout.isatty():
-        raise UsageError("pprof is no text: give it a file with -o, such as profile.pb.gz")
-    if html is not None:
-        _check_offer(answer, answer.verb, Format.HTML)
-        if "-" not in {html, output} and os.path.realpath(html) == os.path.realpath(output):
-            raise UsageError(f"{output} cannot hold both the report and the answer: name two files")
-    return OutputOptions(format_, output, table, color, is_quiet, html)
+    for format_ in (options.format, *((Format.HTML,) if options.html is not None else ())):
+        if getattr(answer, part_name(format_)) is None:
+            known = [one.value for one, writer in _WRITERS.items() if getattr(answer, writer.part) is not None]
+            raise UsageError(f"`{answer.verb}` does not give {format_}: it gives {', '.join(known)}")
 
 
-def _check_offer(answer: Answer | type[Answer], name: str, format_: Format) -> None:
-    """Check that an answer has the member that a format is written from.
+def write(answer: Answer[_Found], found: _Found, name: str, options: OutputOptions, notes: Sequence[Note] = ()) -> int:
+    """Write an answer, and return the exit code of the command.
 
-    Raises:
-        UsageError: If it has not.
-    """
-    if not hasattr(answer, _WRITERS[format_].member):
-        known = [one.value for one, writer in _WRITERS.items() if hasattr(answer, writer.member)]
-        raise UsageError(f"`{name}` does not give {format_}: it gives {', '.join(known)}")
-
-
-def write(answer: Answer, options: OutputOptions) -> None:
-    """Write an answer.
+    Args:
+        answer: The parts of the answer.
+        found: What the verb found.
+        name: What was asked, such as `audit ./server`.
+        options: How it is written.
+        notes: The notes of the answer.
 
     Raises:
         AccessError: If a file cannot be written.
         UsageError: If this answer cannot be written in the format, or has no such table.
     """
-    if options.html is not None:
-        _check_offer(answer, answer.name, Format.HTML)
-        emit(_made(answer, "report"), options.html)
-        if options.html == "-":
-            return
+    check_formats(answer, options)
+    if options.html is not None and answer.report is not None:
+        emit(answer.report(found), options.html)
+    if options.html != "-":
+        _write_answer(answer, found, name, options)
+    return exit_code(notes, is_strict=options.is_strict)
+
+
+def _write_answer(answer: Answer[_Found], found: _Found, name: str, options: OutputOptions) -> None:
     if options.format is Format.TEXT:
-        emit_document(answer.document(), options.output, options.color, is_quiet=options.is_quiet)
+        emit_document(answer.document(found), options.file, options.color, is_quiet=options.is_quiet)
         return
-    _check_offer(answer, answer.name, options.format)
     writer = _WRITERS[options.format]
-    about = About(answer.name, __version__, os.getcwd(), options.table or answer.table)
+    about = About(name, __version__, os.getcwd(), options.table or answer.table)
     function = getattr(import_module(f"footprint.{writer.module}"), writer.function)
-    written = function(_made(answer, writer.member), about)
+    written = function(getattr(answer, writer.part)(found), about)
     if options.format is Format.GITHUB:
-        _summarise(answer, about, options.output)
+        _summarise(lambda: answer.document(found), about, options.file)
         emit(written, "-")
     else:
-        emit(written, options.output)
+        emit(written, options.file)
 
 
-def _made(answer: Answer, member: str) -> Any:  # noqa: ANN401 # what the formats of the member take
-    return getattr(answer, member)()
-
-
-def _summarise(answer: Answer, about: About, output: str) -> None:
+def _summarise(document: Callable[[], Document], about: About, output: str) -> None:
     """Write the report for the page of a step: into the file that was named, or added to the one that GitHub names.
 
     Raises:
@@ -234,12 +153,12 @@ def _summarise(answer: Answer, about: About, output: str) -> None:
     if output == "-" and not place:
         return
     if output != "-":
-        emit(markdown(answer.document(), about, SUMMARY_BYTES), output)
+        emit(markdown(document(), about, SUMMARY_BYTES), output)
         return
     try:
         # What other commands of the step have written stands there already, and counts.
         left = SUMMARY_BYTES - (os.path.getsize(place) if os.path.exists(place) else 0)
-        text = markdown(answer.document(), about, left).encode()
+        text = markdown(document(), about, left).encode()
         if len(text) > left:
             # GitHub would throw all of it away.
             sys.stderr.write("footprint: the summary of the step is full: this report is not in it\n")

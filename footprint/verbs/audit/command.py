@@ -1,16 +1,43 @@
 """`footprint audit`: everything about one process, or several."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint import __version__
+from footprint.errors import UsageError
 from footprint.verbs import options
+from footprint.verbs.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from footprint.formats import audit_json, stacks
+    from footprint.model.audit import Audit
+    from footprint.model.group import Group
+    from footprint.sources.debug_files import DebugSearch
+    from footprint.verbs.audit import call, group, group_json, group_text, html, issues, metrics, text
+    from footprint.verbs.audit.request import AuditRequest
+    from footprint.verbs.output import Answer
+    from footprint.verbs.survey import call as survey_call
+    from footprint.verbs.survey import json as survey_json
+    from footprint.verbs.survey import metrics as survey_metrics
+    from footprint.verbs.survey import text as survey_text
+    from footprint.verbs.survey.result import Survey
+else:
+    audit_json, stacks = lazy_modules("footprint.formats", "audit_json stacks")
+    call, group, group_json, group_text, html, issues, metrics, text = lazy_modules(
+        "footprint.verbs.audit", "call group group_json group_text html issues metrics text"
+    )
+    survey_call, survey_json, survey_metrics, survey_text = lazy_modules(
+        "footprint.verbs.survey", "call json metrics text"
+    )
 
 __all__ = ("audit",)
 
 ORDER = 10
 
 
+@options.shared_options("html output format_ table json color quiet verbose strict")
 def audit(
     targets: options.Targets = None,
     count: options.Count = 1,
@@ -29,22 +56,13 @@ def audit(
     pid: options.Pid = None,
     root: options.Root = None,
     page_size: options.PageSize = None,
-    debug_dir: options.DebugDirs = None,
-    debuginfod: options.Debuginfod = False,
-    no_debug_files: options.NoDebugFiles = False,
+    *,
+    debug: "DebugSearch | None",
     reproducible: Annotated[
         bool, typer.Option("--reproducible", help="For a program: the same answer for the same files, on any machine.")
     ] = False,
-    html: options.Html = None,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    strict: options.Strict = False,
-) -> None:
+    output: options.OutputOptions,
+) -> int:
     """Show where the memory of a process goes, and what N of it cost.
 
     By owner, section and symbol, adding up to what the kernel counts. Several processes are added up, with what they
@@ -59,11 +77,10 @@ def audit(
     footprint audit 4711 --heap massif.out
     footprint audit 4711 --html report.html
     """
-    from footprint.sources.debug_files import debug_search
+    from footprint.sources.target import check_options, resolve_processes
     from footprint.units import parse_bytes
-    from footprint.verbs.audit.answers import answer_class, answer_of, resolve_targets
     from footprint.verbs.audit.request import AuditRequest, heap_request, question_of
-    from footprint.verbs.output import ViewOptions, exit_code, output_options, write
+    from footprint.verbs.output import check_formats, write
 
     asked = AuditRequest(
         question_of(count, None, "exec"),
@@ -72,13 +89,98 @@ def audit(
         page_bytes=None if page_size is None else parse_bytes(page_size),
         has_findings=findings,
         heap=heap_request(heap, heap_at, allocators or (), binaries or ()),
-        debug=debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files),
+        debug=debug,
         is_reproducible=reproducible,
     )
-    target = resolve_targets(targets or (), asked, tree=tree, name=name, is_survey=all_)
-    written = output_options(
-        answer_class(target, asked), format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html
+    named = targets or []
+    is_family = tree is not None or name is not None
+    if all_:
+        if is_family:
+            raise UsageError("--all goes with folders of programs; --tree and --name choose processes")
+        return _audit_folders(named, asked, top, output)
+    several = _group_answer(by.value, top, output)
+    if is_family or len(named) > 1:
+        check_formats(several, output)
+        target = resolve_processes(named, tree=tree, name=name)
+        check_options(target, asked.options)
+        found = group.audit_processes(target, debug=debug)
+        return write(several, found, f"audit {target.name}", output, found.notes)
+    if not named:
+        raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
+    return _audit_one(named[0], asked, _process_answer(by.value, top, output), several, output)
+
+
+def _process_answer(by: str, top: int, output: options.OutputOptions) -> "Answer[Audit]":
+    from footprint.verbs.output import Answer
+
+    return Answer(
+        "audit",
+        "ledger",
+        document=lambda found: text.audit_report(found, by=by, top=top, has_whole_names=output.has_whole_names),
+        members=lambda found: audit_json.audit_members(found, __version__),
+        issues=issues.issues_of_audit,
+        figures=metrics.audit_metrics,
+        stacks=lambda found: stacks.ledger_stacks(found.ledger),
+        report=lambda found: html.audit_html(found, __version__),
     )
-    answer = answer_of(target, asked, written, ViewOptions(by.value, top, verbose))
-    write(answer, written)
-    raise typer.Exit(exit_code(answer.found.notes, is_strict=strict))
+
+
+def _group_answer(by: str, top: int, output: options.OutputOptions) -> "Answer[Group]":
+    from footprint.verbs.output import Answer
+
+    return Answer(
+        "audit of several",
+        "ledger",
+        document=lambda found: group_text.group_report(found, by=by, top=top, has_whole_names=output.has_whole_names),
+        members=lambda found: group_json.group_members(found, __version__),
+        figures=metrics.group_metrics,
+        stacks=lambda found: stacks.ledger_stacks(found.ledger),
+    )
+
+
+def _audit_one(
+    named: str,
+    asked: "AuditRequest",
+    answer: "Answer[Audit]",
+    several: "Answer[Group]",
+    output: options.OutputOptions,
+) -> int:
+    """Audit what one PID or path names; `several` is the answer for a capture of several processes."""
+    from footprint.model.audit import lasting_name
+    from footprint.sources.target import Capture, Process, check_options, resolve
+    from footprint.verbs.output import check_formats, part_name, write
+
+    check_formats(answer, output)
+    asked.check_standard_input(named)
+    target = resolve(named, root=asked.root)
+    check_options(target, asked.options)
+    if isinstance(target, Capture) and asked.pid is None and asked.question.count == 1:
+        filled = [one for one in target.snapshots if one.memory.mappings]
+        if len(filled) > 1:
+            if asked.heap is not None:
+                raise UsageError(f"{named} holds several processes: choose one with --pid, --heap goes with one")
+            check_formats(several, output)
+            together = group.group_of(filled, root=asked.root, debug=asked.debug)
+            return write(several, together, f"audit {target.name}", output, together.notes)
+    # A live process is searched for findings only if the user or the format asks for them.
+    has_findings = isinstance(target, Process) and (part_name(output.format) == "issues" or output.has_report)
+    asked = asked._replace(has_findings=asked.has_findings or has_findings, has_page_maps=output.has_page_maps)
+    found = call.audit_target(target, asked).audit
+    return write(answer, found, f"audit {lasting_name(found)}", output, found.notes)
+
+
+def _audit_folders(folders: Sequence[str], asked: "AuditRequest", top: int, output: options.OutputOptions) -> int:
+    from footprint.sources.target import Folders, check_options
+    from footprint.verbs.output import Answer, check_formats, write
+
+    answer: Answer[Survey] = Answer(
+        "audit --all",
+        "programs",
+        document=lambda found: survey_text.survey_report(found, top=top),
+        members=lambda found: survey_json.survey_members(found, __version__),
+        figures=survey_metrics.survey_metrics,
+    )
+    check_formats(answer, output)
+    check_options(Folders(" ".join(folders), tuple(folders)), asked.options)
+    found = survey_call.survey(*folders, count=asked.question.count, root=asked.root, page_bytes=asked.page_bytes)
+    return write(answer, found, f"audit --all {' '.join(found.folders)}", output, found.notes)

@@ -7,16 +7,25 @@ import typer
 
 from footprint import __version__
 from footprint.verbs import options
+from footprint.verbs.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from footprint.model.audit import Audit
+    from footprint.release.budget import Checked
+    from footprint.sources.debug_files import DebugSearch
     from footprint.sources.target import SingleTarget
+    from footprint.verbs.check import call, html, issues, json, metrics, text
+else:
+    call, html, issues, json, metrics, text = lazy_modules(
+        "footprint.verbs.check", "call html issues json metrics text"
+    )
 
 __all__ = ("check",)
 
 ORDER = 110
 
 
+@options.shared_options("output format_ html table json color quiet strict")
 def check(
     target: Annotated[str, typer.Argument(help="A saved audit, a PID, a program, a capture or a text.")],
     config: Annotated[
@@ -30,18 +39,10 @@ def check(
         bool, typer.Option("--propose", help="Write a first budget file from what is measured.")
     ] = False,
     root: options.Root = None,
-    debug_dir: options.DebugDirs = None,
-    debuginfod: options.Debuginfod = False,
-    no_debug_files: options.NoDebugFiles = False,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    html: options.Html = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-    strict: options.Strict = False,
-) -> None:
+    *,
+    debug: "DebugSearch | None",
+    output: options.OutputOptions,
+) -> int:
     """Check a process against budgets, and fail where one is exceeded.
 
     \b
@@ -51,32 +52,39 @@ def check(
     footprint check ./server --html report.html
     """
     from footprint.errors import UsageError
-    from footprint.sources.debug_files import debug_search
+    from footprint.model.audit import lasting_name
     from footprint.sources.target import resolve
-    from footprint.verbs.check import call as verb
-    from footprint.verbs.check.answer import CheckAnswer
-    from footprint.verbs.output import emit, exit_code, output_options, write
+    from footprint.verbs.output import Answer, check_formats, emit, write
 
-    written = output_options(
-        CheckAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html
+    def name(found: "Checked") -> str:
+        return lasting_name(found.audit, target)
+
+    answer: Answer[Checked] = Answer(
+        "check",
+        "budgets",
+        document=lambda found: text.check_report(found, baseline=baseline),
+        members=lambda found: json.check_members(found, __version__),
+        issues=lambda found: issues.issues_of_check(found, name(found)),
+        figures=metrics.check_metrics,
+        report=lambda found: html.check_html(found, __version__),
     )
-    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+    check_formats(answer, output)
     if propose:
-        if update_baseline or config is not None or html is not None:
+        if update_baseline or config is not None or output.html is not None:
             raise UsageError("--propose writes a first budget file: not with --config, --update-baseline or --html")
-        if output != "-" and os.path.exists(output):
-            raise UsageError(f"{output} is there already: --propose writes a first budget file, and replaces none")
-        emit(verb.proposal(target, root=root, debug=debug), output)
-        return
-    budgets = verb.load_budgets(config)
-    judge = verb.check_for_baseline if update_baseline else verb.check
+        if output.file != "-" and os.path.exists(output.file):
+            raise UsageError(f"{output.file} is there already: --propose writes a first budget file, and replaces none")
+        emit(call.proposal(target, root=root, debug=debug), output.file)
+        return 0
+    budgets = call.load_budgets(config)
+    judge = call.check_for_baseline if update_baseline else call.check
     named = resolve(target, root=root)
-    checked = judge(named, budgets, root=root, debug=debug, has_page_maps=written.has_report)
-    baseline = verb.baseline_path(budgets) if update_baseline else None
+    checked = judge(named, budgets, root=root, debug=debug, has_page_maps=output.has_report)
+    baseline = call.baseline_path(budgets) if update_baseline else None
     if baseline is not None and not checked.failures:
         emit(_baseline(checked.audit, named), baseline)
-    write(CheckAnswer(checked, target, baseline), written)
-    raise typer.Exit(1 if checked.failures else exit_code(checked.audit.notes, is_strict=strict))
+    code = write(answer, checked, f"check {name(checked)}", output, checked.audit.notes)
+    return 1 if checked.failures else code
 
 
 def _baseline(audit: "Audit", target: "SingleTarget") -> str:

@@ -1,16 +1,27 @@
 """`footprint diff`: what grew between two targets."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint import __version__
 from footprint.verbs import options
+from footprint.verbs.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from footprint.formats.issues import Issues
+    from footprint.release.compare import Comparison
+    from footprint.sources.debug_files import DebugSearch
+    from footprint.verbs.diff import call, html, json, metrics, text
+else:
+    call, html, json, metrics, text = lazy_modules("footprint.verbs.diff", "call html json metrics text")
 
 __all__ = ("diff",)
 
 ORDER = 100
 
 
+@options.shared_options("html output format_ table json color quiet verbose strict")
 def diff(
     old: Annotated[str, typer.Argument(help="The one before: a saved audit, a PID, a program, a capture, a profile.")],
     new: Annotated[str, typer.Argument(help="The one now, of the same kind.")],
@@ -18,19 +29,10 @@ def diff(
     top: options.Top = 20,
     binaries: options.Binaries = None,
     root: options.Root = None,
-    debug_dir: options.DebugDirs = None,
-    debuginfod: options.Debuginfod = False,
-    no_debug_files: options.NoDebugFiles = False,
-    html: options.Html = None,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    strict: options.Strict = False,
-) -> None:
+    *,
+    debug: "DebugSearch | None",
+    output: options.OutputOptions,
+) -> int:
     """Show what grew, per owner and variable, and what that is at N processes.
 
     What only a build numbers anew, or another folder, is no change.
@@ -43,28 +45,42 @@ def diff(
     footprint diff before.json after.json --html change.html
     """
     from footprint.errors import UsageError
-    from footprint.sources.debug_files import debug_search
+    from footprint.model.audit import lasting_name
     from footprint.sources.target import resolve
-    from footprint.verbs.diff.answer import DiffAnswer
-    from footprint.verbs.diff.call import diff as compare
-    from footprint.verbs.diff.call import diff_profiles
-    from footprint.verbs.output import ViewOptions, exit_code, output_options, write
+    from footprint.verbs.output import Answer, check_formats, write
 
-    written = output_options(
-        DiffAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet, html=html
+    answer: Answer[Comparison] = Answer(
+        "diff",
+        "diff",
+        document=lambda found: text.diff_report(found, top=top, has_whole_names=output.has_whole_names),
+        members=lambda found: json.diff_members(found, __version__),
+        issues=_issues,
+        figures=metrics.diff_metrics,
+        report=lambda found: html.diff_html(found, __version__),
     )
-    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    has_report = written.has_report
+    check_formats(answer, output)
     targets = resolve(old, root=root), resolve(new, root=root)
-    profiles = diff_profiles(*targets, binaries=binaries or (), root=root, debug=debug, has_all_trees=has_report)
+    profiles = call.diff_profiles(
+        *targets, binaries=binaries or (), root=root, debug=debug, has_all_trees=output.has_report
+    )
     if profiles is not None:
-        from footprint.verbs.heap.answer import HeapComparisonAnswer, HeapViewOptions
+        from footprint.verbs.heap.command import comparison_answer
 
         if count is not None:
             raise UsageError("-n goes with processes and programs: a profile is of one run")
-        view = HeapViewOptions(top=top, has_whole_names=verbose)
-        write(HeapComparisonAnswer(profiles, f"diff {old} {new}", view), written)
-        raise typer.Exit(exit_code(profiles.notes, is_strict=strict))
-    found = compare(*targets, count=count, root=root, debug=debug, has_page_maps=has_report)
-    write(DiffAnswer(found, ViewOptions(top=top, has_whole_names=verbose)), written)
-    raise typer.Exit(exit_code(found.notes, is_strict=strict))
+        name = f"diff {old} {new}"
+        return write(comparison_answer(name, output, top=top), profiles, name, output, profiles.notes)
+    found = call.diff(*targets, count=count, root=root, debug=debug, has_page_maps=output.has_report)
+    name = f"diff {lasting_name(found.old)} {lasting_name(found.new)}"
+    return write(answer, found, name, output, found.notes)
+
+
+def _issues(found: "Comparison") -> "Issues":
+    from footprint.formats.issues import issues_of_findings
+    from footprint.model.audit import lasting_name, program_path
+    from footprint.verbs.audit.issues import applied_rules
+
+    before = applied_rules(found.old)
+    rules = [one for one in applied_rules(found.new) if one in before]
+    name, binary = lasting_name(found.new), program_path(found.new)
+    return issues_of_findings(found.new_findings, name, count=found.count, binary=binary, rules=rules)

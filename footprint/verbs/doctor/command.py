@@ -1,27 +1,32 @@
 """`footprint doctor`: what this host lets us read."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint import __version__
 from footprint.verbs import options
+from footprint.verbs.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from footprint.verbs.doctor import call, json, text
+    from footprint.verbs.doctor.diagnosis import Diagnosis
+else:
+    call, json, text = lazy_modules("footprint.verbs.doctor", "call json text")
 
 __all__ = ("doctor",)
 
 ORDER = 160
 
 
+@options.shared_options("output format_ table json color quiet")
 def doctor(
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Measure first what the C library and the kernel spend, and keep it.")
     ] = False,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-) -> None:
+    *,
+    output: options.OutputOptions,
+) -> int:
     """Show what this host lets footprint read, what that means for the answers, and what would help.
 
     Calibrating holds /bin/true at its start, and starts small processes in a memory cgroup of its own, for some
@@ -31,12 +36,16 @@ def doctor(
     footprint doctor
     sudo footprint doctor --calibrate
     """
-    from footprint.verbs.doctor import call as verb
-    from footprint.verbs.doctor.answer import DoctorAnswer
-    from footprint.verbs.output import output_options, write
+    from footprint.verbs.output import Answer, check_formats, write
 
-    written = output_options(DoctorAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    answer: Answer[Diagnosis] = Answer(
+        "doctor",
+        "checks",
+        document=text.doctor_report,
+        members=lambda found: json.doctor_members(found, __version__),
+    )
+    check_formats(answer, output)
     if calibrate:
-        verb.calibrate_libc()
-        verb.calibrate()
-    write(DoctorAnswer(verb.doctor()), written)
+        call.calibrate_libc()
+        call.calibrate()
+    return write(answer, call.doctor(), "doctor", output)

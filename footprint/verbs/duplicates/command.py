@@ -1,32 +1,35 @@
 """`footprint duplicates`: data that files hold several times over."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint import __version__
 from footprint.verbs import options
+from footprint.verbs.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from footprint.formats.issues import Issues
+    from footprint.sources.debug_files import DebugSearch
+    from footprint.verbs.duplicates import call, json, metrics, text
+    from footprint.verbs.duplicates.result import Duplicates
+else:
+    call, json, metrics, text = lazy_modules("footprint.verbs.duplicates", "call json metrics text")
 
 __all__ = ("duplicates",)
 
 ORDER = 60
 
 
+@options.shared_options()
 def duplicates(
     targets: Annotated[list[str], typer.Argument(help="Linked ELF files, or one PID: all files that it runs.")],
     count: options.Count = 1,
     top: options.Top = 20,
-    debug_dir: options.DebugDirs = None,
-    debuginfod: options.Debuginfod = False,
-    no_debug_files: options.NoDebugFiles = False,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    strict: options.Strict = False,
-) -> None:
+    *,
+    debug: "DebugSearch | None",
+    output: options.OutputOptions,
+) -> int:
     """Find data that exists once per source file, and libraries that are linked in twice.
 
     What headers define, each source file that includes them has a copy of. Copies are told by their declaration,
@@ -36,13 +39,27 @@ def duplicates(
     footprint duplicates /usr/bin/node
     footprint duplicates 4711 -n 10000
     """
-    from footprint.sources.debug_files import debug_search
-    from footprint.verbs.duplicates.answer import DuplicatesAnswer
-    from footprint.verbs.duplicates.call import duplicates as find_duplicates
-    from footprint.verbs.output import ViewOptions, exit_code, output_options, write
+    from footprint.verbs.output import Answer, check_formats, write
 
-    written = output_options(DuplicatesAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
-    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    found = find_duplicates(*targets, debug=debug)
-    write(DuplicatesAnswer(found, count, ViewOptions(top=top, has_whole_names=verbose)), written)
-    raise typer.Exit(exit_code(found.notes, is_strict=strict))
+    answer: Answer[Duplicates] = Answer(
+        "duplicates",
+        "duplicates",
+        document=lambda found: text.duplicates_report(
+            found, count=count, top=top, has_linker_names=output.has_whole_names
+        ),
+        members=lambda found: json.duplicates_members(found, __version__, count),
+        issues=lambda found: _issues(found, count),
+        figures=metrics.duplicates_metrics,
+    )
+    check_formats(answer, output)
+    found = call.duplicates(*targets, debug=debug)
+    return write(answer, found, f"duplicates {' '.join(found.targets)}", output, found.notes)
+
+
+def _issues(found: "Duplicates", count: int) -> "Issues":
+    from footprint.findings.registry import Fact, rules_reading
+    from footprint.formats.issues import issues_of_findings
+
+    rules = [one.name for one in rules_reading({Fact.VARIABLES})]
+    binary = found.files[0].file if found.files else ""
+    return issues_of_findings(found.findings, " ".join(found.targets), count=count, binary=binary, rules=rules)

@@ -1,27 +1,33 @@
 """`footprint explain`: what a word of an answer means."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint import __version__
 from footprint.verbs import options
+from footprint.verbs.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from footprint.formats.words import Explanation
+    from footprint.verbs.explain import json, text
+else:
+    json, text = lazy_modules("footprint.verbs.explain", "json text")
 
 __all__ = ("explain",)
 
 ORDER = 150
 
 
+@options.shared_options("output format_ table json color")
 def explain(
     word: Annotated[
         str | None,
         typer.Argument(help="A figure, finding, note, owner, kind or exit code; without one all are listed."),
     ] = None,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-) -> None:
+    *,
+    output: options.OutputOptions,
+) -> int:
     """Explain a word of an answer: a figure, a finding, a note, an owner, an exit code.
 
     \b
@@ -30,9 +36,19 @@ def explain(
     footprint explain 3
     """
     from footprint.formats.words import explain as look_up
-    from footprint.verbs.explain.answer import ExplainAnswer
-    from footprint.verbs.output import output_options, write
+    from footprint.formats.words import known_words
+    from footprint.verbs.output import Answer, check_formats, write
 
-    written = output_options(ExplainAnswer, format_, output, is_json=json, table=table, color=color)
-    found = look_up(word) if word is not None else None
-    write(ExplainAnswer(found, "explain" if word is None else f"explain {word}"), written)
+    def all_words() -> "tuple[Explanation, ...]":
+        return tuple(dict.fromkeys(one for each in known_words().values() for one in each))
+
+    # Without a word all are listed.
+    answer: Answer[tuple[Explanation, ...] | None] = Answer(
+        "explain",
+        "words",
+        document=lambda found: text.words_report(known_words()) if found is None else text.explain_report(found),
+        members=lambda found: json.explain_members(found or all_words(), __version__),
+    )
+    check_formats(answer, output)
+    found = None if word is None else look_up(word)
+    return write(answer, found, "explain" if word is None else f"explain {word}", output)

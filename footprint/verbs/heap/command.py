@@ -1,16 +1,30 @@
 """`footprint heap`: what allocator profiles say, by object and function."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint import __version__
 from footprint.verbs import options
+from footprint.verbs.lazy import LazyModule, lazy_modules
 
-__all__ = ("heap",)
+if TYPE_CHECKING:
+    from footprint.attribution.heap_usage import HeapUsage
+    from footprint.formats import stacks
+    from footprint.formats.issues import Issues
+    from footprint.sources.debug_files import DebugSearch
+    from footprint.verbs.heap import call, html, json, metrics, text
+    from footprint.verbs.output import Answer
+else:
+    call, html, json, metrics, text = lazy_modules("footprint.verbs.heap", "call html json metrics text")
+    stacks = LazyModule("footprint.formats.stacks")
+
+__all__ = ("comparison_answer", "heap")
 
 ORDER = 80
 
 
+@options.shared_options("html output format_ table json color quiet verbose strict")
 def heap(
     files: Annotated[
         list[str],
@@ -29,19 +43,10 @@ def heap(
     binaries: options.Binaries = None,
     root: options.Root = None,
     top: options.Top = 20,
-    debug_dir: options.DebugDirs = None,
-    debuginfod: options.Debuginfod = False,
-    no_debug_files: options.NoDebugFiles = False,
-    html: options.Html = None,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    strict: options.Strict = False,
-) -> None:
+    *,
+    debug: "DebugSearch | None",
+    output: options.OutputOptions,
+) -> int:
     """Show how much heap a program had over time, and which objects and functions asked for it.
 
     Several profiles are compared with the first.
@@ -53,51 +58,75 @@ def heap(
     footprint heap before.out after.out
     footprint heap massif.out --html report.html
     """
-    from footprint.sources.debug_files import debug_search
-    from footprint.verbs.heap.answer import HeapAnswer, HeapComparisonAnswer, HeapViewOptions
-    from footprint.verbs.heap.call import heap_profile
-    from footprint.verbs.output import exit_code, output_options, write
+    from footprint.errors import UsageError
+    from footprint.verbs.output import check_formats, write
 
     is_one = len(files) == 1
-    written = output_options(
-        HeapAnswer if is_one else HeapComparisonAnswer,
-        format_,
-        output,
-        is_json=json,
-        table=table,
-        color=color,
-        is_quiet=quiet,
-        html=html,
-    )
-    _check(by, threshold, is_one=is_one)
-    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    found = heap_profile(
+    binary = (binaries or [""])[0]
+    answer = comparison_answer("heap of several", output, by=by.value, threshold_percent=threshold, top=top)
+    if is_one:
+        answer = answer._replace(
+            verb="heap",
+            issues=lambda found: _issues(found, binary),
+            stacks=lambda found: stacks.heap_stacks(found.files[0]),
+        )
+    check_formats(answer, output)
+    # The bounds of the option let "nan" pass.
+    if not 0 <= threshold <= 100:
+        raise UsageError("--threshold is a number of percent")
+    if not is_one and by in {options.HeapBy.TREE, options.HeapBy.CALLERS}:
+        raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
+    found = call.heap_profile(
         *files,
         at=at,
         allocators=allocators or (),
         binaries=binaries or (),
         root=root,
         debug=debug,
-        has_all_trees=written.has_report,
+        has_all_trees=output.has_report,
     )
-    name, view = f"heap {' '.join(files)}", HeapViewOptions(by.value, threshold, top, verbose)
-    if is_one:
-        write(HeapAnswer(found, name, view, (binaries or [""])[0]), written)
-    else:
-        write(HeapComparisonAnswer(found, name, view), written)
-    raise typer.Exit(exit_code(found.notes, is_strict=strict))
+    return write(answer, found, f"heap {' '.join(files)}", output, found.notes)
 
 
-def _check(by: options.HeapBy, threshold: float, *, is_one: bool) -> None:
-    """Check that the options go together.
+def comparison_answer(
+    verb: str, output: options.OutputOptions, *, top: int, by: str = "function", threshold_percent: float = 1.0
+) -> "Answer[call.HeapProfiles]":
+    """Return the parts of an answer about several heap profiles, which are compared with the first."""
+    from footprint.verbs.output import Answer
 
-    Raises:
-        UsageError: If they do not.
-    """
+    return Answer(
+        verb,
+        "heap",
+        document=lambda found: text.heap_report(
+            found.files,
+            found.notes,
+            found.findings,
+            by=by,
+            threshold_percent=threshold_percent,
+            top=top,
+            is_whole=output.has_whole_names,
+        ),
+        members=lambda found: json.heap_members(
+            _by_file(found), found.notes, __version__, by=by, findings=found.findings
+        ),
+        figures=lambda found: metrics.heap_metrics(_by_file(found)),
+        report=lambda found: html.heap_html(_by_file(found), found.notes, __version__, found.findings),
+    )
+
+
+def _by_file(found: "call.HeapProfiles") -> "tuple[HeapUsage, ...]":
+    """Return the profiles for tables, which name them by file: one that is compared with itself is there once."""
+    return tuple({one.file: one for one in found.files}.values())
+
+
+def _issues(found: "call.HeapProfiles", binary: str) -> "Issues":
     from footprint.errors import UsageError
+    from footprint.findings.registry import Fact, rules_reading
+    from footprint.formats.issues import issues_of_findings
+    from footprint.heap import Counted
 
-    # The bounds of the option let "nan" pass.
-    if not 0 <= threshold <= 100:
-        raise UsageError("--threshold is a number of percent")
-    if not is_one and by in {options.HeapBy.TREE, options.HeapBy.CALLERS}:
-        raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
+    usage = found.files[0]
+    if usage.profile.counted is not Counted.HEAP:
+        raise UsageError(f"{usage.file} says nothing of memory in use: there is nothing to find in it")
+    rules = [one.name for one in rules_reading({Fact.HEAP})]
+    return issues_of_findings(found.findings, usage.file, binary=binary, rules=rules)

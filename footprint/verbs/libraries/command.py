@@ -1,16 +1,27 @@
 """`footprint libraries`: the objects of a program or process."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint import __version__
 from footprint.verbs import options
+from footprint.verbs.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from footprint.formats.document import Document
+    from footprint.formats.issues import Issues
+    from footprint.verbs.libraries import call, json, metrics, text
+    from footprint.verbs.libraries.result import Libraries
+else:
+    call, json, metrics, text = lazy_modules("footprint.verbs.libraries", "call json metrics text")
 
 __all__ = ("libraries",)
 
 ORDER = 50
 
 
+@options.shared_options()
 def libraries(
     target: Annotated[str, typer.Argument(help="A program or library, which is not run, or a PID.")],
     tree: Annotated[bool, typer.Option("--tree", help="Who brings whom in, instead of the load order.")] = False,
@@ -21,15 +32,9 @@ def libraries(
     ] = None,
     page_size: options.PageSize = None,
     top: Annotated[int, typer.Option("--top", min=0, help="Rows of the table; 0 is all.")] = 0,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    strict: options.Strict = False,
-) -> None:
+    *,
+    output: options.OutputOptions,
+) -> int:
     """Show the objects of a program in load order: what each costs, who uses it, what leaves with it.
 
     \b
@@ -38,16 +43,35 @@ def libraries(
     """
     from footprint.errors import UsageError
     from footprint.units import parse_bytes
-    from footprint.verbs.libraries.answer import LibrariesAnswer
-    from footprint.verbs.libraries.call import libraries as find_libraries
-    from footprint.verbs.output import ViewOptions, exit_code, output_options, write
+    from footprint.verbs.output import Answer, check_formats, part_name, write
 
+    def document(found: "Libraries") -> "Document":
+        if why is not None:
+            return text.chains_report(found, why)
+        return text.libraries_report(found, top=top, is_tree=tree, has_whole_names=output.has_whole_names)
+
+    answer: Answer[Libraries] = Answer(
+        "libraries",
+        "libraries",
+        document=document,
+        members=lambda found: json.libraries_members(found, __version__),
+        issues=_issues,
+        figures=metrics.libraries_metrics,
+    )
+    check_formats(answer, output)
     page_bytes = None if page_size is None else parse_bytes(page_size)
-    written = output_options(LibrariesAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
     if tree and why is not None:
         raise UsageError("--tree and --why are two answers: ask for one of them")
-    if why is not None and written.member != "document":
+    if why is not None and part_name(output.format) != "document":
         raise UsageError("--why is for the text; the JSON has every relation")
-    found = find_libraries(target, count=count, root=root, page_bytes=page_bytes)
-    write(LibrariesAnswer(found, ViewOptions(top=top, has_whole_names=verbose), tree, why), written)
-    raise typer.Exit(exit_code(found.notes, is_strict=strict))
+    found = call.libraries(target, count=count, root=root, page_bytes=page_bytes)
+    return write(answer, found, f"libraries {found.target}", output, found.notes)
+
+
+def _issues(found: "Libraries") -> "Issues":
+    from footprint.findings.registry import Fact, rules_reading
+    from footprint.formats.issues import issues_of_findings
+
+    binary = found.graph.objects[0].path
+    rules = [one.name for one in rules_reading({Fact.GRAPH})]
+    return issues_of_findings(found.findings, found.target, count=found.count, binary=binary, rules=rules)

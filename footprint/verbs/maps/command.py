@@ -1,38 +1,44 @@
 """`footprint maps`: every mapping of a process with its owner."""
 
-import typer
+from typing import TYPE_CHECKING
 
+from footprint import __version__
 from footprint.verbs import options
+from footprint.verbs.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from footprint.verbs.maps import call, json, text
+    from footprint.verbs.maps.result import OwnedMap
+else:
+    call, json, text = lazy_modules("footprint.verbs.maps", "call json text")
 
 __all__ = ("maps",)
 
 ORDER = 70
 
 
+@options.shared_options()
 def maps(
     target: options.Target,
     pid: options.Pid = None,
     root: options.Root = None,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    strict: options.Strict = False,
-) -> None:
+    *,
+    output: options.OutputOptions,
+) -> int:
     """List every mapping of a process with its owner.
 
     \b
     footprint maps 4711
     footprint maps smaps.txt --json
     """
-    from footprint.verbs.maps.answer import MapsAnswer
-    from footprint.verbs.maps.call import maps as list_mappings
-    from footprint.verbs.output import exit_code, output_options, write
+    from footprint.verbs.output import Answer, check_formats, write
 
-    written = output_options(MapsAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
-    found = list_mappings(target, pid=pid, root=root)
-    write(MapsAnswer(found, f"maps {target}", verbose), written)
-    raise typer.Exit(exit_code(found.notes, is_strict=strict))
+    answer: Answer[OwnedMap] = Answer(
+        "maps",
+        "mappings",
+        document=lambda found: text.maps_report(found, has_whole_names=output.has_whole_names),
+        members=lambda found: json.maps_members(found, __version__),
+    )
+    check_formats(answer, output)
+    found = call.maps(target, pid=pid, root=root)
+    return write(answer, found, f"maps {target}", output, found.notes)

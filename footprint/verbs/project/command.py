@@ -1,15 +1,27 @@
 """`footprint project`: what N processes cost, or how many fit."""
 
-import typer
+from typing import TYPE_CHECKING
 
+from footprint import __version__
 from footprint.model.projection import Model
 from footprint.verbs import options
+from footprint.verbs.lazy import LazyModule, lazy_modules
+
+if TYPE_CHECKING:
+    from footprint.model.audit import Audit
+    from footprint.verbs.audit import metrics, text
+    from footprint.verbs.project import call, json
+else:
+    call, json = lazy_modules("footprint.verbs.project", "call json")
+    metrics = LazyModule("footprint.verbs.audit.metrics")
+    text = LazyModule("footprint.verbs.audit.text")
 
 __all__ = ("project",)
 
 ORDER = 90
 
 
+@options.shared_options("output format_ table json color quiet strict")
 def project(
     target: options.Target,
     count: options.OptionalCount = None,
@@ -17,14 +29,9 @@ def project(
     model: options.ModelOption = Model.EXEC,
     pid: options.Pid = None,
     root: options.Root = None,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-    strict: options.Strict = False,
-) -> None:
+    *,
+    output: options.OutputOptions,
+) -> int:
     """Show what N processes cost, or how many fit.
 
     With every term, for started copies, for forked workers of one parent, or for threads.
@@ -35,12 +42,16 @@ def project(
     footprint project 4711 -n 50 --model fork
     """
     from footprint.units import parse_bytes
-    from footprint.verbs.output import exit_code, output_options, write
-    from footprint.verbs.project.answer import ProjectAnswer
-    from footprint.verbs.project.call import project as project_process
+    from footprint.verbs.output import Answer, check_formats, write
 
-    written = output_options(ProjectAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
+    answer: Answer[Audit] = Answer(
+        "project",
+        "projection",
+        document=text.projection_report,
+        members=lambda found: json.project_members(found, __version__),
+        figures=lambda found: metrics.projection_metrics(found.projection, found.target),
+    )
+    check_formats(answer, output)
     memory_bytes = None if memory is None else parse_bytes(memory)
-    found = project_process(target, count=count, memory_bytes=memory_bytes, model=model.value, pid=pid, root=root)
-    write(ProjectAnswer(found, f"project {target}"), written)
-    raise typer.Exit(exit_code(found.notes, is_strict=strict))
+    found = call.project(target, count=count, memory_bytes=memory_bytes, model=model.value, pid=pid, root=root)
+    return write(answer, found, f"project {target}", output, found.notes)

@@ -1,16 +1,26 @@
 """`footprint record`: the figures of a release, kept in a history."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint import __version__
 from footprint.verbs import options
+from footprint.verbs.lazy import LazyModule, lazy_modules
+
+if TYPE_CHECKING:
+    from footprint.verbs.record import call, json
+    from footprint.verbs.trend import text
+else:
+    call, json = lazy_modules("footprint.verbs.record", "call json")
+    text = LazyModule("footprint.verbs.trend.text")
 
 __all__ = ("record",)
 
 ORDER = 120
 
 
+@options.shared_options("output format_ table json color quiet strict")
 def record(
     target: Annotated[str, typer.Argument(help="A saved audit; or a PID, a program, a capture or a text.")],
     history: Annotated[
@@ -29,14 +39,9 @@ def record(
         str | None,
         typer.Option("--time", help="A date, or seconds since 1970; else the time of the file.", metavar="TIME"),
     ] = None,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-    strict: options.Strict = False,
-) -> None:
+    *,
+    output: options.OutputOptions,
+) -> int:
     """Keep the figures of a release in a history, for trend.
 
     A release that is recorded again takes the place of the first.
@@ -45,11 +50,18 @@ def record(
     footprint record audit.json --history footprint.sqlite --version 1.4.0
     footprint record ./server --history footprint.sqlite --commit "$(git rev-parse HEAD)"
     """
-    from footprint.verbs.output import exit_code, output_options, write
-    from footprint.verbs.record.answer import RecordAnswer
-    from footprint.verbs.record.call import record as record_release
+    from footprint.verbs.output import Answer, check_formats, write
 
-    written = output_options(RecordAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
-    made = record_release(target, history, version=version, commit=commit, program=program, time=time)
-    write(RecordAnswer(made, f"record {target}", history), written)
-    raise typer.Exit(exit_code(made.notes, is_strict=strict))
+    answer: Answer[call.Recorded] = Answer(
+        "record",
+        "recorded",
+        document=lambda made: text.record_report(
+            made.recording.release, made.replaced, made.release_count, history, made.notes
+        ),
+        members=lambda made: json.record_members(
+            made.recording, made.replaced, made.release_count, made.notes, history, __version__
+        ),
+    )
+    check_formats(answer, output)
+    made = call.record(target, history, version=version, commit=commit, program=program, time=time)
+    return write(answer, made, f"record {target}", output, made.notes)

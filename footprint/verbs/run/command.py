@@ -1,10 +1,22 @@
 """`footprint run`: a program started, taken at a moment, ended, and audited."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint import __version__
 from footprint.verbs import options
+from footprint.verbs.lazy import LazyModule, lazy_modules
+
+if TYPE_CHECKING:
+    from footprint.formats import stacks
+    from footprint.verbs.audit import metrics
+    from footprint.verbs.run import call, json, text
+    from footprint.verbs.run.result import RunResult
+else:
+    call, json, text = lazy_modules("footprint.verbs.run", "call json text")
+    stacks = LazyModule("footprint.formats.stacks")
+    metrics = LazyModule("footprint.verbs.audit.metrics")
 
 __all__ = ("run",)
 
@@ -12,6 +24,7 @@ ORDER = 20
 HAS_COMMAND = True
 
 
+@options.shared_options()
 def run(
     command: options.Words,
     when: options.When = "exit",
@@ -31,15 +44,9 @@ def run(
     count: options.Count = 1,
     by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
     top: options.Top = 20,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    strict: options.Strict = False,
-) -> None:
+    *,
+    output: options.OutputOptions,
+) -> int:
     """Start a program, take it at a moment, end it, and show where its memory went.
 
     Its output goes to standard error; its exit code is part of the answer.
@@ -50,12 +57,18 @@ def run(
     footprint run --massif --massif-out massif.out -- ./program
     footprint run --when-output 'listening on' --follow -- ./server
     """
-    from footprint.verbs.output import ViewOptions, exit_code, output_options, write
-    from footprint.verbs.run.answer import RunAnswer
-    from footprint.verbs.run.call import run as run_program
+    from footprint.verbs.output import Answer, check_formats, write
 
-    written = output_options(RunAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
-    found = run_program(
+    answer: Answer[RunResult] = Answer(
+        "run",
+        "ledger",
+        document=lambda found: text.run_report(found, by=by.value, top=top, has_whole_names=output.has_whole_names),
+        members=lambda found: json.run_members(found, __version__),
+        figures=lambda found: metrics.audit_metrics(found.audit),
+        stacks=lambda found: stacks.ledger_stacks(found.audit.ledger),
+    )
+    check_formats(answer, output)
+    found = call.run(
         command,
         when=when,
         when_output=when_output,
@@ -67,5 +80,4 @@ def run(
         massif_out=massif_out,
         massif_seconds=massif_timeout,
     )
-    write(RunAnswer(found, ViewOptions(by.value, top, verbose)), written)
-    raise typer.Exit(exit_code(found.notes, is_strict=strict))
+    return write(answer, found, f"run {found.command[0]}", output, found.notes)

@@ -1,16 +1,28 @@
 """`footprint symbols`: what the writable memory of ELF files holds."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint import __version__
 from footprint.verbs import options
+from footprint.verbs.lazy import LazyModule, lazy_modules
+
+if TYPE_CHECKING:
+    from footprint.formats import stacks
+    from footprint.formats.document import Document
+    from footprint.sources.debug_files import DebugSearch
+    from footprint.verbs.symbols import call, json, metrics, selections, text
+else:
+    call, json, metrics, selections, text = lazy_modules("footprint.verbs.symbols", "call json metrics selections text")
+    stacks = LazyModule("footprint.formats.stacks")
 
 __all__ = ("symbols",)
 
 ORDER = 40
 
 
+@options.shared_options()
 def symbols(
     files: Annotated[list[str], typer.Argument(help="Programs, libraries, objects (.o) or archives (.a).")],
     map_: Annotated[
@@ -35,18 +47,10 @@ def symbols(
     ] = False,
     sort: Annotated[options.Sort | None, typer.Option("--sort", help="The order of the variables; size.")] = None,
     top: options.Top = 20,
-    debug_dir: options.DebugDirs = None,
-    debuginfod: options.Debuginfod = False,
-    no_debug_files: options.NoDebugFiles = False,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    strict: options.Strict = False,
-) -> None:
+    *,
+    debug: "DebugSearch | None",
+    output: options.OutputOptions,
+) -> int:
     """List the variables of ELF files, largest first.
 
     Those in writable and thread-local memory, with the sums of each section and what no symbol explains.
@@ -58,16 +62,31 @@ def symbols(
     footprint symbols --kind bss --min-size 1MiB libfoo.so
     footprint symbols --source /lib/x86_64-linux-gnu/libc.so.6
     """
-    from footprint.sources.debug_files import debug_search
-    from footprint.verbs.output import exit_code, output_options, write
-    from footprint.verbs.symbols.answer import SymbolsAnswer
-    from footprint.verbs.symbols.call import symbols as read_symbols
-    from footprint.verbs.symbols.selections import selection, sort_order
+    from footprint.verbs.output import Answer, check_formats, write
 
-    written = output_options(SymbolsAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
-    debug = debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
-    wanted = selection(kind, min_size, name, is_local=is_local, is_global=is_global)
-    order = sort_order(by, sort)
-    found = read_symbols(*files, map=map_, selection=wanted, debug=debug, source=source)
-    write(SymbolsAnswer(found, f"symbols {' '.join(files)}", by, order, top, verbose), written)
-    raise typer.Exit(exit_code(found.notes, is_strict=strict))
+    def document(found: "call.FileSymbols") -> "Document":
+        is_whole = output.has_whole_names
+        return text.symbols_report(
+            found.files,
+            found.notes,
+            top=top,
+            has_linker_names=is_whole,
+            kinds=found.selection.kinds,
+            tables=selections.tables(found, by, order, is_whole=is_whole),
+            is_selected=found.selection.is_of_variables,
+            namers="Symbols and debug information" if any(one.named for one in found.sources or ()) else "Symbols",
+        )
+
+    answer: Answer[call.FileSymbols] = Answer(
+        "symbols",
+        "symbols",
+        document=document,
+        members=lambda found: json.symbols_members(found.origins, found.notes, __version__, found.sources),
+        figures=lambda found: metrics.symbols_metrics(found.origins),
+        stacks=lambda found: stacks.symbol_stacks(found.files),
+    )
+    check_formats(answer, output)
+    wanted = selections.selection(kind, min_size, name, is_local=is_local, is_global=is_global)
+    order = selections.sort_order(by, sort)
+    found = call.symbols(*files, map=map_, selection=wanted, debug=debug, source=source)
+    return write(answer, found, f"symbols {' '.join(files)}", output, found.notes)

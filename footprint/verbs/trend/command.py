@@ -1,16 +1,25 @@
 """`footprint trend`: how the figures of a program went over its releases."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint import __version__
 from footprint.verbs import options
+from footprint.verbs.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from footprint.release.history import History
+    from footprint.verbs.trend import call, json, text
+else:
+    call, json, text = lazy_modules("footprint.verbs.trend", "call json text")
 
 __all__ = ("trend",)
 
 ORDER = 130
 
 
+@options.shared_options("output format_ table json color quiet strict")
 def trend(
     history: Annotated[str, typer.Option("--history", help="The file that record writes.", metavar="FILE")],
     program: Annotated[
@@ -25,14 +34,9 @@ def trend(
         typer.Option("--owner", help="The part of one owner: a file name, or such as [heap].", metavar="OWNER"),
     ] = None,
     last: Annotated[int | None, typer.Option("--last", min=1, help="Only the newest releases.", metavar="N")] = None,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-    strict: options.Strict = False,
-) -> None:
+    *,
+    output: options.OutputOptions,
+) -> int:
     """Show how the figures of each program went over its releases, and which owner changed them most.
 
     \b
@@ -40,11 +44,14 @@ def trend(
     footprint trend --history footprint.sqlite --figure private_bytes --last 20
     footprint trend --history footprint.sqlite --owner libssl.so.3 --json
     """
-    from footprint.verbs.output import draws_blocks, exit_code, output_options, write
-    from footprint.verbs.trend.answer import TrendAnswer
-    from footprint.verbs.trend.call import trend as read_trend
+    from footprint.verbs.output import Answer, check_formats, draws_blocks, write
 
-    written = output_options(TrendAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
-    found = read_trend(history, programs=program or (), figures=figure or (), owner=owner, last=last)
-    write(TrendAnswer(found, f"trend {history}", draws_blocks(output)), written)
-    raise typer.Exit(exit_code(found.notes, is_strict=strict))
+    answer: Answer[History] = Answer(
+        "trend",
+        "trends",
+        document=lambda found: text.trend_report(found, has_blocks=draws_blocks(output.file)),
+        members=lambda found: json.trend_members(found, __version__),
+    )
+    check_formats(answer, output)
+    found = call.trend(history, programs=program or (), figures=figure or (), owner=owner, last=last)
+    return write(answer, found, f"trend {history}", output, found.notes)

@@ -1,10 +1,18 @@
 """`footprint whatif`: a program run with some of its libraries and without them."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint import __version__
 from footprint.verbs import options
+from footprint.verbs.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from footprint.verbs.whatif import call, json, text
+    from footprint.verbs.whatif.result import WhatIf
+else:
+    call, json, text = lazy_modules("footprint.verbs.whatif", "call json text")
 
 __all__ = ("whatif",)
 
@@ -12,6 +20,7 @@ ORDER = 30
 HAS_COMMAND = True
 
 
+@options.shared_options()
 def whatif(
     command: options.Words,
     drop: Annotated[list[str], typer.Option("--drop", help="A library that nobody uses; repeatable.", metavar="LIB")],
@@ -22,15 +31,9 @@ def whatif(
     force: Annotated[bool, typer.Option("--force", help="Although something is bound from it.")] = False,
     count: options.Count = 1,
     top: options.Top = 20,
-    output: options.Output = "-",
-    format_: options.FormatOption = None,
-    table: options.Table = None,
-    json: options.Json = False,
-    color: options.ColorOption = options.Color.AUTO,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    strict: options.Strict = False,
-) -> None:
+    *,
+    output: options.OutputOptions,
+) -> int:
     """Run a program without a library that it needs for nothing, and measure what that saves.
 
     A private copy is patched. What it prints with and without is compared; exit code 1 says that it differs.
@@ -38,12 +41,16 @@ def whatif(
     \b
     footprint whatif --drop libm.so.6 --when settled -n 10000 -- ./server
     """
-    from footprint.verbs.output import ViewOptions, exit_code, output_options, write
-    from footprint.verbs.whatif.answer import WhatIfAnswer
-    from footprint.verbs.whatif.call import whatif as run_both
+    from footprint.verbs.output import Answer, check_formats, write
 
-    written = output_options(WhatIfAnswer, format_, output, is_json=json, table=table, color=color, is_quiet=quiet)
-    found = run_both(
+    answer: Answer[WhatIf] = Answer(
+        "whatif",
+        "changes",
+        document=lambda found: text.whatif_report(found, top=top, has_whole_names=output.has_whole_names),
+        members=lambda found: json.whatif_members(found, __version__),
+    )
+    check_formats(answer, output)
+    found = call.whatif(
         command,
         drop=drop,
         when=when,
@@ -53,5 +60,5 @@ def whatif(
         force=force,
         timeout_seconds=timeout,
     )
-    write(WhatIfAnswer(found, ViewOptions(top=top, has_whole_names=verbose)), written)
-    raise typer.Exit(exit_code(found.notes, is_strict=strict) if found.is_alike else 1)
+    code = write(answer, found, f"whatif {found.command[0]}", output, found.notes)
+    return code if found.is_alike else 1
