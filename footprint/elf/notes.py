@@ -12,10 +12,10 @@ from itertools import islice
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from footprint.elf.image import PT_NOTE, SHT_NOTE, Image
+from footprint.elf.image import PT_NOTE, SHT_NOTE, Image, read_image
 from footprint.errors import InputError
 
-__all__ = ("OptionalLibrary", "Priority", "build_id", "debug_build_id", "optional_libraries")
+__all__ = ("OptionalLibrary", "Priority", "build_id", "build_id_of_start", "debug_build_id", "optional_libraries")
 
 _NT_GNU_BUILD_ID: Final = 3
 _NT_DLOPEN: Final = 0x407C0C0A
@@ -24,6 +24,9 @@ _HEADERS: Final = {True: Struct("<III"), False: Struct(">III")}
 # Notes take a few hundred bytes; of a larger claim only this much is read.
 _MOST_NOTE_BYTES: Final = 1 << 16
 _MOST_SECTIONS: Final = 64
+_HEADER_BYTES: Final = 0x40
+# Where the header of an ELF file says where its section headers are, and how many (e_shoff; e_shnum and e_shstrndx).
+_SECTION_FIELDS: Final = {1: (slice(0x20, 0x24), slice(0x30, 0x34)), 2: (slice(0x28, 0x30), slice(0x3C, 0x40))}
 # SHA-1 has 20 bytes, a UUID 16, and --build-id=0x... any number.
 _MOST_ID_BYTES: Final = 64
 
@@ -61,6 +64,18 @@ class _Note(NamedTuple):
 def build_id(image: Image) -> str | None:
     """Return the build-id as hexadecimal digits; None where there is none, or where the notes before it are damaged."""
     return _build_id(_all_notes(image))
+
+
+def build_id_of_start(start: bytes) -> str | None:
+    """Return the build-id of a file of which only the first bytes are known; None where they do not hold it."""
+    header = bytearray(start)
+    # The section headers stand at the end of the file, and the notes do not need them.
+    for place in _SECTION_FIELDS.get(start[4], ()) if len(start) >= _HEADER_BYTES else ():
+        header[place] = bytes(place.stop - place.start)
+    try:
+        return build_id(read_image(bytes(header), "the first bytes of a file"))
+    except InputError:
+        return None
 
 
 def debug_build_id(image: Image) -> str | None:

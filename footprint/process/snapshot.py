@@ -16,6 +16,7 @@ from footprint.process.status import Status, parse_status
 from footprint.units import format_bytes
 
 __all__ = (
+    "TEXT_CAPTURE_START",
     "FileFacts",
     "FileIdentity",
     "Snapshot",
@@ -31,6 +32,8 @@ Pages = dict[int, tuple[PageRange, ...]]
 FileIdentity = tuple[str | None, int | None, str]
 """Device, inode and name of a mapped file, as the kernel prints them."""
 Keep = Callable[[str, bytes], None]
+
+TEXT_CAPTURE_START = b"footprint-text-capture/"
 
 _CHUNK_BYTES = 1 << 20
 _DEFAULT_PAGE_BYTES = 4096
@@ -86,8 +89,8 @@ class Snapshot(NamedTuple):
 
 
 def looks_like_capture(data: bytes | memoryview) -> bool:
-    """Return whether a file begins as a capture does: it is a zip file."""
-    return bytes(data[:4]) == b"PK\x03\x04"
+    """Return whether a file begins as a capture does: a zip file, or the text of `capture --script`."""
+    return bytes(data[: len(TEXT_CAPTURE_START)]).startswith((b"PK\x03\x04", TEXT_CAPTURE_START))
 
 
 def looks_like_memory_text(text: bytes) -> bool:

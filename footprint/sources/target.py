@@ -15,7 +15,7 @@ from footprint.elf import Buffer, starts_like_archive, starts_like_elf
 from footprint.errors import InputError, UsageError
 from footprint.files import StrPath, open_input, text_of
 from footprint.process import Snapshot, looks_like_memory_text, read_process, read_texts
-from footprint.process.snapshot import looks_like_capture
+from footprint.process.snapshot import TEXT_CAPTURE_START, looks_like_capture
 
 __all__ = (
     "AuditFile",
@@ -101,6 +101,11 @@ class Capture:
         Raises:
             InputError: If the capture is damaged.
         """
+        if bytes(self.data[: len(TEXT_CAPTURE_START)]) == TEXT_CAPTURE_START:
+            from footprint.elf.notes import build_id_of_start  # noqa: PLC0415 # only captures need it
+            from footprint.process.text_capture import read_text_capture  # noqa: PLC0415 # the same
+
+            return read_text_capture(text_of(self.data, self.name), self.name, build_id_of_start)
         from footprint.process.capture import read_capture  # noqa: PLC0415 # zipfile and json, which nothing else needs
 
         return read_capture(self.data, self.name)

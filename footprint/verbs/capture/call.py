@@ -5,15 +5,17 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from typing import IO
 
+import footprint.process
 from footprint import __version__
 from footprint.errors import AccessError, UsageError
 from footprint.files import StrPath, whole_file
 from footprint.process.capture import Captured, capture_processes
 from footprint.sources.process_files import build_id_of
 
-__all__ = ("capture",)
+__all__ = ("capture", "capture_script")
 
 
 def capture(*pids: int, output: StrPath, freeze: bool = False) -> Captured:
@@ -44,6 +46,11 @@ def capture(*pids: int, output: StrPath, freeze: bool = False) -> Captured:
         raise
     except OSError as error:
         raise AccessError(os.fspath(output), error.strerror or str(error)) from error
+
+
+def capture_script() -> str:
+    """Return a POSIX shell script that prints a capture as text on a machine where footprint is not installed."""
+    return (files(footprint.process) / "capture.sh").read_text("utf-8")
 
 
 @contextmanager

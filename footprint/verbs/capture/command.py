@@ -12,10 +12,13 @@ ORDER = 140
 
 
 def capture(
-    pids: Annotated[list[int], typer.Argument(help="PIDs.", min=1, max=(1 << 31) - 1)],
+    pids: Annotated[list[int] | None, typer.Argument(help="PIDs.", min=1, max=(1 << 31) - 1)] = None,
     output: Annotated[
-        str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")
-    ],
+        str | None, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")
+    ] = None,
+    script: Annotated[
+        bool, typer.Option("--script", help="Print a shell script that captures where footprint is not installed.")
+    ] = False,
     freeze: Annotated[bool, typer.Option("--freeze", help="Stop the processes while they are read.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing if all went well.")] = False,
     strict: options.Strict = False,
@@ -28,12 +31,24 @@ def capture(
     \b
     footprint capture 4711 -o web.capture
     footprint capture $(pgrep nginx) --freeze -o nginx.capture
+    footprint capture --script | kubectl exec -i web-0 -- sh -s -- -t 1 > web.capture
     """
+    from footprint.errors import UsageError
     from footprint.formats.escape import printable
     from footprint.units import format_bytes
     from footprint.verbs.capture.call import capture as capture_processes
-    from footprint.verbs.output import exit_code
+    from footprint.verbs.capture.call import capture_script
+    from footprint.verbs.output import emit, exit_code
 
+    if script:
+        if pids or freeze:
+            raise UsageError("--script captures nothing now: name the processes when the script runs")
+        emit(capture_script(), output or "-")
+        return
+    if not pids:
+        raise UsageError("name at least one process")
+    if output is None:
+        raise UsageError("name the file to write with -o; -o - is standard output")
     done = capture_processes(*pids, output=output, freeze=freeze)
     for note in done.notes:
         typer.echo(printable(f"footprint: {note.slug}: {note.subject}: {note.detail}"), err=True)

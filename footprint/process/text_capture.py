@@ -1,0 +1,135 @@
+"""A capture as text, as `footprint capture --script` writes it where footprint is not installed.
+
+    footprint-text-capture/1 TOKEN
+    kernel 6.1.0-37-amd64
+    machine x86_64
+
+    TOKEN 4711 status
+    ...
+
+An empty line and a line that begins with the token separate the texts. The token is random, so that no text of a
+process holds it. Each text is named by the process and a file of /proc/PID; besides these there are `fd N`, the target
+of a descriptor and its fdinfo, and `file DEVICE INODE SIZE PATH`, the first bytes of a mapped file in hexadecimal
+digits. The last text is named `end`. Lines may end with CR LF, as those of `kubectl exec -t` do.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from footprint.errors import InputError, Note, UnsupportedError
+from footprint.process.maps_text import parse_maps, parse_rollup
+from footprint.process.snapshot import FileFacts, FileIdentity, Snapshot
+from footprint.process.status import parse_status
+
+__all__ = ("read_text_capture",)
+
+_FIRST_LINE: Final = re.compile(rb"footprint-text-capture/(\d{1,9}) ([0-9A-Za-z-]{3,64})")
+_NAME: Final = re.compile(rb"(\d{1,10}) (\S.*)")
+_FILE: Final = re.compile(rb"file (\S+) (\d{1,20}) (\d{1,20}|\?) (.*)")
+_DEFAULT_PAGE_BYTES: Final = 4096
+
+Texts = dict[bytes, bytes]
+"""The texts of one process by their name."""
+BuildIdOfStart = Callable[[bytes], str | None]
+
+
+def read_text_capture(text: bytes, source: str, build_id_of_start: BuildIdOfStart) -> tuple[Snapshot, ...]:
+    """Read the processes of a capture as text.
+
+    Args:
+        text: The whole file.
+        source: The name of the file, for messages.
+        build_id_of_start: Returns the build-id of an ELF file by its first bytes.
+
+    Raises:
+        InputError: If it is cut or damaged.
+        UnsupportedError: If its format is newer.
+    """
+    first_line, _, _ = text.partition(b"\n")
+    if first_line.endswith(b"\r"):
+        text = text.replace(b"\r\n", b"\n")
+    first = _FIRST_LINE.match(text)
+    if first is None:
+        raise InputError(source, "a capture as text whose first line is damaged", 0)
+    if first[1] != b"1":
+        raise UnsupportedError(source, f"a capture as text of format {int(first[1])}: this version reads 1")
+    head, *parts = text.split(b"\n" + first[2] + b" ")
+    if not parts or parts[-1].rstrip() != b"end":
+        raise InputError(source, "the capture is cut: its last line is missing", len(text))
+    host = dict(line.decode("utf-8", "replace").split(" ", 1) for line in head.split(b"\n")[1:] if b" " in line)
+    by_pid: dict[int, Texts] = {}
+    for part in parts[:-1]:
+        title, _, body = part.partition(b"\n")
+        name = _NAME.fullmatch(title)
+        if name is None:
+            raise InputError(source, f"a text without the number of its process: {title[:80]!r}")
+        texts = by_pid.setdefault(int(name[1]), {})
+        if name[2] in texts:
+            raise InputError(source, f"the text {title[:80]!r} is there twice")
+        texts[name[2]] = body
+    return tuple(_snapshot(pid, texts, source, host, build_id_of_start) for pid, texts in by_pid.items())
+
+
+def _snapshot(pid: int, texts: Texts, source: str, host: dict[str, str], build_id_of_start: BuildIdOfStart) -> Snapshot:
+    """Read the texts of one process with the readers of a live one."""
+    process = f"pid {pid}"
+    memory_name = next((name for name in (b"smaps", b"maps") if name in texts), None)
+    if memory_name is None:
+        raise InputError(source, f"{process}: neither smaps nor maps is in the capture")
+    try:
+        memory = parse_maps(texts[memory_name], process)
+    except InputError as error:
+        raise InputError(source, f"{process}, {memory_name.decode()}: {error.detail}") from error
+    rollup = None
+    if b"smaps_rollup" in texts:
+        try:
+            rollup = parse_rollup(texts[b"smaps_rollup"], source)
+        except InputError:
+            # As for a live process, it only serves as a cross-check.
+            rollup = None
+    status = parse_status(texts.get(b"status", b""))
+    command = texts.get(b"cmdline", b"").rstrip(b"\0\n").replace(b"\0", b" ")
+    sizes = {mapping.counters.get("KernelPageSize") for mapping in memory.mappings}
+    note = Note("page-bits-denied", process, "a capture as text has no page bits: private memory is known per mapping")
+    return Snapshot(
+        source=source,
+        pid=pid,
+        is_live=False,
+        command=command.decode("utf-8", "surrogateescape") or status.name,
+        memory=memory,
+        rollup=rollup,
+        status=status,
+        thread_stack_addrs=_stack_addrs(texts),
+        pages=None,
+        page_bytes=min((size for size in sizes if size), default=_DEFAULT_PAGE_BYTES),
+        host=host,
+        notes=(*memory.notes, note),
+        files=_files(texts, build_id_of_start),
+    )
+
+
+def _stack_addrs(texts: Texts) -> tuple[int, ...]:
+    """Read the stack pointer of each thread that waited in the kernel, from `syscall`: the last but one word."""
+    rows = [body.split() for name, body in texts.items() if name.endswith(b"/syscall")]
+    return tuple(int(words[-2], 16) for words in rows if len(words) > 2 and _is_address(words))
+
+
+def _is_address(words: Sequence[bytes]) -> bool:
+    return re.fullmatch(rb"0x[0-9a-f]{1,16}", words[-2]) is not None
+
+
+def _files(texts: Texts, build_id_of_start: BuildIdOfStart) -> dict[FileIdentity, FileFacts]:
+    """Collect what identifies each mapped file: its size, and the build-id that its first bytes hold."""
+    found: dict[FileIdentity, FileFacts] = {}
+    for name, body in texts.items():
+        if (file := _FILE.fullmatch(name)) is None:
+            continue
+        device, inode, size, path = file.groups()
+        identity = (device.decode("ascii", "replace"), int(inode), path.decode("utf-8", "surrogateescape"))
+        try:
+            start = bytes.fromhex(body.decode("ascii"))
+        except ValueError:
+            start = b""
+        found[identity] = FileFacts(int(size) if size != b"?" else None, build_id_of_start(start))
+    return found

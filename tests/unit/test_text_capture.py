@@ -1,0 +1,196 @@
+"""Captures as text: what `capture --script` prints is read as the same process, also after a terminal or a cut."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import footprint
+from footprint.elf import read_image
+from footprint.elf.notes import build_id, build_id_of_start
+from footprint.errors import InputError, UnsupportedError, UsageError
+from footprint.process.snapshot import FileFacts, looks_like_capture
+from footprint.process.text_capture import read_text_capture
+from footprint.sources.target import resolve
+from footprint.verbs.capture.call import capture_script
+
+KIB = 1024
+SMAPS = b"""\
+00400000-00404000 rw-p 00001000 fe:00 77 /usr/bin/demo
+Size:                 16 kB
+KernelPageSize:        4 kB
+Rss:                  12 kB
+Anonymous:            12 kB
+Private_Dirty:        12 kB
+VmFlags: rd wr mr mw me ac
+"""
+# The command line of a process may hold anything, here the begin of a text of another process.
+TEXT = (
+    b"footprint-text-capture/1 0b12-77\nkernel 6.1.0\nmachine x86_64\n"
+    b"\n0b12-77 4711 status\nName:\tdemo\nState:\tS\nVmSize:\t  24 kB\nVmPTE:\t  44 kB\nThreads:\t2\n"
+    b"\n0b12-77 4711 smaps\n" + SMAPS + b"\n0b12-77 4711 smaps_rollup\n"
+    b"00400000-00404000 ---p 00000000 00:00 0 [rollup]\nRss: 12 kB\nAnonymous: 12 kB\n"
+    b"\n0b12-77 4711 cmdline\ndemo\0--file\0\n0b12-7 4712 smaps\n\0"
+    b"\n0b12-77 4711 task/4712/syscall\n202 0x1 0x0 0x0 0x0 0x0 0x0 0x7f00deadb000 0x7f0012345678\n"
+    b"\n0b12-77 4711 task/4713/syscall\nrunning\n"
+    b"\n0b12-77 4711 fd 3\nsocket:[99]\npos:\t0\n"
+    b"\n0b12-77 4711 file fe:00 77 5120 /usr/bin/demo\n 7f 45 4c 46\n 02 01\n"
+    b"\n0b12-77 end\n"
+)
+
+
+def no_build_id(_: bytes) -> None:
+    return None
+
+
+def read(text: bytes) -> footprint.process.Snapshot:
+    (found,) = read_text_capture(text, "demo.capture", lambda start: start.hex())
+    return found
+
+
+def test_a_process_has_its_mappings_counters_status_and_files() -> None:
+    found = read(TEXT)
+    assert (found.pid, found.page_bytes, found.host) == (4711, 4096, {"kernel": "6.1.0", "machine": "x86_64"})
+    assert [one.name for one in found.memory.mappings] == ["/usr/bin/demo"]
+    assert found.memory.mappings[0].counters.get("Private_Dirty") == 12 * KIB
+    assert found.rollup is not None
+    assert found.rollup.get("Anonymous") == 12 * KIB
+    assert found.status is not None
+    assert (found.status.thread_count, found.status.page_table_bytes) == (2, 44 * KIB)
+    assert found.files == {("fe:00", 77, "/usr/bin/demo"): FileFacts(5120, "7f454c460201")}
+
+
+def test_the_stack_pointer_of_a_thread_is_the_last_but_one_word_and_a_running_thread_has_none() -> None:
+    assert read(TEXT).thread_stack_addrs == (0x7F00DEADB000,)
+
+
+def test_what_a_command_line_holds_begins_no_text() -> None:
+    assert read(TEXT).command == "demo --file \n0b12-7 4712 smaps\n".rstrip("\n")
+
+
+def test_lines_of_a_terminal_are_read_as_those_of_a_pipe() -> None:
+    assert read(TEXT.replace(b"\n", b"\r\n")) == read(TEXT)
+
+
+@pytest.mark.parametrize("kept_bytes", [30, 200, 500, len(TEXT) - 6])
+def test_a_capture_that_was_cut_is_refused(kept_bytes: int) -> None:
+    with pytest.raises(InputError, match=r"cut|first line is damaged"):
+        read(TEXT[:kept_bytes])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cause"),
+    [
+        (b"4711 smaps\n", b"4711 other\n", "neither smaps nor maps"),
+        (b"4711 status\n", b"4711 smaps\n", "is there twice"),
+        (b"4711 status\n", b"status\n", "without the number of its process"),
+        (b"00400000-00404000 rw-p", b"zz rw-p", "pid 4711, smaps: "),
+        (b"/1 0b12-77\nkernel", b"/1 \nkernel", "first line is damaged"),
+    ],
+)
+def test_a_damaged_text_is_one_error_with_its_cause(old: bytes, new: bytes, cause: str) -> None:
+    with pytest.raises(InputError, match=cause):
+        read(TEXT.replace(old, new, 1))
+
+
+def test_a_later_format_is_not_supported() -> None:
+    with pytest.raises(UnsupportedError, match="format 2: this version reads 1"):
+        read(TEXT.replace(b"capture/1", b"capture/2"))
+
+
+def test_its_first_bytes_tell_a_capture_from_other_texts() -> None:
+    assert looks_like_capture(TEXT)
+    assert not looks_like_capture(SMAPS)
+
+
+def test_the_build_id_of_a_file_is_in_its_first_4096_bytes() -> None:
+    data = Path(sys.executable).resolve().read_bytes()
+    assert build_id_of_start(data[:4096]) == build_id(read_image(data, "python"))
+    assert build_id_of_start(data[:40]) is None
+    assert build_id_of_start(b"") is None
+
+
+# --- the script itself ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def family() -> Iterator[subprocess.Popen[bytes]]:
+    """Start a shell with a child that sleeps."""
+    with subprocess.Popen(["sh", "-c", "sleep 1000 & echo; wait"], stdout=subprocess.PIPE, process_group=0) as started:
+        assert started.stdout is not None
+        started.stdout.readline()
+        yield started
+        os.killpg(started.pid, 9)
+
+
+def run_script(*words: str, shell: tuple[str, ...] = ("sh",)) -> subprocess.CompletedProcess[bytes]:
+    command = [*shell, "-s", "--", *words]
+    return subprocess.run(command, input=capture_script().encode(), capture_output=True, check=False)
+
+
+def test_what_the_script_reads_is_audited_as_the_live_process_is(
+    family: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    done = run_script(str(family.pid))
+    assert (done.returncode, done.stderr) == (0, b"")
+    path = tmp_path / "shell.capture"
+    path.write_bytes(done.stdout)
+    captured, live = footprint.audit(path), footprint.audit(family.pid)
+    assert captured.totals.private.bytes == live.totals.private.bytes
+    assert {row.owner for row in captured.ledger} == {row.owner for row in live.ledger}
+
+
+def test_a_tree_has_the_processes_that_descend_from_it_and_not_the_script(
+    family: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "tree.capture"
+    path.write_bytes(run_script("-t", str(family.pid)).stdout)
+    target = resolve(path)
+    snapshots = target.snapshots  # type: ignore[union-attr]
+    assert [one.command for one in snapshots] == ["sh -c sleep 1000 & echo; wait", "sleep 1000"]
+
+
+@pytest.mark.parametrize("shell", [("dash",), ("bash", "--posix"), ("busybox", "sh"), ("zsh", "--emulate", "sh")])
+def test_shells_of_all_kinds_print_the_same_texts(family: subprocess.Popen[bytes], shell: tuple[str, ...]) -> None:
+    if shutil.which(shell[0]) is None:
+        shell = ("sh",)
+    done = run_script(str(family.pid), shell=shell)
+    (snapshot,) = read_text_capture(done.stdout, "x", no_build_id)
+    (expected,) = read_text_capture(run_script(str(family.pid)).stdout, "x", no_build_id)
+    mappings = snapshot.memory.mappings, expected.memory.mappings
+    assert done.stderr == b""
+    # What is shared depends on how many processes run the shell just then.
+    facts = [[(one.start_addr, one.name, one.counters.get("Anonymous")) for one in each] for each in mappings]
+    assert facts[0] == facts[1]
+    assert snapshot.status == expected.status
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ((), 2, "usage: sh capture.sh"),
+        (("12x",), 2, "12x is no process ID"),
+        (("2147483647",), 4, "process 2147483647: it does not exist"),
+    ],
+)
+def test_wrong_use_of_the_script_is_told(words: tuple[str, ...], code: int, message: str) -> None:
+    done = run_script(*words)
+    assert done.returncode == code
+    assert message in done.stderr.decode()
+
+
+def test_a_process_that_is_gone_leaves_the_others_readable(family: subprocess.Popen[bytes]) -> None:
+    done = run_script(str(family.pid), "2147483647")
+    (snapshot,) = read_text_capture(done.stdout, "x", no_build_id)
+    assert (done.returncode, snapshot.pid) == (4, family.pid)
+
+
+def test_a_capture_of_no_process_is_none_to_audit(tmp_path: Path) -> None:
+    path = tmp_path / "empty.capture"
+    path.write_bytes(run_script("2147483647").stdout)
+    with pytest.raises((InputError, UsageError), match=r"no mapping"):
+        footprint.audit(path)
