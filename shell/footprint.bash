@@ -165,7 +165,7 @@ _footprint() {
             esac
             ;;
         capture)
-            options='-o --output --freeze -q --quiet --strict -h --help'
+            options='-o --output --script --freeze -q --quiet --strict -h --help'
             case $prev in
                 -o | --output) kind=file ;;
             esac

@@ -264,6 +264,7 @@ complete -c footprint -n '__footprint_has_verb trend' -l strict -d 'Exit with 4 
 complete -c footprint -n '__footprint_has_verb trend' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb capture' -s o -l output -r -F -d 'Where to write; - is standard output.'
+complete -c footprint -n '__footprint_has_verb capture' -l script -d 'Print a shell script that captures where footprint is not installed.'
 complete -c footprint -n '__footprint_has_verb capture' -l freeze -d 'Stop the processes while they are read.'
 complete -c footprint -n '__footprint_has_verb capture' -s q -l quiet -d 'Print nothing if all went well.'
 complete -c footprint -n '__footprint_has_verb capture' -l strict -d 'Exit with 4 if notes say that the answer is partial.'

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import Final, NamedTuple
 
+from footprint.decompression import pieces_of
 from footprint.errors import InputError, UnsupportedError
-from footprint.heap.decompression import pieces_of
 from footprint.heap.dhat import looks_like_dhat, read_dhat
 from footprint.heap.gperftools import looks_like_gperftools, read_gperftools
 from footprint.heap.heaptrack import looks_like_heaptrack, read_heaptrack

@@ -7,9 +7,9 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Final
 
+from footprint.decompression import lines_of
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
-from footprint.heap.decompression import lines_of
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile, Tally
 from footprint.units import counted
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from footprint.decompression import lines_of
 from footprint.errors import InputError
 from footprint.heap.address_rows import AddressRows
-from footprint.heap.decompression import lines_of
 from footprint.heap.modules import MAPPED_LIBRARIES
 from footprint.heap.profile import Profile
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Final
 
+from footprint.decompression import is_compressed, pieces_of
 from footprint.elf import Buffer, starts_like_archive, starts_like_elf
 from footprint.errors import InputError, UsageError
 from footprint.files import StrPath, open_input, text_of
@@ -225,12 +226,25 @@ def resolve(target: Named | SingleTarget, *, root: StrPath | None = None) -> Sin
     path = os.fspath(target)  # type: ignore[arg-type] # no number
     if path != "-" and _is_program(path, has_root=root is not None):
         return Program(path)
-    data = open_input(path)
     name = _STANDARD_INPUT if path == "-" else path
+    data = _unpacked(open_input(path), name)
     head = bytes(data[:_HEAD_BYTES])
     if looks_like_capture(head):
         return Capture(name, data)
     return AuditFile(name, data) if _looks_like_audit(head) else Text(name, data)
+
+
+def _unpacked(data: Buffer, name: str) -> Buffer:
+    """Decompress a text, and replace the ends of lines that a terminal wrote (`kubectl exec -t`).
+
+    Raises:
+        InputError: If it is damaged, or too long.
+    """
+    if is_compressed(data):
+        data = b"".join(pieces_of(data, name))
+    first_line, _, _ = bytes(data[:_HEAD_BYTES]).partition(b"\n")
+    is_from_terminal = first_line.endswith(b"\r") and b"\0" not in first_line
+    return text_of(data, name).replace(b"\r\n", b"\n") if is_from_terminal else data
 
 
 def process_of(target: Named) -> Process | None:

@@ -230,7 +230,7 @@ def test_a_target_that_cannot_be_opened_is_one_line(capfdbinary: Captured, verb:
         ("audit", b"", "the file is empty: kernel threads and zombies have no mappings"),
         ("audit", b"a recipe\nfor soup\n", "neither maps, smaps nor pmap output"),
         ("audit", bytes(100), "neither maps, smaps nor pmap output"),
-        ("audit", b"\x1f\x8b\x08\x00" + bytes(100), "neither maps, smaps nor pmap output"),
+        ("audit", b"\x1f\x8b\x08\x00" + bytes(100), "the compressed data is damaged"),
         ("symbols", b"", "the file is empty"),
         ("symbols", b"a recipe\n", "not an ELF file"),
         ("symbols", b"\x7fELF", "not an ELF file"),

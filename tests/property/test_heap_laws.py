@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from footprint.decompression import PIECE_BYTES
 from footprint.errors import InputError
 from footprint.heap import CallTree, Profile, read_profile
 from footprint.heap.call_tree_builder import CallTreeBuilder
-from footprint.heap.decompression import PIECE_BYTES
 from footprint.heap.massif import read_massif
 from tests.examples import examples
 from tests.massifwriter import ROOT, Line, Moment, lines_of, massif

@@ -1,25 +1,23 @@
-"""The text of a profile in pieces, compressed or not."""
+"""Texts in pieces, compressed or not: profiles of allocators, and what the kernel says of a process."""
 
-import bz2
-import gzip
 import io
 import mmap
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from typing import IO, Any, Final, cast
 
 from footprint.errors import InputError, UnsupportedError
-from footprint.heap.profile import Buffer
 
-__all__ = ("PIECE_BYTES", "lines_of", "pieces_of")
+__all__ = ("PIECE_BYTES", "is_compressed", "lines_of", "pieces_of")
 
 PIECE_BYTES: Final = 1 << 18
 _MOST_INFLATED_BYTES: Final = 2 << 30
 _MOST_LINE_BYTES: Final = 16 << 20
 _KEPT_BYTES: Final = 4 << 20
-_GZIP, _BZIP2, _ZSTD = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd"
+_GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+_START_BYTES: Final = 6
+_MOST_XZ_MEMORY_BYTES: Final = 256 << 20
 
 
 class _View(io.RawIOBase):
@@ -38,19 +36,30 @@ class _View(io.RawIOBase):
         return count
 
 
-def pieces_of(data: Buffer, source: str) -> Iterator[bytes]:
-    """Read a text in pieces of limited size; gzip, bzip2 and zstd are decompressed on the way.
+def is_compressed(data: bytes | memoryview) -> bool:
+    """Return whether a file begins as gzip, bzip2, xz or zstd do."""
+    return bytes(data[:_START_BYTES]).startswith((_GZIP, _BZIP2, _XZ, _ZSTD))
+
+
+def pieces_of(data: bytes | memoryview, source: str) -> Iterator[bytes]:
+    """Read a text in pieces of limited size; gzip, bzip2, xz and zstd are decompressed on the way.
 
     Raises:
         InputError: Where compressed data is damaged, or larger than any profile once decompressed.
-        UnsupportedError: Where this Python cannot decompress zstd.
+        UnsupportedError: Where this Python cannot decompress zstd or xz.
     """
     view = memoryview(data)
-    start = bytes(view[:4])
+    start = bytes(view[:_START_BYTES])
     if start.startswith(_GZIP):
+        import gzip  # noqa: PLC0415 # most texts are not compressed
+
         return _inflated(cast("IO[bytes]", gzip.GzipFile(fileobj=_View(view))), source)
     if start.startswith(_BZIP2):
+        import bz2  # noqa: PLC0415 # the same
+
         return _inflated(cast("IO[bytes]", bz2.BZ2File(cast("IO[bytes]", _View(view)))), source)
+    if start.startswith(_XZ):
+        return _unpacked_xz(view, source)
     if start.startswith(_ZSTD):
         return _inflated(_zstd_file(view, source), source)
     return _plain(view)
@@ -65,6 +74,31 @@ def _plain(view: memoryview) -> Iterator[bytes]:
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
+def _unpacked_xz(view: memoryview, source: str) -> Iterator[bytes]:
+    try:
+        import lzma  # noqa: PLC0415 # few files are compressed so, and some builds of Python have no lzma
+    except ImportError:
+        raise UnsupportedError(source, "compressed with xz, and this Python has no lzma", 0) from None
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_XZ_MEMORY_BYTES)
+    total_bytes, rest = 0, view
+    while not unpacker.eof:
+        given, rest = (rest[:PIECE_BYTES], rest[PIECE_BYTES:]) if unpacker.needs_input else (view[:0], rest)
+        if unpacker.needs_input and not given:
+            raise InputError(source, "the compressed data is damaged: it is cut")
+        try:
+            piece = unpacker.decompress(bytes(given), PIECE_BYTES)
+        except lzma.LZMAError as error:
+            raise InputError(source, f"the compressed data is damaged: {error}") from error
+        total_bytes += len(piece)
+        _check_size(total_bytes, source)
+        yield piece
+
+
+def _check_size(total_bytes: int, source: str) -> None:
+    if total_bytes > _MOST_INFLATED_BYTES:
+        raise InputError(source, f"it decompresses to more than {_MOST_INFLATED_BYTES:,} bytes")
+
+
 def _zstd_file(view: memoryview, source: str) -> IO[bytes]:
     with suppress(ImportError):
         return cast("IO[bytes]", import_module("compression.zstd").ZstdFile(_View(view)))
@@ -77,6 +111,8 @@ def _zstd_file(view: memoryview, source: str) -> IO[bytes]:
 
 
 def _inflated(file: IO[bytes], source: str) -> Iterator[bytes]:
+    import zlib  # noqa: PLC0415 # most texts are not compressed
+
     total_bytes = 0
     while True:
         try:
@@ -91,8 +127,7 @@ def _inflated(file: IO[bytes], source: str) -> Iterator[bytes]:
         if not piece:
             return
         total_bytes += len(piece)
-        if total_bytes > _MOST_INFLATED_BYTES:
-            raise InputError(source, f"it decompresses to more than {_MOST_INFLATED_BYTES:,} bytes")
+        _check_size(total_bytes, source)
         yield piece
 
 
