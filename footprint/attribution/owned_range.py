@@ -1,10 +1,15 @@
-"""A range of a process with its one owner: what stands between a mapping and the rows of the ledger."""
+"""A range of a process with its one owner: what stands between a mapping and the rows of the ledger.
+
+`footprint.attribution.layout` finds the object that owns a range. `footprint.attribution.symbol_ranges` cuts the range
+of an object among its sections and symbols.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from footprint.attribution.counters import MappingCounts
 from footprint.elf import Image
+from footprint.members import Address, json_members
 from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping
 from footprint.process.mapped_files import FileKey
@@ -26,21 +31,19 @@ class LoadedObject(NamedTuple):
     bias_addr: int
 
 
+@json_members("owner kind start_addr end_addr attribution")
 class OwnedRange(NamedTuple):
-    """A half-open range of one mapping with its one owner. Most mappings are one range.
-
-    `footprint.attribution.layout` finds the object that owns a range. `footprint.attribution.symbol_ranges` cuts the
-    range of an object among its sections and symbols; only those ranges have the fields from `section` on.
+    """A range of a mapping that has one owner. Most mappings are one range.
 
     Attributes:
         mapping: The mapping that the range is part of.
         start_addr: The first address.
-        end_addr: The address behind the last.
-        owner: The path of an object as the kernel names it, or a name in brackets.
+        end_addr: The first address behind it.
+        owner: The object, or a name in brackets.
         kind: What the memory is for.
-        attribution: How the owner is known.
+        attribution: How the owner is known; `shape` and `adjacency` are assumptions.
         loaded: The object, where a file owns the range.
-        section: The section, where there is one.
+        section: The section, where there is one; only ranges that were cut have this field and those that follow.
         symbol: The linker name of the variable, or None where no symbol owns the range.
         name: What to show for the symbol, or why there is none.
         private: The private addresses of the range, ascending and half-open.
@@ -48,8 +51,8 @@ class OwnedRange(NamedTuple):
     """
 
     mapping: Mapping
-    start_addr: int
-    end_addr: int
+    start_addr: Address
+    end_addr: Address
     owner: str
     kind: MemoryKind
     attribution: Attribution

@@ -16,6 +16,7 @@ from footprint.elf.initial import Initial, Initials
 from footprint.elf.names import normalised
 from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
 from footprint.elf.symbols import Symbol
+from footprint.members import json_members
 from footprint.model.finding import Confidence, SourceLocation
 
 __all__ = (
@@ -27,7 +28,6 @@ __all__ = (
     "CopyOrigin",
     "Cost",
     "Declared",
-    "FileCopies",
     "Lines",
     "PrivateOf",
     "candidates",
@@ -123,16 +123,17 @@ class CopiedVariable(NamedTuple):
         return (len(self.copies) - 1) * self.size_bytes
 
 
-class FileCopies(NamedTuple):
-    """The copies in one file.
+@json_members("file variable_count unit_count debug_file waste_bytes initialiser_count initialiser_bytes")
+class SearchedFile(NamedTuple):
+    """One file that was searched.
 
     Attributes:
         file: The file.
-        variable_count: How many variables its symbol table names.
-        unit_count: How many source files these come from.
+        variable_count: The number of its variables and constants.
+        unit_count: The number of its source files.
         copies: The variables that it holds several times, the largest waste first.
-        debug_file: The file with its symbols, where that is another file.
-        initialisers: The functions that initialise variables at start; most C++ headers with variables need one.
+        debug_file: The file that its symbols are from; None where it has them itself.
+        initialisers: The functions that make variables at start; most C++ headers with variables need one.
     """
 
     file: str
@@ -141,6 +142,21 @@ class FileCopies(NamedTuple):
     copies: tuple[CopiedVariable, ...]
     debug_file: str | None = None
     initialisers: Initialisers = NO_INITIALISERS
+
+    @property
+    def waste_bytes(self) -> int:
+        """Return the size of all copies in it but one of each."""
+        return sum([copies.waste_bytes for copies in self.copies])
+
+    @property
+    def initialiser_count(self) -> int:
+        """Return the number of functions that make variables at start."""
+        return self.initialisers.function_count
+
+    @property
+    def initialiser_bytes(self) -> int:
+        """Return the size of their code."""
+        return self.initialisers.code_bytes
 
 
 def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[CopiedVariable, ...]:

@@ -7,7 +7,7 @@ same contents. Variables that appear together are one `LinkedTwice`.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.names import normalised
@@ -21,6 +21,7 @@ from footprint.findings.copies import (
     Cost,
     cost_of,
 )
+from footprint.members import NOT_EMPTY, Bounds, json_members
 from footprint.model.finding import Confidence
 
 __all__ = ("LinkedTwice", "linked_twice")
@@ -44,25 +45,26 @@ _KNOWN: Final = (
 )
 
 
+@json_members("files library units symbols=names size_bytes copy_count waste_bytes waste_by_cost=waste")
 class LinkedTwice(NamedTuple):
-    """Variables that several files hold, or one file several times.
+    """Data that several files hold, or one file several times.
 
     Attributes:
-        files: The files; one file for several copies within it.
-        library: The name of the library, where it is a known one.
-        units: The source files, where the symbol tables name them.
-        names: The variables, the largest first.
+        files: The files; a single one where it holds the data several times.
+        library: The library that the data belongs to; None where it is not a known one.
+        units: The source files, as far as the symbol tables name them.
+        names: The linker names of the variables, the largest first.
         size_bytes: The size of one copy of all of them.
-        copy_count: How many copies of them there are.
-        waste: The size of all copies but one, by when it costs private memory.
+        copy_count: The number of copies.
+        waste: The waste by when it costs private memory; it adds up to `waste_bytes`.
     """
 
-    files: tuple[str, ...]
+    files: Annotated[tuple[str, ...], NOT_EMPTY]
     library: str | None
     units: tuple[str, ...]
     names: tuple[str, ...]
     size_bytes: int
-    copy_count: int
+    copy_count: Annotated[int, Bounds(2)]
     waste: Mapping[Cost, int]
 
     @property

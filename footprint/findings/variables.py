@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from footprint.elf.statics import Statics
-from footprint.findings.copies import CopiedVariable, FileCopies, Lines, PrivateOf, find_copies, with_private_bytes
+from footprint.findings.copies import CopiedVariable, Lines, PrivateOf, SearchedFile, find_copies, with_private_bytes
 from footprint.findings.linked_twice import LinkedTwice, linked_twice
 
 __all__ = ("FileVariables", "Variables", "file_variables")
@@ -32,12 +32,12 @@ class FileVariables(NamedTuple):
         return self.statics.image.file
 
     @property
-    def summary(self) -> FileCopies:
+    def summary(self) -> SearchedFile:
         """Return the copies with the counts that a report shows beside them."""
         statics = self.statics
         debug_file = None if statics.debug is None else statics.debug.image.file
         counts = len(statics.statics), len(statics.units)
-        return FileCopies(self.file, *counts, self.copies, debug_file, statics.initialisers)
+        return SearchedFile(self.file, *counts, self.copies, debug_file, statics.initialisers)
 
 
 class Variables:

@@ -242,8 +242,7 @@ def audit_json(audit: Audit, version: str) -> str:
 
 def audit_members(audit: Audit, version: str) -> Json:
     """Return the members of an audit."""
-    members: Json = encode(audit_answer(audit, version))
-    return members
+    return encode(audit_answer(audit, version))
 
 
 def audit_answer(audit: Audit, version: str) -> AuditJson:

@@ -1,6 +1,6 @@
 """The files that make a process, found by the rules of its loader. Nothing is ever run."""
 
-from footprint.loader.link_map import Dependency, Linked, LinkMap, Missing, Searches, link
+from footprint.loader.link_map import Dependency, Linked, LinkMap, MissingLibrary, Searches, link
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.system import Library, Refusal, System
 from footprint.loader.target import Environment, Libc
@@ -13,7 +13,7 @@ __all__ = (
     "Library",
     "LinkMap",
     "Linked",
-    "Missing",
+    "MissingLibrary",
     "Refusal",
     "Searches",
     "System",

@@ -15,8 +15,9 @@ from footprint.loader.musl import MuslSearch
 from footprint.loader.search import GlibcSearch
 from footprint.loader.system import Library, Refusal, System
 from footprint.loader.target import Environment, Libc, Target, loader_of, target_of
+from footprint.members import json_members
 
-__all__ = ("Dependency", "LinkMap", "Linked", "Missing", "Searches", "link")
+__all__ = ("Dependency", "LinkMap", "Linked", "MissingLibrary", "Searches", "link")
 
 _UNTOUCHED: Final = Environment()
 
@@ -47,14 +48,15 @@ class Linked:
     dependencies: tuple[Dependency, ...]
 
 
+@json_members("name requester cause")
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """A library that a process needs and that is missing.
+class MissingLibrary:
+    """A library that is needed and not there.
 
     Attributes:
-        name: The requested name.
-        requester: The object that needs it.
-        cause: Why it is missing.
+        name: The name that it is needed by.
+        requester: The number of the object that needs it.
+        cause: Why it was not found.
         looked_in: The directories that were searched, without the cache; none where the search ended at a file that
             cannot be loaded.
     """
@@ -80,7 +82,7 @@ class LinkMap:
     """
 
     objects: tuple[Linked, ...]
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingLibrary, ...]
     interpreter: int | None
     interpreter_object: Linked | None
     libc: Libc
@@ -267,15 +269,15 @@ class _Closure:
             mapped.loader = loader
         self._order.insert(len(self._order) if at is None else at, mapped)
 
-    def _explained(self, name: str, requester: MapEntry, refused: RefusedFile | None) -> Missing:
+    def _explained(self, name: str, requester: MapEntry, refused: RefusedFile | None) -> MissingLibrary:
         if refused is not None:
-            return Missing(name, requester.number, f"{refused.path}: {refused.cause}", looked_in=())
+            return MissingLibrary(name, requester.number, f"{refused.path}: {refused.cause}", looked_in=())
         is_elsewhere = self._search.is_there_for_others(name, requester)
         cause = "it exists, but for another class or machine" if is_elsewhere else "it is not found"
         looked_in = self._looked_in.get(requester)
         if looked_in is None:
             looked_in = self._looked_in[requester] = self._search.looked_in(requester)
-        return Missing(name, requester.number, cause, looked_in)
+        return MissingLibrary(name, requester.number, cause, looked_in)
 
 
 def _linked(mapped: MapEntry) -> Linked:

@@ -4,13 +4,14 @@ A recording is one audit under the name of a release. `history_file` stores reco
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from footprint.errors import Note, UsageError
-from footprint.members import Signed
+from footprint.members import NOT_EMPTY, Pattern, Signed, json_members
 from footprint.model.audit import Audit, program_name
-from footprint.model.figures import BUDGETED, FIGURES
+from footprint.model.figures import BUDGETED, FIGURES, FigureUnit
 from footprint.release.budget import figure_of, parts_of
 from footprint.release.budget_file import nearest_of
 
@@ -19,26 +20,33 @@ __all__ = ("RECORDED", "History", "Recording", "Release", "Trend", "TrendStep", 
 # The cost of N processes can be computed later, for any N.
 RECORDED: Final = tuple(name for name in BUDGETED if name != "total_at_count_bytes")
 _LONGEST_NAME: Final = 200
+_TimeText = Annotated[str, Pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
 
 
+@json_members("program version is_commit time=time_text source tool_version")
 class Release(NamedTuple):
-    """The release of a program.
+    """One release that was recorded.
 
     Attributes:
         program: The program.
         version: The name of the release: a version, or a commit.
         is_commit: Whether it is a commit.
-        time: When it was made or audited, in seconds since 1970 (UTC); releases are sorted by it.
-        source: The source of the figures: `prediction`, `smaps`, ...
-        tool_version: The version of footprint that made the recording.
+        time: The time when it was made or audited, in seconds since 1970 (UTC); releases are in this order.
+        source: What was read: `prediction`, `smaps`, ...
+        tool_version: The version of footprint that audited or recorded it.
     """
 
-    program: str
-    version: str
+    program: Annotated[str, NOT_EMPTY]
+    version: Annotated[str, NOT_EMPTY]
     is_commit: bool
     time: int
     source: str
     tool_version: str
+
+    @property
+    def time_text(self) -> _TimeText:
+        """Return the time when it was made or audited (UTC); releases are in this order."""
+        return datetime.fromtimestamp(self.time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Recording(NamedTuple):
@@ -73,41 +81,42 @@ class TrendStep(NamedTuple):
     owner_delta: Signed
 
 
+@json_members("program figure owner unit values first last change largest_step")
 class Trend(NamedTuple):
-    """The values of one figure over the releases of a program.
+    """The values of one figure of a program.
 
     Attributes:
         program: The program.
-        figure: A name of `RECORDED`.
-        owner: The owner whose part this is; None for the whole figure.
-        values: One value for each release, in order; None for a release that does not know it.
-        largest_step: The largest step; None if nothing changed.
+        figure: The figure.
+        owner: The owner that was asked for; None for the whole.
+        values: One value for each release of the program, in the order of `releases`; None where it is not known.
+        largest_step: The largest change from one release to the next; None where nothing changed.
     """
 
-    program: str
-    figure: str
+    program: Annotated[str, NOT_EMPTY]
+    figure: Annotated[str, Pattern("^[a-z_]+_(bytes|count)$")]
     owner: str | None
-    values: tuple[int | None, ...]
+    values: Annotated[tuple[int | None, ...], NOT_EMPTY]
     largest_step: TrendStep | None
 
     @property
-    def is_count(self) -> bool:
-        """Return whether the values are numbers of things, not bytes."""
-        return FIGURES[self.figure].is_count
+    def unit(self) -> FigureUnit:
+        """Return what the values count."""
+        return FIGURES[self.figure].unit
 
     @property
     def first(self) -> int:
-        """Return the first known value."""
+        """Return the first value that is known."""
         return next(value for value in self.values if value is not None)
 
     @property
     def last(self) -> int:
-        """Return the last known value."""
+        """Return the last value that is known."""
         return next(value for value in reversed(self.values) if value is not None)
 
     @property
-    def change(self) -> int:
-        """Return the difference between the last value and the first."""
+    def change(self) -> Signed:
+        """Return the last value less the first."""
         return self.last - self.first
 
 

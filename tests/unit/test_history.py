@@ -13,6 +13,7 @@ import pytest
 import footprint
 from footprint.errors import AccessError, InputError, UnsupportedError, UsageError
 from footprint.formats.text import plain
+from footprint.model.figures import FigureUnit
 from footprint.release.history import Recording, Release, Trend, TrendStep, history_of
 from footprint.release.history_file import read_recordings, write_recording
 from footprint.verbs.record.call import parse_time
@@ -68,7 +69,7 @@ def test_releases_of_one_time_stay_in_the_order_in_which_they_were_recorded() ->
 
 def test_what_never_changed_has_no_step() -> None:
     trend = trend_of("library_count", FIRST, SECOND)
-    assert (trend.values, trend.largest_step, trend.is_count) == ((2, 2), None, True)
+    assert (trend.values, trend.largest_step, trend.unit) == ((2, 2), None, FigureUnit.THINGS)
 
 
 def test_a_release_that_does_not_tell_a_figure_is_a_gap_and_no_step() -> None:

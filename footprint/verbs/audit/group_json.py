@@ -118,7 +118,7 @@ def group_members(group: Group, version: str) -> Json:
         "per_group_bytes": group.per_group,
         "shared_once_bytes": group.shared_once,
     }
-    members: Json = encode(
+    return encode(
         GroupJson(
             tool=Tool("footprint", version),
             host=group.audits[0].host if group.audits else {},
@@ -138,4 +138,3 @@ def group_members(group: Group, version: str) -> Json:
             notes=group.notes,
         )
     )
-    return members

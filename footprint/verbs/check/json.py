@@ -97,7 +97,7 @@ class CheckJson(Envelope):
 def check_members(checked: Checked, version: str) -> Json:
     """Return the members of the answer."""
     audit = checked.audit
-    members: Json = encode(
+    return encode(
         CheckJson(
             tool=Tool("footprint", version),
             host=audit.host,
@@ -110,7 +110,6 @@ def check_members(checked: Checked, version: str) -> Json:
             notes=audit.notes,
         )
     )
-    return members
 
 
 def _row(one: Result) -> BudgetRow:

@@ -87,7 +87,7 @@ class DiffJson(Envelope):
 
 def diff_members(found: Comparison, version: str) -> Json:
     """Return the members of the answer."""
-    members: Json = encode(
+    return encode(
         DiffJson(
             tool=Tool("footprint", version),
             host=found.new.host,
@@ -104,7 +104,6 @@ def diff_members(found: Comparison, version: str) -> Json:
             notes=found.notes,
         )
     )
-    return members
 
 
 def _figure(one: TotalChange, count: int) -> FigureChange:

@@ -42,7 +42,7 @@ class DoctorJson(Envelope):
 
 def doctor_members(diagnosis: Diagnosis, version: str) -> Json:
     """Return the members of the answer."""
-    members: Json = encode(
+    return encode(
         DoctorJson(
             tool=Tool("footprint", version),
             host=diagnosis.host,
@@ -52,4 +52,3 @@ def doctor_members(diagnosis: Diagnosis, version: str) -> Json:
             notes=diagnosis.notes,
         )
     )
-    return members

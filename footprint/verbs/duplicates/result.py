@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from footprint.errors import Note
-from footprint.findings.copies import FileCopies
+from footprint.findings.copies import SearchedFile
 from footprint.findings.linked_twice import LinkedTwice
 from footprint.model.finding import Finding
 
@@ -25,7 +25,7 @@ class Duplicates:
 
     targets: tuple[str, ...]
     pid: int | None
-    files: tuple[FileCopies, ...]
+    files: tuple[SearchedFile, ...]
     linked_twice: tuple[LinkedTwice, ...]
     findings: tuple[Finding, ...]
     notes: tuple[Note, ...]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from footprint.elf import shown_name
 from footprint.elf.names import lacks_function
 from footprint.errors import Note
-from footprint.findings.copies import CopiedVariable, CopyOrigin, Cost, FileCopies
+from footprint.findings.copies import CopiedVariable, CopyOrigin, Cost, SearchedFile
 from footprint.findings.linked_twice import LinkedTwice
 from footprint.formats.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.debug_files import debug_file_blocks
@@ -168,9 +168,9 @@ def _end_of(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
 
 
-def _initialisers(files: Sequence[FileCopies], placed: Sequence[tuple[str, CopiedVariable]]) -> list[Block]:
-    count = sum(one.initialisers.function_count for one in files)
-    size_bytes = sum(one.initialisers.code_bytes for one in files)
+def _initialisers(files: Sequence[SearchedFile], placed: Sequence[tuple[str, CopiedVariable]]) -> list[Block]:
+    count = sum(one.initialiser_count for one in files)
+    size_bytes = sum(one.initialiser_bytes for one in files)
     blocks: list[Block] = []
     if count:
         run = f"{counted(count, 'initialiser')} of source files {'runs' if count == 1 else 'run'} at start"

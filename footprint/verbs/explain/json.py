@@ -40,7 +40,6 @@ class ExplainJson(Envelope):
 
 def explain_members(found: Iterable[Explanation], version: str) -> Json:
     """Return the members of the answer."""
-    members: Json = encode(
+    return encode(
         ExplainJson(tool=Tool("footprint", version), host={}, target=WordsTarget(), words=tuple(found), notes=())
     )
-    return members

@@ -212,7 +212,7 @@ def heap_members(
     """Return the members of the answer; `by` is `tree` or `callers` where the call trees are wanted too."""
     grown = {"tree": callees, "callers": callers}.get(by)
     with_tree = [(usage, usage.attribution, usage.tree) for usage in usages]
-    members: Json = encode(
+    return encode(
         HeapJson(
             tool=Tool("footprint", version),
             host={},
@@ -248,7 +248,6 @@ def heap_members(
             notes=tuple(notes),
         )
     )
-    return members
 
 
 def _profile(usage: HeapUsage) -> ProfileRow:
@@ -302,8 +301,7 @@ class _TreeTables(NamedTuple):
 
 def tree_members(tree: CallTree, shares: Iterable[Share], file: str) -> Json:
     """Return the tables `calls` of a call tree and `shares` of its functions."""
-    members: Json = encode(_TreeTables(tuple(_call_rows(tree, file)), tuple(_share_rows(shares, file))))
-    return members
+    return encode(_TreeTables(tuple(_call_rows(tree, file)), tuple(_share_rows(shares, file))))
 
 
 def _share_rows(shares: Iterable[Share], file: str) -> Iterator[FunctionBytes]:

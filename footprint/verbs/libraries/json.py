@@ -7,10 +7,10 @@ from typing import Annotated, Literal, NamedTuple
 from footprint.attribution.object_prediction import count_pages
 from footprint.attribution.startup_writes import WriteCause
 from footprint.errors import Note
-from footprint.formats.codec import encode, like
+from footprint.formats.codec import encode
 from footprint.formats.finding_rows import FindingRow, finding_rows
 from footprint.formats.json import Envelope, Json, Tool
-from footprint.loader import FoundBy, Libc
+from footprint.loader import FoundBy, Libc, MissingLibrary
 from footprint.members import NOT_EMPTY, Positive
 from footprint.model.evidence import Evidence
 from footprint.verbs.libraries.result import Libraries
@@ -92,20 +92,6 @@ class LibraryRow(NamedTuple):
     causes: Mapping[WriteCause, Positive]
 
 
-class MissingRow(NamedTuple):
-    """A file that is needed and not there.
-
-    Attributes:
-        name: The name that it is needed by.
-        requester: The number of the object that needs it.
-        cause: Why it was not found.
-    """
-
-    name: str
-    requester: int
-    cause: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class LibrariesJson(Envelope):
     """The objects of a program or process: their costs and how they depend on each other.
@@ -122,7 +108,7 @@ class LibrariesJson(Envelope):
     verb: Literal["libraries"] = "libraries"
     target: LibrariesTarget
     libraries: Annotated[tuple[LibraryRow, ...], NOT_EMPTY]
-    missing: tuple[MissingRow, ...]
+    missing: tuple[MissingLibrary, ...]
     count: Positive
     findings: tuple[FindingRow, ...]
     notes: tuple[Note, ...]
@@ -132,19 +118,18 @@ def libraries_members(found: Libraries, version: str) -> Json:
     """Return the members of the answer."""
     graph = found.graph
     links = graph.link_map
-    members: Json = encode(
+    return encode(
         LibrariesJson(
             tool=Tool("footprint", version),
             host={},
             target=LibrariesTarget(found.target, found.pid, links.libc, graph.page_bytes, graph.evidence),
             libraries=tuple([_library(found, number) for number in range(len(graph.objects))]),
-            missing=tuple([like(MissingRow, one) for one in links.missing]),
+            missing=links.missing,
             count=found.count,
             findings=finding_rows(found.findings, found.count),
             notes=found.notes,
         )
     )
-    return members
 
 
 def _library(found: Libraries, number: int) -> LibraryRow:

@@ -11,7 +11,6 @@ from footprint.formats.codec import encode, like
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import NOT_EMPTY, Address, Pattern
 from footprint.model.evidence import Evidence
-from footprint.model.row import Attribution, MemoryKind
 from footprint.verbs.maps.result import OwnedMap
 
 __all__ = ("MapsJson", "maps_members")
@@ -31,24 +30,6 @@ class MapsTarget(NamedTuple):
     pid: int | None
     command: str
     source: str
-
-
-class MappingOwner(NamedTuple):
-    """A range of a mapping that has one owner.
-
-    Attributes:
-        owner: The object, or a name in brackets.
-        kind: What the memory is for.
-        start_addr: The first address.
-        end_addr: The first address behind it.
-        attribution: How the owner is known; `shape` and `adjacency` are assumptions.
-    """
-
-    owner: str
-    kind: MemoryKind
-    start_addr: Address
-    end_addr: Address
-    attribution: Attribution
 
 
 class MappingRow(NamedTuple):
@@ -78,7 +59,7 @@ class MappingRow(NamedTuple):
     device: str | None
     inode: Address | None
     name: str
-    owners: Annotated[tuple[MappingOwner, ...], NOT_EMPTY]
+    owners: Annotated[tuple[OwnedRange, ...], NOT_EMPTY]
     private_bytes: int | None
     shared_bytes: int | None
     evidence: Evidence
@@ -108,7 +89,7 @@ class MapsJson(Envelope):
 def maps_members(owned: OwnedMap, version: str) -> Json:
     """Return the members of the answer."""
     parts = [list(group) for _, group in groupby(owned.parts, key=lambda part: id(part.mapping))]
-    members: Json = encode(
+    return encode(
         MapsJson(
             tool=Tool("footprint", version),
             host=owned.host,
@@ -119,7 +100,7 @@ def maps_members(owned: OwnedMap, version: str) -> Json:
                     like(
                         MappingRow,
                         group[0].mapping,
-                        owners=tuple([_owner(part) for part in group]),
+                        owners=tuple(group),
                         private_bytes=held.private_bytes,
                         shared_bytes=held.shared_bytes,
                         evidence=held.evidence,
@@ -132,8 +113,3 @@ def maps_members(owned: OwnedMap, version: str) -> Json:
             notes=owned.notes,
         )
     )
-    return members
-
-
-def _owner(part: OwnedRange) -> MappingOwner:
-    return MappingOwner(part.owner, part.kind, part.start_addr, part.end_addr, part.attribution)

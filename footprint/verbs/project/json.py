@@ -33,7 +33,7 @@ class ProjectJson(Envelope):
 
 def project_members(audit: Audit, version: str) -> Json:
     """Return the members of the answer."""
-    members: Json = encode(
+    return encode(
         ProjectJson(
             tool=Tool("footprint", version),
             host=audit.host,
@@ -43,4 +43,3 @@ def project_members(audit: Audit, version: str) -> Json:
             notes=audit.notes,
         )
     )
-    return members

@@ -10,7 +10,7 @@ from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import Positive
 from footprint.model.figures import FIGURES, FigureUnit
 from footprint.release.history import Recording, Release
-from footprint.verbs.trend.json import HistoryTarget, ReleaseRow, release_row
+from footprint.verbs.trend.json import HistoryTarget
 
 __all__ = ("RecordJson", "record_members")
 
@@ -44,9 +44,9 @@ class RecordJson(Envelope):
 
     verb: Literal["record"] = "record"
     target: HistoryTarget
-    releases: tuple[ReleaseRow, ...]
+    releases: tuple[Release, ...]
     recorded: tuple[RecordedFigure, ...]
-    replaced: ReleaseRow | None
+    replaced: Release | None
     release_count: Positive
     notes: tuple[Note, ...]
 
@@ -55,16 +55,15 @@ def record_members(
     made: Recording, replaced: Release | None, release_count: int, notes: Iterable[Note], file: str, version: str
 ) -> Json:
     """Return the members of the answer."""
-    members: Json = encode(
+    return encode(
         RecordJson(
             tool=Tool("footprint", version),
             host={},
             target=HistoryTarget(file),
-            releases=(release_row(made.release),),
+            releases=(made.release,),
             recorded=tuple([RecordedFigure(name, amount, FIGURES[name].unit) for name, amount in made.figures.items()]),
-            replaced=None if replaced is None else release_row(replaced),
+            replaced=replaced,
             release_count=release_count,
             notes=tuple(notes),
         )
     )
-    return members

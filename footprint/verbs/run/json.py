@@ -12,8 +12,7 @@ __all__ = ("run_members",)
 def run_members(ran: RunResult, version: str) -> Json:
     """Return the members of the answer."""
     audit = audit_answer(ran.audit, version)
-    members: Json = encode(like(RunJson, audit, verb="run", notes=ran.notes, run=_run(ran)))
-    return members
+    return encode(like(RunJson, audit, verb="run", notes=ran.notes, run=_run(ran)))
 
 
 def _run(ran: RunResult) -> RunMembers:

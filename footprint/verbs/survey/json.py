@@ -42,7 +42,7 @@ class SurveyJson(Envelope):
 
 def survey_members(survey: Survey, version: str) -> Json:
     """Return the members of the answer."""
-    members: Json = encode(
+    return encode(
         SurveyJson(
             tool=Tool("footprint", version),
             host={},
@@ -52,4 +52,3 @@ def survey_members(survey: Survey, version: str) -> Json:
             notes=survey.notes,
         )
     )
-    return members

@@ -160,7 +160,7 @@ def symbols_members(
     maps = [known.linker_map.file for known in files if known.linker_map]
     symbols = [row for known, declared in zip_longest(files, sources or ()) for row in _symbols(known, declared)]
     origins = [row for known in files for row in _origins(known)]
-    members: Json = encode(
+    return encode(
         SymbolsJson(
             tool=Tool("footprint", version),
             host={},
@@ -171,7 +171,6 @@ def symbols_members(
             notes=tuple(notes),
         )
     )
-    return members
 
 
 def _sections(known: Origins) -> Iterator[SectionRow]:

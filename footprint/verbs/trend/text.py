@@ -1,12 +1,12 @@
 """The reports of `footprint record` and `footprint trend`."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from footprint.errors import Note
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
+from footprint.model.figures import FigureUnit
 from footprint.release.history import History, Release, Trend, TrendStep
 from footprint.units import counted, format_bytes
 
@@ -66,7 +66,7 @@ def _version(release: Release) -> str:
 
 
 def _day(release: Release) -> str:
-    return datetime.fromtimestamp(release.time, UTC).date().isoformat()
+    return release.time_text.partition("T")[0]
 
 
 def _dated(release: Release) -> str:
@@ -85,7 +85,7 @@ def _row(one: Trend, *, has_blocks: bool) -> tuple[str, ...]:
 
 
 def _amount(one: Trend, value: int) -> str:
-    return f"{value:,}" if one.is_count else format_bytes(value)
+    return format_bytes(value) if one.unit is FigureUnit.BYTES else f"{value:,}"
 
 
 def _signed(one: Trend, value: int) -> str:

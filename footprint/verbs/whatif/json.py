@@ -10,7 +10,7 @@ from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import NOT_EMPTY, Positive, Signed
 from footprint.model.spread import Spread
 from footprint.process.launch.moment import When
-from footprint.verbs.whatif.result import Compared, Leaving, WhatIf
+from footprint.verbs.whatif.result import Compared, Leaving, OwnerSaving, WhatIf
 
 __all__ = ("WhatIfJson", "whatif_members")
 
@@ -69,22 +69,6 @@ class WhatIfMembers(NamedTuple):
     figures: WhatIfFigures
 
 
-class OwnerSaving(NamedTuple):
-    """An owner whose private memory differs between the median starts.
-
-    Attributes:
-        owner: The object, or a name in brackets.
-        before_bytes: Its private memory with the libraries.
-        after_bytes: Its private memory without them.
-        predicted_bytes: The prediction for an object that leaves; else null.
-    """
-
-    owner: str
-    before_bytes: int
-    after_bytes: int
-    predicted_bytes: int | None
-
-
 class SavingMembers(NamedTuple):
     """The difference between the two starts whose private memory is the median.
 
@@ -130,13 +114,13 @@ class WhatIfJson(Envelope):
 def whatif_members(found: WhatIf, version: str) -> Json:
     """Return the members of the answer."""
     audit, saving = found.before.audit, found.per_process or found.private
-    members: Json = encode(
+    return encode(
         WhatIfJson(
             tool=Tool("footprint", version),
             host=audit.host,
             target=process_target(audit),
             whatif=_whatif(found),
-            changes=tuple([like(OwnerSaving, one) for one in found.changes]),
+            changes=found.changes,
             behaviour=found.behaviour,
             saving=SavingMembers(
                 predicted_bytes=found.predicted_bytes,
@@ -149,7 +133,6 @@ def whatif_members(found: WhatIf, version: str) -> Json:
             notes=found.notes,
         )
     )
-    return members
 
 
 def _whatif(found: WhatIf) -> WhatIfMembers:

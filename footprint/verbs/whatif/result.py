@@ -16,9 +16,9 @@ from footprint.verbs.run.result import RunResult, Start
 __all__ = (
     "Agreement",
     "Compared",
-    "HeldByOwner",
     "Leaving",
     "Output",
+    "OwnerSaving",
     "Saving",
     "Trial",
     "WhatIf",
@@ -106,14 +106,14 @@ class Leaving(NamedTuple):
     predicted_bytes: int
 
 
-class HeldByOwner(NamedTuple):
-    """What an owner of memory holds with the libraries and without.
+class OwnerSaving(NamedTuple):
+    """An owner whose private memory differs between the median starts.
 
     Attributes:
-        owner: The object, or a word such as `[heap]`.
-        before_bytes: Private memory with the libraries.
-        after_bytes: The same without.
-        predicted_bytes: Where it leaves, what was predicted.
+        owner: The object, or a name in brackets.
+        before_bytes: Its private memory with the libraries.
+        after_bytes: Its private memory without them.
+        predicted_bytes: The prediction for an object that leaves; else None.
     """
 
     owner: str
@@ -169,7 +169,7 @@ class WhatIf:
     original: Start
     before: RunResult
     after: RunResult
-    changes: tuple[HeldByOwner, ...]
+    changes: tuple[OwnerSaving, ...]
     behaviour: tuple[Compared, ...]
     doubts: tuple[str, ...]
     count: int
@@ -214,7 +214,7 @@ def _saving(before: int | None, after: int | None, with_it: Spread | None, witho
 
 def changes(
     before: Audit, after: Audit, owners: Mapping[str, str], leaving: Iterable[Leaving]
-) -> tuple[HeldByOwner, ...]:
+) -> tuple[OwnerSaving, ...]:
     """Find the owners whose private memory differs between two audits.
 
     Args:
@@ -226,7 +226,7 @@ def changes(
     held = [_private_by_owner(audit, owners) for audit in (before, after)]
     predicted = {one.path: one.predicted_bytes for one in leaving}
     found = [
-        HeldByOwner(owner, held[0].get(owner, 0), held[1].get(owner, 0), predicted.get(owner))
+        OwnerSaving(owner, held[0].get(owner, 0), held[1].get(owner, 0), predicted.get(owner))
         for owner in {**held[0], **held[1], **predicted}
     ]
     differing = [one for one in found if one.before_bytes != one.after_bytes or one.predicted_bytes is not None]

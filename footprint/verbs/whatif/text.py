@@ -10,7 +10,7 @@ from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, more
 from footprint.units import counted, format_bytes
 from footprint.verbs.run.text import MOMENTS
-from footprint.verbs.whatif.result import Agreement, Compared, HeldByOwner, Saving, WhatIf
+from footprint.verbs.whatif.result import Agreement, Compared, OwnerSaving, Saving, WhatIf
 
 __all__ = ("whatif_report",)
 
@@ -54,15 +54,15 @@ def _changes(found: WhatIf, top: int, names: Names) -> list[Block]:
     return [Heading("Whose private memory differs"), Table(columns, rows, frozenset(), tuple(footer))]
 
 
-def _change(one: HeldByOwner, label: str) -> tuple[str, ...]:
+def _change(one: OwnerSaving, label: str) -> tuple[str, ...]:
     sizes = (one.predicted_bytes, one.before_bytes - one.after_bytes, one.before_bytes, one.after_bytes)
     return (*(format_bytes(size) if size else "-" for size in sizes), label)
 
 
-def _sum(changes: Sequence[HeldByOwner], label: str) -> tuple[str, ...]:
+def _sum(changes: Sequence[OwnerSaving], label: str) -> tuple[str, ...]:
     predicted_bytes = sum([one.predicted_bytes or 0 for one in changes])
     before_bytes, after_bytes = sum([one.before_bytes for one in changes]), sum([one.after_bytes for one in changes])
-    return _change(HeldByOwner("", before_bytes, after_bytes, predicted_bytes), label)
+    return _change(OwnerSaving("", before_bytes, after_bytes, predicted_bytes), label)
 
 
 def _figures(found: WhatIf) -> list[Block]:
