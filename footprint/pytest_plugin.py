@@ -234,12 +234,12 @@ def _check(item: pytest.Item, target: object, limits: Mapping[str, Any], where: 
         from footprint.formats.escape import printable  # noqa: PLC0415 # only where it fails
         from footprint.formats.sections.notes import note_blocks  # noqa: PLC0415 # the same
         from footprint.formats.text import plain  # noqa: PLC0415 # the same
-        from footprint.verbs.check.text import check_verdict, failure_report  # noqa: PLC0415 # the same
+        from footprint.verbs.check.text import check_verdict, failure_document  # noqa: PLC0415 # the same
 
         audit = checked.audit
         if audit.notes:
             item.add_report_section("call", "notes of footprint", plain(tuple(note_blocks(audit.notes, audit.target))))
-        text = f"footprint: {printable(check_verdict(checked))}\n\n{plain(failure_report(checked))}"
+        text = f"footprint: {printable(check_verdict(checked))}\n\n{plain(failure_document(checked))}"
         raise pytest.fail.Exception(text.rstrip(), pytrace=False)
     return checked
 

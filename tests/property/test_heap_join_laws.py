@@ -7,7 +7,7 @@ from footprint.attribution.heap_join import join_heap
 from footprint.formats.audit_json import audit_json
 from footprint.formats.saved_audit import read_audit
 from footprint.model.row import sum_rows
-from footprint.verbs.audit.text import audit_report
+from footprint.verbs.audit.text import audit_document
 from tests.examples import examples
 from tests.heapjoins import Area, heap_rows, moment, process, profiled, sums
 
@@ -62,4 +62,4 @@ def test_the_rows_add_up_to_the_heap_that_the_kernel_counts(
 
     text = audit_json(joined, "1")
     assert audit_json(read_audit(text.encode(), "saved").audit, "1") == text
-    assert audit_report(joined)
+    assert audit_document(joined)

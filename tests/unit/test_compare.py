@@ -20,7 +20,7 @@ from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.model.spread import Spread, Spreads
 from footprint.release.compare import Comparison, RowChange, RowStatus, compare
 from footprint.release.matching import comparable_name
-from footprint.verbs.diff.text import diff_report
+from footprint.verbs.diff.text import diff_document
 from tests.ledgers import audit_of, ledger_row
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -271,9 +271,9 @@ def test_findings_are_not_new_where_the_other_side_was_not_looked_into() -> None
     for old, new in ((without, with_findings), (with_findings, without)):
         comparison = compare(old, new)
         assert comparison.new_findings == comparison.fixed_findings == ()
-        assert "Findings are not compared: " in " ".join(plain(diff_report(comparison)).split())
+        assert "Findings are not compared: " in " ".join(plain(diff_document(comparison)).split())
     assert compare(looked_into, with_findings).new_findings == (found,)
-    assert "not compared" not in plain(diff_report(compare(without, without)))
+    assert "not compared" not in plain(diff_document(compare(without, without)))
 
 
 def test_findings_of_a_profile_are_compared_where_both_sides_have_one_and_those_of_files_where_both_were_read() -> None:
@@ -284,7 +284,7 @@ def test_findings_of_a_profile_are_compared_where_both_sides_have_one_and_those_
     with_files = audit_of(findings=[unused])
     comparison = compare(with_profile, with_files)
     assert comparison.new_findings == comparison.fixed_findings == ()
-    text = " ".join(plain(diff_report(comparison)).split())
+    text = " ".join(plain(diff_document(comparison)).split())
     assert "Findings are not compared: " in text
     assert "Findings on the heap are not compared: " in text
     both = replace(with_files, findings=(unused, table), heap=account)

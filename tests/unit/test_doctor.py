@@ -23,7 +23,7 @@ from footprint.verbs.doctor.call import calibrate, doctor, load_constants
 from footprint.verbs.doctor.command import doctor as doctor_command
 from footprint.verbs.doctor.diagnosis import Check, Diagnosis, State
 from footprint.verbs.doctor.json import doctor_members
-from footprint.verbs.doctor.text import doctor_report
+from footprint.verbs.doctor.text import doctor_document
 
 KERNEL, MACHINE = "6.1.0-37-amd64", "x86_64"
 SIZES = {
@@ -361,7 +361,7 @@ DIAGNOSIS = Diagnosis(
 
 
 def test_the_report_shows_checks_cures_constants_and_the_count() -> None:
-    text = plain(doctor_report(DIAGNOSIS))
+    text = plain(doctor_document(DIAGNOSIS))
     assert "footprint doctor: Linux 6.18.44 x86_64\n" in text
     assert "  memory cgroup  limited  no calibration\n" in text
     assert "What would help\n  memory cgroup: be root\n" in text
@@ -371,7 +371,7 @@ def test_the_report_shows_checks_cures_constants_and_the_count() -> None:
 
 
 def test_a_host_that_allows_everything_needs_no_cure() -> None:
-    text = plain(doctor_report(replace(DIAGNOSIS, checks=DIAGNOSIS.checks[:1], notes=())))
+    text = plain(doctor_document(replace(DIAGNOSIS, checks=DIAGNOSIS.checks[:1], notes=())))
     assert "help" not in text
     assert text.endswith("\nAll 1 checks are fine: figures are as exact as footprint can make them.\n")
 

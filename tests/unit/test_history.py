@@ -17,7 +17,7 @@ from footprint.model.figures import FigureUnit
 from footprint.release.history import Recording, Release, Trend, TrendStep, history_of
 from footprint.release.history_file import read_recordings, write_recording
 from footprint.verbs.record.call import parse_time
-from footprint.verbs.trend.text import trend_report
+from footprint.verbs.trend.text import trend_document
 
 ROOT = Path(__file__).resolve().parents[2]
 SHADOW = ROOT / "sample_binaries" / "condor_shadow"
@@ -106,16 +106,16 @@ def test_a_step_between_a_prediction_and_a_measurement_is_noted() -> None:
 
 
 def test_a_sparkline_lies_between_the_smallest_and_the_largest_value() -> None:
-    report = trend_report(history_of([FIRST, SECOND, THIRD], "history", figures=["private_bytes"]), has_blocks=True)
+    report = trend_document(history_of([FIRST, SECOND, THIRD], "history", figures=["private_bytes"]), has_blocks=True)
     # 12,288, 16,384 and 73,728 on eight levels: the second is a fifteenth of the way, which is less than one.
     assert "▁▁█    private_bytes" in plain(report)
-    report = trend_report(history_of([FIRST, SECOND, THIRD], "history", figures=["private_bytes"]), has_blocks=False)
+    report = trend_document(history_of([FIRST, SECOND, THIRD], "history", figures=["private_bytes"]), has_blocks=False)
     assert "__#    private_bytes" in plain(report)
 
 
 def test_a_name_that_could_do_something_to_a_terminal_is_escaped() -> None:
     hostile = recording("1\x1b[2J", 1, {"a": 1}, program="evil\u202e")
-    text = plain(trend_report(history_of([hostile], "history"), has_blocks=True))
+    text = plain(trend_document(history_of([hostile], "history"), has_blocks=True))
     assert "\x1b" not in text
     assert "evil\\u202e: 1 release" in text
 

@@ -10,7 +10,7 @@ import footprint
 from footprint.formats.document import About, Document, Facts, Graph, GraphPoint, Heading, Paragraph, Table, Verdict
 from footprint.formats.escape import printable
 from footprint.formats.markdown import COMMENT_BYTES, markdown
-from footprint.verbs.audit.text import audit_report
+from footprint.verbs.audit.text import audit_document
 from tests.hostile import HOSTILE
 
 ABOUT = About("audit ./server", "1.2.3")
@@ -75,7 +75,7 @@ def test_the_marker_is_first_and_how_it_came_out_stands_before_the_tables() -> N
 
 
 def test_the_report_of_an_audit_is_tables_that_a_reader_of_markdown_finds() -> None:
-    text = markdown(audit_report(footprint.audit("tests/corpus/smaps-python3.txt", count=100), top=5), ABOUT)
+    text = markdown(audit_document(footprint.audit("tests/corpus/smaps-python3.txt", count=100), top=5), ABOUT)
     found = cells(text)
     assert "private memory" in found
     assert "12.4 MiB" in found

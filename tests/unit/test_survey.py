@@ -13,7 +13,7 @@ from footprint.cli import main
 from footprint.errors import Note, UsageError
 from footprint.formats.document import Table, Verdict
 from footprint.verbs.survey.result import Survey, SurveyedProgram
-from footprint.verbs.survey.text import survey_report
+from footprint.verbs.survey.text import survey_document
 from tests.elfwriter import (
     DT_NEEDED,
     DT_SONAME,
@@ -176,7 +176,7 @@ def rank(count: int = 1, unused_bytes: int = 0) -> Survey:
 
 
 def verdict(found: Survey) -> str:
-    last = survey_report(found)[-1]
+    last = survey_document(found)[-1]
     assert isinstance(last, Verdict)
     return last.text
 
@@ -191,7 +191,7 @@ def test_the_last_line_says_which_costs_most_and_what_could_be_spared() -> None:
 
 @pytest.mark.parametrize(("top", "rows"), [(20, 20), (3, 3), (0, 25), (25, 25)])
 def test_so_many_rows_are_shown_and_the_rest_is_counted(top: int, rows: int) -> None:
-    tables = [block for block in survey_report(rank(1, 8 * K), top=top) if isinstance(block, Table)]
+    tables = [block for block in survey_document(rank(1, 8 * K), top=top) if isinstance(block, Table)]
     assert [len(one.rows) for one in tables] == [rows, rows]
     rest = [] if rows == 25 else [f"[{25 - rows} more: --top 0 shows all]"] * 2
     assert [footer[-1] for one in tables for footer in one.footer] == rest
@@ -199,7 +199,7 @@ def test_so_many_rows_are_shown_and_the_rest_is_counted(top: int, rows: int) -> 
 
 def test_of_many_notes_the_first_are_shown() -> None:
     notes = tuple(Note("library-missing", f"lib{number}.so", "p needs it") for number in range(12))
-    texts = [str(block) for block in survey_report(Survey(("/bin",), 1, (), notes))]
+    texts = [str(block) for block in survey_document(Survey(("/bin",), 1, (), notes))]
     assert sum("library-missing" in text for text in texts) == 10
     assert any("[2 more: --json has all]" in text for text in texts)
 

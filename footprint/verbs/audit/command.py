@@ -116,7 +116,7 @@ def _process_answer(by: str, top: int, output: options.OutputOptions) -> "Answer
     return Answer(
         "audit",
         "ledger",
-        document=lambda found: text.audit_report(found, by=by, top=top, has_whole_names=output.has_whole_names),
+        document=lambda found: text.audit_document(found, by=by, top=top, has_whole_names=output.has_whole_names),
         members=lambda found: audit_json.audit_members(found, __version__),
         issues=issues.issues_of_audit,
         figures=metrics.audit_metrics,
@@ -131,7 +131,7 @@ def _group_answer(by: str, top: int, output: options.OutputOptions) -> "Answer[G
     return Answer(
         "audit of several",
         "ledger",
-        document=lambda found: group_text.group_report(found, by=by, top=top, has_whole_names=output.has_whole_names),
+        document=lambda found: group_text.group_document(found, by=by, top=top, has_whole_names=output.has_whole_names),
         members=lambda found: group_json.group_members(found, __version__),
         figures=metrics.group_metrics,
         stacks=lambda found: stacks.ledger_stacks(found.ledger),
@@ -176,7 +176,7 @@ def _audit_folders(folders: Sequence[str], asked: "AuditRequest", top: int, outp
     answer: Answer[Survey] = Answer(
         "audit --all",
         "programs",
-        document=lambda found: survey_text.survey_report(found, top=top),
+        document=lambda found: survey_text.survey_document(found, top=top),
         members=lambda found: survey_json.survey_members(found, __version__),
         figures=survey_metrics.survey_metrics,
     )

@@ -10,10 +10,10 @@ from footprint.model.totals import Total
 from footprint.units import counted, format_bytes
 from footprint.verbs.audit.text import ledger_table
 
-__all__ = ("group_report",)
+__all__ = ("group_document",)
 
 
-def group_report(group: Group, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
+def group_document(group: Group, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
     """Write where the memory of several processes goes, with what they share counted once."""
     names = Names((row.owner for row in group.ledger), is_whole=has_whole_names)
     return (

@@ -15,7 +15,7 @@ from footprint.model.row import OF_OBJECTS, MemoryKind, Row, RowSums, sum_rows
 from footprint.model.totals import OfWhich, Total
 from footprint.units import counted, format_bytes
 
-__all__ = ("GROUPINGS", "audit_report", "ledger_table", "projection_report")
+__all__ = ("GROUPINGS", "audit_document", "ledger_table", "projection_document")
 
 _BASIS_TEXT: Final = {
     Basis.PER_PROCESS: "",
@@ -54,7 +54,7 @@ GROUPINGS: Final[dict[str, Callable[[Row], _Key]]] = {
 }
 
 
-def audit_report(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
+def audit_document(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
     """Write where the memory of a process goes; `top` rows a table, 0 for all."""
     names = Names({row.owner for row in audit.ledger}, is_whole=has_whole_names)
     return (
@@ -102,7 +102,7 @@ def _findings(audit: Audit, *, is_verbose: bool) -> list[Block]:
     return finding_blocks(audit.findings, audit.projection.count, is_verbose=is_verbose)
 
 
-def projection_report(audit: Audit) -> Document:
+def projection_document(audit: Audit) -> Document:
     """Show what N processes cost, or how many fit."""
     return (
         Heading(_title("project", audit)),

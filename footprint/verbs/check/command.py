@@ -62,7 +62,7 @@ def check(
     answer: Answer[Checked] = Answer(
         "check",
         "budgets",
-        document=lambda found: text.check_report(found, baseline=baseline),
+        document=lambda found: text.check_document(found, baseline=baseline),
         members=lambda found: json.check_members(found, __version__),
         issues=lambda found: issues.issues_of_check(found, name(found)),
         figures=metrics.check_metrics,

@@ -3,9 +3,9 @@
 from footprint.formats.audit_json import audit_members
 from footprint.html import report, variable_members
 from footprint.release.budget import Checked
-from footprint.verbs.audit.text import audit_report
+from footprint.verbs.audit.text import audit_document
 from footprint.verbs.check.json import check_members
-from footprint.verbs.check.text import check_report
+from footprint.verbs.check.text import check_document
 
 __all__ = ("check_html",)
 
@@ -19,4 +19,4 @@ def check_html(checked: Checked, version: str) -> str:
         "variables": variable_members(audit.page_maps),
         "check": check_members(checked, version),
     }
-    return report(audit.target, answers, (*check_report(checked), *audit_report(audit)))
+    return report(audit.target, answers, (*check_document(checked), *audit_document(audit)))

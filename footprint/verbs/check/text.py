@@ -9,30 +9,30 @@ from footprint.release.budget import Budgets, Checked, Result
 from footprint.units import counted, format_bytes
 
 __all__ = (
-    "check_report",
+    "check_document",
     "check_verdict",
     "contributor_name",
     "contributor_size",
     "contributors_label",
-    "failure_report",
+    "failure_document",
     "place_of",
     "value_and_limit",
 )
 
 
-def check_report(checked: Checked, *, baseline: str | None = None) -> Document:
+def check_document(checked: Checked, *, baseline: str | None = None) -> Document:
     """Write which budgets are exceeded, by how much and through what; `baseline` is the file that was just written."""
     blocks: list[Block] = [
         Heading(f"footprint check: {checked.audit.target}"),
         Paragraph(_origin(checked)),
     ]
-    blocks.extend(failure_report(checked))
+    blocks.extend(failure_document(checked))
     blocks.extend(_table([one for one in checked.results if not one.fails]))
     blocks.extend(note_blocks(checked.audit.notes, checked.audit.target))
     return (*blocks, Verdict(check_verdict(checked, baseline)))
 
 
-def failure_report(checked: Checked) -> Document:
+def failure_document(checked: Checked) -> Document:
     """Write for each exceeded budget by how much and through what, and nothing else."""
     return tuple(block for one in checked.failures for block in _failure(one, checked))
 

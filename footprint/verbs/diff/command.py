@@ -52,7 +52,7 @@ def diff(
     answer: Answer[Comparison] = Answer(
         "diff",
         "diff",
-        document=lambda found: text.diff_report(found, top=top, has_whole_names=output.has_whole_names),
+        document=lambda found: text.diff_document(found, top=top, has_whole_names=output.has_whole_names),
         members=lambda found: json.diff_members(found, __version__),
         issues=_issues,
         figures=metrics.diff_metrics,

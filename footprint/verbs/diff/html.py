@@ -4,7 +4,7 @@ from footprint.formats.audit_json import audit_members
 from footprint.html import report, variable_members
 from footprint.release.compare import Comparison
 from footprint.verbs.diff.json import diff_members
-from footprint.verbs.diff.text import diff_report
+from footprint.verbs.diff.text import diff_document
 
 __all__ = ("diff_html",)
 
@@ -20,4 +20,4 @@ def diff_html(found: Comparison, version: str) -> str:
         "variables": variable_members(found.new.page_maps),
     }
     title = f"{found.old.saved_in or found.old.target} -> {found.new.saved_in or found.new.target}"
-    return report(title, answers, diff_report(found))
+    return report(title, answers, diff_document(found))

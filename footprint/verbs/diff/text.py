@@ -22,7 +22,7 @@ from footprint.release.compare import (
 )
 from footprint.units import counted, format_bytes
 
-__all__ = ("diff_report",)
+__all__ = ("diff_document",)
 
 # Those that are mapped shared, or mapped at all, are no cost.
 _SHOWN: Final = (
@@ -38,7 +38,7 @@ _SHOWN: Final = (
 _PARTS: Final = frozenset({"private", "kernel"})
 
 
-def diff_report(found: Comparison, *, top: int = 20, has_whole_names: bool = False) -> Document:
+def diff_document(found: Comparison, *, top: int = 20, has_whole_names: bool = False) -> Document:
     """Write what changed; `top` rows a table, 0 for all."""
     owners = [name for one in found.owners for name in (one.owner, one.old_owner, one.left_with) if name]
     names = Names([*owners, *(one.owner for one in found.changes)], is_whole=has_whole_names)

@@ -41,7 +41,7 @@ def doctor(
     answer: Answer[Diagnosis] = Answer(
         "doctor",
         "checks",
-        document=text.doctor_report,
+        document=text.doctor_document,
         members=lambda found: json.doctor_members(found, __version__),
     )
     check_formats(answer, output)

@@ -6,10 +6,10 @@ from footprint.formats.sections.notes import note_blocks
 from footprint.units import format_bytes
 from footprint.verbs.doctor.diagnosis import Diagnosis, State
 
-__all__ = ("doctor_report",)
+__all__ = ("doctor_document",)
 
 
-def doctor_report(diagnosis: Diagnosis) -> Document:
+def doctor_document(diagnosis: Diagnosis) -> Document:
     """Write what can be read on this host, what that means, and what would help."""
     kernel, machine = diagnosis.host.get("kernel", ""), diagnosis.host.get("machine", "")
     rows = tuple((check.name, check.state.value, check.meaning) for check in diagnosis.checks)

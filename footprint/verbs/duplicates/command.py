@@ -44,7 +44,7 @@ def duplicates(
     answer: Answer[Duplicates] = Answer(
         "duplicates",
         "duplicates",
-        document=lambda found: text.duplicates_report(
+        document=lambda found: text.duplicates_document(
             found, count=count, top=top, has_linker_names=output.has_whole_names
         ),
         members=lambda found: json.duplicates_members(found, __version__, count),

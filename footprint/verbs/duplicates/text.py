@@ -17,7 +17,7 @@ from footprint.model.finding import Confidence, Finding
 from footprint.units import counted, first_of, format_bytes
 from footprint.verbs.duplicates.result import Duplicates
 
-__all__ = ("duplicates_report",)
+__all__ = ("duplicates_document",)
 
 _MOST_LARGE = 10
 _MOST_NOTES_ALIKE = 2
@@ -34,7 +34,9 @@ _WHEN = {
 }
 
 
-def duplicates_report(found: Duplicates, *, count: int = 1, top: int = 20, has_linker_names: bool = False) -> Document:
+def duplicates_document(
+    found: Duplicates, *, count: int = 1, top: int = 20, has_linker_names: bool = False
+) -> Document:
     """Write what files hold several times; `top` rows a table, 0 for all."""
     placed = [(file.file, one) for file in found.files for one in file.copies]
     real = [(file, one) for file, one in placed if one.origin is not CopyOrigin.STREAM_INIT]

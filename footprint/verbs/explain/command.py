@@ -46,7 +46,7 @@ def explain(
     answer: Answer[tuple[Explanation, ...] | None] = Answer(
         "explain",
         "words",
-        document=lambda found: text.words_report(known_words()) if found is None else text.explain_report(found),
+        document=lambda found: text.words_document(known_words()) if found is None else text.explain_document(found),
         members=lambda found: json.explain_members(found or all_words(), __version__),
     )
     check_formats(answer, output)

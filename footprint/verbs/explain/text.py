@@ -6,10 +6,10 @@ from footprint.formats.document import Block, Document, Facts, Heading, Paragrap
 from footprint.formats.words import Explanation
 from footprint.units import counted
 
-__all__ = ("explain_report", "words_report")
+__all__ = ("explain_document", "words_document")
 
 
-def explain_report(found: tuple[Explanation, ...]) -> Document:
+def explain_document(found: tuple[Explanation, ...]) -> Document:
     """Write the meanings of a word."""
     blocks: list[Block] = []
     for one in found:
@@ -20,7 +20,7 @@ def explain_report(found: tuple[Explanation, ...]) -> Document:
     return (*blocks, Verdict(f"From {' and '.join(pages)}."))
 
 
-def words_report(known: Mapping[str, tuple[Explanation, ...]]) -> Document:
+def words_document(known: Mapping[str, tuple[Explanation, ...]]) -> Document:
     """Write the list of all words, by subject."""
     by_subject: dict[str, list[str]] = {}
     for found in known.values():

@@ -97,7 +97,7 @@ def comparison_answer(
     return Answer(
         verb,
         "heap",
-        document=lambda found: text.heap_report(
+        document=lambda found: text.heap_document(
             found.files,
             found.notes,
             found.findings,

@@ -12,7 +12,7 @@ from footprint.html import report
 from footprint.model.finding import Finding
 from footprint.units import counted
 from footprint.verbs.heap.json import heap_members, tree_members
-from footprint.verbs.heap.text import heap_report
+from footprint.verbs.heap.text import heap_document
 
 __all__ = ("heap_html",)
 
@@ -45,7 +45,7 @@ def heap_html(
     if left_out_count:
         trees = counted(left_out_count, "call tree")
         warning = f"{trees} of the profile: too many for this report; `heap --at` shows each."
-    return report(", ".join(usage.file for usage in usages), answers, heap_report(usages, notes, findings), warning)
+    return report(", ".join(usage.file for usage in usages), answers, heap_document(usages, notes, findings), warning)
 
 
 def _moments(usages: Sequence[HeapUsage]) -> tuple[list[Json], int]:

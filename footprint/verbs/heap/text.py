@@ -20,7 +20,7 @@ from footprint.model.finding import Finding
 from footprint.model.heap_account import Share
 from footprint.units import counted, format_bytes
 
-__all__ = ("OVERHEAD", "STACKS", "heap_report")
+__all__ = ("OVERHEAD", "STACKS", "heap_document")
 
 OVERHEAD: Final = "[allocator overhead]"
 STACKS: Final = "[stacks]"
@@ -41,7 +41,7 @@ _KNOWN: Final = {
 }
 
 
-def heap_report(
+def heap_document(
     usages: Sequence[HeapUsage],
     notes: Sequence[Note] = (),
     findings: Sequence[Finding] = (),

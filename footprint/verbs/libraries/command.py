@@ -47,8 +47,8 @@ def libraries(
 
     def document(found: "Libraries") -> "Document":
         if why is not None:
-            return text.chains_report(found, why)
-        return text.libraries_report(found, top=top, is_tree=tree, has_whole_names=output.has_whole_names)
+            return text.chains_document(found, why)
+        return text.libraries_document(found, top=top, is_tree=tree, has_whole_names=output.has_whole_names)
 
     answer: Answer[Libraries] = Answer(
         "libraries",

@@ -14,13 +14,13 @@ from footprint.model.finding import Confidence
 from footprint.units import counted, format_bytes
 from footprint.verbs.libraries.result import Libraries
 
-__all__ = ("chains_report", "libraries_report")
+__all__ = ("chains_document", "libraries_document")
 
 _MOST_CHAINS = 20
 _DEEPEST = 60
 
 
-def libraries_report(
+def libraries_document(
     found: Libraries, *, top: int = 0, is_tree: bool = False, has_whole_names: bool = False
 ) -> Document:
     """Write what a program is made of.
@@ -41,7 +41,7 @@ def libraries_report(
     return (*blocks, Verdict(_verdict(found)))
 
 
-def chains_report(found: Libraries, library: str) -> Document:
+def chains_document(found: Libraries, library: str) -> Document:
     """Write by which chains of objects a library is needed, and what is used of it at the end of each.
 
     Raises:

@@ -36,7 +36,7 @@ def maps(
     answer: Answer[OwnedMap] = Answer(
         "maps",
         "mappings",
-        document=lambda found: text.maps_report(found, has_whole_names=output.has_whole_names),
+        document=lambda found: text.maps_document(found, has_whole_names=output.has_whole_names),
         members=lambda found: json.maps_members(found, __version__),
     )
     check_formats(answer, output)

@@ -7,10 +7,10 @@ from footprint.model.row import Attribution
 from footprint.units import counted, format_bytes
 from footprint.verbs.maps.result import OwnedMap
 
-__all__ = ("maps_report",)
+__all__ = ("maps_document",)
 
 
-def maps_report(owned: OwnedMap, *, has_whole_names: bool = False) -> Document:
+def maps_document(owned: OwnedMap, *, has_whole_names: bool = False) -> Document:
     """Write the owner of each mapping, and what it holds."""
     mappings = owned.memory.mappings
     names = Names((part.owner for part in owned.parts), is_whole=has_whole_names)

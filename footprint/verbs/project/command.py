@@ -47,7 +47,7 @@ def project(
     answer: Answer[Audit] = Answer(
         "project",
         "projection",
-        document=text.projection_report,
+        document=text.projection_document,
         members=lambda found: json.project_members(found, __version__),
         figures=lambda found: metrics.projection_metrics(found.projection, found.target),
     )

@@ -55,7 +55,7 @@ def record(
     answer: Answer[call.Recorded] = Answer(
         "record",
         "recorded",
-        document=lambda made: text.record_report(
+        document=lambda made: text.record_document(
             made.recording.release, made.replaced, made.release_count, history, made.notes
         ),
         members=lambda made: json.record_members(

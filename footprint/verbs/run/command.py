@@ -62,7 +62,7 @@ def run(
     answer: Answer[RunResult] = Answer(
         "run",
         "ledger",
-        document=lambda found: text.run_report(found, by=by.value, top=top, has_whole_names=output.has_whole_names),
+        document=lambda found: text.run_document(found, by=by.value, top=top, has_whole_names=output.has_whole_names),
         members=lambda found: json.run_members(found, __version__),
         figures=lambda found: metrics.audit_metrics(found.audit),
         stacks=lambda found: stacks.ledger_stacks(found.audit.ledger),

@@ -11,10 +11,10 @@ from footprint.model.audit import Audit
 from footprint.model.spread import Spread
 from footprint.process.launch.moment import When
 from footprint.units import format_bytes
-from footprint.verbs.audit.text import audit_report
+from footprint.verbs.audit.text import audit_document
 from footprint.verbs.run.result import RunResult, Start
 
-__all__ = ("MOMENTS", "run_report")
+__all__ = ("MOMENTS", "run_document")
 
 MOMENTS: Final = {
     When.EXIT: "at its exit",
@@ -24,10 +24,10 @@ MOMENTS: Final = {
 }
 
 
-def run_report(ran: RunResult, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
+def run_document(ran: RunResult, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
     """Write where the memory of a program went that was run; `top` rows a table, 0 for all."""
     quiet = replace(ran.audit, notes=())
-    _, *blocks, verdict = audit_report(quiet, by=by, top=top, has_whole_names=has_whole_names)
+    _, *blocks, verdict = audit_document(quiet, by=by, top=top, has_whole_names=has_whole_names)
     return (
         Heading(_title(ran)),
         Paragraph(_how(ran)),

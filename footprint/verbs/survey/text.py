@@ -6,7 +6,7 @@ from footprint.formats.sections.rest import cut_at, rest_rows
 from footprint.units import counted, format_bytes
 from footprint.verbs.survey.result import Survey
 
-__all__ = ("survey_report",)
+__all__ = ("survey_document",)
 
 _MOST_NOTES = 10
 
@@ -16,7 +16,7 @@ _COLUMNS = (
 )
 
 
-def survey_report(survey: Survey, *, top: int = 20) -> Document:
+def survey_document(survey: Survey, *, top: int = 20) -> Document:
     """Rank the programs of some folders; `top` rows, 0 for all."""
     programs = survey.programs
     shown, rest = cut_at(programs, top)

@@ -66,7 +66,7 @@ def symbols(
 
     def document(found: "call.FileSymbols") -> "Document":
         is_whole = output.has_whole_names
-        return text.symbols_report(
+        return text.symbols_document(
             found.files,
             found.notes,
             top=top,

@@ -12,7 +12,7 @@ from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, rest_rows
 from footprint.verbs.symbols.variables_text import variables_table
 
-__all__ = ("Tables", "symbols_report")
+__all__ = ("Tables", "symbols_document")
 
 Tables = Callable[[Sequence[Contents], int, Callable[[str], str]], list[Block]]
 
@@ -22,7 +22,7 @@ _STRIPPED: Final = {
 }
 
 
-def symbols_report(
+def symbols_document(
     files: Sequence[Contents],
     notes: Sequence[Note] = (),
     *,

@@ -49,7 +49,7 @@ def trend(
     answer: Answer[History] = Answer(
         "trend",
         "trends",
-        document=lambda found: text.trend_report(found, has_blocks=draws_blocks(output.file)),
+        document=lambda found: text.trend_document(found, has_blocks=draws_blocks(output.file)),
         members=lambda found: json.trend_members(found, __version__),
     )
     check_formats(answer, output)

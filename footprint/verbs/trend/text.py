@@ -10,7 +10,7 @@ from footprint.model.figures import FigureUnit
 from footprint.release.history import History, Release, Trend, TrendStep
 from footprint.units import counted, format_bytes
 
-__all__ = ("record_report", "trend_report")
+__all__ = ("record_document", "trend_document")
 
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _ASCII: Final = "_.-~=+*#"
@@ -20,7 +20,7 @@ _SHORT_COMMIT: Final = 12
 _JUDGED: Final = ("per_process_bytes", "private_bytes", "floor_bytes", "mapped_writable_bytes")
 
 
-def record_report(
+def record_document(
     release: Release, replaced: Release | None, count: int, file: str, notes: Sequence[Note] = ()
 ) -> Document:
     """Write what was recorded, and which release it replaced."""
@@ -37,7 +37,7 @@ def record_report(
     )
 
 
-def trend_report(found: History, *, has_blocks: bool) -> Document:
+def trend_document(found: History, *, has_blocks: bool) -> Document:
     """Write how the figures of each program went; `has_blocks` draws with block characters, else with ASCII."""
     blocks: list[Block] = [Heading(f"footprint trend: {found.file}")]
     for program, releases in found.releases.items():

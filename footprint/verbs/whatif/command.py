@@ -46,7 +46,7 @@ def whatif(
     answer: Answer[WhatIf] = Answer(
         "whatif",
         "changes",
-        document=lambda found: text.whatif_report(found, top=top, has_whole_names=output.has_whole_names),
+        document=lambda found: text.whatif_document(found, top=top, has_whole_names=output.has_whole_names),
         members=lambda found: json.whatif_members(found, __version__),
     )
     check_formats(answer, output)

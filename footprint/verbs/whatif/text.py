@@ -12,13 +12,13 @@ from footprint.units import counted, format_bytes
 from footprint.verbs.run.text import MOMENTS
 from footprint.verbs.whatif.result import Agreement, Compared, OwnerSaving, Saving, WhatIf
 
-__all__ = ("whatif_report",)
+__all__ = ("whatif_document",)
 
 _SEEN: Final = {"stdout": "standard output", "stderr": "standard error", "ending": "its end"}
 _END: Final = "[there is none]"
 
 
-def whatif_report(found: WhatIf, *, top: int = 20, has_whole_names: bool = False) -> Document:
+def whatif_document(found: WhatIf, *, top: int = 20, has_whole_names: bool = False) -> Document:
     """Write what a program saves without some libraries; `top` rows a table, 0 for all."""
     command = shlex.join(found.command)
     moment = MOMENTS[found.before.start.moment]
