@@ -59,7 +59,7 @@ complete -c footprint -n '__footprint_has_verb audit' -s v -l verbose -d 'Whole 
 complete -c footprint -n '__footprint_has_verb audit' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb audit' -s h -l help -d 'Show the help, and exit.'
 
-complete -c footprint -n '__footprint_has_verb run' -l when -x -d 'exit, settled, or a time such as 2.5s.'
+complete -c footprint -n '__footprint_has_verb run' -l when -x -d 'exit, settled, peak, or a time such as 2.5s.'
 complete -c footprint -n '__footprint_has_verb run' -l when-output -x -d 'When a line of its output matches.'
 complete -c footprint -n '__footprint_has_verb run' -l timeout -x -d 'The longest time to wait for that moment.'
 complete -c footprint -n '__footprint_has_verb run' -l starts -x -d 'Start it K times.'

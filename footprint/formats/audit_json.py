@@ -17,6 +17,7 @@ from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.figures import total_figures
 from footprint.model.object_cost import ObjectCost
+from footprint.model.peak import PeakHolder
 from footprint.model.projection import Projection
 from footprint.model.row import Row
 from footprint.model.spread import Spread
@@ -32,6 +33,7 @@ __all__ = (
     "RunFigures",
     "RunJson",
     "RunMembers",
+    "RunPeak",
     "TotalName",
     "audit_answer",
     "audit_json",
@@ -194,7 +196,34 @@ class RunChild(NamedTuple):
 
 
 # As `process.launch` has it; importing that takes longer than reading a small audit.
-_MomentWord = Literal["exit", "settled", "time", "output"]
+_MomentWord = Literal["exit", "settled", "time", "output", "peak"]
+
+
+class RunPeak(NamedTuple):
+    """The peak of a program and all its descendants, until it was read; with `--when peak` that of the run before.
+
+    Attributes:
+        evidence: How the peak is known.
+        source: The counter: `memory.peak` or `memory.max_usage_in_bytes` of a cgroup; else `VmHWM` of one process,
+            `VmRSS` of several, or `ru_maxrss`.
+        page_cache_bytes: The page cache that the cgroup was charged with at the peak, and that is left out.
+        seconds: When it was reached: the time since the start.
+        process_count: The number of processes that were seen in all.
+        holders: The processes that were alive then, the largest first.
+        audited_bytes: What the audit explains: the cost of the processes that were read, shared memory counted once;
+            null where it is not known.
+        read_at_bytes: What the program and its descendants held when it was read, counted as the peak is.
+    """
+
+    peak_bytes: int
+    evidence: Evidence
+    source: str
+    page_cache_bytes: int
+    seconds: float
+    process_count: int
+    holders: tuple[PeakHolder, ...]
+    audited_bytes: int | None
+    read_at_bytes: int
 
 
 class RunMembers(NamedTuple):
@@ -202,18 +231,20 @@ class RunMembers(NamedTuple):
 
     Attributes:
         command: The program and its arguments.
-        when: The moment that was asked for: `exit`, `settled`, `output`, or a time.
+        when: The moment that was asked for: `exit`, `settled`, `output`, `peak`, or a time.
         moment: The moment at which the program was really read.
         starts: The number of starts.
         exit_code: The exit code of the median start; null where a signal or footprint ended it.
         signal: The name of the signal that ended it; null where none did.
         figures: How far the starts differ in the whole.
         owners: How far the starts differ, by owner; empty for a single start.
-        children: The child processes at the moment, where they were asked for.
+        children: The child processes at the moment, where they were asked for; with `--when peak` all processes but
+            the one that held most, of which the rest of the answer is.
+        peak: The peak; null in files of earlier versions.
     """
 
     command: Annotated[tuple[str, ...], NOT_EMPTY]
-    when: Annotated[str, Pattern("^(exit|settled|output|[0-9.]+(ms|s|min))$")]
+    when: Annotated[str, Pattern("^(exit|settled|output|peak|[0-9.]+(ms|s|min))$")]
     moment: _MomentWord
     starts: Positive
     exit_code: Annotated[int, Bounds(0, 256)] | None
@@ -221,6 +252,7 @@ class RunMembers(NamedTuple):
     figures: RunFigures
     owners: Annotated[tuple[OwnerSpread, ...], Later(())]
     children: tuple[RunChild, ...]
+    peak: Annotated[RunPeak | None, LATER]
 
 
 @dataclass(frozen=True, kw_only=True)

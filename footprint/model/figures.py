@@ -173,6 +173,16 @@ _ALL: Final = (
         "anonymous memory that several processes of the group have shared since a fork, counted once",
         _EACH,
     ),
+    # Of a program that was run.
+    Figure(
+        "peak_bytes",
+        "peak",
+        "the most memory that a program and all its descendants held at one time, until it was read",
+        _NOT_ADDITIVE,
+        "A memory cgroup counts it, page cache left out and kernel memory included, some 64 pages a processor too many."
+        " Where no cgroup can be made it is resident memory, pages of files included. Peaks of N copies need not"
+        " coincide.",
+    ),
     # What budgets and histories have in addition.
     Figure(
         "total_at_count_bytes",

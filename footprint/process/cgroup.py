@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from footprint.errors import AccessError
 
@@ -25,6 +25,7 @@ __all__ = (
     "Launcher",
     "MemoryController",
     "MemoryGroup",
+    "PeakUsage",
     "find_memory_controller",
     "make_group",
     "read_memory_controller",
@@ -40,6 +41,10 @@ _POLL_SECONDS: Final = 0.1
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 _SERIAL: Final = itertools.count()
 _FILES: Final = {1: "memory.usage_in_bytes", 2: "memory.current"}
+_PEAK_FILES: Final = {1: "memory.max_usage_in_bytes", 2: "memory.peak"}
+_LIMIT_FILES: Final = ("memory.max", "memory.high", "pids.max", "cpu.max")
+_OWN_NAME: Final = re.compile(r"footprint-([0-9]+)-[0-9]+")
+_STALE_SECONDS: Final = 60.0
 # The parts of `kernel` in memory.stat, for Linux before 5.18, which does not print the sum.
 _KERNEL_PARTS: Final = ("kernel_stack", "pagetables", "percpu", "vmalloc", "slab")
 
@@ -64,6 +69,15 @@ class MemoryController:
         beside = self.mount if self.own == self.mount else os.path.dirname(self.own)
         return tuple(dict.fromkeys((self.mount, beside, self.own)))
 
+    @property
+    def limiting_parents(self) -> tuple[str, ...]:
+        """Return the groups in which a group has all limits of our own one: version 2 allows none inside our own."""
+        if self.version == 1 or self.own == self.mount:
+            return (self.own,)
+        limits = (_text(os.path.join(self.own, name)) for name in _LIMIT_FILES)
+        has_limit = any(limit and not limit.startswith("max") for limit in limits)
+        return (self.own,) if has_limit else (self.own, os.path.dirname(self.own))
+
 
 @dataclass(frozen=True, slots=True)
 class GroupUsage:
@@ -85,6 +99,20 @@ class GroupUsage:
     def used_bytes(self) -> int:
         """Return the total without the pages that are charged before use."""
         return self.anonymous_bytes + self.file_bytes + self.kernel_bytes
+
+
+class PeakUsage(NamedTuple):
+    """The largest and the current charge of a group.
+
+    Attributes:
+        peak_bytes: The largest total so far.
+        total_bytes: The current total.
+        page_cache_bytes: The current page cache: pages of files that the kernel drops when it needs memory.
+    """
+
+    peak_bytes: int
+    total_bytes: int
+    page_cache_bytes: int
 
 
 def find_memory_controller(mounts: str, membership: str) -> MemoryController | None:
@@ -153,6 +181,23 @@ class MemoryGroup:
             return GroupUsage(total_bytes, stat["total_rss"], stat["total_cache"], kernel_bytes)
         kernel_bytes = stat.get("kernel", sum(stat.get(part, 0) for part in _KERNEL_PARTS))
         return GroupUsage(total_bytes, stat["anon"], stat["file"], kernel_bytes)
+
+    @property
+    def peak_file(self) -> str:
+        """The name of the counter that `read_peak` reads."""
+        return _PEAK_FILES[self.version]
+
+    def read_peak(self) -> PeakUsage:
+        """Read the peak and the current charges.
+
+        Raises:
+            OSError: Where the kernel has no such counter (version 2 before Linux 5.19).
+        """
+        peak_bytes, total_bytes = int(self._read(self.peak_file)), int(self._read(_FILES[self.version]))
+        stat = dict(line.split(" ", 1) for line in self._read("memory.stat").splitlines())
+        names = ("total_cache", "total_shmem") if self.version == 1 else ("file", "shmem")
+        cache_bytes, shared_bytes = (int(stat.get(name, 0)) for name in names)
+        return PeakUsage(peak_bytes, total_bytes, cache_bytes - shared_bytes)
 
     def settled(
         self, patience_seconds: float, *, tolerance: float = 0.0, still_seconds: float = _STILL_SECONDS
@@ -249,8 +294,11 @@ class Launcher:
             raise AccessError(command[0], "it cannot be started in a memory cgroup") from error
 
 
-def make_group() -> MemoryGroup:
+def make_group(*, keeps_limits: bool = False) -> MemoryGroup:
     """Make a memory group beside or below our own.
+
+    Args:
+        keeps_limits: Whether the limits of our own group must hold in it, too.
 
     Raises:
         AccessError: Where there is no memory controller, or we may not make a group.
@@ -259,7 +307,8 @@ def make_group() -> MemoryGroup:
     if controller is None:
         raise AccessError("memory cgroup", "no memory controller is mounted (cgroup v1 or v2)")
     cause = "none of the groups that we could use has the memory controller enabled"
-    for parent in controller.parents:
+    for parent in controller.limiting_parents if keeps_limits else controller.parents:
+        _remove_stale(parent)
         path = os.path.join(parent, f"footprint-{os.getpid()}-{next(_SERIAL)}")
         try:
             os.mkdir(path)
@@ -272,6 +321,19 @@ def make_group() -> MemoryGroup:
             return MemoryGroup(path, controller.version)
         os.rmdir(path)
     raise AccessError("memory cgroup", f"{cause}; {CURE}")
+
+
+def _remove_stale(parent: str) -> None:
+    """Remove empty groups of footprint processes that were killed before they could do it."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(parent):
+            found = _OWN_NAME.fullmatch(entry.name)
+            if found is None or os.path.exists(f"/proc/{found.group(1)}"):
+                continue
+            # In another PID namespace the process may be alive, and about to use its new group.
+            if time.time() - entry.stat().st_ctime > _STALE_SECONDS:
+                with contextlib.suppress(OSError):
+                    os.rmdir(entry.path)
 
 
 def read_memory_controller() -> MemoryController | None:

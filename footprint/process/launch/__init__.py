@@ -4,14 +4,20 @@ Source: ptrace(2), waitpid(2), signalfd(2), PR_SET_CHILD_SUBREAPER(2const).
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from footprint.errors import AccessError, Note, UsageError
+from footprint.model.peak import Peak
 from footprint.process.launch.moment import Moment, When
 from footprint.process.launch.own_process import adopting, interrupted_by_signals
+from footprint.process.launch.peak import PeakWatch
 from footprint.process.launch.program import LaunchedProgram
 from footprint.process.launch.streams import Streams
+
+if TYPE_CHECKING:
+    from footprint.process.cgroup import MemoryGroup
 
 __all__ = ("Moment", "Streams", "Taken", "When", "interrupted_by_signals", "launch")
 
@@ -29,6 +35,8 @@ class Taken(Generic[T]):
         exit_code: The exit code; None where a signal or footprint ended the program.
         signal: The name of the signal that ended it; None where it exited or footprint ended it.
         notes: Problems on the way.
+        peak: The peak of it and its descendants until the read; None where nobody asked for it.
+        read_at_bytes: What they held when they were read, as the peak counts it.
     """
 
     pid: int
@@ -37,6 +45,8 @@ class Taken(Generic[T]):
     exit_code: int | None
     signal: str | None
     notes: tuple[Note, ...]
+    peak: Peak | None = None
+    read_at_bytes: int = 0
 
 
 def launch(
@@ -47,6 +57,7 @@ def launch(
     has_family: bool = False,
     executable: str | None = None,
     streams: Streams | None = None,
+    has_peak: bool = False,
 ) -> Taken[T]:
     """Start a program, read it at a moment while it is stopped, and end it.
 
@@ -61,6 +72,8 @@ def launch(
         has_family: Whether to read the descendants, too.
         executable: The file to run with the first word as its argv[0]; None for the file that this word names.
         streams: Its input, and the receivers of its output.
+        has_peak: Whether to look for the peak of its memory, and that of its descendants, in a memory cgroup of their
+            own where one can be made.
 
     Raises:
         AccessError: Where the program cannot be started, or ends before we can read it.
@@ -70,20 +83,41 @@ def launch(
         raise UsageError("say which program to run")
     if any("\0" in word for word in command):
         raise UsageError("a word of a command cannot have a null byte")
-    with (
-        interrupted_by_signals(),
-        adopting() as adopts,
-        LaunchedProgram(command, moment, adopts=adopts, executable=executable, streams=streams) as program,
-    ):
+    with ExitStack() as opened:
+        opened.enter_context(interrupted_by_signals())
+        watch = PeakWatch(_group(opened)) if has_peak else None
+        adopts = opened.enter_context(adopting())
+        program = LaunchedProgram(
+            command,
+            moment,
+            adopts=adopts,
+            executable=executable,
+            streams=streams,
+            watch=watch,
+            follows=has_family,
+        )
+        opened.enter_context(program)
         try:
             program.start()
         except OSError as error:
             raise AccessError(command[0], f"it cannot be started: {error.strerror}") from error
         program.reach_moment(has_family=has_family)
         when = When.EXIT if program.is_at_exit else moment.when
+        read_at_bytes = 0 if watch is None else watch.now_bytes
         tasks = program.tasks(has_family=has_family)
         with program.interruptible():
             answer = read(tasks)
         program.end()
         code, name = program.ending if when is When.EXIT else (None, None)
-        return Taken(program.pid, answer, when, code, name, tuple(program.notes))
+        peak = None if watch is None else watch.result(program.most_resident_bytes)
+        return Taken(program.pid, answer, when, code, name, tuple(program.notes), peak, read_at_bytes)
+
+
+def _group(opened: ExitStack) -> "MemoryGroup | None":
+    """Make a memory cgroup with the limits of our own, where we may, and leave its removal to the stack."""
+    from footprint.process.cgroup import make_group  # noqa: PLC0415 # only a peak needs it
+
+    try:
+        return opened.enter_context(make_group(keeps_limits=True))
+    except AccessError:
+        return None

@@ -28,6 +28,7 @@ class When(StrEnum):
     SETTLED = "settled"
     TIME = "time"
     OUTPUT = "output"
+    PEAK = "peak"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,15 @@ class Moment:
 
     Attributes:
         when: The event.
-        seconds: For `TIME` the time after its start; for `SETTLED` and `OUTPUT` the time after which to read it anyway.
+        seconds: For `TIME` the time after its start; for all others but `EXIT` the time after which to read it anyway.
         pattern: For `OUTPUT` the pattern to find in a line of its output.
+        peak_bytes: For `PEAK` the memory of all its processes at which to read it.
     """
 
     when: When
     seconds: float = 60.0
     pattern: re.Pattern[bytes] | None = None
+    peak_bytes: int = 0
 
 
 class Calm:

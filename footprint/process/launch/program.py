@@ -13,10 +13,12 @@ from typing import Final, Self
 
 from footprint.errors import AccessError, Note
 from footprint.process.launch.child import become, fill_standard_descriptors
+from footprint.process.launch.followed import Followed
 from footprint.process.launch.members import Members
 from footprint.process.launch.memory import peak_and_resident_bytes
 from footprint.process.launch.moment import Calm, Lines, Moment, When
 from footprint.process.launch.own_process import ENDING, has_children, signal_descriptor
+from footprint.process.launch.peak import PeakWatch
 from footprint.process.launch.streams import Sink, Streams, pass_on
 from footprint.process.launch.tracee import HOLD_SECONDS, STOP_SECONDS, Tracee
 from footprint.process.stat import Stat, stands_still
@@ -30,6 +32,11 @@ _TURN_SECONDS: Final = 0.025  # the longest wait for an event where no signal re
 _MOST_EVENTS: Final = 256  # at a time, before other work
 _PEAK_BYTES: Final = 1 << 20  # freed before the exit: from this size on a note says so
 _WALL: Final = 0x40000000
+_WAITED_FOR: Final = {
+    When.SETTLED: "its private memory still changed",
+    When.OUTPUT: "no line of its output had matched",
+    When.PEAK: "it had not come near its peak again",
+}
 
 
 class LaunchedProgram:
@@ -41,6 +48,8 @@ class LaunchedProgram:
         adopts: Whether its orphans become our children.
         executable: The file to run; None for the file that the first word names.
         streams: Its input, and the receivers of its output; None where it shares our streams.
+        watch: What looks for the peak of its memory; None where nobody asks for it.
+        follows: Whether its descendants are traced, too, so that the watch sees each of them.
     """
 
     def __init__(
@@ -51,8 +60,13 @@ class LaunchedProgram:
         adopts: bool,
         executable: str | None = None,
         streams: Streams | None = None,
+        watch: PeakWatch | None = None,
+        follows: bool = False,
     ) -> None:
         self.pid = 0
+        self.most_resident_bytes = 0
+        self._watch = watch
+        self._follow = Followed(watch.see).on_stop if watch is not None and follows and adopts else None
         self.notes: list[Note] = []
         self.ending: tuple[int | None, str | None] = (None, None)
         self._command = command
@@ -138,13 +152,15 @@ class LaunchedProgram:
                 self._listen_to(descriptor, partial(self._lines.feed, sink))
                 self._outputs.add(descriptor)
         self._listen_to(signal_descriptor(signal.SIGCHLD), _empty)
-        self._tracee = Tracee(self.pid)
+        self._tracee = Tracee(self.pid, self._follow)
         try:
             self._tracee.seize()
         except OSError as error:
             if self._moment.when is When.EXIT:
                 cause = f"its exit cannot be caught (ptrace: {error.strerror}): take it when settled, or after a time"
                 raise AccessError(self._name, cause) from error
+        if self._watch is not None:
+            self._watch.begin(self.pid, adopter=os.getpid() if self._adopts else None)
         with suppress(BrokenPipeError):
             os.write(self._gate, b"\n")
 
@@ -204,7 +220,7 @@ class LaunchedProgram:
         whom = -1 if self._adopts else self.pid if self._started_at is None else -self.pid
         for turn in range(_MOST_EVENTS):
             try:
-                task, status = os.waitpid(whom, os.WNOHANG | _WALL)
+                task, status, usage = os.wait4(whom, os.WNOHANG | _WALL)
             except ChildProcessError:
                 self._is_gone = True
                 return turn > 0
@@ -214,6 +230,7 @@ class LaunchedProgram:
                 self._tracee.on_stop(task, status)
                 continue
             self._tracee.forget(task)
+            self.most_resident_bytes = max(self.most_resident_bytes, usage.ru_maxrss * 1024)
             if task == self.pid:
                 self._is_gone = True
                 code = os.waitstatus_to_exitcode(status)
@@ -230,9 +247,17 @@ class LaunchedProgram:
         """
         is_due = False
         while not self.is_at_exit and not is_due:
-            self._turn(self._pause_seconds)
+            self._turn(self._pause_seconds if self._watch is None else self._watch.seconds_to_look)
             self._fail_if_gone()
+            if self._watch is not None:
+                self._watch.look()
             is_due = self._is_due()
+        if self._watch is not None:
+            if self._moment.when is When.PEAK and is_due:
+                # At once, before they free anything; all others are stopped below.
+                for pid in self._watch.largest():
+                    _send(pid, signal.SIGSTOP)
+            self._watch.look(is_forced=True)
         if not is_due and self._moment.when is not When.EXIT:
             detail = f"it ended before the moment asked for ({_moment_text(self._moment)}): it was read at its exit"
             self.notes.append(Note("moment-not-reached", self._name, detail))
@@ -259,13 +284,14 @@ class LaunchedProgram:
             return False
         if when is When.OUTPUT and self._lines.is_found():
             return True
+        if when is When.PEAK and self._watch is not None and self._watch.has_reached(self._moment.peak_bytes):
+            return True
         if when is When.SETTLED and self._calm.is_calm(self._tracee.task):
             return True
         if time.monotonic() - self._started_at < self._moment.seconds:
             return False
         if when is not When.TIME:
-            what = "its private memory still changed" if when is When.SETTLED else "no line of its output had matched"
-            detail = f"{what} {self._moment.seconds:g} s after its start: it was read then"
+            detail = f"{_WAITED_FOR[when]} {self._moment.seconds:g} s after its start: it was read then"
             self.notes.append(Note("moment-not-reached", self._name, detail))
         return True
 
@@ -386,4 +412,4 @@ def _signal_name(number: int) -> str:
 def _moment_text(moment: Moment) -> str:
     if moment.when is When.TIME:
         return f"{moment.seconds:g} s after its start"
-    return "its memory settled" if moment.when is When.SETTLED else "a matching line of output"
+    return {When.SETTLED: "its memory settled", When.PEAK: "its peak"}.get(moment.when, "a matching line of output")

@@ -1,14 +1,26 @@
 """The threads of the program, stopped at their exit by ptrace(2)."""
 
-import ctypes
 import os
-import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from footprint.process.launch.stops import (
+    EVENT_CLONE,
+    EVENT_EXEC,
+    EVENT_EXIT,
+    EVENT_STOP,
+    STOPPING,
+    cont,
+    detach,
+    event_message,
+    follow,
+    is_tracer,
+    listen,
+    seize,
+)
 from footprint.process.stat import Stat, read_stat
-from footprint.process.system_calls import ptrace
 
 __all__ = ("HOLD_SECONDS", "STOP_SECONDS", "Tracee")
 
@@ -16,30 +28,18 @@ STOP_SECONDS: Final = 5.0  # the longest time that stopping may take
 # How long a thread may wait for another one that is stopped at its exit.
 HOLD_SECONDS: Final = 0.05
 
-_CONT: Final = 7
-_DETACH: Final = 17
-_GETEVENTMSG: Final = 0x4201
-_SEIZE: Final = 0x4206
-_LISTEN: Final = 0x4208
-_EVENT_CLONE: Final = 3
-_EVENT_EXEC: Final = 4
-_EVENT_EXIT: Final = 6
-_EVENT_STOP: Final = 128
-_OPTIONS: Final = 1 << _EVENT_CLONE | 1 << _EVENT_EXEC | 1 << _EVENT_EXIT | 1 << 20  # PTRACE_O_EXITKILL
-_STOPPING: Final = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
-
-
-def _event_message(task: int) -> int:
-    message = ctypes.c_ulong()
-    ptrace(_GETEVENTMSG, task, ctypes.addressof(message))
-    return message.value
-
 
 class Tracee:
-    """The threads of one traced process. They run as if not traced, until all have reached their exit."""
+    """The threads of one traced process. They run as if not traced, until all have reached their exit.
 
-    def __init__(self, pid: int) -> None:
+    Args:
+        pid: The process.
+        follow: Called with the stops of its descendants and their states; None where they are not traced.
+    """
+
+    def __init__(self, pid: int, follow: Callable[[int, int], None] | None = None) -> None:
         self._pid = pid
+        self._follow = follow
         self._running: set[int] = set()
         self._stopped: set[int] = set()
         self._exiting: set[int] = set()
@@ -81,7 +81,7 @@ class Tracee:
         Raises:
             OSError: Where the kernel does not allow it.
         """
-        ptrace(_SEIZE, self._pid, _OPTIONS)
+        seize(self._pid, follows=self._follow is not None)
         self._running = {self._pid}
 
     def on_stop(self, task: int, status: int) -> None:
@@ -91,25 +91,33 @@ class Tracee:
         # Any thread may end at any time.
         with suppress(ProcessLookupError):
             if task not in self._running and not self._is_own(task):
-                # A process cloned with another signal than SIGCHLD is traced like a thread: release it.
-                ptrace(_DETACH, task, 0 if event else number)
-            elif event == _EVENT_EXIT:
+                self._on_stop_of_other(task, status)
+            elif event == EVENT_EXIT:
                 self._on_exit(task)
             else:
                 self._running.add(task)
                 self._on_event(task, event, number)
 
+    def _on_stop_of_other(self, task: int, status: int) -> None:
+        if self._follow is not None:
+            self._follow(task, status)
+        else:
+            # A process cloned with another signal than SIGCHLD is traced like a thread: release it.
+            detach(task, 0 if status >> 16 else os.WSTOPSIG(status))
+
     def _on_event(self, task: int, event: int, number: int) -> None:
-        if event == _EVENT_STOP and number in _STOPPING:
+        if event == EVENT_STOP and number in STOPPING:
             self._stopped.add(task)
-            ptrace(_LISTEN, task)
+            listen(task)
             return
-        if event == _EVENT_EXEC:
+        if event == EVENT_EXEC:
             # Only the calling thread is left, with the ID of the main thread.
             self._running, self._stopped, self._exiting = {self._pid}, set(), set()
-        elif event == _EVENT_CLONE and self._is_own(thread := _event_message(task)):
+            if self._follow is not None:
+                follow(task, follows=not is_tracer(task))
+        elif event == EVENT_CLONE and self._is_own(thread := event_message(task)):
             self._running.add(thread)
-        ptrace(_CONT, task, 0 if event else number)
+        cont(task, 0 if event else number)
 
     def _is_own(self, task: int) -> bool:
         return os.path.exists(f"/proc/{self._pid}/task/{task}")
@@ -140,7 +148,7 @@ class Tracee:
     def _resume(self, task: int) -> None:
         self._exiting.discard(task)
         with suppress(ProcessLookupError):
-            ptrace(_CONT, task)
+            cont(task)
 
     def release_awaited(self) -> None:
         """Release threads that a live one waits for, because it executes a program or dumps core."""

@@ -10,11 +10,13 @@ from typing import Final
 
 from footprint.errors import AccessError, InputError, Note, UsageError
 from footprint.model.audit import Audit
+from footprint.model.peak import Peak
 from footprint.model.projection import Question
 from footprint.process import Snapshot, read_process
 from footprint.process.launch import Moment, Streams, When, launch
 from footprint.sources.debug_files import STANDARD_PLACES
 from footprint.sources.files import ElfFiles
+from footprint.units import format_bytes
 from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.request import HeapRequest
 from footprint.verbs.run.result import RunResult, Start, median_start
@@ -23,6 +25,10 @@ __all__ = ("check_command", "parse_moment", "run", "start")
 
 _MOST_SECONDS: Final = 1e7
 _MOST_STARTS: Final = 1000
+# The parts of the peak at which a run is stopped, one after the other, until one is near the peak.
+_PEAK_SHARES: Final = (0.98, 0.95, 0.9)
+_NEAR_PEAK: Final = 0.9
+_PEAK_BYTES: Final = 4 << 20  # from this size on, a note says what of the peak is not in the audit
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|min)")
 _UNIT_SECONDS: Final = {"ms": 0.001, "s": 1.0, "min": 60.0}
 
@@ -47,12 +53,13 @@ def run(  # noqa: PLR0913 # all but the command have their name
 
     Args:
         command: The program and its arguments.
-        when: `exit`; `settled`, when its private memory has kept still for a second; or a time such as `2.5s`.
+        when: `exit`; `settled`, when its private memory has kept still for a second; a time such as `2.5s`; or `peak`:
+            it is run once more, and taken near the peak of the first run, with all processes that it has started then.
         when_output: Take it when a line of its output matches this regular expression instead.
         starts: How often to start it, one after the other; the audit is that of the median.
         count: How many processes to project to.
         follow: Whether to audit the processes that it has started, too.
-        timeout_seconds: After how long it is taken anyway where it does not settle, or no line matches.
+        timeout_seconds: After how long it is taken anyway where it does not settle, no line matches, or no peak comes.
         has_massif: Run it once more under Valgrind's massif, and split its heap by who asked for it.
         massif_out: Where to keep the profile of that run; None for nowhere.
         massif_seconds: After how long that run is ended.
@@ -62,7 +69,10 @@ def run(  # noqa: PLR0913 # all but the command have their name
         UsageError: Where the words are no command or no moment.
     """
     words = check_command(command, starts)
-    moment = parse_moment(when, when_output, timeout_seconds)
+    is_at_peak = when == When.PEAK and when_output is None
+    moment = parse_moment("exit" if is_at_peak else when, when_output, timeout_seconds)
+    if is_at_peak and (has_massif or massif_out is not None):
+        raise UsageError("massif finds the peak of the heap by itself: leave out --when peak")
     if has_massif and not (math.isfinite(massif_seconds) and 0 < massif_seconds <= _MOST_SECONDS):
         raise UsageError(f"{massif_seconds} is no number of seconds to wait for")
     if has_massif:
@@ -72,9 +82,55 @@ def run(  # noqa: PLR0913 # all but the command have their name
         valgrind()
     elif massif_out is not None:
         raise UsageError("only a run under massif has a profile to keep (--massif)")
-    done = (start(words, moment, Question(count), has_family=follow) for _ in range(starts))
+    if is_at_peak:
+        return _run_to_peak(words, Question(count), starts, timeout_seconds)
+    done = (start(words, moment, Question(count), has_family=follow, has_peak=True) for _ in range(starts))
     ran = median_start(words, when if when_output is None else When.OUTPUT.value, done)
+    ran = replace(ran, notes=(*ran.notes, *_peak_notes(ran)))
     return _with_massif(ran, moment, massif_seconds, massif_out) if has_massif else ran
+
+
+def _peak_notes(ran: RunResult) -> list[Note]:
+    """Return a note where most of the peak is not in the audit, unless the program itself has one."""
+    audited_bytes = ran.start.audited_bytes
+    if ran.peak is None or audited_bytes is None or any(note.slug == "freed-before-exit" for note in ran.notes):
+        return []
+    if ran.peak.peak_bytes - audited_bytes <= max(_PEAK_BYTES, audited_bytes // 10):
+        return []
+    sizes = f"{format_bytes(ran.peak.peak_bytes)} at the peak, {format_bytes(audited_bytes)} in the audit"
+    detail = f"it and the processes that it started held {sizes}: the rest was freed before; --when peak explains it"
+    return [Note("freed-before-exit", ran.command[0], detail)]
+
+
+def _run_to_peak(words: tuple[str, ...], question: Question, starts: int, timeout_seconds: float) -> RunResult:
+    """Run a program to find its peak, and run it again to take it there."""
+    first = launch(words, Moment(When.TIME, timeout_seconds), len, has_family=True, has_peak=True)
+    peak = first.peak
+    if peak is None or not peak.peak_bytes:
+        raise AccessError(words[0], "its memory cannot be counted")
+    done = (_near_peak(words, peak, question, timeout_seconds) for _ in range(starts))
+    ran = median_start(words, When.PEAK.value, done)
+    if first.when is When.TIME:
+        detail = f"it still ran after {timeout_seconds:g} s: its peak is that of this time (--timeout)"
+        ran = replace(ran, notes=(*ran.notes, Note("peak-cut-off", words[0], detail)))
+    return replace(ran, peak=peak)
+
+
+def _near_peak(words: tuple[str, ...], peak: Peak, question: Question, timeout_seconds: float) -> Start:
+    """Start a program and take it near a peak; a peak that passes too quickly is waited for at a lower mark."""
+    best: Start | None = None
+    for share in _PEAK_SHARES:
+        moment = Moment(When.PEAK, timeout_seconds, peak_bytes=int(share * peak.peak_bytes))
+        found = start(words, moment, question, has_family=True, has_peak=True)
+        if best is None or found.read_at_bytes > best.read_at_bytes:
+            best = found
+        if best.moment is When.PEAK and best.read_at_bytes >= _NEAR_PEAK * peak.peak_bytes:
+            return best
+    if best is None:
+        raise ValueError("no start was asked for")
+    part = 100 * best.read_at_bytes / peak.peak_bytes
+    detail = f"of {len(_PEAK_SHARES)} runs the best was stopped at {part:.0f} % of the peak of the first one"
+    return replace(best, notes=(*best.notes, Note("peak-missed", words[0], detail)))
 
 
 def _with_massif(ran: RunResult, moment: Moment, limit_seconds: float, kept_as: str | None) -> RunResult:
@@ -141,6 +197,7 @@ def start(
     has_family: bool = False,
     executable: str | None = None,
     streams: Streams | None = None,
+    has_peak: bool = False,
 ) -> Start:
     """Start a program once, take it at a moment, end it, and audit it; the arguments are those of `launch`."""
     name = shlex.join(words)
@@ -161,14 +218,21 @@ def start(
                 notes.append(Note("process-not-read", f"pid {task}", f"{error.detail}; it is left out"))
         return found
 
-    taken = launch(words, moment, read, has_family=has_family, executable=executable, streams=streams)
-    (_, main), *others = taken.answer
+    taken = launch(
+        words, moment, read, has_family=has_family, executable=executable, streams=streams, has_peak=has_peak
+    )
+    members = taken.answer
+    if moment.when is When.PEAK:
+        members = sorted(members, key=lambda each: -(each[1].totals.per_process.bytes or 0))
+    (_, main), *others = members
     return Start(
         audit=main,
         children=tuple(audit for _, audit in others),
-        snapshots=tuple(snapshot for snapshot, _ in taken.answer),
+        snapshots=tuple(snapshot for snapshot, _ in members),
         moment=taken.when,
         exit_code=taken.exit_code,
         signal=taken.signal,
         notes=(*taken.notes, *notes),
+        peak=taken.peak,
+        read_at_bytes=taken.read_at_bytes,
     )

@@ -10,13 +10,11 @@ from footprint.verbs.lazy import LazyModule, lazy_modules
 
 if TYPE_CHECKING:
     from footprint.formats import stacks
-    from footprint.verbs.audit import metrics
-    from footprint.verbs.run import call, json, text
+    from footprint.verbs.run import call, json, metrics, text
     from footprint.verbs.run.result import RunResult
 else:
-    call, json, text = lazy_modules("footprint.verbs.run", "call json text")
+    call, json, metrics, text = lazy_modules("footprint.verbs.run", "call json metrics text")
     stacks = LazyModule("footprint.formats.stacks")
-    metrics = LazyModule("footprint.verbs.audit.metrics")
 
 __all__ = ("run",)
 
@@ -27,7 +25,7 @@ HAS_COMMAND = True
 @options.shared_options()
 def run(
     command: options.Words,
-    when: options.When = "exit",
+    when: Annotated[str, typer.Option("--when", help="exit, settled, peak, or a time such as 2.5s.")] = "exit",
     when_output: options.WhenOutput = None,
     timeout: options.Timeout = 60,
     starts: options.Starts = 1,
@@ -49,11 +47,13 @@ def run(
 ) -> int:
     """Start a program, take it at a moment, end it, and show where its memory went.
 
-    Its output goes to standard error; its exit code is part of the answer.
+    Its output goes to standard error; its exit code is part of the answer. `--when peak` runs it twice: first to find
+    its peak, then to stop it there.
 
     \b
     footprint run -- ls -l
     footprint run --when settled --starts 5 -n 10000 -- ./server --port 8080
+    footprint run --when peak -- ./build
     footprint run --massif --massif-out massif.out -- ./program
     footprint run --when-output 'listening on' --follow -- ./server
     """
@@ -64,7 +64,7 @@ def run(
         "ledger",
         document=lambda found: text.run_document(found, by=by.value, top=top, has_whole_names=output.has_whole_names),
         members=lambda found: json.run_members(found, __version__),
-        figures=lambda found: metrics.audit_metrics(found.audit),
+        figures=metrics.run_metrics,
         stacks=lambda found: stacks.ledger_stacks(found.audit.ledger),
     )
     check_formats(answer, output)

@@ -1,9 +1,10 @@
 """The JSON of `run`: the audit of the median start, and how the program was run."""
 
-from footprint.formats.audit_json import OwnerSpread, RunChild, RunFigures, RunJson, RunMembers, audit_answer
+from footprint.formats.audit_json import OwnerSpread, RunChild, RunFigures, RunJson, RunMembers, RunPeak, audit_answer
 from footprint.formats.codec import encode, like
 from footprint.formats.json import Json
 from footprint.model.audit import Audit
+from footprint.model.peak import Peak
 from footprint.verbs.run.result import RunResult
 
 __all__ = ("run_members",)
@@ -26,7 +27,13 @@ def _run(ran: RunResult) -> RunMembers:
         figures=RunFigures(ran.private, ran.per_process),
         owners=tuple([OwnerSpread(owner, *spread) for owner, spread in ran.owners.items()]),
         children=tuple([_child(child) for child in ran.start.children]),
+        peak=None if ran.peak is None else _peak(ran, ran.peak),
     )
+
+
+def _peak(ran: RunResult, peak: Peak) -> RunPeak:
+    start = ran.start
+    return like(RunPeak, peak, audited_bytes=start.audited_bytes, read_at_bytes=start.read_at_bytes)
 
 
 def _child(child: Audit) -> RunChild:

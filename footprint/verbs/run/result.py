@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from footprint.attribution.group import group_up
 from footprint.errors import Note
 from footprint.model.audit import Audit
+from footprint.model.peak import Peak
 from footprint.model.row import Row
 from footprint.model.spread import Spread
 from footprint.process import Snapshot
@@ -25,6 +27,8 @@ class Start:
         exit_code: What it exited with; None where a signal or footprint ended it.
         signal: The name of the signal that ended it; None where it exited or footprint ended it.
         notes: What was odd about running it; what is odd about its figures is in the audit.
+        peak: The peak of it and its descendants until it was read; None where nobody asked for it.
+        read_at_bytes: What they held when it was read, counted as the peak is.
     """
 
     audit: Audit
@@ -34,6 +38,15 @@ class Start:
     exit_code: int | None
     signal: str | None
     notes: tuple[Note, ...]
+    peak: Peak | None = None
+    read_at_bytes: int = 0
+
+    @property
+    def audited_bytes(self) -> int | None:
+        """The cost of all processes that were audited; None where it is not known."""
+        if not self.children:
+            return self.audit.totals.per_process.bytes
+        return group_up(self.members).per_group.bytes
 
     @property
     def members(self) -> tuple[tuple[Snapshot, Audit], ...]:
@@ -54,6 +67,7 @@ class RunResult:
         per_process: The cost of one process over all starts; None where it is not known.
         owners: Of several starts, by owner its private memory and what the kernel spends; 0 where a start lacks it.
         notes: All notes on the start that is shown, and on how the starts differ.
+        peak: The peak; with the moment `peak` that of the run before. None where nobody asked for it.
     """
 
     command: tuple[str, ...]
@@ -64,6 +78,7 @@ class RunResult:
     per_process: Spread | None
     owners: Mapping[str, Spread]
     notes: tuple[Note, ...]
+    peak: Peak | None = None
 
     @property
     def audit(self) -> Audit:
@@ -108,6 +123,7 @@ def median_start(
         per_process=_spread(start.audit.totals.per_process.bytes for start in ordered),
         owners=_owner_spreads([start.audit.ledger for start in ordered]) if len(ordered) > 1 else {},
         notes=tuple(notes),
+        peak=chosen.peak,
     )
 
 

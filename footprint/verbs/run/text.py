@@ -8,6 +8,7 @@ from footprint.formats.document import Block, Document, Facts, Heading, Paragrap
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, rest_rows, sum_row
 from footprint.model.audit import Audit
+from footprint.model.peak import Peak
 from footprint.model.spread import Spread
 from footprint.process.launch.moment import When
 from footprint.units import format_bytes
@@ -21,7 +22,12 @@ MOMENTS: Final = {
     When.SETTLED: "when its private memory had settled",
     When.TIME: "at the time asked for",
     When.OUTPUT: "at a line of its output",
+    When.PEAK: "near its peak",
 }
+
+_MOST_HOLDERS: Final = 3
+# An audit that explains this part of the peak was made near it.
+_NEAR: Final = 0.9
 
 
 def run_document(ran: RunResult, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
@@ -31,9 +37,10 @@ def run_document(ran: RunResult, *, by: str = "owner", top: int = 20, has_whole_
     return (
         Heading(_title(ran)),
         Paragraph(_how(ran)),
+        *_peak(ran),
         *blocks,
         *_starts(ran),
-        *_children(ran.start, top),
+        *_children(ran.start, top, "Its other processes" if ran.when == When.PEAK else "Processes that it started"),
         *note_blocks(ran.notes, ran.audit.target),
         verdict,
     )
@@ -46,12 +53,40 @@ def _title(ran: RunResult) -> str:
 
 def _how(ran: RunResult) -> str:
     start = ran.start
+    of_which = ""
+    if start.children and ran.when == When.PEAK:
+        of_which = f" The figures are those of the process that held most: {start.audit.pid}, {start.audit.command}."
     if start.signal is not None:
         end = f"ended by {start.signal}"
     else:
         end = "then ended by footprint" if start.exit_code is None else f"exit code {start.exit_code}"
     which = f"The median of {ran.start_count} starts, taken" if ran.start_count > 1 else "Taken"
-    return f"{which} {MOMENTS[start.moment]}, {end}."
+    return f"{which} {MOMENTS[start.moment]}, {end}.{of_which}"
+
+
+def _peak(ran: RunResult) -> list[Block]:
+    peak, start = ran.peak, ran.start
+    if peak is None:
+        return []
+    left_out = f", without {format_bytes(peak.page_cache_bytes)} of page cache" if peak.page_cache_bytes else ""
+    count = f", {peak.process_count} processes seen" if peak.process_count > 1 else ""
+    how = f"{peak.evidence.value} ({peak.source}{left_out}), {peak.seconds:.2f} s after its start{count}"
+    holders = [
+        ("resident then", format_bytes(one.resident_bytes), f"process {one.pid}: {one.command}")
+        for one in peak.holders[:_MOST_HOLDERS]
+    ]
+    missed = ("resident then", "-", "the process that held most ended before it could be seen")
+    rows = [("peak of it and all it started", format_bytes(peak.peak_bytes), how), *(holders or [missed])]
+    rows.append(("held when it was read", format_bytes(start.read_at_bytes), _share(start.read_at_bytes, peak)))
+    audited_bytes = start.audited_bytes
+    if audited_bytes is not None:
+        hint = "" if ran.when == When.PEAK or audited_bytes >= _NEAR * peak.peak_bytes else "; --when peak explains it"
+        rows.append(("explained by this audit", format_bytes(audited_bytes), f"{_share(audited_bytes, peak)}{hint}"))
+    return [Facts(tuple(rows))]
+
+
+def _share(size_bytes: int, peak: Peak) -> str:
+    return f"{100 * size_bytes / peak.peak_bytes:.1f} % of the peak" if peak.peak_bytes else ""
 
 
 def _starts(ran: RunResult) -> list[Block]:
@@ -66,14 +101,14 @@ def _range(spread: Spread) -> str:
     return f"median, from {format_bytes(spread.min_bytes)} to {format_bytes(spread.max_bytes)}"
 
 
-def _children(start: Start, top: int) -> list[Block]:
+def _children(start: Start, top: int, title: str) -> list[Block]:
     if not start.children:
         return []
     shown, rest = cut_at(start.children, top)
     columns = ("private", "per process", "pid", "command")
-    total = sum_row(f"[{len(start.children)} in all, counted in no figure above]", len(columns))
+    total = sum_row(f"[{len(start.children)} in all, in no figure of the tables above]", len(columns))
     footer = (*rest_rows(len(rest), len(columns)), total)
-    return [Heading("Processes that it started"), Table(columns, tuple(map(_child, shown)), frozenset(), footer)]
+    return [Heading(title), Table(columns, tuple(map(_child, shown)), frozenset(), footer)]
 
 
 def _child(child: Audit) -> tuple[str, ...]:

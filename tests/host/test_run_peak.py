@@ -1,0 +1,190 @@
+"""The peak of a program and all that it starts: how much, held by whom, when; and a second run that stops there."""
+
+import glob
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from footprint.errors import AccessError, UsageError
+from footprint.model.evidence import Evidence
+from footprint.model.peak import Peak
+from footprint.process.cgroup import make_group, read_memory_controller
+from footprint.process.launch import When
+from footprint.verbs.run.call import run
+from footprint.verbs.run.json import run_members
+from footprint.verbs.run.metrics import run_metrics
+from footprint.verbs.run.result import RunResult
+from tests.liveprocesses import is_ptrace_allowed
+
+MIB = 1 << 20
+
+pytestmark = pytest.mark.skipif(not is_ptrace_allowed(), reason="ptrace is not allowed here")
+
+
+def holding(size_mib: int, seconds: float = 0.0) -> list[str]:
+    """Return a program that fills memory, keeps it for some time, and frees it."""
+    code = f"import time; kept = b'x' * ({size_mib} << 20); time.sleep({seconds}); del kept"
+    return [sys.executable, "-ISc", code]
+
+
+def script(*commands: list[str], between: str = ";") -> list[str]:
+    """Return a shell that runs programs, one after the other or at once."""
+    words = [" ".join(f"'{word.replace(chr(39), chr(34))}'" for word in command) for command in commands]
+    return ["sh", "-c", f"{between.join(words)}{'; wait' if between == '&' else '; true'}"]
+
+
+def peak_of(ran: RunResult) -> Peak:
+    assert ran.peak is not None
+    return ran.peak
+
+
+def has_group() -> bool:
+    try:
+        with make_group(keeps_limits=True):
+            return True
+    except AccessError:
+        return False
+
+
+needs_group = pytest.mark.skipif(not has_group(), reason="no memory cgroup can be made here")
+
+
+@pytest.fixture
+def no_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make no cgroup, as where one may not be made."""
+    monkeypatch.setattr("footprint.process.launch._group", lambda _opened: None)
+
+
+@needs_group
+def test_the_peak_of_a_program_that_frees_all_is_told_by_its_cgroup() -> None:
+    ran = run(holding(100))
+    peak = peak_of(ran)
+    assert 100 * MIB <= peak.peak_bytes <= 116 * MIB
+    assert peak.source in {"memory.peak", "memory.max_usage_in_bytes"}
+    assert peak.evidence in {Evidence.MEASURED, Evidence.DERIVED}
+    assert peak.holders[0].pid == ran.audit.pid
+    assert ran.start.read_at_bytes < 20 * MIB
+    assert ran.start.audited_bytes is not None
+    assert ran.start.audited_bytes < 20 * MIB
+
+
+@needs_group
+def test_children_one_after_the_other_do_not_add_up() -> None:
+    ran = run(script(holding(60), holding(100), holding(60)))
+    peak = peak_of(ran)
+    assert 100 * MIB <= peak.peak_bytes <= 125 * MIB
+    assert "100 <<" in peak.holders[0].command
+    assert peak.holders[0].resident_bytes >= 100 * MIB
+    assert [note.slug for note in ran.notes] == ["freed-before-exit"]
+
+
+@needs_group
+def test_children_at_one_time_add_up() -> None:
+    ran = run(script(holding(60, 1.5), holding(60, 1.5), between="&"))
+    assert 120 * MIB <= peak_of(ran).peak_bytes <= 160 * MIB
+    assert sum(one.resident_bytes >= 60 * MIB for one in peak_of(ran).holders) == 2
+
+
+@needs_group
+def test_page_cache_is_no_part_of_the_peak(tmp_path: Path) -> None:
+    code = "import sys; f = open(sys.argv[1], 'wb'); [f.write(b'x' * (1 << 20)) for _ in range(200)]"
+    peak = peak_of(run([sys.executable, "-ISc", code, str(tmp_path / "file")]))
+    assert peak.peak_bytes <= 40 * MIB
+
+
+@pytest.mark.usefixtures("no_group")
+def test_without_a_cgroup_the_kernels_peak_of_the_process_is_told() -> None:
+    ran = run(holding(100))
+    peak = peak_of(ran)
+    assert (peak.source, peak.evidence) == ("VmHWM", Evidence.MEASURED)
+    assert 100 * MIB <= peak.peak_bytes <= 116 * MIB
+    assert peak.holders[0].pid == ran.audit.pid
+
+
+@pytest.mark.usefixtures("no_group")
+def test_without_a_cgroup_children_at_one_time_add_up() -> None:
+    peak = peak_of(run(script(holding(60, 1.5), holding(60, 1.5), between="&")))
+    assert (peak.source, peak.evidence) == ("VmRSS", Evidence.ESTIMATED)
+    assert 120 * MIB <= peak.peak_bytes <= 160 * MIB
+
+
+@pytest.mark.usefixtures("no_group")
+def test_no_child_is_missed_when_they_are_followed() -> None:
+    ran = run(["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done; exit 3"], follow=True)
+    assert peak_of(ran).process_count >= 11
+    assert ran.start.exit_code == 3
+
+
+def test_a_followed_process_stops_continues_and_is_ended_as_ever() -> None:
+    code = "sleep 9876543 & kill -STOP $!; kill -CONT $!; kill -TERM $!; wait $!; exit $?"
+    assert run(["sh", "-c", code], follow=True).start.exit_code == 128 + signal.SIGTERM
+
+
+def test_the_second_run_is_stopped_near_the_peak_of_the_first() -> None:
+    ran = run(script(holding(20), holding(100, 1.0), holding(20)), when="peak")
+    assert (ran.when, ran.start.moment) == ("peak", When.PEAK)
+    assert ran.start.read_at_bytes >= 0.9 * peak_of(ran).peak_bytes
+    assert ran.audit.totals.private.bytes is not None
+    assert ran.audit.totals.private.bytes >= 95 * MIB
+    assert "100 <<" in ran.audit.command
+    assert ran.start.audited_bytes is not None
+    assert ran.start.audited_bytes >= 0.9 * peak_of(ran).peak_bytes
+    (shell,) = ran.start.children
+    assert shell.command.startswith("sh -c")
+
+
+def test_a_peak_that_does_not_come_again_is_told(tmp_path: Path) -> None:
+    code = (
+        f"import os; seen = os.path.exists({str(tmp_path / 'seen')!r}); open({str(tmp_path / 'seen')!r}, 'w'); "
+        "kept = b'x' * ((10 if seen else 100) << 20)"
+    )
+    ran = run([sys.executable, "-ISc", code], when="peak")
+    assert "peak-missed" in [note.slug for note in ran.notes]
+    assert peak_of(ran).peak_bytes >= 100 * MIB
+    assert ran.start.read_at_bytes < 40 * MIB
+
+
+def test_massif_finds_the_peak_by_itself() -> None:
+    with pytest.raises(UsageError, match="massif finds the peak"):
+        run(["true"], when="peak", has_massif=True)
+
+
+def test_the_peak_is_in_every_form_of_the_answer() -> None:
+    ran = run(holding(50))
+    members: Any = run_members(ran, "1")
+    assert members["run"]["peak"]["peak_bytes"] == peak_of(ran).peak_bytes
+    assert members["run"]["peak"]["holders"][0]["pid"] == ran.audit.pid
+    (family,) = [one for one in run_metrics(ran) if one.name == "peak"]
+    assert family.samples[0].value == peak_of(ran).peak_bytes
+
+
+@needs_group
+def test_a_killed_footprint_leaves_no_process_and_the_next_one_removes_its_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    command = [sys.executable, "-m", "footprint", "run", "--", "sleep", "98765432"]
+    killed = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    controller = read_memory_controller()
+    assert controller is not None
+    pattern = [f"{parent}/footprint-{killed.pid}-*" for parent in controller.limiting_parents]
+
+    def groups() -> list[str]:
+        return [path for one in pattern for path in glob.glob(one)]
+
+    end = time.monotonic() + 60
+    while not any(Path(path, "cgroup.procs").read_text() for path in groups()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    killed.kill()
+    killed.wait()
+    while any(Path(path, "cgroup.procs").read_text() for path in groups()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    monkeypatch.setattr("footprint.process.cgroup._STALE_SECONDS", 0.0)
+    with make_group(keeps_limits=True):
+        assert groups() == []
