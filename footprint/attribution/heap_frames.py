@@ -51,12 +51,7 @@ class Binary(NamedTuple):
 
 
 class NamedFrames(NamedTuple):
-    """What is known of the frames of a profile.
-
-    Attributes:
-        calls: One entry for each of its frames.
-        notes: What was odd.
-    """
+    """The object and function of each frame of a profile, and what was odd about finding them."""
 
     calls: tuple[Call, ...]
     notes: tuple[Note, ...]
@@ -246,6 +241,7 @@ def _bias(binary: Binary, wanted: dict[str, set[int]], *, is_demangled: bool) ->
 
 
 def _votes(binary: Binary, wanted: dict[str, set[int]], *, is_demangled: bool) -> Iterator[int]:
+    """Yield the biases at which a function of the file has an address of the profile."""
     for function, vaddr, size_bytes in _named(binary, is_demangled=is_demangled):
         for addr in wanted.get(function, ()):
             nearest = (addr - vaddr) // _PAGE_BYTES * _PAGE_BYTES

@@ -19,7 +19,7 @@ from footprint.attribution.heap_usage import HeapUsage, used_bytes
 from footprint.errors import Note
 from footprint.heap import Counted
 from footprint.heap.allocators import Allocators
-from footprint.heap.attribution import NO_STACK, charged
+from footprint.heap.attribution import NO_STACK, add_up_shares, charged
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.heap_account import HeapAccount, Share
@@ -41,7 +41,6 @@ _NOT_PRIVATE: Final = "[mapped, not private]"
 _NAMED: Final = ("[anon: glibc: malloc", "[anon:libc_malloc", "[anon:scudo:", "[anon:jemalloc")
 _MOST_NAMED: Final = 3
 _LEAST_APART_BYTES: Final = 128 * 1024  # M_MMAP_THRESHOLD, as long as nothing so large was freed
-_OTHER_ALLOCATORS: Final = frozenset({"gperftools", "jemalloc"})
 
 
 def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
@@ -63,7 +62,8 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
     peak_bytes = max(used_bytes(one) - (one.stack_bytes or 0) for one in profile.snapshots[: place + 1])
     is_joined = profile.counted is Counted.HEAP
     used = live_bytes + (extra_bytes or 0)
-    large_bytes = used if _maps_all(audit.ledger, profile.format) else _large_bytes(usage)
+    maps_all = profile.has_own_allocator or _has_other_allocator(audit.ledger)
+    large_bytes = used if maps_all else _large_bytes(usage)
     apart_bytes = min(pool.nameless_bytes, large_bytes, max(0, used - pool.held_bytes)) if is_joined else 0
     left_bytes = pool.held_bytes + apart_bytes - used if is_joined else 0
     free_bytes = min(max(0, left_bytes), max(0, peak_bytes - used))
@@ -91,26 +91,17 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
 
 def _shares(usage: HeapUsage, owners: Dict[str, str]) -> tuple[Share, ...]:
     """Return what each function asked for, with the owners of the ledger."""
-    sums: dict[tuple[str, str], list[int]] = {}
-    found = usage.attribution.shares if usage.attribution is not None else ()
-    has_blocks = bool(found) and all(share.block_count is not None for share in found)
-    for share in found:
-        both = sums.setdefault((owners.get(share.owner, share.owner), share.function), [0, 0])
-        both[0] += share.size_bytes
-        both[1] += share.block_count or 0
+    told = usage.attribution.shares if usage.attribution is not None else ()
+    found = add_up_shares(share._replace(owner=owners.get(share.owner, share.owner)) for share in told)
     # A faulty profile has negative amounts for what it counted twice; a note says so.
-    shares = [Share(*place, both[0], both[1] if has_blocks else None) for place, both in sums.items() if both[0] > 0]
+    shares = [share for share in found if share.size_bytes > 0]
     live_bytes = usage.snapshot.live_bytes if usage.snapshot is not None else 0
     untold_bytes = live_bytes - sum(share.size_bytes for share in shares)
-    if untold_bytes > 0:
-        shares.append(Share(NO_STACK, NO_STACK, untold_bytes))
-    return tuple(sorted(shares, key=lambda share: (-share.size_bytes, share.owner, share.function)))
+    return add_up_shares([*shares, *([Share(NO_STACK, NO_STACK, untold_bytes)] if untold_bytes > 0 else [])])
 
 
-def _maps_all(ledger: Iterable[Row], format_: str) -> bool:
-    """Return whether the allocator of a process takes its memory from mappings without name: all but glibc's do."""
-    if format_ in _OTHER_ALLOCATORS:
-        return True
+def _has_other_allocator(ledger: Iterable[Row]) -> bool:
+    """Return whether the allocator of a process is not glibc's: all others take their memory from nameless mappings."""
     owners = {row.owner for row in ledger if row.owner.startswith("/")}
     return any(Allocators.has_object(owner) or "/ld-musl-" in owner for owner in owners)
 

@@ -64,18 +64,13 @@ def used_bytes(snapshot: HeapSnapshot) -> int:
 
 
 def heap_usage(file: str, profile: Profile, place: int | None, named: NamedFrames) -> HeapUsage:
-    """Join a profile, one of its snapshots, and the names of its frames.
-
-    Args:
-        file: The name of the profile.
-        profile: The profile.
-        place: The place of the snapshot; None where it has none.
-        named: What is known of its frames.
-    """
+    """Join a profile, the snapshot at a place (None where it has none), and the names of its frames."""
     snapshot = None if place is None else profile.snapshots[place]
     tally = profile.tallies[0] if snapshot is None and profile.tallies else None
-    tree = tally.tree if tally is not None else None if snapshot is None else snapshot.tree
+    moment = tally or snapshot
+    tree = None if moment is None else moment.tree
     attribution = None if tree is None else attribute(tree, named.calls)
+    untold_notes = () if attribution is None else _untold(file, attribution)
     return HeapUsage(
         file,
         profile,
@@ -85,7 +80,7 @@ def heap_usage(file: str, profile: Profile, place: int | None, named: NamedFrame
         named.calls,
         attribution,
         _evidence(profile),
-        (*profile.notes, *named.notes, *([] if attribution is None else _untold(file, attribution))),
+        (*profile.notes, *named.notes, *untold_notes),
     )
 
 

@@ -17,8 +17,7 @@ from typing import NamedTuple, Protocol
 from footprint.attribution.accounts import Accounts
 from footprint.attribution.counters import MappingCounts
 from footprint.attribution.kernel import KernelCost
-from footprint.attribution.owned_range import LoadedObject, OwnedRange, by_mapping
-from footprint.attribution.private_pages import clip, private_pages
+from footprint.attribution.owned_range import LoadedObject, OwnedRange, by_mapping, clip, private_pages
 from footprint.attribution.symbol_ranges import symbol_rows
 from footprint.elf import Contents, Image
 from footprint.model.evidence import Evidence, weakest

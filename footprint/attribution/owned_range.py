@@ -5,16 +5,17 @@ of an object among its sections and symbols.
 """
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Dict
 from typing import NamedTuple
 
 from footprint.attribution.counters import MappingCounts
 from footprint.elf import Image
 from footprint.members import Address, json_members
 from footprint.model.row import Attribution, MemoryKind
-from footprint.process import Mapping
+from footprint.process import Mapping, PageRange
 from footprint.process.mapped_files import FileKey
 
-__all__ = ("LoadedObject", "OwnedRange", "by_mapping")
+__all__ = ("LoadedObject", "OwnedRange", "by_mapping", "clip", "private_pages")
 
 
 class LoadedObject(NamedTuple):
@@ -72,12 +73,7 @@ class OwnedRange(NamedTuple):
 def by_mapping(
     ranges: Sequence[OwnedRange], counts: Sequence[MappingCounts]
 ) -> Iterator[tuple[Sequence[OwnedRange], MappingCounts]]:
-    """Return the ranges of each mapping together with what the kernel counts in it.
-
-    Args:
-        ranges: The ranges of all mappings, ascending.
-        counts: What the kernel counts in each mapping, in the same order.
-    """
+    """Return the ranges of each mapping together with what the kernel counts in it; both come in ascending order."""
     index, total = 0, len(ranges)
     for counted in counts:
         mapping, past = ranges[index].mapping, index + 1
@@ -85,3 +81,30 @@ def by_mapping(
             past += 1
         yield ranges[index:past], counted
         index = past
+
+
+def private_pages(
+    mapping: Mapping, counts: MappingCounts, pages: Dict[int, Sequence[PageRange]] | None
+) -> Sequence[PageRange] | None:
+    """Return the private pages of a mapping, ascending; None where nothing says which of its pages these are.
+
+    `pages` has those of mappings by start address, where page bits were read. Without them, the counts tell where no
+    page or every page is private.
+    """
+    found = pages.get(mapping.start_addr) if pages else None
+    if found is not None:
+        return found
+    if counts.private_bytes == 0:
+        return ()
+    if counts.private_bytes == mapping.size_bytes:
+        return (PageRange(mapping.start_addr, mapping.end_addr),)
+    return None
+
+
+def clip(ranges: Sequence[PageRange], start_addr: int, end_addr: int) -> list[PageRange]:
+    """Return the parts of some page ranges that lie between two addresses."""
+    return [
+        PageRange(max(one.start_addr, start_addr), min(one.end_addr, end_addr), one.is_swapped)
+        for one in ranges
+        if one.start_addr < end_addr and start_addr < one.end_addr
+    ]

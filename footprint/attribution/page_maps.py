@@ -10,8 +10,7 @@ from typing import Final
 
 from footprint.attribution.counters import MappingCounts
 from footprint.attribution.ledger import Files
-from footprint.attribution.owned_range import LoadedObject, OwnedRange
-from footprint.attribution.private_pages import clip
+from footprint.attribution.owned_range import LoadedObject, OwnedRange, by_mapping, clip, private_pages
 from footprint.elf import Contents, SectionContents, Symbol
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.process import Mapping, PageRange
@@ -33,7 +32,7 @@ def not_looked_at(_mapping: Mapping) -> None:
 
 
 def page_maps(
-    parts: Iterable[OwnedRange],
+    parts: Sequence[OwnedRange],
     held: Sequence[MappingCounts],
     pages: Dict[int, Sequence[PageRange]] | None,
     files: Files,
@@ -42,22 +41,13 @@ def page_maps(
 ) -> tuple[PageMap, ...]:
     """Return the page maps of the objects whose files could be read, in the order of their addresses.
 
-    Args:
-        parts: The mappings with their owners.
-        held: What each mapping holds, in their order.
-        pages: By the start of its mapping, its private pages; where a mapping is missing, its counters decide.
-        files: What the files of objects say.
-        page_bytes: The size of a page.
-        presence: Which pages of a mapping the process has.
+    The other parameters are those of `footprint.attribution.ledger.ledger_rows`.
     """
     found: dict[LoadedObject, list[tuple[OwnedRange, MappingCounts]]] = {}
-    each = iter(held)
-    previous, own = None, None
-    for part in parts:
-        if part.mapping is not previous:
-            previous, own = part.mapping, next(each)
-        if part.loaded is not None and part.loaded.image is not None and own is not None:
-            found.setdefault(part.loaded, []).append((part, own))
+    for own, counted in by_mapping(parts, held):
+        for part in own:
+            if part.loaded is not None and part.loaded.image is not None:
+                found.setdefault(part.loaded, []).append((part, counted))
     reader = _Reader(pages, files, page_bytes, presence)
     return tuple([reader.map_of(loaded, ours) for loaded, ours in found.items()])
 
@@ -115,12 +105,8 @@ class _Reader:
     ) -> Iterator[tuple[PageState, int]]:
         """Return the states of the pages of a range, each with a number of neighbouring pages."""
         size, mapping = self._page_bytes, part.mapping
-        ranges = self._pages.get(mapping.start_addr) if self._pages is not None else None
-        if ranges is None and held.private_bytes == 0:
-            ranges = ()
-        elif ranges is None and held.private_bytes == mapping.size_bytes:
-            ranges = (PageRange(mapping.start_addr, mapping.end_addr),)
-        elif ranges is None:
+        ranges = private_pages(mapping, held, self._pages)
+        if ranges is None:
             yield PageState.UNKNOWN, page_count
             return
         present = self._presence(mapping)

@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 
 from footprint.attribution.counters import count_each
 from footprint.attribution.layout import lay_out
+from footprint.attribution.owned_range import by_mapping, private_pages
 from footprint.elf import Image
-from footprint.process import PageRange, Snapshot
+from footprint.process import Snapshot
 from footprint.process.mapped_files import FileKey
 
 __all__ = ("PrivateBytes",)
@@ -48,33 +49,23 @@ class PrivateBytes:
         self._placed: Final[dict[int, list[_Placed]]] = {}
         # As long as these are kept, no other image has the id of one of them.
         self._images = tuple(images.values())
-        mappings = snapshot.memory.mappings
-        held = {
-            one.start_addr: what.private_bytes
-            for one, what in zip(mappings, count_each(mappings, snapshot.pages), strict=True)
-        }
-        for part in lay_out(snapshot.memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs):
-            loaded, mapping = part.loaded, part.mapping
-            if loaded is None or loaded.image is None:
-                continue
-            ranges = snapshot.pages.get(mapping.start_addr) if snapshot.pages else None
-            private_bytes = held[mapping.start_addr]
-            if ranges is None and private_bytes == 0:
-                ranges = ()
-            elif ranges is None and private_bytes == mapping.size_bytes:
-                ranges = (PageRange(mapping.start_addr, mapping.end_addr),)
-            sizes = [one.end_addr - one.start_addr for one in ranges or ()]
-            self._placed.setdefault(id(loaded.image), []).append(
-                _Placed(
-                    part.start_addr - loaded.bias_addr,
-                    part.end_addr - loaded.bias_addr,
-                    loaded.bias_addr,
-                    ranges is not None,
-                    [one.start_addr for one in ranges or ()],
-                    [one.end_addr for one in ranges or ()],
-                    list(accumulate(sizes, initial=0)),
+        counts = count_each(snapshot.memory.mappings, snapshot.pages)
+        parts = lay_out(snapshot.memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
+        for own, counted in by_mapping(parts, counts):
+            of_objects = [(one, one.loaded, one.loaded.image) for one in own if one.loaded and one.loaded.image]
+            private = private_pages(own[0].mapping, counted, snapshot.pages) if of_objects else ()
+            for part, loaded, image in of_objects:
+                self._placed.setdefault(id(image), []).append(
+                    _Placed(
+                        part.start_addr - loaded.bias_addr,
+                        part.end_addr - loaded.bias_addr,
+                        loaded.bias_addr,
+                        private is not None,
+                        [one.start_addr for one in private or ()],
+                        [one.end_addr for one in private or ()],
+                        list(accumulate((one.end_addr - one.start_addr for one in private or ()), initial=0)),
+                    )
                 )
-            )
 
     def of(self, image: Image, spans: Iterable[tuple[int, int]]) -> int | None:
         """Count the private bytes in some half-open ranges of vaddrs, at all places where the file is loaded.

@@ -150,9 +150,7 @@ def heap_stacks(usage: HeapUsage) -> Stacks:
     places = [frames.place(_frame(tree.frames[number], call)) for number, call in enumerate(usage.calls)]
     cut = frames.place(StackFrame(_CUT))
     alone = frames.place(StackFrame(NO_STACK))
-    amounts_of = [tree.own_bytes()]
-    if tree.node_blocks is not None:
-        amounts_of.append(_own_blocks(tree, tree.node_blocks.tolist()))
+    amounts_of = [one for one in (tree.own_bytes(), tree.own_blocks()) if one is not None]
     starts = _starts(tree, _DEEPEST)
     left = _MOST_FRAMES
     samples = []
@@ -180,13 +178,6 @@ def _starts(tree: CallTree, most: int) -> "array[int]":
         depths.append(depth)
         starts.append(node if depth <= most else starts[parent])
     return starts
-
-
-def _own_blocks(tree: CallTree, blocks: list[int]) -> list[int]:
-    own = blocks.copy()
-    for node, parent in enumerate(tree.parents[1:], 1):
-        own[parent] -= blocks[node]
-    return own
 
 
 def _frame(frame: Frame, call: Call) -> StackFrame:

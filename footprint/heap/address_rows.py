@@ -1,13 +1,14 @@
 """The common parts of tcmalloc and jemalloc profiles: rows of amounts and addresses, and a memory map behind them."""
 
+import re
 from collections.abc import Iterable, Iterator
+from math import expm1
 from typing import Final
 
+from footprint.decompression import lines_of
 from footprint.errors import InputError, Note
-from footprint.heap.call_tree_builder import CallTreeBuilder
-from footprint.heap.modules import read_modules
-from footprint.heap.profile import Counted, Frame, HeapSnapshot, Profile, Tally
-from footprint.heap.sampling import scaled
+from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
+from footprint.heap.profile import Counted, Frame, HeapSnapshot, Module, Profile, Tally
 from footprint.units import counted
 
 __all__ = ("AddressRows",)
@@ -15,19 +16,43 @@ __all__ = ("AddressRows",)
 # The limit for rows and addresses together: far more than in any known profile.
 _MOST_ADDRS: Final = 1 << 21
 _FIGURES: Final = ("blocks in use", "bytes in use", "blocks ever allocated", "bytes ever allocated")
+_MAP_HEADING: Final = b"MAPPED_LIBRARIES:"
+_MAPPING: Final = re.compile(
+    rb"([0-9a-f]{1,16})-([0-9a-f]{1,16}) +[r-][w-][x-][ps] +([0-9a-f]{1,16}) +"
+    rb"[0-9a-f]{1,8}:[0-9a-f]{1,8} +[0-9]{1,20} *(.*)"
+)
 
 
 class AddressRows:
-    """The rows of a profile: blocks and bytes in use, blocks and bytes ever allocated, and the call stack."""
+    """The rows of a profile: blocks and bytes in use, blocks and bytes ever allocated, and the call stack.
 
-    def __init__(self, source: str) -> None:
+    Attributes:
+        header: The match of the first line.
+
+    Raises:
+        InputError: Where the first line is damaged.
+    """
+
+    def __init__(self, pieces: Iterable[bytes], source: str, first_line: re.Pattern[bytes]) -> None:
+        self._lines = (line for _, some in lines_of(pieces, source) for line in some)
+        header = first_line.fullmatch(next(self._lines, b"").rstrip())
+        if header is None:
+            raise InputError(source, "the first line is not that of a heap profile", 0)
+        self.header = header
         self._source = source
         self._stacks = CallTreeBuilder()
         self._places: dict[int, int] = {}
         self._ends: list[int] = []
         self._figures: list[tuple[int, ...]] = []
         self._addr_count = 0
-        self.stray_count = 0
+        self._stray_count = 0
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines before the memory map."""
+        for line in self._lines:
+            if line.rstrip() == _MAP_HEADING:
+                return
+            yield line
 
     def add(self, addrs: list[int], figures: Iterable[int]) -> None:
         """Add a row; the addresses are those of the calls, the innermost first.
@@ -42,28 +67,24 @@ class AddressRows:
         self._ends.append(self._stacks.add([places.setdefault(addr, len(places) + 1) for addr in addrs]))
         self._figures.append(tuple(figures))
 
-    def finish(
-        self, name: str, kind: str, totals: list[int] | None, period_bytes: int | None, map_lines: Iterable[bytes]
-    ) -> Profile:
-        """Build the profile.
+    def skip(self, line: bytes) -> None:
+        """Count a line of unknown form."""
+        self._stray_count += bool(line.strip())
+
+    def finish(self, name: str, kind: str, totals: list[int] | None, period_bytes: int | None) -> Profile:
+        """Read the memory map, and build the profile.
 
         Args:
             name: The format.
             kind: The kind of profile, as in its first line.
             totals: The sums of all rows, as printed in the profile.
             period_bytes: The mean distance of the samples; None where it is not sampled.
-            map_lines: The lines below the heading of the memory map.
         """
-        source = self._source
-        modules, stray_count = read_modules(map_lines)
-        self.stray_count += stray_count
+        modules = tuple(self._modules())
         frames = (Frame(label="heap profile"), *(Frame(addr) for addr in self._places))
-        period = period_bytes or 1
-        live = [scaled(row[0], row[1], period, source) for row in self._figures]
-        ever = [scaled(row[2], row[3], period, source) for row in self._figures]
         in_use, allocated = (
-            self._stacks.tree(frames, self._ends, [row[1] for row in rows], [row[0] for row in rows], source)
-            for rows in (live, ever)
+            self._stacks.tree(frames, self._ends, [row[1] for row in rows], [row[0] for row in rows], self._source)
+            for rows in (self._scaled(0, period_bytes or 1), self._scaled(2, period_bytes or 1))
         )
         return Profile(
             name,
@@ -74,14 +95,40 @@ class AddressRows:
             snapshots=(HeapSnapshot(0, None, in_use.total_bytes, tree=in_use),),
             tallies=(Tally("allocated", allocated),) if allocated.total_blocks else (),
             modules=modules,
+            has_own_allocator=True,
             sample_period_bytes=period_bytes,
             notes=tuple(self._notes(totals, period_bytes, has_modules=bool(modules))),
         )
 
+    def _modules(self) -> Iterator[Module]:
+        for line in self._lines:
+            fields = _MAPPING.fullmatch(line)
+            if fields is None or (start_addr := int(fields[1], 16)) > (end_addr := int(fields[2], 16)):
+                self.skip(line)
+            else:
+                yield Module(start_addr, end_addr, int(fields[3], 16), fields[4].decode("utf-8", "surrogateescape"))
+
+    def _scaled(self, first: int, period_bytes: int) -> list[tuple[int, int]]:
+        """Estimate the blocks and bytes of each row from its samples; these are the two figures from `first` on.
+
+        Sampling is a Poisson process: a block of mean size x is sampled with the probability 1 - exp(-x / period), so
+        the number of blocks is the number of samples divided by that probability.
+        """
+        rows = []
+        for blocks, size_bytes in (row[first : first + 2] for row in self._figures):
+            if blocks and size_bytes and period_bytes > 1:
+                factor = -1 / expm1(-size_bytes / blocks / period_bytes)
+                if max(blocks, size_bytes) * factor > MOST_AMOUNT:
+                    raise InputError(self._source, "its samples scale to more than an address space")
+                rows.append((round(blocks * factor), round(size_bytes * factor)))
+            else:
+                rows.append((blocks, size_bytes))
+        return rows
+
     def _notes(self, totals: list[int] | None, period_bytes: int | None, *, has_modules: bool) -> Iterator[Note]:
         source = self._source
-        if self.stray_count:
-            detail = f"{counted(self.stray_count, 'line')} of unknown form, left out"
+        if self._stray_count:
+            detail = f"{counted(self._stray_count, 'line')} of unknown form, left out"
             yield Note("heap-lines-unread", source, detail)
         if not has_modules:
             yield Note("heap-no-modules", source, "it lists no mappings: its addresses have no names")

@@ -23,47 +23,15 @@ _NAMES: Final = frozenset(
     """.split()  # noqa: SIM905 # a long table of words
 )
 _PREFIXES: Final = (
-    "operator new(",
-    "operator new[](",
-    "_Znwm",
-    "_Znam",
-    "_Znwj",
-    "_Znaj",
-    "g_malloc",
-    "g_try_malloc",
-    "g_realloc",
-    "g_try_realloc",
-    "g_slice_alloc",
-    "g_slice_copy",
-    "g_aligned_alloc",
-    "g_strdup",
-    "g_strndup",
-    "g_memdup",
-    "je_",
-    "tc_malloc",
-    "tc_calloc",
-    "tc_realloc",
-    "tc_memalign",
-    "tc_new",
-    "tcmalloc::",
-    "(anonymous namespace)::do_malloc",
-    "mi_malloc",
-    "mi_calloc",
-    "mi_zalloc",
-    "mi_realloc",
-    "mi_new",
-    "std::allocator<",
-    "std::allocator_traits<",
-    "std::__new_allocator<",
-    "__gnu_cxx::new_allocator<",
-    "__gnu_cxx::__alloc_traits<",
-    "__gnu_cxx::__pool_alloc<",
-    "alloc::alloc::",
-    "<alloc::alloc::Global",
-    "alloc::raw_vec::",
-    "<alloc::raw_vec::",
-    "std::__1::allocator<",
-    "std::__1::__libcpp_allocate",
+    *("operator new(", "operator new[](", "(anonymous namespace)::do_malloc"),
+    *"""
+    _Znwm _Znam _Znwj _Znaj
+    g_malloc g_try_malloc g_realloc g_try_realloc g_slice_alloc g_slice_copy g_aligned_alloc g_strdup g_strndup g_memdup
+    je_ tc_malloc tc_calloc tc_realloc tc_memalign tc_new tcmalloc:: mi_malloc mi_calloc mi_zalloc mi_realloc mi_new
+    std::allocator< std::allocator_traits< std::__new_allocator< std::__1::allocator< std::__1::__libcpp_allocate
+    __gnu_cxx::new_allocator< __gnu_cxx::__alloc_traits< __gnu_cxx::__pool_alloc<
+    alloc::alloc:: <alloc::alloc::Global alloc::raw_vec:: <alloc::raw_vec::
+    """.split(),  # noqa: SIM905 # a long table of words
 )
 # The functions of libstdc++ containers that only allocate. Their callers are the functions that grow.
 _INSIDE: Final = ("::_M_allocate", "::_M_create_storage(", "::_M_create(", "::_M_get_node(", "::_S_allocate")

@@ -4,7 +4,7 @@ Each byte is charged to the innermost function of its stack that is not an alloc
 function have rows of their own with the cause, so the rows always add up to the tree.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, islice
 from typing import Final, NamedTuple
@@ -19,6 +19,7 @@ __all__ = (
     "NO_SYMBOL",
     "Call",
     "HeapShares",
+    "add_up_shares",
     "attribute",
     "callees",
     "callers",
@@ -65,14 +66,7 @@ class HeapShares:
     @property
     def owners(self) -> tuple[Share, ...]:
         """Add up the shares per object, the largest first; their functions are empty."""
-        sums: dict[str, tuple[int, int]] = {}
-        for share in self.shares:
-            size_bytes, block_count = sums.get(share.owner, (0, 0))
-            sums[share.owner] = (size_bytes + share.size_bytes, block_count + (share.block_count or 0))
-        has_blocks = self.total_blocks is not None
-        return _ordered(
-            [Share(owner, "", size, count if has_blocks else None) for owner, (size, count) in sums.items()]
-        )
+        return add_up_shares(share._replace(function="") for share in self.shares)
 
     @property
     def attributed_bytes(self) -> int:
@@ -81,12 +75,7 @@ class HeapShares:
 
 
 def attribute(tree: CallTree, calls: Sequence[Call]) -> HeapShares:
-    """Charge the bytes of a tree to objects and functions.
-
-    Args:
-        tree: The tree.
-        calls: The object and function of each frame, in the order of `frames`.
-    """
+    """Charge the bytes of a tree to objects and functions; `calls` has those of each frame."""
     can_ask, inlined = _can_ask(calls), tree.inlined_nodes()
     parents, indexes = tree.parents, tree.frame_indexes
     # Per frame: there are few frames.
@@ -104,25 +93,40 @@ def attribute(tree: CallTree, calls: Sequence[Call]) -> HeapShares:
         for sums, amounts in columns:
             sums[place] = sums.get(place, 0) + amounts[node]
             sums[above] -= amounts[node]
-    charged_to: dict[tuple[str, str], list[int]] = {}
+    has_blocks = tree.node_blocks is not None
+    shares = []
     for place, size_bytes in sizes.items():
         block_count = counts.get(place, 0)
         if size_bytes or block_count:
             call = _NOBODY if place == _ROOT else calls[place]
-            both = charged_to.setdefault((call.owner, call.function), [0, 0])
-            both[0] += size_bytes
-            both[1] += block_count
-    has_blocks = tree.node_blocks is not None
-    shares = [Share(*place, both[0], both[1] if has_blocks else None) for place, both in charged_to.items()]
-    return HeapShares(_ordered(shares), tree.total_bytes, tree.total_blocks)
+            shares.append(Share(call.owner, call.function, size_bytes, block_count if has_blocks else None))
+    return HeapShares(add_up_shares(shares), tree.total_bytes, tree.total_blocks)
+
+
+def add_up_shares(shares: Iterable[Share]) -> tuple[Share, ...]:
+    """Add up the shares of each function, and sort the sums: the largest first."""
+    sums: dict[tuple[str, str], Share] = {}
+    for share in shares:
+        place = share[:2]
+        before = sums.get(place)
+        if before is None:
+            sums[place] = share
+            continue
+        has_blocks = before.block_count is not None and share.block_count is not None
+        block_count = (before.block_count or 0) + (share.block_count or 0)
+        sums[place] = Share(*place, before.size_bytes + share.size_bytes, block_count if has_blocks else None)
+    return tuple(sorted(sums.values(), key=lambda share: (-share.size_bytes, share.owner, share.function)))
 
 
 def charged(tree: CallTree, calls: Sequence[Call]) -> Iterator[tuple[Call, int, int | None]]:
     """Yield for each node at which stacks end the call that `attribute` charges, the bytes, and the blocks or None."""
-    askers, own = _askers(tree, calls), _Own(tree)
-    for node in range(len(tree)):
-        if own.has(node):
-            yield _asker(tree, calls, askers, node), own.sizes[node], own.counts[node] if own.counts else None
+    seen = _Functions(tree, calls)
+    for node, asker in enumerate(seen.askers):
+        if seen.has_end(node):
+            # Where all known functions are allocation functions, charge the outermost one.
+            place = asker if asker >= 0 else tree.frame_indexes[node]
+            call = calls[place] if node else _NOBODY
+            yield call, seen.own_bytes[node], seen.own_blocks[node] if seen.own_blocks else None
 
 
 def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:
@@ -131,116 +135,89 @@ def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:
     Calls from several places in one function are one node. So are functions inlined into it, and successive calls in
     one object without names.
     """
-    askers = _askers(tree, calls)
-    inlined = tree.inlined_nodes()
-    own = _Own(tree)
-    frames = _Frames(calls, tree)
-    stacks = CallTreeBuilder()
+    seen = _Functions(tree, calls)
     places = [0] * len(tree)
     last = [0]  # the frame of each node of the new tree
-    ends = [0] * len(tree)
     for node in range(1, len(tree)):
         above = places[tree.parents[node]]
         # A stack that ends here has no outer function to charge.
-        is_passed = inlined[node] or askers[node] < 0
-        frame = frames.of(node) if not is_passed or own.has(node) else 0
-        step = stacks.below(above, frame) if frame and not frames.is_more(frame, last[above]) else above
+        is_passed = seen.is_passed(node)
+        frame = seen.frame_of(node) if not is_passed or seen.has_end(node) else 0
+        step = seen.stacks.below(above, frame) if frame and not seen.is_same_place(frame, last[above]) else above
         if step == len(last):
             last.append(frame)
         places[node] = above if is_passed else step
-        ends[node] = step
-    return own.grown(stacks, frames, ends)
+        seen.ends[node] = step
+    return seen.new_tree()
 
 
 def callees(tree: CallTree, calls: Sequence[Call]) -> CallTree:
     """Build the tree of functions from the outermost ones inwards, down to the charged functions."""
-    askers = _askers(tree, calls)
-    inlined = tree.inlined_nodes()
-    own = _Own(tree)
-    frames = _Frames(calls, tree)
-    stacks = CallTreeBuilder()
-    ends = [0] * len(tree)
+    seen = _Functions(tree, calls)
     for end in range(1, len(tree)):
-        if not own.has(end):
+        if not seen.has_end(end):
             continue
         stack: list[int] = []
         node = end
         while node > 0:
-            if node == end or not (inlined[node] or askers[node] < 0):
-                frame = frames.of(node)
-                if not stack or not frames.is_more(frame, stack[-1]):
+            if node == end or not seen.is_passed(node):
+                frame = seen.frame_of(node)
+                if not stack or not seen.is_same_place(frame, stack[-1]):
                     stack.append(frame)
             node = tree.parents[node]
-        ends[end] = stacks.add(stack)
-    return own.grown(stacks, frames, ends)
+        seen.ends[end] = seen.stacks.add(stack)
+    return seen.new_tree()
 
 
-def _ordered(shares: list[Share]) -> tuple[Share, ...]:
-    return tuple(sorted(shares, key=lambda share: (-share.size_bytes, share.owner, share.function)))
+class _Functions:
+    """A call tree seen as functions, and a new tree that is made of them.
 
+    Attributes:
+        askers: For each node the frame that its bytes are charged to; -1 where all frames up to it are allocators.
+        own_bytes: The bytes of each node without those of the nodes below it.
+        own_blocks: Its blocks, likewise; None where the profile does not count them.
+        stacks: The stacks of the new tree.
+        ends: For each node the node of the new tree at which its stacks end.
+    """
 
-class _Own:
-    """The bytes and blocks of each node without those of the nodes below it."""
+    def __init__(self, tree: CallTree, calls: Sequence[Call]) -> None:
+        self._calls, self._indexes, self._inlined = calls, tree.frame_indexes, tree.inlined_nodes()
+        can_ask = _can_ask(calls)
+        self.askers = [-1]
+        for parent, index, is_inlined in islice(zip(tree.parents, self._indexes, self._inlined, strict=True), 1, None):
+            asker = self.askers[parent]
+            self.askers.append(index if asker < 0 and not is_inlined and can_ask[index] else asker)
+        self.own_bytes, self.own_blocks = tree.own_bytes(), tree.own_blocks()
+        self.stacks = CallTreeBuilder()
+        self.ends = [0] * len(tree)
+        self._frames = [tree.frame(0)]
+        self._frame_numbers: dict[tuple[str, str], int] = {}
 
-    def __init__(self, tree: CallTree) -> None:
-        self.sizes = tree.own_bytes()
-        self.counts: list[int] | None = None
-        if tree.node_blocks is not None:
-            self.counts = tree.node_blocks.tolist()
-            for parent, count in zip(tree.parents[1:], tree.node_blocks[1:], strict=True):
-                self.counts[parent] -= count
-
-    def has(self, node: int) -> bool:
+    def has_end(self, node: int) -> bool:
         """Return whether stacks end at a node."""
-        return bool(self.sizes[node] or (self.counts and self.counts[node]))
+        return bool(self.own_bytes[node] or (self.own_blocks and self.own_blocks[node]))
 
-    def grown(self, stacks: CallTreeBuilder, frames: "_Frames", ends: list[int]) -> CallTree:
-        """Build the tree of other stacks with the same amounts."""
-        return stacks.tree(tuple(frames.all), ends, self.sizes, self.counts, "")
+    def is_passed(self, node: int) -> bool:
+        """Return whether a node is left out: an inlined function, or an allocation function."""
+        return bool(self._inlined[node]) or self.askers[node] < 0
 
+    def frame_of(self, node: int) -> int:
+        """Return the frame of the new tree for the function of a node."""
+        owner, function, _ = self._calls[self._indexes[node]]
+        number = self._frame_numbers.setdefault((owner, function), len(self._frames))
+        if number == len(self._frames):
+            self._frames.append(Frame(function=function, object=owner))
+        return number
 
-def _askers(tree: CallTree, calls: Sequence[Call]) -> list[int]:
-    """Return for each node the frame that its bytes are charged to; -1 where all frames up to it are allocators."""
-    can_ask = _can_ask(calls)
-    askers = [-1]
-    rows = zip(tree.parents, tree.frame_indexes, tree.inlined_nodes(), strict=True)
-    for parent, index, is_inlined in islice(rows, 1, None):
-        asker = askers[parent]
-        askers.append(index if asker < 0 and not is_inlined and can_ask[index] else asker)
-    return askers
+    def is_same_place(self, frame: int, other: int) -> bool:
+        """Return whether two frames are equal and have no name: such calls are indistinguishable."""
+        return frame == other and self._frames[frame].function == NO_SYMBOL
+
+    def new_tree(self) -> CallTree:
+        """Build the new tree, with the amounts of the old one."""
+        return self.stacks.tree(tuple(self._frames), self.ends, self.own_bytes, self.own_blocks, "")
 
 
 def _can_ask(calls: Sequence[Call]) -> list[bool]:
     """Return for each frame whether it can be charged: allocation functions cannot."""
     return [not call.is_allocator and call.owner != BELOW_THRESHOLD for call in calls]
-
-
-def _asker(tree: CallTree, calls: Sequence[Call], askers: list[int], node: int) -> Call:
-    if askers[node] >= 0:
-        return calls[askers[node]]
-    if node == 0:
-        return _NOBODY
-    # All known functions are allocation functions: charge the outermost one.
-    return calls[tree.frame_indexes[node]]
-
-
-class _Frames:
-    """The frames of a new tree: one for each function, and the root."""
-
-    def __init__(self, calls: Sequence[Call], tree: CallTree) -> None:
-        self._calls, self._indexes = calls, tree.frame_indexes
-        self.all = [tree.frame(0)]
-        self._places: dict[tuple[str, str], int] = {}
-
-    def of(self, node: int) -> int:
-        """Return the index of the new frame for a node of the old tree."""
-        owner, function, _ = self._calls[self._indexes[node]]
-        place = self._places.get((owner, function))
-        if place is None:
-            place = self._places[owner, function] = len(self.all)
-            self.all.append(Frame(function=function, object=owner))
-        return place
-
-    def is_more(self, frame: int, other: int) -> bool:
-        """Return whether two frames are equal and have no name: such calls are indistinguishable."""
-        return frame == other and self.all[frame].function == NO_SYMBOL

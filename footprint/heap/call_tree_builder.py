@@ -14,37 +14,18 @@ MOST_AMOUNT: Final = (1 << 63) - 1
 
 
 class CallTreeBuilder:
-    """A tree to which stacks are added one by one; frame 0 is the root.
+    """A tree to which stacks are added one by one; frame 0 is the root."""
 
-    Args:
-        most_frames: The limit for the frames of all stacks together; further frames are cut.
-    """
-
-    def __init__(self, most_frames: int | None = None) -> None:
+    def __init__(self) -> None:
         self._parents = array("i", [-1])
         self._frame_indexes = array("i", [0])
         self._nodes: dict[int, int] = {}
-        self._frames_left = most_frames
-        self.cut_count = 0
 
     def add(self, frames: Iterable[int]) -> int:
         """Add a stack, the innermost frame first; return the node where it ends."""
-        node, nodes = 0, self._nodes
-        left = self._frames_left
+        node, below = 0, self.below
         for frame in frames:
-            if left is not None:
-                if not left:
-                    self.cut_count += 1
-                    break
-                left -= 1
-            step = node << 32 | frame
-            known = nodes.get(step)
-            if known is None:
-                known = nodes[step] = len(nodes) + 1
-                self._parents.append(node)
-                self._frame_indexes.append(frame)
-            node = known
-        self._frames_left = left
+            node = below(node, frame)
         return node
 
     def below(self, node: int, frame: int) -> int:

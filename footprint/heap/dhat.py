@@ -67,6 +67,10 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
     # In a long run these exceed a column: then there is no tally of lives.
     if snapshots and sum(point.amount(lives_key, 0) for point in points) <= MOST_AMOUNT:
         tallies.append(Tally("lived", tree(lives_key, has_blocks=False)))
+    notes: tuple[Note, ...] = ()
+    if counted is not Counted.HEAP:
+        detail = f"DHAT's mode {mode} counts {facts.text('bsu', 'bytes')} that are not memory in use"
+        notes = (Note("heap-not-memory", source, detail),)
     return Profile(
         "dhat",
         counted,
@@ -78,15 +82,8 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
         snapshots,
         0 if snapshots else None,
         tuple(tallies),
-        notes=_notes(facts, counted, mode, source),
+        notes=notes,
     )
-
-
-def _notes(facts: "_Object", counted: Counted, mode: str, source: str) -> tuple[Note, ...]:
-    if counted is Counted.HEAP:
-        return ()
-    unit = facts.text("bsu", "bytes")
-    return (Note("heap-not-memory", source, f"DHAT's mode {mode} counts {unit} that are not memory in use"),)
 
 
 def _whole(pieces: Iterable[bytes], source: str) -> bytes:

@@ -61,7 +61,7 @@ class _Reader:
         self._command: str | None = None
         self._is_attached = False
         self._text_bytes = self._string_bytes = 0
-        self._cut_count = 0
+        self._frames_left = self._cut_count = 0
         self._skipped: tuple[int, bytes] = (0, b"")
         # The tables. Records refer to entries by index from 1; 0 is none.
         self._strings: list[str | None] = [None]
@@ -225,7 +225,8 @@ class _Reader:
         if len(self._trace_addrs) == 1 and not self._classes and self._command is None:
             raise InputError(source, "no record in the format of heaptrack", 0)
         frames = tuple(self._frames)
-        stacks = CallTreeBuilder(_SPARE_FRAMES + _FRAMES_PER_BYTE * self._text_bytes)
+        self._frames_left = _SPARE_FRAMES + _FRAMES_PER_BYTE * self._text_bytes
+        stacks = CallTreeBuilder()
         end_of = {trace: stacks.add(self._stack(trace)) for trace in dict.fromkeys(trace for _, trace in self._classes)}
         ends = [end_of[trace] for _, trace in self._classes]
 
@@ -252,30 +253,35 @@ class _Reader:
             ),
             peak_index=before,
             tallies=(Tally("allocated", tree(self._ever)),),
-            notes=tuple(self._notes(stacks.cut_count + self._cut_count)),
+            notes=tuple(self._notes()),
         )
 
-    def _notes(self, cut_count: int) -> Iterator[Note]:
+    def _notes(self) -> Iterator[Note]:
         source = self._source
         if self._skipped[0]:
             count, first = self._skipped
             detail = f"{counted(count, 'line')} of unknown form, left out: {_text(first)!r}"
             yield Note("heap-lines-unread", source, detail)
-        if cut_count:
-            detail = f"{counted(cut_count, 'stack')} cut: they exceed the depth limit of heaptrack"
+        if self._cut_count:
+            detail = f"{counted(self._cut_count, 'stack')} cut: they exceed the depth limit of heaptrack"
             yield Note("heap-stacks-cut", source, detail)
         if self._is_attached:
             detail = "heaptrack was attached to the running process: earlier allocations are missing"
             yield Note("heap-attached-late", source, detail)
 
-    def _stack(self, trace: int) -> Iterator[int]:
+    def _stack(self, trace: int) -> list[int]:
+        """Return the frames of a trace, the innermost first; those beyond a limit are cut."""
+        frames: list[int] = []
         # Count calls, not frames: a damaged address has no frames.
         for _ in range(_MOST_CALLS):
             if not trace:
-                return
-            yield from self._addrs[self._trace_addrs[trace]]
+                break
+            frames += self._addrs[self._trace_addrs[trace]]
             trace = self._trace_callers[trace]
-        self._cut_count += bool(trace)
+        left = self._frames_left
+        self._cut_count += bool(trace) or len(frames) > left
+        self._frames_left = max(0, left - len(frames))
+        return frames[:left]
 
 
 def _checked(number: int, most: int = MOST_AMOUNT) -> int:

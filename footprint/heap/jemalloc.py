@@ -7,10 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from footprint.decompression import lines_of
-from footprint.errors import InputError
 from footprint.heap.address_rows import AddressRows
-from footprint.heap.modules import MAPPED_LIBRARIES
 from footprint.heap.profile import Profile
 
 __all__ = ("looks_like_jemalloc", "read_jemalloc")
@@ -34,17 +31,11 @@ def read_jemalloc(pieces: Iterable[bytes], source: str) -> Profile:
     Raises:
         InputError: Where the first line is damaged.
     """
-    lines = (line for _, some in lines_of(pieces, source) for line in some)
-    header = _HEADER.fullmatch(next(lines, b"").rstrip())
-    if header is None:
-        raise InputError(source, "the first line is not that of a heap profile", 0)
-    rows = AddressRows(source)
+    rows = AddressRows(pieces, source, _HEADER)
     totals: list[int] | None = None
     addrs: list[int] | None = None
     is_counted = False
-    for line in lines:
-        if line.rstrip() == MAPPED_LIBRARIES:
-            break
+    for line in rows.lines():
         if stack := _STACK.fullmatch(line):
             addrs, is_counted = [int(addr, 16) for addr in stack[1].split()], False
         elif amounts := _AMOUNTS.fullmatch(line):
@@ -56,6 +47,6 @@ def read_jemalloc(pieces: Iterable[bytes], source: str) -> Profile:
             elif not is_counted:
                 rows.add(addrs, figures)
                 is_counted = True
-        elif line.strip():
-            rows.stray_count += 1
-    return rows.finish("jemalloc", "heap_v2", totals, int(header[1]), lines)
+        else:
+            rows.skip(line)
+    return rows.finish("jemalloc", "heap_v2", totals, int(rows.header[1]))

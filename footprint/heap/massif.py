@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import MOST_AMOUNT
 from footprint.heap.labels import read_label
-from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile, Tally
+from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile, Tally
 from footprint.heap.xtree import read_columns
 from footprint.units import counted
 
@@ -85,10 +85,6 @@ class _Labels(dict[bytes, int]):
         place = self[label] = len(self)
         self.text_bytes += len(label)
         return place
-
-    def is_too_much(self) -> bool:
-        """Return whether there are more labels than any program has."""
-        return len(self) > _MOST_LABELS or self.text_bytes > _MOST_LABEL_BYTES
 
 
 class _Head(NamedTuple):
@@ -248,7 +244,7 @@ class _Reader:
             raise InputError(self._source, f"the tree of snapshot {number} has more lines than any program has calls")
         if self._node_count > _MOST_NODES_IN_ALL:
             raise InputError(self._source, f"up to snapshot {number} its trees have more lines than fit into memory")
-        if self._labels.is_too_much():
+        if len(self._labels) > _MOST_LABELS or self._labels.text_bytes > _MOST_LABEL_BYTES:
             raise InputError(self._source, f"by snapshot {number} it names more places than any program has")
 
     def _pass_nodes(self, tree: _Tree, text: bytes, position: int) -> int:
@@ -297,17 +293,23 @@ class _Reader:
             raise InputError(source, "no snapshot in the format of massif", 0)
         description, command, unit = self._header or (None, None, None)
         frames = tuple(read_label(label.decode("utf-8", "surrogateescape")) for label in self._labels)
-        snapshots: tuple[HeapSnapshot, ...] = tuple(self._snapshots(frames))
+        trees = [
+            None if tree is None else CallTree(frames, tree.parents, tree.frame_indexes, tree.node_bytes)
+            for _, tree in self._found
+        ]
+        snapshots = tuple(
+            HeapSnapshot(*head[:5], tree, is_peak=head.kind == b"peak")
+            for (head, _), tree in zip(self._found, trees, strict=True)
+        )
         tallies: tuple[Tally, ...] = ()
+        detailed: tuple[int, ...] = ()
         xtree = read_columns(snapshots)
-        detailed = tuple(place for place, snapshot in enumerate(snapshots) if snapshot.tree is not None)
         if xtree is not None:
             snapshots, tallies = xtree
-            detailed = ()
-        elif self._wanted is not None:
-            snapshots = tuple(
-                one if place in self._wanted else one._replace(tree=None) for place, one in enumerate(snapshots)
-            )
+        else:
+            detailed = tuple(place for place, tree in enumerate(trees) if tree is not None)
+            unwanted = set(detailed).difference(detailed if self._wanted is None else self._wanted)
+            snapshots = tuple(one._replace(tree=None) if n in unwanted else one for n, one in enumerate(snapshots))
         peaks = [place for place, snapshot in enumerate(snapshots) if snapshot.is_peak]
         is_export = unit == "s"
         counts_pages = any(label.startswith(_PAGES) for label in self._labels)
@@ -359,13 +361,6 @@ class _Reader:
                 f"{line.told_bytes:,} bytes"
             )
             yield Note("heap-tree-unbalanced", source, detail)
-
-    def _snapshots(self, frames: tuple[Frame, ...]) -> Iterator[HeapSnapshot]:
-        for head, tree in self._found:
-            built = None
-            if tree is not None:
-                built = CallTree(frames, tree.parents, tree.frame_indexes, tree.node_bytes)
-            yield HeapSnapshot(*head[:5], built, is_peak=head.kind == b"peak")
 
 
 def _text(raw: bytes) -> str:

@@ -53,14 +53,12 @@ class Module(NamedTuple):
     Attributes:
         start_addr: First address.
         end_addr: First address behind it.
-        permissions: Four letters as in `/proc/PID/maps`.
         offset: The offset in the file, in bytes.
         path: The file, a name such as `[heap]`, or "".
     """
 
     start_addr: int
     end_addr: int
-    permissions: str
     offset: int
     path: str
 
@@ -120,8 +118,15 @@ class CallTree:
 
         Bytes that a faulty profile counts twice appear as a negative amount.
         """
-        own = self.node_bytes.tolist()
-        for parent, amount in zip(self.parents[1:], self.node_bytes[1:], strict=True):
+        return self._own(self.node_bytes)
+
+    def own_blocks(self) -> list[int] | None:
+        """Return the blocks of each node without those of the nodes below it, where the profile counts them."""
+        return None if self.node_blocks is None else self._own(self.node_blocks)
+
+    def _own(self, amounts: "array[int]") -> list[int]:
+        own = amounts.tolist()
+        for parent, amount in zip(self.parents[1:], amounts[1:], strict=True):
             own[parent] -= amount
         return own
 
@@ -198,6 +203,7 @@ class Profile:
         peak_index: The index of the peak in `snapshots`, where the profile marks one.
         tallies: The amounts counted over the whole run.
         modules: The mappings of the process, where the profile lists them.
+        has_own_allocator: Whether the process had another allocator than that of its C library, and that wrote it.
         sample_period_bytes: The mean distance of the samples, where the profile is sampled: then the amounts are
             estimates, scaled to all blocks.
         notes: Problems of the profile.
@@ -215,6 +221,7 @@ class Profile:
     peak_index: int | None = None
     tallies: tuple[Tally, ...] = ()
     modules: tuple[Module, ...] = ()
+    has_own_allocator: bool = False
     sample_period_bytes: int | None = None
     notes: tuple[Note, ...] = ()
     detailed_places: tuple[int, ...] = ()

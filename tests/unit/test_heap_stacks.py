@@ -362,9 +362,9 @@ MAPPED_LIBRARIES:
 ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0
 """
 MODULES = (
-    Module(0x55767C010000, 0x55767C012000, "r--p", 0, "/bin/a b"),
-    Module(0x7FFEEBA08000, 0x7FFEEBA29000, "rw-p", 0, "[stack]"),
-    Module(0xFFFFFFFFFF600000, 0xFFFFFFFFFF601000, "--xp", 0, ""),
+    Module(0x55767C010000, 0x55767C012000, 0, "/bin/a b"),
+    Module(0x7FFEEBA08000, 0x7FFEEBA29000, 0, "[stack]"),
+    Module(0xFFFFFFFFFF600000, 0xFFFFFFFFFF601000, 0, ""),
 )
 GPERFTOOLS = (
     b"""heap profile:      3:     1300 [    10:    30000] @ heapprofile

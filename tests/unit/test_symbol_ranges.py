@@ -4,8 +4,7 @@ from collections.abc import Container, Iterable, Sequence
 
 import pytest
 
-from footprint.attribution.owned_range import LoadedObject, OwnedRange
-from footprint.attribution.private_pages import clip
+from footprint.attribution.owned_range import LoadedObject, OwnedRange, clip
 from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
 from footprint.elf import read_contents, read_image
 from footprint.model.evidence import Evidence
