@@ -36,7 +36,7 @@ def open_input(path: str) -> bytes | memoryview:
 
     Raises:
         AccessError: Where it cannot be opened.
-        InputError: Where it is no file, is a pipe without writer, or is longer than any text that footprint reads.
+        InputError: Where it is not a file, is a pipe without writer, or is longer than any text that footprint reads.
     """
     if path == "-":
         if sys.stdin is None:

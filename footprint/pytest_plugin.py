@@ -226,7 +226,7 @@ def _check(item: pytest.Item, target: object, limits: Mapping[str, Any], where: 
     if isinstance(target, list | tuple):
         checked = check(_audit(target, options), budgets)
     elif options:
-        raise UsageError(f"{where}: `{next(iter(options))}` goes with a command; what runs already is audited as it is")
+        raise UsageError(f"{where}: `{next(iter(options))}` goes with a command, not with a running process")
     else:
         checked = check(_named(target), budgets)
     item.user_properties.extend((f"footprint {one.key}", one.value) for one in checked.results)
@@ -290,7 +290,7 @@ def _audit(target: object, options: Mapping[str, Any]) -> "Audit":
     from footprint.verbs.run.call import run  # noqa: PLC0415 # the same
 
     if not target or not all(isinstance(word, str | os.PathLike) for word in target):
-        raise UsageError(f"{target!r} is no command: give the program and its arguments as texts")
+        raise UsageError(f"{target!r} is not a command: use the program and its arguments as texts")
     return run([os.fspath(word) for word in target], **options).audit
 
 
@@ -301,7 +301,9 @@ def _named(target: object) -> int | str:
         UsageError: Where it is none, or the process has ended.
     """
     if isinstance(target, subprocess.Popen) and target.poll() is not None:
-        raise UsageError(f"process {target.pid} has ended with {target.returncode}: it can be audited while it runs")
+        raise UsageError(
+            f"process {target.pid} has ended with {target.returncode}: only a running process can be audited"
+        )
     number = getattr(target, "pid", target)
     if isinstance(number, int) and not isinstance(number, bool):
         return number
@@ -309,6 +311,6 @@ def _named(target: object) -> int | str:
         target = os.fspath(target)
     if isinstance(target, str):
         if " " in target and not os.path.exists(target):
-            raise UsageError(f"{target!r} is no file: give a command as a list of words")
+            raise UsageError(f"{target!r} is not a file: write a command as a list of words")
         return target
-    raise UsageError(f"{target!r} is no process: give a PID, a Popen, a command as a list of words, or a path")
+    raise UsageError(f"{target!r} is not a process: use a PID, a Popen, a command as a list of words, or a path")

@@ -60,5 +60,5 @@ def check_every_format(captured: Captured, verb: str, words: Sequence[str], give
         check_format(format_, ask(captured, *asked))
         return
     error = ask(captured, *asked, code=2).decode()
-    assert error.startswith(f"footprint: `{verb}` does not give {format_}: it gives text, json, markdown, csv, tsv")
-    assert set(error.strip().rpartition("it gives ")[2].split(", ")) == given
+    assert error.startswith(f"footprint: `{verb}` does not write {format_}: it writes text, json, markdown, csv, tsv")
+    assert set(error.strip().rpartition("it writes ")[2].split(", ")) == given

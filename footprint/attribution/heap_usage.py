@@ -130,9 +130,9 @@ def place_at(profile: Profile, at: str | None, file: str) -> int | None:
     time = _time(at, profile.time_unit)
     if time is None:
         unit = f", a time in {profile.time_unit}" if profile.time_unit else ""
-        raise UsageError(f"{at!r} is no moment of {file}: name the number of a snapshot{unit}, peak or end")
+        raise UsageError(f"{at!r} is not a moment of {file}: name the number of a snapshot{unit}, peak or end")
     if not places:
-        raise UsageError(f"{file} has no call tree, at no time")
+        raise UsageError(f"{file} has no call tree at any moment")
     earlier = [place for place in places if (snapshots[place].time or 0) <= time]
     return earlier[-1] if earlier else places[0]
 

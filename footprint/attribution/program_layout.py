@@ -121,7 +121,7 @@ def _placed_objects(graph: DependencyGraph) -> tuple[list[PlacedObject], list[No
             bias_addr = 0 if is_fixed else space.program_addr // page_bytes * page_bytes - first
             taken = range(bias_addr + first, bias_addr + past)
             if prediction is None or not taken or taken.stop > top_addr:
-                raise InputError(linked.path, "no process could have the segments that it says")
+                raise InputError(linked.path, "its segments do not fit into an address space")
         elif prediction is None or not areas:
             continue
         else:
@@ -149,7 +149,7 @@ def _start_mappings(program: PlacedObject, start: StartMemory, page_bytes: int) 
     stack_end_addr = space.stack_addr // page_bytes * page_bytes
     stack_addr = stack_end_addr - -(-max(_STACK_BYTES, start.stack_bytes) // page_bytes) * page_bytes
     if loader_end_addr > stack_addr:
-        raise InputError(program.path, "no process could have the thread-local variables that its objects say")
+        raise InputError(program.path, "the thread-local variables of its objects do not fit into an address space")
     loader = Mapping(loader_addr, loader_end_addr, "rw-p", 0, _DEVICE, 0, "[loader and thread block]")
     yield loader, start.loader_bytes
     yield Mapping(stack_addr, stack_end_addr, "rw-p", 0, _DEVICE, 0, "[stack]"), start.stack_bytes

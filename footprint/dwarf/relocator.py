@@ -137,7 +137,7 @@ class _Symbols:
         self._addresses = addresses
         self._bases = bases
         if not 0 < table.link < len(image.sections):
-            raise InputError(image.file, f"section {table.index}: sh_link {table.link} is no section", table.offset)
+            raise InputError(image.file, f"section {table.index}: sh_link {table.link} is not a section", table.offset)
         self._table = symbol_table_in(image, image.sections[table.link])
 
     def value(self, index: int) -> int:

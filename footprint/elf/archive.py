@@ -52,7 +52,7 @@ def read_members(data: Buffer, file: str) -> Iterator[ArchiveMember]:
         if len(header) < _HEADER_BYTES or header[58:60] != b"`\n":
             raise InputError(file, "the header of an archive member is damaged", offset)
         if not header[48:58].strip().isdigit():
-            raise InputError(file, "the size of an archive member is no number", offset + 48)
+            raise InputError(file, "the size of an archive member is not a number", offset + 48)
         size_bytes = int(header[48:58])
         header_offset, body = offset, offset + _HEADER_BYTES
         raw_name = header[:16].rstrip()

@@ -280,7 +280,9 @@ def symbol_table_in(image: Image, section: Section) -> SymbolTable:
         cause = f"its symbols are {section.entry_bytes} bytes long, the class has {image.symbol_bytes}"
         raise InputError(image.file, f"section {section.index}: {cause}", section.offset)
     if not 0 < section.link < len(image.sections):
-        raise InputError(image.file, f"section {section.index}: sh_link {section.link} is no section", section.offset)
+        raise InputError(
+            image.file, f"section {section.index}: sh_link {section.link} is not a section", section.offset
+        )
     raw = image.section_bytes(section)
     strings = image.sections[section.link]
     names = StringTable(image.section_bytes(strings), image.file, strings.offset, "symbol names")

@@ -104,7 +104,7 @@ class Number(Shape):
 
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {int, float}:
-            raise _wrong(path, "no number")
+            raise _wrong(path, "not a number")
         return column
 
 
@@ -117,7 +117,7 @@ class Integer(Shape):
     def read(self, column: _Column, path: str) -> _Column:
         least, past = self.bounds
         if set(map(type, column)) - {int} or (column and not least <= min(column) <= max(column) < past):
-            raise _wrong(path, "no difference of sizes" if least < 0 else "no size or count")
+            raise _wrong(path, "not a difference of sizes" if least < 0 else "not a size or count")
         return column
 
 
@@ -133,9 +133,9 @@ class TextShape(Shape):
 
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {str}:
-            raise _wrong(path, "no text")
+            raise _wrong(path, "not a text")
         if self.pattern is not None and not all(map(re.compile(self.pattern).fullmatch, column)):
-            raise _wrong(path, f"no text of the form {self.pattern}")
+            raise _wrong(path, f"not a text of the form {self.pattern}")
         return column
 
 
@@ -150,7 +150,7 @@ class Words(Shape):
 
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {str}:
-            raise _wrong(path, "no text")
+            raise _wrong(path, "not a text")
         try:
             return list(map(self.values.__getitem__, column))
         except KeyError as error:
@@ -192,7 +192,7 @@ class ListOf(Shape):
 
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {list}:
-            raise _wrong(path, "no list")
+            raise _wrong(path, "not a list")
         if self.is_never_empty and not all(column):
             raise _wrong(path, "empty")
         return _regrouped(self.inner.read(list(chain.from_iterable(column)), path), column, tuple)
@@ -218,7 +218,7 @@ class MapOf(Shape):
 
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {dict}:
-            raise _wrong(path, "no object")
+            raise _wrong(path, "not an object")
         names = self.keys.read(list(chain.from_iterable(column)), path)
         cells = self.inner.read([cell for one in column for cell in one.values()], path)
         return _regrouped(list(zip(names, cells, strict=True)), column, dict)
@@ -275,7 +275,7 @@ class Record(Shape):
 
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {dict}:
-            raise _wrong(path, "no object")
+            raise _wrong(path, "not an object")
         if not column:
             return []
         read = {member.field: member for member in self.members if member.field is not None}

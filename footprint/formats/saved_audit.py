@@ -95,12 +95,12 @@ def _parsed(data: bytes | memoryview, file: str) -> dict[str, Any]:
     try:
         whole = json.loads(bytes(data))
     except json.JSONDecodeError as error:
-        raise InputError(file, f"it is no whole JSON: {error.msg}", error.pos) from error
+        raise InputError(file, f"it is not valid JSON: {error.msg}", error.pos) from error
     except (ValueError, RecursionError) as error:
         # It is not UTF-8, or has a number of more digits than Python reads, which are 4,300.
-        raise InputError(file, "it is no JSON that footprint writes") from error
+        raise InputError(file, "it is not JSON that footprint writes") from error
     if not isinstance(whole, dict):
-        raise InputError(file, "it is no JSON that footprint writes")
+        raise InputError(file, "it is not JSON that footprint writes")
     return whole
 
 
@@ -111,7 +111,7 @@ def _check_kind(whole: Mapping[str, Any], file: str) -> None:
         name, _, number = str(schema).partition("/")
         if name == "footprint" and number.isdigit() and len(number) < 10:
             raise UnsupportedError(file, f"it has the schema {schema}; this footprint reads {_SCHEMA}")
-        raise InputError(file, "it is no JSON that footprint writes")
+        raise InputError(file, "it is not JSON that footprint writes")
     if "group" in whole:
         raise UnsupportedError(file, "it is about several processes: save an audit of one")
     if "ledger" not in whole or "totals" not in whole:
@@ -124,7 +124,7 @@ def _audit(answer: AuditJson, file: str) -> Audit:
             raise InputError(file, f"it is damaged: `host.{key}` is missing")
     page_maps = () if answer.page_maps is Absent.ABSENT else answer.page_maps
     if page_maps and answer.target.page_bytes == 0:
-        raise InputError(file, "it is damaged: `target.page_bytes` is no size of a page")
+        raise InputError(file, "it is damaged: `target.page_bytes` is not a page size")
     try:
         return Audit(
             target=answer.target.name,

@@ -145,7 +145,7 @@ def heap_stacks(usage: HeapUsage) -> Stacks:
     """
     tree = usage.tree
     if tree is None:
-        raise UsageError(f"{usage.file} has no call tree at that moment: --at names another")
+        raise UsageError(f"{usage.file} has no call tree at that moment: choose another with --at")
     frames = _Frames()
     places = [frames.place(_frame(tree.frames[number], call)) for number, call in enumerate(usage.calls)]
     cut = frames.place(StackFrame(_CUT))

@@ -110,7 +110,7 @@ def link(system: System, path: str, environment: Environment = _UNTOUCHED, searc
     """
     program = system.file(path if path.startswith("/") else f"{environment.cwd.rstrip('/')}/{path}")
     if program is None:
-        raise AccessError(path, "there is no such file, or we may not read it")
+        raise AccessError(path, "there is no such file, or it cannot be read")
     if isinstance(program, Refusal):
         raise InputError(path, program.cause)
     if program.type not in {ET_EXEC, ET_DYN}:

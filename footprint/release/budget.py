@@ -207,7 +207,7 @@ def _before(budget: Budget, baseline: Audit, budgets: Budgets) -> int:
     if budget.table in {"figures", "findings"} or _is_untold(budget, baseline):
         name = baseline.saved_in or "the baseline"
         raise UsageError(
-            f"{budgets.file}: {budget.key}: {name} does not tell how much it was: --update-baseline writes it anew"
+            f"{budgets.file}: {budget.key}: {name} does not have its value: --update-baseline writes a new one"
         )
     return 0
 

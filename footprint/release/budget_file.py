@@ -173,7 +173,7 @@ def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProx
         if waiver.budget not in known:
             raise at.wrong(f"waivers: there is no budget {_quoted(waiver.budget)}{nearest_of(waiver.budget, known)}")
         if waiver.budget in waived:
-            raise at.wrong(f"waivers: {waiver.budget!r} has several: one tells until when it may be exceeded")
+            raise at.wrong(f"waivers: {waiver.budget!r} has several: keep one")
         waived.add(waiver.budget)
     return found
 
@@ -262,13 +262,13 @@ class _File:
     def table(self, told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         found = told.get(key, {})
         if not isinstance(found, dict):
-            raise self.wrong(f"`{key}` is no table")
+            raise self.wrong(f"`{key}` is not a table")
         return found
 
     def tables(self, told: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
         found = told.get(key, [])
         if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-            raise self.wrong(f"`{key}` is no list of tables: write [[{key}]]")
+            raise self.wrong(f"`{key}` is not a list of tables: write [[{key}]]")
         return found
 
     def text(self, told: Mapping[str, Any], key: str) -> str:
@@ -280,7 +280,7 @@ class _File:
     def patterns(self, told: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
         found = told.get(key, [])
         if not isinstance(found, list) or not all(isinstance(one, str) and one for one in found):
-            raise self.wrong(f"{where}: `{key}` is no list of texts")
+            raise self.wrong(f"{where}: `{key}` is not a list of texts")
         if len(found) > _MOST_PATTERNS:
             raise self.wrong(f"{where}: `{key}` has more than {_MOST_PATTERNS:,} patterns")
         if too_long := [one for one in found if len(one) > _MOST_PATTERN_CHARS]:
@@ -335,7 +335,7 @@ class _File:
         number = text.rstrip().removesuffix("%").strip()
         whole, _, part = number.partition(".")
         if not (whole.isdecimal() and whole.isascii() and (part.isdecimal() or not part) and len(number) < 20):
-            raise self.wrong(f'{place}: {_quoted(text)} is no share such as "2 %"')
+            raise self.wrong(f'{place}: {_quoted(text)} is not a share such as "2 %"')
         return Fraction(number) / 100
 
     def finding_budget(self, told: object, key: str, rule: str) -> Budget:

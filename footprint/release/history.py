@@ -165,7 +165,7 @@ def recording_of(
 
 def _checked(name: str, what: str) -> str:
     if not name.strip() or len(name) > _LONGEST_NAME:
-        raise UsageError(f"{name[:40]!r} is no name of a {what}: it has 1 to {_LONGEST_NAME} characters")
+        raise UsageError(f"{name[:40]!r} is not a name of a {what}: it has 1 to {_LONGEST_NAME} characters")
     return name
 
 
@@ -191,7 +191,7 @@ def history_of(
     """
     for figure in figures:
         if figure not in RECORDED:
-            raise UsageError(f"{figure!r} is no figure that is recorded{nearest_of(figure, RECORDED)}")
+            raise UsageError(f"{figure!r} is not a recorded figure{nearest_of(figure, RECORDED)}")
     programs: dict[str, list[Recording]] = {}
     for one in sorted(recordings, key=lambda one: one.release.time):
         programs.setdefault(one.release.program, []).append(one)
@@ -209,7 +209,7 @@ def history_of(
     )
     if figures and not trends:
         whose = "" if owner is None else f" of {owner}"
-        raise UsageError(f"{file} has no {', '.join(figures)}{whose}: no recording tells it")
+        raise UsageError(f"{file} has no {', '.join(figures)}{whose}: no release has it")
     releases = {name: tuple(one.release for one in of_one) for name, of_one in chosen.items()}
     return History(file, releases, trends, tuple(_notes(releases)))
 

@@ -134,7 +134,7 @@ def _opened(path: str, mode: str) -> Iterator[sqlite3.Connection]:
     try:
         # SQLite would cut the path at a NUL.
         if "\0" in path or (os.path.exists(path) and not os.path.isfile(path)):
-            raise InputError(path, "it is no file")
+            raise InputError(path, "it is not a file")
         # A file may be called `:memory:`, or have a `?` in its name.
         address = f"file:{quote(os.fsencode(os.path.abspath(path)))}?mode={mode}"
         if mode == "ro":
@@ -151,7 +151,7 @@ def _opened(path: str, mode: str) -> Iterator[sqlite3.Connection]:
             raise AccessError(path, f"another process has been writing to it for {_LONGEST_WAIT_SECONDS} s") from error
         if code in _FAILS_BY_ACCESS:
             raise AccessError(path, str(error)) from error
-        raise InputError(path, f"it is no history, or damaged: {error}") from error
+        raise InputError(path, f"it is not a history, or it is damaged: {error}") from error
     except (OSError, ValueError) as error:
         cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise AccessError(path, cause) from error
@@ -170,7 +170,7 @@ def _check(database: sqlite3.Connection, path: str) -> None:
     if _is_empty(database):
         raise InputError(path, "it is empty: nothing was recorded there")
     if _setting(database, "application_id") != _APPLICATION_ID:
-        raise InputError(path, "it is a database, but no history that footprint has written")
+        raise InputError(path, "it is a database, but not a history of footprint")
     version = _setting(database, "user_version")
     if version > _VERSION:
         raise UnsupportedError(path, f"it is a history of version {version}; this footprint reads {_VERSION}")
@@ -192,7 +192,7 @@ def _of(found: dict[int, _T], number: object, path: str) -> _T:
     try:
         return found[number]  # type: ignore[index] # anything may stand there
     except (KeyError, TypeError):
-        raise InputError(path, "it is damaged: a figure is of no recording") from None
+        raise InputError(path, "it is damaged: a figure belongs to no release") from None
 
 
 def _release(row: tuple[Any, ...], path: str) -> Release:
@@ -213,12 +213,12 @@ def _release(row: tuple[Any, ...], path: str) -> Release:
 
 def _text(value: object, path: str) -> str:
     if not isinstance(value, str):
-        raise InputError(path, "it is damaged: a name in it is no text")
+        raise InputError(path, "it is damaged: a name in it is not a text")
     return value
 
 
 def _number(value: object, path: str) -> int:
     # SQLite accepts values of any type in any column.
     if type(value) is not int or value < 0:
-        raise InputError(path, "it is damaged: an amount in it is no size or count")
+        raise InputError(path, "it is damaged: an amount in it is not a size or count")
     return value

@@ -61,7 +61,7 @@ def _from_fields(built_in: KernelConstants, stored: object) -> KernelConstants:
     for field in _FIELDS:
         size = stored.get(field) if isinstance(stored, dict) else None
         if type(size) is not int or not 0 < size < MOST_BYTES:
-            raise ValueError(f"its {field} is no size")
+            raise ValueError(f"its {field} is not a size")
         sizes[field] = size
     return built_in._replace(**sizes, evidence=Evidence.DERIVED, origin="calibrated on this kernel")
 

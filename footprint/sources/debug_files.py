@@ -65,7 +65,7 @@ def debug_search(folders: Sequence[str], *, uses_servers: bool, is_off: bool) ->
 def _check(search: DebugSearch) -> DebugSearch:
     for folder in search.folders:
         if not os.path.isdir(folder):
-            raise UsageError(f"{folder} is no folder")
+            raise UsageError(f"{folder} is not a folder")
     return search
 
 

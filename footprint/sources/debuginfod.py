@@ -49,7 +49,7 @@ class Servers:
         words = os.environ.get("DEBUGINFOD_URLS", "").split()
         self._urls = [word.rstrip("/") for word in words if word.lower().startswith(("http://", "https://"))]
         if not self._urls:
-            raise UsageError("--debuginfod asks the servers of DEBUGINFOD_URLS, which names none with http or https")
+            raise UsageError("--debuginfod needs a server with http or https in DEBUGINFOD_URLS")
 
     def fetch(self, build_id: str, path: str) -> Iterator[Note]:
         """Put a debug file to a path, where one of the servers has it; give what was in the way."""

@@ -42,9 +42,9 @@ def _from_fields(stored: object) -> LibcStart:
     page_bytes = stored.get("page_bytes") if isinstance(stored, dict) else None
     pages = stored.get("pages") if isinstance(stored, dict) else None
     if type(page_bytes) is not int or page_bytes not in {1 << shift for shift in range(12, 17)}:
-        raise ValueError("its page_bytes is no size of a page")
+        raise ValueError("its page_bytes is not a page size")
     if not isinstance(pages, list) or len(pages) > _MOST_PAGES or any(type(page) is not int for page in pages):
-        raise ValueError("its pages are no numbers")
+        raise ValueError("its pages are not numbers")
     return LibcStart(tuple(pages), page_bytes, len(pages), "calibrated for this build")
 
 
@@ -83,7 +83,7 @@ def calibrate_libc() -> LibcStart | None:
     image, pages, page_bytes = found
     identity = build_id(image)
     if identity is None:
-        raise AccessError(image.file, "it has no build-id to be known by")
+        raise AccessError(image.file, "it has no build-id, so a calibration cannot name it")
     keep(kept_path(_FILE), _TABLE, identity, {"pages": pages, "page_bytes": page_bytes})
     return load_libc_start(image)
 

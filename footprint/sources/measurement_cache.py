@@ -36,9 +36,9 @@ def read_kept(path: str, table: str) -> dict[str, Any]:
     try:
         entries = json.loads(text)[table]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ValueError("it is no calibration of ours") from error
+        raise ValueError("it is not a calibration of footprint") from error
     if not isinstance(entries, dict):
-        raise ValueError("it is no calibration of ours")  # noqa: TRY004 # the file's fault, not a caller's
+        raise ValueError("it is not a calibration of footprint")  # noqa: TRY004 # the file's fault, not a caller's
     return entries
 
 
@@ -61,4 +61,4 @@ def keep(path: str, table: str, key: str, entry: dict[str, Any]) -> None:
         with whole_file(path, mode=0o600) as file:
             file.write(text.encode("ascii"))
     except OSError as error:
-        raise AccessError(path, f"the calibration cannot be kept: {error.strerror}") from error
+        raise AccessError(path, f"the calibration cannot be stored: {error.strerror}") from error

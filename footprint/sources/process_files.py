@@ -75,7 +75,7 @@ def images_of(
         open_file: Opens a file; None for `open_regular`.
 
     Raises:
-        UsageError: If `root` is no folder, or the process is live.
+        UsageError: If `root` is not a folder, or the process is live.
     """
     check_root(root, snapshot)
     images: dict[FileKey, Image] = {}
@@ -126,14 +126,14 @@ def check_root(root: str | None, snapshot: Snapshot) -> None:
     """Check that a root directory is a folder, and is needed.
 
     Raises:
-        UsageError: If it is no folder, or the process is live, whose own files are available.
+        UsageError: If it is not a folder, or the process is live, whose own files are available.
     """
     if root is None:
         return
     if snapshot.is_live:
         raise UsageError("--root is for captures and saved texts: the files of a live process are its own")
     if not os.path.isdir(root):
-        raise UsageError(f"{root} is no folder")
+        raise UsageError(f"{root} is not a folder")
 
 
 def open_saved_file(

@@ -140,7 +140,7 @@ class Text:
         if starts_like_elf(head) or starts_like_archive(head):
             raise UsageError(f"{self.name} is an ELF file, not a process: name a program by its path")
         if head.lstrip().startswith(b"{"):
-            raise InputError(self.name, "it is JSON, but none that footprint has written")
+            raise InputError(self.name, "it is JSON, but footprint did not write it")
         if not looks_like_memory_text(head):
             raise InputError(self.name, "neither maps, smaps nor pmap output: no line of its beginning is a mapping", 0)
         return read_texts(text_of(data, self.name), self.name)
@@ -215,7 +215,7 @@ def resolve(target: Named | SingleTarget, *, root: StrPath | None = None) -> Sin
 
     Raises:
         AccessError: If a file cannot be opened.
-        InputError: If it is no file.
+        InputError: If it is not a file.
         UsageError: If it is a number that no process has.
     """
     if isinstance(target, SingleTarget):
@@ -259,7 +259,7 @@ def process_of(target: Named) -> Process | None:
     if isinstance(target, str) and not (digits.isascii() and digits.isdigit()):
         return None
     if len(digits) > 10 or not 0 < int(digits) < 1 << 31:
-        raise UsageError(f"{digits[:20]} is no process ID")
+        raise UsageError(f"{digits[:20]} is not a process ID")
     return Process(int(digits))
 
 
@@ -279,7 +279,7 @@ def resolve_processes(targets: Sequence[Named], *, tree: int | None = None, name
     for target in targets:
         text = str(target)
         if not (text.isascii() and text.isdigit() and len(text) < 11):
-            raise UsageError(f"{text} is no PID: several targets are several live processes")
+            raise UsageError(f"{text} is not a PID: several targets must be live processes")
         pids[int(text)] = None
     if tree is not None or name is not None:
         from footprint.process.family import descendants, named  # noqa: PLC0415 # most targets are one process
@@ -317,10 +317,12 @@ def snapshot_of(target: SingleTarget, pid: int | None = None) -> Snapshot:
         wanted = "no mapping" if pid is None else f"no mapping of process {pid}"
         raise InputError(target.name, f"{wanted} in it: kernel threads, zombies and processes that ended have none")
     if any(one.pid is None for one in filled):
-        raise UsageError(f"{target.name} holds {len(filled)} processes, not all with a number: save one text a process")
+        raise UsageError(
+            f"{target.name} holds {len(filled)} processes, not all with a number: save one text for each process"
+        )
     numbers = list(dict.fromkeys(str(one.pid) for one in filled))
     if len(numbers) == 1:
-        raise UsageError(f"{target.name} holds process {numbers[0]} more than once: save one text a moment")
+        raise UsageError(f"{target.name} holds process {numbers[0]} more than once: save one text for each moment")
     pids = ", ".join(numbers)
     raise UsageError(f"{target.name} holds {len(numbers)} processes: choose one with --pid ({pids})")
 

@@ -288,9 +288,9 @@ def _output_options(
     if format_ is None:
         format_ = next((found for ending, found in _ENDINGS.items() if output.endswith(ending)), Format.TEXT)
     if table is not None and format_ not in {Format.CSV, Format.TSV}:
-        raise UsageError(f"--table chooses among the tables of csv and tsv; {format_} holds what it holds")
+        raise UsageError(f"--table chooses among the tables of csv and tsv; {format_} has no tables")
     if format_ is Format.PPROF and output == "-" and sys.stdout is not None and sys.stdout.isatty():
-        raise UsageError("pprof is no text: give it a file with -o, such as profile.pb.gz")
+        raise UsageError("pprof cannot be printed: name a file with -o, such as profile.pb.gz")
     if html is not None and "-" not in {html, output} and os.path.realpath(html) == os.path.realpath(output):
         raise UsageError(f"{output} cannot hold both the report and the answer: name two files")
     return OutputOptions(format_, output, table, color, quiet, html, verbose, strict)

@@ -101,7 +101,7 @@ def check_formats(answer: Answer[Any], options: OutputOptions) -> None:
     for format_ in (options.format, *((Format.HTML,) if options.html is not None else ())):
         if getattr(answer, part_name(format_)) is None:
             known = [one.value for one, writer in _WRITERS.items() if getattr(answer, writer.part) is not None]
-            raise UsageError(f"`{answer.verb}` does not give {format_}: it gives {', '.join(known)}")
+            raise UsageError(f"`{answer.verb}` does not write {format_}: it writes {', '.join(known)}")
 
 
 def write(answer: Answer[_Found], found: _Found, name: str, options: OutputOptions, notes: Sequence[Note] = ()) -> int:

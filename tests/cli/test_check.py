@@ -169,7 +169,7 @@ def test_budgets_in_both_files_are_refused_unless_one_is_named(capsys: Captured)
 @pytest.mark.parametrize(
     ("text", "code", "cause"),
     [
-        ("[budgets", 3, "footprint.toml: it is no TOML"),
+        ("[budgets", 3, "footprint.toml: it is not TOML"),
         (f"{'.'.join('a' * 500_000)} = 1", 3, "footprint.toml: a key in it has more than 64 parts"),
         ("[budgets]\nprivate_byts = 3", 2, "did you mean 'private_bytes'?"),
         ("[budgets.owners]\n'libunsed.so' = 3", 2, "did you mean 'libunused.so'?"),
@@ -193,8 +193,8 @@ def test_without_a_budget_file_it_says_how_to_get_one(capsys: Captured) -> None:
     ("baseline", "cause"),
     [
         (b'{"schema": "footprint/2"}', "schema footprint/2; this footprint reads footprint/1"),
-        (b'{"schema": "footprint/1", "led', "it is no whole JSON"),
-        (b"7f 45 4c 46", "it is no saved audit"),
+        (b'{"schema": "footprint/1", "led', "it is not valid JSON"),
+        (b"7f 45 4c 46", "it is not a saved audit"),
     ],
 )
 def test_a_baseline_that_cannot_be_read_is_an_error(capsys: Captured, baseline: bytes, cause: str) -> None:

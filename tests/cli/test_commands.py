@@ -174,8 +174,8 @@ def test_options_that_cannot_be_are_wrong_use(capfdbinary: Captured, words: list
     ("words", "cause"),
     [
         (["maps", BASE], "is a program, which has no mappings: name a process, a capture or a text"),
-        (["audit", "0"], "0 is no process ID"),
-        (["audit", "2147483648"], "2147483648 is no process ID"),
+        (["audit", "0"], "0 is not a process ID"),
+        (["audit", "2147483648"], "2147483648 is not a process ID"),
         (["audit", TWO_PROCESSES], "holds 2 processes: choose one with --pid (11837, 11842)"),
         (["project", SLEEP], "say how many processes (-n), or how much memory they may take (--memory)"),
         (["project", SLEEP, "-n", "1", "--memory", "1GiB"], "say how many processes (-n), or how much memory"),
@@ -198,7 +198,7 @@ def test_a_text_of_one_process_at_two_moments_is_no_choice_of_processes(capfdbin
     once, again = tmp_path / "once", tmp_path / "again"
     once.write_bytes(first + first)
     again.write_bytes(first + two)
-    more_than_once = "holds process 11837 more than once: save one text a moment\n"
+    more_than_once = "holds process 11837 more than once: save one text for each moment\n"
     for words in ([str(once)], [str(once), "--pid", "11837"], [str(again), "--pid", "11837"]):
         assert call(capfdbinary, "audit", *words) == (2, "", f"footprint: {words[0]} {more_than_once}")
     assert "holds 2 processes: choose one with --pid (11837, 11842)" in call(capfdbinary, "audit", str(again))[2]

@@ -77,7 +77,7 @@ def test_an_audit_of_a_program_says_from_which_debug_files_the_names_are(
     ("options", "error"),
     [
         (["--no-debug-files", "--debuginfod"], "--no-debug-files goes with neither --debug-dir nor --debuginfod"),
-        (["--debug-dir", "/no/such/folder"], "/no/such/folder is no folder"),
+        (["--debug-dir", "/no/such/folder"], "/no/such/folder is not a folder"),
         (["--debuginfod"], "DEBUGINFOD_URLS"),
     ],
 )

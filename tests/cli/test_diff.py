@@ -49,7 +49,7 @@ def test_a_profile_is_compared_with_a_profile_and_nothing_else(capsys: Captured,
     assert (code, error.count("\n")) == (2, 1)
     assert f"{MASSIF} is an allocator profile, {SHADOW / 'base'} is none" in error
     assert diff(capsys, MASSIF, MASSIF, "-n", "10")[0] == 2
-    assert "does not give speedscope" in diff(capsys, MASSIF, MASSIF, "--format", "speedscope")[2]
+    assert "does not write speedscope" in diff(capsys, MASSIF, MASSIF, "--format", "speedscope")[2]
     assert diff(capsys, MASSIF, "nowhere")[::2] == (3, "footprint: nowhere: No such file or directory\n")
     # Its compressed text ends in the middle.
     damaged = tmp_path / "dhat.json.gz"

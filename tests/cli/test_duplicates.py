@@ -202,7 +202,7 @@ def test_one_file_of_several_that_cannot_be_read_is_a_note(capsys: Captured, tmp
     ("path", "code", "cause"),
     [
         ("README.md", 3, "not an ELF file"),
-        ("sample_binaries/common_symbols/common_symbols.o", 3, "it is not linked yet"),
+        ("sample_binaries/common_symbols/common_symbols.o", 3, "it is not linked"),
         ("absent", 3, "No such file"),
     ],
 )

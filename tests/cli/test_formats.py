@@ -132,7 +132,7 @@ def test_an_ending_that_the_verb_does_not_give_is_refused_and_no_file_made(
     tmp_path: Path, capfdbinary: Captured
 ) -> None:
     error = ask(capfdbinary, "maps", SLEEP, "-o", str(tmp_path / "a.sarif"), code=2)
-    assert error == b"footprint: `maps` does not give sarif: it gives text, json, markdown, csv, tsv\n"
+    assert error == b"footprint: `maps` does not write sarif: it writes text, json, markdown, csv, tsv\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -144,7 +144,7 @@ def test_another_table_than_the_main_one_can_be_chosen(capfdbinary: Captured) ->
     error = ask(capfdbinary, "audit", BASE, "--format", "csv", "--table", "symbols", code=2)
     assert b"no table 'symbols' in this answer: it has host, target, totals," in error
     error = ask(capfdbinary, "audit", BASE, "--format", "sarif", "--table", "findings", code=2)
-    assert error == b"footprint: --table chooses among the tables of csv and tsv; sarif holds what it holds\n"
+    assert error == b"footprint: --table chooses among the tables of csv and tsv; sarif has no tables\n"
 
 
 def test_what_was_not_looked_into_for_findings_has_no_report_of_them(tmp_path: Path, capfdbinary: Captured) -> None:
@@ -168,7 +168,7 @@ def test_a_live_process_is_looked_into_for_a_report_of_findings(sleeping_pid: in
 def test_several_heap_profiles_are_no_one_profile(capfdbinary: Captured) -> None:
     for format_ in ("folded", "sarif"):
         error = ask(capfdbinary, "heap", MASSIF, MASSIF, "--format", format_, code=2)
-        assert error.startswith(f"footprint: `heap of several` does not give {format_}: ".encode())
+        assert error.startswith(f"footprint: `heap of several` does not write {format_}: ".encode())
 
 
 def test_a_table_on_the_heap_is_told_to_a_reviewer(capfdbinary: Captured) -> None:
@@ -184,7 +184,7 @@ def test_a_table_on_the_heap_is_told_to_a_reviewer(capfdbinary: Captured) -> Non
 def test_address_space_was_not_looked_into_for_tables(capfdbinary: Captured) -> None:
     pages = "tests/corpus/heap/massif-3.19-pages-as-heap.out"
     error = ask(capfdbinary, "heap", pages, "--format", "junit", code=2).decode()
-    assert error == f"footprint: {pages} says nothing of memory in use: there is nothing to find in it\n"
+    assert error == f"footprint: {pages} has no memory in use: nothing can be found in it\n"
 
 
 def test_the_summary_of_a_step_is_added_to_the_file_that_github_names(
@@ -225,7 +225,7 @@ def test_the_commands_of_github_are_printed_also_where_the_summary_has_a_file(
 def test_a_binary_format_is_not_written_to_a_terminal(capfdbinary: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     error = ask(capfdbinary, "audit", SLEEP, "--format", "pprof", code=2)
-    assert error == b"footprint: pprof is no text: give it a file with -o, such as profile.pb.gz\n"
+    assert error == b"footprint: pprof cannot be printed: name a file with -o, such as profile.pb.gz\n"
 
 
 def test_formats_for_programs_are_utf_8_whatever_the_terminal_is(tmp_path: Path) -> None:

@@ -133,11 +133,11 @@ def test_grouped_by_symbol_functions_are_told_from_variables(capfdbinary: Captur
 @pytest.mark.parametrize(
     ("code", "words", "says"),
     [
-        (2, ["audit", SMAPS, "--heap-at", "peak"], "go with an allocator profile of the heap (--heap)"),
-        (2, ["audit", SMAPS, "--binary", "f"], "go with an allocator profile of the heap (--heap)"),
+        (2, ["audit", SMAPS, "--heap-at", "peak"], "need an allocator profile of the heap (--heap)"),
+        (2, ["audit", SMAPS, "--binary", "f"], "need an allocator profile of the heap (--heap)"),
         (3, ["audit", SMAPS, "--heap", MASSIF, "--binary", "no-such-file"], "No such file"),
-        (2, ["audit", SMAPS, "--alloc-fn", "f"], "go with an allocator profile of the heap (--heap)"),
-        (2, ["audit", "-", "--heap", "-"], "standard input is one of them"),
+        (2, ["audit", SMAPS, "--alloc-fn", "f"], "need an allocator profile of the heap (--heap)"),
+        (2, ["audit", "-", "--heap", "-"], "standard input can be the process or the profile of its heap, not both"),
         (2, ["audit", "1", "2", "--heap", MASSIF], "1 2 is a group of processes"),
         (2, ["audit", "--all", "sample_binaries", "--heap", MASSIF], "sample_binaries is a folder of programs"),
         (
@@ -146,10 +146,14 @@ def test_grouped_by_symbol_functions_are_told_from_variables(capfdbinary: Captur
             "--heap goes with a live process, a capture,",
         ),
         (2, ["audit", SMAPS, "--heap", MASSIF, "--heap-at", "999"], "has no snapshot 999"),
-        (2, ["audit", SMAPS, "--heap", "tests/corpus/heap/dhat-3.19-copy-ten.json"], "says nothing of memory in use"),
+        (
+            2,
+            ["audit", SMAPS, "--heap", "tests/corpus/heap/dhat-3.19-copy-ten.json"],
+            "has no memory in use at a moment",
+        ),
         (3, ["audit", SMAPS, "--heap", "no-such-file"], "No such file"),
         (3, ["audit", SMAPS, "--heap", SMAPS], "not a profile of massif"),
-        (2, ["run", "--massif", "--massif-timeout", "nan", "--", "true"], "no number of seconds"),
+        (2, ["run", "--massif", "--massif-timeout", "nan", "--", "true"], "not a number of seconds"),
         (3, ["run", "--massif-out", "/no/such/folder/massif.out", "--", "true"], ""),
     ],
 )
@@ -167,5 +171,5 @@ def test_without_valgrind_nothing_is_run(
     mark = tmp_path / "mark"
     assert main(["run", "--massif", "--", "/bin/touch", str(mark)]) == 3
     out, error = capfdbinary.readouterr()
-    assert (out, error) == (b"", b"footprint: valgrind: it is not installed, and massif is one of its tools\n")
+    assert (out, error) == (b"", b"footprint: valgrind: it is not installed; massif is a part of it\n")
     assert not mark.exists()

@@ -108,7 +108,7 @@ def test_a_mistyped_name_is_wrong_use(capsys: Captured) -> None:
     assert footprint(capsys, "trend", "--history", "h.sqlite", "--figure", "private") == (
         2,
         "",
-        "footprint: 'private' is no figure that is recorded; did you mean 'private_bytes'?\n",
+        "footprint: 'private' is not a recorded figure; did you mean 'private_bytes'?\n",
     )
     assert footprint(capsys, "trend", "--history", "h.sqlite", "--owner", "libunusd.so")[0] == 2
     assert footprint(capsys, "trend", "--history", "h.sqlite", "--program", "sha")[0] == 2
@@ -119,6 +119,6 @@ def test_a_file_that_is_no_history_is_one_error(capsys: Captured, folder: Path) 
     (folder / "h.sqlite").write_text("{}")
     code, out, error = footprint(capsys, "trend", "--history", "h.sqlite")
     assert (code, out) == (3, "")
-    assert error == "footprint: h.sqlite: it is no history, or damaged: file is not a database\n"
+    assert error == "footprint: h.sqlite: it is not a history, or it is damaged: file is not a database\n"
     assert record(capsys, "base", "1.0", "2026-01-01")[0] == 3
     assert (folder / "h.sqlite").read_text() == "{}"

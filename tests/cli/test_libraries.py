@@ -283,7 +283,7 @@ def test_a_file_that_is_not_there_or_is_no_program_is_one_line(capfd: Captured, 
     compiled = tmp_path / "object.o"
     compiled.write_bytes(write(ElfFile(type=1, sections=[Section(".data", flags=RW, data=bytes(8))])))
     for path, cause in (
-        (tmp_path / "none", "there is no such file, or we may not read it"),
+        (tmp_path / "none", "there is no such file, or it cannot be read"),
         (script, "not an ELF file: it does not start with 7f 45 4c 46"),
         (empty, ""),
         (compiled, "it is neither a program nor a shared library"),
@@ -381,9 +381,9 @@ def test_many_missing_libraries_are_counted_in_one_note(capfd: Captured, tmp_pat
     assert subjects == [*(f"libnone{number}.so" for number in range(9)), "31 more libraries"]
 
 
-def test_a_tree_and_a_chain_are_two_answers(capfd: Captured) -> None:
+def test_a_tree_and_a_chain_exclude_each_other(capfd: Captured) -> None:
     assert main(["libraries", "/bin/ls", "--tree", "--why", "libc.so.6"]) == 2
-    assert "ask for one of them" in capfd.readouterr().err
+    assert "choose one of --tree and --why" in capfd.readouterr().err
 
 
 def test_a_process_that_is_not_there_is_one_line(capfd: Captured) -> None:

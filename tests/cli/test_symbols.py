@@ -153,7 +153,7 @@ def test_the_kinds_of_the_command_are_those_of_sections() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "cause"),
     [
-        ([BFD, LLD, "--map", BFD_MAP], 2, "a linker map is of one linked file: name that alone"),
+        ([BFD, LLD, "--map", BFD_MAP], 2, "a linker map belongs to one linked file: name only this file"),
         ([BFD, "--map", BFD], 3, f"{BFD}: offset 0x0: not a map of GNU ld, gold, lld or mold"),
         ([BFD, "--map", "/no/such/file"], 3, "/no/such/file: No such file or directory"),
         ([BFD, "--name", "("], 2, "'(' is not a regular expression: "),
@@ -193,7 +193,7 @@ def test_hostile_names_of_objects_come_out_escaped(capfdbinary: Captured, tmp_pa
     [
         (["--by", "file", "--sort", "name"], "--sort orders variables: the sums of --by file are always by size"),
         (["--by", "section", "--sort", "size"], "--sort orders variables"),
-        (["--local", "--global"], "--local leaves out what --global asks for"),
+        (["--local", "--global"], "choose one of --local and --global"),
     ],
 )
 def test_options_that_cannot_both_be_meant_are_refused(capfdbinary: Captured, words: list[str], cause: str) -> None:

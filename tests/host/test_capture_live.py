@@ -359,7 +359,7 @@ def test_kernel_threads_and_zombies_have_nothing_to_capture(start: Start, tmp_pa
 
 @pytest.mark.parametrize("pid", [0, -1, 1 << 31])
 def test_what_is_no_process_id_is_wrong_use(tmp_path: Path, pid: int) -> None:
-    with pytest.raises(UsageError, match="is no process ID"):
+    with pytest.raises(UsageError, match="is not a process ID"):
         capture(pid, output=str(tmp_path / "file.capture"))
     with pytest.raises(UsageError, match="name at least one process"):
         capture(output=str(tmp_path / "file.capture"))

@@ -370,7 +370,7 @@ def test_a_number_of_groups_is_refused(servers: tuple[str, list[int]]) -> None:
 def test_a_text_among_several_targets_is_refused(servers: tuple[str, list[int]]) -> None:
     done = run(servers[1][0], "pmap.txt")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "footprint: pmap.txt is no PID: several targets are several live processes\n"
+    assert done.stderr == "footprint: pmap.txt is not a PID: several targets must be live processes\n"
 
 
 def test_a_process_that_has_ended_is_a_note_and_under_strict_a_partial_answer(servers: tuple[str, list[int]]) -> None:

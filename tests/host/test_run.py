@@ -139,7 +139,7 @@ def test_wrong_questions_are_refused() -> None:
         run("ls -l")
     with pytest.raises(UsageError, match="1 to 1000 times"):
         run(["true"], starts=0)
-    with pytest.raises(UsageError, match="no moment"):
+    with pytest.raises(UsageError, match="not a moment"):
         run(["true"], when="soon")
 
 

@@ -54,8 +54,8 @@ def only(found: Checked) -> Result:
         ("[budgets]\nmapping_count = '3 KiB'", "mapping_count: '3 KiB' is not a number"),
         ("[budgets]\nprivate_bytes = {}", "neither `max` nor `max_increase`"),
         ("[budgets]\nprivate_bytes = { most = 3 }", "private_bytes: there is no key 'most'"),
-        ("[budgets]\nprivate_bytes = { max_increase = 'x %' }", "'x %' is no share such as"),
-        ("[budgets]\nprivate_bytes = { max_increase = '-2 %' }", "'-2 %' is no share such as"),
+        ("[budgets]\nprivate_bytes = { max_increase = 'x %' }", "'x %' is not a share such as"),
+        ("[budgets]\nprivate_bytes = { max_increase = '-2 %' }", "'-2 %' is not a share such as"),
         ("[budgets.kinds]\nbs = 3", "kinds.bs: 'bs' is none of"),
         ("[budgets.findings]\nunused-library = { confidence = 'sure' }", "'sure' is none of proof, high"),
         ("[budgets]\nprivate_bytes = 9223372036854775808", "private_bytes: it is larger than any memory"),
@@ -66,12 +66,12 @@ def only(found: Checked) -> Result:
             "'unused-libary' is none of thread-locals, underlinked, ",
         ),
         ("[budgets.findings]\nunused-libary = 0", "; did you mean 'unused-library'?"),
-        ("budgets = 3", "`budgets` is no table"),
-        ("[budgets]\nowners = 3", "`owners` is no table"),
+        ("budgets = 3", "`budgets` is not a table"),
+        ("[budgets]\nowners = 3", "`owners` is not a table"),
         ("at_processes = 0", "`at_processes` is 0, not a number of at least 1"),
         ("at_processes = true", "`at_processes` is True"),
         ("baseline = 3", "`baseline` is 3, not a text"),
-        ("[libraries]\nallow = 'libc.so.6'", "libraries: `allow` is no list of texts"),
+        ("[libraries]\nallow = 'libc.so.6'", "libraries: `allow` is not a list of texts"),
         ("[libraries]\nallow = ['a']\ndeny = ['a']", "'a' is both allowed and denied"),
         ("[libraries]\nallow = ['liba.so.1']\ndeny = ['liba.*']", "'liba.so.1' is both allowed and denied"),
         ("[libraries]\nallow_new = 1", "`allow_new` is neither true nor false"),
@@ -79,7 +79,7 @@ def only(found: Checked) -> Result:
         (f"[libraries]\nallow = ['{'[' * 256}']", "is longer than any name of a library"),
         (f"[budgets]\nmapping_count = '{'x' * 1000}'", f"mapping_count: '{'x' * 79}... is not a number of"),
         (f"[budgets]\nprivate_bytes = '{'x' * 1000}'", f"private_bytes: '{'x' * 80}' is not a size"),
-        ("[waivers]\nbudget = 'x'", "no list of tables: write [[waivers]]"),
+        ("[waivers]\nbudget = 'x'", "not a list of tables: write [[waivers]]"),
         ("[[waivers]]\nbudget = 'x'\nreason = 'y'", "`expires` is missing"),
         ("[[waivers]]\nbudget = 'x'\nreason = 'y'\nexpires = '2027-01-01'", "not a date such as 2027-01-31"),
         (
@@ -340,7 +340,7 @@ def test_new_findings_are_growth_and_are_named() -> None:
 def test_what_the_baseline_does_not_tell_did_not_grow_from_nothing() -> None:
     untold = replace(SMALLER, objects=(), findings=(), saved_in="base.json")
     for budget in ("[budgets]\ntls_bytes", "[budgets.retained]\n'libunused.so'", "[budgets.findings]\nlinked-twice"):
-        with pytest.raises(UsageError, match=r"base\.json does not tell how much it was"):
+        with pytest.raises(UsageError, match=r"base\.json does not have its value"):
             checked(f"{budget} = {{ max_increase = 0 }}", BASE, untold)
 
 
@@ -395,7 +395,7 @@ def test_a_waiver_holds_through_its_last_day_and_not_a_day_longer() -> None:
 
 def test_two_waivers_of_one_budget_contradict_one_another() -> None:
     second = WAIVED[WAIVED.index("[[waivers]]") :].replace("2026-11-22", "2099-01-01")
-    with pytest.raises(UsageError, match="'private_bytes' has several: one tells until when"):
+    with pytest.raises(UsageError, match="'private_bytes' has several: keep one"):
         budgets(WAIVED + second)
 
 

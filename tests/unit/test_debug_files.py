@@ -317,5 +317,5 @@ def test_options_that_contradict_each_other_are_wrong_use(tmp_path: Path) -> Non
         debug_search((str(tmp_path),), uses_servers=False, is_off=True)
     with pytest.raises(UsageError, match="neither"):
         debug_search((), uses_servers=True, is_off=True)
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         debug_search((str(tmp_path / "none"),), uses_servers=False, is_off=False)

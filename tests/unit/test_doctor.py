@@ -252,7 +252,7 @@ def test_a_damaged_file_is_written_anew(state: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_an_error(state: Path) -> None:
     state.parent.write_text("in the way", encoding="ascii")
-    with pytest.raises(AccessError, match="cannot be kept"):
+    with pytest.raises(AccessError, match="cannot be stored"):
         kept.keep(str(state), "kernels", f"{KERNEL} {MACHINE}", SIZES)
 
 
@@ -356,7 +356,7 @@ DIAGNOSIS = Diagnosis(
         Check("memory cgroup", State.LIMITED, "no calibration", "be root"),
     ),
     BUILT_IN,
-    (Note("calibration-unreadable", "kernel.json", "it is no calibration of ours"),),
+    (Note("calibration-unreadable", "kernel.json", "it is not a calibration of footprint"),),
 )
 
 
@@ -366,7 +366,7 @@ def test_the_report_shows_checks_cures_constants_and_the_count() -> None:
     assert "  memory cgroup  limited  no calibration\n" in text
     assert "What would help\n  memory cgroup: be root\n" in text
     assert "5.89 KiB  estimated\n" in text  # 6,032 bytes a thread
-    assert "calibration-unreadable: kernel.json: it is no calibration of ours\n" in text
+    assert "calibration-unreadable: kernel.json: it is not a calibration of footprint\n" in text
     assert text.endswith("\n1 of 2 checks are fine; not memory cgroup.\n")
 
 

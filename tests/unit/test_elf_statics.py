@@ -148,7 +148,7 @@ def test_a_file_without_any_symbol_has_no_variables() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value", "cause"),
-    [("sh_entsize", 7, "are 7 bytes long"), ("sh_link", 0, "is no section"), ("sh_link", 99, "is no section")],
+    [("sh_entsize", 7, "are 7 bytes long"), ("sh_link", 0, "is not a section"), ("sh_link", 99, "is not a section")],
 )
 def test_a_damaged_table_is_an_error(field: str, value: int, cause: str) -> None:
     image = write(ElfFile(sections=SECTIONS, symbols=[local("x", At(".data"))]))

@@ -306,8 +306,8 @@ def test_a_symbol_without_a_name_needs_no_string_table() -> None:
     [
         ("sh_entsize", 0, "section 2: its symbols are 0 bytes long, the class has 24"),
         ("sh_entsize", 16, "section 2: its symbols are 16 bytes long, the class has 24"),
-        ("sh_link", 0, "section 2: sh_link 0 is no section"),
-        ("sh_link", 99, "section 2: sh_link 99 is no section"),
+        ("sh_link", 0, "section 2: sh_link 0 is not a section"),
+        ("sh_link", 99, "section 2: sh_link 99 is not a section"),
         ("sh_size", 1 << 63, f"section 2 of {1 << 63} bytes reaches beyond the end of the file"),
     ],
 )

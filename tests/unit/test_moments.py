@@ -34,17 +34,17 @@ def test_an_expression_is_matched_against_bytes() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("2.5", None, 60), "is no moment"),
-        (("-1s", None, 60), "is no moment"),
-        (("1e9s", None, 60), "is no moment"),
-        (("", None, 60), "is no moment"),
-        (("time", None, 60), "is no moment"),
+        (("2.5", None, 60), "is not a moment"),
+        (("-1s", None, 60), "is not a moment"),
+        (("1e9s", None, 60), "is not a moment"),
+        (("", None, 60), "is not a moment"),
+        (("time", None, 60), "is not a moment"),
         (("999999999min", None, 60), "too long"),
         (("exit", "(", 60), "not a regular expression"),
-        (("settled", "x", 60), "at one moment"),
-        (("settled", None, 0), "no number of seconds"),
-        (("settled", None, float("nan")), "no number of seconds"),
-        (("settled", None, float("inf")), "no number of seconds"),
+        (("settled", "x", 60), "choose one moment"),
+        (("settled", None, 0), "not a number of seconds"),
+        (("settled", None, float("nan")), "not a number of seconds"),
+        (("settled", None, float("inf")), "not a number of seconds"),
     ],
 )
 def test_other_moments_are_wrong_use(words: Sequence[object], said: str) -> None:

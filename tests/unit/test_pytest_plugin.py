@@ -106,13 +106,13 @@ WRONG = [
     ("per_process='1 M'", "1", "per_process_bytes: '1 M' is ambiguous"),
     ("", "1", "it has no limit"),
     ("'24 MiB'", "1", "the mark `footprint` has names for all that it says"),
-    ("private='1 MiB'", "None", "None is no process: give a PID"),
-    ("private='1 MiB'", "True", "True is no process"),
-    ("private='1 MiB'", "[]", "[] is no command"),
-    ("private='1 MiB'", "'sleep 600'", "'sleep 600' is no file: give a command as a list of words"),
+    ("private='1 MiB'", "None", "None is not a process: use a PID"),
+    ("private='1 MiB'", "True", "True is not a process"),
+    ("private='1 MiB'", "[]", "[] is not a command"),
+    ("private='1 MiB'", "'sleep 600'", "'sleep 600' is not a file: write a command as a list of words"),
     ("private='1 MiB'", "'/nowhere'", "/nowhere: No such file or directory"),
     ("private='1 MiB'", "99999999", "99999999: "),
-    ("private='1 MiB', when='soon'", "['true']", "'soon' is no moment"),
+    ("private='1 MiB', when='soon'", "['true']", "'soon' is not a moment"),
     ("private='1 MiB', when='exit'", "1", "`when` goes with a command"),
     ("private='1 MiB', config='none.toml'", "1", "none.toml: No such file or directory"),
     ("owners={'libnone.so': 1}", repr(str(SHADOW / "base")), "there is no 'libnone.so' among its owners"),
@@ -147,7 +147,7 @@ def test_a_process_that_has_ended_is_told_as_such(run: Run) -> None:
             return child
     """)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["footprint: process * has ended with 1: it can be audited while it runs"])
+    result.stdout.fnmatch_lines(["footprint: process * has ended with 1: only a running process can be audited"])
 
 
 def test_a_test_that_fails_by_itself_fails_as_ever_and_audits_nothing(run: Run) -> None:

@@ -69,7 +69,7 @@ def test_what_an_object_needs_is_kept_and_older_audits_that_do_not_say_are_read(
     del whole["objects"][0]["needs"]
     assert read_audit(json.dumps(whole).encode(), "audit.json").audit.objects[0] == program._replace(needs=None)
     whole["objects"][0]["needs"] = [{"path": "/lib/x.so", "symbol_count": -1}]
-    with pytest.raises(InputError, match=r"`objects\.needs\.symbol_count` is no size or count"):
+    with pytest.raises(InputError, match=r"`objects\.needs\.symbol_count` is not a size or count"):
         read_audit(json.dumps(whole).encode(), "audit.json")
 
 
@@ -113,27 +113,27 @@ def changed(text: bytes, change: Callable[[Json], object]) -> bytes:
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
-        (lambda whole: whole["ledger"][0].update(bytes=-5), "`ledger.bytes` is no size"),
+        (lambda whole: whole["ledger"][0].update(bytes=-5), "`ledger.bytes` is not a size"),
         (lambda whole: whole["ledger"][0].update(mapped_bytes=1 << 70), "`ledger.mapped_bytes` is no"),
-        (lambda whole: whole["ledger"][0].update(pages=1.5), "`ledger.pages` is no size or count"),
+        (lambda whole: whole["ledger"][0].update(pages=1.5), "`ledger.pages` is not a size or count"),
         (lambda whole: whole["ledger"][0].update(is_writable=1), "`ledger.is_writable` is neither true nor false"),
-        (lambda whole: whole["ledger"][0].update(owner=None), "`ledger.owner` is no text"),
+        (lambda whole: whole["ledger"][0].update(owner=None), "`ledger.owner` is not a text"),
         (lambda whole: whole["ledger"][0].update(kind="quantum"), "'quantum', which this footprint does not know"),
         (lambda whole: whole["ledger"][0].pop("section"), "`ledger.section` is missing"),
-        (lambda whole: whole.update(ledger={}), "`ledger` is no list"),
-        (lambda whole: whole.update(ledger=[7]), "`ledger` is no object"),
+        (lambda whole: whole.update(ledger={}), "`ledger` is not a list"),
+        (lambda whole: whole.update(ledger=[7]), "`ledger` is not an object"),
         (lambda whole: whole.pop("projection"), "`projection` is missing"),
         (lambda whole: whole["projection"].update(basis="hope"), "'hope', which this footprint does not know"),
-        (lambda whole: whole["projection"].update(count=True), "`projection.count` is no size or count"),
-        (lambda whole: whole["totals"].update(private_bytes="7"), "`totals.private_bytes` is no size or count"),
-        (lambda whole: whole["totals"].update(evidence=None), "`totals.evidence` is no object"),
+        (lambda whole: whole["projection"].update(count=True), "`projection.count` is not a size or count"),
+        (lambda whole: whole["totals"].update(private_bytes="7"), "`totals.private_bytes` is not a size or count"),
+        (lambda whole: whole["totals"].update(evidence=None), "`totals.evidence` is not an object"),
         (lambda whole: whole["totals"].update(private_bytes=4096), "it was changed since it was written"),
-        (lambda whole: whole["findings"][0].update(reasons=[1]), "`findings.reasons` is no text"),
+        (lambda whole: whole["findings"][0].update(reasons=[1]), "`findings.reasons` is not a text"),
         (lambda whole: whole["target"].update(is_live="no"), "`target.is_live` is neither true nor false"),
         (lambda whole: whole["target"].pop("name"), "`target.name` is missing"),
         (lambda whole: whole.update(host={"machine": "x86_64"}), "`host.kernel` is missing"),
-        (lambda whole: whole.update(host={"kernel": "6.1", "machine": 64}), "`host` is no text"),
-        (lambda whole: whole.update(schema="other/1"), "it is no JSON that footprint writes"),
+        (lambda whole: whole.update(host={"kernel": "6.1", "machine": 64}), "`host` is not a text"),
+        (lambda whole: whole.update(schema="other/1"), "it is not JSON that footprint writes"),
     ],
 )
 def test_a_damaged_audit_is_one_error_that_says_where(
@@ -175,7 +175,7 @@ def test_the_answer_of_another_verb_is_told_from_an_audit(stage: bytes) -> None:
 
 
 def test_a_half_written_audit_is_an_error_with_the_offset(stage: bytes) -> None:
-    with pytest.raises(InputError, match=r"a\.json: offset 0x[0-9a-f]+: it is no whole JSON"):
+    with pytest.raises(InputError, match=r"a\.json: offset 0x[0-9a-f]+: it is not valid JSON"):
         read_audit(stage[: len(stage) // 2], "a.json")
 
 
@@ -218,7 +218,7 @@ def test_a_ledger_that_ends_on_the_line_of_its_last_row_takes_nothing_else_along
 def test_of_two_ledgers_the_last_one_counts(stage: bytes, number: bytes) -> None:
     place = stage.index(b'\n"projection": ')
     twice = stage[:place] + b'\n"ledger": ' + number + b"," + stage[place:]
-    with pytest.raises(InputError, match="`ledger` is no list"):
+    with pytest.raises(InputError, match="`ledger` is not a list"):
         read_audit(twice, "a.json")
 
 
@@ -293,27 +293,27 @@ def test_a_page_map_tells_states_and_sections_and_no_variables(stage: bytes) -> 
 @pytest.mark.parametrize(
     ("fields", "cause"),
     [
-        ({"owner": 7}, "`page_maps.owner` is no text"),
-        ({"parts": None}, "`page_maps.parts` is no list"),
-        ({"sections": []}, "`page_maps.sections` is no object"),
-        ({"start_addr": 1 << 64}, "`page_maps.parts.start_addr` is no size or count"),
+        ({"owner": 7}, "`page_maps.owner` is not a text"),
+        ({"parts": None}, "`page_maps.parts` is not a list"),
+        ({"sections": []}, "`page_maps.sections` is not an object"),
+        ({"start_addr": 1 << 64}, "`page_maps.parts.start_addr` is not a size or count"),
         ({"kind": "quantum"}, "'quantum', which this footprint does not know"),
         # They are shown beside addresses: no text of someone else's stands there.
-        ({"permissions": "rw-p\u202e"}, "`page_maps.parts.permissions` is no text of the form"),
+        ({"permissions": "rw-p\u202e"}, "`page_maps.parts.permissions` is not a text of the form"),
         ({"states": ["private", "lost"]}, "`page_maps.parts.states` is 'lost', which this footprint does not know"),
         ({"states": ["private"]}, "`page_maps.parts.page_counts` is not as many as `states`"),
         ({"states": [], "page_counts": []}, "`page_maps.parts.states` is empty"),
-        ({"page_counts": [1, 0]}, "`page_maps.parts.page_counts` is no size or count"),
-        ({"page_counts": [1, True]}, "`page_maps.parts.page_counts` is no size or count"),
+        ({"page_counts": [1, 0]}, "`page_maps.parts.page_counts` is not a size or count"),
+        ({"page_counts": [1, True]}, "`page_maps.parts.page_counts` is not a size or count"),
         ({"page_counts": [1, MOST_PAGES]}, "`page_maps` is of more than 1,048,576 pages"),
         ({"names": [], "addrs": [], "size_bytes": [1]}, "`page_maps.sections` is of columns that differ in length"),
-        ({"addrs": [-1]}, "`page_maps.sections.addrs` is no size or count"),
-        ({"names": [None]}, "`page_maps.sections.names` is no text"),
+        ({"addrs": [-1]}, "`page_maps.sections.addrs` is not a size or count"),
+        ({"names": [None]}, "`page_maps.sections.names` is not a text"),
         (
             {"names": [""] * 100_001, "addrs": [0] * 100_001, "size_bytes": [1] * 100_001},
             "`page_maps` is of more than 1,048,576 pages, or 100,000 sections",
         ),
-        ({"omitted_pages": 0.5}, "`page_maps.omitted_pages` is no size or count"),
+        ({"omitted_pages": 0.5}, "`page_maps.omitted_pages` is not a size or count"),
     ],
 )
 def test_a_damaged_page_map_is_one_error_and_only_where_it_is_read(stage: bytes, fields: Json, cause: str) -> None:
@@ -334,7 +334,7 @@ def test_the_pages_of_all_maps_together_have_a_limit(stage: bytes) -> None:
 
 def test_pages_without_a_size_are_refused(stage: bytes) -> None:
     text = changed(with_maps(stage, one_map()), lambda whole: whole["target"].update(page_bytes=0))
-    with pytest.raises(InputError, match=r"`target\.page_bytes` is no size of a page"):
+    with pytest.raises(InputError, match=r"`target\.page_bytes` is not a page size"):
         read_audit(text, "a.json", has_page_maps=True)
 
 

@@ -184,7 +184,7 @@ def test_a_folder_that_is_none_is_wrong_use(root: Path) -> None:
     check_root(None, text)
     check_root(str(root), text)
     for no_folder in (f"{root}/usr/lib/libdemo.so", f"{root}/nowhere", ""):
-        with pytest.raises(UsageError, match="is no folder"):
+        with pytest.raises(UsageError, match="is not a folder"):
             check_root(no_folder, text)
 
 

@@ -122,7 +122,7 @@ def test_of_a_profile_of_very_many_deep_stacks_the_later_ones_are_cut_shorter() 
 
 def test_a_profile_without_a_call_tree_is_refused() -> None:
     profile = read_profile(massif([Moment(0, 8)]), "a text")
-    with pytest.raises(UsageError, match="a text has no call tree at that moment: --at names another"):
+    with pytest.raises(UsageError, match="a text has no call tree at that moment: choose another with --at"):
         heap_stacks(heap_usage("a text", profile, 0, name_frames(profile, "a text", Allocators())))
 
 

@@ -158,7 +158,7 @@ def _audit_one(
         filled = [one for one in target.snapshots if one.memory.mappings]
         if len(filled) > 1:
             if asked.heap is not None:
-                raise UsageError(f"{named} holds several processes: choose one with --pid, --heap goes with one")
+                raise UsageError(f"{named} holds several processes: choose one with --pid for --heap")
             check_formats(several, output)
             together = group.group_of(filled, root=asked.root, debug=asked.debug)
             return write(several, together, f"audit {target.name}", output, together.notes)

@@ -68,9 +68,7 @@ def with_heap(
     data = open_input(asked.path)
     usage = read_usage(asked.called or asked.path, data, asked.at or _AT_END, allocators, files.binaries, files.opened)
     if usage.snapshot is None or usage.profile.counted not in {Counted.HEAP, Counted.PAGES}:
-        raise UsageError(
-            f"{usage.file} says nothing of memory in use at a moment, so it cannot be joined with a process"
-        )
+        raise UsageError(f"{usage.file} has no memory in use at a moment, so it cannot be joined with a process")
     owners = _owners(usage, {row.owner for row in audit.ledger})
     joined = join_heap(audit, usage, owners)
     held_bytes = _held_bytes(joined, owners, usage)

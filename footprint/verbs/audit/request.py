@@ -65,7 +65,7 @@ class AuditRequest(NamedTuple):
             UsageError: If it is.
         """
         if self.heap is not None and self.heap.path == target == "-":
-            raise UsageError("standard input is one of them: the process, or the profile of its heap")
+            raise UsageError("standard input can be the process or the profile of its heap, not both")
 
 
 def question_of(count: int, memory_bytes: int | None, model: str) -> Question:
@@ -77,7 +77,7 @@ def question_of(count: int, memory_bytes: int | None, model: str) -> Question:
     try:
         return Question(count, memory_bytes, Model(model))
     except ValueError:
-        raise UsageError(f"{model!r} is no model: exec, fork or threads") from None
+        raise UsageError(f"{model!r} is not a model: choose exec, fork or threads") from None
 
 
 def heap_request(
@@ -91,5 +91,5 @@ def heap_request(
     if path is not None:
         return HeapRequest(os.fspath(path), at, tuple(allocators), tuple([os.fspath(one) for one in binaries]))
     if at is not None or allocators or binaries:
-        raise UsageError("its moment, allocators and binaries go with an allocator profile of the heap (--heap)")
+        raise UsageError("the moment, allocators and binaries need an allocator profile of the heap (--heap)")
     return None

@@ -38,7 +38,7 @@ def capture(*pids: int, output: StrPath, freeze: bool = False) -> Captured:
         raise UsageError("name at least one process")
     for pid in pids:
         if not 0 < pid < 1 << 31:
-            raise UsageError(f"{pid} is no process ID")
+            raise UsageError(f"{pid} is not a process ID")
     try:
         with _opened(os.fspath(output)) as file:
             return capture_processes(pids, file, freeze=freeze, version=__version__, build_id_of=build_id_of)
@@ -61,7 +61,7 @@ def _opened(output: str) -> Iterator[IO[bytes]]:
             yield file
         return
     if sys.stdout.isatty():
-        raise UsageError("a capture is no text for a terminal: name a file with -o")
+        raise UsageError("a capture cannot be printed on a terminal: name a file with -o")
     held = io.BytesIO()
     yield held
     sys.stdout.buffer.write(held.getvalue())

@@ -29,7 +29,7 @@ def load_budgets(path: StrPath | None = None) -> Budgets:
 
     Raises:
         AccessError: Where it cannot be opened.
-        InputError: Where it is no TOML.
+        InputError: Where it is not TOML.
         UsageError: Where there is none, or both, or it says what means nothing.
     """
     if path is None:
@@ -79,7 +79,7 @@ def _toml(path: str) -> tuple[dict[str, Any], Mapping[tuple[str, ...], int]]:
         return tomllib.loads(text), key_lines(text)
     except (ValueError, RecursionError) as error:
         # A TOML error tells line and column; bytes that are no UTF-8 tell their place.
-        raise InputError(path, f"it is no TOML: {error}") from error
+        raise InputError(path, f"it is not TOML: {error}") from error
 
 
 def check(
@@ -166,7 +166,7 @@ def _baseline(budgets: Budgets, found: Audit) -> tuple[Audit | None, Spreads]:
         return None, ONE_START
     file = resolve(Path(path))
     if not isinstance(file, AuditFile):
-        raise InputError(path, "it is no saved audit: --update-baseline writes it anew")
+        raise InputError(path, "it is not a saved audit: --update-baseline writes a new one")
     saved = audit_target(file, AuditRequest())
     theirs, ours = program_name(saved.audit), program_name(found)
     if theirs != ours:
@@ -175,7 +175,7 @@ def _baseline(budgets: Budgets, found: Audit) -> tuple[Audit | None, Spreads]:
     if is_predicted is not (found.source == "prediction"):
         how = "is predicted from its files, and this was measured"
         other = "was measured, and this is predicted from its files"
-        raise InputError(path, f"the baseline {how if is_predicted else other}: that says nothing of what grew")
+        raise InputError(path, f"the baseline {how if is_predicted else other}: growth cannot be computed from it")
     return saved.audit, saved.spreads
 
 

@@ -135,7 +135,7 @@ def _read(
         raise AccessError(path, data)
     image = read_image(data, path)
     if image.is_relocatable:
-        raise InputError(path, "it is not linked yet: only in a linked file there are copies to count")
+        raise InputError(path, "it is not linked: only a linked file has copies to count")
     return _statics(image, debug_files, reached(path))
 
 

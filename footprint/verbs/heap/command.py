@@ -127,6 +127,6 @@ def _issues(found: "call.HeapProfiles", binary: str) -> "Issues":
 
     usage = found.files[0]
     if usage.profile.counted is not Counted.HEAP:
-        raise UsageError(f"{usage.file} says nothing of memory in use: there is nothing to find in it")
+        raise UsageError(f"{usage.file} has no memory in use: nothing can be found in it")
     rules = [one.name for one in rules_reading({Fact.HEAP})]
     return issues_of_findings(found.findings, usage.file, binary=binary, rules=rules)

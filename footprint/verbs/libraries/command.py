@@ -61,7 +61,7 @@ def libraries(
     check_formats(answer, output)
     page_bytes = None if page_size is None else parse_bytes(page_size)
     if tree and why is not None:
-        raise UsageError("--tree and --why are two answers: ask for one of them")
+        raise UsageError("choose one of --tree and --why")
     if why is not None and part_name(output.format) != "document":
         raise UsageError("--why is for the text; the JSON has every relation")
     found = call.libraries(target, count=count, root=root, page_bytes=page_bytes)

@@ -105,7 +105,7 @@ def parse_time(told: int | str) -> int:
         except (ValueError, OverflowError):
             seconds = -1
     if not 0 <= seconds <= _LAST_SECOND:
-        raise UsageError(f"{text[:40]!r} is no time: write 2026-11-22, 2026-11-22T10:00:00Z, or seconds since 1970")
+        raise UsageError(f"{text[:40]!r} is not a time: write 2026-11-22, 2026-11-22T10:00:00Z, or seconds since 1970")
     return seconds
 
 

@@ -74,7 +74,7 @@ def run(  # noqa: PLR0913 # all but the command have their name
     if is_at_peak and (has_massif or massif_out is not None):
         raise UsageError("massif finds the peak of the heap by itself: leave out --when peak")
     if has_massif and not (math.isfinite(massif_seconds) and 0 < massif_seconds <= _MOST_SECONDS):
-        raise UsageError(f"{massif_seconds} is no number of seconds to wait for")
+        raise UsageError(f"{massif_seconds} is not a number of seconds to wait for")
     if has_massif:
         from footprint.verbs.run.massif import valgrind  # noqa: PLC0415 # few runs are under it
 
@@ -157,7 +157,7 @@ def check_command(command: Sequence[str], starts: int) -> tuple[str, ...]:
         UsageError: Where it is no list of words, or the number is out of reason.
     """
     if isinstance(command, str):
-        raise UsageError("give the command as a list of words: nothing is done by a shell")
+        raise UsageError("pass the command as a list of words: no shell runs it")
     if not 1 <= starts <= _MOST_STARTS:
         raise UsageError(f"a program can be started 1 to {_MOST_STARTS} times, not {starts}")
     return tuple(command)
@@ -170,10 +170,10 @@ def parse_moment(when: str, when_output: str | None, timeout_seconds: float) -> 
         UsageError: For anything else, and for both at once.
     """
     if not (math.isfinite(timeout_seconds) and 0 < timeout_seconds <= _MOST_SECONDS):
-        raise UsageError(f"{timeout_seconds} is no number of seconds to wait for")
+        raise UsageError(f"{timeout_seconds} is not a number of seconds to wait for")
     if when_output is not None:
         if when != When.EXIT:
-            raise UsageError(f"a program is taken at one moment: {when}, or when it prints {when_output!r}")
+            raise UsageError(f"choose one moment: {when}, or when it prints {when_output!r}")
         try:
             return Moment(When.OUTPUT, timeout_seconds, re.compile(os.fsencode(when_output)))
         except re.error as error:
@@ -182,7 +182,7 @@ def parse_moment(when: str, when_output: str | None, timeout_seconds: float) -> 
         return Moment(When(when), timeout_seconds)
     duration = _DURATION.fullmatch(when)
     if duration is None:
-        raise UsageError(f"{when!r} is no moment: write exit, settled, or a time such as 2.5s, 500ms or 1min")
+        raise UsageError(f"{when!r} is not a moment: write exit, settled, or a time such as 2.5s, 500ms or 1min")
     seconds = float(duration.group(1)) * _UNIT_SECONDS[duration.group(2)]
     if seconds > _MOST_SECONDS:
         raise UsageError(f"{when!r} is too long to wait for")

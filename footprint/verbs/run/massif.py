@@ -53,7 +53,7 @@ def valgrind() -> str:
     """
     tool = shutil.which(_TOOL)
     if tool is None:
-        raise AccessError(_TOOL, "it is not installed, and massif is one of its tools")
+        raise AccessError(_TOOL, "it is not installed; massif is a part of it")
     return tool
 
 

@@ -74,7 +74,7 @@ def _executable_paths(folders: Iterable[str], notes: list[Note]) -> Iterator[str
     seen: set[tuple[int, int]] = set()
     for folder in folders:
         if not os.path.isdir(folder):
-            raise UsageError(f"{folder} is no folder")
+            raise UsageError(f"{folder} is not a folder")
         for place, names, files in os.walk(folder, onerror=refused):
             names.sort()
             for name in sorted(files):

@@ -81,7 +81,7 @@ def symbols(
     if not paths:
         raise UsageError("name at least one ELF file")
     if map is not None and len(paths) > 1:
-        raise UsageError("a linker map is of one linked file: name that alone")
+        raise UsageError("a linker map belongs to one linked file: name only this file")
     reader = _Reader(DebugFiles(debug), None if map is None else os.fspath(map), has_sources=source)
     files, notes = reader.files, reader.notes
     for path in each_once([os.fspath(one) for one in paths], notes):

@@ -24,7 +24,7 @@ def selection(
         UsageError: Where a size or a regular expression is none, or where nothing can be as it is asked for.
     """
     if is_local and is_global:
-        raise UsageError("--local leaves out what --global asks for: give one of them, or neither for all")
+        raise UsageError("choose one of --local and --global, or neither for all variables")
     return Selection(
         frozenset(map(elf.SectionKind, kinds or elf.SectionKind)),
         is_local if is_local or is_global else None,

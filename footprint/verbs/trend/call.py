@@ -36,7 +36,7 @@ def trend(
 
     history = os.fspath(history)
     if last is not None and last < 1:
-        raise UsageError(f"the last {last} releases are none")
+        raise UsageError(f"{last} is not a number of releases: the least is 1")
     found = read_recordings(history)
     known = {one.release.program for one in found}
     for program in programs:

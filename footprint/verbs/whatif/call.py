@@ -120,16 +120,18 @@ def _program(words: tuple[str, ...]) -> str:
         raise AccessError(words[0], "there is no such program")
     path = os.path.abspath(found)
     if not os.path.isfile(path):
-        raise AccessError(path, "it is no file")
+        raise AccessError(path, "it is not a file")
     try:
         with open(path, "rb") as file:
             head, mode = file.read(2), os.fstat(file.fileno()).st_mode
     except OSError as error:
         raise AccessError(path, error.strerror or str(error)) from error
     if head == b"#!":
-        raise UsageError(f"{path} is a script: run the program that it names in its first line, and give it the script")
+        raise UsageError(f"{path} is a script: run the program in its first line, with the script as its argument")
     if mode & (stat.S_ISUID | stat.S_ISGID) or _has_capabilities(path):
-        raise UsageError(f"{path} runs with rights of its own (set-user-ID or the like), which a copy would not have")
+        raise UsageError(
+            f"{path} runs with privileges of its own (set-user-ID or the like), which a copy would not have"
+        )
     return path
 
 

@@ -87,9 +87,7 @@ class PrivateCopies:
         requester = objects[number].loader or 0
         name = next(one.name for one in objects[requester].dependencies if one.place == number)
         if "/" in name:
-            raise UsageError(
-                f"{objects[requester].path} needs {name} by its path, so that no copy of it would be loaded"
-            )
+            raise UsageError(f"{objects[requester].path} needs {name} by its path, so a copy of it would not be loaded")
         return os.path.join(self._library_folder, name)
 
     def _resolved(self, directories: str | None, linked: Linked, *, is_program: bool) -> str | None:
@@ -158,7 +156,7 @@ def private_copies(graph: DependencyGraph, dropping: Dropping, environment: Envi
     """
     with tempfile.TemporaryDirectory(prefix="footprint-", dir=os.path.realpath(tempfile.gettempdir())) as folder:
         if os.statvfs(folder).f_flag & os.ST_NOEXEC:
-            raise UsageError(f"nothing can be run in {parent(folder)}: set TMPDIR to a directory where it can")
+            raise UsageError(f"no program can run in {parent(folder)}: set TMPDIR to a directory that allows it")
         try:
             copies = PrivateCopies(folder, graph, dropping, environment)
         except OSError as error:

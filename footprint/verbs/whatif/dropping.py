@@ -61,7 +61,7 @@ def plan_dropping(graph: DependencyGraph, names: Sequence[str], *, is_forced: bo
         raise UsageError(f"{subject} cannot be dropped: {_listed(versions)}")
     bindings = tuple(broken_bindings(graph, leaving))
     if bindings and not is_forced:
-        raise UsageError(f"{subject} cannot be dropped: {_listed(bindings)}; --force tries it all the same")
+        raise UsageError(f"{subject} cannot be dropped: {_listed(bindings)}; --force tries it anyway")
     others = [reason for confidence, reason in doubts(graph, leaving) if confidence is not Confidence.BLOCKED]
     # What leaves needs nothing any more.
     kept = frozenset([need for need in dropped if need.user not in leaving])
@@ -76,7 +76,7 @@ def _use(graph: DependencyGraph, staying: frozenset[int], unused: frozenset[Unus
         need = "needs it without using it" if len(users) == 1 else "need it without using it"
         text += f"; {_names(graph, users)} {need}, but it stays loaded, and nothing is saved"
     # Force helps only where no version stands against it.
-    return text if any(broken_versions(graph, leaving)) else f"{text}; --force tries it all the same"
+    return text if any(broken_versions(graph, leaving)) else f"{text}; --force tries it anyway"
 
 
 def _needs(graph: DependencyGraph, providers: frozenset[int]) -> frozenset[UnusedNeed]:
@@ -101,9 +101,9 @@ def _head(graph: DependencyGraph, name: str) -> int:
         raise UsageError(f"{name} is the program itself")
     is_loader = number in {graph.link_map.interpreter, len(graph.link_map.objects)}
     if is_loader or graph.name(number).startswith("libc.so."):
-        raise UsageError(f"{name} cannot be dropped: the C library and the loader are what makes it a process")
+        raise UsageError(f"{name} cannot be dropped: no program runs without the C library and the loader")
     if number in graph.roots:
-        raise UsageError(f"{name} cannot be dropped: it is preloaded, and nobody needs it by name")
+        raise UsageError(f"{name} cannot be dropped: it is preloaded, and no object needs it by name")
     return number
 
 

@@ -80,7 +80,7 @@ def with_search_path(data: bytes, file: str, directories: bytes, *, is_runpath: 
     atexit.register(gc.unfreeze)
     binary = lief.ELF.parse(data)
     if binary is None:
-        raise InputError(file, "LIEF, which is to write its copy, cannot read it")
+        raise InputError(file, "LIEF cannot read it, so its copy cannot be written")
     tag = lief.ELF.DynamicEntry.TAG.RUNPATH if is_runpath else lief.ELF.DynamicEntry.TAG.RPATH
     entry = lief.ELF.DynamicEntryRunPath if is_runpath else lief.ELF.DynamicEntryRpath
     # LIEF takes UTF-8 only, and a name of a directory may be any bytes.
