@@ -187,7 +187,7 @@ complete -c footprint -n '__footprint_has_verb heap' -s h -l help -d 'Show the h
 
 complete -c footprint -n '__footprint_has_verb project' -s n -l count -x -d 'How many processes.'
 complete -c footprint -n '__footprint_has_verb project' -l memory -x -d 'Show how many processes fit into this, such as 32GiB.'
-complete -c footprint -n '__footprint_has_verb project' -l model -x -a 'exec fork threads' -d 'N started copies, N forked workers of one parent, or N more threads.'
+complete -c footprint -n '__footprint_has_verb project' -l model -x -a 'exec fork threads' -d 'N started copies, N forked workers of one parent, or N more threads; else what is seen.'
 complete -c footprint -n '__footprint_has_verb project' -l pid -x -d 'Which process of a text or capture that holds several.'
 complete -c footprint -n '__footprint_has_verb project' -l root -x -a '(__fish_complete_directories)' -d 'Where the files of the other machine are: of captures, saved texts, programs.'
 complete -c footprint -n '__footprint_has_verb project' -s o -l output -r -F -d 'Where to write; - is standard output.'

@@ -1,7 +1,7 @@
 """What each of N pays and what all pay once, in each of the three models of `footprint.attribution.projection`."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.attribution.kernel import KernelCost
 from footprint.attribution.projection import project
@@ -12,7 +12,7 @@ from footprint.model.row import Row
 from footprint.model.totals import Totals
 from footprint.process import Status
 
-__all__ = ("project_process",)
+__all__ = ("ForkParent", "project_process")
 
 # Returns the kernel's cost of a process with a status and a number of mappings.
 Costs = Callable[[Status, int], Sequence[KernelCost]]
@@ -22,7 +22,21 @@ _ASSUMED_STACK_BYTES: Final = 12 * 1024
 _MAPPINGS_A_THREAD: Final = 2  # the stack and its guard
 
 
-def project_process(
+class ForkParent(NamedTuple):
+    """The process from which the audited one was forked.
+
+    Attributes:
+        pid: Its PID.
+        totals: Its figures, read at about the same time.
+        reasons: What shows that the audited process is a fork of it.
+    """
+
+    pid: int
+    totals: Totals
+    reasons: tuple[str, ...]
+
+
+def project_process(  # noqa: PLR0913 # all but the first three have their name
     totals: Totals,
     ledger: Iterable[Row],
     kernel: Sequence[KernelCost],
@@ -31,23 +45,40 @@ def project_process(
     mapping_count: int,
     costs: Costs,
     question: Question,
+    parent: ForkParent | None = None,
+    is_live: bool = False,
 ) -> Projection:
-    """Project one process to many.
+    """Project one process to many. Without a model, the process is one of many workers where its parent is known.
+
+    Args:
+        totals: The figures of the process.
+        ledger: Its rows.
+        kernel: What the kernel spends on it.
+        status: Its threads and page tables.
+        mapping_count: How many mappings it has.
+        costs: Computes what the kernel spends on one like it.
+        question: How many, in which model.
+        parent: The process that it was forked from, where that was read.
+        is_live: Whether it was read from /proc: then a worker without a parent has none.
 
     Raises:
         UsageError: Where the model needs what the input does not contain.
     """
-    model = question.model
+    reasons = parent.reasons if parent is not None and question.model is None else ()
+    model = question.model or (Model.FORK if reasons else Model.EXEC)
+    question = question._replace(model=model)
+    tasks = (status.thread_count if status else None) or 0
     if model is Model.EXEC:
-        return project(*_exec_terms(totals, kernel), question)
+        return project(*_exec_terms(totals, kernel), question, tasks=tasks)
     if status is None or not kernel or totals.private.bytes is None:
         raise UsageError(f"the {model.value} model needs a live process: a text does not tell threads and page tables")
     if model is Model.THREADS:
         terms = _thread_terms(totals, ledger, status, costs, mapping_count)
-        return project(terms, Basis.PER_PROCESS, question)
-    terms, moments = _fork_terms(totals, kernel, status, costs, mapping_count)
+        return project(terms, Basis.PER_PROCESS, question, tasks=1)
+    terms, moments = _fork_terms(totals, kernel, status, costs, mapping_count, parent, is_live=is_live)
     is_measured = any(name == "now" for name, _, _ in moments)
-    return project(terms, Basis.PER_PROCESS if is_measured else Basis.REWRITTEN, question, moments)
+    basis = Basis.PER_PROCESS if is_measured else Basis.REWRITTEN
+    return project(terms, basis, question, moments, tasks=tasks)._replace(reasons=reasons)
 
 
 def _each(name: str, size_bytes: int, evidence: Evidence) -> Term:
@@ -77,44 +108,80 @@ def _exec_terms(totals: Totals, kernel: Sequence[KernelCost]) -> tuple[list[Term
         terms.append(_each("shared memory of its own", special.own_shared_bytes, Evidence.DERIVED))
     terms.extend(_each(cost.name.strip("[]"), cost.size_bytes, cost.evidence) for cost in kernel)
     if totals.shared_once.bytes is not None:
-        once_bytes = max(0, totals.shared_once.bytes - special.own_shared_bytes)
-        terms.append(_once("files and shared memory", once_bytes, totals.shared_once.evidence))
+        terms.append(_once("files and shared memory", _files_bytes(totals), totals.shared_once.evidence))
     if has_more:
         return terms, Basis.STARTED_COPY
     return terms, Basis.PER_PROCESS if kernel else Basis.PRIVATE
 
 
 def _fork_terms(
-    totals: Totals, kernel: Sequence[KernelCost], status: Status, costs: Costs, mapping_count: int
+    totals: Totals,
+    kernel: Sequence[KernelCost],
+    status: Status,
+    costs: Costs,
+    mapping_count: int,
+    parent: ForkParent | None,
+    *,
+    is_live: bool,
 ) -> tuple[list[Term], tuple[tuple[str, int, Evidence], ...]]:
     """Return the terms of forked workers: this process is one of them, or the parent that will fork them."""
     private_bytes = totals.private.bytes or 0
-    # Pages that KSM merged are not shared since a fork.
-    cow_shared_bytes = max(0, (totals.cow_shared.bytes or 0) - totals.of_which.ksm_bytes)
+    cow_shared_bytes = _since_fork_bytes(totals)
     kernel_bytes = sum(cost.size_bytes for cost in kernel)
+    own_shared_bytes = totals.of_which.own_shared_bytes
+    files_bytes = max(_files_bytes(totals), _files_bytes(parent.totals) if parent else 0)
     single = costs(status._replace(thread_count=1), mapping_count)
     forked_bytes = sum(cost.size_bytes for cost in single)
-    rewritten_bytes = private_bytes + cow_shared_bytes + forked_bytes
-    is_worker = cow_shared_bytes > 0
+    is_worker = cow_shared_bytes > 0 and (parent is not None or not is_live)
+    anonymous_bytes = private_bytes + cow_shared_bytes
     terms: list[Term] = []
     if is_worker:
         terms.append(_each("private memory of a worker", private_bytes, totals.private.evidence))
-        terms.append(_once("memory shared with its relatives", cow_shared_bytes, totals.private.evidence))
+        if own_shared_bytes:
+            terms.append(_each("shared memory of its own", own_shared_bytes, Evidence.DERIVED))
         terms.extend(_each(cost.name.strip("[]"), cost.size_bytes, cost.evidence) for cost in kernel)
-        terms.append(
-            _once("the parent, taken to be like this worker", private_bytes + kernel_bytes, Evidence.ESTIMATED)
-        )
+        terms.extend(_parent_terms(totals, kernel_bytes, parent))
     else:
         # No worker is forked yet. The upper bound is a worker that rewrites everything.
-        terms.append(_each("everything rewritten", private_bytes, Evidence.ESTIMATED))
-        terms.append(_once("the parent", private_bytes + kernel_bytes, Evidence.ESTIMATED))
+        terms.append(_each("everything rewritten", anonymous_bytes, Evidence.ESTIMATED))
+        terms.append(_once("the parent", anonymous_bytes + own_shared_bytes + kernel_bytes, Evidence.ESTIMATED))
         terms.extend(_each(cost.name.strip("[]"), cost.size_bytes, cost.evidence) for cost in single)
-    terms.append(_once("files and shared memory", totals.shared_once.bytes or 0, totals.shared_once.evidence))
+    terms.append(_once("files and shared memory", files_bytes, totals.shared_once.evidence))
     moments = [("just forked", forked_bytes, Evidence.ESTIMATED)]
     if is_worker:
-        moments.append(("now", private_bytes + kernel_bytes, Evidence.ESTIMATED))
-    moments.append(("everything rewritten", rewritten_bytes, Evidence.ESTIMATED))
+        moments.append(("now", private_bytes + own_shared_bytes + kernel_bytes, Evidence.ESTIMATED))
+    moments.append(("everything rewritten", anonymous_bytes + forked_bytes, Evidence.ESTIMATED))
     return terms, tuple(moments)
+
+
+def _files_bytes(totals: Totals) -> int:
+    """Return the resident pages of files and of shared memory that the process did not make for itself."""
+    return max(0, (totals.shared_once.bytes or 0) - totals.of_which.own_shared_bytes)
+
+
+def _since_fork_bytes(totals: Totals) -> int:
+    """Return the anonymous memory that is shared since a fork, without the pages that KSM merged."""
+    return max(0, (totals.cow_shared.bytes or 0) - totals.of_which.ksm_bytes)
+
+
+def _parent_terms(totals: Totals, kernel_bytes: int, parent: ForkParent | None) -> list[Term]:
+    """Return what the parent costs, and what all workers have from it."""
+    cow_shared_bytes = _since_fork_bytes(totals)
+    if parent is None:
+        # From a text nobody can tell what the parent has for itself.
+        alone_bytes = (totals.private.bytes or 0) + kernel_bytes
+        return [
+            _once("memory shared with its relatives", cow_shared_bytes, totals.private.evidence),
+            _once("the parent, taken to be like this worker", alone_bytes, Evidence.ESTIMATED),
+        ]
+    # Some of what the parent shares this worker has rewritten, and some of what the worker shares the parent has.
+    shared_bytes = max(cow_shared_bytes, _since_fork_bytes(parent.totals))
+    alone_bytes = (parent.totals.private.bytes or 0) + parent.totals.of_which.own_shared_bytes
+    return [
+        _once("memory shared since the fork", shared_bytes, Evidence.DERIVED),
+        _once(f"the parent {parent.pid}", alone_bytes, parent.totals.private.evidence),
+        _once("kernel memory of the parent", parent.totals.kernel.bytes or 0, parent.totals.kernel.evidence),
+    ]
 
 
 def _thread_terms(

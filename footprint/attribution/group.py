@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from footprint.attribution.accounts import merge
+from footprint.attribution.families import process_classes, project_group, proportional_bytes
 from footprint.attribution.shared_memory import Backing, backing_of, own_shared_bytes_of_group
 from footprint.errors import Note
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
-from footprint.model.group import Group
+from footprint.model.group import AS_IT_IS, Group, GroupQuestion
 from footprint.model.totals import Total
 from footprint.process import Mapping, Snapshot
 from footprint.process.mapped_files import FileKey, file_key
@@ -15,8 +16,10 @@ from footprint.process.mapped_files import FileKey, file_key
 __all__ = ("group_up",)
 
 
-def group_up(members: Sequence[tuple[Snapshot, Audit]], notes: Sequence[Note] = ()) -> Group:
-    """Add up processes that were read at about the same time.
+def group_up(
+    members: Sequence[tuple[Snapshot, Audit]], notes: Sequence[Note] = (), question: GroupQuestion = AS_IT_IS
+) -> Group:
+    """Add up processes that were read at about the same time, and project them to many groups.
 
     COW-shared memory and the shared memory that they made are counted by proportional shares (`Pss`). This is exact
     where all holders of a page are members. Another group makes both for itself. Of each mapping of a file, the largest
@@ -28,17 +31,27 @@ def group_up(members: Sequence[tuple[Snapshot, Audit]], notes: Sequence[Note] = 
     shared_between = _shared_between(members)
     mappings = [snapshot.memory.mappings for snapshot, _ in members]
     own_shared = Total(own_shared_bytes_of_group(mappings), Evidence.DERIVED)
+    per_group = _sum([private, kernel, shared_between, own_shared])
+    shared_once = Total(_shared_once(mappings), Evidence.ESTIMATED)
+    classes = process_classes(members)
     return Group(
         audits=audits,
         private=private,
         kernel=kernel,
         shared_between=shared_between,
         own_shared=own_shared,
-        per_group=_sum([private, kernel, shared_between, own_shared]),
-        shared_once=Total(_shared_once(mappings), Evidence.ESTIMATED),
+        per_group=per_group,
+        shared_once=shared_once,
         ledger=merge(row for audit in audits for row in audit.ledger),
         notes=(*notes, *(note for audit in audits for note in audit.notes)),
+        classes=classes,
+        projection=project_group(classes, per_group, shared_once, _task_count(members), question),
     )
+
+
+def _task_count(members: Sequence[tuple[Snapshot, Audit]]) -> int:
+    """Add up the threads; a process of which nothing is known has one."""
+    return sum(snapshot.status.thread_count or 1 if snapshot.status else 1 for snapshot, _ in members)
 
 
 def _sum(totals: Sequence[Total]) -> Total:
@@ -48,17 +61,9 @@ def _sum(totals: Sequence[Total]) -> Total:
 
 
 def _shared_between(members: Sequence[tuple[Snapshot, Audit]]) -> Total:
-    total_bytes = 0
-    for snapshot, audit in members:
-        shared_bytes = audit.totals.cow_shared.bytes
-        if not shared_bytes:
-            continue
-        proportional = snapshot.rollup.get("Pss_Anon") if snapshot.rollup else None
-        if proportional is None or audit.totals.private.bytes is None:
-            return Total(None, Evidence.ESTIMATED)
-        own_bytes = audit.totals.private.bytes - audit.totals.of_which.swapped_bytes
-        total_bytes += max(0, min(proportional - own_bytes, shared_bytes))
-    return Total(total_bytes, Evidence.DERIVED)
+    shares = [proportional_bytes(member) for member in members]
+    known = [share for share in shares if share is not None]
+    return Total(sum(known), Evidence.DERIVED) if len(known) == len(shares) else Total(None, Evidence.ESTIMATED)
 
 
 def _shared_once(members: Sequence[Sequence[Mapping]]) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from footprint.attribution.cost_models import project_process
+from footprint.attribution.cost_models import ForkParent, project_process
 from footprint.attribution.counters import MappingCounts, count_each
 from footprint.attribution.kernel import BUILT_IN, KernelConstants, kernel_costs
 from footprint.attribution.layout import lay_out
@@ -42,6 +42,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     open_files: Sequence[OpenFile] = (),
     notes: tuple[Note, ...] = (),
     presence: "Presence | None" = None,
+    parent: ForkParent | None = None,
 ) -> Audit:
     """Audit a process: join what the kernel counts with what its files contain.
 
@@ -55,6 +56,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
         open_files: The open file descriptions that it pays for.
         notes: What was odd about reading the files.
         presence: Which pages of a mapping the process has; page maps are made where it is given.
+        parent: The process that it was forked from, where that was read.
     """
     memory = snapshot.memory
     parts = lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
@@ -76,6 +78,8 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
         mapping_count=len(memory.mappings),
         costs=costs,
         question=question,
+        parent=parent,
+        is_live=snapshot.is_live,
     )
     return Audit(
         target=target,

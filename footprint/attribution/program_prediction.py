@@ -66,8 +66,8 @@ def predicted_audit(  # noqa: PLR0913 # all but the first two have their name
         InputError: Where no process could have its segments.
         UsageError: For a model other than started copies.
     """
-    if question.model is not Model.EXEC:
-        raise UsageError(f"the {question.model.value} model needs a live process, not a file")
+    if question.model not in {None, Model.EXEC}:
+        raise UsageError(f"the {question.model} model needs a live process, not a file")
     page_bytes, layout = graph.page_bytes, lay_out_program(graph)
     memory, counts = MemoryMap("prediction", tuple(layout.mappings)), layout.counts()
     ranges = lay_out(memory, layout.images, page_bytes)

@@ -6,9 +6,10 @@ which share with it the pages that none of them has written since. `threads`: N 
 
 from collections.abc import Sequence
 
+from footprint.attribution.limits import how_many_fit, memory_limit
 from footprint.errors import UsageError
 from footprint.model.evidence import Evidence, weakest
-from footprint.model.projection import Basis, Point, Projection, Question, Term
+from footprint.model.projection import Basis, Model, Point, Projection, Question, Term
 
 __all__ = ("project",)
 
@@ -18,6 +19,8 @@ def project(
     basis: Basis,
     question: Question,
     moments: Sequence[tuple[str, int, Evidence]] = (),
+    *,
+    tasks: int = 0,
 ) -> Projection:
     """Compute the cost of N, or the N that fits into some memory; 0 where not even one fits.
 
@@ -26,6 +29,7 @@ def project(
         basis: Which figure of one process the terms of the first kind add up to.
         question: How many, in which model.
         moments: Names, bytes and evidence of what a forked worker costs at moments of its life.
+        tasks: The threads of each; 0 where unknown.
 
     Raises:
         UsageError: For a count below 1, or where one costs nothing, so that any number would fit.
@@ -33,12 +37,13 @@ def project(
     each_bytes = sum(term.size_bytes for term in terms if not term.is_once)
     once = [term for term in terms if term.is_once]
     once_bytes = sum(term.size_bytes for term in once) if once else None
-    count = question.count
+    limits = question.limits
     if question.memory_bytes is not None:
-        if each_bytes <= 0:
-            raise UsageError("one more costs nothing by this input: any number fits")
-        count = max(0, (question.memory_bytes - (once_bytes or 0)) // each_bytes)
-    elif count < 1:
+        limits = (memory_limit(question.memory_bytes, question.reserve_bytes), *limits)
+    if limits:
+        limits = how_many_fit(limits, each_bytes=each_bytes, once_bytes=once_bytes or 0, each_tasks=tasks)
+    count = limits[0].count if limits else question.count
+    if not limits and count < 1:
         raise UsageError(f"the number is {count}: it must be 1 or more")
 
     def for_all(size_bytes: int) -> int:
@@ -51,8 +56,9 @@ def project(
         total_bytes=for_all(each_bytes),
         basis=basis,
         evidence=weakest(term.evidence for term in terms),
-        model=question.model,
+        model=question.model or Model.EXEC,
         terms=tuple(terms),
         points=tuple(Point(name, size_bytes, for_all(size_bytes), evidence) for name, size_bytes, evidence in moments),
         memory_bytes=question.memory_bytes,
+        limits=limits,
     )

@@ -85,8 +85,9 @@ def reprojected(audit: Audit, question: Question) -> Audit:
         UsageError: Another model is asked for: its terms were not saved.
     """
     own = audit.projection
-    if question.model is not own.model:
+    if question.model not in {None, own.model}:
         raise UsageError(f"the saved audit has the terms of the model {own.model}, not of {question.model}")
+    question = question._replace(model=own.model)
     moments = [(point.name, point.each_bytes, point.evidence) for point in own.points]
     return replace(audit, projection=project(own.terms, own.basis, question, moments))
 

@@ -1,13 +1,106 @@
 """Several processes as one group."""
 
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from footprint.errors import Note
 from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
+from footprint.model.projection import FitLimit, Model, Term
 from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import Total
 
-__all__ = ("Group",)
+__all__ = ("AS_IT_IS", "Group", "GroupProjection", "GroupQuestion", "ProcessClass")
+
+
+class GroupQuestion(NamedTuple):
+    """What to project a group to.
+
+    Attributes:
+        count: The number of groups.
+        worker_count: The workers of each group; None for as many as there are.
+        memory_bytes: Where given, the numbers that fit into it are computed instead.
+        reserve_bytes: The part of the memory that is left for others.
+        limits: Other limits, for the number that fits.
+    """
+
+    count: int = 1  # type: ignore[assignment] # tuple.count is not missed
+    worker_count: int | None = None
+    memory_bytes: int | None = None
+    reserve_bytes: int = 0
+    limits: tuple[FitLimit, ...] = ()
+
+
+AS_IT_IS: Final = GroupQuestion()
+
+
+class ProcessClass(NamedTuple):
+    """Processes of a group that are alike: the same program, title and kind of parent.
+
+    What each costs includes its descendants. Memory that it shares with its parent is not part of it.
+
+    Attributes:
+        command: The command of the last of them.
+        pids: The processes.
+        parent_pids: Their parents in the group; empty where these are not in the group.
+        model: How they start.
+        reasons: What shows that they start so.
+        each_bytes: What one more of them costs: the mean.
+        least_bytes: What the cheapest costs.
+        most_bytes: What the most expensive costs.
+        task_count: The threads of each, its descendants included: the mean, rounded up.
+        terms: The parts of `each_bytes`.
+        evidence: How the cost is known.
+    """
+
+    command: str
+    pids: tuple[int, ...]
+    parent_pids: tuple[int, ...]
+    model: Model
+    reasons: tuple[str, ...]
+    each_bytes: int
+    least_bytes: int
+    most_bytes: int
+    task_count: int
+    terms: tuple[Term, ...]
+    evidence: Evidence
+
+    @property
+    def noun(self) -> str:
+        """What reports call one of them."""
+        return "worker" if self.parent_pids or self.model is Model.FORK else "process"
+
+
+class GroupProjection(NamedTuple):
+    """The cost of `count` groups, each with `worker_count` workers.
+
+    Attributes:
+        count: The number of groups.
+        worker_count: The workers of each group.
+        per_worker_bytes: The marginal worker: what one more worker in a group costs.
+        per_group_bytes: The marginal group: what one more group of so many workers costs.
+        shared_once_bytes: The files that all groups map, paid once.
+        total_bytes: `shared_once_bytes + count * per_group_bytes`.
+        evidence: How the total is known.
+        model: How the workers start.
+        terms: The parts of the cost of a group, and what all groups pay once.
+        memory_bytes: The memory that was asked to be filled, where `count` is how many groups fit; else None.
+        limits: The limits on how many groups fit, the one that is hit first at the beginning.
+        worker_limits: The limits on how many workers fit into a single group, in the same order.
+    """
+
+    count: int  # type: ignore[assignment] # tuple.count is not missed
+    worker_count: int
+    per_worker_bytes: int
+    per_group_bytes: int
+    shared_once_bytes: int
+    total_bytes: int
+    evidence: Evidence
+    model: Model
+    terms: tuple[Term, ...]
+    memory_bytes: int | None = None
+    limits: tuple[FitLimit, ...] = ()
+    worker_limits: tuple[FitLimit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +118,8 @@ class Group:
         ledger: The rows of all, those of one owner, section and symbol added up; `bytes` add up to `private`,
             those of the kernel to `kernel`.
         notes: What the reader must know, with the process it is about.
+        classes: The processes that are alike, the workers first.
+        projection: What many groups cost; None where the cost of a process is unknown.
 
     Raises:
         ValueError: Where the rows do not add up: a defect of footprint, never of the input.
@@ -39,6 +134,8 @@ class Group:
     shared_once: Total
     ledger: tuple[Row, ...]
     notes: tuple[Note, ...]
+    classes: tuple[ProcessClass, ...] = ()
+    projection: GroupProjection | None = None
 
     def __post_init__(self) -> None:
         for is_kernel, total in ((False, self.private), (True, self.kernel)):

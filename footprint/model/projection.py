@@ -1,12 +1,12 @@
 """The cost of N processes, or the N that fits into some memory."""
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
-from footprint.members import json_members
+from footprint.members import Later, json_members
 from footprint.model.evidence import Evidence
 
-__all__ = ("ONE", "Basis", "Model", "Point", "Projection", "Question", "Term")
+__all__ = ("ONE", "Basis", "FitLimit", "LimitUnit", "Model", "Point", "Projection", "Question", "Term")
 
 
 class Basis(StrEnum):
@@ -35,18 +35,50 @@ class Model(StrEnum):
     """N threads are made in one process."""
 
 
+class LimitUnit(StrEnum):
+    """What a limit counts."""
+
+    BYTES = "bytes"
+    TASKS = "tasks"
+    """Threads; a process is one at least."""
+
+
+class FitLimit(NamedTuple):
+    """A limit on how many fit.
+
+    Attributes:
+        name: What the limit is, such as `pid_max` or `memory.max of /system.slice/nginx.service`.
+        unit: What it counts.
+        most: The limit.
+        taken: What is not available: the reserve, or the tasks of others.
+        each: What one process, or one group, takes of it.
+        count: How many fit.
+    """
+
+    name: str
+    unit: LimitUnit
+    most: int
+    taken: int
+    each: int = 0
+    count: int = 0  # type: ignore[assignment] # tuple.count is not missed
+
+
 class Question(NamedTuple):
     """What to project a process to.
 
     Attributes:
         count: The number of processes.
         memory_bytes: Where given, the number that fits into it is computed instead.
-        model: How they start.
+        model: How they start; None for what the process shows.
+        reserve_bytes: The part of the memory that is left for others.
+        limits: Other limits, for the number that fits.
     """
 
     count: int = 1  # type: ignore[assignment] # tuple.count is not missed
     memory_bytes: int | None = None
-    model: Model = Model.EXEC
+    model: Model | None = Model.EXEC
+    reserve_bytes: int = 0
+    limits: tuple[FitLimit, ...] = ()
 
 
 ONE: Final = Question()
@@ -84,7 +116,10 @@ class Point(NamedTuple):
     evidence: Evidence
 
 
-@json_members("count per_process_bytes shared_once_bytes total_bytes basis memory_bytes evidence model terms points")
+@json_members(
+    "count per_process_bytes shared_once_bytes total_bytes basis memory_bytes evidence model reasons terms points"
+    " limits"
+)
 class Projection(NamedTuple):
     """The cost of `count` processes, or threads.
 
@@ -99,6 +134,8 @@ class Projection(NamedTuple):
         terms: The parts of both.
         points: Moments in the life of a forked worker; empty in the other models.
         memory_bytes: The memory that was asked to be filled, where `count` is how many fit; else None.
+        reasons: What shows that they start so; empty where the model was chosen by the user.
+        limits: The limits on how many fit, the one that is hit first at the beginning; empty where `count` was given.
     """
 
     count: int  # type: ignore[assignment] # tuple.count is not missed
@@ -111,3 +148,5 @@ class Projection(NamedTuple):
     terms: tuple[Term, ...] = ()
     points: tuple[Point, ...] = ()
     memory_bytes: int | None = None
+    reasons: Annotated[tuple[str, ...], Later(())] = ()
+    limits: Annotated[tuple[FitLimit, ...], Later(())] = ()

@@ -18,6 +18,8 @@ class Status(NamedTuple):
         page_table_bytes: The page tables, without the top level.
         has_memory: Whether the process has an address space; kernel threads and zombies have none.
         descriptor_slot_count: The length of its table of descriptors.
+        parent_pid: The PID of its parent.
+        user_id: The real user ID, whose processes are counted against RLIMIT_NPROC.
     """
 
     name: str
@@ -26,6 +28,8 @@ class Status(NamedTuple):
     page_table_bytes: int | None
     has_memory: bool
     descriptor_slot_count: int | None = None
+    parent_pid: int | None = None
+    user_id: int | None = None
 
 
 def parse_status(text: bytes) -> Status:
@@ -46,11 +50,13 @@ def parse_status(text: bytes) -> Status:
         page_tables,
         b"VmSize" in rows,
         _count(rows.get(b"FDSize")),
+        _count(rows.get(b"PPid")),
+        _count(rows.get(b"Uid", b"").partition(b"\t")[0], most_digits=10),
     )
 
 
-def _count(value: bytes | None) -> int | None:
-    return int(value) if value and value.isdigit() and len(value) < 10 else None
+def _count(value: bytes | None, most_digits: int = 9) -> int | None:
+    return int(value) if value and value.isdigit() and len(value) <= most_digits else None
 
 
 def _bytes(value: bytes | None) -> int | None:

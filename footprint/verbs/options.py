@@ -167,7 +167,10 @@ Memory = Annotated[
     str | None, typer.Option("--memory", help="Show how many processes fit into this, such as 32GiB.", metavar="SIZE")
 ]
 ModelOption = Annotated[
-    Model, typer.Option("--model", help="N started copies, N forked workers of one parent, or N more threads.")
+    Model | None,
+    typer.Option(
+        "--model", help="N started copies, N forked workers of one parent, or N more threads; else what is seen."
+    ),
 ]
 Root = Annotated[
     str | None,

@@ -18,7 +18,9 @@ from jsonschema import Draft202012Validator
 
 import footprint
 from footprint.errors import AccessError
+from footprint.model.audit import Audit
 from footprint.model.group import Group
+from footprint.model.projection import Model
 from footprint.process.family import descendants, named
 from footprint.process.pages import has_exclusive_bit
 from footprint.verbs.audit.group import audit_group
@@ -427,3 +429,40 @@ def test_huge_pages_that_a_fork_split_are_private_as_far_as_the_counters_say(sta
             assert pid == parent
     huge = [row for row in footprint.audit(parent).ledger if row.mapped_bytes >= 16 * MIB]
     assert sum(row.bytes or 0 for row in huge) < MIB
+
+
+# --- workers ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_children_of_a_family_are_its_workers_and_seen_to_be_forks(relatives: list[int]) -> None:
+    group = audit_group(tree=relatives[0])
+    workers = group.classes[0]
+    assert workers.pids == tuple(relatives[1:])
+    assert (workers.model, workers.parent_pids) == (Model.FORK, (relatives[0],))
+    children = [audit.totals for audit in group.audits if audit.pid in relatives[1:]]
+    assert workers.each_bytes == sum(totals.per_process.bytes or 0 for totals in children) // 2
+
+
+def test_a_worker_is_projected_with_the_parent_that_it_really_has(relatives: list[int]) -> None:
+    parent, *workers = relatives
+    group = audit_group(tree=parent)
+    one = footprint.project(workers[0], count=2)
+    assert one.projection.model.value == "fork"
+    assert str(parent) in one.projection.reasons[0]
+    # The whole, from one worker and its parent alone. Each of the three has rewritten 2 MiB of the 8 elsewhere: the
+    # children share 2 MiB that the parent has no longer, and the parent 2 MiB with each of them.
+    whole_bytes = group.per_group.bytes or 0
+    projected_bytes = one.projection.total_bytes - _files_bytes(one)
+    assert abs(projected_bytes - whole_bytes) <= 4 * MIB
+
+
+def _files_bytes(audit: Audit) -> int:
+    return sum(term.size_bytes for term in audit.projection.terms if term.name == "files and shared memory")
+
+
+def test_a_master_is_projected_as_one_and_says_how_its_workers_are(relatives: list[int]) -> None:
+    found = footprint.project(relatives[0], count=2)
+    assert found.projection.model.value == "exec"
+    assert [note.detail for note in found.notes if note.slug == "has-workers"] == [
+        f"it has 2 children of the same program: `--tree {relatives[0]}` projects it with its workers"
+    ]

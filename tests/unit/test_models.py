@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from footprint.attribution.cost_models import project_process
+from footprint.attribution.cost_models import ForkParent, project_process
 from footprint.attribution.kernel import KernelCost
 from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.process_audit import audit_snapshot
@@ -57,11 +57,13 @@ KERNEL = costs(STATUS, 24)
 def projected(
     totals: Totals = TOTALS,
     *,
-    model: Model = Model.EXEC,
+    model: Model | None = Model.EXEC,
     count: int = 1,
     memory_bytes: int | None = None,
     status: Status | None = STATUS,
     ledger: Sequence[Row] = (),
+    parent: ForkParent | None = None,
+    is_live: bool = False,
 ) -> Projection:
     """Project the process; its kernel memory is known where its status is."""
     return project_process(
@@ -72,6 +74,8 @@ def projected(
         mapping_count=24,
         costs=costs,
         question=Question(count, memory_bytes, model),
+        parent=parent,
+        is_live=is_live,
     )
 
 
@@ -262,6 +266,57 @@ def test_a_worker_pays_what_it_has_rewritten_and_all_pay_once_what_they_share() 
     assert [point.total_bytes for point in projection.points] == [
         once_bytes + 4 * point.each_bytes for point in projection.points
     ]
+
+
+# A parent with 2 MiB for itself, 80 MiB that it shares, 300 KiB of kernel memory, and 25 MiB of files.
+PARENT = ForkParent(
+    7,
+    TOTALS._replace(
+        private=Total(2 * MIB, MEASURED),
+        kernel=Total(300 * KIB, ESTIMATED),
+        cow_shared=Total(80 * MIB, MEASURED),
+        shared_once=Total(25 * MIB, DERIVED),
+    ),
+    ("its parent 7 has the same program",),
+)
+
+
+def test_the_parent_of_a_live_worker_costs_what_was_read_of_it() -> None:
+    """A worker that holds 10 MiB for itself and shares 90 MiB, the most that any of the two shares."""
+    totals = TOTALS._replace(cow_shared=Total(90 * MIB, MEASURED))
+    projection = projected(totals, model=Model.FORK, count=4, parent=PARENT, is_live=True)
+    assert once(projection) == {
+        "memory shared since the fork": 90 * MIB,
+        "the parent 7": 2 * MIB,
+        "kernel memory of the parent": 300 * KIB,
+        "files and shared memory": 25 * MIB,
+    }
+    assert projection.total_bytes == 117 * MIB + 300 * KIB + 4 * (10 * MIB + 100 * KIB)
+
+
+def test_each_worker_pays_for_the_shared_memory_that_only_it_maps() -> None:
+    totals = with_special(own_shared_bytes=MIB)._replace(cow_shared=Total(90 * MIB, MEASURED))
+    projection = projected(totals, model=Model.FORK, parent=PARENT, is_live=True)
+    assert each(projection)["shared memory of its own"] == MIB
+    assert once(projection)["files and shared memory"] == 25 * MIB
+
+
+def test_without_a_model_a_process_whose_parent_was_read_is_a_forked_worker() -> None:
+    totals = TOTALS._replace(cow_shared=Total(90 * MIB, MEASURED))
+    seen = projected(totals, model=None, parent=PARENT, is_live=True)
+    assert (seen.model, seen.reasons) == (Model.FORK, PARENT.reasons)
+    asked = projected(totals, model=Model.FORK, parent=PARENT, is_live=True)
+    assert (asked.model, asked.reasons) == (Model.FORK, ())
+    assert projected(totals, model=None, is_live=True).model is Model.EXEC
+
+
+def test_a_live_process_without_a_parent_to_share_with_is_the_parent_of_its_workers() -> None:
+    # It shares 90 MiB with the workers that it has. A further one may come to rewrite all of its 100 MiB.
+    totals = TOTALS._replace(cow_shared=Total(90 * MIB, MEASURED))
+    projection = projected(totals, model=Model.FORK, is_live=True)
+    assert projection.basis is Basis.REWRITTEN
+    assert each(projection)["everything rewritten"] == 100 * MIB
+    assert once(projection)["the parent"] == 100 * MIB + 100 * KIB
 
 
 def test_a_worker_of_several_threads_pays_for_them_now_and_not_when_it_was_forked() -> None:

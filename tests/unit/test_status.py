@@ -86,15 +86,41 @@ def test_page_tables_without_a_size_are_unknown(value: bytes) -> None:
     [
         (
             "android-libmeminfo-status",
-            Status("system_server", "S", 218, 3740 * KIB, has_memory=True, descriptor_slot_count=1024),
+            Status(
+                "system_server",
+                "S",
+                218,
+                3740 * KIB,
+                has_memory=True,
+                descriptor_slot_count=1024,
+                parent_pid=1071,
+                user_id=1000,
+            ),
         ),
-        ("node", Status("node", "S", 7, 392 * KIB, has_memory=True, descriptor_slot_count=256)),
-        ("odd", Status("odd", "S", 4, 100 * KIB, has_memory=True, descriptor_slot_count=256)),
-        ("python3", Status("python3", "S", 1, 92 * KIB, has_memory=True, descriptor_slot_count=256)),
-        ("sleep", Status("sleep", "S", 1, 44 * KIB, has_memory=True, descriptor_slot_count=256)),
-        ("static64", Status("bit64static", "S", 2, 36 * KIB, has_memory=True, descriptor_slot_count=256)),
-        ("kthread", Status("kthreadd", "S", 1, None, has_memory=False, descriptor_slot_count=64)),
-        ("zombie", Status("odd", "Z", 1, None, has_memory=False, descriptor_slot_count=0)),
+        (
+            "node",
+            Status("node", "S", 7, 392 * KIB, has_memory=True, descriptor_slot_count=256, parent_pid=1, user_id=0),
+        ),
+        ("odd", Status("odd", "S", 4, 100 * KIB, has_memory=True, descriptor_slot_count=256, parent_pid=1, user_id=0)),
+        (
+            "python3",
+            Status("python3", "S", 1, 92 * KIB, has_memory=True, descriptor_slot_count=256, parent_pid=1, user_id=0),
+        ),
+        (
+            "sleep",
+            Status("sleep", "S", 1, 44 * KIB, has_memory=True, descriptor_slot_count=256, parent_pid=15061, user_id=0),
+        ),
+        (
+            "static64",
+            Status(
+                "bit64static", "S", 2, 36 * KIB, has_memory=True, descriptor_slot_count=256, parent_pid=1, user_id=0
+            ),
+        ),
+        (
+            "kthread",
+            Status("kthreadd", "S", 1, None, has_memory=False, descriptor_slot_count=64, parent_pid=0, user_id=0),
+        ),
+        ("zombie", Status("odd", "Z", 1, None, has_memory=False, descriptor_slot_count=0, parent_pid=11837, user_id=0)),
     ],
 )
 def test_the_texts_of_real_processes_are_read(process: str, expected: Status) -> None:

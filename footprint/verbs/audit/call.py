@@ -49,7 +49,7 @@ def audit(  # noqa: PLR0913 # all but the target are named
     *,
     count: int = 1,
     memory_bytes: int | None = None,
-    model: str = "exec",
+    model: str | None = "exec",
     pid: int | None = None,
     root: StrPath | None = None,
     page_bytes: int | None = None,
@@ -69,7 +69,8 @@ def audit(  # noqa: PLR0913 # all but the target are named
             saved `maps`, `smaps` or `pmap` text (`-` is standard input).
         count: How many processes to project to.
         memory_bytes: Project to how many fit into this instead.
-        model: How they come about: `exec` (started copies), `fork` (workers of one parent), `threads`.
+        model: How they come about: `exec` (started copies), `fork` (workers of one parent), `threads`; None for what a
+            live process shows.
         pid: Which process of a text or capture that holds several.
         root: The folder with the files of the other machine, for captures and texts; for a program, its `/`.
         page_bytes: The size of a page, for a program of another machine.

@@ -16,7 +16,7 @@ from footprint.formats.audit_json import (
 from footprint.formats.codec import encode, like
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.model.evidence import Evidence
-from footprint.model.group import Group
+from footprint.model.group import Group, GroupProjection, ProcessClass
 from footprint.model.row import Row
 from footprint.model.totals import Total
 
@@ -94,6 +94,8 @@ class GroupJson(Envelope):
         target: The processes.
         group: The figures of all together.
         processes: The processes, each with its own figures.
+        classes: The processes that are alike, the workers first.
+        projection: What one more worker and one more group cost, and as many as were asked about; null where unknown.
         ledger: The rows of all processes, those of one owner, section and symbol added up.
         debug_files: The files that the names of stripped owners are from.
         notes: What the reader of the figures must know.
@@ -103,6 +105,8 @@ class GroupJson(Envelope):
     target: GroupTarget
     group: GroupTotals
     processes: tuple[GroupProcess, ...]
+    classes: tuple[ProcessClass, ...]
+    projection: GroupProjection | None
     ledger: tuple[Row, ...]
     debug_files: tuple[DebugFile, ...]
     notes: tuple[Note, ...]
@@ -133,6 +137,8 @@ def group_members(group: Group, version: str) -> Json:
                     for audit in group.audits
                 ]
             ),
+            classes=group.classes,
+            projection=group.projection,
             ledger=shown_rows(group.ledger),
             debug_files=debug_file_rows(group.debug_files),
             notes=group.notes,

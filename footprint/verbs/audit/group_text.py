@@ -8,9 +8,10 @@ from footprint.model.group import Group
 from footprint.model.row import MemoryKind
 from footprint.model.totals import Total
 from footprint.units import counted, format_bytes
+from footprint.verbs.audit.family_text import family_blocks, family_verdict
 from footprint.verbs.audit.text import ledger_table
 
-__all__ = ("group_document",)
+__all__ = ("group_document", "group_projection_document")
 
 
 def group_document(group: Group, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
@@ -20,13 +21,26 @@ def group_document(group: Group, *, by: str = "owner", top: int = 20, has_whole_
         Heading(f"footprint audit: {counted(len(group.audits), 'process')}"),
         Heading("Together they cost"),
         _totals(group),
+        *family_blocks(group),
         Heading("Each for itself"),
         _members(group),
         Heading(f"Where the private memory of all is, by {by}"),
         ledger_table(group.ledger, by, top, names, is_virtual=group.private.bytes is None, has_shared=False),
         *debug_file_blocks(group.debug_files, names, is_whole=has_whole_names),
         *note_blocks(group.notes),
-        Verdict(_verdict(group)),
+        Verdict(family_verdict(group)),
+    )
+
+
+def group_projection_document(group: Group, name: str) -> Document:
+    """Write what many groups cost, or how many fit."""
+    return (
+        Heading(f"footprint {name}: {counted(len(group.audits), 'process')}"),
+        Heading("Together they cost"),
+        _totals(group),
+        *family_blocks(group),
+        *note_blocks(group.notes),
+        Verdict(family_verdict(group)),
     )
 
 
@@ -67,12 +81,3 @@ def _members(group: Group) -> Table:
 
 def _size(size_bytes: int | None) -> str:
     return format_bytes(size_bytes) if size_bytes else "-"
-
-
-def _verdict(group: Group) -> str:
-    many = counted(len(group.audits), "process")
-    if group.per_group.bytes is None:
-        return f"{many}; what they cost together is not known from this input."
-    once = f" and {format_bytes(group.shared_once.bytes)} of files" if group.shared_once.bytes else ""
-    together = f"{format_bytes(group.per_group.bytes)} together{once}"
-    return f"{many} cost {together} ({group.per_group.evidence.value})."

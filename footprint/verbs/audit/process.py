@@ -6,12 +6,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from footprint.attribution.cost_models import ForkParent
+from footprint.attribution.kernel import KernelConstants
 from footprint.attribution.process_audit import audit_snapshot
-from footprint.errors import AccessError
+from footprint.errors import AccessError, FootprintError, Note
 from footprint.model.audit import Audit
-from footprint.model.projection import Question
-from footprint.process import Mapping, PageRange, Snapshot
+from footprint.model.projection import Model, Question
+from footprint.process import Mapping, PageRange, Snapshot, read_process
 from footprint.process.descriptions import OpenFile, read_own_open_files
+from footprint.process.stat import processes
 from footprint.sources.calibration import load_constants
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names
@@ -50,6 +53,11 @@ def audit_of(
     files = files or files_of(snapshot, debug, root)
     images, file_notes = images_of(snapshot, root, files.opened)
     known = len(files.notes)
+    constants = load_constants(snapshot.host.get("kernel", ""), snapshot.host.get("machine", ""))
+    parent: ForkParent | None = None
+    parent_notes: Sequence[Note] = ()
+    if snapshot.is_live and question.model in {None, Model.FORK}:
+        parent, parent_notes = _fork_parent(snapshot, constants)
     with _presence(snapshot, is_wanted=has_page_maps) as presence:
         found = audit_snapshot(
             snapshot,
@@ -57,10 +65,11 @@ def audit_of(
             files,
             target=target,
             question=question,
-            constants=load_constants(snapshot.host.get("kernel", ""), snapshot.host.get("machine", "")),
+            constants=constants,
             open_files=_open_files(snapshot) if open_files is None else open_files,
-            notes=file_notes,
+            notes=(*file_notes, *parent_notes),
             presence=presence,
+            parent=parent,
         )
     return with_files_told(found, files, known)
 
@@ -70,6 +79,36 @@ def _open_files(snapshot: Snapshot) -> tuple[OpenFile, ...]:
     if not snapshot.is_live or snapshot.pid is None:
         return ()
     return read_own_open_files([snapshot.pid])[snapshot.pid]
+
+
+def _fork_parent(snapshot: Snapshot, constants: KernelConstants) -> tuple[ForkParent | None, list[Note]]:
+    """Read the parent of a live process, if the process is a fork of it."""
+    from footprint.attribution.families import fork_parent  # noqa: PLC0415 # for a projection only
+
+    pid, status = snapshot.pid or 0, snapshot.status
+    above = (status.parent_pid if status else None) or 0
+    found = None
+    notes = []
+    try:
+        if _is_same_program(pid, above):
+            found = fork_parent(snapshot, read_process(above), constants, read_own_open_files([above])[above])
+    except FootprintError as error:
+        detail = f"its parent {above} cannot be read ({error.detail}): what the parent costs is not in the answer"
+        notes.append(Note("parent-not-read", snapshot.source, detail))
+    workers = [] if found else [one for one, stat in processes().items() if stat.parent_pid == pid]
+    workers = [one for one in workers if _is_same_program(one, pid)]
+    if workers:
+        many = "a child" if len(workers) == 1 else f"{len(workers):,} children"
+        detail = f"it has {many} of the same program: `--tree {pid}` projects it with its workers"
+        notes.append(Note("has-workers", snapshot.source, detail))
+    return found, notes
+
+
+def _is_same_program(pid: int, other: int) -> bool:
+    try:
+        return os.path.samefile(f"/proc/{pid}/exe", f"/proc/{other}/exe")
+    except OSError:
+        return False
 
 
 @contextmanager

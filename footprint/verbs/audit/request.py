@@ -68,14 +68,14 @@ class AuditRequest(NamedTuple):
             raise UsageError("standard input can be the process or the profile of its heap, not both")
 
 
-def question_of(count: int, memory_bytes: int | None, model: str) -> Question:
+def question_of(count: int, memory_bytes: int | None, model: str | None) -> Question:
     """Return the question that the options of the command ask.
 
     Raises:
         UsageError: If there is no such model.
     """
     try:
-        return Question(count, memory_bytes, Model(model))
+        return Question(count, memory_bytes, None if model is None else Model(model))
     except ValueError:
         raise UsageError(f"{model!r} is not a model: choose exec, fork or threads") from None
 

@@ -109,10 +109,18 @@ def projection_document(audit: Audit) -> Document:
         Paragraph(_origin(audit)),
         Heading(_cost_heading(audit)),
         _totals(audit),
+        *_reasons(audit.projection),
         *_cost_at_count(audit.projection, has_terms=True),
         *note_blocks(audit.notes, audit.target),
         Verdict(_verdict(audit)),
     )
+
+
+def _reasons(projection: Projection) -> list[Block]:
+    """Write how the N start, if that was seen."""
+    if not projection.reasons:
+        return []
+    return [Paragraph(f"Projected as a forked worker: {', and '.join(projection.reasons)}.")]
 
 
 def _title(verb: str, audit: Audit) -> str:

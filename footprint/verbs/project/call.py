@@ -14,11 +14,14 @@ def project(
     *,
     count: int | None = None,
     memory_bytes: int | None = None,
-    model: str = "exec",
+    model: str | None = None,
     pid: int | None = None,
     root: StrPath | None = None,
 ) -> Audit:
     """Audit a process for its projection: the cost at `count`, or how many fit into `memory_bytes`.
+
+    Without a model, a live process that is a fork of its parent is projected as one of many workers, everything else as
+    started copies.
 
     Raises:
         UsageError: If neither or both are given; and what `audit` raises.

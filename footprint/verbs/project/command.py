@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from footprint import __version__
-from footprint.model.projection import Model
 from footprint.verbs import options
 from footprint.verbs.lazy import LazyModule, lazy_modules
 
@@ -26,7 +25,7 @@ def project(
     target: options.Target,
     count: options.OptionalCount = None,
     memory: options.Memory = None,
-    model: options.ModelOption = Model.EXEC,
+    model: options.ModelOption = None,
     pid: options.Pid = None,
     root: options.Root = None,
     *,
@@ -53,5 +52,7 @@ def project(
     )
     check_formats(answer, output)
     memory_bytes = None if memory is None else parse_bytes(memory)
-    found = call.project(target, count=count, memory_bytes=memory_bytes, model=model.value, pid=pid, root=root)
+    found = call.project(
+        target, count=count, memory_bytes=memory_bytes, model=None if model is None else model.value, pid=pid, root=root
+    )
     return write(answer, found, f"project {target}", output, found.notes)

@@ -11,6 +11,7 @@ export type Confidence = "proof" | "high" | "medium" | "low" | "blocked";
 export type Counted = "heap" | "pages" | "copies" | "events";
 export type Evidence = "measured" | "derived" | "predicted" | "estimated" | "virtual";
 export type FigureUnit = "bytes" | "things";
+export type LimitUnit = "bytes" | "tasks";
 export type MemoryKind = "data" | "bss" | "relro" | "text" | "tls" | "file" | "heap" | "stack" | "anonymous" | "shared" | "kernel";
 export type Model = "exec" | "fork" | "threads";
 export type RowStatus = "changed" | "added" | "removed" | "moved" | "renamed" | "shifted";
@@ -223,6 +224,22 @@ export interface FindingRow {
   object: string | null;
   /** The place in the source code; null where it is not known. */
   location: SourceLocation | null;
+}
+
+/** A limit on how many fit. */
+export interface FitLimit {
+  /** What the limit is, such as `pid_max` or `memory.max of /system.slice/nginx.service`. */
+  name: string;
+  /** What it counts. */
+  unit: LimitUnit;
+  /** The limit. */
+  most: number;
+  /** What is not available: the reserve, or the tasks of others. */
+  taken: number;
+  /** What one process, or one group, takes of it. */
+  each: number;
+  /** How many fit. */
+  count: number;
 }
 
 /** Where the bytes of a row were before. */
@@ -583,10 +600,14 @@ export interface Projection {
   evidence: Evidence;
   /** How the N start. */
   model: Model;
+  /** What shows that they start so; empty where the model was chosen by the user. */
+  reasons: string[];
   /** The parts of both. */
   terms: Rows<Term>;
   /** Moments in the life of a forked worker; empty in the other models. */
   points: Rows<Point>;
+  /** The limits on how many fit, the one that is hit first at the beginning; empty where `count` was given. */
+  limits: Rows<FitLimit>;
 }
 
 /** One line of the ledger. */

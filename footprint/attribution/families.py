@@ -1,0 +1,277 @@
+"""Families of processes: which of a group are alike, how they start, and what one more of them costs."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping as Dict
+from typing import Final, NamedTuple
+
+from footprint.attribution.cost_models import ForkParent
+from footprint.attribution.counters import count_each
+from footprint.attribution.kernel import KernelConstants, kernel_costs
+from footprint.attribution.limits import how_many_fit, memory_limit
+from footprint.attribution.totals import total_up
+from footprint.errors import UsageError
+from footprint.model.audit import Audit
+from footprint.model.evidence import weakest
+from footprint.model.group import GroupProjection, GroupQuestion, ProcessClass
+from footprint.model.projection import Model, Term
+from footprint.model.totals import Total
+from footprint.process import Snapshot
+from footprint.process.descriptions import OpenFile
+from footprint.units import counted, format_bytes
+
+__all__ = ("cow_shared_bytes", "fork_parent", "fork_reasons", "process_classes", "project_group", "proportional_bytes")
+
+_Member = tuple[Snapshot, Audit]
+
+# What distinguishes workers of one kind in their titles: numbers, and hexadecimal identifiers.
+_NUMBERS: Final = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{8,}\b|[0-9]+")
+_TITLE_CHARS: Final = 200
+
+
+def fork_reasons(child: Snapshot, parent: Snapshot, cow_shared_bytes: int) -> tuple[str, ...]:
+    """Return what shows that a process is a fork of its parent; nothing where it was started by exec since.
+
+    Args:
+        child: The process.
+        parent: Its parent.
+        cow_shared_bytes: The anonymous memory that the process shares with others since a fork.
+    """
+    place = _place(child)
+    if place is None or place != _place(parent) or cow_shared_bytes <= 0:
+        return ()
+    return (
+        f"its parent {parent.pid} has the same program at the same addresses, so there was no exec since the fork",
+        f"it shares {format_bytes(cow_shared_bytes)} of anonymous memory since then",
+    )
+
+
+def fork_parent(
+    child: Snapshot, parent: Snapshot, constants: KernelConstants, open_files: Sequence[OpenFile]
+) -> ForkParent | None:
+    """Return what the parent of a process costs; None where the process is no fork of it.
+
+    Args:
+        child: The process.
+        parent: Its parent, read at about the same time.
+        constants: What the kernel spends on each process, thread, mapping.
+        open_files: The open file descriptions that the parent pays for.
+    """
+    held = count_each(child.memory.mappings, child.pages)
+    merged_bytes = child.memory.sum("KSM")
+    reasons = fork_reasons(child, parent, sum(one.cow_shared_bytes for one in held) - merged_bytes)
+    if not reasons or parent.pid is None:
+        return None
+    mappings = parent.memory.mappings
+    kernel = kernel_costs(parent.status, len(mappings), constants, mappings, open_files)
+    return ForkParent(parent.pid, total_up(parent.memory, count_each(mappings, parent.pages), kernel), reasons)
+
+
+def _place(snapshot: Snapshot) -> tuple[object, ...] | None:
+    """Return the program of a process and the addresses of it and of the vDSO, which each exec chooses anew."""
+    mappings = snapshot.memory.mappings
+    program = next((one for one in mappings if one.inode), None)
+    if program is None:
+        return None
+    vdso = next((one.start_addr for one in reversed(mappings) if one.name == "[vdso]"), None)
+    return program.name, program.inode, program.start_addr, vdso
+
+
+class _Unit(NamedTuple):
+    """A process with its descendants in the group."""
+
+    root: _Member
+    members: Sequence[_Member]
+    reasons: tuple[str, ...]
+
+
+def process_classes(members: Sequence[_Member]) -> tuple[ProcessClass, ...]:
+    """Find the processes of a group that are alike; the most numerous first, of those the ones with a parent.
+
+    Args:
+        members: The processes, parents before their children.
+    """
+    by_pid = {snapshot.pid: (snapshot, audit) for snapshot, audit in members if snapshot.pid is not None}
+    parents = {pid: _parent_pid(member[0], by_pid) for pid, member in by_pid.items()}
+    children: dict[int, list[int]] = defaultdict(list)
+    for pid, parent in parents.items():
+        if parent is not None:
+            children[parent].append(pid)
+    keys: dict[int, tuple[object, ...]] = {}
+    alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for pid in _parents_first(parents, children):
+        parent = parents[pid]
+        keys[pid] = (keys[parent] if parent is not None else (), *_kind(by_pid[pid]))
+        alike[keys[pid]].append(pid)
+    found = [
+        _class_of([_unit(pid, by_pid, parents, children) for pid in pids], [parents[pid] for pid in pids])
+        for pids in alike.values()
+        if all(by_pid[pid][1].totals.per_process.bytes is not None for pid in pids)
+    ]
+    places = {pid: place for place, pid in enumerate(by_pid)}
+
+    def order(one: ProcessClass) -> tuple[int, bool, int]:
+        # Of as many, those nearest to the root include the others. Of single ones, the last that came is no helper.
+        is_single = len(one.pids) == 1
+        return -len(one.pids), not one.parent_pids, -places[one.pids[-1]] if is_single else len(keys[one.pids[0]])
+
+    return tuple(sorted(found, key=order))
+
+
+def _parent_pid(snapshot: Snapshot, by_pid: Dict[int, _Member]) -> int | None:
+    parent = snapshot.status.parent_pid if snapshot.status else None
+    return parent if parent in by_pid and parent != snapshot.pid else None
+
+
+def _parents_first(parents: Dict[int, int | None], children: Dict[int, Sequence[int]]) -> Iterator[int]:
+    """Yield all PIDs, parents before their children; those in a circle, which only a forged text has, not at all."""
+    ready = [pid for pid, parent in parents.items() if parent is None]
+    for pid in ready:
+        ready.extend(children.get(pid, ()))
+    yield from ready
+
+
+def _kind(member: _Member) -> tuple[str, str]:
+    """Return the program and the title of a process, without what distinguishes processes of one kind."""
+    snapshot, audit = member
+    program = next((one.name for one in snapshot.memory.mappings if one.inode), "")
+    return program, _NUMBERS.sub("#", audit.command[:_TITLE_CHARS])
+
+
+def _unit(
+    pid: int, by_pid: Dict[int, _Member], parents: Dict[int, int | None], children: Dict[int, Sequence[int]]
+) -> _Unit:
+    pids = [pid]
+    for one in pids:
+        pids.extend(children.get(one, ()))
+    root = by_pid[pid]
+    parent = parents[pid]
+    shared_bytes = cow_shared_bytes(root[1])
+    if parent is not None:
+        reasons = fork_reasons(root[0], by_pid[parent][0], shared_bytes)
+    elif shared_bytes and len(pids) == 1:
+        reasons = (f"it shares {format_bytes(shared_bytes)} of anonymous memory since a fork",)
+    else:
+        reasons = ()
+    return _Unit(root, [by_pid[one] for one in pids], reasons)
+
+
+def cow_shared_bytes(audit: Audit) -> int:
+    """Return the anonymous memory that a process shares since a fork, without what KSM merged."""
+    return max(0, (audit.totals.cow_shared.bytes or 0) - audit.totals.of_which.ksm_bytes)
+
+
+def proportional_bytes(member: _Member) -> int | None:
+    """Compute the process's share of the anonymous memory that it shares since a fork; None where it is unknown."""
+    snapshot, audit = member
+    shared_bytes = audit.totals.cow_shared.bytes
+    if not shared_bytes:
+        return 0
+    all_bytes = snapshot.rollup.get("Pss_Anon") if snapshot.rollup else None
+    if all_bytes is None or audit.totals.private.bytes is None:
+        return None
+    own_bytes = audit.totals.private.bytes - audit.totals.of_which.swapped_bytes
+    return max(0, min(all_bytes - own_bytes, shared_bytes))
+
+
+def _costs(unit: _Unit) -> dict[str, int]:
+    """Return what one more unit costs, in parts."""
+    totals = [audit.totals for _, audit in unit.members]
+    # Memory that a forked process shares is mostly its parent's. What a started one shares is shared with its children.
+    between = [] if unit.reasons else [proportional_bytes(member) or 0 for member in unit.members]
+    return {
+        "private memory": sum(one.private.bytes or 0 for one in totals),
+        "shared with its descendants": sum(between),
+        "shared memory of its own": sum(one.of_which.own_shared_bytes for one in totals),
+        "kernel memory": sum(one.kernel.bytes or 0 for one in totals),
+    }
+
+
+def _class_of(units: Sequence[_Unit], parents: Iterable[int | None]) -> ProcessClass:
+    costs = [_costs(unit) for unit in units]
+    evidence = weakest(audit.totals.per_process.evidence for unit in units for _, audit in unit.members)
+    means = {name: sum(one[name] for one in costs) // len(costs) for name in costs[0]}
+    terms = tuple(
+        Term(name, size_bytes, is_once=False, evidence=evidence) for name, size_bytes in means.items() if size_bytes
+    )
+    wholes = [sum(one.values()) for one in costs]
+    last = units[-1]
+    threads = sum(
+        (snapshot.status.thread_count or 1) if snapshot.status else 1 for u in units for snapshot, _ in u.members
+    )
+    return ProcessClass(
+        command=last.root[1].command,
+        pids=tuple(unit.root[0].pid or 0 for unit in units),
+        parent_pids=tuple(dict.fromkeys(parent for parent in parents if parent is not None)),
+        model=Model.FORK if last.reasons else Model.EXEC,
+        reasons=last.reasons,
+        each_bytes=sum(means.values()),
+        least_bytes=min(wholes),
+        most_bytes=max(wholes),
+        task_count=-(-threads // len(units)),
+        terms=terms,
+        evidence=evidence,
+    )
+
+
+def project_group(
+    classes: Sequence[ProcessClass], per_group: Total, shared_once: Total, task_count: int, question: GroupQuestion
+) -> GroupProjection | None:
+    """Compute what many groups cost, or how many fit; None where the cost of the group is unknown.
+
+    Args:
+        classes: The processes that are alike, the workers first.
+        per_group: What the group costs.
+        shared_once: The files that it maps.
+        task_count: Its threads.
+        question: How many groups, of how many workers.
+
+    Raises:
+        UsageError: For a count below 1.
+    """
+    if not classes or per_group.bytes is None:
+        return None
+    workers = classes[0]
+    now_count = len(workers.pids)
+    worker_count = now_count if question.worker_count is None else question.worker_count
+    if min(question.count, worker_count) < 1:
+        raise UsageError(f"the number is {min(question.count, worker_count)}: it must be 1 or more")
+    rest_bytes = max(0, per_group.bytes - now_count * workers.each_bytes)
+    rest_tasks = max(0, task_count - now_count * workers.task_count)
+    workers_bytes, workers_tasks = worker_count * workers.each_bytes, worker_count * workers.task_count
+    once_bytes = shared_once.bytes or 0
+    terms = [Term(counted(worker_count, workers.noun), workers_bytes, is_once=False, evidence=workers.evidence)]
+    if rest_bytes:
+        terms.append(Term("all else of the group", rest_bytes, is_once=False, evidence=per_group.evidence))
+    terms.append(Term("files and shared memory", once_bytes, is_once=True, evidence=shared_once.evidence))
+    limits = question.limits
+    if question.memory_bytes is not None:
+        limits = (memory_limit(question.memory_bytes, question.reserve_bytes), *limits)
+    group_limits = how_many_fit(
+        limits,
+        each_bytes=rest_bytes + workers_bytes,
+        once_bytes=once_bytes,
+        each_tasks=rest_tasks + workers_tasks,
+    )
+    count = group_limits[0].count if group_limits else question.count
+    return GroupProjection(
+        count=count,
+        worker_count=worker_count,
+        per_worker_bytes=workers.each_bytes,
+        per_group_bytes=rest_bytes + workers_bytes,
+        shared_once_bytes=once_bytes,
+        total_bytes=once_bytes + count * (rest_bytes + workers_bytes) if count else 0,
+        evidence=weakest((per_group.evidence, workers.evidence, shared_once.evidence)),
+        model=workers.model,
+        terms=tuple(terms),
+        memory_bytes=question.memory_bytes,
+        limits=group_limits,
+        worker_limits=how_many_fit(
+            limits,
+            each_bytes=workers.each_bytes,
+            once_bytes=once_bytes + rest_bytes,
+            each_tasks=workers.task_count,
+            once_tasks=rest_tasks,
+        ),
+    )

@@ -1,0 +1,117 @@
+"""The part of a report that is about a family: one more worker, one more group, and many of them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from footprint.formats.document import Block, Facts, Heading, Paragraph, Table
+from footprint.formats.sections.limits import limit_blocks
+from footprint.model.group import Group, GroupProjection, ProcessClass
+from footprint.model.projection import Model
+from footprint.units import counted, format_bytes
+
+__all__ = ("family_blocks", "family_verdict")
+
+_MADE: Final = {Model.FORK: "forked", Model.EXEC: "started", Model.THREADS: "a thread"}
+_MOST_CLASSES: Final = 10
+
+
+def family_blocks(group: Group) -> list[Block]:
+    """Write what one more worker and one more group cost, and what as many as were asked for cost."""
+    projection = group.projection
+    if projection is None:
+        return []
+    workers = group.classes[0]
+    rows = [
+        (
+            f"one more {workers.noun}",
+            format_bytes(workers.each_bytes),
+            f"{workers.evidence.value}: the mean of {counted(len(workers.pids), workers.noun)}",
+        ),
+        *((f"  {term.name}", format_bytes(term.size_bytes), term.evidence.value) for term in workers.terms),
+        (
+            "one more group",
+            format_bytes(projection.per_group_bytes),
+            f"{projection.evidence.value}: with {counted(projection.worker_count, workers.noun)}",
+        ),
+    ]
+    return [
+        Heading("What one more costs"),
+        Facts(tuple(rows)),
+        Paragraph(_how(workers)),
+        *_class_blocks(group.classes),
+        *_many(projection, workers),
+    ]
+
+
+def _how(workers: ProcessClass) -> str:
+    """Write how the workers start, and what shows it."""
+    if workers.reasons:
+        return f"A {workers.noun} is forked: of {workers.pids[-1]}, {', and '.join(workers.reasons)}."
+    cause = "none shares memory with a parent since a fork" if workers.parent_pids else "their parent is not among them"
+    return f"A {workers.noun} is a started copy: {cause}."
+
+
+def _class_blocks(classes: Sequence[ProcessClass]) -> list[Block]:
+    """List what kinds of processes there are, if there are several."""
+    shown = [one for one in classes if one.parent_pids] or list(classes)
+    if len(shown) < 2:
+        return []
+    rows = tuple(
+        (str(len(one.pids)), _MADE[one.model], format_bytes(one.each_bytes), _range(one), one.command[:80])
+        for one in shown[:_MOST_CLASSES]
+    )
+    rest = shown[_MOST_CLASSES:]
+    footer = ((str(sum(len(one.pids) for one in rest)), "", "", "", f"[{len(rest)} more kinds]"),) if rest else ()
+    columns = ("count", "how", "one more", "from - to", "command")
+    return [Heading("Kinds of processes"), Table(columns, rows, frozenset({1}), footer)]
+
+
+def _range(one: ProcessClass) -> str:
+    if one.least_bytes == one.most_bytes:
+        return "-"
+    return f"{format_bytes(one.least_bytes)} - {format_bytes(one.most_bytes)}"
+
+
+def _many(projection: GroupProjection, workers: ProcessClass) -> list[Block]:
+    """Write what many groups cost, or how many fit."""
+    groups = f"{counted(projection.count, 'group')} of {counted(projection.worker_count, workers.noun)}"
+    sum_text = f"{projection.count:,} x {format_bytes(projection.per_group_bytes)}"
+    whole = (
+        "in all",
+        format_bytes(projection.total_bytes),
+        f"{projection.evidence.value}: {sum_text} + {format_bytes(projection.shared_once_bytes)} once",
+    )
+    if not projection.limits:
+        is_asked = projection.count > 1 or projection.worker_count != len(workers.pids)
+        return [Heading(f"{groups} cost"), Facts((whole,))] if is_asked else []
+    first, worker_first = projection.limits[0], projection.worker_limits[0]
+    facts = (
+        (
+            "groups",
+            f"{first.count:,}",
+            f"each with {counted(projection.worker_count, workers.noun)}; first hit: {first.name}",
+        ),
+        (f"or {workers.noun}s in one group", f"{worker_first.count:,}", f"first hit: {worker_first.name}"),
+        ("cost of the groups", whole[1], whole[2]),
+        ("page cache", format_bytes(projection.shared_once_bytes), "of it: files that they map, paid once"),
+    )
+    return [Heading("It fits"), Facts(facts), *limit_blocks(projection.limits, "groups")]
+
+
+def family_verdict(group: Group) -> str:
+    """Write the result in one line of 80 columns, as far as numbers and names are short enough."""
+    many = counted(len(group.audits), "process")
+    if group.per_group.bytes is None:
+        return f"{many}; what they cost together is not known from this input."
+    together = f"{many} cost {format_bytes(group.per_group.bytes)} together"
+    projection = group.projection
+    if projection is None:
+        return f"{together} ({group.per_group.evidence.value})."
+    workers = group.classes[0]
+    worker = f"one more {workers.noun} {format_bytes(projection.per_worker_bytes)}"
+    groups = f"{counted(projection.count, 'group')} of {counted(projection.worker_count, workers.noun)}"
+    if projection.limits:
+        return f"{groups} fit, and then {projection.limits[0].name} is hit ({projection.evidence.value})."
+    if projection.count > 1 or projection.worker_count != len(workers.pids):
+        return f"{groups} cost {format_bytes(projection.total_bytes)}, {worker} ({projection.evidence.value})."
+    return f"{together}, {worker} ({group.per_group.evidence.value})."
