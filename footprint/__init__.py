@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from footprint.verbs.doctor.call import doctor
     from footprint.verbs.duplicates.call import duplicates
     from footprint.verbs.heap.call import heap_profile
+    from footprint.verbs.init.call import init
     from footprint.verbs.libraries.call import libraries
     from footprint.verbs.maps.call import maps
     from footprint.verbs.project.call import project
@@ -57,6 +58,7 @@ __all__ = (
     "duplicates",
     "explain",
     "heap_profile",
+    "init",
     "libraries",
     "load_budgets",
     "maps",
@@ -88,6 +90,7 @@ _HOMES = {
     "duplicates": "footprint.verbs.duplicates.call",
     "explain": "footprint.formats.words",
     "heap_profile": "footprint.verbs.heap.call",
+    "init": "footprint.verbs.init.call",
     "libraries": "footprint.verbs.libraries.call",
     "maps": "footprint.verbs.maps.call",
     "project": "footprint.verbs.project.call",

@@ -28,7 +28,7 @@ _footprint() {
         '')
             kind=none
             options='--help --version'
-            values='audit run whatif symbols libraries duplicates maps heap project diff check record trend capture explain doctor'
+            values='audit run whatif symbols libraries duplicates maps heap project diff check init record trend capture explain doctor'
             ;;
         audit)
             options='-n --count --tree --name --all --findings --heap --heap-at --alloc-fn --binary --by --top --pid --root --page-size --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
@@ -143,6 +143,13 @@ _footprint() {
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
                 --table) kind=none ;;
                 --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        init)
+            options='--folder --ci -h --help'
+            case $prev in
+                --folder) kind=folder ;;
+                --ci) kind=none ;;
             esac
             ;;
         record)

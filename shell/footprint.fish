@@ -24,6 +24,7 @@ complete -c footprint -n __footprint_has_none -a heap -d 'Show how much heap a p
 complete -c footprint -n __footprint_has_none -a project -d 'Show what N processes cost, or how many fit.'
 complete -c footprint -n __footprint_has_none -a diff -d 'Show what grew, per owner and variable, and what that is at N processes.'
 complete -c footprint -n __footprint_has_none -a check -d 'Check a process against budgets, and fail where one is exceeded.'
+complete -c footprint -n __footprint_has_none -a init -d 'Write a budget file, a baseline and the workflow of a CI gate, from what the project has now.'
 complete -c footprint -n __footprint_has_none -a record -d 'Keep the figures of a release in a history, for trend.'
 complete -c footprint -n __footprint_has_none -a trend -d 'Show how the figures of each program went over its releases, and which owner changed them most.'
 complete -c footprint -n __footprint_has_none -a capture -d 'Save what the kernel says of processes, to be audited elsewhere.'
@@ -233,6 +234,10 @@ complete -c footprint -n '__footprint_has_verb check' -l color -x -a 'auto alway
 complete -c footprint -n '__footprint_has_verb check' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb check' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb check' -s h -l help -d 'Show the help, and exit.'
+
+complete -c footprint -n '__footprint_has_verb init' -l folder -x -a '(__fish_complete_directories)' -d 'The folder of the project.'
+complete -c footprint -n '__footprint_has_verb init' -l ci -x -d 'github or gitlab; else what the project says.'
+complete -c footprint -n '__footprint_has_verb init' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb record' -l history -r -F -d 'The file of the history; made where there is none.'
 complete -c footprint -n '__footprint_has_verb record' -l version -x -d 'What the release is called.'

@@ -29,7 +29,7 @@ __all__ = (
 )
 
 _TABLES: Final = ("owners", "kinds", "symbols", "retained", "findings")
-_KEYS: Final = ("at_processes", "baseline", "budgets", "libraries", "waivers")
+_KEYS: Final = ("at_processes", "baseline", "reproducible", "budgets", "libraries", "waivers")
 LIBRARY_KEYS: Final = ("allow", "deny", "allow_new")
 LIMIT_KEYS: Final = ("max", "max_increase")
 _FINDING_KEYS: Final = (*LIMIT_KEYS, "confidence")
@@ -111,6 +111,7 @@ class Budgets(NamedTuple):
         allows_new: Whether libraries that the baseline lacks may be mapped.
         waivers: The budgets that may be exceeded until a day.
         library_lines: The lines of the keys of `[libraries]`.
+        is_reproducible: Whether programs are predicted without what this machine adds, as with `audit --reproducible`.
     """
 
     file: str
@@ -122,6 +123,7 @@ class Budgets(NamedTuple):
     allows_new: bool
     waivers: tuple[Waiver, ...]
     library_lines: Mapping[str, int] = MappingProxyType({})
+    is_reproducible: bool = False
 
     @property
     def needs_baseline(self) -> bool:
@@ -166,6 +168,7 @@ def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProx
         at.truth(libraries, "allow_new", "libraries", default=True),
         tuple(_waiver(one, at) for one in at.tables(told, "waivers")),
         {key: line for key in LIBRARY_KEYS if (line := _nearest_line(("libraries", key), lines)) is not None},
+        at.truth(told, "reproducible", "", default=False),
     )
     known = [*(one.key for one in budgets), *(f"libraries.{key}" for key in LIBRARY_KEYS)]
     waived: set[str] = set()
@@ -290,7 +293,8 @@ class _File:
     def truth(self, told: Mapping[str, Any], key: str, where: str, *, default: bool) -> bool:
         found = told.get(key, default)
         if not isinstance(found, bool):
-            raise self.wrong(f"{where}: `{key}` is neither true nor false")
+            place = f"{where}: " if where else ""
+            raise self.wrong(f"{place}`{key}` is neither true nor false")
         return found
 
     def count(self, told: Mapping[str, Any], key: str, default: int) -> int:

@@ -13,7 +13,7 @@ from footprint.model.projection import Question
 from footprint.model.spread import ONE_START, Spreads
 from footprint.release.budget import Budgets, Checked, check_audit, parse_budgets, propose
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
-from footprint.sources.target import AuditFile, Named, Process, SingleTarget, resolve
+from footprint.sources.target import AuditFile, Named, Process, Program, SingleTarget, resolve
 from footprint.verbs.audit.call import AuditedTarget, audit_target
 from footprint.verbs.audit.request import AuditRequest
 
@@ -143,6 +143,7 @@ def _audit(
         has_findings=has_findings,
         has_page_maps=has_page_maps,
         debug=debug,
+        is_reproducible=budgets.is_reproducible and isinstance(found, Program),
     )
     return audit_target(found, asked)
 

@@ -1,0 +1,103 @@
+"""`footprint.init`: the files of a release gate, written from what a project consists of."""
+
+import os
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from footprint import __version__
+from footprint.errors import AccessError, UsageError
+from footprint.files import StrPath, whole_file
+from footprint.formats.audit_json import audit_json
+from footprint.release.budget import propose
+from footprint.sources.target import resolve
+from footprint.verbs.audit.call import audit_target
+from footprint.verbs.audit.request import AuditRequest
+from footprint.verbs.init.project import Forge, read_project
+from footprint.verbs.init.workflows import workflow_file, workflow_text
+
+__all__ = ("Gate", "init")
+
+_BUDGETS: Final = "footprint.toml"
+_BASELINE: Final = "footprint-baseline.json"
+_SAME: Final = "reproducible = true  # the same answer for the same files, on any machine\n"
+_GROWTH: Final = """
+[libraries]
+allow_new = false  # a library that the baseline lacks fails
+"""
+
+
+class Gate(NamedTuple):
+    """The gate that was written.
+
+    Attributes:
+        program: The program that it checks, as a path below the folder.
+        programs: All programs that were found; it is the newest of them if none was named.
+        files: The files that were written.
+        kept: The files that were there already, and were left as they are.
+        build: The commands with which CI builds the program; None if they must be added by hand.
+        forge: Where CI runs; None if nothing said so, and no workflow file was written.
+    """
+
+    program: str
+    programs: tuple[str, ...]
+    files: tuple[str, ...]
+    kept: tuple[str, ...]
+    build: str | None
+    forge: Forge | None
+
+
+def init(program: StrPath | None = None, *, folder: StrPath = ".", forge: str | None = None) -> Gate:
+    """Write a budget file, a baseline, and the workflow file of CI. A file that is there is kept, and nothing is run.
+
+    The budgets are what the program costs now by its files, with some room; the same on any machine with the same
+    libraries.
+
+    Args:
+        program: The program to check; None for the newest one that was built below the folder.
+        folder: The folder of the project.
+        forge: `github` or `gitlab`; None for what the project says.
+
+    Raises:
+        AccessError: If a file cannot be written.
+        UsageError: If there is no program, or the forge is unknown.
+    """
+    top = Path(folder)
+    project = read_project(top)
+    if program is None and not project.programs:
+        raise UsageError(f"there is no program in {top}: build it first, or name it")
+    name = project.programs[0] if program is None else os.path.relpath(program, top)
+    if forge not in {None, *Forge}:
+        raise UsageError(f"{forge} is neither github nor gitlab")
+    where = project.forge if forge is None else Forge(forge)
+    texts = dict(_gate_texts(top / name, name))
+    if where is not None:
+        texts[workflow_file(where)] = workflow_text(where, name, project.build)
+    kept = tuple(path for path in texts if (top / path).exists())
+    written = tuple(path for path in texts if path not in kept)
+    for path in written:
+        _write(top / path, texts[path])
+    return Gate(name, project.programs, written, kept, project.build, where)
+
+
+def _gate_texts(path: Path, name: str) -> dict[str, str]:
+    """Write the budgets and the baseline of a program."""
+    asked = AuditRequest(is_reproducible=True)
+    audit = replace(audit_target(resolve(path), asked).audit, target=name)
+    header, _, budgets = propose(audit).partition("\n")
+    growth = "# The baseline is what it cost at the last release; after an agreed growth write it anew:\n"
+    growth += f"#   footprint check {shlex.quote(name)} --update-baseline\n"
+    return {
+        _BUDGETS: f'{header}\n{growth}baseline = "{_BASELINE}"\n{_SAME}{budgets}{_GROWTH}',
+        _BASELINE: audit_json(audit, __version__),
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(str(path)) as file:
+            file.write(text.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise AccessError(str(path), error.strerror or str(error)) from error

@@ -1,0 +1,104 @@
+"""What a project consists of, as far as a gate needs it: its programs, how it is built, where its CI runs."""
+
+import os
+import stat
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from footprint.elf import read_image
+from footprint.elf.image import ET_EXEC, PT_INTERP
+from footprint.errors import FootprintError
+from footprint.files import open_input
+
+__all__ = ("Forge", "Project", "read_project")
+
+# Folders that hold no program of the project itself.
+_FOREIGN: Final = frozenset({"node_modules", "vendor", "third_party", "CMakeFiles", "__pycache__"})
+_MOST_FILES: Final = 100_000
+_MOST_CONFIG_BYTES: Final = 1 << 16
+# By the file that a build starts from: the commands. The first that is there counts.
+_BUILDS: Final = {
+    "CMakeLists.txt": "cmake -B build && cmake --build build",
+    "meson.build": "meson setup build && meson compile -C build",
+    "Cargo.toml": "cargo build --release",
+    "go.mod": "go build ./...",
+    "configure": "./configure && make",
+    "Makefile": "make",
+    "makefile": "make",
+    "GNUmakefile": "make",
+}
+
+
+class Forge(StrEnum):
+    """Where the project is hosted, and its CI runs."""
+
+    GITHUB = "github"
+    GITLAB = "gitlab"
+
+
+class Project(NamedTuple):
+    """What was found in the folder of a project.
+
+    Attributes:
+        programs: The ELF programs that were built in it, the newest first; paths below the folder.
+        build: The commands that build it; None if no known build file is there.
+        forge: Where it is hosted; None if nothing says so.
+    """
+
+    programs: tuple[str, ...]
+    build: str | None
+    forge: Forge | None
+
+
+def read_project(folder: Path) -> Project:
+    """Find the programs, the build and the forge of a project. Nothing is run."""
+    found = [path for path in _executables(folder) if _is_program(path)]
+    found.sort(key=lambda path: (-path.stat().st_mtime, path))
+    programs = tuple(str(path.relative_to(folder)) for path in found)
+    build = next((command for name, command in _BUILDS.items() if (folder / name).is_file()), None)
+    return Project(programs, build, _forge(folder))
+
+
+def _executables(folder: Path) -> Iterator[Path]:
+    """Return the executable files below a folder, without hidden folders and those of other projects."""
+    count = 0
+    for top, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _FOREIGN)
+        for name in sorted(files):
+            count += 1
+            if count > _MOST_FILES:
+                return
+            path = Path(top, name)
+            try:
+                mode = path.lstat().st_mode
+            except OSError:
+                continue
+            if stat.S_ISREG(mode) and mode & 0o111:
+                yield path
+
+
+def _is_program(path: Path) -> bool:
+    """Return whether a file is an ELF program: no library, no object file."""
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != b"\x7fELF":
+                return False
+        image = read_image(open_input(str(path)), str(path))
+        return image.type == ET_EXEC or image.segment(PT_INTERP) is not None
+    except (OSError, FootprintError):
+        return False
+
+
+def _forge(folder: Path) -> Forge | None:
+    if (folder / ".gitlab-ci.yml").is_file():
+        return Forge.GITLAB
+    if (folder / ".github").is_dir():
+        return Forge.GITHUB
+    try:
+        with (folder / ".git" / "config").open("rb") as file:
+            remotes = file.read(_MOST_CONFIG_BYTES)
+    except OSError:
+        return None
+    return next((forge for forge in Forge if forge.encode() in remotes), None)

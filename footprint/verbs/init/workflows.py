@@ -1,0 +1,102 @@
+"""The files that run the gate in CI, as texts."""
+
+from typing import Final
+
+from footprint.verbs.init.project import Forge
+
+__all__ = ("workflow_file", "workflow_text")
+
+_GITHUB: Final = """\
+# Checks what one process of {program} costs, on each change. Written by `footprint init`.
+name: footprint
+on: [push, pull_request]
+
+permissions:
+  contents: read
+  pull-requests: write # for the comment
+  security-events: write # for upload-sarif
+
+jobs:
+  footprint:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with:
+          python-version: "3.12"
+      - run: pip install footprint-audit
+      - name: Build
+        run: {build}
+      - name: What one process may cost
+        run: footprint check {quoted} --format github
+      - name: The same for code scanning and for a comment
+        if: always()
+        run: |
+          footprint check {quoted} --format sarif -o footprint.sarif || true
+          footprint check {quoted} --format markdown -o footprint-comment.md || true
+      - uses: github/codeql-action/upload-sarif@v3
+        if: always() && hashFiles('footprint.sarif') != ''
+        with:
+          sarif_file: footprint.sarif
+      - name: One comment on the change, written anew each time
+        if: always() && github.event_name == 'pull_request' && hashFiles('footprint-comment.md') != ''
+        env:
+          GH_TOKEN: ${{{{ github.token }}}}
+          COMMENTS: repos/${{{{ github.repository }}}}/issues/${{{{ github.event.number }}}}/comments
+        run: |
+          # Changes from forks may not comment: their figures are in the summary of the run.
+          first="$(head -n 1 footprint-comment.md)"
+          own='.[] | select(.body | startswith($first)) | .url'
+          found="$(gh api --paginate "$COMMENTS" | jq -r --arg first "$first" "$own" | tail -n 1)"
+          if [ -n "$found" ]; then
+            gh api -X PATCH "$found" -F body=@footprint-comment.md || true
+          else
+            gh api -X POST "$COMMENTS" -F body=@footprint-comment.md || true
+          fi
+"""
+
+_GITLAB: Final = """\
+# Checks what one process of {program} costs, on each change. Written by `footprint init`.
+footprint:
+  image: python:3.12
+  script:
+    - pip install footprint-audit
+    - {build}
+    - footprint check {quoted} --format junit -o footprint-junit.xml || true
+    - footprint check {quoted} --format gitlab -o gl-code-quality-report.json || true
+    - footprint check {quoted} --format gitlab-metrics -o footprint-metrics.txt || true
+    - footprint check {quoted}
+  artifacts:
+    when: always
+    reports:
+      junit: footprint-junit.xml
+      codequality: gl-code-quality-report.json
+      metrics: footprint-metrics.txt
+"""
+
+_TEXTS: Final = {Forge.GITHUB: _GITHUB, Forge.GITLAB: _GITLAB}
+_FILES: Final = {Forge.GITHUB: ".github/workflows/footprint.yml", Forge.GITLAB: ".gitlab/footprint.yml"}
+
+
+def workflow_file(forge: Forge) -> str:
+    """Return the path of the workflow file, below the folder of the project.
+
+    At GitLab it is a file of its own, which `.gitlab-ci.yml` includes, so that no file of the project is changed.
+    """
+    return _FILES[forge]
+
+
+def workflow_text(forge: Forge, program: str, build: str | None) -> str:
+    """Write the workflow file.
+
+    Args:
+        forge: Where the project is hosted.
+        program: The path of the program, below the folder of the project.
+        build: The commands that build it; None if they are not known.
+    """
+    quoted = "'" + program.replace("'", "'\\''") + "'" if set(program) - _PLAIN else program
+    command = build or "exit 1 # write here how the program is built"
+    return _TEXTS[forge].format(program=" ".join(program.split()), quoted=quoted, build=command)
+
+
+_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-")

@@ -1,0 +1,162 @@
+"""`footprint init`: a project without a gate has one after it, and the gate passes as long as nothing grows."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from footprint.cli import main
+
+SHADOW = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow"
+BASE = SHADOW / "base"
+
+Captured = pytest.CaptureFixture[bytes]
+
+
+def call(captured: Captured, *words: str) -> tuple[int, str, str]:
+    code = main(words)
+    out, error = captured.readouterr()
+    return code, out.decode(), error.decode()
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a project with a program that was built, and work in it."""
+    (tmp_path / "build").mkdir()
+    shutil.copy(BASE, tmp_path / "build" / "shadow")
+    (tmp_path / "Makefile").write_text("all:\n")
+    (tmp_path / ".github").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_gate_that_is_written_passes(capfdbinary: Captured, project: Path) -> None:
+    code, out, error = call(capfdbinary, "init")
+    assert (code, error) == (0, "")
+    assert out.startswith("The gate checks build/shadow.\n  written  footprint.toml ")
+    for name in ("footprint.toml", "footprint-baseline.json", ".github/workflows/footprint.yml"):
+        assert (project / name).is_file()
+        assert name in out
+    code, out, _ = call(capfdbinary, "check", "build/shadow")
+    assert code == 0
+    assert out.rstrip().endswith("limits hold.")
+
+
+def test_a_library_that_comes_later_fails(capfdbinary: Captured, project: Path) -> None:
+    program = project / "build" / "shadow"
+    shutil.copy(SHADOW / "sans_crypt", program)
+    for library in SHADOW.glob("*.so"):
+        shutil.copy(library, project / "build")
+    assert call(capfdbinary, "init")[0] == 0
+    shutil.copy(BASE, program)
+    code, out, _ = call(capfdbinary, "check", "build/shadow")
+    assert code == 1
+    failed = [line.removeprefix("Exceeded: ") for line in out.splitlines() if line.startswith("Exceeded: ")]
+    assert {"per_process_bytes", "library_count", "libraries.allow_new"} <= set(failed)
+    assert "libunused.so" in out
+
+
+def test_the_workflow_builds_and_checks_the_program(capfdbinary: Captured, project: Path) -> None:
+    call(capfdbinary, "init")
+    text = (project / ".github/workflows/footprint.yml").read_text()
+    assert "        run: make\n" in text
+    assert "        run: footprint check build/shadow --format github\n" in text
+    assert "${{ github.token }}" in text
+
+
+@pytest.mark.parametrize(
+    ("there", "command"),
+    [
+        ("CMakeLists.txt", "cmake -B build && cmake --build build"),
+        ("Cargo.toml", "cargo build --release"),
+        ("go.mod", "go build ./..."),
+    ],
+)
+def test_the_build_is_that_of_the_project(capfdbinary: Captured, project: Path, there: str, command: str) -> None:
+    (project / "Makefile").unlink()
+    (project / there).touch()
+    call(capfdbinary, "init", "--ci", "gitlab")
+    assert f"    - {command}\n" in (project / ".gitlab/footprint.yml").read_text()
+
+
+def test_without_a_known_build_file_the_workflow_says_what_to_write(capfdbinary: Captured, project: Path) -> None:
+    (project / "Makefile").unlink()
+    _, out, _ = call(capfdbinary, "init")
+    assert "write in .github/workflows/footprint.yml how the program is built" in out
+    assert "exit 1 # write here how the program is built" in (project / ".github/workflows/footprint.yml").read_text()
+
+
+def test_the_forge_is_told_by_the_remote_of_git(capfdbinary: Captured, project: Path) -> None:
+    (project / ".github").rmdir()
+    (project / ".git").mkdir()
+    (project / ".git" / "config").write_text('[remote "origin"]\n\turl = git@gitlab.com:me/shadow.git\n')
+    _, out, _ = call(capfdbinary, "init")
+    assert ".gitlab/footprint.yml" in out
+    assert "include: {local: .gitlab/footprint.yml}" in out
+
+
+def test_where_nothing_says_who_runs_ci_the_rest_is_written(capfdbinary: Captured, project: Path) -> None:
+    (project / ".github").rmdir()
+    code, out, _ = call(capfdbinary, "init")
+    assert code == 0
+    assert "footprint init --ci github    (or gitlab" in out
+    assert not (project / ".github").exists()
+    call(capfdbinary, "init", "--ci", "github")
+    assert (project / ".github/workflows/footprint.yml").is_file()
+
+
+def test_files_that_are_there_are_kept(capfdbinary: Captured, project: Path) -> None:
+    (project / "footprint.toml").write_text("[budgets]\nlibrary_count = 9\n")
+    code, out, _ = call(capfdbinary, "init")
+    assert code == 0
+    assert "kept     footprint.toml" in out
+    assert (project / "footprint.toml").read_text() == "[budgets]\nlibrary_count = 9\n"
+
+
+def test_of_several_programs_the_newest_is_checked_and_the_others_are_named(
+    capfdbinary: Captured, project: Path
+) -> None:
+    older = project / "build" / "older"
+    shutil.copy(BASE, older)
+    os.utime(older, (1, 1))
+    _, out, _ = call(capfdbinary, "init")
+    assert out.startswith("The gate checks build/shadow.\n  Other programs here: build/older.")
+
+
+def test_libraries_objects_scripts_and_hidden_folders_are_no_programs(capfdbinary: Captured, project: Path) -> None:
+    (project / "build" / "shadow").unlink()
+    (project / ".venv").mkdir()
+    shutil.copy(BASE, project / ".venv" / "python")
+    script = project / "run.sh"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    code, _, error = call(capfdbinary, "init")
+    assert code == 2
+    assert error == "footprint: there is no program in .: build it first, or name it\n"
+
+
+def test_a_name_that_a_shell_would_split_is_quoted(capfdbinary: Captured, project: Path) -> None:
+    odd = project / "build" / "my 'server'"
+    (project / "build" / "shadow").rename(odd)
+    call(capfdbinary, "init")
+    text = (project / ".github/workflows/footprint.yml").read_text()
+    assert """footprint check 'build/my '\\''server'\\''' --format github""" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("init", "--ci", "jenkins"), 2, "jenkins is neither github nor gitlab"),
+        (("init", "Makefile"), 3, "Makefile"),
+        (("init", "missing"), 3, "missing"),
+    ],
+)
+def test_wrong_use_is_one_line(
+    capfdbinary: Captured, project: Path, words: tuple[str, ...], code: int, message: str
+) -> None:
+    found, out, error = call(capfdbinary, *words)
+    assert (found, out) == (code, "")
+    assert error.count("\n") == 1
+    assert message in error
+    assert not (project / "footprint.toml").exists()
