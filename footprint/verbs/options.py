@@ -313,32 +313,32 @@ def shared_options(
     Args:
         output: The output options of the verb, in the order of its help; parameters of `_output_options`.
     """
+    makers: dict[str, tuple[Callable[..., Any], list[str]]] = {
+        "debug": (_debug_search, ["debug_dir", "debuginfod", "no_debug_files"]),
+        "output": (_output_options, output.split()),
+    }
 
     def changed(command: _Command) -> _Command:
-        own = inspect.signature(command).parameters
-        groups = [
-            (name, make, {option: inspect.signature(make).parameters[option] for option in options.split()})
-            for name, make, options in (
-                ("debug", _debug_search, "debug_dir debuginfod no_debug_files"),
-                ("output", _output_options, output),
-            )
-            if name in own
-        ]
-        replaced = {name: list(options.values()) for name, _, options in groups}
-        parameters = [
-            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for parameter in own.values()
-            for one in replaced.get(parameter.name, [parameter])
-        ]
+        parameters = []
+        used = {}
+        for own in inspect.signature(command).parameters.values():
+            if own.name not in makers:
+                parameters.append(own)
+                continue
+            make, names = used[own.name] = makers[own.name]
+            shared = inspect.signature(make).parameters
+            parameters += [shared[name] for name in names]
 
         @wraps(command)
         def called(**given: Any) -> Any:  # noqa: ANN401 # as the command
-            for name, make, options in groups:
-                given[name] = make(**{option: given.pop(option) for option in options})
+            for parameter, (make, names) in used.items():
+                given[parameter] = make(**{name: given.pop(name) for name in names})
             return command(**given)
 
-        # Typer reads both.
-        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        # Typer reads both, and passes every argument by name.
+        called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+        )
         called.__annotations__ = {one.name: one.annotation for one in parameters}
         return called
 

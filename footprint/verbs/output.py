@@ -31,8 +31,8 @@ _Found = TypeVar("_Found")
 class Answer(NamedTuple, Generic[_Found]):
     """The parts that the formats of a verb's answer are written from.
 
-    Each is a function of what the verb found, and is called only if such a format is asked for. The answer can be
-    written in the formats whose part it has.
+    Each is a function of what the verb found, the JSON and the report also of the version of footprint, and is called
+    only if such a format is asked for. The answer can be written in the formats whose part it has.
 
     Attributes:
         verb: The words that ask for it, such as `audit`.
@@ -48,11 +48,11 @@ class Answer(NamedTuple, Generic[_Found]):
     verb: str
     table: str
     document: Callable[[_Found], Document]
-    members: Callable[[_Found], "Json"]
+    members: Callable[[_Found, str], "Json"]
     issues: Callable[[_Found], "Issues"] | None = None
     figures: Callable[[_Found], "list[MetricFamily]"] | None = None
     stacks: Callable[[_Found], "Stacks"] | None = None
-    report: Callable[[_Found], str] | None = None
+    report: Callable[[_Found, str], str] | None = None
 
 
 class _Writer(NamedTuple):
@@ -119,8 +119,8 @@ def write(answer: Answer[_Found], found: _Found, name: str, options: OutputOptio
         UsageError: If this answer cannot be written in the format, or has no such table.
     """
     check_formats(answer, options)
-    if options.html is not None and answer.report is not None:
-        emit(answer.report(found), options.html)
+    if options.html is not None:
+        emit(_part(answer, "report", found), options.html)
     if options.html != "-":
         _write_answer(answer, found, name, options)
     return exit_code(notes, is_strict=options.is_strict)
@@ -133,12 +133,17 @@ def _write_answer(answer: Answer[_Found], found: _Found, name: str, options: Out
     writer = _WRITERS[options.format]
     about = About(name, __version__, os.getcwd(), options.table or answer.table)
     function = getattr(import_module(f"footprint.{writer.module}"), writer.function)
-    written = function(getattr(answer, writer.part)(found), about)
+    written = function(_part(answer, writer.part, found), about)
     if options.format is Format.GITHUB:
         _summarise(lambda: answer.document(found), about, options.file)
         emit(written, "-")
     else:
         emit(written, options.file)
+
+
+def _part(answer: Answer[_Found], name: str, found: _Found) -> Any:  # noqa: ANN401 # what the formats of the part take
+    part = getattr(answer, name)
+    return part(found, __version__) if name in {"members", "report"} else part(found)
 
 
 def _summarise(document: Callable[[], Document], about: About, output: str) -> None:

@@ -136,6 +136,16 @@ def test_an_ending_that_the_verb_does_not_give_is_refused_and_no_file_made(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "words", [["audit", "--name", "no such process"], ["audit", "1", "2"], ["audit", "--all", "/no/such/folder"]]
+)
+def test_a_format_that_is_not_offered_is_refused_before_anything_is_looked_for(
+    words: list[str], capfdbinary: Captured
+) -> None:
+    error = ask(capfdbinary, *words, "--html", "-", code=2)
+    assert b" does not give html: it gives text, json, markdown, csv, tsv, openmetrics" in error
+
+
 def test_another_table_than_the_main_one_can_be_chosen(capfdbinary: Captured) -> None:
     ledger = ask(capfdbinary, "audit", BASE, "--format", "csv")
     assert ledger.startswith(b"owner,kind,section,")

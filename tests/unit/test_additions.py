@@ -31,18 +31,48 @@ def read_toy(pieces, name):
     whole = b"".join(pieces).removeprefix(b"toy profile\\n")
     return read_gperftools([whole], name)
 """
-COMMAND = '''
-from typing import Annotated
+VERB = {
+    "command.py": '''
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from footprint.verbs import options
+from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.output import Answer, check_formats, write
+
+if TYPE_CHECKING:
+    from footprint.verbs.toy import call, json, text
+else:
+    call, json, text = lazy_modules("footprint.verbs.toy", "call json text")
 
 ORDER = 1000
 
 
-def toy(name: Annotated[str, typer.Argument(help="Whom to greet.")]) -> None:
+@options.shared_options("output format_ json color")
+def toy(
+    name: Annotated[str, typer.Argument(help="Whom to greet.")], *, output: options.OutputOptions
+) -> int:
     """Greet someone."""
-    typer.echo(f"hello {name}")
-'''
+    answer: Answer[str] = Answer("toy", "greetings", document=text.toy_report, members=json.toy_members)
+    check_formats(answer, output)
+    return write(answer, call.toy(name), f"toy {name}", output)
+''',
+    "call.py": """
+def toy(name):
+    return f"hello {name}"
+""",
+    "text.py": """
+from footprint.formats.document import Verdict
+
+def toy_report(found):
+    return (Verdict(found),)
+""",
+    "json.py": """
+def toy_members(found, version):
+    return {"greetings": [{"text": found}]}
+""",
+}
 
 
 @pytest.fixture
@@ -54,8 +84,8 @@ def package(tmp_path: Path) -> Path:
     return tmp_path / "footprint"
 
 
-def run(package: Path, *words: str) -> str:
-    environment = os.environ | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+def run(package: Path, *words: str, archive: Path | None = None) -> str:
+    environment = os.environ | {"PYTHONPATH": str(archive or package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "footprint", *words]
     done = subprocess.run(command, cwd=package.parent, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -90,6 +120,17 @@ def test_a_verb_takes_a_folder(package: Path) -> None:
     folder = package / "verbs" / "toy"
     folder.mkdir()
     (folder / "__init__.py").write_text('"""The verb `toy`."""\n')
-    (folder / "command.py").write_text(COMMAND)
+    for name, text in VERB.items():
+        (folder / name).write_text(text)
     assert run(package, "toy", "world") == "hello world\n"
+    assert json.loads(run(package, "toy", "world", "--json")) == {"greetings": [{"text": "hello world"}]}
+    assert run(package, "toy", "world", "--format", "csv").splitlines()[-1] == "hello world"
     assert "Greet someone." in run(package, "--help")
+    assert "--format" in run(package, "toy", "--help")
+
+
+def test_the_command_runs_from_a_zip_file(package: Path, tmp_path: Path) -> None:
+    archive = Path(shutil.make_archive(str(tmp_path / "packed"), "zip", package.parent, "footprint"))
+    shutil.rmtree(package)
+    assert "Show what N processes cost" in run(package, "--help", archive=archive)
+    assert run(package, "maps", str(ROOT / "tests" / "corpus" / "smaps-sleep.txt"), archive=archive)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.errors import UsageError
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.output import Answer, check_formats, part_name, write
 
 if TYPE_CHECKING:
     from footprint.formats import audit_json, stacks
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from footprint.sources.debug_files import DebugSearch
     from footprint.verbs.audit import call, group, group_json, group_text, html, issues, metrics, text
     from footprint.verbs.audit.request import AuditRequest
-    from footprint.verbs.output import Answer
     from footprint.verbs.survey import call as survey_call
     from footprint.verbs.survey import json as survey_json
     from footprint.verbs.survey import metrics as survey_metrics
@@ -80,7 +79,6 @@ def audit(
     from footprint.sources.target import check_options, resolve_processes
     from footprint.units import parse_bytes
     from footprint.verbs.audit.request import AuditRequest, heap_request, question_of
-    from footprint.verbs.output import check_formats, write
 
     asked = AuditRequest(
         question_of(count, None, "exec"),
@@ -111,28 +109,26 @@ def audit(
 
 
 def _process_answer(by: str, top: int, output: options.OutputOptions) -> "Answer[Audit]":
-    from footprint.verbs.output import Answer
 
     return Answer(
         "audit",
         "ledger",
         document=lambda found: text.audit_document(found, by=by, top=top, has_whole_names=output.has_whole_names),
-        members=lambda found: audit_json.audit_members(found, __version__),
+        members=audit_json.audit_members,
         issues=issues.issues_of_audit,
         figures=metrics.audit_metrics,
         stacks=lambda found: stacks.ledger_stacks(found.ledger),
-        report=lambda found: html.audit_html(found, __version__),
+        report=html.audit_html,
     )
 
 
 def _group_answer(by: str, top: int, output: options.OutputOptions) -> "Answer[Group]":
-    from footprint.verbs.output import Answer
 
     return Answer(
         "audit of several",
         "ledger",
         document=lambda found: group_text.group_document(found, by=by, top=top, has_whole_names=output.has_whole_names),
-        members=lambda found: group_json.group_members(found, __version__),
+        members=group_json.group_members,
         figures=metrics.group_metrics,
         stacks=lambda found: stacks.ledger_stacks(found.ledger),
     )
@@ -148,7 +144,6 @@ def _audit_one(
     """Audit what one PID or path names; `several` is the answer for a capture of several processes."""
     from footprint.model.audit import lasting_name
     from footprint.sources.target import Capture, Process, check_options, resolve
-    from footprint.verbs.output import check_formats, part_name, write
 
     check_formats(answer, output)
     asked.check_standard_input(named)
@@ -171,13 +166,12 @@ def _audit_one(
 
 def _audit_folders(folders: Sequence[str], asked: "AuditRequest", top: int, output: options.OutputOptions) -> int:
     from footprint.sources.target import Folders, check_options
-    from footprint.verbs.output import Answer, check_formats, write
 
     answer: Answer[Survey] = Answer(
         "audit --all",
         "programs",
         document=lambda found: survey_text.survey_document(found, top=top),
-        members=lambda found: survey_json.survey_members(found, __version__),
+        members=survey_json.survey_members,
         figures=survey_metrics.survey_metrics,
     )
     check_formats(answer, output)

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from footprint import __version__
+from footprint.errors import UsageError
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.output import Answer, check_formats, emit, write
 
 if TYPE_CHECKING:
     from footprint.model.audit import Audit
@@ -51,10 +53,8 @@ def check(
     footprint check audit.json --config budgets/server.toml
     footprint check ./server --html report.html
     """
-    from footprint.errors import UsageError
     from footprint.model.audit import lasting_name
     from footprint.sources.target import resolve
-    from footprint.verbs.output import Answer, check_formats, emit, write
 
     def name(found: "Checked") -> str:
         return lasting_name(found.audit, target)
@@ -62,11 +62,11 @@ def check(
     answer: Answer[Checked] = Answer(
         "check",
         "budgets",
-        document=lambda found: text.check_document(found, baseline=baseline),
-        members=lambda found: json.check_members(found, __version__),
+        document=text.check_document,
+        members=json.check_members,
         issues=lambda found: issues.issues_of_check(found, name(found)),
         figures=metrics.check_metrics,
-        report=lambda found: html.check_html(found, __version__),
+        report=html.check_html,
     )
     check_formats(answer, output)
     if propose:
@@ -83,6 +83,7 @@ def check(
     baseline = call.baseline_path(budgets) if update_baseline else None
     if baseline is not None and not checked.failures:
         emit(_baseline(checked.audit, named), baseline)
+    answer = answer._replace(document=lambda found: text.check_document(found, baseline=baseline))
     code = write(answer, checked, f"check {name(checked)}", output, checked.audit.notes)
     return 1 if checked.failures else code
 
@@ -96,11 +97,11 @@ def _baseline(audit: "Audit", target: "SingleTarget") -> str:
     from json import loads
 
     from footprint.formats.audit_json import audit_json
-    from footprint.formats.json import write
+    from footprint.formats.json import write as write_json
     from footprint.sources.target import AuditFile
 
     if not isinstance(target, AuditFile):
         return audit_json(replace(audit, page_maps=()), __version__)
     saved = loads(bytes(target.data))
     saved.pop("page_maps", None)
-    return write(saved)
+    return write_json(saved)

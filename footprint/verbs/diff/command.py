@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footprint import __version__
+from footprint.errors import UsageError
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.formats.issues import Issues
@@ -44,19 +45,17 @@ def diff(
     footprint diff massif.out.1 massif.out.2
     footprint diff before.json after.json --html change.html
     """
-    from footprint.errors import UsageError
     from footprint.model.audit import lasting_name
     from footprint.sources.target import resolve
-    from footprint.verbs.output import Answer, check_formats, write
 
     answer: Answer[Comparison] = Answer(
         "diff",
         "diff",
         document=lambda found: text.diff_document(found, top=top, has_whole_names=output.has_whole_names),
-        members=lambda found: json.diff_members(found, __version__),
+        members=json.diff_members,
         issues=_issues,
         figures=metrics.diff_metrics,
-        report=lambda found: html.diff_html(found, __version__),
+        report=html.diff_html,
     )
     check_formats(answer, output)
     targets = resolve(old, root=root), resolve(new, root=root)

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.verbs.doctor import call, json, text
@@ -36,13 +36,11 @@ def doctor(
     footprint doctor
     sudo footprint doctor --calibrate
     """
-    from footprint.verbs.output import Answer, check_formats, write
-
     answer: Answer[Diagnosis] = Answer(
         "doctor",
         "checks",
         document=text.doctor_document,
-        members=lambda found: json.doctor_members(found, __version__),
+        members=json.doctor_members,
     )
     check_formats(answer, output)
     if calibrate:

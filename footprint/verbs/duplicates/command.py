@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.formats.issues import Issues
@@ -39,15 +39,13 @@ def duplicates(
     footprint duplicates /usr/bin/node
     footprint duplicates 4711 -n 10000
     """
-    from footprint.verbs.output import Answer, check_formats, write
-
     answer: Answer[Duplicates] = Answer(
         "duplicates",
         "duplicates",
         document=lambda found: text.duplicates_document(
             found, count=count, top=top, has_linker_names=output.has_whole_names
         ),
-        members=lambda found: json.duplicates_members(found, __version__, count),
+        members=lambda found, version: json.duplicates_members(found, version, count),
         issues=lambda found: _issues(found, count),
         figures=metrics.duplicates_metrics,
     )

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.formats.words import Explanation
@@ -37,7 +37,6 @@ def explain(
     """
     from footprint.formats.words import explain as look_up
     from footprint.formats.words import known_words
-    from footprint.verbs.output import Answer, check_formats, write
 
     def all_words() -> "tuple[Explanation, ...]":
         return tuple(dict.fromkeys(one for each in known_words().values() for one in each))
@@ -47,7 +46,7 @@ def explain(
         "explain",
         "words",
         document=lambda found: text.words_document(known_words()) if found is None else text.explain_document(found),
-        members=lambda found: json.explain_members(found or all_words(), __version__),
+        members=lambda found, version: json.explain_members(found or all_words(), version),
     )
     check_formats(answer, output)
     found = None if word is None else look_up(word)

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footprint import __version__
+from footprint.errors import UsageError
 from footprint.verbs import options
 from footprint.verbs.lazy import LazyModule, lazy_modules
+from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.attribution.heap_usage import HeapUsage
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from footprint.formats.issues import Issues
     from footprint.sources.debug_files import DebugSearch
     from footprint.verbs.heap import call, html, json, metrics, text
-    from footprint.verbs.output import Answer
 else:
     call, html, json, metrics, text = lazy_modules("footprint.verbs.heap", "call html json metrics text")
     stacks = LazyModule("footprint.formats.stacks")
@@ -58,9 +58,6 @@ def heap(
     footprint heap before.out after.out
     footprint heap massif.out --html report.html
     """
-    from footprint.errors import UsageError
-    from footprint.verbs.output import check_formats, write
-
     is_one = len(files) == 1
     binary = (binaries or [""])[0]
     answer = comparison_answer("heap of several", output, by=by.value, threshold_percent=threshold, top=top)
@@ -92,8 +89,6 @@ def comparison_answer(
     verb: str, output: options.OutputOptions, *, top: int, by: str = "function", threshold_percent: float = 1.0
 ) -> "Answer[call.HeapProfiles]":
     """Return the parts of an answer about several heap profiles, which are compared with the first."""
-    from footprint.verbs.output import Answer
-
     return Answer(
         verb,
         "heap",
@@ -106,11 +101,11 @@ def comparison_answer(
             top=top,
             is_whole=output.has_whole_names,
         ),
-        members=lambda found: json.heap_members(
-            _by_file(found), found.notes, __version__, by=by, findings=found.findings
+        members=lambda found, version: json.heap_members(
+            _by_file(found), found.notes, version, by=by, findings=found.findings
         ),
         figures=lambda found: metrics.heap_metrics(_by_file(found)),
-        report=lambda found: html.heap_html(_by_file(found), found.notes, __version__, found.findings),
+        report=lambda found, version: html.heap_html(_by_file(found), found.notes, version, found.findings),
     )
 
 
@@ -120,7 +115,6 @@ def _by_file(found: "call.HeapProfiles") -> "tuple[HeapUsage, ...]":
 
 
 def _issues(found: "call.HeapProfiles", binary: str) -> "Issues":
-    from footprint.errors import UsageError
     from footprint.findings.registry import Fact, rules_reading
     from footprint.formats.issues import issues_of_findings
     from footprint.heap import Counted

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footprint import __version__
+from footprint.errors import UsageError
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.output import Answer, check_formats, part_name, write
 
 if TYPE_CHECKING:
     from footprint.formats.document import Document
@@ -41,9 +42,7 @@ def libraries(
     footprint libraries /usr/bin/gdb
     footprint libraries --why libz.so.1 /usr/bin/gdb
     """
-    from footprint.errors import UsageError
     from footprint.units import parse_bytes
-    from footprint.verbs.output import Answer, check_formats, part_name, write
 
     def document(found: "Libraries") -> "Document":
         if why is not None:
@@ -54,7 +53,7 @@ def libraries(
         "libraries",
         "libraries",
         document=document,
-        members=lambda found: json.libraries_members(found, __version__),
+        members=json.libraries_members,
         issues=_issues,
         figures=metrics.libraries_metrics,
     )

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from footprint import __version__
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.verbs.maps import call, json, text
@@ -31,13 +31,11 @@ def maps(
     footprint maps 4711
     footprint maps smaps.txt --json
     """
-    from footprint.verbs.output import Answer, check_formats, write
-
     answer: Answer[OwnedMap] = Answer(
         "maps",
         "mappings",
         document=lambda found: text.maps_document(found, has_whole_names=output.has_whole_names),
-        members=lambda found: json.maps_members(found, __version__),
+        members=json.maps_members,
     )
     check_formats(answer, output)
     found = call.maps(target, pid=pid, root=root)

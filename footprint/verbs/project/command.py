@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from footprint import __version__
 from footprint.verbs import options
 from footprint.verbs.lazy import LazyModule, lazy_modules
+from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.model.audit import Audit
@@ -41,13 +41,12 @@ def project(
     footprint project 4711 -n 50 --model fork
     """
     from footprint.units import parse_bytes
-    from footprint.verbs.output import Answer, check_formats, write
 
     answer: Answer[Audit] = Answer(
         "project",
         "projection",
         document=text.projection_document,
-        members=lambda found: json.project_members(found, __version__),
+        members=json.project_members,
         figures=lambda found: metrics.projection_metrics(found.projection, found.target),
     )
     check_formats(answer, output)

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
 from footprint.verbs.lazy import LazyModule, lazy_modules
+from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.verbs.record import call, json
@@ -50,16 +50,14 @@ def record(
     footprint record audit.json --history footprint.sqlite --version 1.4.0
     footprint record ./server --history footprint.sqlite --commit "$(git rev-parse HEAD)"
     """
-    from footprint.verbs.output import Answer, check_formats, write
-
     answer: Answer[call.Recorded] = Answer(
         "record",
         "recorded",
         document=lambda made: text.record_document(
             made.recording.release, made.replaced, made.release_count, history, made.notes
         ),
-        members=lambda made: json.record_members(
-            made.recording, made.replaced, made.release_count, made.notes, history, __version__
+        members=lambda made, version: json.record_members(
+            made.recording, made.replaced, made.release_count, made.notes, history, version
         ),
     )
     check_formats(answer, output)

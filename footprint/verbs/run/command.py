@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
 from footprint.verbs.lazy import LazyModule, lazy_modules
+from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.formats import stacks
@@ -57,13 +57,11 @@ def run(
     footprint run --massif --massif-out massif.out -- ./program
     footprint run --when-output 'listening on' --follow -- ./server
     """
-    from footprint.verbs.output import Answer, check_formats, write
-
     answer: Answer[RunResult] = Answer(
         "run",
         "ledger",
         document=lambda found: text.run_document(found, by=by.value, top=top, has_whole_names=output.has_whole_names),
-        members=lambda found: json.run_members(found, __version__),
+        members=json.run_members,
         figures=metrics.run_metrics,
         stacks=lambda found: stacks.ledger_stacks(found.audit.ledger),
     )

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
 from footprint.verbs.lazy import LazyModule, lazy_modules
+from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.formats import stacks
@@ -62,7 +62,7 @@ def symbols(
     footprint symbols --kind bss --min-size 1MiB libfoo.so
     footprint symbols --source /lib/x86_64-linux-gnu/libc.so.6
     """
-    from footprint.verbs.output import Answer, check_formats, write
+    order = selections.sort_order(by, sort)
 
     def document(found: "call.FileSymbols") -> "Document":
         is_whole = output.has_whole_names
@@ -81,12 +81,11 @@ def symbols(
         "symbols",
         "symbols",
         document=document,
-        members=lambda found: json.symbols_members(found.origins, found.notes, __version__, found.sources),
+        members=lambda found, version: json.symbols_members(found.origins, found.notes, version, found.sources),
         figures=lambda found: metrics.symbols_metrics(found.origins),
         stacks=lambda found: stacks.symbol_stacks(found.files),
     )
     check_formats(answer, output)
     wanted = selections.selection(kind, min_size, name, is_local=is_local, is_global=is_global)
-    order = selections.sort_order(by, sort)
     found = call.symbols(*files, map=map_, selection=wanted, debug=debug, source=source)
     return write(answer, found, f"symbols {' '.join(files)}", output, found.notes)

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.output import Answer, check_formats, draws_blocks, write
 
 if TYPE_CHECKING:
     from footprint.release.history import History
@@ -44,13 +44,11 @@ def trend(
     footprint trend --history footprint.sqlite --figure private_bytes --last 20
     footprint trend --history footprint.sqlite --owner libssl.so.3 --json
     """
-    from footprint.verbs.output import Answer, check_formats, draws_blocks, write
-
     answer: Answer[History] = Answer(
         "trend",
         "trends",
         document=lambda found: text.trend_document(found, has_blocks=draws_blocks(output.file)),
-        members=lambda found: json.trend_members(found, __version__),
+        members=json.trend_members,
     )
     check_formats(answer, output)
     found = call.trend(history, programs=program or (), figures=figure or (), owner=owner, last=last)

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footprint import __version__
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.verbs.whatif import call, json, text
@@ -41,13 +41,11 @@ def whatif(
     \b
     footprint whatif --drop libm.so.6 --when settled -n 10000 -- ./server
     """
-    from footprint.verbs.output import Answer, check_formats, write
-
     answer: Answer[WhatIf] = Answer(
         "whatif",
         "changes",
         document=lambda found: text.whatif_document(found, top=top, has_whole_names=output.has_whole_names),
-        members=lambda found: json.whatif_members(found, __version__),
+        members=json.whatif_members,
     )
     check_formats(answer, output)
     found = call.whatif(
