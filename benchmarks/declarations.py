@@ -71,8 +71,9 @@ _CALL = """
 import json, mmap, sys, time
 from footprint.elf import read_image
 from footprint.dwarf import read_declarations
+from footprint.dwarf.places import VariablePlaces
 from footprint.dwarf.units import DebugInfo
-from footprint.elf.symbols import STT_FUNC, STT_TLS, read_symbol_table, section_bases
+from footprint.elf.symbols import STT_FUNC, read_symbol_table, section_bases
 file = open(sys.argv[1], "rb")
 data = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
 image = read_image(data, sys.argv[1])
@@ -80,8 +81,7 @@ is_meant = (lambda one: one.is_writable) if sys.argv[2] == "written" else (lambd
 bases = section_bases(image, [(one.index, one) for one in image.sections if one.is_in_memory and is_meant(one)])
 symbols = read_symbol_table(image).variables(bases)
 symbols = [one for one in symbols if one.type != STT_FUNC and one.size_bytes]
-vaddrs = {one.vaddr for one in symbols if one.type != STT_TLS}
-tls_offsets = {one.vaddr for one in symbols if one.type == STT_TLS}
+places = set(map(VariablePlaces(image).of, symbols))
 def kib(field, path="/proc/self/status"):
     return next((int(line.split()[1]) for line in open(path) if line.startswith(field + ":")), 0)
 info = next((one for one in image.sections if one.name == ".debug_info"), None)
@@ -90,12 +90,12 @@ before = kib("RssAnon")
 for _ in range(int(sys.argv[3])):
     found = None
     start = time.perf_counter()
-    found = read_declarations(image, vaddrs, tls_offsets)
+    found = read_declarations(image, places)
     times.append(time.perf_counter() - start)
 print(json.dumps({
     "seconds": min(times), "first": times[0], "debug_bytes": info.size_bytes if info else 0,
-    "wanted": len(vaddrs) + len(tls_offsets), "found": len(found.by_vaddr) + len(found.by_tls_offset),
-    "declarations": sum(map(len, [*found.by_vaddr.values(), *found.by_tls_offset.values()])),
+    "wanted": len(places), "found": len(found.by_place),
+    "declarations": sum(map(len, found.by_place.values())),
     "notes": [one.slug for one in found.notes],
     "before_kib": before, "peak_kib": kib("VmHWM"), "file_kib": kib("RssFile"),
 }))

@@ -5,7 +5,7 @@ All readers raise `InputError` where the bytes that they need are damaged, cut, 
 
 from footprint.dwarf.declarations import Declarations, compiled_sources, declarations_by_name, read_declarations
 from footprint.dwarf.description import Declaration
-from footprint.dwarf.search import VariablePlace
+from footprint.dwarf.places import VariablePlace
 
 __all__ = (
     "Declaration",

@@ -9,14 +9,16 @@ offset into .debug_str or as a text: the names of such variables are searched fo
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from footprint.dwarf import dw
 from footprint.dwarf.description import Declaration, Describer, first, linkage_name, way
 from footprint.dwarf.encoding import BLOCK_LENGTH_BYTES
 from footprint.dwarf.lines import SourceFiles, compilation_folder
+from footprint.dwarf.places import VariablePlace
 from footprint.dwarf.proof import Candidates, ProvedEntry, Prover, ways_to
-from footprint.dwarf.search import AddressProver, AddressTable, VariablePlace, Wanted, candidates, indexed, words_behind
+from footprint.dwarf.search import AddressProver, AddressTable, Wanted, candidates, indexed, words_behind
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import DebugInfo, Entry, Unit
 from footprint.elf.image import PT_TLS, Image
@@ -25,7 +27,6 @@ from footprint.errors import InputError, Note
 __all__ = ("Declarations", "compiled_sources", "declarations_by_name", "read_declarations")
 
 _FUNCTIONS: Final = frozenset({dw.TAG_SUBPROGRAM, dw.TAG_INLINED_SUBROUTINE})
-_DECLARED_INLINE: Final = frozenset({2, 3})
 
 # Each unit declares the variables of its headers again. Large programs have one variable in a kilobyte of debug
 # information; far more are damage.
@@ -37,20 +38,17 @@ class Declarations(NamedTuple):
     """The declarations of variables that were searched for.
 
     Attributes:
-        by_vaddr: The declarations of each variable that has any; several where several units declare it.
-        by_tls_offset: The same for thread-local variables.
+        by_place: The declarations of each variable that has any; several where several units declare it.
         notes: What is absent, damaged or not supported.
     """
 
-    by_vaddr: dict[int, tuple[Declaration, ...]]
-    by_tls_offset: dict[int, tuple[Declaration, ...]]
+    by_place: dict[VariablePlace, tuple[Declaration, ...]]
     notes: tuple[Note, ...]
 
 
 def read_declarations(
     image: Image,
-    vaddrs: Iterable[int],
-    tls_offsets: Iterable[int] = (),
+    places: Iterable[VariablePlace],
     *,
     alternate: Image | None = None,
     split: Callable[[str], Image | None] = lambda _: None,
@@ -61,8 +59,7 @@ def read_declarations(
 
     Args:
         image: The file with the debug information.
-        vaddrs: The vaddrs of variables from the symbol table; in an object file those of `ObjectAddresses.vaddr`.
-        tls_offsets: The offsets of thread-local variables in the block of a thread; in an object file as above.
+        places: The places of variables from the symbol table; in an object file those of `VariablePlaces`.
         alternate: The file that `.gnu_debugaltlink` names (dwz).
         split: Returns the file of a split unit (`.dwo`) by its path, or None.
         package: A file of split units of many sources (`.dwp`), which is searched before those.
@@ -72,9 +69,11 @@ def read_declarations(
         InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
     """
     tls = image.segment(PT_TLS)
+    vaddrs, tls_offsets = set[int](), set[int]()
+    for value, is_tls in places:
+        (tls_offsets if is_tls else vaddrs).add(value)
     wanted = Wanted(frozenset(vaddrs), frozenset(tls_offsets), 0 if tls is None else tls.vaddr)
-    reader = _Reader(image, wanted, split, with_functions=with_functions)
-    return reader.read(alternate, package)
+    return _Reader(image, wanted, split, with_functions=with_functions).read(alternate, package)
 
 
 class _Reader:
@@ -142,7 +141,7 @@ class _Reader:
             self._damaged(error)
 
     def _declare(self, unit: Unit, new: Iterable[ProvedEntry[VariablePlace]]) -> None:
-        functions: dict[int, tuple[str, bool]] = {}
+        functions: dict[int, str] = {}
         if self._with_functions:
             new = list(new)
             functions = dict(self._functions(unit, new))
@@ -153,8 +152,7 @@ class _Reader:
                 self._damaged(error)
                 continue
             if (function := functions.get(found.entry.offset)) is not None:
-                name, is_inline = function
-                declaration = declaration._replace(function=name, is_in_inline_function=is_inline)
+                declaration = declaration._replace(function=function)
             self._keep(found.what, declaration)
 
     def _keep(self, place: VariablePlace, declaration: Declaration) -> None:
@@ -167,11 +165,9 @@ class _Reader:
         elif declaration not in known:
             self._by_place[place] = {known[0]: None, declaration: None}
 
-    def _functions(
-        self, unit: Unit, found: Iterable[ProvedEntry[VariablePlace]]
-    ) -> Iterator[tuple[int, tuple[str, bool]]]:
+    def _functions(self, unit: Unit, found: Iterable[ProvedEntry[VariablePlace]]) -> Iterator[tuple[int, str]]:
         """Return the functions of entries that lie in functions, by the offset of the entry."""
-        known: dict[int, tuple[str, bool] | None] = {}
+        known: dict[int, str | None] = {}
         places = sorted(one.entry.offset for one in found)
         try:
             for offset, parents in ((one.offset, one.parents) for one in ways_to(unit, places)):
@@ -234,10 +230,10 @@ class _Reader:
         self._note(Note("debug-info-damaged", error.file, error.detail))
 
     def _answer(self) -> Declarations:
-        found: tuple[dict[int, tuple[Declaration, ...]], dict[int, tuple[Declaration, ...]]] = {}, {}
-        for (value, is_tls), declarations in sorted(self._by_place.items()):
-            found[is_tls][value] = tuple(declarations)
-        return Declarations(*found, tuple(self._notes.values()))
+        found = {
+            place: tuple(declarations) for place, declarations in sorted(self._by_place.items(), key=itemgetter(0))
+        }
+        return Declarations(found, tuple(self._notes.values()))
 
 
 def _identity(unit: Unit) -> int | None:
@@ -248,14 +244,12 @@ def _identity(unit: Unit) -> int | None:
         return None
 
 
-def _function(entry: Entry) -> tuple[str, bool] | None:
-    """Return the name of a function, and whether it is declared inline; None for other entries, and without a name."""
+def _function(entry: Entry) -> str | None:
+    """Return the name of a function; None for other entries, and without a name."""
     if entry.tag not in _FUNCTIONS:
         return None
     entries = list(way(entry))
-    name = first(map(linkage_name, entries)) or first(one.unit.text(one, dw.AT_NAME) for one in entries)
-    inline = first(one.unit.number(one, dw.AT_INLINE) for one in entries)
-    return None if name is None else (name, inline in _DECLARED_INLINE)
+    return first(map(linkage_name, entries)) or first(one.unit.text(one, dw.AT_NAME) for one in entries)
 
 
 _MOST_DECLARATIONS: Final = 1 << 12

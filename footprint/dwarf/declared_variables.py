@@ -5,18 +5,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from footprint.dwarf import Declaration, Declarations, VariablePlace
+from footprint.dwarf.description import Declaration
+from footprint.dwarf.places import VariablePlace, VariablePlaces
 from footprint.elf.contents import Contents, Residue, ResidueCause, SectionContents
-from footprint.elf.image import PT_TLS, Image
+from footprint.elf.image import Image
 from footprint.elf.names import normalised
-from footprint.elf.object_addresses import ObjectAddresses
 from footprint.elf.symbols import STB_GLOBAL, STB_LOCAL, STT_OBJECT, STT_TLS, Symbol
 
 __all__ = (
     "NOTHING_DECLARED",
     "DeclaredVariables",
-    "VariablePlaces",
-    "by_place",
     "declaration_of",
     "symbols_of_declarations",
     "unnamed_places",
@@ -27,29 +25,6 @@ _NAMELESS: Final = frozenset({ResidueCause.PADDING, ResidueCause.NO_SYMBOL, Resi
 # Each of their bytes is searched for. A file without the symbols of its statics has far more of them.
 _MOST_NAMELESS_BYTES: Final = 1 << 18
 _MOST_COMPARED: Final = 64
-
-
-class VariablePlaces:
-    """The places of the variables of a file; in an object file, those of its assigned addresses."""
-
-    def __init__(self, image: Image) -> None:
-        tls = image.segment(PT_TLS)
-        self._tls_vaddr = tls.vaddr if tls else 0
-        self._addresses = ObjectAddresses(image) if image.is_relocatable else None
-
-    def at(self, section: SectionContents, offset: int) -> VariablePlace:
-        """Return the place of an offset in a section."""
-        is_tls = section.section.is_tls
-        if self._addresses is not None:
-            return VariablePlace(self._addresses.starts[section.section.index] + offset, is_tls)
-        vaddr = section.section.vaddr + offset
-        return VariablePlace(vaddr - self._tls_vaddr if is_tls else vaddr, is_tls)
-
-    def of(self, section: SectionContents, variable: Symbol) -> VariablePlace:
-        """Return the place of a variable; a COMMON variable of an object has no section yet."""
-        if self._addresses is not None and variable.name in self._addresses.commons and section.section.index < 0:
-            return VariablePlace(self._addresses.commons[variable.name], is_tls=False)
-        return self.at(section, variable.offset)
 
 
 class DeclaredVariables:
@@ -77,9 +52,10 @@ class DeclaredVariables:
 
     def of(self, section: SectionContents, variable: Symbol) -> Declaration | None:
         """Return the declaration of a variable; None where the declaration at its place has another name."""
+        del section  # `Origins.of` is asked in the same way, and needs it
         if self._places is None:
             return None
-        place = self._places.of(section, variable)
+        place = self._places.of(variable)
         if place not in self._by_place:
             return None
         said = self._said.get(place)
@@ -100,7 +76,7 @@ def variable_places(image: Image, contents: Contents, within: frozenset[int]) ->
     """Return the places of all variables in some sections, which are given by their numbers."""
     places = VariablePlaces(image)
     return {
-        places.of(one, variable)
+        places.of(variable)
         for one in contents.sections
         if one.section.index in within or one.section.index < 0
         for variable in one.variables
@@ -116,7 +92,7 @@ def unnamed_places(image: Image, contents: Contents, within: frozenset[int]) -> 
         if len(found) + end - start > _MOST_NAMELESS_BYTES:
             too_many += end - start
         else:
-            first, is_tls = places.at(one, start)
+            first, is_tls = places.at(one.section, start)
             found.update(VariablePlace(value, is_tls) for value in range(first, first + end - start))
     return found, too_many
 
@@ -131,7 +107,7 @@ def symbols_of_declarations(
         known[is_tls].append(value)
     found: list[Symbol] = []
     for one, start, end in _nameless(contents, within):
-        first, is_tls = places.at(one, start)
+        first, is_tls = places.at(one.section, start)
         at, past, values = first, first + end - start, known[is_tls]
         for value in values[bisect_left(values, at) : bisect_left(values, past)]:
             said = _largest(by_place[VariablePlace(value, is_tls)], past - value) if value >= at else None
@@ -146,14 +122,6 @@ def symbols_of_declarations(
 def declaration_of(linker_name: str, found: Sequence[Declaration]) -> Declaration | None:
     """Return the declaration of a variable among those of its place; a linker may merge several variables there."""
     return _Said(found).of((linker_name,)) if found else None
-
-
-def by_place(found: Declarations) -> dict[VariablePlace, tuple[Declaration, ...]]:
-    """Return the declarations by their places."""
-    plain = {VariablePlace(value, is_tls=False): declarations for value, declarations in found.by_vaddr.items()}
-    return plain | {
-        VariablePlace(value, is_tls=True): declarations for value, declarations in found.by_tls_offset.items()
-    }
 
 
 def _nameless(contents: Contents, within: frozenset[int]) -> Iterator[tuple[SectionContents, int, int]]:

@@ -38,7 +38,6 @@ class Declaration(NamedTuple):
         is_in_header: Whether it is defined in a file that the unit includes, and not in the source file of the unit.
         is_external: Whether other units may refer to it.
         function: For a variable in a function, where requested, the linker name of that function.
-        is_in_inline_function: Whether that function is declared inline.
     """
 
     name: str | None
@@ -53,7 +52,6 @@ class Declaration(NamedTuple):
     is_in_header: bool
     is_external: bool
     function: str | None = None
-    is_in_inline_function: bool = False
 
 
 class Describer:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from struct import Struct, error
 from typing import Final, NamedTuple
 
+from footprint.dwarf.places import VariablePlaces
 from footprint.elf.dynamic import numbers
 from footprint.elf.image import Buffer, Image, Section
-from footprint.elf.object_addresses import ObjectAddresses
 from footprint.elf.relocations import SHT_REL, SHT_RELA, symbol_and_type
 from footprint.elf.symbols import COMMON, SHN_LORESERVE, SHN_XINDEX, symbol_table_in
 from footprint.errors import InputError, Note
@@ -62,7 +62,7 @@ class Relocator:
         self._is_lacking = False
         self._image = image
         self._bases = bases
-        self._addresses = ObjectAddresses(image)
+        self._places = VariablePlaces(image)
         self._targets: dict[int, tuple[_Symbols, dict[int, _Target]]] = {}
         self._tables: dict[int, list[Section]] = {}
         for section in image.sections:
@@ -91,7 +91,7 @@ class Relocator:
             raise InputError(image.file, f"section {table.index}: more relocations than bytes", table.offset)
         # Each section has its own table of relocations; all tables share the symbols.
         if table.link not in self._targets:
-            self._targets[table.link] = _Symbols(image, table, self._addresses, self._bases), {}
+            self._targets[table.link] = _Symbols(image, table, self._places, self._bases), {}
         symbols, targets = self._targets[table.link]
         at = 0
         try:
@@ -131,10 +131,10 @@ class Relocator:
 class _Symbols:
     """The values of the symbols that a table of relocations refers to."""
 
-    def __init__(self, image: Image, table: Section, addresses: ObjectAddresses, bases: dict[int, int]) -> None:
+    def __init__(self, image: Image, table: Section, places: VariablePlaces, bases: dict[int, int]) -> None:
         self._image = image
         self._relocations = table
-        self._addresses = addresses
+        self._places = places
         self._bases = bases
         if not 0 < table.link < len(image.sections):
             raise InputError(image.file, f"section {table.index}: sh_link {table.link} is not a section", table.offset)
@@ -151,10 +151,10 @@ class _Symbols:
         _, _, _, st_shndx, value, _ = table.entry(index)
         section_index = table.section_index(index, st_shndx)
         if section_index == COMMON:
-            return self._addresses.commons.get(table.name(index), 0)
+            return self._places.commons.get(table.name(index), 0)
         if SHN_LORESERVE <= st_shndx != SHN_XINDEX:
             return value
         if not 0 < section_index < len(self._image.sections):
             # The object does not define it.
             return 0
-        return self._addresses.starts[section_index] + self._bases.get(section_index, 0) + value
+        return self._places.starts[section_index] + self._bases.get(section_index, 0) + value

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from footprint.dwarf import dw
 from footprint.dwarf.encoding import BLOCK_LENGTH_BYTES
+from footprint.dwarf.places import VariablePlace
 from footprint.dwarf.proof import Candidates, Prover
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import DebugInfo, Entry, Unit
@@ -23,7 +24,6 @@ from footprint.errors import InputError
 __all__ = (
     "AddressProver",
     "AddressTable",
-    "VariablePlace",
     "Wanted",
     "candidates",
     "expression",
@@ -74,13 +74,6 @@ class Wanted(NamedTuple):
     vaddrs: frozenset[int]
     tls_offsets: frozenset[int]
     tls_vaddr: int
-
-
-class VariablePlace(NamedTuple):
-    """The place of a variable: its vaddr, or for a thread-local variable its offset in the block of each thread."""
-
-    value: int
-    is_tls: bool
 
 
 class AddressTable:

@@ -283,7 +283,7 @@ def _named(data: Buffer, file: str, raw: list[tuple[int, ...]], names_index: int
     )
 
 
-_ZERO: Final = re.compile(b"\0")
+_NAME: Final = re.compile(rb"([^\0]{0,262144}+)\0")
 
 
 class StringTable:
@@ -293,7 +293,6 @@ class StringTable:
     before its names fill the memory.
     """
 
-    _LONGEST_NAME: Final = 1 << 18
     _MOST_NAME_BYTES_PER_TABLE_BYTE: Final = 16
     _SMALL_BYTES: Final = 1 << 16
 
@@ -316,12 +315,12 @@ class StringTable:
         return bytes(self._table[start : start + max(map(len, prefixes))]).startswith(prefixes)
 
     def at(self, start: int) -> str:
-        """Return the name that begins at an offset; bytes that are not UTF-8 as surrogates."""
+        """Return the name at an offset; bytes that are not UTF-8 as surrogates. An empty table has "" at 0."""
         known = self._known.get(start)
         if known is not None:
             # All copies of a variable that a header defines have one name.
             return known
-        raw = bytes(self._table[start : self.end(start)])
+        raw = self._match(start)[1] if self.size_bytes or start else b""
         self._left_bytes -= len(raw)
         if self._left_bytes < 0:
             raise InputError(self._file, f"the {self._what} overlap too much", self._offset)
@@ -329,13 +328,14 @@ class StringTable:
         return name
 
     def end(self, start: int) -> int:
-        """Return the offset of the zero byte that ends the name at an offset; an empty table has an empty name at 0."""
-        if start == self.size_bytes == 0:
-            return 0
+        """Return the offset of the zero byte that ends the name at an offset."""
+        return self._match(start).end(1)
+
+    def _match(self, start: int) -> re.Match[bytes]:
         if not 0 <= start < self.size_bytes:
             raise InputError(self._file, f"one of the {self._what} lies outside of its table", self._offset)
-        found = _ZERO.search(self._table, start, start + self._LONGEST_NAME)
+        found = _NAME.match(self._table, start)
         if found is None:
             offset = None if self._offset is None else self._offset + start
             raise InputError(self._file, f"one of the {self._what} has no end", offset)
-        return found.start()
+        return found

@@ -7,12 +7,11 @@ from footprint.dwarf import Declaration, VariablePlace, compiled_sources, declar
 from footprint.dwarf.declared_variables import (
     NOTHING_DECLARED,
     DeclaredVariables,
-    VariablePlaces,
-    by_place,
     symbols_of_declarations,
     unnamed_places,
     variable_places,
 )
+from footprint.dwarf.places import VariablePlaces
 from footprint.elf import Contents, Image, read_contents
 from footprint.elf.debugfiles import DebugImage, matched_sections
 from footprint.errors import FootprintError, Note
@@ -77,8 +76,7 @@ class DebugInformation:
         try:
             found = read_declarations(
                 image,
-                [value for value, is_tls in wanted if not is_tls],
-                [value for value, is_tls in wanted if is_tls],
+                wanted,
                 alternate=alternate,
                 split=self._split,
                 package=package,
@@ -88,7 +86,7 @@ class DebugInformation:
             self.notes.append(Note("debug-info-damaged", self._of.file, f"{error}: no lines are shown"))
             return {}
         self.notes += found.notes
-        return by_place(found)
+        return found.by_place
 
     def declarations_by_name(self, names: Iterable[str]) -> tuple[dict[str, tuple[Declaration, ...]], tuple[str, ...]]:
         """Return the declarations without an address that have some names, and the source of each unit."""
@@ -123,7 +121,7 @@ class DebugInformation:
             (one.section.index, variable.offset)
             for one in contents.sections
             for variable in one.variables
-            if places.at(one, variable.offset) in nameless
+            if places.of(variable) in nameless
         )
         return Sourced(contents, DeclaredVariables(places, found, named), self.notes)
 

@@ -22,9 +22,9 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationHandler
 
 from footprint.dwarf import Declaration, Declarations, declarations_by_name, read_declarations
+from footprint.dwarf.places import VariablePlaces
 from footprint.elf import Image, read_image
 from footprint.elf.archive import read_members
-from footprint.elf.object_addresses import ObjectAddresses
 from footprint.elf.symbols import STT_FUNC, STT_TLS, Symbol, read_symbol_table, section_bases
 from footprint.files import open_input
 
@@ -168,10 +168,8 @@ def split(path: str) -> Image | None:
 
 
 def declared(of: Image, alternate: Image | None = None) -> Declarations:
-    symbols, layout = variables(of), ObjectAddresses(of)
-    vaddrs = [layout.vaddr(symbol) for symbol in symbols if symbol.type != STT_TLS]
-    tls_offsets = [layout.vaddr(symbol) for symbol in symbols if symbol.type == STT_TLS]
-    return read_declarations(of, vaddrs, tls_offsets, split=split, alternate=alternate, with_functions=True)
+    places = map(VariablePlaces(of).of, variables(of))
+    return read_declarations(of, places, split=split, alternate=alternate, with_functions=True)
 
 
 def by_symbol(path: str | Path, alternate: Image | None = None) -> dict[str, set[Declaration]]:
@@ -179,11 +177,10 @@ def by_symbol(path: str | Path, alternate: Image | None = None) -> dict[str, set
 
 
 def in_image(of: Image, alternate: Image | None = None) -> dict[str, set[Declaration]]:
-    found, layout = declared(of, alternate), ObjectAddresses(of)
-    tables = found.by_vaddr, found.by_tls_offset
+    found, places = declared(of, alternate), VariablePlaces(of)
     named: dict[str, set[Declaration]] = {}
     for symbol in variables(of):
-        named.setdefault(symbol.name, set()).update(tables[symbol.type == STT_TLS].get(layout.vaddr(symbol), ()))
+        named.setdefault(symbol.name, set()).update(found.by_place.get(places.of(symbol), ()))
     return named
 
 
@@ -327,8 +324,7 @@ def check(path: str | Path, *, fewest: int) -> Declarations:
     """Check that all is found that a walk finds at the addresses of symbols, and nothing else."""
     of = image(path)
     found, reference = declared(of), walked(path)
-    ours = {(False, value): {reduced(one) for one in here} for value, here in found.by_vaddr.items()}
-    ours |= {(True, value): {reduced(one) for one in here} for value, here in found.by_tls_offset.items()}
+    ours = {(is_tls, value): {reduced(one) for one in here} for (value, is_tls), here in found.by_place.items()}
     wanted = {(symbol.type == STT_TLS, symbol.vaddr) for symbol in variables(of)}
     assert ours == {place: facts for place, facts in reference.items() if place in wanted}
     assert len(ours) >= fewest
@@ -440,18 +436,17 @@ def test_split_units_in_a_package_are_found_there(
     package = tmp_path / "program.dwp"
     run_or_skip([tool(packer, f"{packer}-14"), "-e", path, "-o", package], path.parent)
     of = image(path)
-    symbols = variables(of)
-    vaddrs = [symbol.vaddr for symbol in symbols if symbol.type != STT_TLS]
-    alone = read_declarations(of, vaddrs, split=split)
-    packed = read_declarations(of, vaddrs, package=image(package))
+    places = [one for one in map(VariablePlaces(of).of, variables(of)) if not one.is_tls]
+    alone = read_declarations(of, places, split=split)
+    packed = read_declarations(of, places, package=image(package))
     assert packed == alone
-    assert len(packed.by_vaddr) >= 12
+    assert len(packed.by_place) >= 12
 
 
 def test_absent_split_units_are_said_to_be_absent(build: Callable[..., Path]) -> None:
     of = image(build("gcc", "c", "-gdwarf-5", "-O1", "-gsplit-dwarf"))
-    found = read_declarations(of, [symbol.vaddr for symbol in variables(of)])
-    assert found.by_vaddr == {}
+    found = read_declarations(of, map(VariablePlaces(of).of, variables(of)))
+    assert found.by_place == {}
     (note,) = found.notes
     assert note.slug == "debug-info-split"
     assert "2 files" in note.detail
@@ -475,7 +470,7 @@ def test_what_dwz_took_out_is_followed_or_said_to_be_absent(
         assert without_units(now) == without_units(was)
         lacking = declared(image(after))
         assert [note.slug for note in lacking.notes] == ["debug-info-alternate"]
-        assert len(lacking.by_vaddr) == len(declared(image(before)).by_vaddr)
+        assert len(lacking.by_place) == len(declared(image(before)).by_place)
 
 
 @pytest.mark.parametrize("version", ["-gdwarf-4", "-gdwarf-5"])
@@ -572,11 +567,11 @@ def test_all_is_found_in_an_object_that_a_full_walk_finds_there(
         monkeypatch.setitem(recipes, tls, recipes[address])
     path, _, _ = compiled(compiler, language, *options)
     of = image(path)
-    found, layout = declared(of), ObjectAddresses(of)
-    offsets = {layout.vaddr(symbol): (symbol.type == STT_TLS, symbol.vaddr) for symbol in variables(of)}
+    found, places = declared(of), VariablePlaces(of)
+    offsets = {places.of(symbol): (symbol.type == STT_TLS, symbol.vaddr) for symbol in variables(of)}
     ours: dict[tuple[bool, int], set[Fact]] = {}
-    for vaddr, here in (*found.by_vaddr.items(), *found.by_tls_offset.items()):
-        ours.setdefault(offsets[vaddr], set()).update(map(reduced, here))
+    for place, here in found.by_place.items():
+        ours.setdefault(offsets[place], set()).update(map(reduced, here))
     reference = walked(path)
     assert ours == {place: facts for place, facts in reference.items() if place in offsets.values()}
     assert len(ours) >= 5

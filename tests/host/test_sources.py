@@ -112,13 +112,13 @@ def test_gdb_lists_the_same_lines(compiler: str, tmp_path: Path) -> None:
 def test_a_static_of_a_function_is_told_with_its_function(tmp_path: Path) -> None:
     found = footprint.symbols(str(build(tmp_path, "gcc")), source=True)
     assert found.sources is not None
-    functions: dict[str | None, set[tuple[str, bool]]] = {}
+    functions: dict[str | None, set[str]] = {}
     for section in found.files[0].sections:
         for variable in section.variables:
             said = found.sources[0].of(section, variable)
             if said and said.function:
-                functions.setdefault(said.source_name, set()).add((said.function, said.is_in_inline_function))
-    assert functions == {"buffer": {("first", False), ("second", False)}, "calls": {("count", True)}}
+                functions.setdefault(said.source_name, set()).add(said.function)
+    assert functions == {"buffer": {"first", "second"}, "calls": {"count"}}
 
 
 def test_what_ld_drops_from_the_symbols_is_named_by_its_address(compiler: str, tmp_path: Path) -> None:

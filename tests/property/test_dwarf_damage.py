@@ -2,7 +2,7 @@
 
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from footprint.dwarf import Declarations, declarations_by_name, read_declarations
 from footprint.dwarf.encoding import AbbreviationTables
+from footprint.dwarf.places import VariablePlace, VariablePlaces
 from footprint.dwarf.sections import DebugSection
 from footprint.elf import read_image
-from footprint.elf.object_addresses import ObjectAddresses
 from footprint.errors import InputError
 from tests.dwarfwriter import (
     AT_ABSTRACT_ORIGIN,
@@ -146,6 +146,10 @@ def check(error: InputError) -> None:
     assert error.cause
 
 
+def both(values: Sequence[int]) -> list[VariablePlace]:
+    return [VariablePlace(value, is_tls) for value in values for is_tls in (False, True)]
+
+
 def facts(data: bytes) -> Declarations | None:
     """Return what is declared, or None where the file is refused; any other exception is a failed test."""
     start = time.process_time()
@@ -153,14 +157,14 @@ def facts(data: bytes) -> Declarations | None:
         image = read_image(data, "a file")
         declarations_by_name(image, ["a", "m", "bc"])
         is_object = image.is_relocatable and len(image.sections) > 1
-        here = [ObjectAddresses(image).starts[1] + place - PLACES[0] for place in PLACES] if is_object else PLACES
-        found = read_declarations(image, here, here, with_functions=True)
+        here = [VariablePlaces(image).starts[1] + place - PLACES[0] for place in PLACES] if is_object else PLACES
+        found = read_declarations(image, both(here), with_functions=True)
     except InputError as error:
         check(error)
         return None
     finally:
         assert time.process_time() - start < MOST_SECONDS
-    for declarations in (*found.by_vaddr.values(), *found.by_tls_offset.values()):
+    for declarations in found.by_place.values():
         assert len(set(declarations)) == len(declarations) > 0
         assert all(one.type_name is None or len(one.type_name) <= 256 for one in declarations)
     return found
@@ -171,8 +175,7 @@ def test_a_sound_file_declares_all(key: tuple[str, int]) -> None:
     found = facts(FILES[key])
     assert found is not None
     assert found.notes == ()
-    assert [*found.by_vaddr] == [place for place in PLACES[: 6 if key[1] == 5 else 5] if place != PLACES[3]]
-    assert [*found.by_tls_offset] == [PLACES[3]]
+    assert [*found.by_place] == [(place, place == PLACES[3]) for place in PLACES[: 6 if key[1] == 5 else 5]]
 
 
 @examples(600)
@@ -306,7 +309,7 @@ def test_abbreviations_at_an_offset_that_no_index_can_hold_are_refused() -> None
 @pytest.mark.parametrize("offset", [-8, 1 << 64])
 def test_a_thread_local_at_an_offset_that_no_block_can_have_is_not_declared(offset: int) -> None:
     image = read_image(FILES["64-bit-little-endian", 5], "a file")
-    assert read_declarations(image, [offset], [offset]).by_tls_offset == {}
+    assert read_declarations(image, both([offset])).by_place == {}
 
 
 def object_file(kind: dict[str, Any]) -> bytes:
@@ -330,4 +333,4 @@ OBJECTS = {kind["machine"]: object_file(kind) for kind in KINDS.values()}
 def test_a_sound_object_declares_all(machine: int) -> None:
     found = facts(OBJECTS[machine])
     assert found is not None
-    assert (found.notes, len(found.by_vaddr)) == ((), 4)
+    assert (found.notes, sum(not one.is_tls for one in found.by_place)) == ((), 4)

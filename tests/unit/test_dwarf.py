@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from footprint.dwarf import Declaration, Declarations, compiled_sources, declarations_by_name, read_declarations
+from footprint.dwarf import (
+    Declaration,
+    Declarations,
+    VariablePlace,
+    compiled_sources,
+    declarations_by_name,
+    read_declarations,
+)
 from footprint.elf import read_image
 from footprint.errors import InputError
 from tests.dwarfwriter import (
@@ -119,12 +126,14 @@ def elf(*units: Unit, is_64: bool = False, kind: dict[str, Any] | None = None, m
 def read(
     data: bytes, vaddrs: Sequence[int] = (VADDR,), tls_offsets: Sequence[int] = (), *, with_functions: bool = False
 ) -> Declarations:
-    return read_declarations(read_image(data, "program"), vaddrs, tls_offsets, with_functions=with_functions)
+    places = [VariablePlace(vaddr, is_tls=False) for vaddr in vaddrs]
+    places += [VariablePlace(offset, is_tls=True) for offset in tls_offsets]
+    return read_declarations(read_image(data, "program"), places, with_functions=with_functions)
 
 
 def the_only(found: Declarations) -> Declaration:
     assert found.notes == ()
-    ((one,),) = (found.by_vaddr | found.by_tls_offset).values()
+    ((one,),) = found.by_place.values()
     return one
 
 
@@ -136,7 +145,7 @@ def test_a_folder_that_a_map_of_prefixes_made_relative_is_not_put_before_itself(
     root: list[Attribute] = [(AT_NAME, STRP, "a.c"), (AT_COMP_DIR, STRING, "./lib"), (AT_STMT_LIST, SEC_OFFSET, 0)]
     below = [INT, variable("x"), variable("y", location=Addr(VADDR + 4), file=2)]
     one = Unit(Die(TAG_COMPILE_UNIT, root, below), 5, 1, ["./lib", "../inc"], [("a.c", 0), ("a.c", 0), ("a.h", 1)])
-    found = read(elf(one), [VADDR, VADDR + 4]).by_vaddr
+    found = read(elf(one), [VADDR, VADDR + 4]).by_place
     told = [(each.file, each.unit, each.is_in_header) for (each,) in found.values()]
     assert told == [("lib/a.c", "lib/a.c", False), ("inc/a.h", "lib/a.c", True)]
 
@@ -158,7 +167,7 @@ def test_a_thread_local_variable_is_found_by_its_offset(kind: dict[str, Any], op
     data = elf(unit(variable("own", location=Tls(24, operation))), kind=kind)
     found = read(data, [24], [24])
     assert the_only(found).name == "own"
-    assert found.by_vaddr == {}
+    assert found.by_place.keys() == {(24, True)}
 
 
 @in_all_classes_and_orders
@@ -199,7 +208,7 @@ def test_many_abbreviations_and_names_of_any_length_stand_before_it(first_code: 
     ]
     found = read(elf(unit(*entries, first_code=first_code)), range(VADDR, VADDR + 40))
     assert found.notes == ()
-    assert [(one.name, one.line, one.file) for (one,) in found.by_vaddr.values()] == [
+    assert [(one.name, one.line, one.file) for (one,) in found.by_place.values()] == [
         (f"{'ABCD' * count}\u00e9", 127 + count, "/src/inc/a.h") for count in range(40)
     ]
 
@@ -240,8 +249,8 @@ def test_a_variable_of_a_header_is_declared_by_each_unit() -> None:
         for place in places
     ]
     found = read(elf(*units), places)
-    assert {one.is_in_header for (one,) in found.by_vaddr.values()} == {True}
-    assert {(one.file, one.line) for (one,) in found.by_vaddr.values()} == {("/src/inc/a.h", 3)}
+    assert {one.is_in_header for (one,) in found.by_place.values()} == {True}
+    assert {(one.file, one.line) for (one,) in found.by_place.values()} == {("/src/inc/a.h", 3)}
 
 
 def test_a_module_of_rust_is_no_header() -> None:
@@ -260,7 +269,7 @@ def test_a_variable_of_a_function_is_declared_once_however_often_it_is_inlined()
     calls = [Die(TAG_SUBPROGRAM, [(AT_ABSTRACT_ORIGIN, REF4, Ref("count"))], [copy]) for _ in range(5)]
     found = read(elf(unit(in_function((AT_INLINE, DATA1, 3)), *calls)), with_functions=True)
     one = the_only(found)
-    assert (one.name, one.function, one.is_in_inline_function) == ("calls", "_Z5countv", True)
+    assert (one.name, one.function) == ("calls", "_Z5countv")
 
 
 def test_functions_are_told_only_if_they_are_asked_for() -> None:
@@ -338,7 +347,7 @@ def test_tables_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPat
     units += [unit(Die(TAG_VARIABLE, [*types, (AT_LOCATION, EXPRLOC, Addr(VADDR + at))])) for at in range(0, 40, 4)]
     whole, vaddrs = elf(*units), range(VADDR, VADDR + 40, 4)
     expected = read(whole, vaddrs)
-    assert [one.type_name for (one,) in expected.by_vaddr.values()] == ["far"] * 10
+    assert [one.type_name for (one,) in expected.by_place.values()] == ["far"] * 10
     monkeypatch.setattr("footprint.dwarf.encoding._MOST_KEPT", 1)
     monkeypatch.setattr("footprint.dwarf.proof._MOST_SHAPES", 1)
     assert read(whole, vaddrs) == expected
@@ -360,7 +369,7 @@ def test_tables_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPat
 )
 def test_an_expression_that_is_no_address_of_the_variable_is_passed_over(location: Value) -> None:
     found = read(elf(unit(variable("x", location=location))))
-    assert found.by_vaddr == {}
+    assert found.by_place == {}
     assert found.notes == ()
 
 
@@ -393,7 +402,7 @@ def test_a_file_without_debug_information_says_so() -> None:
 
 def test_units_of_an_unknown_version_are_passed_over() -> None:
     found = read(elf(unit(variable("x")), unit(variable("y"), version=7)))
-    assert [one.name for (one,) in found.by_vaddr.values()] == ["x"]
+    assert [one.name for (one,) in found.by_place.values()] == ["x"]
     assert slugs(found) == ["debug-info-unsupported"]
 
 
@@ -501,7 +510,7 @@ def test_entries_that_refer_to_each_other_end() -> None:
     back = Die(TAG_VARIABLE, [(AT_SPECIFICATION, REF4, Ref("a"))], label="b")
     start = Die(TAG_VARIABLE, [(AT_SPECIFICATION, REF4, Ref("a")), (AT_LOCATION, EXPRLOC, Addr(VADDR))])
     found = read(elf(unit(loop, back, start)))
-    ((one,),) = found.by_vaddr.values()
+    ((one,),) = found.by_place.values()
     assert one.name is None
     assert [note.slug for note in found.notes] == ["debug-info-damaged"]
     assert "references form a circle" in found.notes[0].detail
@@ -517,7 +526,9 @@ def test_a_flood_of_one_address_ends_soon() -> None:
     entries = [variable(f"x{number % 7}") for number in range(20_000)]
     took, found = seconds(elf(unit(*entries)))
     assert took < 5
-    assert {one.name for one in found.by_vaddr[VADDR]} == {f"x{number}" for number in range(7)}
+    assert {one.name for one in found.by_place[VariablePlace(VADDR, is_tls=False)]} == {
+        f"x{number}" for number in range(7)
+    }
 
 
 def test_deep_nesting_takes_no_stack() -> None:
@@ -539,4 +550,6 @@ def test_deep_nesting_takes_no_stack() -> None:
 
 
 def test_an_address_of_any_width_is_asked_for_without_harm() -> None:
-    assert read(elf(unit(variable("x"))), [VADDR, 1 << 63, (1 << 64) - 1, 1 << 70, 0]).by_vaddr.keys() == {VADDR}
+    assert read(elf(unit(variable("x"))), [VADDR, 1 << 63, (1 << 64) - 1, 1 << 70, 0]).by_place.keys() == {
+        (VADDR, False)
+    }

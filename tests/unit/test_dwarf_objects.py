@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from footprint.dwarf import Declarations, declarations_by_name, read_declarations
+from footprint.dwarf.places import VariablePlaces
 from footprint.elf import read_image
-from footprint.elf.object_addresses import ObjectAddresses
 from footprint.elf.symbols import STT_TLS, read_symbol_table, section_bases
 from footprint.errors import InputError
 from tests.dwarfwriter import (
@@ -131,13 +131,11 @@ def elf(*units: Unit, kind: dict[str, Any] | None = None, symbols: Sequence[Sym]
 def read(data: bytes) -> tuple[Declarations, dict[str, str]]:
     """Return the answer for all variables that the symbols name, and how the declarations call each."""
     image = read_image(data, "a.o")
-    layout = ObjectAddresses(image)
+    places = VariablePlaces(image)
     in_memory = section_bases(image, [(section.index, section) for section in image.sections if section.is_in_memory])
     symbols = read_symbol_table(image).variables(in_memory)
-    vaddrs = [layout.vaddr(symbol) for symbol in symbols if symbol.type != STT_TLS]
-    found = read_declarations(image, vaddrs, [layout.vaddr(symbol) for symbol in symbols if symbol.type == STT_TLS])
-    tables = found.by_vaddr, found.by_tls_offset
-    named = {one.name: tables[one.type == STT_TLS].get(layout.vaddr(one), ()) for one in symbols}
+    found = read_declarations(image, map(places.of, symbols))
+    named = {one.name: found.by_place.get(places.of(one), ()) for one in symbols}
     return found, {name: str(one.name) for name, here in named.items() for one in here}
 
 
@@ -173,7 +171,7 @@ def test_what_is_defined_elsewhere_is_at_no_address() -> None:
     symbols = [*SYMBOLS, Sym("elsewhere", 0, 4, section=0)]
     debug = object_sections([unit(variable("elsewhere", Addr(0)))], lambda _: ("elsewhere", 16), (1, 17))
     data = write(ElfFile(type=ET_REL, sections=[*MEMORY, *debug], symbols=symbols))
-    assert read(data)[0].by_vaddr == {}
+    assert read(data)[0].by_place == {}
 
 
 def raw(section: Section) -> bytes:
@@ -222,12 +220,12 @@ def test_a_linked_file_keeps_its_addresses() -> None:
     image = read_image(write(ElfFile(sections=MEMORY, symbols=SYMBOLS)), "program")
     in_memory = section_bases(image, [(section.index, section) for section in image.sections if section.is_in_memory])
     symbols = read_symbol_table(image).variables(in_memory)
-    assert [ObjectAddresses(image).vaddr(symbol) for symbol in symbols] == [symbol.vaddr for symbol in symbols]
+    assert [VariablePlaces(image).of(one) for one in symbols] == [(one.vaddr, one.is_tls) for one in symbols]
 
 
 def test_empty_sections_of_an_object_have_addresses_of_their_own() -> None:
     empty = [Section(f".bss.{number}", SHT_NOBITS, RW) for number in range(3)]
-    starts = ObjectAddresses(read_image(write(ElfFile(type=ET_REL, sections=empty)), "a.o")).starts
+    starts = VariablePlaces(read_image(write(ElfFile(type=ET_REL, sections=empty)), "a.o")).starts
     assert len({*starts[1:4]}) == 3
 
 

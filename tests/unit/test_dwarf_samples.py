@@ -7,9 +7,9 @@ import pytest
 
 import footprint
 from footprint.dwarf import Declaration, read_declarations
+from footprint.dwarf.places import VariablePlaces
 from footprint.elf import Image, read_image
-from footprint.elf.object_addresses import ObjectAddresses
-from footprint.elf.symbols import STT_TLS, read_symbol_table, section_bases
+from footprint.elf.symbols import read_symbol_table, section_bases
 from footprint.model.finding import Confidence
 
 FOLDER = Path(__file__).resolve().parents[2] / "sample_binaries" / "declared_in_header"
@@ -35,13 +35,11 @@ def image(name: str) -> Image:
 
 def declarations(of: Image) -> list[Declaration]:
     """Return what is declared of all variables that the symbols name: for each address one, here."""
-    layout = ObjectAddresses(of)
     in_memory = section_bases(of, [(section.index, section) for section in of.sections if section.is_in_memory])
     symbols = [one for one in read_symbol_table(of).variables(in_memory) if one.size_bytes]
-    vaddrs = [layout.vaddr(one) for one in symbols if one.type != STT_TLS]
-    found = read_declarations(of, vaddrs, [layout.vaddr(one) for one in symbols if one.type == STT_TLS])
+    found = read_declarations(of, map(VariablePlaces(of).of, symbols))
     assert found.notes == ()
-    return [one for here in (*found.by_vaddr.values(), *found.by_tls_offset.values()) for one in here]
+    return [one for here in found.by_place.values() for one in here]
 
 
 @pytest.mark.parametrize("name", FILES)
