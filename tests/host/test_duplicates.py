@@ -15,7 +15,7 @@ import pytest
 import footprint
 from footprint.findings.copies import CopiedVariable, CopyOrigin
 from footprint.model.finding import Confidence
-from footprint.verbs.duplicates.result import Duplicates
+from footprint.verbs.duplicates.call import Duplicates
 
 IN_C = """
 static int data_of_header[64] = {1, 2, 3};

@@ -24,7 +24,7 @@ from footprint.attribution.owned_range import OwnedRange
 from footprint.errors import AccessError, UnsupportedError
 from footprint.model.audit import Audit
 from footprint.model.row import Row
-from footprint.verbs.maps.result import OwnedMap
+from footprint.verbs.maps.call import OwnedMap
 from tests.liveprocesses import PATIENCE_SECONDS, DyingOS, private_bytes_between, status_of, wait_until
 
 KIB = 1024

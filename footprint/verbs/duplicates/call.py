@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 
 from footprint.dwarf import VariablePlace
@@ -10,11 +11,13 @@ from footprint.elf import Image, read_image
 from footprint.elf.statics import Statics, read_statics
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
-from footprint.findings.copies import Declared, Lines, candidates
+from footprint.findings.copies import Declared, Lines, SearchedFile, candidates
 from footprint.findings.declared_by_name import declared_by_name, source_name
+from footprint.findings.linked_twice import LinkedTwice
 from footprint.findings.registry import Fact, find_all
 from footprint.findings.variable_rules.large_static import large_ones
 from footprint.findings.variables import FileVariables, Variables, file_variables
+from footprint.model.finding import Finding
 from footprint.process import Snapshot, read_process
 from footprint.process.mapped_files import FileOpener
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
@@ -22,9 +25,29 @@ from footprint.sources.debug_information import DebugInformation
 from footprint.sources.files import each_once
 from footprint.sources.process_files import ProcessFiles
 from footprint.sources.target import Named, process_of
-from footprint.verbs.duplicates.result import Duplicates
 
-__all__ = ("duplicates", "variables_in", "variables_of")
+__all__ = ("Duplicates", "duplicates", "variables_in", "variables_of")
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """What files hold several times.
+
+    Attributes:
+        targets: What was asked about.
+        pid: The process, where one was.
+        files: The copies in each file.
+        linked_twice: What several of the files hold, or one several times over.
+        findings: All of it with what it costs, and what to do.
+        notes: What the reader must know.
+    """
+
+    targets: tuple[str, ...]
+    pid: int | None
+    files: tuple[SearchedFile, ...]
+    linked_twice: tuple[LinkedTwice, ...]
+    findings: tuple[Finding, ...]
+    notes: tuple[Note, ...]
 
 
 def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> Duplicates:

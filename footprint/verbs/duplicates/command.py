@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from footprint.formats.issues import Issues
     from footprint.sources.debug_files import DebugSearch
     from footprint.verbs.duplicates import call, json, metrics, text
-    from footprint.verbs.duplicates.result import Duplicates
+    from footprint.verbs.duplicates.call import Duplicates
 else:
     call, json, metrics, text = lazy_modules("footprint.verbs.duplicates", "call json metrics text")
 

@@ -12,7 +12,7 @@ from footprint.formats.finding_rows import FindingRow, finding_rows
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import Address, Bounds, Positive
 from footprint.model.finding import Confidence, SourceLocation
-from footprint.verbs.duplicates.result import Duplicates
+from footprint.verbs.duplicates.call import Duplicates
 
 __all__ = ("DuplicatesJson", "duplicates_members")
 

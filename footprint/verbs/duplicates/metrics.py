@@ -3,7 +3,7 @@
 from collections import Counter
 
 from footprint.formats.metrics import MetricFamily, MetricSample, finding_families
-from footprint.verbs.duplicates.result import Duplicates
+from footprint.verbs.duplicates.call import Duplicates
 
 __all__ = ("duplicates_metrics",)
 

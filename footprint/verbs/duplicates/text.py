@@ -15,7 +15,7 @@ from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, rest_rows
 from footprint.model.finding import Confidence, Finding
 from footprint.units import counted, first_of, format_bytes
-from footprint.verbs.duplicates.result import Duplicates
+from footprint.verbs.duplicates.call import Duplicates
 
 __all__ = ("duplicates_document",)
 

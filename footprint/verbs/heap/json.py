@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.elf import shown_name
 from footprint.errors import Note
-from footprint.formats.codec import encode
+from footprint.formats.codec import encode, like
 from footprint.formats.finding_rows import FindingRow, finding_rows
 from footprint.formats.heap_account_json import heap_share
 from footprint.formats.json import Envelope, Json, Tool
@@ -211,38 +211,27 @@ def heap_members(
 ) -> Json:
     """Return the members of the answer; `by` is `tree` or `callers` where the call trees are wanted too."""
     grown = {"tree": callees, "callers": callers}.get(by)
-    with_tree = [(usage, usage.attribution, usage.tree) for usage in usages]
+    owners: list[OwnerBytes] = []
+    functions: list[FunctionBytes] = []
+    calls: list[CallRow] = []
+    for usage in usages:
+        if usage.attribution is None or usage.tree is None:
+            continue
+        owners += [
+            OwnerBytes(usage.file, one.owner, one.size_bytes, one.block_count) for one in usage.attribution.owners
+        ]
+        functions += _share_rows(usage.attribution.shares, usage.file)
+        calls += () if grown is None else _call_rows(grown(usage.tree, usage.calls), usage.file)
     return encode(
         HeapJson(
             tool=Tool("footprint", version),
             host={},
             target=HeapTarget(tuple([usage.file for usage in usages]), by),
-            profiles=tuple([_profile(usage) for usage in usages]),
+            profiles=tuple(map(_profile, usages)),
             snapshots=tuple([row for usage in usages for row in _snapshots(usage)]),
-            owners=tuple(
-                [
-                    OwnerBytes(usage.file, one.owner, one.size_bytes, one.block_count)
-                    for usage, shares, tree in with_tree
-                    if shares is not None and tree is not None
-                    for one in shares.owners
-                ]
-            ),
-            heap=tuple(
-                [
-                    row
-                    for usage, shares, tree in with_tree
-                    if shares is not None and tree is not None
-                    for row in _share_rows(shares.shares, usage.file)
-                ]
-            ),
-            calls=tuple(
-                [
-                    row
-                    for usage, shares, tree in with_tree
-                    if shares is not None and tree is not None and grown is not None
-                    for row in _call_rows(grown(tree, usage.calls), usage.file)
-                ]
-            ),
+            owners=tuple(owners),
+            heap=tuple(functions),
+            calls=tuple(calls),
             tallies=tuple([row for usage in usages for row in _tallies(usage.profile, usage.file)]),
             findings=finding_rows(findings, 1),
             notes=tuple(notes),
@@ -251,15 +240,11 @@ def heap_members(
 
 
 def _profile(usage: HeapUsage) -> ProfileRow:
-    profile, snapshot, attribution = usage.profile, usage.snapshot, usage.attribution
-    return ProfileRow(
+    snapshot, attribution = usage.snapshot, usage.attribution
+    return like(
+        ProfileRow,
+        usage.profile,
         file=usage.file,
-        format=profile.format,
-        counted=profile.counted,
-        command=profile.command,
-        description=profile.description,
-        time_unit=profile.time_unit,
-        pid=profile.pid,
         snapshot=None if snapshot is None else snapshot.number,
         tally=usage.tally,
         live_bytes=None if snapshot is None else snapshot.live_bytes,
@@ -274,16 +259,7 @@ def _profile(usage: HeapUsage) -> ProfileRow:
 def _snapshots(usage: HeapUsage) -> Iterator[SnapshotRow]:
     trees = frozenset(usage.profile.tree_places)
     for place, one in enumerate(usage.profile.snapshots):
-        yield SnapshotRow(
-            usage.file,
-            one.number,
-            one.time,
-            one.live_bytes,
-            one.extra_bytes,
-            one.stack_bytes,
-            one.is_peak,
-            place in trees,
-        )
+        yield like(SnapshotRow, one, file=usage.file, has_tree=place in trees)
 
 
 def _tallies(profile: Profile, file: str) -> Iterator[TallyRow]:

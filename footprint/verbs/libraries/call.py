@@ -1,16 +1,41 @@
 """`footprint.libraries`: the objects of a program or a process, without running anything."""
 
+from dataclasses import dataclass
+
+from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.errors import Note
 from footprint.files import StrPath
 from footprint.findings.registry import Fact, find_all
 from footprint.loader import Environment
+from footprint.model.finding import Finding
 from footprint.model.projection import ONE
 from footprint.process import read_process
 from footprint.sources.programs import ProcessView, Programs, missing_notes
 from footprint.sources.target import Named, check_options, process_of
 from footprint.verbs.audit.process import audit_of
-from footprint.verbs.libraries.result import Libraries
 
-__all__ = ("libraries",)
+__all__ = ("Libraries", "libraries")
+
+
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """What a program is made of, and what it could do without.
+
+    Attributes:
+        target: What was asked about, as the user named it.
+        pid: The process, where a live one was asked about.
+        graph: The objects, and all relations between them.
+        findings: Libraries that nobody uses, and what else could be spared.
+        count: How many processes to project to.
+        notes: What the reader of the figures must know.
+    """
+
+    target: str
+    pid: int | None
+    graph: DependencyGraph
+    findings: tuple[Finding, ...]
+    count: int
+    notes: tuple[Note, ...]
 
 
 def libraries(

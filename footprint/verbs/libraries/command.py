@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from footprint.formats.document import Document
     from footprint.formats.issues import Issues
     from footprint.verbs.libraries import call, json, metrics, text
-    from footprint.verbs.libraries.result import Libraries
+    from footprint.verbs.libraries.call import Libraries
 else:
     call, json, metrics, text = lazy_modules("footprint.verbs.libraries", "call json metrics text")
 

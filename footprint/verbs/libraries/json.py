@@ -13,7 +13,7 @@ from footprint.formats.json import Envelope, Json, Tool
 from footprint.loader import FoundBy, Libc, MissingLibrary
 from footprint.members import NOT_EMPTY, Positive
 from footprint.model.evidence import Evidence
-from footprint.verbs.libraries.result import Libraries
+from footprint.verbs.libraries.call import Libraries
 
 __all__ = ("LibrariesJson", "libraries_members")
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from footprint.formats.metrics import MetricFamily, MetricSample, finding_families
-from footprint.verbs.libraries.result import Libraries
+from footprint.verbs.libraries.call import Libraries
 
 __all__ = ("libraries_metrics",)
 

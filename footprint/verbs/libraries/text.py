@@ -12,7 +12,7 @@ from footprint.loader import FoundBy
 from footprint.loader.dependencies import chains
 from footprint.model.finding import Confidence
 from footprint.units import counted, format_bytes
-from footprint.verbs.libraries.result import Libraries
+from footprint.verbs.libraries.call import Libraries
 
 __all__ = ("chains_document", "libraries_document")
 

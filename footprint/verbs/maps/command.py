@@ -8,7 +8,7 @@ from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.verbs.maps import call, json, text
-    from footprint.verbs.maps.result import OwnedMap
+    from footprint.verbs.maps.call import OwnedMap
 else:
     call, json, text = lazy_modules("footprint.verbs.maps", "call json text")
 

@@ -11,7 +11,7 @@ from footprint.formats.codec import encode, like
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import NOT_EMPTY, Address, Pattern
 from footprint.model.evidence import Evidence
-from footprint.verbs.maps.result import OwnedMap
+from footprint.verbs.maps.call import OwnedMap
 
 __all__ = ("MapsJson", "maps_members")
 

@@ -5,7 +5,7 @@ from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.model.row import Attribution
 from footprint.units import counted, format_bytes
-from footprint.verbs.maps.result import OwnedMap
+from footprint.verbs.maps.call import OwnedMap
 
 __all__ = ("maps_document",)
 

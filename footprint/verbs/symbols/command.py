@@ -10,7 +10,6 @@ from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.formats import stacks
-    from footprint.formats.document import Document
     from footprint.sources.debug_files import DebugSearch
     from footprint.verbs.symbols import call, json, metrics, selections, text
 else:
@@ -64,23 +63,12 @@ def symbols(
     """
     order = selections.sort_order(by, sort)
 
-    def document(found: "call.FileSymbols") -> "Document":
-        is_whole = output.has_whole_names
-        return text.symbols_document(
-            found.files,
-            found.notes,
-            top=top,
-            has_linker_names=is_whole,
-            kinds=found.selection.kinds,
-            tables=selections.tables(found, by, order, is_whole=is_whole),
-            is_selected=found.selection.is_of_variables,
-            namers="Symbols and debug information" if any(one.named for one in found.sources or ()) else "Symbols",
-        )
-
     answer: Answer[call.FileSymbols] = Answer(
         "symbols",
         "symbols",
-        document=document,
+        document=lambda found: text.symbols_document(
+            found, by=by, order=order, top=top, has_whole_names=output.has_whole_names
+        ),
         members=lambda found, version: json.symbols_members(found.origins, found.notes, version, found.sources),
         figures=lambda found: metrics.symbols_metrics(found.origins),
         stacks=lambda found: stacks.symbol_stacks(found.files),

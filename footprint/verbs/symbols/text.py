@@ -1,20 +1,20 @@
 """The report of `footprint symbols`."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
-from footprint.elf import Contents, SectionContents, SectionKind, shown_name
-from footprint.errors import Note
+from footprint.elf import Contents, SectionContents, SectionKind
 from footprint.formats.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.debug_files import debug_file_blocks
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, rest_rows
-from footprint.verbs.symbols.variables_text import variables_table
+from footprint.verbs.options import SymbolsBy
+from footprint.verbs.symbols.call import FileSymbols
+from footprint.verbs.symbols.sources_text import sources_paragraph
+from footprint.verbs.symbols.variables_text import file_table, section_table, variables_table
 
-__all__ = ("Tables", "symbols_document")
-
-Tables = Callable[[Sequence[Contents], int, Callable[[str], str]], list[Block]]
+__all__ = ("symbols_document",)
 
 _STRIPPED: Final = {
     ".dynsym": ", stripped: only exported names",
@@ -23,56 +23,43 @@ _STRIPPED: Final = {
 
 
 def symbols_document(
-    files: Sequence[Contents],
-    notes: Sequence[Note] = (),
-    *,
-    top: int = 20,
-    has_linker_names: bool = False,
-    kinds: Collection[SectionKind] = tuple(SectionKind),
-    tables: Tables = variables_table,
-    is_selected: bool = False,
-    namers: str = "Symbols",
+    found: FileSymbols, *, by: SymbolsBy, order: str, top: int, has_whole_names: bool = False
 ) -> Document:
     """Write what the writable memory of files holds.
 
     Args:
-        files: What each holds.
-        notes: What the reader must know.
-        top: How many rows a table has, 0 for all.
-        has_linker_names: Whether to show names as the linker has them.
-        kinds: The kinds of memory that were asked for.
-        tables: In which order variables are listed, or by what else they are added up.
-        is_selected: Whether some variables were asked for and others not.
-        namers: What the names are from.
+        found: The files.
+        by: Whether to list variables, or what they add up to by file or section.
+        order: The order of variables: `size`, `address` or `name`.
+        top: How many rows a table has; 0 for all.
+        has_whole_names: Whether to show linker names, whole paths and whole types.
     """
-    show = (lambda name: name) if has_linker_names else shown_name
+    files, kinds = found.files, found.selection.kinds
     blocks = _one_file(files[0], kinds) if len(files) == 1 else _many_files(files, top, kinds)
-    blocks.extend(one if has_linker_names else _folded(one) for one in tables(files, top, show))
-    if is_selected and not any(one.variables for contents in files for one in contents.sections):
+    if by is SymbolsBy.FILE:
+        blocks += file_table(found.origins, top)
+    elif by is SymbolsBy.SECTION:
+        blocks += section_table(found.origins, top)
+    else:
+        blocks += variables_table(found, order, top, is_whole=has_whole_names)
+        if found.sources is not None:
+            blocks += sources_paragraph(found)
+    if found.selection.is_of_variables and not any(one.variables for contents in files for one in contents.sections):
         blocks.append(Paragraph("no variable fits what was asked for: the filters leave none"))
     if stray_count := sum(contents.stray_count for contents in files):
         blocks.append(Paragraph(f"{stray_count} symbols say they lie in one of these sections, and do not: left out"))
     if len(files) > 1:
         debug_files = {contents.file: contents.debug_file for contents in files if contents.debug_file is not None}
-        names = Names((), is_whole=True)
-        blocks.extend(debug_file_blocks(debug_files, names, is_whole=has_linker_names))
-    blocks.extend(note_blocks(notes))
-    return (*blocks, Verdict(_symbols_verdict(files, namers)))
-
-
-def _folded(block: Block) -> Block:
-    """Shorten the names of variables to the width of the text; paths stay whole, so that they can be copied."""
-    if isinstance(block, Table) and block.columns[-1] == "variable":
-        return block._replace(fold=Fold.NAMES)
-    return block
+        blocks += debug_file_blocks(debug_files, Names((), is_whole=True), is_whole=has_whole_names)
+    return (*blocks, *note_blocks(found.notes), Verdict(_verdict(found)))
 
 
 def _one_file(contents: Contents, kinds: Collection[SectionKind]) -> list[Block]:
-    missing = (
-        "no writable section" if len(kinds) == len(SectionKind) else f"nothing of the kind {', '.join(sorted(kinds))}"
-    )
-    heading = Heading(f"{contents.file}: {_symbols_origin(contents) if contents.sections else missing}")
-    return [heading, _sections_table(contents.sections)] if contents.sections else [heading]
+    if not contents.sections:
+        is_all = len(kinds) == len(SectionKind)
+        missing = "no writable section" if is_all else f"nothing of the kind {', '.join(sorted(kinds))}"
+        return [Heading(f"{contents.file}: {missing}")]
+    return [Heading(f"{contents.file}: {_symbols_origin(contents)}"), _sections_table(contents.sections)]
 
 
 def _many_files(files: Sequence[Contents], top: int, kinds: Collection[SectionKind]) -> list[Block]:
@@ -127,9 +114,11 @@ def _sections_table(sections: Sequence[SectionContents]) -> Table:
     )
 
 
-def _symbols_verdict(files: Sequence[Contents], namers: str) -> str:
-    total_bytes = sum(one.size_bytes for contents in files for one in contents.sections)
-    named_bytes = sum(one.named_bytes for contents in files for one in contents.sections)
+def _verdict(found: FileSymbols) -> str:
+    sections = [one for contents in found.files for one in contents.sections]
+    total_bytes = sum(one.size_bytes for one in sections)
+    named_bytes = sum(one.named_bytes for one in sections)
+    namers = "Symbols and debug information" if any(one.named for one in found.sources or ()) else "Symbols"
     share = f" ({named_bytes / total_bytes:.1%})" if total_bytes else ""
-    where = "" if len(files) == 1 else f" in {len(files)} files"
+    where = "" if len(found.files) == 1 else f" in {len(found.files)} files"
     return f"{namers} name {named_bytes:,} of {total_bytes:,} bytes of writable and thread-local memory{where}{share}."
