@@ -2,6 +2,7 @@
 
 from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.process_audit import audit_snapshot
+from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf import Contents
 from footprint.model.audit import Audit
 from footprint.process import Snapshot, Status, read_texts
@@ -24,8 +25,8 @@ class NoFiles:
     def contents_of(self, loaded: LoadedObject) -> Contents | None:  # noqa: ARG002 # a protocol
         return None
 
-    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> frozenset[int]:  # noqa: ARG002 # a protocol
-        return frozenset()
+    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> PageNumbers:  # noqa: ARG002 # a protocol
+        return PageNumbers(())
 
 
 def block(header: str, **kib: int) -> bytes:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from footprint.attribution.heap_frames import name_frames
 from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
 from footprint.attribution.process_audit import audit_snapshot
+from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf import Contents
 from footprint.heap import read_profile
 from footprint.heap.allocators import Allocators
@@ -24,9 +25,9 @@ class NoFiles:
         """Return nothing."""
         return None
 
-    def relocated_pages_of(self, _loaded: object, _page_bytes: int) -> frozenset[int]:
+    def relocated_pages_of(self, _loaded: object, _page_bytes: int) -> PageNumbers:
         """Return none."""
-        return frozenset()
+        return PageNumbers(())
 
 
 class Area(NamedTuple):

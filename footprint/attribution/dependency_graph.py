@@ -180,12 +180,8 @@ def build_graph(
 ) -> DependencyGraph:
     """Build the graph of a process.
 
-    Args:
-        link_map: Its objects.
-        bindings: Which of them binds to which.
-        page_bytes: The size of a page.
-        predict: Predicts the cost of an object; the second argument is whether it is the program.
-        private_bytes: Returns the private memory of an object in the live process.
+    `predict` takes an object and whether it is the program; `private_bytes` counts the private memory of an object in
+    the live process.
     """
     objects = link_map.objects
     interpreter = link_map.interpreter_object

@@ -64,14 +64,10 @@ def name_frames(
     binaries: Sequence[Binary] = (),
     opened: Callable[[str], Binary | None] = lambda _path: None,
 ) -> NamedFrames:
-    """Find the object and the function of each frame.
+    """Find the object and the function of each frame of a profile; `name` is its name in messages.
 
-    Args:
-        profile: The profile.
-        name: Its name in messages.
-        allocators: The functions that only hand memory on.
-        binaries: The files of the process, for frames whose object the profile does not name.
-        opened: Returns the file at a path that the profile lists as mapped; None where it cannot be read.
+    `binaries` are the files of the process, for frames whose object the profile does not name. `opened` returns the
+    file at a path that the profile lists as mapped, or None where it cannot be read.
     """
     notes: list[Note] = []
     modules = _Modules(profile.modules, opened, name, notes)

@@ -44,12 +44,9 @@ _LEAST_APART_BYTES: Final = 128 * 1024  # M_MMAP_THRESHOLD, as long as nothing s
 
 
 def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
-    """Split the heap of an audit by the functions that asked for it.
+    """Split the heap of an audit by the functions that asked for it; its totals and its projection do not change.
 
-    Args:
-        audit: The process; its totals and its projection do not change.
-        usage: A moment of a profile of memory in use.
-        owners: The owner in the ledger of objects that have another name in the profile.
+    `owners` has the owners in the ledger of objects that have another name in the profile.
     """
     shares = _shares(usage, owners)
     is_virtual = audit.totals.private.bytes is None

@@ -45,11 +45,8 @@ def lay_out(
 ) -> tuple[OwnedRange, ...]:
     """Find the owner of each mapping, and cut mappings of several owners into ranges.
 
-    Args:
-        memory: The mappings, ascending.
-        images: The ELF files among the mapped files that could be read.
-        page_bytes: The size of a page.
-        stack_addrs: Stack pointers of the threads beside the main one.
+    `images` are the ELF files among the mapped files that could be read, `stack_addrs` the stack pointers of the
+    threads beside the main one.
     """
     mappings = memory.mappings
     objects = _objects(mappings, images)

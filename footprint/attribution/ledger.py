@@ -18,7 +18,7 @@ from footprint.attribution.accounts import Accounts
 from footprint.attribution.counters import MappingCounts
 from footprint.attribution.kernel import KernelCost
 from footprint.attribution.owned_range import LoadedObject, OwnedRange, by_mapping, clip, private_pages
-from footprint.attribution.symbol_ranges import symbol_rows
+from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
 from footprint.elf import Contents, Image
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.row import Attribution, MemoryKind, Row
@@ -33,7 +33,7 @@ class Files(Protocol):
     def contents_of(self, loaded: LoadedObject) -> Contents | None:
         """Return what the writable sections of an object hold, or None where that cannot be read."""
 
-    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> Container[int]:
+    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> PageNumbers:
         """Return the numbers of the pages (addr divided by the page size) that relocations of an object write."""
 
 
@@ -115,14 +115,7 @@ def _mapping_rows(
 def _range_rows(
     one: OwnedRange, counts: MappingCounts, private: Sequence[PageRange] | None, symbols: _Symbols
 ) -> list[Row]:
-    """Return the rows of one range: one for each symbol where its private pages and the object's symbols are known.
-
-    Args:
-        one: The range.
-        counts: What the range holds.
-        private: Its private pages, where these are known.
-        symbols: What is needed to cut it.
-    """
+    """Return the rows of one range: one for each symbol where its private pages and the object's symbols are known."""
     loaded, image, page_bytes = one.loaded, _image_of(one), symbols.page_bytes
     if loaded is None or image is None:
         return [_row(one, counts, page_bytes)]

@@ -140,12 +140,7 @@ def predict(
 ) -> ObjectPrediction:
     """Predict what an object costs before it runs. A damaged table becomes a note, and the rest is predicted.
 
-    Args:
-        image: The object.
-        page_bytes: The size of a page, a power of 2.
-        is_program: Whether it is the program itself, and no library or loader.
-        libc: The C library whose loader loads it.
-        libc_start: For the C library itself, the pages that it writes at its start.
+    For the C library itself, `libc_start` has the pages that it writes at its start.
     """
     notes: list[Note] = []
     written: dict[WriteCause, set[int]] = {}

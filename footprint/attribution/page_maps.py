@@ -4,13 +4,14 @@ The ledger adds all of this up. Only a picture needs single pages, so an audit h
 omit the variables: their names would make the file half as large again, and the ledger has them too.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
 from typing import Final
 
 from footprint.attribution.counters import MappingCounts
 from footprint.attribution.ledger import Files
 from footprint.attribution.owned_range import LoadedObject, OwnedRange, by_mapping, clip, private_pages
+from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf import Contents, SectionContents, Symbol
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.process import Mapping, PageRange
@@ -101,7 +102,7 @@ class _Reader:
         )
 
     def _states(
-        self, part: OwnedRange, held: MappingCounts, relocated: Container[int], page_count: int
+        self, part: OwnedRange, held: MappingCounts, relocated: PageNumbers, page_count: int
     ) -> Iterator[tuple[PageState, int]]:
         """Return the states of the pages of a range, each with a number of neighbouring pages."""
         size, mapping = self._page_bytes, part.mapping

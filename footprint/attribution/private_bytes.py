@@ -38,12 +38,7 @@ class _Placed(NamedTuple):
 
 
 class PrivateBytes:
-    """Counts private bytes by the vaddrs of files.
-
-    Args:
-        snapshot: The process.
-        images: The files that will be asked for.
-    """
+    """Counts private bytes by the vaddrs of files of a process; `images` are the files that will be asked for."""
 
     def __init__(self, snapshot: Snapshot, images: Dict[FileKey, Image]) -> None:
         self._placed: Final[dict[int, list[_Placed]]] = {}

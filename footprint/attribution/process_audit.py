@@ -46,17 +46,9 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
 ) -> Audit:
     """Audit a process: join what the kernel counts with what its files contain.
 
-    Args:
-        snapshot: The process.
-        images: The ELF files among its mapped files that could be read.
-        files: What its files say beside their headers.
-        target: What the user called it.
-        question: How many of it, in which model.
-        constants: What its kernel spends on each process, thread, mapping.
-        open_files: The open file descriptions that it pays for.
-        notes: What was odd about reading the files.
-        presence: Which pages of a mapping the process has; page maps are made where it is given.
-        parent: The process that it was forked from, where that was read.
+    `images` are the ELF files among its mapped files that could be read, `open_files` the open file descriptions that
+    it pays for, `parent` the process that it was forked from, where that was read. Page maps are made where `presence` is
+    given.
     """
     memory = snapshot.memory
     parts = lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)

@@ -51,17 +51,6 @@ def predicted_audit(  # noqa: PLR0913 # all but the first two have their name
 ) -> Audit:
     """Audit a program by its files.
 
-    Args:
-        graph: The objects of the program.
-        files: What these files say beside their headers.
-        target: What the user called the program.
-        question: The number of processes to project to.
-        constants: What the kernel spends on each process, thread and mapping.
-        host: The kernel and machine of these constants.
-        findings: The findings about its libraries.
-        notes: What was odd.
-        has_page_maps: Whether the audit has the page maps of the objects.
-
     Raises:
         InputError: Where no process could have its segments.
         UsageError: For a model other than started copies.

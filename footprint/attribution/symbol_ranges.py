@@ -1,8 +1,7 @@
 """The range of an object cut among its sections and symbols, and the pages that each of them keeps private."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -21,15 +20,15 @@ NOT_PRIVATE: Final = "[not private]"
 _Addrs = Sequence[tuple[int, int]]
 
 
-class PageNumbers(Container[int]):
+class PageNumbers:
     """Numbers of pages, ascending. A file that is loaded at several places needs them once, with a shift for each."""
 
     def __init__(self, numbers: Sequence[int], shift: int = 0) -> None:
         self._numbers = numbers
         self._shift = shift
 
-    def __contains__(self, page: object) -> bool:
-        return isinstance(page, int) and self.count(page, page + 1) > 0
+    def __contains__(self, page: int) -> bool:
+        return self.count(page, page + 1) > 0
 
     def count(self, first: int, past: int) -> int:
         """Count the numbers from `first` on and below `past`."""
@@ -46,7 +45,7 @@ def symbol_rows(
     contents: Contents,
     private: Sequence[PageRange],
     page_bytes: int,
-    relocated_pages: Container[int],
+    relocated_pages: PageNumbers,
     evidence: Evidence,
     *,
     has_untouched: bool = False,
@@ -54,24 +53,9 @@ def symbol_rows(
     """Return the rows of the sections and symbols in a range of an object.
 
     The private bytes of the rows add up to `private`, their mapped bytes to the range. Of each section, all that is not
-    private is one row, but a variable keeps its whole size together with its private bytes.
-
-    Args:
-        whole: The range.
-        contents: What the sections of its object hold.
-        private: The private pages in the range, ascending.
-        page_bytes: The size of a page.
-        relocated_pages: The numbers of the pages (addr divided by the page size) that relocations write.
-        evidence: How the private bytes are known.
-        has_untouched: Whether variables without a private page have rows of their own.
-
-    Raises:
-        TypeError: Where `relocated_pages` is neither a set nor `PageNumbers`.
+    private is one row, but a variable keeps its whole size together with its private bytes. Variables without a private
+    page have rows of their own where `has_untouched`.
     """
-    if isinstance(relocated_pages, AbstractSet):
-        relocated_pages = PageNumbers(sorted(relocated_pages))
-    if not isinstance(relocated_pages, PageNumbers):
-        raise TypeError("pages that cannot be counted but one by one may be too many")
     ranges = symbol_ranges(whole, contents, private, has_untouched=has_untouched)
     count = _PageCounter(_names_by_page(ranges, page_bytes), page_bytes, relocated_pages).count
     owner, is_writable, attribution = whole.owner, whole.mapping.is_mapped_writable, whole.attribution
@@ -194,12 +178,7 @@ def symbol_ranges(
 ) -> list[OwnedRange]:
     """Cut the range of an object among its sections and symbols; the ranges cover it exactly, in ascending order.
 
-    Args:
-        whole: The range.
-        contents: What the sections of its object hold.
-        private: The private pages in the range, ascending.
-        has_untouched: Whether variables without a private page have ranges of their own. If not, neighbours without a
-            private page are one range of their section.
+    Neighbours without a private page are one range of their section, unless `has_untouched`.
     """
     mapping, _, _, owner, own_kind, attribution, loaded, *_ = whole
     found: list[OwnedRange] = []

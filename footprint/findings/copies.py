@@ -160,12 +160,7 @@ class SearchedFile(NamedTuple):
 
 
 def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[CopiedVariable, ...]:
-    """Find the copies in one file, the largest waste first.
-
-    Args:
-        statics: The variables of the file.
-        declared: Where each variable is declared, from the debug information; None without it.
-    """
+    """Find the copies in one file, the largest waste first."""
     several = _groups(statics)
     initials = Initials(statics)
     initials.prepare(static for group in several.values() for static in group)

@@ -31,13 +31,10 @@ def declared_by_name(
     by_name: Mapping[str, Sequence[Declaration]],
     compiled: Sequence[str],
 ) -> dict[tuple[bool, int], Declared]:
-    """Find where variables are declared whose address the debug information lacks.
+    """Find where the variables `lacking` are declared, whose address the debug information lacks.
 
-    Args:
-        statics: All variables of the file.
-        lacking: The variables to find.
-        by_name: The declarations without an address, by their name in the source.
-        compiled: The source file of each unit with debug information.
+    `by_name` has the declarations without an address by their name in the source, `compiled` the source file of each
+    unit with debug information.
     """
     file_counts = Counter(statics.units)
     compiled_counts = Counter(map(posixpath.basename, compiled))

@@ -74,12 +74,7 @@ class LinkedTwice(NamedTuple):
 
 
 def linked_twice(files: Sequence[Statics], copies: Sequence[Sequence[CopiedVariable]]) -> tuple[LinkedTwice, ...]:
-    """Find what is linked in several times, the largest first.
-
-    Args:
-        files: The variables of each file.
-        copies: The copies within each of them.
-    """
+    """Find what is linked in several times, the largest first, from the variables and the copies of each file."""
     found = [*_across(files), *(one for s, c in zip(files, copies, strict=True) for one in _within(s, c))]
     return tuple(sorted(found, key=lambda one: (-one.waste_bytes, one.files, one.names)))
 

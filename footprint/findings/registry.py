@@ -119,12 +119,7 @@ def rule_named(name: str) -> Rule:
 
 
 def rules_reading(facts: Collection[Fact], first: Fact | None = None) -> tuple[Rule, ...]:
-    """Return the rules that need no other facts, in the order of reports.
-
-    Args:
-        facts: The facts that are known.
-        first: Where given, only rules whose first fact this is.
-    """
+    """Return the rules that need no other facts, in order of reports, or those of them whose first fact is `first`."""
     found = [
         sorted((rule_named(name) for name in rule_names(fact)), key=lambda one: (one.rank, one.name))
         for fact in Fact
@@ -134,12 +129,7 @@ def rules_reading(facts: Collection[Fact], first: Fact | None = None) -> tuple[R
 
 
 def find_all(facts: Mapping[Fact, object], first: Fact | None = None) -> tuple[Finding, ...]:
-    """Run every rule that these facts suffice for, and return what they find, rule by rule.
-
-    Args:
-        facts: What is known.
-        first: Where given, only rules whose first fact this is are run.
-    """
+    """Run every rule that these facts suffice for, as `rules_reading` lists them, and return what they find."""
     return tuple(
         finding
         for rule in rules_reading(facts.keys(), first)

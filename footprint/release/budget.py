@@ -56,13 +56,13 @@ class Result(NamedTuple):
         limit: The largest value that passes.
         is_count: Whether both are numbers of things, not bytes.
         is_exceeded: Whether the value is larger.
-        waiver: The waiver that lets it pass, or did until it expired.
         waiver: The waiver of the budget, also an expired one.
         is_expired: Whether the waiver has expired.
         contributors: The largest parts of the value, or of its growth: a name and bytes each.
         is_growth: Whether the contributors are what grew since the baseline.
-        remark: What else is to be said.
+        grew_from: The value of the baseline, where the limit is one of growth.
         remark: A further remark for the reader.
+        line: The line of the budget file, where that is known.
     """
 
     key: str
@@ -113,15 +113,7 @@ def check_audit(
     spreads: Spreads = ONE_START,
     baseline_spreads: Spreads = ONE_START,
 ) -> Checked:
-    """Check an audit.
-
-    Args:
-        audit: The audit to check; with findings, if findings have budgets.
-        budgets: The limits.
-        baseline: The audit to compare with, where there is one.
-        today: The day that decides whether a waiver has expired.
-        spreads: The spread of the starts whose median the audit is.
-        baseline_spreads: The same for the baseline.
+    """Check an audit, by itself and against a baseline; a spread is that of the starts whose median an audit is.
 
     Raises:
         UsageError: If a budget is about something that the audit does not contain, or needs a baseline.

@@ -135,12 +135,7 @@ Lines = Mapping[tuple[str, ...], int]
 
 
 def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProxyType({})) -> Budgets:
-    """Parse a budget file.
-
-    Args:
-        told: The file as `tomllib` read it.
-        file: The path of the file.
-        lines: The lines of its tables and keys.
+    """Parse a budget file, given what `tomllib` read and the lines of its tables and keys.
 
     Raises:
         UsageError: For an unknown key (the message names the nearest known one), or a value that is no limit.

@@ -81,8 +81,8 @@ class RowChange(NamedTuple):
         old_mapped_bytes: Its virtual size before.
         new_mapped_bytes: The same now.
         before: Owner, section and symbol (or name) that it had, where it was moved or renamed.
-        is_writable: Whether the range counts into `mapped_writable_bytes`.
         is_writable: Whether the range counts towards `mapped_writable_bytes`.
+        was_writable: Whether it did before.
     """
 
     status: RowStatus
@@ -252,12 +252,12 @@ def compare(
     new_spreads: Spreads = ONE_START,
     is_same: Callable[[Row, Row], bool] | None = None,
 ) -> Comparison:
-    """Compare two audits.
+    """Compare two audits, and project the changes to `count` processes.
 
     Args:
         old: The audit before.
         new: The audit now.
-        count: The number of processes that changes are projected to.
+        count: The number of processes.
         old_spreads: The spread of the starts whose median the old audit is.
         new_spreads: The same for the new audit.
         is_same: Returns whether two variables of one size may be one variable with a new name; None if only their

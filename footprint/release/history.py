@@ -139,15 +139,7 @@ class History(NamedTuple):
 def recording_of(
     audit: Audit, version: str, *, is_commit: bool, time: int, tool_version: str, program: str | None = None
 ) -> Recording:
-    """Make the recording of an audit.
-
-    Args:
-        audit: The audit.
-        version: The name of the release.
-        is_commit: Whether the version is a commit.
-        time: The time of the release, in seconds since 1970.
-        tool_version: The version of footprint that made the audit.
-        program: The name of the program; None for the name in the audit.
+    """Make the recording of an audit; without a `program`, under the name of the program in the audit.
 
     Raises:
         UsageError: If the audit names no program, or a name is too long or empty.

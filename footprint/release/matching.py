@@ -177,11 +177,8 @@ def paired_rows(
 ) -> list[Pair]:
     """Pair each row before with its row now; rows without a partner stand alone.
 
-    Args:
-        before: The rows before.
-        now: The rows now.
-        owners: The names of old owners now.
-        is_same: Returns whether two variables of one size may be one variable with a new name.
+    `owners` has the names of old owners now; `is_same` says whether two variables of one size may be one variable with
+    a new name.
     """
 
     def owner(row: Row) -> str:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from footprint.attribution.layout import lay_out
 from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.process_audit import audit_snapshot
+from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf import Contents, Image, read_contents, read_image
 from footprint.model.audit import Audit
 from footprint.process import Mapping, MemoryMap, PageRange, read_texts
@@ -169,8 +170,8 @@ class Files:
         return read_contents(loaded.image) if loaded.image else None
 
     @staticmethod
-    def relocated_pages_of(loaded: LoadedObject, page_bytes: int) -> frozenset[int]:
-        return frozenset({(loaded.bias_addr + 0x2000) // page_bytes})
+    def relocated_pages_of(loaded: LoadedObject, page_bytes: int) -> PageNumbers:
+        return PageNumbers(((loaded.bias_addr + 0x2000) // page_bytes,))
 
 
 def audit_of(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.attribution.owned_range import LoadedObject, OwnedRange
-from footprint.attribution.symbol_ranges import symbol_rows
+from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
 from footprint.elf import Contents, Symbol, read_contents, read_image
 from footprint.model.evidence import Evidence
 from footprint.model.row import Attribution, MemoryKind, Row
@@ -101,7 +101,7 @@ def found_by_us(case: Case) -> tuple[list[Row], Contents]:
     start, end = B + case.start, B + case.end
     mapping = Mapping(start, end, "rw-p", 0, key.device, key.inode, key.name, NO_COUNTERS)
     part = OwnedRange(mapping, start, end, key.name, MemoryKind.DATA, Attribution.PROGRAM_HEADERS, loaded)
-    relocated = {start // PAGE + number for number in case.relocated}
+    relocated = PageNumbers(sorted({start // PAGE + number for number in case.relocated}))
     return symbol_rows(part, contents, ranges_of(case), PAGE, relocated, Evidence.MEASURED), contents
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.process_audit import audit_snapshot
+from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf import Contents, Image, read_contents, read_image
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
@@ -112,8 +113,8 @@ class Files:
     def contents_of(self, loaded: LoadedObject) -> Contents | None:
         return self._contents if loaded.image else None
 
-    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> frozenset[int]:  # noqa: ARG002 # a protocol
-        return frozenset()
+    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> PageNumbers:  # noqa: ARG002 # a protocol
+        return PageNumbers(())
 
 
 def audited(

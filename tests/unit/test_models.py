@@ -8,6 +8,7 @@ from footprint.attribution.cost_models import ForkParent, project_process
 from footprint.attribution.kernel import KernelCost
 from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.process_audit import audit_snapshot
+from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf import Contents
 from footprint.errors import UsageError
 from footprint.model.evidence import Evidence
@@ -424,8 +425,8 @@ class NoFiles:
     def contents_of(self, loaded: LoadedObject) -> Contents | None:  # noqa: ARG002 # a protocol
         return None
 
-    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> frozenset[int]:  # noqa: ARG002 # a protocol
-        return frozenset()
+    def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> PageNumbers:  # noqa: ARG002 # a protocol
+        return PageNumbers(())
 
 
 def smaps(header: str, **kib: int) -> bytes:

@@ -64,13 +64,7 @@ class _Users(NamedTuple):
 def large_statics(
     statics: Statics, declared: Lines | None = None, *, private_of: PrivateOf | None = None
 ) -> tuple[Finding, ...]:
-    """Find the writable variables of a page and more, the largest first.
-
-    Args:
-        statics: The variables of a file.
-        declared: Where the debug information says that each is declared; None without.
-        private_of: Counts the private bytes of the file in a live process.
-    """
+    """Find the writable variables of a page and more, the largest first."""
     large = large_ones(statics)
     users: dict[int, _Users] = {}
     # If other tables are damaged, the variables stand without their users.
