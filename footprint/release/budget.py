@@ -128,15 +128,12 @@ def check_audit(
         *(result for one in budgets.budgets for result in _results(one, audit, baseline, budgets, comparison)),
         *_libraries(audit, budgets, comparison),
     ]
-    waived = [_waived(one, waivers.get(one.key), today) for one in results]
+    waived = [
+        one._replace(waiver=waiver, is_expired=waiver.expires < today) if (waiver := waivers.get(one.key)) else one
+        for one in results
+    ]
     waived.sort(key=lambda one: (not one.fails, not one.is_exceeded))
     return Checked(audit, budgets, tuple(waived), comparison)
-
-
-def _waived(result: Result, waiver: Waiver | None, today: date) -> Result:
-    if waiver is None:
-        return result
-    return result._replace(waiver=waiver, is_expired=waiver.expires < today)
 
 
 def _results(
@@ -147,44 +144,37 @@ def _results(
     if measured is None:
         raise UsageError(f"{budgets.file}: {budget.key}: {_absent(budget, audit)}")
     is_count = budget.table == "findings" or (budget.table == "figures" and FIGURES[budget.name].is_count)
-    limit = budget.limit
-    if limit.most is not None:
-        contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
-        yield Result(
+    contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
+
+    def result(most: int, grew_from: int | None = None, remark: str = "") -> Result:
+        return Result(
             budget.key,
             measured,
-            limit.most,
+            most,
             is_count,
-            measured > limit.most,
+            measured > most,
             contributors=contributors,
             is_growth=is_growth,
+            grew_from=grew_from,
+            remark=remark,
             line=budget.line,
         )
+
+    limit = budget.limit
+    if limit.most is not None:
+        yield result(limit.most)
     if not limit.needs_baseline or baseline is None:
         return
     before = _before(budget, baseline, budgets)
-    increase = limit.most_increase
+    increase = limit.most_increase or 0
     if limit.most_increase_share is not None:
         increase = int(before * limit.most_increase_share)
-    most = before + (increase or 0)
     remark = ""
     if measured != before and comparison is not None and _is_noise(budget, comparison, measured - before):
         remark = "within the spread of the starts"
-    elif measured < before - (increase or 0):
+    elif measured < before - increase:
         remark = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
-    contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
-    yield Result(
-        budget.key,
-        measured,
-        most,
-        is_count,
-        measured > most,
-        contributors=contributors,
-        is_growth=is_growth,
-        grew_from=before,
-        remark=remark,
-        line=budget.line,
-    )
+    yield result(before + increase, before, remark)
 
 
 def _before(budget: Budget, baseline: Audit, budgets: Budgets) -> int:
@@ -246,22 +236,24 @@ def _files(audit: Audit) -> dict[str, None]:
 
 
 def _rows_of(budget: Budget, audit: Audit) -> list[Row]:
-    name = budget.name
+    return [row for row in audit.ledger if _is_limited(row, budget)]
+
+
+def _is_limited(one: Row | RowChange, budget: Budget) -> bool:
+    """Return whether a row counts towards the figure that a budget limits."""
+    if budget.table == "figures":
+        return True
     if budget.table == "owners":
-        return [row for row in audit.ledger if _is_of(row.owner, name)]
+        return _is_of(one.owner, budget.name)
     if budget.table == "kinds":
-        return [row for row in audit.ledger if row.kind.value == name]
-    return [row for row in audit.ledger if _is_symbol(row, name)]
+        return one.kind.value == budget.name
+    # By its linker name, or by the name that is shown.
+    return one.symbol is not None and budget.name in {one.symbol, one.name}
 
 
 def _is_of(owner: str, name: str) -> bool:
     """Return whether a budget names an owner, by its path or by its file name."""
     return name in {owner, file_name(owner)}
-
-
-def _is_symbol(one: Row | RowChange, name: str) -> bool:
-    """Return whether a budget names a symbol, by its linker name or by the name that is shown."""
-    return one.symbol is not None and name in {one.symbol, one.name}
 
 
 def _counted_findings(budget: Budget, audit: Audit) -> list[Finding]:
@@ -284,7 +276,7 @@ def _absent(budget: Budget, audit: Audit) -> str:
         return "this target does not tell it"
     if _is_untold(budget, audit):
         return "this target tells virtual sizes only"
-    known: Iterable[str | None]
+    known: set[str | None]
     if budget.table == "owners":
         known = {file_name(row.owner) for row in audit.ledger}
     elif budget.table == "kinds":
@@ -293,9 +285,8 @@ def _absent(budget: Budget, audit: Audit) -> str:
         known = {one.name for one in audit.objects}
     else:
         known = {row.symbol for row in audit.ledger}
-    names = sorted(name for name in known if name)
     among = {"retained": "libraries"}.get(budget.table, budget.table)
-    return f"there is no {budget.name!r} among its {among}{nearest_of(budget.name, names)}"
+    return f"there is no {budget.name!r} among its {among}{nearest_of(budget.name, sorted(filter(None, known)))}"
 
 
 _Contributors = tuple[tuple[str, int], ...]
@@ -316,7 +307,11 @@ def _parts(budget: Budget, audit: Audit, count: int) -> _Contributors:
     if budget.table == "findings":
         return _of_findings(_counted_findings(budget, audit))
     if budget.table == "retained":
-        return _of_retained(budget, audit)
+        # The objects that leave with a library.
+        holders = {one.path: one.held_by for one in audit.objects}
+        paths = {one.path for one in _objects_of(budget, audit)}
+        leaving = (one for one in audit.objects if not paths.isdisjoint((one.path, *holders_of(one.path, holders))))
+        return _largest((one.name, one.own_bytes) for one in leaving)
     if budget.name == "library_count":
         # As parts they count one each; the sizes show which of them could go.
         files = _files(audit)
@@ -324,9 +319,8 @@ def _parts(budget: Budget, audit: Audit, count: int) -> _Contributors:
         figure = "private_bytes" if audit.totals.private.bytes is not None else "mapped_bytes"
         sums = _sums_by_file(figure, rows)
     elif budget.name == "total_at_count_bytes":
-        sums = {name: size * count for name, size in parts_of("per_process_bytes", audit).items()}
-        for name, size in parts_of("shared_once_bytes", audit).items():
-            sums[name] = sums.get(name, 0) + size
+        each = [(name, size * count) for name, size in parts_of("per_process_bytes", audit).items()]
+        sums = _added_up([*each, *parts_of("shared_once_bytes", audit).items()])
     elif budget.table == "figures":
         sums = parts_of(budget.name, audit)
     elif budget.table == "kinds":
@@ -353,37 +347,33 @@ def parts_of(figure: str, audit: Audit) -> dict[str, int]:
     if figure == "library_count":
         return dict(Counter(map(file_name, _files(audit))))
     if figure == "tls_bytes":
-        return _own(audit, attrgetter("tls_bytes"))
+        return _added_up((file_name(one.path), one.tls_bytes) for one in audit.objects)
     if figure == "floor_bytes":
         # A process is measured: its pages are not those of the startup minimum.
-        return _own(audit, attrgetter("own_bytes")) if audit.source == "prediction" else {}
+        of_objects = audit.objects if audit.source == "prediction" else ()
+        return _added_up((file_name(one.path), one.own_bytes) for one in of_objects)
     return _sums_by_file(figure, audit.ledger)
 
 
-def _own(audit: Audit, size_of: Callable[[ObjectCost], int]) -> dict[str, int]:
-    """Add up a size of each object by its file name; the rows of a ledger are added up the same way."""
-    sums: dict[str, int] = {}
-    for one in audit.objects:
-        name = file_name(one.path)
-        sums[name] = sums.get(name, 0) + size_of(one)
-    return {name: size_bytes for name, size_bytes in sums.items() if size_bytes}
-
-
 def _sums_by_file(figure: str, rows: Iterable[Row]) -> dict[str, int]:
-    sums: dict[str, int] = {}
-    for owner, size_bytes in _sums(figure, rows, attrgetter("owner")).items():
-        sums[file_name(owner)] = sums.get(file_name(owner), 0) + size_bytes
-    return sums
+    # There are far fewer owners than rows.
+    sums = _sums(figure, rows, attrgetter("owner"))
+    return _added_up((file_name(owner), size_bytes) for owner, size_bytes in sums.items())
 
 
 def _sums(figure: str, rows: Iterable[Row], name_of: Callable[[Row], str]) -> dict[str, int]:
+    if figure == "shared_once_bytes":
+        return _added_up((name_of(row), row.shared_bytes or 0) for row in rows)
+    return _added_up(
+        (name_of(row), _part(figure, row.kind, row.bytes or 0, row.mapped_bytes, is_writable=row.is_writable))
+        for row in rows
+    )
+
+
+def _added_up(parts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Add up sizes by their names; without those that are 0."""
     sums: dict[str, int] = {}
-    for row in rows:
-        if figure == "shared_once_bytes":
-            size_bytes = row.shared_bytes or 0
-        else:
-            size_bytes = _part(figure, row.kind, row.bytes or 0, row.mapped_bytes, is_writable=row.is_writable)
-        name = name_of(row)
+    for name, size_bytes in parts:
         sums[name] = sums.get(name, 0) + size_bytes
     return {name: size_bytes for name, size_bytes in sums.items() if size_bytes}
 
@@ -407,17 +397,6 @@ def _part(figure: str, kind: MemoryKind, private_bytes: int, mapped_bytes: int, 
     return private_bytes
 
 
-def _of_retained(budget: Budget, audit: Audit) -> _Contributors:
-    """Return the objects that leave with a library."""
-    holders = {one.path: one.held_by for one in audit.objects}
-    paths = {one.path for one in _objects_of(budget, audit)}
-    return _largest(
-        (one.name, one.own_bytes)
-        for one in audit.objects
-        if one.path in paths or any(holder in paths for holder in holders_of(one.path, holders))
-    )
-
-
 def _objects_of(budget: Budget, audit: Audit) -> list[ObjectCost]:
     return [one for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}]
 
@@ -436,20 +415,16 @@ def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
     if budget.table == "retained" or budget.name == "mapping_count":
         return ()
     count = comparison.count if budget.name == "total_at_count_bytes" else 1
-    sums: dict[str, int] = {}
-    for one in comparison.changes:
-        is_own = {
-            "figures": True,
-            "owners": _is_of(one.owner, budget.name),
-            "kinds": one.kind.value == budget.name,
-            "symbols": _is_symbol(one, budget.name),
-        }[budget.table]
-        figure = budget.name if budget.table == "figures" else budget.table
-        delta_bytes = _part(figure, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable)
-        if is_own:
-            name = f"{one.symbol} ({file_name(one.owner)})" if one.symbol is not None else file_name(one.owner)
-            sums[name] = sums.get(name, 0) + delta_bytes * count
-    return _largest(sums.items())
+    figure = budget.name if budget.table == "figures" else budget.table
+    deltas = (
+        (
+            f"{one.symbol} ({file_name(one.owner)})" if one.symbol is not None else file_name(one.owner),
+            _part(figure, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable) * count,
+        )
+        for one in comparison.changes
+        if _is_limited(one, budget)
+    )
+    return _largest(_added_up(deltas).items())
 
 
 def _is_noise(budget: Budget, comparison: Comparison, delta_bytes: int) -> bool:
@@ -510,18 +485,10 @@ def propose(audit: Audit) -> str:
                 f'{name} = "{_rounded(size_bytes)}"  # {format_bytes(size_bytes)} now: {FIGURES[name].meaning}'
             )
     lines.append(f"library_count = {len(_files(audit))}")
-    owners: dict[str, int] = {}
-    for row in audit.ledger:
-        if row.kind is not MemoryKind.KERNEL and row.bytes:
-            owners[file_name(row.owner)] = owners.get(file_name(row.owner), 0) + row.bytes
-    largest = sorted(owners.items(), key=lambda item: (-item[1], item[0]))[:_MOST_CONTRIBUTORS]
-    if largest:
+    if largest := _largest(parts_of("private_bytes", audit).items()):
         lines += ["", "[budgets.owners]"]
         lines += [f'{_quoted(name)} = "{_rounded(size)}"  # {format_bytes(size)} now' for name, size in largest]
-    rules = {one.rule: 0 for one in audit.findings if one.confidence in {Confidence.PROOF, Confidence.HIGH}}
-    for one in audit.findings:
-        if one.rule in rules and one.confidence in {Confidence.PROOF, Confidence.HIGH}:
-            rules[one.rule] += 1
+    rules = Counter(one.rule for one in audit.findings if one.confidence in {Confidence.PROOF, Confidence.HIGH})
     if rules:
         lines += ["", "[budgets.findings]", *(f"{rule} = {count}" for rule, count in rules.items())]
     return "\n".join(lines) + "\n"

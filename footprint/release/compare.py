@@ -6,6 +6,7 @@ A new name for the same thing, from another build or in another folder, is no ch
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from enum import StrEnum
+from itertools import takewhile
 from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
@@ -274,7 +275,7 @@ def compare(
         new,
         count,
         tuple(_total_changes(old, new, old_spreads, new_spreads)),
-        tuple(_told_noise(_owner_changes(old, new, owners, changes), old_spreads.owners, new_spreads.owners)),
+        tuple(_owner_changes(old, new, owners, changes, old_spreads.owners, new_spreads.owners)),
         tuple(changes),
         len(old.ledger) - len(before) + len(pairs) - len(changes),
         tuple(_only_in(new, old)),
@@ -292,95 +293,76 @@ def _order(change: RowChange) -> tuple[object, ...]:
 _NOTHING: Final = Spread(0, 0, 0)
 
 
-def _owner_changes(old: Audit, new: Audit, names: dict[str, str], changes: Iterable[RowChange]) -> list[OwnerChange]:
+def _owner_changes(
+    old: Audit,
+    new: Audit,
+    names: dict[str, str],
+    changes: Iterable[RowChange],
+    old_spreads: Mapping[str, Spread],
+    new_spreads: Mapping[str, Spread],
+) -> list[OwnerChange]:
     # Only owners with a changed row: adding up all rows would take longer than everything else here.
     touched = {one for change in changes for one in (change.owner, change.before[0] if change.before else change.owner)}
     touched |= {owner for owner, name in names.items() if name in touched or owner in touched}
     touched |= {names[owner] for owner in touched if owner in names}
-    before, now = _sums_by_owner(old.ledger, touched), _sums_by_owner(new.ledger, touched)
+    before, now = _rows_by_owner(old.ledger, touched), _rows_by_owner(new.ledger, touched)
     held_by = {one.path: one.held_by for one in old.objects}
+    owners: list[tuple[str | None, str | None]] = [(owner, names.get(owner)) for owner in before]
+    owners += [(None, owner) for owner in now.keys() - set(names.values())]
     found = []
-    for owner, was in before.items():
-        new_name = names.get(owner)
-        sums = now[new_name] if new_name is not None else _NO_SUMS
-        if new_name is None or was[:3] != sums[:3]:
-            left_with = _left_with(owner, held_by, names) if new_name is None else None
-            found.append(
-                _owner_change(new_name or owner, owner, was, sums, is_gone=new_name is None, left_with=left_with)
+    for owner, new_owner in owners:
+        old_rows = [] if owner is None else before[owner]
+        new_rows = [] if new_owner is None else now[new_owner]
+        was, sums = _sums(old_rows), _sums(new_rows)
+        if owner and new_owner and was == sums:
+            continue
+        is_known = was[0] is not None and sums[0] is not None
+        is_noise = None
+        if old_spreads and new_spreads and is_known:
+            # Without the owner, a run holds 0.
+            spreads = old_spreads.get(owner or "", _NOTHING), new_spreads.get(new_owner or "", _NOTHING)
+            is_noise = _overlap(*spreads)
+        shown = new_owner or owner or ""
+        kinds = map(attrgetter("kind"), old_rows or new_rows)
+        found.append(
+            OwnerChange(
+                shown,
+                owner,
+                is_gone=new_owner is None,
+                is_object=is_file(owner or shown) and not OF_OBJECTS.isdisjoint(kinds),
+                old_bytes=was[0] if is_known else None,
+                new_bytes=sums[0] if is_known else None,
+                old_mapped_bytes=was[1],
+                new_mapped_bytes=sums[1],
+                old_writable_bytes=was[2],
+                new_writable_bytes=sums[2],
+                left_with=_left_with(owner, held_by, names) if owner and new_owner is None else None,
+                is_noise=is_noise,
             )
-    added = now.keys() - set(names.values())
-    found += [_owner_change(owner, None, _NO_SUMS, now[owner], is_gone=False) for owner in added]
+        )
     found.sort(key=lambda one: (-abs(one.delta_bytes), -abs(one.new_mapped_bytes - one.old_mapped_bytes), one.owner))
     return found
 
 
-def _owner_change(
-    owner: str, old_owner: str | None, old: "_Sums", new: "_Sums", *, is_gone: bool, left_with: str | None = None
-) -> OwnerChange:
-    is_known = old.bytes is not None and new.bytes is not None
-    return OwnerChange(
-        owner,
-        old_owner,
-        is_gone,
-        (new if old_owner is None else old).is_object,
-        old.bytes if is_known else None,
-        new.bytes if is_known else None,
-        old.mapped_bytes,
-        new.mapped_bytes,
-        old.writable_bytes,
-        new.writable_bytes,
-        left_with,
-    )
-
-
-def _told_noise(
-    changes: Iterable[OwnerChange], old: Mapping[str, Spread], new: Mapping[str, Spread]
-) -> Iterable[OwnerChange]:
-    """Add to each owner whether the starts of both runs overlap in it; without the owner a run holds 0."""
-    for one in changes:
-        if not old or not new or one.old_bytes is None or one.new_bytes is None:
-            yield one
-            continue
-        before = old.get(one.old_owner, _NOTHING) if one.old_owner is not None else _NOTHING
-        now = _NOTHING if one.is_gone else new.get(one.owner, _NOTHING)
-        yield one._replace(is_noise=_overlap(before, now))
-
-
 def _left_with(owner: str, held_by: dict[str, str | None], names: dict[str, str]) -> str | None:
     """Return the object that an owner left with: the last one of its holders that is gone too."""
-    found = None
-    for holder in holders_of(owner, held_by):
-        if holder in names:
-            break
-        found = holder
-    return found
+    gone = list(takewhile(lambda holder: holder not in names, holders_of(owner, held_by)))
+    return gone[-1] if gone else None
 
 
-class _Sums(NamedTuple):
-    """The private, mapped and mapped writable bytes of an owner, and whether it is an object."""
-
-    bytes: int | None
-    mapped_bytes: int
-    writable_bytes: int
-    is_object: bool
-
-
-_NO_SUMS: Final = _Sums(0, 0, 0, is_object=False)
-
-
-def _sums_by_owner(rows: Sequence[Row], owners: Container[str]) -> dict[str, _Sums]:
+def _rows_by_owner(rows: Sequence[Row], owners: Container[str]) -> dict[str, list[Row]]:
     by_owner: dict[str, list[Row]] = {}
     for owner, row in zip(map(itemgetter(0), rows), rows, strict=True):
         if owner in owners:
             by_owner.setdefault(owner, []).append(row)
-    return {owner: _sums_of(owner, own) for owner, own in by_owner.items()}
+    return by_owner
 
 
-def _sums_of(owner: str, rows: Sequence[Row]) -> _Sums:
+def _sums(rows: Sequence[Row]) -> tuple[int | None, int, int]:
+    """Add up the private, mapped and mapped writable bytes of an owner; None where private bytes are not known."""
     sums = sum_rows(rows)
     is_known = None not in map(attrgetter("bytes"), rows)
-    is_object = is_file(owner) and not OF_OBJECTS.isdisjoint(map(attrgetter("kind"), rows))
-    return _Sums(sums.private_bytes if is_known else None, sums.mapped_bytes, sums.writable_bytes, is_object)
+    return sums.private_bytes if is_known else None, sums.mapped_bytes, sums.writable_bytes
 
 
 # --- Rows -------------------------------------------------------------------------------------------------------------

@@ -77,7 +77,6 @@ def _stem(owner: str) -> str | None:
 
 
 Pair = tuple[Row | None, Row | None]
-_Key = Callable[[Row], Hashable]
 # Numbers that compilers choose anew when earlier code or a seed changes: those of lambdas, of types without a name, of
 # statics with one name in one function, of crates of Rust; and hashes.
 _NUMBERED: Final = (
@@ -130,104 +129,76 @@ def differing_rows(before: Sequence[Row], now: Sequence[Row]) -> tuple[list[Row]
     return [*old_rest, *before[old_at:]], [*new_rest, *now[at:]]
 
 
-class _Matcher:
-    """Pairs rows before with rows now, criterion by criterion; a row is paired once."""
-
-    def __init__(self, before: Sequence[Row], now: Sequence[Row]) -> None:
-        self._before = before
-        self._now = now
-        self._old_left = dict.fromkeys(range(len(before)))
-        self._new_left = dict.fromkeys(range(len(now)))
-        self._pairs: list[Pair] = []
-
-    def match(
-        self, old_key: _Key, new_key: _Key, *, is_unique: bool, is_same: Callable[[Row, Row], bool] | None = None
-    ) -> None:
-        """Pair rows with the same key; if `is_unique`, only where the key is unique on both sides."""
-        news: dict[Hashable, list[int]] = {}
-        for place in self._new_left:
-            key = new_key(self._now[place])
-            if key is not None:
-                news.setdefault(key, []).append(place)
-        olds: dict[Hashable, list[int]] = {}
-        for place in self._old_left:
-            key = old_key(self._before[place])
-            if key in news:
-                olds.setdefault(key, []).append(place)
-        for key, places in olds.items():
-            if not is_unique or len(places) == len(news[key]) == 1:
-                for old_place, new_place in _in_order(places, news[key], self._before, self._now):
-                    if is_same is not None and not is_same(self._before[old_place], self._now[new_place]):
-                        continue
-                    self._pairs.append((self._before[old_place], self._now[new_place]))
-                    del self._old_left[old_place], self._new_left[new_place]
-
-    def pairs(self) -> list[Pair]:
-        """Return all pairs, and the rows without a partner."""
-        gone = [(self._before[place], None) for place in self._old_left]
-        new = [(None, self._now[place]) for place in self._new_left]
-        return [*self._pairs, *gone, *new]
-
-
 def paired_rows(
     before: Sequence[Row],
     now: Sequence[Row],
     owners: dict[str, str],
     is_same: Callable[[Row, Row], bool] | None,
 ) -> list[Pair]:
-    """Pair each row before with its row now; rows without a partner stand alone.
+    """Pair each row before with its row now, criterion by criterion; rows without a partner stand alone.
 
     `owners` has the names of old owners now; `is_same` says whether two variables of one size may be one variable with
     a new name.
     """
-
-    def owner(row: Row) -> str:
-        return owners.get(row.owner, row.owner)
-
-    found = _Matcher(before, now)
-    found.match(_exact(owner), _exact(_own), is_unique=False)
-    found.match(_same_but_numbers(owner), _same_but_numbers(_own), is_unique=False)
-    found.match(_same_symbol(owner), _same_symbol(_own), is_unique=True)
-    found.match(_same_symbol(None), _same_symbol(None), is_unique=True)
-    found.match(_same_size(owner), _same_size(_own), is_unique=True, is_same=is_same)
-    return found.pairs()
-
-
-def _own(row: Row) -> str:
-    return row.owner
-
-
-def _exact(owner: Callable[[Row], str]) -> _Key:
-    return lambda row: (owner(row), row[1:5], row.is_writable)
-
-
-def _same_but_numbers(owner: Callable[[Row], str]) -> _Key:
-    def key(row: Row) -> Hashable:
-        # The name of memory without a symbol may contain a count: `[kernel stacks of 7 threads]`.
-        name = comparable_name(row.symbol) if row.symbol is not None else _DIGITS.sub("#", row.name or "")
-        return (owner(row), row.kind, row.section, row.symbol is None, name)
-
-    return key
+    pairs: list[Pair] = []
+    old_left, new_left = dict(enumerate(before)), dict(enumerate(now))
+    for key_of, is_unique in _CRITERIA:
+        news: dict[Hashable, list[int]] = {}
+        for place, row in new_left.items():
+            if (key := key_of(row, row.owner)) is not None:
+                news.setdefault(key, []).append(place)
+        olds: dict[Hashable, list[int]] = {}
+        for place, row in old_left.items():
+            if (key := key_of(row, owners.get(row.owner, row.owner))) in news:
+                olds.setdefault(key, []).append(place)
+        for key, places in olds.items():
+            if is_unique and not len(places) == len(news[key]) == 1:
+                continue
+            for old_place, new_place in _in_order(places, news[key], before, now):
+                row, other = before[old_place], now[new_place]
+                if key_of is not _same_size or is_same is None or is_same(row, other):
+                    pairs.append((row, other))
+                    del old_left[old_place], new_left[new_place]
+    return [*pairs, *((row, None) for row in old_left.values()), *((None, row) for row in new_left.values())]
 
 
-def _same_symbol(owner: Callable[[Row], str] | None) -> _Key:
-    def key(row: Row) -> Hashable:
-        if row.symbol is None:
-            return None
-        # The memory that a function asked for is not a variable of the same name.
-        return (owner and owner(row), comparable_name(row.symbol), row.kind is MemoryKind.HEAP)
-
-    return key
+def _exact(row: Row, owner: str) -> Hashable:
+    return (owner, row[1:5], row.is_writable)
 
 
-def _same_size(owner: Callable[[Row], str]) -> _Key:
-    def key(row: Row) -> Hashable:
-        # Functions ask for round sizes: two that ask for the same amount are no match.
-        if row.symbol is None or row.mapped_bytes < LEAST_RENAMED_BYTES or row.kind is MemoryKind.HEAP:
-            return None
-        return (owner(row), row.section, row.mapped_bytes)
+def _same_but_numbers(row: Row, owner: str) -> Hashable:
+    # The name of memory without a symbol may contain a count: `[kernel stacks of 7 threads]`.
+    name = comparable_name(row.symbol) if row.symbol is not None else _DIGITS.sub("#", row.name or "")
+    return (owner, row.kind, row.section, row.symbol is None, name)
 
-    return key
+
+def _same_symbol(row: Row, owner: str | None) -> Hashable:
+    if row.symbol is None:
+        return None
+    # The memory that a function asked for is not a variable of the same name.
+    return (owner, comparable_name(row.symbol), row.kind is MemoryKind.HEAP)
+
+
+def _same_symbol_elsewhere(row: Row, _owner: str) -> Hashable:
+    return _same_symbol(row, None)
+
+
+def _same_size(row: Row, owner: str) -> Hashable:
+    # Functions ask for round sizes: two that ask for the same amount are no match.
+    if row.symbol is None or row.mapped_bytes < LEAST_RENAMED_BYTES or row.kind is MemoryKind.HEAP:
+        return None
+    return (owner, row.section, row.mapped_bytes)
+
+
+# From the strictest to the loosest: what rows with one partner have in common, given a row and the name of its owner
+# now; None for a row that has no partner. And whether only one row on each side may have it.
+_CRITERIA: Final[tuple[tuple[Callable[[Row, str], Hashable], bool], ...]] = (
+    (_exact, False),
+    (_same_but_numbers, False),
+    (_same_symbol, True),
+    (_same_symbol_elsewhere, True),
+    (_same_size, True),
+)
 
 
 def _in_order(olds: list[int], news: list[int], before: Sequence[Row], now: Sequence[Row]) -> list[tuple[int, int]]:
