@@ -47,8 +47,8 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     """Audit a process: join what the kernel counts with what its files contain.
 
     `images` are the ELF files among its mapped files that could be read, `open_files` the open file descriptions that
-    it pays for, `parent` the process that it was forked from, where that was read. Page maps are made where `presence` is
-    given.
+    it pays for, `parent` the process that it was forked from, where that was read. Page maps are made where `presence`
+    is given.
     """
     memory = snapshot.memory
     parts = lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
