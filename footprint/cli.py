@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from footprint import __version__
 from footprint.errors import FootprintError, UsageError
 
-__all__ = ("main",)
+__all__ = ("EXIT_INTERRUPTED", "main")
 
 EXIT_WRONG_USE = 2
 EXIT_UNREADABLE = 3
