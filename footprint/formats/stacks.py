@@ -141,7 +141,7 @@ def heap_stacks(usage: HeapUsage) -> Stacks:
     """Return the stacks of the call tree of a heap profile: bytes, and blocks if it counts them.
 
     Raises:
-        UsageError: Where it has no call tree.
+        UsageError: If it has no call tree.
     """
     tree = usage.tree
     if tree is None:

@@ -30,9 +30,9 @@ def capture(*pids: int, output: StrPath, freeze: bool = False) -> Captured:
         freeze: Stop all of them (SIGSTOP) while they are read, and let those run on that ran before.
 
     Raises:
-        AccessError: Where none of them exists or may be read, or the file cannot be written.
-        UnsupportedError: Where the only one is a kernel thread or a zombie, which have no memory.
-        UsageError: Where no process is named, or footprint would stop itself.
+        AccessError: If none of them exists or may be read, or the file cannot be written.
+        UnsupportedError: If the only one is a kernel thread or a zombie, which have no memory.
+        UsageError: If no process is named, or footprint would stop itself.
     """
     if not pids:
         raise UsageError("name at least one process")

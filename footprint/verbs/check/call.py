@@ -28,13 +28,13 @@ def load_budgets(path: StrPath | None = None) -> Budgets:
     """Read a budget file: the one that is named, else `footprint.toml` here, else `[tool.footprint]` of pyproject.toml.
 
     Raises:
-        AccessError: Where it cannot be opened.
-        InputError: Where it is not TOML.
-        UsageError: Where there is none, or both, or it says what means nothing.
+        AccessError: If it cannot be opened.
+        InputError: If it is not TOML.
+        UsageError: If no such file exists, if both files have budgets, or if a key or value in it is not valid.
     """
     if path is None:
         if os.path.isfile(_FILE) and os.path.isfile(_PROJECT_FILE) and _has_budgets(_PROJECT_FILE):
-            # Whichever was read, the limits of the other would be thought to hold.
+            # Only one would be read, and a user would believe that the limits of the other hold too.
             raise UsageError(
                 f"there are budgets in {_FILE} and in {_PROJECT_FILE}: keep one, or name one with --config"
             )
@@ -96,16 +96,16 @@ def check(
     Args:
         target: As for `audit`, or a target that is resolved, or an audit that was made already.
         budgets: What it may cost; `load_budgets` reads them.
-        today: The day on which waivers hold or not; the present one.
+        today: The day that decides whether a waiver has expired; None for the present day.
         root: As for `audit`.
         debug: As for `audit`.
         has_page_maps: As for `audit`.
 
     Raises:
-        AccessError: Where the target or the baseline cannot be read.
-        InputError: Where one of them is damaged, or the baseline is of another program, or not
-            measured where this is.
-        UsageError: Where a budget is about something that is not there, or needs a baseline that is not named.
+        AccessError: If the target or the baseline cannot be read.
+        InputError: If one of them is damaged, if the baseline is of another program, or if one of them was measured
+            and the other predicted.
+        UsageError: If a budget is about something that is missing, or needs a baseline that is not named.
     """
     audited = (
         AuditedTarget(target)
@@ -114,11 +114,8 @@ def check(
     )
     found = audited.audit
     baseline, baseline_spreads = (None, ONE_START) if budgets.baseline is None else _baseline(budgets, found)
-    return check_audit(found, budgets, baseline, today or _today(), audited.spreads, baseline_spreads)
-
-
-def _today() -> date:
-    return date.today()  # noqa: DTZ011 # a waiver ends with the day of whoever reads it
+    day = today or date.today()  # noqa: DTZ011 # a waiver ends with the day of whoever reads it
+    return check_audit(found, budgets, baseline, day, audited.spreads, baseline_spreads)
 
 
 def _audit(
@@ -149,10 +146,10 @@ def _audit(
 
 
 def baseline_path(budgets: Budgets) -> str:
-    """Return the path of the baseline: as the budget file says, relative to its folder.
+    """Return the path of the baseline: the budget file names it relative to its own folder.
 
     Raises:
-        UsageError: Where the file names none.
+        UsageError: If the budget file names no baseline.
     """
     if budgets.baseline is None:
         raise UsageError(f'{budgets.file} names no baseline: write baseline = "footprint-baseline.json" there')
@@ -184,24 +181,24 @@ def check_for_baseline(
     target: Named | SingleTarget,
     budgets: Budgets,
     *,
-    today: date | None = None,
     root: StrPath | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
 ) -> Checked:
-    """Check only the limits that need no baseline: what holds them may become the new one.
+    """Check the limits that need no baseline. An audit that keeps them may become the new baseline.
 
     Raises:
-        UsageError: Where no baseline is named, besides what `check` raises.
+        UsageError: If no baseline is named. `check` has the other errors.
     """
     baseline_path(budgets)
+    # The new baseline has the findings that any budget needs, also one that is not checked here.
     found = _audit(target, budgets, root, debug, has_page_maps=has_page_maps).audit
     absolute = tuple(
         one._replace(limit=one.limit._replace(most_increase=None, most_increase_share=None))
         for one in budgets.budgets
         if one.limit.most is not None
     )
-    return check_audit(found, budgets._replace(budgets=absolute, allows_new=True), None, today or _today())
+    return check(found, budgets._replace(budgets=absolute, allows_new=True, baseline=None))
 
 
 def proposal(target: Named, *, root: StrPath | None = None, debug: DebugSearch | None = STANDARD_PLACES) -> str:

@@ -38,9 +38,9 @@ def diff(
         has_page_maps: Tell the pages of their objects one by one, for a picture; of saved audits, as they were saved.
 
     Raises:
-        AccessError: Where one is gone or may not be read.
-        InputError: Where one is damaged.
-        UsageError: Where one is predicted from its files and the other was measured.
+        AccessError: If one is gone or may not be read.
+        InputError: If one is damaged.
+        UsageError: If one is predicted from its files and the other was measured.
     """
     targets = [resolve(one, root=root) for one in (old, new)]
     (before, old_spreads, _), (now, new_spreads, _) = (
@@ -80,9 +80,10 @@ def diff_profiles(
     """Compare two allocator profiles; None where they are none. The options are those of `heap_profile`.
 
     Raises:
-        AccessError: Where one of them is a profile and the other cannot be opened.
-        InputError: Where one is damaged.
-        UsageError: Where only one of them is a profile, they do not count the same, or binaries go with none.
+        AccessError: If one of them is a profile and the other cannot be opened.
+        InputError: If one is damaged.
+        UsageError: If only one of them is a profile, if they count different things, or if binaries are given and none
+            is a profile.
     """
     targets = [resolve(one, root=root) for one in (old, new)]
     profiles = [one for one in targets if isinstance(one, Text) and _is_profile(one)]

@@ -58,9 +58,9 @@ def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> 
         debug: Where to look for the symbols and debug information of stripped ones; None for nowhere.
 
     Raises:
-        AccessError: Where the only file cannot be opened, or the process is gone.
-        InputError: Where the only file is no linked ELF file.
-        UsageError: Where nothing is named, or no server for debug files is known that are to be asked for.
+        AccessError: If the only file cannot be opened, or the process is gone.
+        InputError: If the only file is no linked ELF file.
+        UsageError: If nothing is named, or if no server for debug files is known.
     """
     if not targets:
         raise UsageError("name at least one ELF file, or a PID")

@@ -25,9 +25,9 @@ from footprint.units import format_bytes
 
 __all__ = ("BinaryFiles", "HeapProfiles", "heap_profile", "read_usage")
 
-# Of massif so many trees tell what has been there since the start.
+# So many call trees of a massif profile, evenly spread, show what has been there since the start.
 _STEPS: Final = 8
-# Of a page with all moments: how many trees, and how much of the text of a profile.
+# The limits of a report with all moments: the number of call trees, and how much of the profile they are read from.
 _MOST_TREES: Final = 200
 _MOST_TREE_BYTES: Final = 64 << 20
 _AMOUNTS: Final = {
@@ -45,7 +45,7 @@ class HeapProfiles:
     Attributes:
         files: One entry a profile.
         notes: What was odd, of all of them.
-        findings: What could be constant data; of several profiles none are told.
+        findings: What could be constant data; empty for several profiles.
     """
 
     files: tuple[HeapUsage, ...]
@@ -77,9 +77,9 @@ def heap_profile(
         has_all_trees: Build the call trees of all moments, up to a number, not only that of the one that is asked for.
 
     Raises:
-        AccessError: Where the only profile cannot be opened, or one of the binaries.
-        InputError: Where the only profile is none, or is damaged, or one of the binaries.
-        UsageError: Where no profile is given, or it has no such moment, or several do not count the same thing.
+        AccessError: If the only profile or a binary cannot be opened.
+        InputError: If the only profile is not a heap profile or is damaged, or if a binary is damaged.
+        UsageError: If no profile is given, if it has no such moment, or if several do not count the same thing.
     """
     if not paths:
         raise UsageError("name at least one heap profile")
@@ -111,7 +111,7 @@ def heap_profile(
 
 
 def _check_alike(usages: Sequence[HeapUsage]) -> None:
-    """Refuse profiles whose amounts are of different things: their difference would be of nothing."""
+    """Refuse profiles that count different things: their difference has no meaning."""
     first = usages[0]
     for one in usages[1:]:
         if (one.profile.counted, one.tally) != (first.profile.counted, first.tally):
@@ -136,19 +136,19 @@ def read_usage(
     *,
     has_all_trees: bool = False,
 ) -> HeapUsage:
-    """Read a profile, and give what it says of a moment.
+    """Read a profile, and return what it says of one moment.
 
     Args:
         name: The name of the profile in the answer.
         data: The whole file.
         at: Which moment, as `heap_profile` has it.
         allocators: The functions that only hand memory on.
-        binaries: Gives the files of the process that the profile leaves untold.
-        opened: Gives the file at a path that the profile tells.
+        binaries: Returns the files of the process that the profile does not name.
+        opened: Returns the file at a path that the profile names; None if it cannot be read.
         has_all_trees: Whether the call trees of all moments are built, up to a number.
 
     Raises:
-        InputError: If it is no profile, or damaged.
+        InputError: If it is not a heap profile, or is damaged.
         UsageError: If it has no such moment.
     """
 
@@ -184,11 +184,11 @@ class BinaryFiles:
     """Reads files with code, each once.
 
     Args:
-        root: The directory that they take for `/`, where it is not this machine's.
-        debug: Where to look for the symbols of stripped ones; None for nowhere.
+        root: The directory that the process took for `/`; None for that of this machine.
+        debug: Where to look for the symbols of stripped files; None for nowhere.
 
     Attributes:
-        notes: Which could not be read.
+        notes: The files that could not be read.
     """
 
     def __init__(self, root: StrPath | None, debug: DebugSearch | None, open_file: FileOpener | None = None) -> None:
@@ -214,8 +214,8 @@ class BinaryFiles:
         """Return the files that the user names, and the libraries that they need.
 
         Raises:
-            AccessError: Where one of those that were named cannot be opened.
-            InputError: Where it is no ELF file.
+            AccessError: If a named file cannot be opened.
+            InputError: If a named file is not ELF.
         """
         found: dict[str, Binary] = {}
         for path in paths:
@@ -231,7 +231,8 @@ class BinaryFiles:
         try:
             link_map = link(System(self._root or "/"), path)
         except FootprintError:
-            return []  # a file from elsewhere stands for itself
+            # A file from another machine: its libraries are not here.
+            return []
         return [os.path.realpath(one.path) for one in link_map.objects[1:]]
 
     def _read(self, place: str, path: str) -> Binary:

@@ -145,7 +145,7 @@ def _facts(usage: HeapUsage, snapshot: HeapSnapshot) -> Facts:
 
 
 def _snapshots(usage: HeapUsage, top: int) -> Table:
-    """List snapshots in the order of time; of many those that say most, and others evenly between them."""
+    """List snapshots in the order of time: the most important ones, and others evenly between them."""
     profile = usage.profile
     snapshots, trees = profile.snapshots, frozenset(profile.tree_places)
     places = _picked(usage, top)
@@ -224,7 +224,7 @@ def _amounts(one: Share, usage: HeapUsage) -> tuple[str, ...]:
 
 
 def _by(usage: HeapUsage, by: str, names: Names, threshold_percent: float, top: int) -> list[Block]:
-    """List who asked for the heap by function, or as a tree; `by` is `owner` where neither is wanted."""
+    """List who asked for the heap: by function, or as a tree; nothing for `owner`, whose table is above."""
     attribution, tree = usage.attribution, usage.tree
     if attribution is None or tree is None or not attribution.shares or by == "owner":
         return []
@@ -369,7 +369,7 @@ def _several(usages: Sequence[HeapUsage], by: str, names: Names, top: int) -> li
 
 
 def _beside(usage: HeapUsage, usages: Sequence[HeapUsage]) -> Iterator[tuple[str, int]]:
-    """Return the amounts besides live memory that all profiles have: an amount that a profile lacks is not 0."""
+    """Yield the amounts besides live memory that all profiles count: an amount that a profile lacks is not 0."""
     for label, size_of in _BESIDE:
         if usage.snapshot is not None and not _silent(usages, size_of):
             yield label, size_of(usage.snapshot)

@@ -45,7 +45,7 @@ def chains_document(found: Libraries, library: str) -> Document:
     """Write by which chains of objects a library is needed, and what is used of it at the end of each.
 
     Raises:
-        UsageError: Where it is none of the objects.
+        UsageError: If it is none of the objects.
     """
     graph = found.graph
     numbers = [

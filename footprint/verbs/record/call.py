@@ -58,9 +58,9 @@ def record(
         debug: As for `audit`.
 
     Raises:
-        AccessError: Where the target cannot be read, or the history not be written.
-        InputError: Where one of them is damaged, or no history.
-        UsageError: Where a name or time is none.
+        AccessError: If the target cannot be read, or the history not be written.
+        InputError: If the target is damaged, or if the file is not a history.
+        UsageError: If a name or a time is not valid.
     """
     if (version is None) is (commit is None):
         raise UsageError("name the release with --version or with --commit, one of the two")

@@ -27,7 +27,7 @@ def survey(*folders: StrPath, count: int = 1, root: StrPath | None = None, page_
         page_bytes: The size of a page, where that is not this machine's.
 
     Raises:
-        UsageError: Where no folder is named, or one is none.
+        UsageError: If no folder is named, or if one is not a folder.
     """
     if not folders:
         raise UsageError("name a folder of programs")

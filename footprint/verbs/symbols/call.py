@@ -73,10 +73,10 @@ def symbols(
         source: Whether to tell where each variable is declared, and to name what only debug information names.
 
     Raises:
-        AccessError: Where the only file cannot be opened, or the map.
-        InputError: Where the only file is no ELF file, or is damaged, or the map is none.
-        UsageError: Where no file is given, or a map with several, or no server for debug files is known that are to be
-            asked for, or where the pattern takes too long.
+        AccessError: If the only file or the map cannot be opened.
+        InputError: If the only file is not ELF or is damaged, or if the map is not a linker map.
+        UsageError: If no file is given, if a map is given with several files, if no server for debug files is known,
+            or if the pattern takes too long.
     """
     if not paths:
         raise UsageError("name at least one ELF file")

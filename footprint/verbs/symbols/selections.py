@@ -17,7 +17,7 @@ def selection(
     """Return the variables that the options ask for.
 
     Raises:
-        UsageError: Where a size or a regular expression is none, or where nothing can be as it is asked for.
+        UsageError: If a size or a regular expression is not valid, or if two options contradict each other.
     """
     if is_local and is_global:
         raise UsageError("choose one of --local and --global, or neither for all variables")
@@ -33,7 +33,7 @@ def sort_order(by: SymbolsBy, sort: Sort | None) -> Sort:
     """Return the order of the variables.
 
     Raises:
-        UsageError: Where one is asked for, but no variables are listed.
+        UsageError: If an order is given, but no variables are listed.
     """
     if sort is not None and by is not SymbolsBy.SYMBOL:
         raise UsageError(f"--sort orders variables: the sums of --by {by.value} are always by size")

@@ -29,7 +29,7 @@ def trend(
 
     Raises:
         AccessError: If it cannot be opened.
-        InputError: If it is damaged, or no history.
+        InputError: If it is damaged, or not a history.
         UsageError: If it has no such program, figure or owner.
     """
     from footprint.release.history_file import read_recordings  # noqa: PLC0415 # sqlite3

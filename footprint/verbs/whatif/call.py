@@ -38,24 +38,24 @@ def whatif(
 ) -> WhatIf:
     """Run a program with some of its libraries and without them, and measure what is really saved.
 
-    A copy of the program is run in which the needs of these libraries are switched on and off in turn; the original
-    is not touched, and nothing is left behind. What both print is compared and not shown. They read what standard
-    input is where that is a file, else nothing.
+    A copy of the program is run, in which the NEEDED entries of these libraries are switched on and off in turn. The
+    original is not changed, and nothing is left behind. The output of both is compared and not shown. They read
+    standard input if it is a file, else nothing.
 
     Args:
         command: The program and its arguments.
         drop: The libraries: sonames, file names, or paths.
-        when: The moment to take it at, as for `run`.
-        when_output: Take it when a line of its output matches this regular expression instead.
+        when: The moment to read the program at, as for `run`.
+        when_output: Read it when a line of its output matches this regular expression instead.
         starts: How often to start each of the two.
         count: How many processes to project to.
         force: Whether to try it although something is bound from a library.
-        timeout_seconds: After how long it is taken anyway where it does not settle, or no line matches.
+        timeout_seconds: Read it after this time if it does not settle, or if no line matches.
 
     Raises:
-        AccessError: Where it cannot be copied, started, read, or caught at its exit.
-        InputError: Where it is no program that can be loaded.
-        UsageError: Where the words are no command or no moment, or a library cannot be dropped.
+        AccessError: If the program cannot be copied, started, read, or stopped at its exit.
+        InputError: If it cannot be loaded.
+        UsageError: If the command or the moment is not valid, or if a library cannot be dropped.
     """
     words = check_command(command, starts)
     if isinstance(drop, str) or not drop:
@@ -65,7 +65,7 @@ def whatif(
     graph = _graph(_program(words), environment)
     dropping = plan_dropping(graph, drop, is_forced=force)
     question = Question(count)
-    # Whatever ends it, the copies are taken away before.
+    # The copies are removed in any case, also after a signal.
     with interrupted_by_signals(), private_copies(graph, dropping, environment) as copies:
         notes = copies.check()
         original = _try(words, moment, question, None)
@@ -112,7 +112,7 @@ def _environment() -> Environment:
 
 
 def _program(words: tuple[str, ...]) -> str:
-    """Find the file of a program, and see that a copy of it runs as it does."""
+    """Find the file of a program, and refuse one whose copy would run differently."""
     if not words or not words[0]:
         raise UsageError("say which program to run")
     found = shutil.which(words[0])
@@ -158,7 +158,7 @@ def _try(words: tuple[str, ...], moment: Moment, question: Question, executable:
 
 
 def _input_path() -> str:
-    """Return the standard input of the starts: a file that each can read again, else nothing."""
+    """Return the standard input of all starts: a file, which each start can read again, else /dev/null."""
     try:
         is_file = stat.S_ISREG(os.fstat(0).st_mode)
     except OSError:
@@ -167,7 +167,7 @@ def _input_path() -> str:
 
 
 class _Recorder:
-    """Takes note of what a program prints: the beginning, and a hash of the rest."""
+    """Records what a program prints: the beginning, and a hash of all of it."""
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -184,14 +184,14 @@ class _Recorder:
 
 
 def _still_loaded(after: Audit, owners: Mapping[str, str], leaving: Sequence[Leaving]) -> list[Note]:
-    """Write notes on what the program loads all the same."""
+    """Write notes on dropped libraries that the program loads all the same."""
     loaded = {owners.get(row.owner, row.owner) for row in after.ledger}
     detail = "it was loaded nevertheless: something opens it, or a library that needs it, at run time"
     return [Note("still-loaded", one.path, detail) for one in leaving if one.path in loaded]
 
 
 def _copy_notes(name: str, behaviour: Sequence[Compared]) -> list[Note]:
-    """Write a note if a copy with all its libraries behaves otherwise, and so shows little about the program."""
+    """Write a note if a copy with all libraries behaves differently from the original: then it shows little."""
     names = [one.name for one in behaviour if not one.is_as_original and one.verdict is not Agreement.VARYING]
     if not names:
         return []

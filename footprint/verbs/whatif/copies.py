@@ -1,4 +1,4 @@
-"""Private copies of the files of a process, in which needs can be switched off and on again."""
+"""Private copies of the files of a process, whose NEEDED entries can be switched off and on again."""
 
 import os
 import tempfile
@@ -17,16 +17,16 @@ __all__ = ("PrivateCopies", "private_copies")
 
 
 class PrivateCopies:
-    """The copies of a program, and of those of its libraries that need something for nothing.
+    """The copies of a program, and of those of its libraries that need a dropped library.
 
-    A copy of a library is found by the first object that needs it, which therefore is a copy too, up to the program.
-    Both variants are the same files at the same place: only the tags of the needs are written between the starts.
+    The loader finds a copy of a library through the first object that needs the library. That object must be a copy
+    too, and so on up to the program. Both variants are the same files: only the NEEDED entries change between starts.
 
     Args:
-        folder: An empty directory for them.
+        folder: An empty directory for the copies.
         graph: The process.
-        dropping: What is dropped of it.
-        environment: What it is started with.
+        dropping: What is dropped.
+        environment: The environment of the loader.
     """
 
     def __init__(self, folder: str, graph: DependencyGraph, dropping: Dropping, environment: Environment) -> None:
@@ -80,7 +80,7 @@ class PrivateCopies:
         self._switches.append((path, need_switches(read_image(data, linked.path, with_sections=False), names)))
 
     def _path_of_copy(self, number: int) -> str:
-        """Return the path of the copy of a library; its name is the one that the first object that needs it has."""
+        """Return the path of the copy of a library, under the name that the first object needs it by."""
         if number == 0:
             return self.program
         objects = self._graph.objects
@@ -91,7 +91,7 @@ class PrivateCopies:
         return os.path.join(self._library_folder, name)
 
     def _resolved(self, directories: str | None, linked: Linked, *, is_program: bool) -> str | None:
-        """Keep the search directories of the original: the copy is elsewhere, and $ORIGIN with it."""
+        """Return the search directories of the original without $ORIGIN: the copy is in another directory."""
         path = os.path.join(self._environment.cwd, linked.path)
         origin = parent(os.path.realpath(path) if is_program else path)
         if directories is None or expanded(directories, Tokens(None, "", "")) is not None:
@@ -101,10 +101,10 @@ class PrivateCopies:
         return expanded(directories, Tokens(origin, "$LIB", "$PLATFORM"))
 
     def switch(self, *, is_on: bool) -> None:
-        """Switch the needs on or off; nothing may run of the copies.
+        """Switch the NEEDED entries on or off, while no copy runs.
 
         Raises:
-            AccessError: Where something does.
+            AccessError: If a copy runs.
         """
         for path, switches in self._switches:
             try:
@@ -116,10 +116,10 @@ class PrivateCopies:
                 raise AccessError(self.originals[path], f"its copy cannot be changed: {error.strerror}") from error
 
     def check(self) -> tuple[Note, ...]:
-        """See that the copies load what the originals do, and without the needs all but what leaves.
+        """Check that the copies load the same libraries as the originals, and without the needs all but what leaves.
 
         Raises:
-            InputError: Where they do not.
+            InputError: If they load others.
         """
         objects = self._graph.link_map.objects
         whole = [one.path for one in objects]
@@ -135,7 +135,7 @@ class PrivateCopies:
         return (Note("load-order-differs", objects[0].path, detail),)
 
     def _loaded(self) -> list[str]:
-        # Files have changed since those that another one knows were read.
+        # A new `System`, because another one may have read the files before they changed.
         found = link(System(), self.program, self._environment)
         return [self.originals.get(one.path, one.path) for one in found.objects]
 
@@ -148,11 +148,11 @@ class PrivateCopies:
 
 @contextmanager
 def private_copies(graph: DependencyGraph, dropping: Dropping, environment: Environment) -> Iterator[PrivateCopies]:
-    """Make the copies, and take them away again.
+    """Make the copies, and remove them at the end.
 
     Raises:
-        AccessError: Where they cannot be written.
-        UsageError: Where they could not be run, or would not be found.
+        AccessError: If they cannot be written.
+        UsageError: If they could not be run, or if the loader would not find them.
     """
     with tempfile.TemporaryDirectory(prefix="footprint-", dir=os.path.realpath(tempfile.gettempdir())) as folder:
         if os.statvfs(folder).f_flag & os.ST_NOEXEC:

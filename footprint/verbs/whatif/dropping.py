@@ -1,4 +1,4 @@
-"""What is dropped when libraries are not to be needed any more, and why that may not be."""
+"""Which NEEDED entries are dropped so that libraries leave a process, and why some cannot leave."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _MOST_REASONS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Dropping:
-    """The needs of a process that are dropped, and what follows from it. Objects are numbered in load order.
+    """The needs of a process that are dropped, and the result. Objects are numbered in load order.
 
     Attributes:
         heads: The libraries that were named.
@@ -46,7 +46,7 @@ def plan_dropping(graph: DependencyGraph, names: Sequence[str], *, is_forced: bo
         is_forced: Whether to drop them although something is bound from them.
 
     Raises:
-        UsageError: Where one of them is not there or cannot leave; the text says why.
+        UsageError: If a library is missing or cannot leave; the text says why.
     """
     heads = frozenset([_head(graph, name) for name in names])
     needs = _needs(graph, heads)
@@ -63,19 +63,19 @@ def plan_dropping(graph: DependencyGraph, names: Sequence[str], *, is_forced: bo
     if bindings and not is_forced:
         raise UsageError(f"{subject} cannot be dropped: {_listed(bindings)}; --force tries it anyway")
     others = [reason for confidence, reason in doubts(graph, leaving) if confidence is not Confidence.BLOCKED]
-    # What leaves needs nothing any more.
+    # The needs of an object that leaves do not matter.
     kept = frozenset([need for need in dropped if need.user not in leaving])
     return Dropping(heads, kept, leaving, (*bindings, *others))
 
 
 def _use(graph: DependencyGraph, staying: frozenset[int], unused: frozenset[UnusedNeed]) -> str:
-    """Find who uses libraries, so that they stay, and who needs them for nothing."""
+    """Write who uses some libraries, so that they stay, and who needs them without using them."""
     leaving = _leaving(graph, _needs(graph, staying))
     text = f"{_names(graph, staying)} cannot be dropped: {_listed(tuple(broken_bindings(graph, leaving)))}"
     if users := {need.user for need in unused if need.provider in staying}:
         need = "needs it without using it" if len(users) == 1 else "need it without using it"
         text += f"; {_names(graph, users)} {need}, but it stays loaded, and nothing is saved"
-    # Force helps only where no version stands against it.
+    # --force does not help against a missing version.
     return text if any(broken_versions(graph, leaving)) else f"{text}; --force tries it anyway"
 
 
@@ -86,7 +86,7 @@ def _needs(graph: DependencyGraph, providers: frozenset[int]) -> frozenset[Unuse
 
 
 def _head(graph: DependencyGraph, name: str) -> int:
-    """Find the library that a name means, and see that it can be dropped at all."""
+    """Find the library of a name, and refuse one that no process can do without."""
     objects = graph.objects
     found = [number for number in range(len(objects)) if name in _names_of(graph, number)]
     if len(objects) == 1:

@@ -1,4 +1,4 @@
-"""What a process would be without some libraries: two variants of it, run in turn and compared."""
+"""A process with some libraries and without them: two variants, run in turn and compared."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,8 @@
 """ELF files rewritten: needs switched off, and other directories to look for libraries in.
 
-A need is switched off where it stands: its entry in the dynamic section becomes one that loaders pass over. Nothing
-moves, so a file with it and one without are the same in all else. Names of directories want room that no file has to
-spare: to make it is LIEF's work, which moves segments and adds one.
+A need is switched off in place: its entry in the dynamic section becomes one that loaders ignore. Nothing moves, so a
+file with the need and one without it are the same in all else. New names of directories need room that no file has:
+LIEF makes it by moving segments and adding one.
 
 Source: System V ABI, chapter 5 (Dynamic Section); elf/get-dynamic-info.h of glibc and ldso/dynlink.c of musl for what
 a loader passes over.
@@ -37,7 +37,7 @@ def need_switches(image: Image, names: frozenset[str]) -> tuple[Switch, ...]:
     """Find the places at which a file needs libraries of some names.
 
     Raises:
-        InputError: Where the dynamic section is damaged.
+        InputError: If the dynamic section is damaged.
     """
     segment = image.segment(PT_DYNAMIC)
     if segment is None:
@@ -65,8 +65,8 @@ def with_search_path(data: bytes, file: str, directories: bytes, *, is_runpath: 
         is_runpath: Whether it becomes its RUNPATH, else its RPATH.
 
     Raises:
-        InputError: Where LIEF cannot read it.
-        UsageError: Where there is no LIEF.
+        InputError: If LIEF cannot read it.
+        UsageError: If LIEF is not installed.
     """
     try:
         import lief  # noqa: PLC0415 # 0.3 s and 10 MB, and most programs do without
@@ -76,7 +76,7 @@ def with_search_path(data: bytes, file: str, directories: bytes, *, is_runpath: 
             "pip install 'footprint-audit[whatif]'"
         ) from None
     lief.logging.disable()
-    # Where objects are frozen at exit, as the command does, LIEF complains of leaks.
+    # The command freezes objects at exit, and LIEF would report them as leaks.
     atexit.register(gc.unfreeze)
     binary = lief.ELF.parse(data)
     if binary is None:
