@@ -85,7 +85,7 @@ class Relocator:
         image = self._image
         raw = image.section_bytes(table)
         word_count = 3 if table.type == SHT_RELA else 2
-        entry_bytes = word_count * (8 if image.is_64 else 4)
+        entry_bytes = word_count * image.word_bytes
         count = len(raw) // entry_bytes
         if count > left:
             raise InputError(image.file, f"section {table.index}: more relocations than bytes", table.offset)

@@ -60,13 +60,12 @@ _MOST_ENTRIES: Final = 1 << 12
 def own_constructors(image: Image) -> int:
     """Count the constructors of a dynamic object beyond those of the compiler's start-up files."""
     dynamic = read_dynamic(image)
-    word_bytes = 8 if image.is_64 else 4
-    count = (dynamic.get(DT_PREINIT_ARRAYSZ) or 0) // word_bytes if dynamic.get(DT_PREINIT_ARRAY) else 0
+    count = (dynamic.get(DT_PREINIT_ARRAYSZ) or 0) // image.word_bytes if dynamic.get(DT_PREINIT_ARRAY) else 0
     known_init = _INIT.get(image.machine)
     init = dynamic.get(DT_INIT)
     if init and known_init and not known_init.match(_code_at(image, init)):
         count += 1
-    entries = _entries(image, dynamic, word_bytes)
+    entries = _entries(image, dynamic)
     frame_dummy = _FRAME_DUMMY.get(image.machine)
     if frame_dummy is None:
         return count + max(0, len(entries) - 1)
@@ -74,15 +73,13 @@ def own_constructors(image: Image) -> int:
     return count + len(entries) - has_dummy
 
 
-def _entries(image: Image, dynamic: Dynamic, word_bytes: int) -> list[int]:
+def _entries(image: Image, dynamic: Dynamic) -> list[int]:
     """Return the vaddrs of the constructors: from the relocations of the table, or from its bytes."""
-    first, size_bytes = dynamic.get(DT_INIT_ARRAY), dynamic.get(DT_INIT_ARRAYSZ)
-    if not first or not size_bytes:
-        return []
-    entries = numbers(image, bytes_at_vaddr(image, first, size_bytes, "the table of constructors")).tolist()
+    first = dynamic.get(DT_INIT_ARRAY) or 0
+    entries = numbers(image, dynamic.table(DT_INIT_ARRAY, DT_INIT_ARRAYSZ, "the table of constructors")).tolist()
     if 0 in entries[:_MOST_ENTRIES]:
-        for vaddr, addend in addends_at(image, range(first, first + size_bytes)).items():
-            entries[(vaddr - first) // word_bytes] = addend
+        for vaddr, addend in addends_at(image, range(first, first + len(entries) * image.word_bytes)).items():
+            entries[(vaddr - first) // image.word_bytes] = addend
     return entries
 
 

@@ -5,45 +5,68 @@ Source: System V ABI, chapter 5 (Dynamic Section).
 
 import sys
 from array import array
-from typing import Final, NamedTuple
+from functools import cached_property
+from itertools import takewhile
+from typing import Final
 
-from footprint.elf.image import PT_DYNAMIC, Buffer, Image
+from footprint.elf.image import PT_DYNAMIC, Buffer, Image, StringTable
 from footprint.errors import InputError
 
-__all__ = ("Dynamic", "bytes_at_vaddr", "bytes_from_vaddr", "numbers", "read_dynamic", "words")
+__all__ = ("Dynamic", "bytes_at_vaddr", "numbers", "read_dynamic", "words")
 
 DT_NULL: Final = 0
+DT_STRTAB: Final = 5
+DT_STRSZ: Final = 10
 _TYPECODES: Final = {2: "H", 4: "I", 8: "Q"}
 
 
-class Dynamic(NamedTuple):
-    """The entries of a dynamic section, in their order, up to DT_NULL."""
+class Dynamic:
+    """The dynamic section of a file.
 
-    entries: tuple[tuple[int, int], ...]
+    Attributes:
+        image: The file.
+        entries: The tag and value of each entry, in their order, up to DT_NULL.
+    """
+
+    def __init__(self, image: Image, entries: tuple[tuple[int, int], ...] = ()) -> None:
+        self.image = image
+        self.entries = entries
+        # Where an entry that should occur once is repeated, the loader keeps the last.
+        self._values = dict(entries)
 
     def get(self, tag: int) -> int | None:
-        """Return the value of the first entry with a tag, or None."""
-        return next((value for found, value in self.entries if found == tag), None)
+        """Return the value of the entry with a tag, or None."""
+        return self._values.get(tag)
+
+    def table(self, tag: int, size_tag: int, what: str) -> Buffer:
+        """Return the bytes of the table with this entry and this entry of its size; nothing where one is absent."""
+        vaddr, size_bytes = self.get(tag), self.get(size_tag)
+        return bytes_at_vaddr(self.image, vaddr, size_bytes, what) if vaddr and size_bytes else b""
+
+    @cached_property
+    def names(self) -> StringTable:
+        """The names of libraries, paths and symbols."""
+        return StringTable(
+            self.table(DT_STRTAB, DT_STRSZ, "the dynamic strings"),
+            self.image.file,
+            self.get(DT_STRTAB),
+            "dynamic names",
+        )
 
 
 def read_dynamic(image: Image) -> Dynamic:
     """Read the dynamic section; a file without one has no entries."""
     segment = image.segment(PT_DYNAMIC)
     if segment is None:
-        return Dynamic(())
-    raw = image.bytes_at(segment.offset, segment.file_bytes, "the dynamic section")
-    table = numbers(image, raw)
-    entries = []
-    for tag, value in zip(table[0::2], table[1::2], strict=False):
-        if tag == DT_NULL:
-            break
-        entries.append((tag, value))
-    return Dynamic(tuple(entries))
+        return Dynamic(image)
+    table = numbers(image, image.bytes_at(segment.offset, segment.file_bytes, "the dynamic section"))
+    entries = zip(table[0::2], table[1::2], strict=False)
+    return Dynamic(image, tuple(takewhile(lambda entry: entry[0] != DT_NULL, entries)))
 
 
 def numbers(image: Image, raw: Buffer) -> "array[int]":
     """Read a table of words of the file's class and byte order, without an incomplete last word."""
-    return words(image, raw, 8 if image.is_64 else 4)
+    return words(image, raw, image.word_bytes)
 
 
 def words(image: Image, raw: Buffer, word_bytes: int) -> "array[int]":
@@ -55,19 +78,12 @@ def words(image: Image, raw: Buffer, word_bytes: int) -> "array[int]":
     return found
 
 
-def bytes_at_vaddr(image: Image, vaddr: int, size_bytes: int, what: str) -> Buffer:
-    """Return bytes of the file by the vaddr at which the loader maps them."""
+def bytes_at_vaddr(image: Image, vaddr: int, size_bytes: int | None, what: str) -> Buffer:
+    """Return bytes of the file by the vaddr at which the loader maps them; with None all to the end of the segment."""
     for segment in image.loads:
         start = vaddr - segment.vaddr
-        if start >= 0 and start + size_bytes <= segment.file_bytes:
-            return image.bytes_at(segment.offset + start, size_bytes, what)
-    raise InputError(image.file, f"{what} of {size_bytes} bytes at vaddr {vaddr:#x} is in no segment")
-
-
-def bytes_from_vaddr(image: Image, vaddr: int, what: str) -> Buffer:
-    """Return the bytes of the file from a vaddr to the end of its segment, for tables of unknown size."""
-    for segment in image.loads:
-        start = vaddr - segment.vaddr
-        if 0 <= start < segment.file_bytes:
-            return image.bytes_at(segment.offset + start, segment.file_bytes - start, what)
-    raise InputError(image.file, f"{what} at vaddr {vaddr:#x} is in no segment")
+        left_bytes = segment.file_bytes - start
+        if start >= 0 and left_bytes >= (1 if size_bytes is None else size_bytes):
+            return image.bytes_at(segment.offset + start, left_bytes if size_bytes is None else size_bytes, what)
+    size = "" if size_bytes is None else f" of {size_bytes} bytes"
+    raise InputError(image.file, f"{what}{size} at vaddr {vaddr:#x} is in no segment")

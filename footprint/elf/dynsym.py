@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, bytes_from_vaddr, read_dynamic, words
-from footprint.elf.image import SHT_DYNSYM, Buffer, Image, StringTable
+from footprint.elf.dynamic import DT_STRTAB, Dynamic, bytes_at_vaddr, read_dynamic, words
+from footprint.elf.image import SHT_DYNSYM, Image
 from footprint.elf.machines import relocation_types
 from footprint.elf.relocations import EM_MIPS, relocations, symbol_and_type
 from footprint.elf.symbols import (
-    NO_NAMES,
     SHN_ABS,
     SHN_UNDEF,
     STB_GNU_UNIQUE,
@@ -32,9 +31,7 @@ from footprint.errors import InputError
 __all__ = ("DynamicSymbols", "SymbolReference", "dynamic_names", "read_dynamic_symbols")
 
 DT_HASH: Final = 4
-DT_STRTAB: Final = 5
 DT_SYMTAB: Final = 6
-DT_STRSZ: Final = 10
 DT_GNU_HASH: Final = 0x6FFFFEF5
 DT_MIPS_GOTSYM: Final = 0x70000013
 
@@ -118,45 +115,43 @@ class DynamicSymbols:
         """Return the vaddrs of the definitions that others can find; the last one where a name has several."""
         if not self.found:
             return frozenset()
-        vaddr = read_dynamic(image).get(DT_SYMTAB) or 0
-        entries = bytes_at_vaddr(image, vaddr, self.count * image.symbol_bytes, "the table of dynamic symbols")
-        table = SymbolTable(image, entries, NO_NAMES)
+        table = _symbol_table(read_dynamic(image), self.count)
         return frozenset([table.vaddrs[index] for index in self.found.values()])
 
 
 def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     """Read the dynamic symbols of a file, which may have none."""
     dynamic = read_dynamic(image)
-    vaddr, strings_vaddr = dynamic.get(DT_SYMTAB), dynamic.get(DT_STRTAB)
-    if not vaddr or not strings_vaddr:
+    vaddr = dynamic.get(DT_SYMTAB)
+    if not vaddr or not dynamic.get(DT_STRTAB):
         return DynamicSymbols.none()
     asked = _asked_symbols(image)
-    first_found, past_found = _findable(image, dynamic)
+    first_found, past_found = _findable(dynamic)
     count = max(past_found, max((symbol for symbol, _ in asked), default=-1) + 1, _dynsym_count(image, vaddr))
-    entries = bytes_at_vaddr(image, vaddr, count * image.symbol_bytes, "the table of dynamic symbols")
-    strings = bytes_at_vaddr(image, strings_vaddr, dynamic.get(DT_STRSZ) or 0, "the dynamic strings")
-    names = _Names(strings, image.file)
-    table = SymbolTable(image, entries, names.table)
-    versions = read_versions(image, dynamic, names.table.at, count)
+    table = _symbol_table(dynamic, count)
+    table.names.learn_all()
+    versions = read_versions(dynamic, count)
     if gotsym := dynamic.get(DT_MIPS_GOTSYM) if image.machine == EM_MIPS else None:
         # On MIPS the loader looks up each symbol that has an entry in the GOT, without any relocation.
         asked |= {(symbol, 0) for symbol in range(gotsym, count)}
     references = _references(table, asked, versions)
-    found = _found(table, names, first_found, past_found)
+    found = _found(table, first_found, past_found)
     return DynamicSymbols(versions, count, references, *found)
 
 
 def dynamic_names(image: Image, symbols: Collection[int]) -> dict[int, str]:
     """Return the names of dynamic symbols by their indexes."""
     dynamic = read_dynamic(image)
-    vaddr, strings_vaddr = dynamic.get(DT_SYMTAB), dynamic.get(DT_STRTAB)
-    if not symbols or not vaddr or not strings_vaddr:
+    if not symbols or not dynamic.get(DT_SYMTAB) or not dynamic.get(DT_STRTAB):
         return {}
-    past_bytes = (max(symbols) + 1) * image.symbol_bytes
-    entries = bytes_at_vaddr(image, vaddr, past_bytes, "the table of dynamic symbols")
-    names = _Names(bytes_at_vaddr(image, strings_vaddr, dynamic.get(DT_STRSZ) or 0, "the dynamic strings"), image.file)
-    table = SymbolTable(image, entries, names.table)
+    table = _symbol_table(dynamic, max(symbols) + 1)
     return {symbol: table.name(symbol) for symbol in sorted(symbols)}
+
+
+def _symbol_table(dynamic: Dynamic, count: int) -> SymbolTable:
+    image, vaddr = dynamic.image, dynamic.get(DT_SYMTAB) or 0
+    entries = bytes_at_vaddr(image, vaddr, count * image.symbol_bytes, "the table of dynamic symbols")
+    return SymbolTable(image, entries, dynamic.names)
 
 
 def _asked_symbols(image: Image) -> set[tuple[int, int]]:
@@ -202,7 +197,7 @@ class _Found(NamedTuple):
     unique: frozenset[str]
 
 
-def _found(table: SymbolTable, names: "_Names", first: int, past: int) -> _Found:
+def _found(table: SymbolTable, first: int, past: int) -> _Found:
     """Find the definitions between two indexes that the loader would bind to."""
     # Any number of symbols has a handful of kinds: one entry of each is decoded.
     kinds = table.kinds[first:past]
@@ -217,7 +212,7 @@ def _found(table: SymbolTable, names: "_Names", first: int, past: int) -> _Found
         for index, name_offset, vaddr, word in zip(range(first, past), *columns, strict=True)
         if word in bound and (vaddr or word in bound_at_zero)
     ]
-    keys = names.all_at([name_offset for _, name_offset, _ in chosen])
+    keys = [table.names.at(name_offset) for _, name_offset, _ in chosen]
     found = dict(zip(keys, [index for index, _, _ in chosen], strict=True))
     several: dict[str, tuple[int, ...]] = {}
     if len(found) < len(keys):
@@ -242,39 +237,9 @@ def _is_bound(image: Image, entry: SymbolEntry) -> bool:
     return info >> 4 != STB_LOCAL and info & 15 in _BOUND_TYPES and other & 3 not in _NOT_SEEN
 
 
-class _Names:
-    """The names of dynamic symbols, many at a time."""
-
-    _MOST_SCANNED_BYTES: Final = 1 << 30
-
-    def __init__(self, strings: Buffer, file: str) -> None:
-        self._file = file
-        self._raw = bytes(strings)
-        self._text = self._raw.decode("ascii") if self._raw.isascii() else None
-        self.table = StringTable(self._raw, file, 0, "dynamic symbol names")
-
-    def all_at(self, offsets: list[int]) -> list[str]:
-        """Return the names at some offsets."""
-        text = self._text
-        if text is None or self._longest * len(offsets) > self._MOST_SCANNED_BYTES:
-            return [self.table.at(offset) for offset in offsets]
-        try:
-            ends = [text.index("\0", offset) for offset in offsets]
-        except ValueError:
-            raise InputError(self._file, "one of the dynamic symbol names has no end") from None
-        # Names may share their tails, but a table of a few names that overlap could fill the memory.
-        if sum(ends) - sum(offsets) > StringTable.most_name_bytes(len(text)):
-            raise InputError(self._file, "the dynamic symbol names overlap too much")
-        return [text[offset:end] for offset, end in zip(offsets, ends, strict=True)]
-
-    @cached_property
-    def _longest(self) -> int:
-        return max(map(len, self._raw.split(b"\0")))
-
-
-def _findable(image: Image, dynamic: Dynamic) -> tuple[int, int]:
+def _findable(dynamic: Dynamic) -> tuple[int, int]:
     """Return the first index that the hash table reaches, and the one past the last."""
-    vaddr = dynamic.get(DT_GNU_HASH)
+    image, vaddr = dynamic.image, dynamic.get(DT_GNU_HASH)
     if vaddr:
         return _gnu_hash(image, vaddr)
     vaddr = dynamic.get(DT_HASH)
@@ -292,11 +257,11 @@ def _gnu_hash(image: Image, vaddr: int) -> tuple[int, int]:
     In a table without symbols GNU ld has 1 as the first index, and other linkers have the count: both reach none.
     """
     what = "the GNU hash table"
-    raw = bytes_from_vaddr(image, vaddr, what)
+    raw = bytes_at_vaddr(image, vaddr, None, what)
     if len(raw) < 16:
         raise InputError(image.file, f"{what} is cut")
     bucket_count, first, bloom_count, _ = words(image, raw[:16], 4)
-    start = 16 + bloom_count * (8 if image.is_64 else 4)
+    start = 16 + bloom_count * image.word_bytes
     chains = start + bucket_count * 4
     if chains > len(raw):
         raise InputError(image.file, f"{what} is cut: it claims {bucket_count} buckets behind {bloom_count} words")

@@ -8,6 +8,7 @@ Source: System V ABI, chapters 4 and 5 (ELF-64 object file format 1.5; gABI draf
 
 import re
 from dataclasses import dataclass, field
+from itertools import accumulate
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -184,6 +185,11 @@ class Image:
         return self.bytes_at(section.offset, section.size_bytes, f"section {section.index}")
 
     @property
+    def word_bytes(self) -> int:
+        """The size of an address."""
+        return 8 if self.is_64 else 4
+
+    @property
     def symbol_bytes(self) -> int:
         """The size of one symbol table entry."""
         return 24 if self.is_64 else 16
@@ -302,13 +308,15 @@ class StringTable:
         self._offset = offset
         self._what = what
         self.size_bytes = len(table)
-        self._left_bytes = self.most_name_bytes(self.size_bytes)
+        self._left_bytes = self._SMALL_BYTES + self.size_bytes * self._MOST_NAME_BYTES_PER_TABLE_BYTE
         self._known: dict[int, str] = {}
 
-    @classmethod
-    def most_name_bytes(cls, table_bytes: int) -> int:
-        """Return the largest sum of the lengths of all names of a table."""
-        return cls._SMALL_BYTES + table_bytes * cls._MOST_NAME_BYTES_PER_TABLE_BYTE
+    def learn_all(self) -> None:
+        """Decode all names at once, which takes less time where most of them are needed."""
+        raw = bytes(self._table)
+        if raw.isascii():
+            names = raw.decode("ascii").split("\0")[:-1]
+            self._known = dict(zip(accumulate([len(name) + 1 for name in names], initial=0), names, strict=False))
 
     def has_prefix(self, start: int, prefixes: tuple[bytes, ...]) -> bool:
         """Return whether the name at an offset begins with one of some words, without decoding the name."""

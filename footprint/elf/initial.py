@@ -54,7 +54,7 @@ class Initials:
         self._image: Image = statics.image
         self._sections = statics.image.sections
         self._relocated = array("Q", sorted(relocated_vaddrs(statics.image)))
-        self._word_bytes = 8 if self._image.is_64 else 4
+        self._word_bytes = self._image.word_bytes
         self._addends: dict[int, int] = {}
         self._asked: dict[int, str] = {}
         # The template of the block of each thread; the vaddr of a thread-local variable is an offset into it.

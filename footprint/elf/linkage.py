@@ -6,15 +6,13 @@ Source: System V ABI, chapter 5 (Dynamic Linking); elf.h of glibc for DT_FLAGS_1
 from dataclasses import dataclass
 from typing import Final
 
-from footprint.elf.dynamic import bytes_at_vaddr, read_dynamic
-from footprint.elf.image import PT_DYNAMIC, PT_INTERP, Image, StringTable
+from footprint.elf.dynamic import Dynamic, read_dynamic
+from footprint.elf.image import PT_DYNAMIC, PT_INTERP, Image
 from footprint.errors import InputError
 
 __all__ = ("DF_1_NODEFLIB", "DF_1_PIE", "Linkage", "read_linkage")
 
 DT_NEEDED: Final = 1
-DT_STRTAB: Final = 5
-DT_STRSZ: Final = 10
 DT_SONAME: Final = 14
 DT_RPATH: Final = 15
 DT_SYMBOLIC: Final = 16
@@ -70,51 +68,30 @@ def read_linkage(image: Image) -> Linkage:
         raise InputError(image.file, f"a dynamic section of {segment.file_bytes} bytes is too large", segment.offset)
     needed: list[int] = []
     filtees: list[tuple[int, bool]] = []
-    last: dict[int, int] = {}
-    for tag, value in read_dynamic(image).entries:
+    dynamic = read_dynamic(image)
+    for tag, value in dynamic.entries:
         if tag == DT_NEEDED:
             needed.append(value)
         elif tag in {DT_AUXILIARY, DT_FILTER}:
             filtees.append((value, tag == DT_FILTER))
-        else:
-            # Where an entry that should occur once is repeated, the loader keeps the last.
-            last[tag] = value
-    names = _Names(image, last)
-    flags, flags_1 = last.get(DT_FLAGS, 0), last.get(DT_FLAGS_1, 0)
+    flags, flags_1 = dynamic.get(DT_FLAGS) or 0, dynamic.get(DT_FLAGS_1) or 0
     return Linkage(
-        soname=names.of(DT_SONAME),
-        needed=tuple([names.at(value) for value in needed]),
-        rpath=names.of(DT_RPATH),
-        runpath=names.of(DT_RUNPATH),
+        soname=_name(dynamic, DT_SONAME),
+        needed=tuple([dynamic.names.at(value) for value in needed]),
+        rpath=_name(dynamic, DT_RPATH),
+        runpath=_name(dynamic, DT_RUNPATH),
         interpreter=_interpreter(image),
-        filtees=tuple([(names.at(value), must_exist) for value, must_exist in filtees]),
+        filtees=tuple([(dynamic.names.at(value), must_exist) for value, must_exist in filtees]),
         flags=flags,
         flags_1=flags_1,
-        is_symbolic=DT_SYMBOLIC in last or bool(flags & DF_SYMBOLIC),
+        is_symbolic=dynamic.get(DT_SYMBOLIC) is not None or bool(flags & DF_SYMBOLIC),
         is_dynamic=segment is not None,
     )
 
 
-class _Names:
-    """The names of a dynamic section; their table is read when the first name is needed."""
-
-    def __init__(self, image: Image, entries: dict[int, int]) -> None:
-        self._image = image
-        self._entries = entries
-        self._table: StringTable | None = None
-
-    def of(self, tag: int) -> str | None:
-        place = self._entries.get(tag)
-        return None if place is None else self.at(place)
-
-    def at(self, place: int) -> str:
-        if self._table is None:
-            vaddr, size_bytes = self._entries.get(DT_STRTAB), self._entries.get(DT_STRSZ)
-            if vaddr is None or size_bytes is None:
-                raise InputError(self._image.file, "the dynamic section has names, but no table of them")
-            raw = bytes_at_vaddr(self._image, vaddr, size_bytes, "the table of dynamic names")
-            self._table = StringTable(raw, self._image.file, vaddr, "dynamic names")
-        return self._table.at(place)
+def _name(dynamic: Dynamic, tag: int) -> str | None:
+    place = dynamic.get(tag)
+    return None if place is None else dynamic.names.at(place)
 
 
 def _interpreter(image: Image) -> str | None:

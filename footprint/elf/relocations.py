@@ -12,7 +12,7 @@ from itertools import repeat
 from operator import floordiv
 from typing import Final, NamedTuple
 
-from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, numbers, read_dynamic
+from footprint.elf.dynamic import numbers, read_dynamic
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
 
@@ -75,9 +75,13 @@ def relocations(image: Image) -> Iterator[Relocations]:
     Entries may come twice: some linkers include those of DT_JMPREL in DT_RELA.
     """
     dynamic = read_dynamic(image)
-    yield from _plain_tables(image, dynamic)
-    for raw in _packed_tables(image, dynamic):
-        yield _packed(image, raw, _MOST_ADDRESSES)
+    # An entry of REL has two words, one of RELA three.
+    jump_words = 3 if dynamic.get(DT_PLTREL) == DT_RELA else 2
+    for tag, size_tag, words in ((DT_RELA, DT_RELASZ, 3), (DT_REL, DT_RELSZ, 2), (DT_JMPREL, DT_PLTRELSZ, jump_words)):
+        yield from _entries(image, dynamic.table(tag, size_tag, "a table of relocations"), words)
+    for tag, size_tag in ((DT_ANDROID_REL, DT_ANDROID_RELSZ), (DT_ANDROID_RELA, DT_ANDROID_RELASZ)):
+        if raw := bytes(dynamic.table(tag, size_tag, "the packed relocations")):
+            yield _packed(image, raw)
 
 
 def static_relocations(image: Image) -> Iterator[Relocations]:
@@ -103,73 +107,43 @@ def symbol_and_type(image: Image, info: int) -> tuple[int, int]:
 
 def addends_at(image: Image, vaddrs: Container[int]) -> dict[int, int]:
     """Return the addends of DT_RELA for some vaddrs, such as a range; REL and RELR have the addend in place."""
-    raw = _table(image, read_dynamic(image), DT_RELA, DT_RELASZ, "a table of relocations")
-    entry_bytes = 3 * _word_bytes(image)
-    addends: dict[int, int] = {}
-    at = 0
-    for found in _entries(image, raw, 3):
-        places = [index for index, vaddr in enumerate(found.vaddrs) if vaddr in vaddrs]
-        if places:
-            past = at + len(found.vaddrs)
-            words = numbers(image, raw[at * entry_bytes : past * entry_bytes])
-            addends.update([(found.vaddrs[index], words[3 * index + 2]) for index in places])
-        at += len(found.vaddrs)
-    return addends
+    words = _rela_words(image)
+    return {vaddr: addend for vaddr, addend in zip(words[::3], words[2::3], strict=False) if vaddr in vaddrs}
 
 
 def addend_column(image: Image) -> "array[int]":
     """Return the addends of all entries of DT_RELA: for relative relocations, the vaddrs that they point to."""
-    return numbers(image, _table(image, read_dynamic(image), DT_RELA, DT_RELASZ, "a table of relocations"))[2::3]
+    return _rela_words(image)[2::3]
 
 
 def relocated_vaddrs(image: Image) -> "array[int]":
-    """Return the vaddr of every dynamic relocation, in the order of the tables; a vaddr may occur twice.
+    """Return the vaddr of every dynamic relocation; a vaddr may occur twice.
 
     Raises:
         InputError: Where a table is damaged or lies outside of the file, or where there are too many.
     """
-    dynamic = read_dynamic(image)
     found = array("Q")
-    for vaddrs, _ in _plain_tables(image, dynamic):
+    for vaddrs, _ in relocations(image):
         found.extend(vaddrs)
         _check_count(image, len(found))
-    word_bytes = _word_bytes(image)
+    word_bytes = image.word_bytes
     address_mask = (1 << word_bytes * 8) - 1
-    for vaddr, bitmap in _relr_tables(image, dynamic):
-        place, left = vaddr, bitmap
-        while left:
-            # Bits come in runs: skip a run of zeros, then take a run of ones at once.
-            zeros = (left & -left).bit_length() - 1
-            left >>= zeros
-            place += zeros * word_bytes
-            ones = (~left & left + 1).bit_length() - 1
-            found.extend([at & address_mask for at in range(place, place + ones * word_bytes, word_bytes)])
-            left >>= ones
-            place += ones * word_bytes
+    for vaddr, bitmap in _relr_tables(image):
+        bits = range(bitmap.bit_length())
+        found.extend([vaddr + bit * word_bytes & address_mask for bit in bits if bitmap >> bit & 1])
         _check_count(image, len(found))
-    for raw in _packed_tables(image, dynamic):
-        found.extend(_packed(image, raw, _MOST_ADDRESSES - len(found)).vaddrs)
     return found
 
 
 def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
     """Return the numbers of the pages (vaddr divided by the page size) that relocations write, ascending.
 
-    The number of pages limits the memory that this takes, not the number of relocations.
-
-    Args:
-        image: The file.
-        page_bytes: The size of a page, larger than the range of one bitmap of RELR.
+    The number of pages limits the memory that this takes, not the number of relocations. A page must be larger than the
+    range of one bitmap of RELR.
     """
-    dynamic = read_dynamic(image)
-    pages: set[int] = set()
-    for vaddrs, _ in _plain_tables(image, dynamic):
+    pages = relr_pages(image, page_bytes)
+    for vaddrs, _ in relocations(image):
         pages.update(map(floordiv, vaddrs, repeat(page_bytes)))
-        _check_pages(image, pages)
-    pages |= relr_pages(image, page_bytes)
-    _check_pages(image, pages)
-    for raw in _packed_tables(image, dynamic):
-        pages.update([vaddr // page_bytes for vaddr in _packed(image, raw, _MOST_ADDRESSES).vaddrs])
         _check_pages(image, pages)
     return tuple(sorted(pages))
 
@@ -177,19 +151,13 @@ def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
 def relr_pages(image: Image, page_bytes: int) -> set[int]:
     """Return the numbers of the pages that the RELR tables write; for `page_bytes` see `relocated_pages`."""
     pages: set[int] = set()
-    word_bytes = _word_bytes(image)
+    word_bytes = image.word_bytes
     address_mask = (1 << word_bytes * 8) - 1
-    for vaddr, bitmap in _relr_tables(image, read_dynamic(image)):
+    for vaddr, bitmap in _relr_tables(image):
         # All addresses between the first and the last are in the page of one of these two.
-        last_vaddr = vaddr + (bitmap.bit_length() - 1) * word_bytes & address_mask
-        last_page = last_vaddr // page_bytes
-        if vaddr // page_bytes != last_page:
-            first_vaddr = vaddr + ((bitmap & -bitmap).bit_length() - 1) * word_bytes & address_mask
-            pages.add(first_vaddr // page_bytes)
-        pages.add(last_page)
-        if len(pages) > _MOST_PAGES:
-            break
-    _check_pages(image, pages)
+        for bit in ((bitmap & -bitmap).bit_length() - 1, bitmap.bit_length() - 1):
+            pages.add((vaddr + bit * word_bytes & address_mask) // page_bytes)
+        _check_pages(image, pages)
     return pages
 
 
@@ -203,25 +171,15 @@ def _check_pages(image: Image, pages: set[int]) -> None:
         raise InputError(image.file, f"relocations in more than {_MOST_PAGES} pages are more than any file has")
 
 
-def _word_bytes(image: Image) -> int:
-    return 8 if image.is_64 else 4
-
-
-def _table(image: Image, dynamic: Dynamic, tag: int, size_tag: int, what: str) -> Buffer:
-    vaddr, size_bytes = dynamic.get(tag), dynamic.get(size_tag)
-    return bytes_at_vaddr(image, vaddr, size_bytes, what) if vaddr and size_bytes else b""
-
-
-def _plain_tables(image: Image, dynamic: Dynamic) -> Iterator[Relocations]:
-    """Read r_offset and r_info of REL (two words an entry) and RELA (three), some entries at a time."""
-    jump_words = 3 if dynamic.get(DT_PLTREL) == DT_RELA else 2
-    for tag, size_tag, words in ((DT_RELA, DT_RELASZ, 3), (DT_REL, DT_RELSZ, 2), (DT_JMPREL, DT_PLTRELSZ, jump_words)):
-        yield from _entries(image, _table(image, dynamic, tag, size_tag, "a table of relocations"), words)
+def _rela_words(image: Image) -> "array[int]":
+    words = numbers(image, read_dynamic(image).table(DT_RELA, DT_RELASZ, "a table of relocations"))
+    _check_count(image, len(words) // 3)
+    return words
 
 
 def _entries(image: Image, raw: Buffer, words: int) -> Iterator[Relocations]:
     """Read a table whose entries have a given number of words, some entries at a time."""
-    entry_bytes = words * _word_bytes(image)
+    entry_bytes = words * image.word_bytes
     count = len(raw) // entry_bytes
     _check_count(image, count)
     for first in range(0, count, _ENTRIES_AT_ONCE):
@@ -231,15 +189,15 @@ def _entries(image: Image, raw: Buffer, words: int) -> Iterator[Relocations]:
         yield Relocations(vaddrs if image.is_64 else array("Q", vaddrs), entries[1::words])
 
 
-def _relr_tables(image: Image, dynamic: Dynamic) -> Iterator[tuple[int, int]]:
+def _relr_tables(image: Image) -> Iterator[tuple[int, int]]:
     """Decode RELR: an even word is an address, an odd one a bitmap of the words after it.
 
     Returns each as a bitmap, never empty, with the vaddr of its lowest bit.
     """
-    word_bytes = _word_bytes(image)
+    dynamic, word_bytes = read_dynamic(image), image.word_bytes
     bitmap_bytes = (word_bytes * 8 - 1) * word_bytes
     for tag, size_tag in ((DT_RELR, DT_RELRSZ), (DT_ANDROID_RELR, DT_ANDROID_RELRSZ)):
-        raw = _table(image, dynamic, tag, size_tag, "the RELR table")
+        raw = dynamic.table(tag, size_tag, "the RELR table")
         _check_count(image, len(raw) // word_bytes)
         at = 0
         for word in numbers(image, raw):
@@ -252,62 +210,43 @@ def _relr_tables(image: Image, dynamic: Dynamic) -> Iterator[tuple[int, int]]:
             at += bitmap_bytes
 
 
-def _packed_tables(image: Image, dynamic: Dynamic) -> Iterator[bytes]:
-    for tag, size_tag in ((DT_ANDROID_REL, DT_ANDROID_RELSZ), (DT_ANDROID_RELA, DT_ANDROID_RELASZ)):
-        raw = bytes(_table(image, dynamic, tag, size_tag, "the packed relocations"))
-        if raw:
-            yield raw
-
-
-def _packed(image: Image, raw: bytes, most: int) -> Relocations:
+def _packed(image: Image, raw: bytes) -> Relocations:
     """Decode Android's APS2 packing: groups of relocations in signed LEB128 numbers."""
     if not raw.startswith(b"APS2"):
         raise InputError(image.file, "packed relocations do not begin with APS2")
-    stream = _Leb128(image, raw[4:])
-    count, offset = stream.next(), stream.next()
-    if not 0 <= count <= most:
+    stream = _leb128(image, raw[4:])
+    count, offset = next(stream), next(stream)
+    if not 0 <= count <= _MOST_ADDRESSES:
         raise InputError(image.file, f"{count} packed relocations are more than any file has")
     found = Relocations(array("Q"), array("Q"))
     while len(found.vaddrs) < count:
-        size = stream.next()
+        size, flags = next(stream), next(stream)
         if not 0 < size <= count - len(found.vaddrs):
             raise InputError(image.file, f"a group of {size} packed relocations among {count}")
-        offset = _group(stream, size, offset, found)
+        # Fields that all entries of a group share stand once, at its start.
+        delta = next(stream) if flags & _GROUPED_BY_OFFSET_DELTA else None
+        info = next(stream) if flags & _GROUPED_BY_INFO else None
+        has_own_addends = flags & (_HAS_ADDEND | _GROUPED_BY_ADDEND) == _HAS_ADDEND
+        if flags & _HAS_ADDEND and not has_own_addends:
+            next(stream)
+        for _ in range(size):
+            offset += next(stream) if delta is None else delta
+            found.vaddrs.append(offset & _ANY_WORD)
+            found.infos.append((next(stream) if info is None else info) & _ANY_WORD)
+            if has_own_addends:
+                next(stream)
     return found
 
 
-def _group(stream: "_Leb128", size: int, offset: int, found: Relocations) -> int:
-    """Decode one group after its size; fields that all its entries share stand once, at its start."""
-    flags = stream.next()
-    delta = stream.next() if flags & _GROUPED_BY_OFFSET_DELTA else None
-    info = stream.next() if flags & _GROUPED_BY_INFO else None
-    if flags & _HAS_ADDEND and flags & _GROUPED_BY_ADDEND:
-        stream.next()
-    has_own_addends = bool(flags & _HAS_ADDEND and not flags & _GROUPED_BY_ADDEND)
-    for _ in range(size):
-        offset += stream.next() if delta is None else delta
-        found.vaddrs.append(offset & _ANY_WORD)
-        found.infos.append((stream.next() if info is None else info) & _ANY_WORD)
-        if has_own_addends:
-            stream.next()
-    return offset
-
-
-class _Leb128:
-    """Reads signed LEB128 numbers one after the other."""
-
-    def __init__(self, image: Image, raw: bytes) -> None:
-        self._file = image.file
-        self._raw = raw
-        self._at = 0
-
-    def next(self) -> int:
-        number = shift = 0
-        while self._at < len(self._raw) and shift < 70:
-            byte = self._raw[self._at]
-            self._at += 1
-            number |= (byte & 0x7F) << shift
-            shift += 7
-            if not byte & 0x80:
-                return number - (1 << shift) if byte & 0x40 else number
-        raise InputError(self._file, "packed relocations are cut")
+def _leb128(image: Image, raw: bytes) -> Iterator[int]:
+    """Return signed LEB128 numbers, one after the other."""
+    number = shift = 0
+    for byte in raw:
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            yield number - (1 << shift) if byte & 0x40 else number
+            number = shift = 0
+        elif shift >= 70:
+            break
+    raise InputError(image.file, "packed relocations are cut")

@@ -4,12 +4,12 @@ Source: Linux Standard Base Core 5.0, chapter 10.7 (Symbol Versioning); glibc 2.
 """
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
 
-from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, bytes_from_vaddr, words
+from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, words
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
 
@@ -77,48 +77,45 @@ _LAYOUTS: Final = {
 }
 
 
-def read_versions(image: Image, dynamic: Dynamic, name_at: Callable[[int], str], symbol_count: int) -> Versions:
-    """Read the versions of a file.
-
-    Args:
-        image: The file.
-        dynamic: Its dynamic section.
-        name_at: Returns the dynamic string at an offset.
-        symbol_count: The number of its dynamic symbols.
-    """
+def read_versions(dynamic: Dynamic, symbol_count: int) -> Versions:
+    """Read the versions of a file with this dynamic section and number of dynamic symbols."""
     by_index: dict[int, Version] = {}
     defined: list[str] = []
     needed: list[NeededVersion] = []
-    for index, flags, name in _definitions(image, dynamic, name_at):
+    for index, flags, name in _definitions(dynamic):
         if not flags & VER_FLG_BASE:
             by_index[index & VERSION_INDEX] = Version(name, is_hidden=False)
             defined.append(name)
-    for file, name, flags, index in _needs(image, dynamic, name_at):
+    for file, name, flags, index in _needs(dynamic):
         by_index[index & VERSION_INDEX] = Version(name, bool(index & VERSION_HIDDEN))
         needed.append(NeededVersion(file, name, bool(flags & VER_FLG_WEAK)))
-    return Versions(_by_symbol(image, dynamic, symbol_count), by_index, tuple(defined), tuple(needed))
+    return Versions(_by_symbol(dynamic, symbol_count), by_index, tuple(defined), tuple(needed))
 
 
-def _by_symbol(image: Image, dynamic: Dynamic, symbol_count: int) -> "array[int] | None":
+def _by_symbol(dynamic: Dynamic, symbol_count: int) -> "array[int] | None":
     vaddr = dynamic.get(DT_VERSYM)
     if not vaddr:
         return None
-    return words(image, bytes_at_vaddr(image, vaddr, symbol_count * 2, "the table of symbol versions"), 2)
+    return words(
+        dynamic.image, bytes_at_vaddr(dynamic.image, vaddr, symbol_count * 2, "the table of symbol versions"), 2
+    )
 
 
-def _definitions(image: Image, dynamic: Dynamic, name_at: Callable[[int], str]) -> Iterator[tuple[int, int, str]]:
+def _definitions(dynamic: Dynamic) -> Iterator[tuple[int, int, str]]:
     """Return (vd_ndx, vd_flags, name) of each version that is defined; its first name is its own."""
+    image = dynamic.image
     layout = _LAYOUTS[image.is_little]
     what = "the table of defined versions"
     for raw, at in _chain(image, dynamic.get(DT_VERDEF), dynamic.get(DT_VERDEFNUM) or 0, layout.definition, what):
         _, flags, index, name_count, _, name_distance, _ = layout.definition.unpack_from(raw, at)
         if name_count:
             (name, _) = _entry(image, raw, at + name_distance, layout.definition_name, what)
-            yield index, flags, name_at(name)
+            yield index, flags, dynamic.names.at(name)
 
 
-def _needs(image: Image, dynamic: Dynamic, name_at: Callable[[int], str]) -> Iterator[tuple[str, str, int, int]]:
+def _needs(dynamic: Dynamic) -> Iterator[tuple[str, str, int, int]]:
     """Return (file, name, vna_flags, vna_other) of each version that is needed."""
+    image = dynamic.image
     layout = _LAYOUTS[image.is_little]
     what = "the table of needed versions"
     seen = 0
@@ -130,7 +127,7 @@ def _needs(image: Image, dynamic: Dynamic, name_at: Callable[[int], str]) -> Ite
             if seen > _MOST_ENTRIES:
                 raise InputError(image.file, f"{what} has more entries than there are versions")
             _, flags, index, name, distance = _entry(image, raw, place, layout.need_name, what)
-            yield name_at(file), name_at(name), flags, index
+            yield dynamic.names.at(file), dynamic.names.at(name), flags, index
             if not distance:
                 break
             place += distance
@@ -140,7 +137,7 @@ def _chain(image: Image, vaddr: int | None, count: int, entry: Struct, what: str
     """Return the entries of a table; the last field of each is the distance to the next, and 0 ends the table."""
     if not vaddr or not count:
         return
-    raw = bytes_from_vaddr(image, vaddr, what)
+    raw = bytes_at_vaddr(image, vaddr, None, what)
     at = 0
     for _ in range(min(count, _MOST_ENTRIES)):
         distance = _entry(image, raw, at, entry, what)[-1]
