@@ -71,6 +71,7 @@ __all__ = (
     "whatif",
 )
 
+# A name that is not here is the library call of a verb.
 _HOMES = {
     "AccessError": "footprint.errors",
     "DebugSearch": "footprint.sources.debug_files",
@@ -80,34 +81,18 @@ _HOMES = {
     "Selection": "footprint.elf.selection",
     "UnsupportedError": "footprint.errors",
     "UsageError": "footprint.errors",
-    "audit": "footprint.verbs.audit.call",
     "audit_group": "footprint.verbs.audit.group",
-    "capture": "footprint.verbs.capture.call",
-    "check": "footprint.verbs.check.call",
-    "diff": "footprint.verbs.diff.call",
-    "load_budgets": "footprint.verbs.check.call",
-    "doctor": "footprint.verbs.doctor.call",
-    "duplicates": "footprint.verbs.duplicates.call",
     "explain": "footprint.formats.words",
     "heap_profile": "footprint.verbs.heap.call",
-    "init": "footprint.verbs.init.call",
-    "libraries": "footprint.verbs.libraries.call",
-    "maps": "footprint.verbs.maps.call",
-    "project": "footprint.verbs.project.call",
-    "record": "footprint.verbs.record.call",
-    "run": "footprint.verbs.run.call",
-    "survey": "footprint.verbs.survey.call",
-    "symbols": "footprint.verbs.symbols.call",
-    "trend": "footprint.verbs.trend.call",
-    "whatif": "footprint.verbs.whatif.call",
+    "load_budgets": "footprint.verbs.check.call",
 }
 
 
 def __getattr__(name: str) -> "Any":  # noqa: ANN401 # as varied as what the verbs are
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'footprint' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 # not for `import footprint` itself
 
-    verb = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = verb
-    return verb
+    found = getattr(import_module(_HOMES.get(name, f"footprint.verbs.{name}.call")), name)
+    globals()[name] = found
+    return found

@@ -12,7 +12,6 @@ from footprint.model.spread import ONE_START, Spreads
 from footprint.process import Snapshot
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_told_names
-from footprint.sources.files import ElfFiles
 from footprint.sources.open_files import OpenFiles
 from footprint.sources.target import (
     AuditFile,
@@ -110,29 +109,38 @@ def audit_target(target: SingleTarget, asked: AuditRequest) -> AuditedTarget:
 
     A saved audit is read, with how far its starts differ; everything else is audited now, and is one start.
 
-    Args:
-        target: What is audited.
-        asked: What is asked.
-
     Raises:
         AccessError: If the process is gone or may not be read, or a file cannot be opened.
         InputError: If a file is damaged, or has no mapping.
         UsageError: If an option does not go with the target.
     """
     check_options(target, asked.options)
+    if isinstance(target, Program):
+        from footprint.verbs.audit.findings import audit_program  # noqa: PLC0415 # the loader, which few processes need
+
+        return AuditedTarget(audit_program(target.name, asked))
     snapshot: Snapshot | None = None
     open_file: OpenFiles | None = None
     if isinstance(target, AuditFile):
         found = _read_saved(target, asked)
-    elif isinstance(target, Program):
-        from footprint.verbs.audit.program import audit_program  # noqa: PLC0415 # the loader, which no process needs
-
-        found = AuditedTarget(audit_program(target.name, asked))
     else:
         snapshot = snapshot_of(target, asked.pid)
         files = files_of(snapshot, asked.debug, asked.root)
         open_file = files.opened
-        found = AuditedTarget(_audit_snapshot(target, snapshot, asked, files))
+        if isinstance(target, Process) and asked.has_findings:
+            from footprint.verbs.audit.findings import audit_with_findings  # noqa: PLC0415 # the same
+
+            audit = audit_with_findings(snapshot, asked, files)
+        else:
+            audit = audit_of(
+                snapshot,
+                target.name,
+                asked.question,
+                root=asked.root,
+                files=files,
+                has_page_maps=asked.has_page_maps,
+            )
+        found = AuditedTarget(audit)
     if asked.heap is None:
         return found
     from footprint.verbs.audit.heap_account import with_heap  # noqa: PLC0415 # profiles, which few audits have
@@ -141,16 +149,6 @@ def audit_target(target: SingleTarget, asked: AuditRequest) -> AuditedTarget:
         found.audit, asked.heap, snapshot=snapshot, root=asked.root, debug=asked.debug, open_file=open_file
     )
     return found._replace(audit=joined)
-
-
-def _audit_snapshot(target: SingleTarget, snapshot: Snapshot, asked: AuditRequest, files: ElfFiles) -> Audit:
-    if isinstance(target, Process) and asked.has_findings:
-        from footprint.verbs.audit.findings import audit_with_findings  # noqa: PLC0415 # the loader
-
-        return audit_with_findings(snapshot, asked, files)
-    return audit_of(
-        snapshot, target.name, asked.question, root=asked.root, files=files, has_page_maps=asked.has_page_maps
-    )
 
 
 def _read_saved(target: AuditFile, asked: AuditRequest) -> AuditedTarget:

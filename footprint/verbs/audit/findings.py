@@ -1,4 +1,4 @@
-"""The findings of an audit: what a program or a process could do without."""
+"""The audits with findings: of a program by its files, and of a live process together with its files."""
 
 import os
 from collections.abc import Callable
@@ -7,7 +7,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.attribution.kernel import BUILT_IN
+from footprint.attribution.program_prediction import predicted_audit
+from footprint.errors import Note
 from footprint.findings.registry import Fact, LedgerFacts, fact_of, find_all
+from footprint.loader import Environment
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.finding import Confidence, Finding
@@ -15,44 +19,73 @@ from footprint.model.object_cost import ObjectCost
 from footprint.model.row import Row
 from footprint.model.totals import Total
 from footprint.process import Snapshot
+from footprint.sources.calibration import load_constants
 from footprint.sources.files import ElfFiles
 from footprint.sources.programs import ProcessView, Programs, missing_notes
-from footprint.verbs.audit.process import audit_of
+from footprint.verbs.audit.process import audit_of, with_files_told
 from footprint.verbs.audit.request import AuditRequest
 
 if TYPE_CHECKING:
     from footprint.findings.variables import Variables
 
-__all__ = ("audit_with_findings", "file_findings")
+__all__ = ("audit_program", "audit_with_findings")
+
+_USUAL_PAGE_BYTES = 4096
 
 
-def file_findings(
-    graph: DependencyGraph, ledger: tuple[Row, ...], variables: "Variables | None"
-) -> tuple[Finding, ...]:
-    """Run the rules that read files, without the doubtful findings on variables; the largest saving first.
+def audit_program(target: str, asked: AuditRequest) -> Audit:
+    """Audit a program by its files; `target` is its path, as it sees it.
 
-    A variable whose private bytes are known is never doubtful: the process itself shows them.
+    If the answer is to be reproducible, nothing of this machine but the files goes into it: not its kernel, its
+    calibrations, its page size, nor what this process was started with.
+
+    Raises:
+        AccessError: If the program cannot be opened.
+        InputError: If it is no linked ELF file.
+        UsageError: If the model needs a live process.
     """
-    facts: dict[Fact, object] = {Fact.GRAPH: graph, Fact.LEDGER: LedgerFacts(ledger, graph.page_bytes)}
-    if variables is not None:
-        facts[Fact.VARIABLES] = variables
-    found = [
-        one
-        for one in find_all(facts)
-        if one.confidence is not Confidence.LOW
-        or one.private_bytes is not None
-        or fact_of(one.rule) is not Fact.VARIABLES
-    ]
-    return tuple(sorted(found, key=lambda one: -one.saving_bytes))
+    root, page_bytes, files = asked.root, asked.page_bytes, ElfFiles(asked.debug, asked.root)
+    if asked.is_reproducible:
+        environment = Environment(cwd=os.getcwd())
+        programs = Programs(
+            root,
+            environment,
+            page_bytes=page_bytes or _USUAL_PAGE_BYTES,
+            is_calibrated=False,
+            open_file=files.opened,
+        )
+        constants, host = BUILT_IN, {}
+    else:
+        programs, system = Programs(root, page_bytes=page_bytes, open_file=files.opened), os.uname()
+        constants = load_constants(system.release, system.machine)
+        host = {"kernel": system.release, "machine": system.machine}
+    graph = programs.graph(target)
+    found = predicted_audit(
+        graph,
+        files,
+        target=target,
+        question=asked.question,
+        constants=constants,
+        host=host,
+        notes=(*_library_note(graph, target), *graph.notes, *missing_notes(graph)),
+        has_page_maps=asked.has_page_maps,
+    )
+    from footprint.verbs.duplicates.call import variables_in  # noqa: PLC0415 # debug information, which only findings need
+
+    variables = variables_in(graph.objects[0].library.image, asked.debug, files.opened)
+    findings = _file_findings(graph, found.ledger, variables)
+    return with_files_told(replace(found, findings=findings, objects=graph.object_costs()), files)
+
+
+def _library_note(graph: DependencyGraph, target: str) -> list[Note]:
+    if graph.objects[0].library.is_program:
+        return []
+    detail = "it is a library: the figures are for a process with this library and its needs, without a program"
+    return [Note("no-program", target, detail)]
 
 
 def audit_with_findings(snapshot: Snapshot, asked: AuditRequest, files: ElfFiles) -> Audit:
     """Audit a live process and what it could do without, for which the symbols of all its files are read.
-
-    Args:
-        snapshot: The process.
-        asked: What is asked.
-        files: What opens its files.
 
     Raises:
         AccessError: If the process is gone, or may not be read.
@@ -65,7 +98,7 @@ def audit_with_findings(snapshot: Snapshot, asked: AuditRequest, files: ElfFiles
     view = ProcessView.of(pid)
     found = audit_of(snapshot, str(pid), asked.question, files=files, has_page_maps=asked.has_page_maps)
     graph = Programs.of_process(snapshot, view, open_file=files.opened).graph_of(snapshot, view, found.ledger)
-    findings = file_findings(graph, found.ledger, variables_of(snapshot, asked.debug, files.opened))
+    findings = _file_findings(graph, found.ledger, variables_of(snapshot, asked.debug, files.opened))
     known = [one for one in graph.predictions if one]
     totals = found.totals._replace(
         startup_min=Total(sum(one.startup_min_bytes for one in known), weakest(one.evidence for one in known)),
@@ -109,3 +142,23 @@ def _owner_names(found: Audit, pid: int) -> Callable[[str], str]:
         return real if real in owners else inside
 
     return called
+
+
+def _file_findings(
+    graph: DependencyGraph, ledger: tuple[Row, ...], variables: "Variables | None"
+) -> tuple[Finding, ...]:
+    """Run the rules that read files, without the doubtful findings on variables; the largest saving first.
+
+    A variable whose private bytes are known is never doubtful: the process itself shows them.
+    """
+    facts: dict[Fact, object] = {Fact.GRAPH: graph, Fact.LEDGER: LedgerFacts(ledger, graph.page_bytes)}
+    if variables is not None:
+        facts[Fact.VARIABLES] = variables
+    found = [
+        one
+        for one in find_all(facts)
+        if one.confidence is not Confidence.LOW
+        or one.private_bytes is not None
+        or fact_of(one.rule) is not Fact.VARIABLES
+    ]
+    return tuple(sorted(found, key=lambda one: -one.saving_bytes))

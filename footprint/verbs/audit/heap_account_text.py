@@ -21,7 +21,7 @@ def heap_account_blocks(
     """Write what the heap is made of, to the byte.
 
     Args:
-        account: It.
+        account: The heap.
         names: How owners and functions are shown.
         top: How many functions; 0 for all.
         nameless_bytes: How much nameless memory is left in the ledger.

@@ -153,13 +153,7 @@ def with_files_told(found: Audit, files: ElfFiles, known: int = 0) -> Audit:
 
 
 def files_of(snapshot: Snapshot, debug: DebugSearch | None, root: str | None = None) -> ElfFiles:
-    """Return what opens the files of a process.
-
-    Args:
-        snapshot: The process.
-        debug: Where to look for the symbols of stripped files; None for nowhere.
-        root: The folder in which its files are, if it is not live.
-    """
+    """Return what opens the files of a process; `root` is the folder in which they are, if it is not live."""
     return ElfFiles(debug, root or _other_root(snapshot))
 
 
