@@ -10,6 +10,7 @@ from collections.abc import Mapping as Dict
 from typing import Final
 
 from footprint.attribution.owned_range import LoadedObject, OwnedRange
+from footprint.attribution.runtimes import flags_of, runtime_owners
 from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
 from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping, MemoryMap
@@ -30,6 +31,12 @@ _LARGEST_PAGE_BYTES: Final = 1 << 16
 _HEAP_GAP_BYTES_64: Final = 1 << 30
 _HEAP_GAP_BYTES_32: Final = 32 * _MIB
 _USUAL_STACK_BYTES: Final = 8 * _MIB
+# A stack is not larger (the JVM allows as much), nor what is behind an arena and merged with it: the guard of a stack.
+_MOST_STACK_BYTES: Final = 1 << 30
+_MOST_GUARD_BYTES: Final = _MIB
+_ARENAS: Final = "[malloc arenas]"
+_STACKS: Final = "[thread stacks]"
+_NAMELESS: Final = "[anonymous]"
 _KERNEL_NAMES: Final = frozenset(
     {
         *("[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[gate]", "[uprobes]"),
@@ -59,7 +66,7 @@ def lay_out(
         past = bisect_left(starts, mapping.end_addr)
         claims = bss[first:past] if bss and _may_hold_bss(mapping) else []
         if mapping.size_bytes == 0 or not any(claim.end > mapping.start_addr for claim in claims):
-            parts.extend(_within_segments(owner_of(index, mapping, objects[index])))
+            parts.extend(_limited(owner_of(index, mapping, objects[index])))
             continue
         rest = owner_of(index, mapping, None)
         cut = partition(mapping.start_addr, mapping.end_addr, claims, _remainder)
@@ -78,6 +85,17 @@ def lay_out(
 def has_too_many_segments(image: Image) -> bool:
     """Return whether a file has more loadable segments than any program: then its load address is not computed."""
     return len(image.loads) > _MOST_LOADS
+
+
+def _limited(part: OwnedRange) -> Iterable[OwnedRange]:
+    """Cut off what is beyond the end of an arena or of all segments of a file."""
+    if part.owner != _ARENAS or part.mapping.is_mapped_writable:
+        return _within_segments(part)
+    end_addr = -(-part.start_addr // _ARENA_BYTES) * _ARENA_BYTES
+    if part.end_addr <= end_addr + _MOST_GUARD_BYTES:
+        return (part,)
+    beyond = OwnedRange(part.mapping, end_addr, part.end_addr, _NAMELESS, MemoryKind.ANONYMOUS, Attribution.NONE, None)
+    return (part._replace(end_addr=end_addr), beyond)
 
 
 def _within_segments(part: OwnedRange) -> Iterable[OwnedRange]:
@@ -183,6 +201,7 @@ class _Owners:
             if loaded and (mapping.permissions[2] == "x" or ".so" in loaded.key.name)
         }
         self._heap_at = self._heap_by_place(memory)
+        self._runtime_owners = runtime_owners(self._mappings, objects)
 
     def __call__(self, index: int, mapping: Mapping, loaded: LoadedObject | None) -> OwnedRange:
         if loaded is not None:
@@ -228,7 +247,7 @@ class _Owners:
         if name == "[stack]":
             return "[stack]", MemoryKind.STACK, Attribution.NAME
         if name.startswith(("[stack:", "[threadstack:", "[anon:stack_and_tls:", "[anon: stack_and_tls:")):
-            return "[thread stacks]", MemoryKind.STACK, Attribution.NAME
+            return _STACKS, MemoryKind.STACK, Attribution.NAME
         if name in _KERNEL_NAMES:
             return name, MemoryKind.SHARED, Attribution.NAME
         if name:
@@ -236,8 +255,10 @@ class _Owners:
         return self._nameless(index, mapping)
 
     def _nameless(self, index: int, mapping: Mapping) -> tuple[str, MemoryKind, Attribution]:
-        if self._holds_stack_pointer(mapping):
-            return "[thread stacks]", MemoryKind.STACK, Attribution.STACK_POINTER
+        if index in self._runtime_owners:
+            return self._runtime_owners[index], MemoryKind.ANONYMOUS, Attribution.SHAPE
+        if self._holds_stack_pointer(mapping) and _may_be_stack(mapping):
+            return _STACKS, MemoryKind.STACK, Attribution.STACK_POINTER
         if index == self._heap_at:
             return "[heap]", MemoryKind.HEAP, Attribution.ADJACENCY
         before = self._mappings[index - 1] if index else None
@@ -248,10 +269,10 @@ class _Owners:
             if loaded and loaded.image is None and loaded.key in self._executable_keys and before.permissions[0] == "r":
                 return loaded.key.name, MemoryKind.BSS, Attribution.ADJACENCY
         if self._is_arena(index, mapping):
-            return "[malloc arenas]", MemoryKind.HEAP, Attribution.SHAPE
+            return _ARENAS, MemoryKind.HEAP, Attribution.SHAPE
         if is_behind and before is not None and self._is_stack_by_shape(mapping, before):
-            return "[thread stacks]", MemoryKind.STACK, Attribution.SHAPE
-        return "[anonymous]", MemoryKind.ANONYMOUS, Attribution.NONE
+            return _STACKS, MemoryKind.STACK, Attribution.SHAPE
+        return _NAMELESS, MemoryKind.ANONYMOUS, Attribution.NONE
 
     def _holds_stack_pointer(self, mapping: Mapping) -> bool:
         at = bisect_left(self._stack_addrs, mapping.start_addr)
@@ -260,29 +281,21 @@ class _Owners:
     def _is_arena(self, index: int, mapping: Mapping) -> bool:
         """Return whether it is an arena of glibc: an aligned reservation of which only the start is writable."""
         if mapping.is_mapped_writable:
-            if mapping.start_addr % _ARENA_BYTES:
-                return False
-            if mapping.size_bytes == _ARENA_BYTES:
-                return True
             behind = self._mappings[index + 1] if index + 1 < len(self._mappings) else None
-            return behind is not None and self._completes_arena(mapping, behind)
-        before = self._mappings[index - 1] if index else None
-        is_candidate = before is not None and before.is_mapped_writable and before.start_addr % _ARENA_BYTES == 0
-        return is_candidate and before is not None and self._completes_arena(before, mapping)
-
-    @staticmethod
-    def _completes_arena(writable: Mapping, reserved: Mapping) -> bool:
-        is_reserved = not reserved.name and reserved.permissions == "---p" and reserved.start_addr == writable.end_addr
-        # The kernel may have merged the reservation with a guard behind it; it never ends before the arena.
-        return is_reserved and reserved.end_addr >= writable.start_addr + _ARENA_BYTES
+            return _is_full_arena(mapping) or (behind is not None and _are_arena(mapping, behind))
+        return index > 0 and _are_arena(self._mappings[index - 1], mapping)
 
     @staticmethod
     def _is_stack_by_shape(mapping: Mapping, before: Mapping) -> bool:
         """Return whether it lies behind a guard page and is a stack by its flag (MAP_STACK) or its size."""
         if before.permissions != "---p" or before.name or not mapping.is_mapped_writable:
             return False
-        asked_for = mapping.vm_flags is not None and "nh" in mapping.vm_flags.split()
-        return asked_for or mapping.size_bytes in {_USUAL_STACK_BYTES, _USUAL_STACK_BYTES - before.size_bytes}
+        if not _may_be_stack(mapping):
+            return False
+        return "nh" in flags_of(mapping) or mapping.size_bytes in {
+            _USUAL_STACK_BYTES,
+            _USUAL_STACK_BYTES - before.size_bytes,
+        }
 
     def _heap_by_place(self, memory: MemoryMap) -> int | None:
         """Find the heap in a pmap text, which calls it `[ anon ]`: the first memory behind the program, not too far."""
@@ -322,3 +335,40 @@ class _Owners:
             if stands and by_place is None:
                 by_place = loaded
         return by_place
+
+
+def _may_be_stack(mapping: Mapping) -> bool:
+    """Return whether memory can be a stack: of a sane size, and without the flags of a sanitizer's shadow."""
+    return mapping.size_bytes <= _MOST_STACK_BYTES and not flags_of(mapping) & {"nr", "dd"}
+
+
+def _is_full_arena(mapping: Mapping) -> bool:
+    """Return whether it can be arenas that are writable to their ends. Neighbours merge."""
+    if mapping.start_addr % _ARENA_BYTES or mapping.size_bytes % _ARENA_BYTES or not mapping.size_bytes:
+        return False
+    return mapping.size_bytes == _ARENA_BYTES if mapping.vm_flags is None else _is_reserved_by_glibc(mapping)
+
+
+def _are_arena(writable: Mapping, reserved: Mapping) -> bool:
+    """Return whether two neighbours are an arena: the part that is writable, and the rest of its reservation.
+
+    The kernel may have merged the writable part with arenas before it, and the rest with what is reserved behind it.
+    """
+    is_place = writable.is_mapped_writable and not writable.start_addr % _ARENA_BYTES and not writable.name
+    is_rest = not reserved.name and reserved.permissions == "---p" and reserved.start_addr == writable.end_addr
+    arena_end_addr = -(-writable.end_addr // _ARENA_BYTES) * _ARENA_BYTES
+    if not is_place or not is_rest or not writable.end_addr < arena_end_addr <= reserved.end_addr:
+        return False
+    if writable.vm_flags is not None and reserved.vm_flags is not None:
+        return _is_reserved_by_glibc(writable) == ("nr" in flags_of(reserved)) and not _is_too_large(writable)
+    return not _is_too_large(writable) and reserved.end_addr <= arena_end_addr + _MOST_GUARD_BYTES
+
+
+def _is_too_large(writable: Mapping) -> bool:
+    """Return whether memory is more than one arena, and nothing says that it is several."""
+    return writable.size_bytes > _ARENA_BYTES and not _is_reserved_by_glibc(writable)
+
+
+def _is_reserved_by_glibc(mapping: Mapping) -> bool:
+    """Return whether memory has the flag with which glibc reserves arenas, and none that it never uses."""
+    return "nr" in flags_of(mapping) and not flags_of(mapping) & {"nh", "dd"}

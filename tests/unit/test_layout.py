@@ -35,10 +35,10 @@ PROGRAM = FileKey("08:01", 10, "/bin/program")
 
 
 def mapped(
-    start_addr: int, pages: float, permissions: str, offset: int = 0, key: FileKey | None = None, **more: str
+    start_addr: int, pages: float, permissions: str, offset: int = 0, key: FileKey | None = None, **more: str | None
 ) -> Mapping:
     """Return a mapping of a file, or of none."""
-    device, inode, name = key or ("00:00", 0, more.get("name", ""))
+    device, inode, name = key or ("00:00", 0, more.get("name") or "")
     end_addr = start_addr + int(pages * PAGE)
     return Mapping(start_addr, end_addr, permissions, offset, device, inode, name, vm_flags=more.get("flags"))
 
@@ -376,6 +376,99 @@ def test_the_reservation_of_an_arena_may_have_merged_with_a_guard_behind_it() ->
 )
 def test_memory_of_another_shape_is_no_arena(mappings: list[Mapping]) -> None:
     assert {owner for owner, _, _ in owners(parts_of(mappings))} == {"[anonymous]"}
+
+
+# Flags of real mappings of Linux 6.18: an arena of glibc, the heap of a JVM, the shadow of AddressSanitizer.
+ARENA_FLAGS, HEAP_FLAGS, SHADOW_FLAGS = "rd wr mr mw me nr", "rd wr mr mw me ac", "rd wr mr mw me nr dd nh"
+RESERVED_FLAGS = "mr mw me nr"
+
+
+def test_an_arena_ends_after_64_mib_whatever_is_reserved_behind_it() -> None:
+    reserved = mapped(A + 33 * PAGE, 3 * ARENA // PAGE, "---p", flags=RESERVED_FLAGS)
+    parts = parts_of([mapped(A, 33, "rw-p", flags=ARENA_FLAGS), reserved])
+    assert [(part.owner, part.end_addr - part.start_addr) for part in parts] == [
+        ("[malloc arenas]", 33 * PAGE),
+        ("[malloc arenas]", ARENA - 33 * PAGE),
+        ("[anonymous]", 2 * ARENA + 33 * PAGE),
+    ]
+
+
+def test_arenas_that_merged_are_arenas() -> None:
+    grown = mapped(A, ARENA // PAGE + 33, "rw-p", flags=ARENA_FLAGS)
+    rest = mapped(grown.end_addr, ARENA // PAGE - 33, "---p", flags=RESERVED_FLAGS)
+    assert owners(parts_of([grown, rest])) == [("[malloc arenas]", "heap", "shape")] * 2
+    full = mapped(A, 2 * ARENA // PAGE, "rw-p", flags=ARENA_FLAGS)
+    assert owners(parts_of([full])) == [("[malloc arenas]", "heap", "shape")]
+
+
+@pytest.mark.parametrize(
+    ("writable_mib", "reserved_mib", "flags"),
+    [(40, 24, HEAP_FLAGS), (64, 64, HEAP_FLAGS), (378, 646, HEAP_FLAGS), (378, 646, None), (8, 1016, None)],
+)
+def test_memory_that_another_runtime_committed_is_no_arena(
+    writable_mib: int, reserved_mib: int, flags: str | None
+) -> None:
+    writable = mapped(A, writable_mib * MIB // PAGE, "rw-p", flags=flags)
+    reserved = mapped(writable.end_addr, reserved_mib * MIB // PAGE, "---p", flags=flags and RESERVED_FLAGS)
+    assert {owner for owner, _, _ in owners(parts_of([writable, reserved]))} == {"[anonymous]"}
+
+
+def test_no_stack_has_gigabytes_or_the_flags_of_a_shadow() -> None:
+    large = mapped(B + PAGE, (1 << 31) // PAGE, "rw-p", flags="rd wr mr mw me ac nh")
+    assert owners(parts_of([GUARD, large], stacks=[B + 2 * PAGE]))[1][0] == "[anonymous]"
+    shadow = mapped(B + PAGE, 2048, "rw-p", flags=SHADOW_FLAGS)
+    assert owners(parts_of([GUARD, shadow], stacks=[B + 2 * PAGE]))[1][0] == "[anonymous]"
+
+
+# --- language runtimes and sanitizers ---------------------------------------------------------------------------------
+
+TIB = 1 << 40
+
+
+def test_with_a_jvm_nameless_memory_below_32_gib_is_its_heap() -> None:
+    library = FileKey("08:01", 13, "/usr/lib/jvm/lib/server/libjvm.so")
+    heap = [mapped(0xC0000000, 378 * MIB // PAGE, "rw-p", flags=HEAP_FLAGS), mapped(0xD7A00000, 512, "---p")]
+    other = mapped(0x800000000, 512, "rw-p", flags=HEAP_FLAGS)
+    assert owners(parts_of([*heap, other, mapped(B, 1, "r-xp", 0, library)]))[:3] == [
+        ("[java heap]", "anonymous", "shape"),
+        ("[java heap]", "anonymous", "shape"),
+        ("[anonymous]", "anonymous", "none"),
+    ]
+    assert "[java heap]" not in {owner for owner, _, _ in owners(parts_of([*heap, other]))}
+
+
+def test_arenas_of_a_go_program_are_its_heap_though_stacks_of_threads_lie_there() -> None:
+    go = ElfFile(sections=[Section(".gopclntab", flags=RX, data=bytes(0x100), addr=0x1000)])
+    heap_addr = 0x4DA10000000
+    mappings = [
+        mapped(0x400000, 2, "r-xp", 0, PROGRAM),
+        mapped(heap_addr, 48 * MIB // PAGE, "---p", flags="mr mw me"),
+        mapped(heap_addr + 48 * MIB, 8 * MIB // PAGE, "rw-p", flags=HEAP_FLAGS),
+        mapped(heap_addr + 56 * MIB, 8 * MIB // PAGE, "---p", flags="mr mw me"),
+        mapped(B, 16, "rw-p", flags=HEAP_FLAGS),
+    ]
+    stacks = [heap_addr + 50 * MIB]
+    found = owners(parts_of(mappings, PROGRAM, file=go, stacks=stacks))
+    assert [owner for owner, _, _ in found] == ["/bin/program", *["[go heap]"] * 3, "[anonymous]"]
+    assert owners(parts_of(mappings, PROGRAM, stacks=stacks))[2][0] == "[thread stacks]"
+
+
+def test_the_shadow_of_a_sanitizer_and_its_heap_are_told_apart() -> None:
+    sanitizer = FileKey("08:01", 13, "/usr/lib/libasan.so.8.0.0")
+    # asan_mapping.h: the shadow of x86-64 begins at 0x7fff8000, the heap at 0x600000000000.
+    mappings = [
+        mapped(0x7FFF7000, 65537, "rw-p", flags=SHADOW_FLAGS),
+        mapped(0x8FFF8000, 2 * TIB // PAGE, "---p", flags=RESERVED_FLAGS),
+        mapped(0x8FFF8000 + 2 * TIB, 14 * TIB // PAGE, "rw-p", flags=SHADOW_FLAGS),
+        mapped(0x600000000000, 16, "rw-p", flags=HEAP_FLAGS),
+        mapped(0x600000010000, 4 * TIB // PAGE, "---p", flags=RESERVED_FLAGS),
+        mapped(B, 1, "r-xp", 0, sanitizer),
+        GUARD._replace(start_addr=B + PAGE, end_addr=B + 2 * PAGE),
+        mapped(B + 2 * PAGE, 2048, "rw-p", flags="rd wr mr mw me ac nh"),
+    ]
+    found = [owner for owner, _, _ in owners(parts_of(mappings))]
+    assert found[:5] == [*["[asan shadow]"] * 3, *["[asan heap]"] * 2]
+    assert found[-1] == "[thread stacks]"
 
 
 # --- texts without files ----------------------------------------------------------------------------------------------

@@ -1,0 +1,114 @@
+"""Nameless memory that belongs to a language runtime or a sanitizer: its place and the mapped files tell which.
+
+Sources: runtime/malloc.go of Go 1.26; os_linux.cpp and compressedOops.hpp of OpenJDK 17; asan_mapping.h,
+tsan_platform.h and sanitizer_allocator_primary64.h of LLVM 19.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from footprint.attribution.owned_range import LoadedObject
+from footprint.elf import Image
+from footprint.process import Mapping
+
+__all__ = ("flags_of", "runtime_owners")
+
+_GO_SECTIONS: Final = frozenset({".go.buildinfo", ".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid"})
+# Go reserves its heap in such pieces, aligned to their size: 64 bits, 32 bits.
+_GO_ARENA_BYTES: Final = {True: 64 << 20, False: 4 << 20}
+# Below this address the compressed pointers of a JVM reach the heap without a base; nothing else is placed there.
+_JAVA_HEAP_END: Final = 32 << 30
+_SANITIZER: Final = re.compile(r"lib(?:clang_rt\.)?(asan|hwasan|msan|tsan)\b.*\.so.*")
+_INIT: Final = {b"\0__asan_init\0": "asan", b"\0__tsan_init\0": "tsan", b"\0__msan_init\0": "msan"}
+# A sanitizer reserves terabytes; a program without one has no mapping like that.
+_SANITIZER_BYTES: Final = 64 << 30
+
+
+def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject | None]) -> dict[int, str]:
+    """Find the mappings that a runtime or sanitizer made for itself: their index and their owner."""
+    loaded = dict.fromkeys(one for one in objects if one is not None)
+    names = {one.key.name.rsplit("/", 1)[-1] for one in loaded}
+    images = [one.image for one in loaded if one.image is not None]
+    found: dict[int, str] = {}
+    if "libjvm.so" in names:
+        found.update({index: "[java heap]" for run in _runs(mappings) for index in _java_heap(mappings, run)})
+    go = next((one for one in images if any(section.name in _GO_SECTIONS for section in one.sections)), None)
+    if go is not None:
+        arena_bytes = _GO_ARENA_BYTES[go.is_64]
+        found.update({index: "[go heap]" for run in _runs(mappings) for index in _go_heap(mappings, run, arena_bytes)})
+    if any(mapping.size_bytes >= _SANITIZER_BYTES for mapping in mappings):
+        sanitizer = _sanitizer(names, images)
+        if sanitizer is not None:
+            for run in _runs(mappings):
+                found.update(_sanitizer_memory(mappings, run, sanitizer))
+    return found
+
+
+def flags_of(mapping: Mapping) -> frozenset[str]:
+    """Return the flags of a mapping (`VmFlags`); none where they are not known."""
+    return frozenset((mapping.vm_flags or "").split())
+
+
+def _runs(mappings: Sequence[Mapping]) -> Iterator[range]:
+    """Return the runs of private mappings without file and name, each directly behind the other."""
+    first = 0
+    for index, mapping in enumerate(mappings):
+        is_nameless = not mapping.name and not mapping.inode and not mapping.is_shared
+        if not is_nameless or (index > first and mappings[index - 1].end_addr != mapping.start_addr):
+            if first < index:
+                yield range(first, index)
+            first = index if is_nameless else index + 1
+    if first < len(mappings):
+        yield range(first, len(mappings))
+
+
+def _java_heap(mappings: Sequence[Mapping], run: range) -> Iterator[int]:
+    for index in run:
+        mapping = mappings[index]
+        if mapping.end_addr <= _JAVA_HEAP_END and mapping.permissions[2] != "x":
+            yield index
+
+
+def _go_heap(mappings: Sequence[Mapping], run: range, arena_bytes: int) -> range:
+    """Return a run that begins and ends as arenas do, else an empty one. Go reserves with no flag, glibc with `nr`."""
+    ends = mappings[run[0]].start_addr, mappings[run[-1]].end_addr
+    is_arena = not any(addr % arena_bytes for addr in ends)
+    has_other = any(flags_of(mappings[index]) & {"nr", "nh"} for index in run)
+    return run if is_arena and not has_other else range(0)
+
+
+def _sanitizer(names: set[str], images: Sequence[Image]) -> str | None:
+    """Find the sanitizer of a program: its library, or the symbol of the one that was linked into a file."""
+    for name in sorted(names):
+        library = _SANITIZER.fullmatch(name)
+        if library is not None:
+            return library.group(1)
+    for image in images:
+        for section in image.sections:
+            if section.name in {".dynstr", ".strtab"}:
+                text = bytes(image.section_bytes(section))
+                for symbol, name in _INIT.items():
+                    if symbol in text:
+                        return name
+    return None
+
+
+def _sanitizer_memory(mappings: Sequence[Mapping], run: range, sanitizer: str) -> Iterator[tuple[int, str]]:
+    """Find the shadow, and what the allocator reserved, in a run."""
+    size_bytes = mappings[run[-1]].end_addr - mappings[run[0]].start_addr
+    shadows = {index for index in run if _is_shadow(mappings[index])}
+    is_heap = size_bytes >= _SANITIZER_BYTES
+    for index in run:
+        if index in shadows:
+            yield index, f"[{sanitizer} shadow]"
+        elif is_heap:
+            is_gap = not mappings[index].is_mapped_writable and bool({index - 1, index + 1} & shadows)
+            yield index, f"[{sanitizer} shadow]" if is_gap else f"[{sanitizer} heap]"
+
+
+def _is_shadow(mapping: Mapping) -> bool:
+    """Return whether memory is mapped as shadow is: without reserve and huge pages, or too large for anything else."""
+    if not mapping.is_mapped_writable:
+        return False
+    return flags_of(mapping) >= {"nr", "nh"} or mapping.size_bytes >= _SANITIZER_BYTES

@@ -1,0 +1,217 @@
+"""Memory of real runtimes has its owner: the kernel's counters over the addresses that their sources name say how much.
+
+The programs are built here: C with AddressSanitizer and ThreadSanitizer, a JVM with G1, and Go with 64 threads.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import footprint
+from footprint.model.audit import Audit
+from footprint.process import Mapping, parse_maps
+
+HEAPS = (0x500000000000, 0x600000000000)
+KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
+THREADS = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static char *kept[4];
+static void *work(void *at) { *(char **)at = memset(malloc(100000), 1, 100000); sleep(1000); return 0; }
+int main(void) {
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, work, &kept[i]);
+    sleep(1);
+    puts("ready");
+    fflush(stdout);
+    sleep(1000);
+}
+"""
+JAVA = """
+public class Kept {
+    static byte[][] kept = new byte[64][];
+    public static void main(String[] words) throws Exception {
+        for (int i = 0; i < 64; i++) { kept[i] = new byte[1 << 20]; java.util.Arrays.fill(kept[i], (byte) 1); }
+        System.out.println("ready");
+        Thread.sleep(1000000);
+    }
+}
+"""
+GO = """
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+var kept [][]byte
+
+func main() {
+	for i := 0; i < 64; i++ {
+		b := make([]byte, 1<<20)
+		for j := range b {
+			b[j] = 1
+		}
+		kept = append(kept, b)
+	}
+	var started sync.WaitGroup
+	for i := 0; i < 64; i++ {
+		started.Add(1)
+		go func() {
+			runtime.LockOSThread()
+			ends := [2]int{}
+			syscall.Pipe(ends[:])
+			started.Done()
+			syscall.Read(ends[0], make([]byte, 1))
+		}()
+	}
+	started.Wait()
+	time.Sleep(500 * time.Millisecond)
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	text, _ := json.Marshal(map[string]uint64{"heap": stats.HeapSys + stats.StackSys})
+	fmt.Println("ready", string(text))
+	time.Sleep(1000 * time.Second)
+}
+"""
+
+
+def needs(*tools: str) -> pytest.MarkDecorator:
+    missing = [tool for tool in tools if shutil.which(tool) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} is not installed")
+
+
+@contextmanager
+def running(*command: str) -> Iterator[tuple[int, str]]:
+    """Run a program until it says that it is ready, and yield its PID and the rest of that line."""
+    environment = os.environ | {"ASAN_OPTIONS": "detect_leaks=0"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as program:
+        try:
+            line = program.stdout.readline() if program.stdout is not None else ""
+            if not line.startswith("ready"):
+                pytest.skip(f"{command[0]} does not run here")
+            yield program.pid, line.removeprefix("ready")
+        finally:
+            program.kill()
+
+
+def built(folder: Path, compiler: str, *options: str) -> str:
+    (folder / "threads.c").write_text(THREADS)
+    path = str(folder / "threads")
+    done = subprocess.run([compiler, *options, "-pthread", "-o", path, str(folder / "threads.c")], check=False)
+    if done.returncode:
+        pytest.skip(f"{compiler} {' '.join(options)} builds nothing here")
+    return path
+
+
+def mappings_of(pid: int, wanted: Callable[[Mapping], bool]) -> list[Mapping]:
+    found = parse_maps(Path(f"/proc/{pid}/smaps").read_bytes(), "smaps").mappings
+    return [mapping for mapping in found if not mapping.inode and not mapping.name and wanted(mapping)]
+
+
+def anonymous_bytes(mappings: list[Mapping]) -> int:
+    return sum(mapping.counters.get("Anonymous") or 0 for mapping in mappings)
+
+
+def held(audit: Audit, owner: str) -> tuple[int, int]:
+    """Return the private and mapped memory of an owner."""
+    rows = [row for row in audit.ledger if row.owner == owner]
+    return sum(row.bytes or 0 for row in rows), sum(row.mapped_bytes for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("compiler", "options"),
+    [
+        pytest.param("gcc", ("-fsanitize=address",), marks=needs("gcc")),
+        pytest.param("gcc", ("-fsanitize=address", "-static-libasan"), marks=needs("gcc")),
+        pytest.param("clang", ("-fsanitize=address",), marks=needs("clang")),
+    ],
+    ids=["gcc", "gcc, static", "clang"],
+)
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the addresses are those of x86-64")
+def test_the_shadow_of_address_sanitizer_is_no_stack_and_its_heap_no_arena(
+    compiler: str, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    with running(built(tmp_path, compiler, *options)) as (pid, _):
+        # asan_mapping.h: shadow of each address a is at (a >> 3) + 0x7fff8000, so it ends at 0x10007fff8000.
+        shadow = mappings_of(pid, lambda one: 0x7FFF7000 <= one.start_addr < 0x10007FFF8000)
+        # sanitizer_allocator_primary64.h: the heap begins at 0x5000... or 0x6000... and spans 4 TiB.
+        heap = mappings_of(pid, lambda one: any(0 <= one.start_addr - begin < 4 * TIB + 8 * KIB for begin in HEAPS))
+        audit = footprint.audit(pid)
+    assert held(audit, "[asan shadow]") == (anonymous_bytes(shadow), 0x10007FFF8000 - 0x7FFF7000)
+    assert held(audit, "[asan heap]") == (anonymous_bytes(heap), sum(one.size_bytes for one in heap))
+    private_bytes, mapped_bytes = held(audit, "[thread stacks]")
+    assert 0 < private_bytes < MIB
+    # Four stacks of the usual size; clang's has a thread of its own.
+    assert 32 * MIB <= mapped_bytes <= 48 * MIB
+    assert held(audit, "[malloc arenas]") == (0, 0)
+
+
+@needs("gcc")
+def test_the_shadow_of_thread_sanitizer_is_no_stack(tmp_path: Path) -> None:
+    with running(built(tmp_path, "gcc", "-fsanitize=thread")) as (pid, _):
+        audit = footprint.audit(pid)
+        stacks = mappings_of(pid, lambda one: one.size_bytes == 8 * MIB and one.permissions == "rw-p")
+    assert held(audit, "[tsan shadow]")[1] > 10 * TIB
+    assert held(audit, "[thread stacks]") == (anonymous_bytes(stacks), len(stacks) * 8 * MIB)
+    assert held(audit, "[malloc arenas]") == (0, 0)
+
+
+@needs("java", "javac")
+@pytest.mark.parametrize("collector", ["G1", "Serial", "Parallel"])
+def test_the_heap_of_a_jvm_is_no_arena(collector: str, tmp_path: Path) -> None:
+    (tmp_path / "Kept.java").write_text(JAVA)
+    subprocess.run(["javac", "-d", str(tmp_path), str(tmp_path / "Kept.java")], check=True)
+    command = ("java", f"-XX:+Use{collector}GC", "-Xmx256m", "-XX:ReservedCodeCacheSize=32m", "-cp", str(tmp_path))
+    with running(*command, "Kept") as (pid, _):
+        audit = footprint.audit(pid)
+        maps = parse_maps(Path(f"/proc/{pid}/maps").read_bytes(), "maps").mappings
+        low = mappings_of(pid, lambda one: one.end_addr <= 4 * GIB)
+    private_bytes, mapped_bytes = held(audit, "[java heap]")
+    # What its archive of classes maps into the heap is of a file, which has its own row.
+    archive = [one for one in maps if one.name.endswith(".jsa") and one.end_addr <= 4 * GIB]
+    assert mapped_bytes + sum(one.size_bytes for one in archive) == 256 * MIB
+    assert private_bytes == anonymous_bytes(low) >= 64 * MIB
+    # The heap of C has arenas in such a program as well; each of its threads may have one.
+    assert held(audit, "[malloc arenas]")[0] < 32 * MIB
+
+
+@needs("go")
+@pytest.mark.parametrize("flags", ["", "-s -w"], ids=["with symbols", "stripped"])
+def test_the_heap_of_a_go_program_is_no_stack_though_its_stacks_lie_there(flags: str, tmp_path: Path) -> None:
+    (tmp_path / "main.go").write_text(GO)
+    (tmp_path / "go.mod").write_text("module example\n\ngo 1.20\n")
+    environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=mod", "GOCACHE": str(tmp_path / "cache")}
+    command = ["go", "build", "-ldflags", flags, "-o", "program", "."]
+    subprocess.run(command, check=True, cwd=tmp_path, env=environment)
+    with running(str(tmp_path / "program")) as (pid, line):
+        audit = footprint.audit(pid)
+    writable = [row for row in audit.ledger if row.owner == "[go heap]" and row.is_writable]
+    # runtime.MemStats: what the heap and the stacks in it have from the system.
+    assert sum(row.mapped_bytes for row in writable) == json.loads(line)["heap"]
+    assert 64 * MIB <= held(audit, "[go heap]")[0] <= 72 * MIB
+    assert held(audit, "[thread stacks]") == (0, 0)
+
+
+@needs("gcc")
+def test_an_ordinary_program_has_its_stacks_and_arenas_as_before(tmp_path: Path) -> None:
+    with running(built(tmp_path, "gcc")) as (pid, _):
+        audit = footprint.audit(pid)
+    assert held(audit, "[thread stacks]")[1] == 4 * 8 * MIB
+    private_bytes, mapped_bytes = held(audit, "[malloc arenas]")
+    assert mapped_bytes == 4 * 64 * MIB
+    assert 4 * 100_000 <= private_bytes <= 4 * 140 * KIB
