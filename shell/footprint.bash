@@ -31,9 +31,9 @@ _footprint() {
             values='audit run whatif symbols libraries duplicates maps heap project diff check init record trend capture explain doctor'
             ;;
         audit)
-            options='-n --count --tree --name --all --findings --heap --heap-at --alloc-fn --binary --by --top --pid --root --page-size --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --all --findings --heap --heap-at --alloc-fn --binary --by --top --pid --root --page-size --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                -n | --count | --tree | --name | --heap-at | --alloc-fn | --top | --pid | --page-size | --table) kind=none ;;
+                -n | --count | --heap-at | --alloc-fn | --top | --pid | --page-size | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
                 --heap | --binary | --html | -o | --output) kind=file ;;
                 --by) kind=none values='owner kind section symbol' ;;
                 --root | --debug-dir) kind=folder ;;

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from footprint.errors import Note
+from footprint.members import Signed
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.projection import FitLimit, Model, Term
 from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import Total
 
-__all__ = ("AS_IT_IS", "Group", "GroupProjection", "GroupQuestion", "ProcessClass")
+__all__ = ("AS_IT_IS", "CgroupComparison", "CgroupRow", "Group", "GroupProjection", "GroupQuestion", "ProcessClass")
 
 
 class GroupQuestion(NamedTuple):
@@ -103,6 +104,42 @@ class GroupProjection(NamedTuple):
     worker_limits: tuple[FitLimit, ...] = ()
 
 
+class CgroupRow(NamedTuple):
+    """One kind of memory: what the processes of a control group hold, and what the kernel charges to it.
+
+    Attributes:
+        name: The kind.
+        audited_bytes: What the processes hold; null where no process shows it.
+        charged_bytes: What is charged.
+        difference_bytes: What is charged beyond what the processes hold.
+        cause: What can make the difference.
+    """
+
+    name: str
+    audited_bytes: int | None
+    charged_bytes: int
+    difference_bytes: Signed
+    cause: str
+
+
+class CgroupComparison(NamedTuple):
+    """A group of processes beside the counters of their control group.
+
+    Attributes:
+        path: The path of the control group.
+        version: 1 or 2.
+        total_bytes: The charge of the kernel; the `charged_bytes` of all rows add up to it.
+        slab_bytes: The part of the kernel memory for kernel objects; null where the kernel does not tell.
+        rows: The kinds of memory.
+    """
+
+    path: str
+    version: int
+    total_bytes: int
+    slab_bytes: int | None
+    rows: tuple[CgroupRow, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Where the memory of several processes goes.
@@ -120,6 +157,7 @@ class Group:
         notes: What the reader must know, with the process it is about.
         classes: The processes that are alike, the workers first.
         projection: What many groups cost; None where the cost of a process is unknown.
+        cgroup: The counters of the control group that the processes are; None where none was named.
 
     Raises:
         ValueError: Where the rows do not add up: a defect of footprint, never of the input.
@@ -136,6 +174,7 @@ class Group:
     notes: tuple[Note, ...]
     classes: tuple[ProcessClass, ...] = ()
     projection: GroupProjection | None = None
+    cgroup: CgroupComparison | None = None
 
     def __post_init__(self) -> None:
         for is_kernel, total in ((False, self.private), (True, self.kernel)):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 from footprint.errors import AccessError
+from footprint.process.control_groups import UNIFIED, parse_hierarchies, parse_membership, read_charges
 
 __all__ = (
     "CURE",
@@ -38,15 +39,12 @@ _PATIENCE_SECONDS: Final = 10.0
 # The kernel adds up memory.stat every two seconds, or sooner where much has changed.
 _STILL_SECONDS: Final = 2.2
 _POLL_SECONDS: Final = 0.1
-_OCTAL: Final = re.compile(r"\\([0-7]{3})")
 _SERIAL: Final = itertools.count()
 _FILES: Final = {1: "memory.usage_in_bytes", 2: "memory.current"}
 _PEAK_FILES: Final = {1: "memory.max_usage_in_bytes", 2: "memory.peak"}
 _LIMIT_FILES: Final = ("memory.max", "memory.high", "pids.max", "cpu.max")
 _OWN_NAME: Final = re.compile(r"footprint-([0-9]+)-[0-9]+")
 _STALE_SECONDS: Final = 60.0
-# The parts of `kernel` in memory.stat, for Linux before 5.18, which does not print the sum.
-_KERNEL_PARTS: Final = ("kernel_stack", "pagetables", "percpu", "vmalloc", "slab")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,28 +115,14 @@ class PeakUsage(NamedTuple):
 
 def find_memory_controller(mounts: str, membership: str) -> MemoryController | None:
     """Find the memory controller in the texts of `/proc/self/mountinfo` and `/proc/self/cgroup`, or return None."""
-    own_paths = {}
-    for line in membership.splitlines():
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        own_paths.update(dict.fromkeys(controllers.split(","), path))
+    own = parse_membership(membership)
     found = None
-    for line in mounts.splitlines():
-        before, _, after = line.partition(" - ")
-        fields, (kind, _, options) = before.split(), [*after.split(), "", "", ""][:3]
-        if len(fields) < 5 or kind not in {"cgroup", "cgroup2"}:
-            continue
-        root, mount = (_OCTAL.sub(lambda code: chr(int(code.group(1), 8)), field) for field in fields[3:5])
-        if kind == "cgroup" and "memory" in options.split(","):
-            return MemoryController(1, mount, _own_folder(mount, root, own_paths.get("memory")))
-        if kind == "cgroup2":
-            found = MemoryController(2, mount, _own_folder(mount, root, own_paths.get("")))
+    for one in parse_hierarchies(mounts):
+        if one.version == 1 and "memory" in one.controllers:
+            return MemoryController(1, one.mount, one.folder_of(own.get("memory")))
+        if one.version == 2:
+            found = MemoryController(2, one.mount, one.folder_of(own.get(UNIFIED)))
     return found
-
-
-def _own_folder(mount: str, root: str, path: str | None) -> str:
-    """Return the directory of a group; the mount point where the group is outside of the mounted tree."""
-    relative = os.path.relpath(path or root, root)
-    return mount if relative == "." or relative.startswith("..") else os.path.join(mount, relative)
 
 
 class MemoryGroup:
@@ -173,14 +157,9 @@ class MemoryGroup:
 
     def usage(self) -> GroupUsage:
         """Read the charges of the group."""
-        total_bytes = int(self._read(_FILES[self.version]))
-        rows = dict(line.split(" ", 1) for line in self._read("memory.stat").splitlines())
-        stat = {key: int(value) for key, value in rows.items()}
-        if self.version == 1:
-            kernel_bytes = int(self._read("memory.kmem.usage_in_bytes"))
-            return GroupUsage(total_bytes, stat["total_rss"], stat["total_cache"], kernel_bytes)
-        kernel_bytes = stat.get("kernel", sum(stat.get(part, 0) for part in _KERNEL_PARTS))
-        return GroupUsage(total_bytes, stat["anon"], stat["file"], kernel_bytes)
+        charges = read_charges(self.path, self.version)
+        file_bytes = charges.page_cache_bytes + charges.shared_memory_bytes
+        return GroupUsage(charges.total_bytes, charges.anonymous_bytes, file_bytes, charges.kernel_bytes)
 
     @property
     def peak_file(self) -> str:

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from footprint.decompression import is_compressed, pieces_of
 from footprint.elf import Buffer, starts_like_archive, starts_like_elf
@@ -18,12 +18,17 @@ from footprint.files import StrPath, open_input, text_of
 from footprint.process import Snapshot, looks_like_memory_text, read_process, read_texts
 from footprint.process.snapshot import TEXT_CAPTURE_START, looks_like_capture
 
+if TYPE_CHECKING:
+    from footprint.process.control_groups import ControlGroup
+
 __all__ = (
+    "NO_CHOICE",
     "AuditFile",
     "Capture",
     "Folders",
     "Named",
     "Process",
+    "ProcessChoice",
     "Processes",
     "Program",
     "SingleTarget",
@@ -56,13 +61,67 @@ class Process:
         return str(self.pid)
 
 
+class ProcessChoice(NamedTuple):
+    """Which live processes a group is made of, beside those that are named by their PIDs.
+
+    Attributes:
+        tree: A process, with all its descendants.
+        name: The name of processes.
+        cgroup: The path of a control group, with or without its mount point: all processes in it and below it.
+        unit: A unit of systemd: all processes of its control group.
+        container: The ID of a container, 12 digits at least: all processes of its control group.
+    """
+
+    tree: int | None = None
+    name: str | None = None
+    cgroup: str | None = None
+    unit: str | None = None
+    container: str | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """The options that choose them."""
+        return [f"--{option} {value}" for option, value in self._asdict().items() if value is not None]
+
+    def control_group(self) -> "ControlGroup | None":
+        """Find the control group that is chosen; None where none is.
+
+        Raises:
+            AccessError: If there is no such group.
+            UsageError: If several are chosen, or the ID is too short.
+        """
+        from footprint.process.control_groups import (  # noqa: PLC0415 # few targets are control groups
+            find_container,
+            find_control_group,
+            find_unit,
+        )
+
+        finders = ((find_control_group, self.cgroup), (find_unit, self.unit), (find_container, self.container))
+        found = [find(value) for find, value in finders if value is not None]
+        if len(found) > 1:
+            raise UsageError("choose one of --cgroup, --unit and --container")
+        return found[0] if found else None
+
+
+NO_CHOICE: Final = ProcessChoice()
+
+
 @dataclass(frozen=True)
 class Processes:
-    """Several live processes that are audited as one."""
+    """Several live processes that are audited as one.
+
+    Attributes:
+        name: What was named.
+        pids: Their PIDs.
+        choice: How those among them were chosen that were not named by their PIDs.
+        control_group: The control group that they are, if one was chosen.
+    """
 
     kind: ClassVar = "a group of processes"
     name: str
     pids: tuple[int, ...]
+    choice: ProcessChoice = NO_CHOICE
+    control_group: "ControlGroup | None" = None
 
 
 @dataclass(frozen=True)
@@ -175,7 +234,7 @@ SingleTarget = Process | Program | Capture | Text | AuditFile
 Target = SingleTarget | Processes | Folders
 
 _FITS: Final[dict[str, tuple[type[Target], ...]]] = {
-    "-n": (Process, Program, Folders, Capture, Text, AuditFile),
+    "-n": (Process, Processes, Program, Folders, Capture, Text, AuditFile),
     "--pid": (Capture, Text),
     "--root": (Program, Folders, Capture, Text),
     "--page-size": (Program, Folders),
@@ -263,16 +322,15 @@ def process_of(target: Named) -> Process | None:
     return Process(int(digits))
 
 
-def resolve_processes(targets: Sequence[Named], *, tree: int | None = None, name: str | None = None) -> Processes:
+def resolve_processes(targets: Sequence[Named] = (), choice: ProcessChoice = NO_CHOICE) -> Processes:
     """Find several live processes.
 
     Args:
         targets: Their PIDs.
-        tree: A process that is added with all its descendants.
-        name: A name; all processes that have it are added.
+        choice: Which ones are added.
 
     Raises:
-        AccessError: If `tree` is no process, or no process has the name.
+        AccessError: If one that is named is not there, or none is chosen.
         UsageError: If a target is no PID.
     """
     pids: dict[int, None] = {}
@@ -281,17 +339,20 @@ def resolve_processes(targets: Sequence[Named], *, tree: int | None = None, name
         if not (text.isascii() and text.isdigit() and len(text) < 11):
             raise UsageError(f"{text} is not a PID: several targets must be live processes")
         pids[int(text)] = None
-    if tree is not None or name is not None:
+    if choice.tree is not None or choice.name is not None:
         from footprint.process.family import descendants, named  # noqa: PLC0415 # most targets are one process
-    if tree is not None:
-        pids |= dict.fromkeys(descendants(tree))
-    if name is not None:
-        pids |= dict.fromkeys(named(name))
+    if choice.tree is not None:
+        pids |= dict.fromkeys(descendants(choice.tree))
+    if choice.name is not None:
+        pids |= dict.fromkeys(named(choice.name))
+    control_group = choice.control_group() if choice[2:] != (None, None, None) else None
+    if control_group is not None:
+        from footprint.process.control_groups import pids_of  # noqa: PLC0415 # few targets are control groups
+
+        pids |= dict.fromkeys(pids_of(control_group))
     if not pids:
-        raise UsageError("name the processes: PIDs, --tree PID, or --name NAME")
-    words = list(map(str, targets))
-    words += [f"{option} {value}" for option, value in (("--tree", tree), ("--name", name)) if value is not None]
-    return Processes(" ".join(words), tuple(pids))
+        raise UsageError("name the processes: PIDs, --tree PID, --name NAME, --cgroup PATH, --unit or --container")
+    return Processes(" ".join([*map(str, targets), *choice.words]), tuple(pids), choice, control_group)
 
 
 def snapshot_of(target: SingleTarget, pid: int | None = None) -> Snapshot:

@@ -15,6 +15,7 @@ from footprint.model.projection import Model
 
 if TYPE_CHECKING:
     from footprint.sources.debug_files import DebugSearch
+    from footprint.sources.target import ProcessChoice
 
 __all__ = (
     "AllocFns",
@@ -299,21 +300,41 @@ def _output_options(
     return OutputOptions(format_, output, table, color, quiet, html, verbose, strict)
 
 
+def _process_choice(
+    tree: Annotated[int | None, typer.Option("--tree", help="A PID: with all that descend from it.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="All processes of this name.")] = None,
+    cgroup: Annotated[
+        str | None, typer.Option("--cgroup", help="All processes of a control group, by its path.", metavar="PATH")
+    ] = None,
+    unit: Annotated[str | None, typer.Option("--unit", help="All processes of a systemd unit.", metavar="NAME")] = None,
+    container: Annotated[
+        str | None,
+        typer.Option("--container", help="All processes of a container: its ID, 12 digits at least.", metavar="ID"),
+    ] = None,
+) -> "ProcessChoice":
+    """Return which processes the options choose."""
+    from footprint.sources.target import ProcessChoice  # only for the verbs that have these options
+
+    return ProcessChoice(tree, name, cgroup, unit, container)
+
+
 _Command = Callable[..., Any]
 
 
 def shared_options(
     output: str = "output format_ table json color quiet verbose strict",
 ) -> Callable[[_Command], _Command]:
-    """Put options that many verbs share in the place of two parameters of a command.
+    """Put options that many verbs share in the place of a few parameters of a command.
 
     The parameter `output` becomes the options for output, which the command gets as one `OutputOptions`; the parameter
-    `debug`, where there is one, those for debug files, which it gets as one `DebugSearch`.
+    `debug`, where there is one, those for debug files, which it gets as one `DebugSearch`; the parameter `choice` those
+    that choose processes, which it gets as one `ProcessChoice`.
 
     Args:
         output: The output options of the verb, in the order of its help; parameters of `_output_options`.
     """
     makers: dict[str, tuple[Callable[..., Any], list[str]]] = {
+        "choice": (_process_choice, ["tree", "name", "cgroup", "unit", "container"]),
         "debug": (_debug_search, ["debug_dir", "debuginfod", "no_debug_files"]),
         "output": (_output_options, output.split()),
     }

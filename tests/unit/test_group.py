@@ -368,5 +368,7 @@ def test_where_all_have_ended_there_is_no_answer() -> None:
 
 
 def test_a_group_of_nobody_is_refused() -> None:
-    with pytest.raises(UsageError, match="name the processes: PIDs, --tree PID, or --name NAME"):
+    with pytest.raises(
+        UsageError, match="name the processes: PIDs, --tree PID, --name NAME, --cgroup PATH, --unit or --container"
+    ):
         audit_group()

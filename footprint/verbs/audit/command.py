@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from footprint.model.audit import Audit
     from footprint.model.group import Group
     from footprint.sources.debug_files import DebugSearch
+    from footprint.sources.target import ProcessChoice
     from footprint.verbs.audit import call, group, group_json, group_text, html, issues, metrics, text
     from footprint.verbs.audit.request import AuditRequest
     from footprint.verbs.survey import call as survey_call
@@ -40,8 +41,6 @@ ORDER = 10
 def audit(
     targets: options.Targets = None,
     count: options.Count = 1,
-    tree: Annotated[int | None, typer.Option("--tree", help="A PID: with all that descend from it.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="All processes of this name.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Rank every program below the folders that are named.")] = False,
     findings: Annotated[
         bool, typer.Option("--findings", help="Search a process for what it could do without (a program always is).")
@@ -56,6 +55,7 @@ def audit(
     root: options.Root = None,
     page_size: options.PageSize = None,
     *,
+    choice: "ProcessChoice",
     debug: "DebugSearch | None",
     reproducible: Annotated[
         bool, typer.Option("--reproducible", help="For a program: the same answer for the same files, on any machine.")
@@ -76,7 +76,8 @@ def audit(
     footprint audit 4711 --heap massif.out
     footprint audit 4711 --html report.html
     """
-    from footprint.sources.target import check_options, resolve_processes
+    from footprint.model.group import GroupQuestion
+    from footprint.sources.target import NO_CHOICE, check_options, resolve_processes
     from footprint.units import parse_bytes
     from footprint.verbs.audit.request import AuditRequest, heap_request, question_of
 
@@ -91,17 +92,17 @@ def audit(
         is_reproducible=reproducible,
     )
     named = targets or []
-    is_family = tree is not None or name is not None
+    is_family = choice != NO_CHOICE
     if all_:
         if is_family:
-            raise UsageError("--all goes with folders of programs; --tree and --name choose processes")
+            raise UsageError(f"--all goes with folders of programs; {choice.words[0]} chooses processes")
         return _audit_folders(named, asked, top, output)
     several = _group_answer(by.value, top, output)
     if is_family or len(named) > 1:
         check_formats(several, output)
-        target = resolve_processes(named, tree=tree, name=name)
+        target = resolve_processes(named, choice)
         check_options(target, asked.options)
-        found = group.audit_processes(target, debug=debug)
+        found = group.audit_processes(target, GroupQuestion(count), debug=debug)
         return write(several, found, f"audit {target.name}", output, found.notes)
     if not named:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")

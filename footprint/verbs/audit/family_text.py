@@ -3,23 +3,25 @@
 from collections.abc import Sequence
 from typing import Final
 
-from footprint.formats.document import Block, Facts, Heading, Paragraph, Table
+from footprint.formats.document import Block, Facts, Fold, Heading, Paragraph, Table
 from footprint.formats.sections.limits import limit_blocks
-from footprint.model.group import Group, GroupProjection, ProcessClass
+from footprint.model.group import CgroupComparison, Group, GroupProjection, ProcessClass
 from footprint.model.projection import Model
 from footprint.units import counted, format_bytes
 
-__all__ = ("family_blocks", "family_verdict")
+__all__ = ("cgroup_blocks", "family_blocks", "family_verdict")
 
 _MADE: Final = {Model.FORK: "forked", Model.EXEC: "started", Model.THREADS: "a thread"}
 _MOST_CLASSES: Final = 10
+# Smaller differences are not explained.
+_SMALL_BYTES: Final = 64 * 1024
 
 
 def family_blocks(group: Group) -> list[Block]:
     """Write what one more worker and one more group cost, and what as many as were asked for cost."""
     projection = group.projection
     if projection is None:
-        return []
+        return cgroup_blocks(group.cgroup)
     workers = group.classes[0]
     rows = [
         (
@@ -40,6 +42,36 @@ def family_blocks(group: Group) -> list[Block]:
         Paragraph(_how(workers)),
         *_class_blocks(group.classes),
         *_many(projection, workers),
+        *cgroup_blocks(group.cgroup),
+    ]
+
+
+def cgroup_blocks(cgroup: CgroupComparison | None) -> list[Block]:
+    """Write the figures beside those of the control group."""
+    if cgroup is None:
+        return []
+    rows = tuple(
+        (
+            "-" if row.audited_bytes is None else format_bytes(row.audited_bytes),
+            format_bytes(row.charged_bytes),
+            format_bytes(row.difference_bytes),
+            row.name if abs(row.difference_bytes) < _SMALL_BYTES else f"{row.name}: {row.cause}",
+        )
+        for row in cgroup.rows
+    )
+    audited_bytes = sum(row.audited_bytes or 0 for row in cgroup.rows)
+    total = (
+        format_bytes(audited_bytes),
+        format_bytes(cgroup.total_bytes),
+        format_bytes(cgroup.total_bytes - audited_bytes),
+        "[total]",
+    )
+    slab = "" if cgroup.slab_bytes is None else f", {format_bytes(cgroup.slab_bytes)} of it in slab"
+    return [
+        Heading(f"Beside the control group {cgroup.path} (version {cgroup.version}{slab})"),
+        Table(
+            ("held", "charged", "difference", "memory: cause of the difference"), rows, frozenset(), (total,), Fold.TEXT
+        ),
     ]
 
 

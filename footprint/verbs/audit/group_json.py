@@ -16,11 +16,11 @@ from footprint.formats.audit_json import (
 from footprint.formats.codec import encode, like
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.model.evidence import Evidence
-from footprint.model.group import Group, GroupProjection, ProcessClass
+from footprint.model.group import CgroupComparison, Group, GroupProjection, ProcessClass
 from footprint.model.row import Row
 from footprint.model.totals import Total
 
-__all__ = ("GroupJson", "group_members")
+__all__ = ("GroupJson", "GroupProjectionJson", "group_members", "group_projection_members")
 
 
 class GroupTarget(NamedTuple):
@@ -96,6 +96,7 @@ class GroupJson(Envelope):
         processes: The processes, each with its own figures.
         classes: The processes that are alike, the workers first.
         projection: What one more worker and one more group cost, and as many as were asked about; null where unknown.
+        cgroup: The counters of the control group that was named; null where none was.
         ledger: The rows of all processes, those of one owner, section and symbol added up.
         debug_files: The files that the names of stripped owners are from.
         notes: What the reader of the figures must know.
@@ -107,30 +108,42 @@ class GroupJson(Envelope):
     processes: tuple[GroupProcess, ...]
     classes: tuple[ProcessClass, ...]
     projection: GroupProjection | None
+    cgroup: CgroupComparison | None
     ledger: tuple[Row, ...]
     debug_files: tuple[DebugFile, ...]
     notes: tuple[Note, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class GroupProjectionJson(Envelope):
+    """What one more worker and one more group cost, and many of them, or how many fit.
+
+    Attributes:
+        target: The processes.
+        group: The figures of all together.
+        classes: The processes that are alike, the workers first.
+        projection: What one more worker and one more group cost, and as many as were asked about; null where unknown.
+        cgroup: The counters of the control group that was named; null where none was.
+        notes: What the reader of the figures must know.
+    """
+
+    verb: Literal["project"] = "project"
+    target: GroupTarget
+    group: GroupTotals
+    classes: tuple[ProcessClass, ...]
+    projection: GroupProjection | None
+    cgroup: CgroupComparison | None
+    notes: tuple[Note, ...]
+
+
 def group_members(group: Group, version: str) -> Json:
-    """Return the members of the answer."""
-    totals: dict[_GroupFigure, Total] = {
-        "private_bytes": group.private,
-        "kernel_bytes": group.kernel,
-        "shared_between_bytes": group.shared_between,
-        "own_shared_bytes": group.own_shared,
-        "per_group_bytes": group.per_group,
-        "shared_once_bytes": group.shared_once,
-    }
+    """Return the members of the audit."""
     return encode(
         GroupJson(
             tool=Tool("footprint", version),
-            host=group.audits[0].host if group.audits else {},
-            target=GroupTarget(tuple([audit.pid for audit in group.audits])),
-            group=GroupTotals(
-                **{name: total.bytes for name, total in totals.items()},
-                evidence={name: total.evidence for name, total in totals.items() if total.bytes is not None},
-            ),
+            host=_host(group),
+            target=_target(group),
+            group=_totals(group),
             processes=tuple(
                 [
                     like(GroupProcess, process_target(audit), totals=process_totals(audit.totals))
@@ -139,8 +152,48 @@ def group_members(group: Group, version: str) -> Json:
             ),
             classes=group.classes,
             projection=group.projection,
+            cgroup=group.cgroup,
             ledger=shown_rows(group.ledger),
             debug_files=debug_file_rows(group.debug_files),
             notes=group.notes,
         )
+    )
+
+
+def group_projection_members(group: Group, version: str) -> Json:
+    """Return the members of the projection."""
+    return encode(
+        GroupProjectionJson(
+            tool=Tool("footprint", version),
+            host=_host(group),
+            target=_target(group),
+            group=_totals(group),
+            classes=group.classes,
+            projection=group.projection,
+            cgroup=group.cgroup,
+            notes=group.notes,
+        )
+    )
+
+
+def _host(group: Group) -> Mapping[str, str]:
+    return group.audits[0].host if group.audits else {}
+
+
+def _target(group: Group) -> GroupTarget:
+    return GroupTarget(tuple([audit.pid for audit in group.audits]))
+
+
+def _totals(group: Group) -> GroupTotals:
+    totals: dict[_GroupFigure, Total] = {
+        "private_bytes": group.private,
+        "kernel_bytes": group.kernel,
+        "shared_between_bytes": group.shared_between,
+        "own_shared_bytes": group.own_shared,
+        "per_group_bytes": group.per_group,
+        "shared_once_bytes": group.shared_once,
+    }
+    return GroupTotals(
+        **{name: total.bytes for name, total in totals.items()},
+        evidence={name: total.evidence for name, total in totals.items() if total.bytes is not None},
     )
