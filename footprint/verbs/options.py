@@ -353,7 +353,7 @@ def shared_options(
         @wraps(command)
         def called(**given: Any) -> Any:  # noqa: ANN401 # as the command
             for parameter, (make, names) in used.items():
-                given[parameter] = make(**{name: given.pop(name) for name in names})
+                given[parameter] = make(**{name: given.pop(name) for name in names if name in given})
             return command(**given)
 
         # Typer reads both, and passes every argument by name.
