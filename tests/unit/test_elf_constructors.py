@@ -65,17 +65,17 @@ def own(
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
-def test_the_compiler_s_own_constructor_is_none() -> None:
-    assert own([TEXT]) == 0
-
-
-def test_all_others_count() -> None:
-    assert own([TEXT + 0x40]) == 1
-    assert own([TEXT, TEXT + 0x40, TEXT + 0x40]) == 2
-
-
-def test_those_with_a_priority_stand_before_it() -> None:
-    assert own([TEXT + 0x40, TEXT]) == 1
+@pytest.mark.parametrize(
+    ("table", "count"),
+    [
+        pytest.param([TEXT + 0x40, TEXT], 1, id="those with a priority stand before it"),
+        pytest.param([TEXT], 0, id="the compiler s own constructor is none"),
+        pytest.param([TEXT + 0x40], 1, id="another one counts"),
+        pytest.param([TEXT, TEXT + 0x40, TEXT + 0x40], 2, id="all others count"),
+    ],
+)
+def test_each_but_the_compiler_s_own_constructor_counts(table: list[int], count: int) -> None:
+    assert own(table) == count
 
 
 def test_it_is_one_however_often_its_code_is_there() -> None:

@@ -109,9 +109,24 @@ def test_every_field_of_a_symbol_is_read_in_all_classes_and_byte_orders(kind: di
     assert found == Symbol("table", 0x2010, 0x20, STT_OBJECT, STB_WEAK, section_index=1, offset=0x10)
 
 
-def test_symbols_come_in_the_order_of_the_table() -> None:
-    symbols = [Sym(name, At(".data"), 1) for name in ("c", "a", "b")]
-    assert names(ElfFile(sections=[DATA], symbols=symbols)) == ["c", "a", "b"]
+@pytest.mark.parametrize(
+    ("symbols", "expected"),
+    [
+        pytest.param(
+            [Sym("a_long_name", At(".data"), 8), Sym(3, At(".data", 8), 8), Sym(8, At(".data", 16), 8)],
+            ["a_long_name", "long_name", "name"],
+            id="names may share their tails",
+        ),
+        pytest.param([Sym("", At(".data"), 8)], [""], id="a symbol may have no name"),
+        pytest.param(
+            [Sym(name, At(".data"), 1) for name in ("c", "a", "b")],
+            ["c", "a", "b"],
+            id="symbols come in the order of the table",
+        ),
+    ],
+)
+def test_names_are_those_of_the_table_in_its_order(symbols: list[Sym], expected: list[str]) -> None:
+    assert names(ElfFile(sections=[DATA], symbols=symbols)) == expected
 
 
 @pytest.mark.parametrize("binding", [STB_LOCAL, STB_GLOBAL, STB_WEAK, STB_GNU_UNIQUE])
@@ -251,15 +266,6 @@ def test_a_name_is_as_long_as_it_is(length: int) -> None:
 def test_a_name_need_not_be_text() -> None:
     (name,) = names(ElfFile(sections=[DATA], symbols=[Sym("caf\udce9", At(".data"), 8)]))
     assert name.encode("utf-8", "surrogateescape") == b"caf\xe9"
-
-
-def test_a_symbol_may_have_no_name() -> None:
-    assert names(ElfFile(sections=[DATA], symbols=[Sym("", At(".data"), 8)])) == [""]
-
-
-def test_names_may_share_their_tails() -> None:
-    symbols = [Sym("a_long_name", At(".data"), 8), Sym(3, At(".data", 8), 8), Sym(8, At(".data", 16), 8)]
-    assert names(ElfFile(sections=[DATA], symbols=symbols)) == ["a_long_name", "long_name", "name"]
 
 
 def test_ten_thousand_copies_of_one_variable_share_one_name() -> None:

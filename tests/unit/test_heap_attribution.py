@@ -56,8 +56,31 @@ def test_bytes_are_charged_to_the_innermost_function_and_its_object() -> None:
     ]
 
 
-def test_two_calls_of_one_function_are_one_row() -> None:
-    assert attributed(line(70, 0x10, "grow", LIB), line(30, 0x14, "grow", LIB)) == [(LIB, "grow", 100)]
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param(
+            [line(60, 0x10, "f", LIB, Line(60, LUMP))],
+            [(LIB, "f", 60)],
+            id="what is below the threshold behind a known function is that functions",
+        ),
+        pytest.param(
+            [line(60, 0x10, "f", LIB), Line(40, LUMP)],
+            [
+                (LIB, "f", 60),
+                (BELOW_THRESHOLD, BELOW_THRESHOLD, 40),
+            ],
+            id="what is below the threshold is a row of its own",
+        ),
+        pytest.param(
+            [line(70, 0x10, "grow", LIB), line(30, 0x14, "grow", LIB)],
+            [(LIB, "grow", 100)],
+            id="two calls of one function are one row",
+        ),
+    ],
+)
+def test_each_call_is_charged_to_who_asked(lines: list[Line], expected: list[tuple[str, str, int]]) -> None:
+    assert attributed(*lines) == expected
 
 
 def test_what_hands_memory_on_is_passed_over_to_who_asked_it() -> None:
@@ -138,17 +161,6 @@ def test_what_a_replacement_of_malloc_names_hands_memory_on_too() -> None:
 
 
 # --- what is not known ------------------------------------------------------------------------------------------------
-
-
-def test_what_is_below_the_threshold_is_a_row_of_its_own() -> None:
-    assert attributed(line(60, 0x10, "f", LIB), Line(40, LUMP)) == [
-        (LIB, "f", 60),
-        (BELOW_THRESHOLD, BELOW_THRESHOLD, 40),
-    ]
-
-
-def test_what_is_below_the_threshold_behind_a_known_function_is_that_functions() -> None:
-    assert attributed(line(60, 0x10, "f", LIB, Line(60, LUMP))) == [(LIB, "f", 60)]
 
 
 def test_what_is_below_the_threshold_behind_a_wrapper_could_be_anyones() -> None:

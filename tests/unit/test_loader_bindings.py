@@ -91,12 +91,41 @@ PROGRAM = made("program", Sym("f"), asks={"f": GLOB_DAT})
 # --- the order
 
 
-def test_the_first_that_defines_a_name_answers() -> None:
-    assert who(PROGRAM, made("a"), made("b", defined("f")), made("c", defined("f"))) == {"f": 2}
-
-
-def test_a_weak_definition_is_as_good_as_any() -> None:
-    assert who(PROGRAM, made("a", defined("f", binding=STB_WEAK)), made("b", defined("f"))) == {"f": 1}
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param(
+            [PROGRAM, made("a"), made("b", defined("f")), made("c", defined("f"))],
+            {"f": 2},
+            id="the first that defines a name answers",
+        ),
+        pytest.param(
+            [PROGRAM, made("a", defined("f", binding=STB_WEAK)), made("b", defined("f"))],
+            {"f": 1},
+            id="a weak definition is as good as any",
+        ),
+        pytest.param(
+            [PROGRAM, made("a", defined("f", visibility=STV_HIDDEN)), made("b", defined("f"))],
+            {"f": 2},
+            id="a hidden definition answers nobody",
+        ),
+        pytest.param(
+            [
+                made("program", Sym("f", 0x401000, type=STT_FUNC), asks={"f": GLOB_DAT}, more=[SYMBOLIC], type=ET_EXEC),
+                made("a", defined("f")),
+            ],
+            {"f": 0},
+            id="a symbolic program is the first of all anyway",
+        ),
+        pytest.param(
+            [made("program", Sym("f", binding=STB_WEAK), asks={"f": GLOB_DAT}), made("a", defined("f"))],
+            {"f": 1},
+            id="a weak reference that is answered binds",
+        ),
+    ],
+)
+def test_who_answers(objects: list[Library], expected: dict[str, int]) -> None:
+    assert who(*objects) == expected
 
 
 def test_a_program_binds_to_itself_first_and_so_do_its_libraries_to_it() -> None:
@@ -110,21 +139,12 @@ def test_a_program_binds_to_itself_first_and_so_do_its_libraries_to_it() -> None
     assert found.references(0, 1) == ()
 
 
-def test_a_hidden_definition_answers_nobody() -> None:
-    assert who(PROGRAM, made("a", defined("f", visibility=STV_HIDDEN)), made("b", defined("f"))) == {"f": 2}
-
-
 @pytest.mark.parametrize("binding", [1, STB_WEAK])
 def test_what_nobody_defines_is_unanswered_whether_it_must_be_there_or_not(binding: int) -> None:
     program = made("program", Sym("f", binding=binding), asks={"f": GLOB_DAT})
     found = bind(program, made("a", defined("g")))
     assert found.providers[0] == {}
     assert found.symbols[0].references[0].is_weak == (binding == STB_WEAK)
-
-
-def test_a_weak_reference_that_is_answered_binds() -> None:
-    program = made("program", Sym("f", binding=STB_WEAK), asks={"f": GLOB_DAT})
-    assert who(program, made("a", defined("f"))) == {"f": 1}
 
 
 def test_a_library_whose_tables_are_damaged_answers_nothing_and_is_noted() -> None:
@@ -267,11 +287,6 @@ def test_the_address_of_a_protected_function_is_the_programs_where_that_stands_i
 def test_a_symbolic_library_looks_in_itself_first_and_then_where_all_look(entry: Dyn) -> None:
     library = made("a", defined("f"), Sym("g"), asks={"f": JUMP_SLOT, "g": JUMP_SLOT}, more=[entry])
     assert who(made("program", defined("f"), defined("g")), library, user=1) == {"f": 1, "g": 0}
-
-
-def test_a_symbolic_program_is_the_first_of_all_anyway() -> None:
-    program = made("program", Sym("f", 0x401000, type=STT_FUNC), asks={"f": GLOB_DAT}, more=[SYMBOLIC], type=ET_EXEC)
-    assert who(program, made("a", defined("f"))) == {"f": 0}
 
 
 # --- what is unique in a process

@@ -147,36 +147,23 @@ def test_only_private_writable_mappings_count_into_mapped_writable(
         b"/srv/odd/\x0b\x0c\x1c\x1d\x1e.bin",
         b"/srv/odd/Rss:                   4 kB",
         b"/srv/odd/7fcea8129000-7fcea812b000 rw-p 00000000 00:00 0 ",
+        "/srv/üñï-文字-ö".encode(),
+        pytest.param("/srv/\x85\u2028\u2029.bin".encode(), id="only a line feed ends a line, whatever Unicode says"),
+        # A file called new<LF>line and one called new\012line print alike.
+        pytest.param(b"/srv/new\\012line.bin", id="an escaped line feed stays escaped because a backslash is not"),
+        pytest.param(b"/srv/gone.bin (deleted)", id="a deleted file, because a file may be called so"),
+        pytest.param(b"/srv/gone too (deleted) (deleted)", id="a deleted file whose name ends so"),
     ],
 )
 def test_a_name_is_kept_as_it_stands(name: bytes) -> None:
     memory = read(named(name) + STACK)
-    assert [mapping.name for mapping in memory.mappings] == [name.decode("ascii"), "[stack]"]
-
-
-def test_only_a_line_feed_ends_a_line_whatever_else_unicode_calls_a_line_end() -> None:
-    memory = read(named("/srv/\x85\u2028\u2029.bin".encode()) + STACK)
-    assert [mapping.name for mapping in memory.mappings] == ["/srv/\x85\u2028\u2029.bin", "[stack]"]
+    assert [mapping.name for mapping in memory.mappings] == [name.decode(), "[stack]"]
 
 
 def test_a_name_that_is_not_utf_8_keeps_its_bytes() -> None:
     name = one(named(b"/srv/\xff\xfe\x85-not-utf8.bin")).name
     assert name == "/srv/\udcff\udcfe\udc85-not-utf8.bin"
     assert name.encode("utf-8", "surrogateescape") == b"/srv/\xff\xfe\x85-not-utf8.bin"
-
-
-def test_a_name_in_utf_8_is_text() -> None:
-    assert one(named("/srv/üñï-文字-ö".encode())).name == "/srv/üñï-文字-ö"
-
-
-def test_an_escaped_line_feed_stays_escaped_because_a_backslash_is_not() -> None:
-    # A file called new<LF>line and one called new\012line print alike.
-    assert one(named(b"/srv/new\\012line.bin")).name == "/srv/new\\012line.bin"
-
-
-@pytest.mark.parametrize("name", ["/srv/gone.bin (deleted)", "/srv/gone too (deleted) (deleted)"])
-def test_the_mark_of_a_deleted_file_stays_part_of_its_name_because_a_file_may_be_called_so(name: str) -> None:
-    assert one(named(name.encode())).name == name
 
 
 # --- blocks of smaps ------------------------------------------------------------------------------------------------
@@ -201,22 +188,31 @@ def test_a_counter_that_the_text_does_not_have_is_none_where_one_that_is_zero_is
     assert mapping.counters.get("Pss") is None
 
 
-def test_a_key_of_16_letters_touches_its_value_no_more_than_others() -> None:
-    text = LIBC + b"Shared_Hugetlb:     2048 kB\nPrivate_Hugetlb:    2048 kB\nPrivate_Hugetlb2: 12345678 kB\n"
-    assert counters(one(text)) == {
-        "Shared_Hugetlb": 2 << 20,
-        "Private_Hugetlb": 2 << 20,
-        "Private_Hugetlb2": 12345678 * 1024,
-    }
-
-
-@pytest.mark.parametrize("line", [b"THPeligible:    1\n", b"THPeligible:           1\n"])
-def test_thp_eligible_is_a_bare_number_padded_or_not(line: bytes) -> None:
-    assert counters(one(LIBC + b"Rss:                   4 kB\n" + line)) == {"Rss": 4096, "THPeligible": 1}
-
-
-def test_a_protection_key_is_a_bare_number() -> None:
-    assert counters(one(LIBC + b"ProtectionKey:        15\n")) == {"ProtectionKey": 15}
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param(
+            b"Shared_Hugetlb:     2048 kB\nPrivate_Hugetlb:    2048 kB\nPrivate_Hugetlb2: 12345678 kB\n",
+            {
+                "Shared_Hugetlb": 2 << 20,
+                "Private_Hugetlb": 2 << 20,
+                "Private_Hugetlb2": 12345678 * 1024,
+            },
+            id="a key of 16 letters touches its value no more than others",
+        ),
+        pytest.param(b"ProtectionKey:        15\n", {"ProtectionKey": 15}, id="a protection key is a bare number"),
+        *(
+            pytest.param(
+                b"Rss:                   4 kB\n" + line,
+                {"Rss": 4096, "THPeligible": 1},
+                id=f"THPeligible is a bare number: {line!r}",
+            )
+            for line in (b"THPeligible:    1\n", b"THPeligible:           1\n")
+        ),
+    ],
+)
+def test_a_counter_is_in_bytes_or_a_bare_number(lines: bytes, expected: dict[str, int]) -> None:
+    assert counters(one(LIBC + lines)) == expected
 
 
 def test_keys_that_no_kernel_has_yet_are_kept_with_and_without_unit() -> None:
@@ -329,20 +325,28 @@ def test_locked_that_equals_pss_where_no_flag_says_locked_is_called_unreliable()
     assert slugs(memory) == ["locked-unreliable"]
 
 
-def test_locked_that_equals_pss_where_a_flag_says_locked_is_right() -> None:
-    block = b"Pss:                  12 kB\nLocked:               12 kB\nVmFlags: rd mr lo \n"
-    assert read(LIBC + block + STACK + block).notes == ()
-
-
-def test_one_unlocked_mapping_without_locked_bytes_shows_that_the_kernel_counts_right() -> None:
-    locked = b"Pss:                  12 kB\nLocked:               12 kB\nVmFlags: rd mr lo \n"
-    unlocked = b"Pss:                  12 kB\nLocked:                0 kB\nVmFlags: rd mr \n"
-    assert read(LIBC + locked + STACK + unlocked).notes == ()
-
-
-def test_before_linux_3_8_no_flag_tells_whether_locked_that_equals_pss_is_right() -> None:
-    block = b"Pss:                  12 kB\nLocked:               12 kB\n"
-    assert read(LIBC + block + STACK + block).notes == ()
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(
+            b"Pss:                  12 kB\nLocked:               12 kB\nVmFlags: rd mr lo \n",
+            b"Pss:                  12 kB\nLocked:               12 kB\nVmFlags: rd mr lo \n",
+            id="locked that equals pss where a flag says locked is right",
+        ),
+        pytest.param(
+            b"Pss:                  12 kB\nLocked:               12 kB\nVmFlags: rd mr lo \n",
+            b"Pss:                  12 kB\nLocked:                0 kB\nVmFlags: rd mr \n",
+            id="one unlocked mapping without locked bytes shows that the kernel counts right",
+        ),
+        pytest.param(
+            b"Pss:                  12 kB\nLocked:               12 kB\n",
+            b"Pss:                  12 kB\nLocked:               12 kB\n",
+            id="before linux 3 8 no flag tells whether locked that equals pss is right",
+        ),
+    ],
+)
+def test_locked_is_believed(first: bytes, second: bytes) -> None:
+    assert read(LIBC + first + STACK + second).notes == ()
 
 
 # --- damage ---------------------------------------------------------------------------------------------------------

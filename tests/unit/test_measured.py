@@ -45,125 +45,162 @@ def kib_of(one: Mapping) -> tuple[int, int, int, int]:
 # --- smaps since Linux 2.6.37, which counts anonymous pages -----------------------------------------------------------
 
 
-def test_anonymous_pages_that_nobody_else_maps_are_private() -> None:
-    one = mapping(Rss=40, Shared_Clean=0, Shared_Dirty=0, Private_Clean=4, Private_Dirty=36, Anonymous=40, Swap=0)
-    assert count_mapping(one) == held(40, 0, 0, 0, Evidence.MEASURED)
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        pytest.param(
+            mapping(Rss=40, Shared_Clean=0, Shared_Dirty=0, Private_Clean=4, Private_Dirty=36, Anonymous=40, Swap=0),
+            held(40, 0, 0, 0, Evidence.MEASURED),
+            id="anonymous pages that nobody else maps are private",
+        ),
+        pytest.param(
+            mapping(Rss=0, Shared_Clean=0, Shared_Dirty=0, Private_Clean=0, Private_Dirty=0, Anonymous=0, Swap=0),
+            held(0, 0, 0, 0, Evidence.MEASURED),
+            id="a mapping that was never touched holds nothing",
+        ),
+        pytest.param(
+            # Private_Clean says that one process maps them, not that they are memory of its own.
+            mapping("r-xp", "/usr/bin/node", Rss=100, Shared_Clean=30, Shared_Dirty=0, Private_Clean=70, Anonymous=0),
+            held(0, 100, 0, 0, Evidence.MEASURED),
+            id="pages of a file are shared once though only this process maps them",
+        ),
+        pytest.param(
+            mapping("r-xp", "/srv/new", Rss=100, Shared_Dirty=0, Private_Clean=0, Private_Dirty=100, Anonymous=0),
+            held(0, 100, 0, 0, Evidence.MEASURED),
+            id="dirty pages of a file that was just written are no copies of it",
+        ),
+        pytest.param(
+            mapping(Rss=40, Shared_Clean=4, Shared_Dirty=20, Private_Clean=0, Private_Dirty=16, Anonymous=40, Swap=0),
+            held(16, 0, 24, 0, Evidence.MEASURED),
+            id="anonymous pages that fork relatives map too are theirs as well",
+        ),
+        pytest.param(
+            mapping(Rss=100, Shared_Clean=0, Shared_Dirty=0, Private_Clean=60, Private_Dirty=40, Anonymous=40),
+            held(40, 60, 0, 0, Evidence.MEASURED),
+            id="in a mapping of both kinds that nobody shares the anonymous pages are private",
+        ),
+        pytest.param(
+            mapping(
+                "rw-s",
+                "/dev/shm/x",  # noqa: S108 # as the kernel names it
+                Rss=64,
+                Shared_Dirty=0,
+                Private_Clean=0,
+                Private_Dirty=64,
+                Anonymous=0,
+                Swap=0,
+            ),
+            held(0, 64, 0, 0, Evidence.MEASURED),
+            id="shared memory is paid once whoever maps it",
+        ),
+        pytest.param(
+            mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=100, SwapPss=100),
+            held(108, 0, 0, 0, Evidence.MEASURED),
+            id="swapped pages that nobody shares are private",
+        ),
+        pytest.param(
+            mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=0),
+            held(8, 0, 0, 0, Evidence.MEASURED),
+            id="before linux 4 3 no swapped page at all is exact",
+        ),
+        pytest.param(
+            mapping("rw-s", "/memfd:x (deleted)", Rss=8, Shared_Dirty=8, Anonymous=0, Swap=100, SwapPss=0),
+            held(0, 8, 0, 0, Evidence.MEASURED),
+            id="swap of shared memory belongs to the memory not to who maps it",
+        ),
+        pytest.param(
+            mapping("r-xp", "/usr/lib/libc.so.6", Rss=100, Pss=10, Anonymous=0, Swap=0, SwapPss=0),
+            held(0, 100, 0, 0, Evidence.MEASURED),
+            id="of pmap x capital a mapping without anonymous pages is measured",
+        ),
+    ],
+)
+def test_what_counters_measure(one: Mapping, expected: MappingCounts) -> None:
+    assert count_mapping(one) == expected
 
 
-def test_a_mapping_that_was_never_touched_holds_nothing() -> None:
-    one = mapping(Rss=0, Shared_Clean=0, Shared_Dirty=0, Private_Clean=0, Private_Dirty=0, Anonymous=0, Swap=0)
-    assert count_mapping(one) == held(0, 0, 0, 0, Evidence.MEASURED)
-
-
-def test_pages_of_a_file_are_shared_once_though_only_this_process_maps_them() -> None:
-    # Private_Clean says that one process maps them, not that they are memory of its own.
-    one = mapping("r-xp", "/usr/bin/node", Rss=100, Shared_Clean=30, Shared_Dirty=0, Private_Clean=70, Anonymous=0)
-    assert count_mapping(one) == held(0, 100, 0, 0, Evidence.MEASURED)
-
-
-def test_dirty_pages_of_a_file_that_was_just_written_are_no_copies_of_it() -> None:
-    one = mapping("r-xp", "/srv/new", Rss=100, Shared_Dirty=0, Private_Clean=0, Private_Dirty=100, Anonymous=0)
-    assert count_mapping(one) == held(0, 100, 0, 0, Evidence.MEASURED)
-
-
-def test_anonymous_pages_that_fork_relatives_map_too_are_theirs_as_well() -> None:
-    one = mapping(Rss=40, Shared_Clean=4, Shared_Dirty=20, Private_Clean=0, Private_Dirty=16, Anonymous=40, Swap=0)
-    assert count_mapping(one) == held(16, 0, 24, 0, Evidence.MEASURED)
-
-
-def test_pages_that_ksm_merged_are_like_those_of_relatives() -> None:
-    one = mapping(
-        Rss=4096, Shared_Clean=4096, Shared_Dirty=0, Private_Clean=0, Private_Dirty=0, Anonymous=4096, KSM=4096
-    )
-    assert kib_of(one) == (0, 0, 4096, 0)
-
-
-def test_in_a_mapping_of_both_kinds_that_nobody_shares_the_anonymous_pages_are_private() -> None:
-    one = mapping(Rss=100, Shared_Clean=0, Shared_Dirty=0, Private_Clean=60, Private_Dirty=40, Anonymous=40)
-    assert count_mapping(one) == held(40, 60, 0, 0, Evidence.MEASURED)
-
-
-def test_in_a_mapping_of_both_kinds_shared_pages_are_taken_for_those_of_the_file() -> None:
-    # The file has 60, and 50 are shared: all of them may be the file's, or 40 anonymous, which leaves none private.
-    one = mapping(Rss=100, Shared_Clean=50, Shared_Dirty=0, Private_Clean=10, Private_Dirty=40, Anonymous=40)
-    assert kib_of(one) == (40, 60, 0, 40)
-
-
-def test_the_uncertain_part_is_no_larger_than_what_is_shared() -> None:
-    # At most 8 of the 40 anonymous pages are among the shared ones.
-    one = mapping(Rss=100, Shared_Clean=8, Shared_Dirty=0, Private_Clean=52, Private_Dirty=40, Anonymous=40)
-    assert kib_of(one) == (40, 60, 0, 8)
-
-
-def test_more_shared_pages_than_the_file_has_belong_to_relatives_for_sure() -> None:
-    # 70 are shared, 60 are the file's: 10 anonymous ones are shared at least, 30 are mapped once at most.
-    one = mapping(Rss=100, Shared_Clean=20, Shared_Dirty=50, Private_Clean=0, Private_Dirty=30, Anonymous=40)
-    assert kib_of(one) == (30, 60, 10, 30)
-
-
-def test_where_all_pages_are_shared_nothing_is_private_and_nothing_uncertain() -> None:
-    one = mapping(Rss=100, Shared_Clean=60, Shared_Dirty=40, Private_Clean=0, Private_Dirty=0, Anonymous=40)
-    assert kib_of(one) == (0, 60, 40, 0)
-
-
-def test_shared_memory_is_paid_once_whoever_maps_it() -> None:
-    one = mapping("rw-s", "/dev/shm/x", Rss=64, Shared_Dirty=0, Private_Clean=0, Private_Dirty=64, Anonymous=0, Swap=0)  # noqa: S108 # as the kernel names it
-    assert count_mapping(one) == held(0, 64, 0, 0, Evidence.MEASURED)
-
-
-def test_huge_pages_of_the_reserved_pool_are_in_no_counter_but_their_own() -> None:
-    one = mapping(Rss=0, Shared_Dirty=0, Private_Dirty=0, Anonymous=0, Shared_Hugetlb=0, Private_Hugetlb=2048)
-    assert kib_of(one) == (0, 0, 0, 0)
+@pytest.mark.parametrize(
+    ("one", "expected_kib"),
+    [
+        pytest.param(
+            mapping(
+                Rss=4096, Shared_Clean=4096, Shared_Dirty=0, Private_Clean=0, Private_Dirty=0, Anonymous=4096, KSM=4096
+            ),
+            (0, 0, 4096, 0),
+            id="pages that ksm merged are like those of relatives",
+        ),
+        pytest.param(
+            # The file has 60, and 50 are shared: all of them may be the file's, or 40 anonymous,
+            # which leaves none private.
+            mapping(Rss=100, Shared_Clean=50, Shared_Dirty=0, Private_Clean=10, Private_Dirty=40, Anonymous=40),
+            (40, 60, 0, 40),
+            id="in a mapping of both kinds shared pages are taken for those of the file",
+        ),
+        pytest.param(
+            # At most 8 of the 40 anonymous pages are among the shared ones.
+            mapping(Rss=100, Shared_Clean=8, Shared_Dirty=0, Private_Clean=52, Private_Dirty=40, Anonymous=40),
+            (40, 60, 0, 8),
+            id="the uncertain part is no larger than what is shared",
+        ),
+        pytest.param(
+            # 70 are shared, 60 are the file's: 10 anonymous ones are shared at least, 30 are mapped once at most.
+            mapping(Rss=100, Shared_Clean=20, Shared_Dirty=50, Private_Clean=0, Private_Dirty=30, Anonymous=40),
+            (30, 60, 10, 30),
+            id="more shared pages than the file has belong to relatives for sure",
+        ),
+        pytest.param(
+            mapping(Rss=100, Shared_Clean=60, Shared_Dirty=40, Private_Clean=0, Private_Dirty=0, Anonymous=40),
+            (0, 60, 40, 0),
+            id="where all pages are shared nothing is private and nothing uncertain",
+        ),
+        pytest.param(
+            mapping(Rss=0, Shared_Dirty=0, Private_Dirty=0, Anonymous=0, Shared_Hugetlb=0, Private_Hugetlb=2048),
+            (0, 0, 0, 0),
+            id="huge pages of the reserved pool are in no counter but their own",
+        ),
+        pytest.param(
+            # The kernel counts the holes that the object fills from swap into Swap, but not into SwapPss.
+            mapping("r--p", "/memfd:x (deleted)", Rss=8, Shared_Dirty=8, Anonymous=0, Swap=100, SwapPss=0),
+            (0, 8, 0, 0),
+            id="a private mapping of swapped out shared memory owns what swap pss says",
+        ),
+    ],
+)
+def test_private_shared_cow_shared_and_uncertain_kib(one: Mapping, expected_kib: tuple[int, int, int, int]) -> None:
+    assert kib_of(one) == expected_kib
 
 
 # --- swap -------------------------------------------------------------------------------------------------------------
 
 
-def test_swapped_pages_that_nobody_shares_are_private() -> None:
-    one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=100, SwapPss=100)
-    assert count_mapping(one) == held(108, 0, 0, 0, Evidence.MEASURED)
-
-
-def test_of_swapped_pages_that_relatives_share_the_proportional_part_counts_and_is_not_measured() -> None:
-    one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=100, SwapPss=25)
-    assert kib_of(one) == (33, 0, 0, 0)
+@pytest.mark.parametrize(
+    ("one", "expected_kib"),
+    [
+        pytest.param(
+            mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=100, SwapPss=25),
+            (33, 0, 0, 0),
+            id="of swapped pages that relatives share the proportional part counts and is not measured",
+        ),
+        pytest.param(
+            mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=100),
+            (108, 0, 0, 0),
+            id="before linux 4 3 all swapped pages count and are not measured",
+        ),
+        pytest.param(
+            mapping(Rss=100, Pss=70, Anonymous=40, Swap=4, SwapPss=4),
+            (44, 60, 0, 0),
+            id="of pmap x capital all anonymous pages are taken for private",
+        ),
+    ],
+)
+def test_where_sharers_are_not_counted_the_figures_are_not_measured(
+    one: Mapping, expected_kib: tuple[int, int, int, int]
+) -> None:
+    assert kib_of(one) == expected_kib
     assert count_mapping(one).evidence is not Evidence.MEASURED
-
-
-def test_before_linux_4_3_all_swapped_pages_count_and_are_not_measured() -> None:
-    one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=100)
-    assert kib_of(one) == (108, 0, 0, 0)
-    assert count_mapping(one).evidence is not Evidence.MEASURED
-
-
-def test_before_linux_4_3_no_swapped_page_at_all_is_exact() -> None:
-    one = mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=0)
-    assert count_mapping(one) == held(8, 0, 0, 0, Evidence.MEASURED)
-
-
-def test_swap_of_shared_memory_belongs_to_the_memory_not_to_who_maps_it() -> None:
-    one = mapping("rw-s", "/memfd:x (deleted)", Rss=8, Shared_Dirty=8, Anonymous=0, Swap=100, SwapPss=0)
-    assert count_mapping(one) == held(0, 8, 0, 0, Evidence.MEASURED)
-
-
-def test_a_private_mapping_of_swapped_out_shared_memory_owns_what_swap_pss_says() -> None:
-    # The kernel counts the holes that the object fills from swap into Swap, but not into SwapPss.
-    one = mapping("r--p", "/memfd:x (deleted)", Rss=8, Shared_Dirty=8, Anonymous=0, Swap=100, SwapPss=0)
-    assert kib_of(one) == (0, 8, 0, 0)
 
 
 # --- pmap -X, which leaves out who shares -----------------------------------------------------------------------------
-
-
-def test_of_pmap_x_capital_all_anonymous_pages_are_taken_for_private() -> None:
-    one = mapping(Rss=100, Pss=70, Anonymous=40, Swap=4, SwapPss=4)
-    assert kib_of(one) == (44, 60, 0, 0)
-    assert count_mapping(one).evidence is not Evidence.MEASURED
-
-
-def test_of_pmap_x_capital_a_mapping_without_anonymous_pages_is_measured() -> None:
-    one = mapping("r-xp", "/usr/lib/libc.so.6", Rss=100, Pss=10, Anonymous=0, Swap=0, SwapPss=0)
-    assert count_mapping(one) == held(0, 100, 0, 0, Evidence.MEASURED)
 
 
 # --- kernels before 2.6.37, and pmap -x -------------------------------------------------------------------------------
@@ -201,44 +238,62 @@ def test_the_dirty_pages_of_a_file_are_taken_for_copies(counters: dict[str, int]
     assert count_mapping(one) == held(12, 88, 0, 0, Evidence.ESTIMATED)
 
 
-@pytest.mark.parametrize("name", ["", "[heap]", "[stack]", "[anon:libc_malloc]"])
-def test_of_an_old_kernel_all_private_pages_without_a_file_are_private(name: str) -> None:
-    one = mapping(name=name, Rss=100, Shared_Clean=0, Shared_Dirty=60, Private_Clean=4, Private_Dirty=36)
-    assert count_mapping(one) == held(40, 60, 0, 0, Evidence.ESTIMATED)
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        pytest.param(
+            mapping(Rss=40, Shared_Dirty=0, Private_Clean=0, Private_Dirty=40, Swap=24),
+            held(64, 0, 0, 0, Evidence.ESTIMATED),
+            id="of an old kernel swap counts as private",
+        ),
+        pytest.param(
+            mapping(Rss=100, Dirty=12),
+            held(100, 0, 0, 0, Evidence.ESTIMATED),
+            id="of pmap x all resident pages without a file are taken for private",
+        ),
+        pytest.param(
+            mapping(Pss=70, Private_Dirty=40, Swap=8),
+            held(48, 30, 0, 0, Evidence.ESTIMATED),
+            id="of toybox private dirty pages and swap are private",
+        ),
+        pytest.param(
+            # Both are cut to whole KiB, so that Pss may be the smaller.
+            mapping(Pss=39, Private_Dirty=40, Swap=0),
+            held(40, 0, 0, 0, Evidence.ESTIMATED),
+            id="of toybox a proportional part below the private one leaves nothing to share",
+        ),
+        *(
+            pytest.param(
+                mapping(name=name, Rss=100, Shared_Clean=0, Shared_Dirty=60, Private_Clean=4, Private_Dirty=36),
+                held(40, 60, 0, 0, Evidence.ESTIMATED),
+                id=f"of an old kernel all private pages without a file are private: {name or 'no name'}",
+            )
+            for name in ("", "[heap]", "[stack]", "[anon:libc_malloc]")
+        ),
+    ],
+)
+def test_where_anonymous_pages_are_not_counted_private_memory_is_estimated(
+    one: Mapping, expected: MappingCounts
+) -> None:
+    assert count_mapping(one) == expected
 
 
-def test_of_an_old_kernel_swap_counts_as_private() -> None:
-    one = mapping(Rss=40, Shared_Dirty=0, Private_Clean=0, Private_Dirty=40, Swap=24)
-    assert count_mapping(one) == held(64, 0, 0, 0, Evidence.ESTIMATED)
-
-
-def test_of_pmap_x_all_resident_pages_without_a_file_are_taken_for_private() -> None:
-    assert count_mapping(mapping(Rss=100, Dirty=12)) == held(100, 0, 0, 0, Evidence.ESTIMATED)
-
-
-def test_a_resident_size_alone_does_not_tell_what_is_private() -> None:
-    assert count_mapping(mapping(Rss=100)) == held(None, None, 0, 0, Evidence.VIRTUAL)
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param(mapping(Rss=100), id="a resident size alone does not tell what is private"),
+        pytest.param(mapping(Size=16_384), id="a size alone tells nothing either"),
+        *(
+            pytest.param(mapping(permissions), id=f"maps and pmap -d tell nothing of what is held: {permissions}")
+            for permissions in ("rw-p", "rw-s", "r-xp")
+        ),
+    ],
+)
+def test_without_counters_of_private_pages_nothing_is_known(one: Mapping) -> None:
+    assert count_mapping(one) == held(None, None, 0, 0, Evidence.VIRTUAL)
 
 
 # --- pmap of toybox and busybox, and texts without counters -----------------------------------------------------------
-
-
-def test_of_toybox_private_dirty_pages_and_swap_are_private() -> None:
-    assert count_mapping(mapping(Pss=70, Private_Dirty=40, Swap=8)) == held(48, 30, 0, 0, Evidence.ESTIMATED)
-
-
-def test_of_toybox_a_proportional_part_below_the_private_one_leaves_nothing_to_share() -> None:
-    # Both are cut to whole KiB, so that Pss may be the smaller.
-    assert count_mapping(mapping(Pss=39, Private_Dirty=40, Swap=0)) == held(40, 0, 0, 0, Evidence.ESTIMATED)
-
-
-@pytest.mark.parametrize("permissions", ["rw-p", "rw-s", "r-xp"])
-def test_maps_and_pmap_d_tell_nothing_of_what_is_held(permissions: str) -> None:
-    assert count_mapping(mapping(permissions)) == held(None, None, 0, 0, Evidence.VIRTUAL)
-
-
-def test_a_size_alone_tells_nothing_either() -> None:
-    assert count_mapping(mapping(Size=16_384)) == held(None, None, 0, 0, Evidence.VIRTUAL)
 
 
 # --- many mappings ----------------------------------------------------------------------------------------------------

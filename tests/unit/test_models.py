@@ -144,11 +144,29 @@ def test_where_only_virtual_sizes_are_known_the_mapped_writable_memory_is_the_bo
     assert (projection.basis, projection.evidence) == (Basis.MAPPED_WRITABLE, VIRTUAL)
 
 
-def test_what_forked_relatives_share_now_each_started_copy_has_for_itself() -> None:
-    projection = projected(TOTALS._replace(cow_shared=Total(4 * MIB, MEASURED)))
-    assert each(projection)["memory shared with fork relatives"] == 4 * MIB
+@pytest.mark.parametrize(
+    ("totals", "term", "evidence"),
+    [
+        pytest.param(
+            TOTALS._replace(cow_shared=Total(4 * MIB, MEASURED)),
+            "memory shared with fork relatives",
+            ESTIMATED,
+            id="what forked relatives share now each started copy has for itself",
+        ),
+        pytest.param(
+            with_special(hugetlb_private_bytes=4 * MIB),
+            "huge pages of the reserved pool",
+            MEASURED,
+            id="huge pages of the pool are a term of each copy",
+        ),
+    ],
+)
+def test_a_started_copy_has_for_itself(totals: Totals, term: str, evidence: Evidence) -> None:
+    projection = projected(totals)
+    assert each(projection)[term] == 4 * MIB
     assert projection.per_process_bytes == 14 * MIB + 100 * KIB
-    assert how_known(projection)["memory shared with fork relatives"] is ESTIMATED
+    assert how_known(projection)[term] is evidence
+    assert projection.basis is Basis.STARTED_COPY
 
 
 def test_what_ksm_merged_it_merges_for_the_copies_again() -> None:
@@ -164,32 +182,14 @@ def test_where_all_that_is_shared_is_merged_there_is_no_such_term(ksm_bytes: int
     assert projected(totals).per_process_bytes == 10 * MIB + 100 * KIB
 
 
-def test_huge_pages_of_the_pool_are_a_term_of_each_copy() -> None:
-    projection = projected(with_special(hugetlb_private_bytes=4 * MIB))
-    assert each(projection)["huge pages of the reserved pool"] == 4 * MIB
-    assert projection.per_process_bytes == 14 * MIB + 100 * KIB
-    assert how_known(projection)["huge pages of the reserved pool"] is MEASURED
-
-
 def test_shared_memory_of_its_own_each_copy_makes_anew_so_it_is_not_paid_once() -> None:
     projection = projected(with_special(own_shared_bytes=3 * MIB), count=2)
     assert each(projection)["shared memory of its own"] == 3 * MIB
     assert once(projection) == {"files and shared memory": 17 * MIB}
     assert projection.total_bytes == 17 * MIB + 2 * (13 * MIB + 100 * KIB)
-    # For one copy it does not matter who is charged.
-    assert projected(with_special(own_shared_bytes=3 * MIB)).total_bytes == projected().total_bytes
-
-
-def test_a_copy_that_pays_for_more_than_this_process_holds_alone_says_so() -> None:
-    for totals in (
-        TOTALS._replace(cow_shared=Total(4 * MIB, MEASURED)),
-        with_special(hugetlb_private_bytes=4 * MIB),
-    ):
-        assert projected(totals).basis is Basis.STARTED_COPY
-
-
-def test_shared_memory_that_a_process_makes_for_itself_is_part_of_what_one_process_costs() -> None:
-    assert projected(with_special(own_shared_bytes=3 * MIB)).basis is Basis.PER_PROCESS
+    # For one copy it does not matter who is charged: the memory is part of what one process costs.
+    single = projected(with_special(own_shared_bytes=3 * MIB))
+    assert (single.total_bytes, single.basis) == (projected().total_bytes, Basis.PER_PROCESS)
 
 
 def test_swapped_freed_locked_and_transparent_huge_memory_is_part_of_private_and_no_term_of_its_own() -> None:
@@ -398,16 +398,19 @@ def test_as_many_threads_fit_as_the_memory_holds_beside_the_process() -> None:
 # --- what cannot be answered ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("totals", "status"),
+    [
+        pytest.param(TOTALS, None, id="a text"),
+        pytest.param(TOTALS._replace(private=Total(None, VIRTUAL)), STATUS, id="without private memory"),
+    ],
+)
 @pytest.mark.parametrize("model", [Model.FORK, Model.THREADS])
-def test_a_text_cannot_be_asked_for_forks_or_threads(model: Model) -> None:
+def test_what_is_not_a_live_process_cannot_be_asked_for_forks_or_threads(
+    model: Model, totals: Totals, status: Status | None
+) -> None:
     with pytest.raises(UsageError, match=f"the {model.value} model needs a live process"):
-        projected(model=model, status=None)
-
-
-@pytest.mark.parametrize("model", [Model.FORK, Model.THREADS])
-def test_without_private_memory_there_is_nothing_to_fork_or_thread(model: Model) -> None:
-    with pytest.raises(UsageError, match=f"the {model.value} model needs a live process"):
-        projected(TOTALS._replace(private=Total(None, VIRTUAL)), model=model)
+        projected(totals, model=model, status=status)
 
 
 @pytest.mark.parametrize("model", list(Model))
@@ -446,31 +449,46 @@ def terms_of_text(*blocks: bytes) -> Projection:
     return audit_snapshot(snapshot, images, NoFiles(), target="smaps.txt").projection  # type: ignore[arg-type]
 
 
-def test_a_memfd_that_nobody_else_maps_is_shared_memory_of_its_own() -> None:
-    projection = terms_of_text(
-        smaps(HEAP, Size=64, Rss=64, Private_Dirty=64, Anonymous=64), smaps(MEMFD, Size=64, Rss=40, Private_Dirty=40)
-    )
-    assert each(projection) == {"private memory": 64 * KIB, "shared memory of its own": 40 * KIB}
-    assert once(projection) == {"files and shared memory": 0}
-
-
-def test_a_memfd_that_others_map_too_is_paid_once() -> None:
-    projection = terms_of_text(
-        smaps(HEAP, Size=64, Rss=64, Private_Dirty=64, Anonymous=64), smaps(MEMFD, Size=64, Rss=40, Shared_Dirty=40)
-    )
-    assert each(projection) == {"private memory": 64 * KIB}
-    assert once(projection) == {"files and shared memory": 40 * KIB}
-
-
-def test_huge_pages_of_the_pool_in_a_text_are_a_term() -> None:
-    projection = terms_of_text(smaps(HUGE, Size=4096, Private_Hugetlb=4096))
-    assert each(projection) == {"private memory": 0, "huge pages of the reserved pool": 4 * MIB}
-
-
-def test_merged_pages_in_a_text_are_not_shared_since_a_fork() -> None:
-    # 64 KiB anonymous: 24 KiB alone, 40 KiB with others, of them 32 KiB by KSM: 8 KiB since a fork.
-    projection = terms_of_text(smaps(HEAP, Size=64, Rss=64, Private_Dirty=24, Shared_Dirty=40, Anonymous=64, KSM=32))
-    assert each(projection) == {"private memory": 24 * KIB, "memory shared with fork relatives": 8 * KIB}
+@pytest.mark.parametrize(
+    ("blocks", "each_pays", "all_pay_once"),
+    [
+        pytest.param(
+            [
+                smaps(HEAP, Size=64, Rss=64, Private_Dirty=64, Anonymous=64),
+                smaps(MEMFD, Size=64, Rss=40, Private_Dirty=40),
+            ],
+            {"private memory": 64 * KIB, "shared memory of its own": 40 * KIB},
+            {"files and shared memory": 0},
+            id="a memfd that nobody else maps is shared memory of its own",
+        ),
+        pytest.param(
+            [
+                smaps(HEAP, Size=64, Rss=64, Private_Dirty=64, Anonymous=64),
+                smaps(MEMFD, Size=64, Rss=40, Shared_Dirty=40),
+            ],
+            {"private memory": 64 * KIB},
+            {"files and shared memory": 40 * KIB},
+            id="a memfd that others map too is paid once",
+        ),
+        pytest.param(
+            [smaps(HUGE, Size=4096, Private_Hugetlb=4096)],
+            {"private memory": 0, "huge pages of the reserved pool": 4 * MIB},
+            {"files and shared memory": 0},
+            id="huge pages of the pool in a text are a term",
+        ),
+        pytest.param(
+            # 64 KiB anonymous: 24 KiB alone, 40 KiB with others, of them 32 KiB by KSM: 8 KiB since a fork.
+            [smaps(HEAP, Size=64, Rss=64, Private_Dirty=24, Shared_Dirty=40, Anonymous=64, KSM=32)],
+            {"private memory": 24 * KIB, "memory shared with fork relatives": 8 * KIB},
+            {"files and shared memory": 0},
+            id="merged pages in a text are not shared since a fork",
+        ),
+    ],
+)
+def test_the_terms_of_a_text(blocks: list[bytes], each_pays: dict[str, int], all_pay_once: dict[str, int]) -> None:
+    projection = terms_of_text(*blocks)
+    assert each(projection) == each_pays
+    assert once(projection) == all_pay_once
 
 
 def test_a_text_may_say_anything_and_still_no_term_is_below_zero() -> None:

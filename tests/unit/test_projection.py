@@ -1,5 +1,7 @@
 """What N processes cost, and how many fit."""
 
+from collections.abc import Callable
+
 import pytest
 
 from footprint.attribution.projection import project
@@ -36,13 +38,34 @@ def test_ten_thousand_processes_of_972_kib_cost_9_27_gib() -> None:
     assert round(total_bytes / GIB, 2) == 9.27
 
 
-def test_what_is_shared_is_paid_once() -> None:
-    # 20 MiB + 3 * 5 MiB = 35 MiB.
-    assert cost_of(3, each(5 * MIB), once(20 * MIB)).total_bytes == 35 * MIB
-
-
-def test_one_process_costs_its_own_memory_and_what_it_shares() -> None:
-    assert cost_of(1, each(5 * MIB), once(20 * MIB)).total_bytes == 25 * MIB
+@pytest.mark.parametrize(
+    ("projection", "total_bytes"),
+    [
+        pytest.param(
+            # 20 MiB + 3 * 5 MiB = 35 MiB.
+            lambda: cost_of(3, each(5 * MIB), once(20 * MIB)),
+            35 * MIB,
+            id="what is shared is paid once",
+        ),
+        pytest.param(
+            lambda: cost_of(1, each(5 * MIB), once(20 * MIB)),
+            25 * MIB,
+            id="one process costs its own memory and what it shares",
+        ),
+        pytest.param(
+            lambda: cost_of(1000, each(0), once(4 * MIB)),
+            4 * MIB,
+            id="processes that cost nothing cost together what they share",
+        ),
+        pytest.param(
+            lambda: cost_of(10**12, each(2**60 + 1)),
+            10**12 * 2**60 + 10**12,
+            id="counts and costs beyond 64 bits are exact",
+        ),
+    ],
+)
+def test_the_cost_of_n(projection: Callable[[], Projection], total_bytes: int) -> None:
+    assert projection().total_bytes == total_bytes
 
 
 def test_terms_of_one_kind_add_up_and_are_shown() -> None:
@@ -55,13 +78,10 @@ def test_terms_of_one_kind_add_up_and_are_shown() -> None:
     assert projection.terms == terms
 
 
-def test_without_a_shared_term_the_shared_part_is_unknown_and_not_in_the_total() -> None:
+def test_without_a_shared_term_the_shared_part_is_unknown_and_not_in_the_total_but_a_term_of_nothing_is_0() -> None:
     projection = cost_of(3, each(5 * MIB))
     assert projection.total_bytes == 15 * MIB
     assert projection.shared_once_bytes is None
-
-
-def test_a_shared_term_of_nothing_is_known_to_be_nothing() -> None:
     assert cost_of(3, each(5 * MIB), once(0)).shared_once_bytes == 0
 
 
@@ -80,14 +100,6 @@ def test_a_projection_says_which_figure_was_multiplied_and_in_which_model() -> N
     assert (projection.basis, projection.model) == (Basis.PER_PROCESS, Model.THREADS)
 
 
-def test_processes_that_cost_nothing_cost_together_what_they_share() -> None:
-    assert cost_of(1000, each(0), once(4 * MIB)).total_bytes == 4 * MIB
-
-
-def test_counts_and_costs_beyond_64_bits_are_exact() -> None:
-    assert cost_of(10**12, each(2**60 + 1)).total_bytes == 10**12 * 2**60 + 10**12
-
-
 @pytest.mark.parametrize("count", [0, -1])
 def test_a_count_below_one_is_refused(count: int) -> None:
     with pytest.raises(UsageError, match=f"is {count}: it must be 1 or more"):
@@ -97,26 +109,30 @@ def test_a_count_below_one_is_refused(count: int) -> None:
 # --- how many fit -----------------------------------------------------------------------------------------------------
 
 
-def test_as_many_fit_as_the_memory_holds_behind_the_shared_part() -> None:
+def test_as_many_fit_as_the_memory_holds_behind_the_shared_part_and_a_cost_of_n_names_no_memory() -> None:
     # (32 GiB - 20 MiB) / 5 MiB = 32,748 / 5 = 6,549.6.
     projection = fit_into(32 * GIB, each(5 * MIB), once(20 * MIB))
     assert projection.count == 6549
     assert projection.total_bytes == 20 * MIB + 6549 * 5 * MIB
     assert projection.memory_bytes == 32 * GIB
-
-
-def test_a_cost_that_fills_no_memory_names_none() -> None:
     assert cost_of(1, each(MIB)).memory_bytes is None
 
 
-def test_of_972_kib_each_34521_fit_into_32_gib() -> None:
-    # 34,359,738,368 / 995,328 = 34,521.02.
-    assert fit_into(32 * GIB, each(972 * KIB)).count == 34_521
-
-
-def test_memory_that_is_filled_to_the_byte_is_enough() -> None:
-    assert fit_into(25 * MIB, each(5 * MIB), once(10 * MIB)).count == 3
-    assert fit_into(25 * MIB - 1, each(5 * MIB), once(10 * MIB)).count == 2
+@pytest.mark.parametrize(
+    ("projection", "count"),
+    [
+        # 34,359,738,368 / 995,328 = 34,521.02.
+        pytest.param(lambda: fit_into(32 * GIB, each(972 * KIB)), 34_521, id="972 KiB each in 32 GiB"),
+        pytest.param(
+            lambda: fit_into(25 * MIB, each(5 * MIB), once(10 * MIB)),
+            3,
+            id="memory that is filled to the byte is enough",
+        ),
+        pytest.param(lambda: fit_into(25 * MIB - 1, each(5 * MIB), once(10 * MIB)), 2, id="a byte less is not"),
+    ],
+)
+def test_how_many_fit(projection: Callable[[], Projection], count: int) -> None:
+    assert projection().count == count
 
 
 @pytest.mark.parametrize("memory_bytes", [0, 10 * MIB, 10 * MIB + 1, 15 * MIB - 1])

@@ -205,9 +205,28 @@ def test_an_odd_word_of_relr_marks_words_behind_the_address(bits: Bits, word_byt
     assert addresses(relr_library(0x4000, 0b1011, bits=bits, order=order)) == expected
 
 
-def test_a_bitmap_of_a_64_bit_file_speaks_of_63_words() -> None:
-    # The last bit of the first bitmap, then the first bit of the second: neighbours, 63 and 64 words behind.
-    assert addresses(relr_library(0x4000, 1 << 63 | 1, 0b11)) == [0x4000, 0x4000 + 63 * 8, 0x4000 + 64 * 8]
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param(
+            (0xFFFF_FFFF_FFFF_FFF0, 0b111),
+            [0xFFFF_FFFF_FFFF_FFF0, 0xFFFF_FFFF_FFFF_FFF8, 0],
+            id="a bitmap at the end of the address space wraps around as addresses do",
+        ),
+        pytest.param(
+            (0x4000, 0b11, 0x5000, 0b101), [0x4000, 0x4008, 0x5000, 0x5010], id="an address behind a bitmap starts anew"
+        ),
+        pytest.param((0x4000, 1, 0b11), [0x4000, 0x4000 + 64 * 8], id="an empty bitmap only goes on"),
+        pytest.param(
+            # The last bit of the first bitmap, then the first bit of the second: neighbours, 63 and 64 words behind.
+            (0x4000, 1 << 63 | 1, 0b11),
+            [0x4000, 0x4000 + 63 * 8, 0x4000 + 64 * 8],
+            id="a bitmap of a 64 bit file speaks of 63 words",
+        ),
+    ],
+)
+def test_a_bitmap_stands_for_the_words_behind_its_address(words: tuple[int, ...], expected: list[int]) -> None:
+    assert addresses(relr_library(*words)) == expected
 
 
 def test_a_bitmap_of_a_32_bit_file_speaks_of_31_words() -> None:
@@ -220,14 +239,6 @@ def test_a_full_bitmap_is_every_word() -> None:
     assert addresses(relr_library(0x4000, (1 << 32) - 1, bits=32)) == [0x4000 + 4 * word for word in range(32)]
 
 
-def test_an_empty_bitmap_only_goes_on() -> None:
-    assert addresses(relr_library(0x4000, 1, 0b11)) == [0x4000, 0x4000 + 64 * 8]
-
-
-def test_an_address_behind_a_bitmap_starts_anew() -> None:
-    assert addresses(relr_library(0x4000, 0b11, 0x5000, 0b101)) == [0x4000, 0x4008, 0x5000, 0x5010]
-
-
 @pytest.mark.parametrize("bits", [64, 32])
 def test_any_set_of_words_comes_back_from_its_encoding(bits: Bits) -> None:
     step = bits // 8
@@ -238,10 +249,6 @@ def test_any_set_of_words_comes_back_from_its_encoding(bits: Bits) -> None:
 def test_androids_own_tags_for_relr_are_the_same_encoding() -> None:
     tags = [Dyn(DT_ANDROID_RELR, At(".relr")), Dyn(DT_ANDROID_RELRSZ, Size(".relr"))]
     assert addresses(library(plain(".relr", 0x4000, 0b11), dynamic=tags)) == [0x4000, 0x4008]
-
-
-def test_a_bitmap_at_the_end_of_the_address_space_wraps_around_as_addresses_do() -> None:
-    assert addresses(relr_library(0xFFFF_FFFF_FFFF_FFF0, 0b111)) == [0xFFFF_FFFF_FFFF_FFF0, 0xFFFF_FFFF_FFFF_FFF8, 0]
 
 
 def test_a_bitmap_at_the_end_of_a_32_bit_address_space_wraps_around_there() -> None:

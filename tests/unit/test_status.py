@@ -13,27 +13,43 @@ CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 KIB = 1024
 
 
-def test_a_status_has_name_state_threads_page_tables_and_memory() -> None:
-    text = b"Name:\tnode\nState:\tS (sleeping)\nVmSize:\t  728492 kB\nVmPTE:\t     392 kB\nThreads:\t7\n"
-    assert parse_status(text) == Status("node", "S", 7, 392 * KIB, has_memory=True)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            b"Name:\tnode\nState:\tS (sleeping)\nVmSize:\t  728492 kB\nVmPTE:\t     392 kB\nThreads:\t7\n",
+            Status("node", "S", 7, 392 * KIB, has_memory=True),
+            id="a status has name state threads page tables and memory",
+        ),
+        pytest.param(
+            b"Name:\tkthreadd\nState:\tS (sleeping)\nThreads:\t1\n",
+            Status("kthreadd", "S", 1, None, has_memory=False),
+            id="a kernel thread has no memory and no page tables",
+        ),
+        pytest.param(b"", Status("", "", None, None, has_memory=False), id="an empty text tells nothing"),
+    ],
+)
+def test_a_text_of_status_is_read(text: bytes, expected: Status) -> None:
+    assert parse_status(text) == expected
 
 
-def test_linux_4_0_to_4_14_count_the_second_level_of_page_tables_apart() -> None:
-    text = b"VmSize:\t  728492 kB\nVmPTE:\t     392 kB\nVmPMD:\t      16 kB\n"
-    assert parse_status(text).page_table_bytes == 408 * KIB
-
-
-def test_without_page_tables_the_second_level_alone_tells_nothing() -> None:
-    assert parse_status(b"VmPMD:\t      16 kB\n").page_table_bytes is None
-
-
-def test_a_kernel_thread_has_no_memory_and_no_page_tables() -> None:
-    text = b"Name:\tkthreadd\nState:\tS (sleeping)\nThreads:\t1\n"
-    assert parse_status(text) == Status("kthreadd", "S", 1, None, has_memory=False)
-
-
-def test_an_empty_text_tells_nothing() -> None:
-    assert parse_status(b"") == Status("", "", None, None, has_memory=False)
+@pytest.mark.parametrize(
+    ("text", "expected_bytes"),
+    [
+        pytest.param(
+            b"VmSize:\t  728492 kB\nVmPTE:\t     392 kB\nVmPMD:\t      16 kB\n",
+            408 * KIB,
+            id="linux 4 0 to 4 14 count the second level of page tables apart",
+        ),
+        pytest.param(b"VmPMD:\t      16 kB\n", None, id="without page tables the second level alone tells nothing"),
+        *(
+            pytest.param(b"VmPTE:\t" + value + b"\n", None, id=f"page tables without a size are unknown: {value!r}")
+            for value in (b"", b"many kB", b"-4 kB", b"4 MB", b"9" * 20 + b" kB")
+        ),
+    ],
+)
+def test_page_tables_are_the_sum_of_both_levels(text: bytes, expected_bytes: int | None) -> None:
+    assert parse_status(text).page_table_bytes == expected_bytes
 
 
 @pytest.mark.parametrize("state", ["R (running)", "D (disk sleep)", "T (stopped)", "t (tracing stop)", "Z (zombie)"])
@@ -74,11 +90,6 @@ def test_the_first_of_two_rows_with_one_key_counts() -> None:
 )
 def test_a_thread_count_that_is_no_count_is_unknown(value: bytes) -> None:
     assert parse_status(b"Threads:\t" + value + b"\n").thread_count is None
-
-
-@pytest.mark.parametrize("value", [b"", b"many kB", b"-4 kB", b"4 MB", b"9" * 20 + b" kB"])
-def test_page_tables_without_a_size_are_unknown(value: bytes) -> None:
-    assert parse_status(b"VmPTE:\t" + value + b"\n").page_table_bytes is None
 
 
 @pytest.mark.parametrize(
