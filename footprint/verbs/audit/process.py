@@ -67,7 +67,7 @@ def audit_of(
             question=question,
             constants=constants,
             open_files=_open_files(snapshot) if open_files is None else open_files,
-            notes=(*file_notes, *parent_notes),
+            notes=(*file_notes, *parent_notes, *_own_notes(snapshot)),
             presence=presence,
             parent=parent,
         )
@@ -109,6 +109,17 @@ def _is_same_program(pid: int, other: int) -> bool:
         return os.path.samefile(f"/proc/{pid}/exe", f"/proc/{other}/exe")
     except OSError:
         return False
+
+
+def _own_notes(snapshot: Snapshot) -> tuple[Note, ...]:
+    """Return a note where a process audits itself."""
+    if not snapshot.is_live or snapshot.pid != os.getpid():
+        return ()
+    detail = (
+        "it audits itself, so the modules of footprint and what they read are part of the figures: start a process "
+        "that audits it, as by subprocess.run([sys.executable, '-m', 'footprint', 'audit', str(os.getpid())])"
+    )
+    return (Note("own-process", snapshot.source, detail),)
 
 
 @contextmanager
