@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, overload
 
-from footprint.loader.link_map import Linked, LinkMap
+from footprint.loader.link_map import LinkMap, places_by_name
 from footprint.loader.target import Libc
 
 __all__ = ("Retained", "chains", "filtees", "needs", "reached", "retained", "roots")
@@ -19,23 +19,18 @@ _ROOT: Final = -1
 def needs(link_map: LinkMap) -> tuple[tuple[int, ...], ...]:
     """Return for each object the objects that it brings in, once each: its dependencies, then its filtees."""
     substituted = filtees(link_map)
-    return tuple([_distinct(linked, n, substituted[n]) for n, linked in enumerate(link_map.objects)])
-
-
-def _distinct(linked: Linked, own: int, substituted: frozenset[int]) -> tuple[int, ...]:
-    places = [one.place for one in linked.dependencies if one.place is not None]
-    return tuple([place for place in dict.fromkeys([*places, *sorted(substituted)]) if place != own])
+    found = []
+    for number, linked in enumerate(link_map.objects):
+        places = dict.fromkeys([*(one.place for one in linked.dependencies), *sorted(substituted[number])])
+        found.append(tuple([place for place in places if place is not None and place != number]))
+    return tuple(found)
 
 
 def filtees(link_map: LinkMap) -> tuple[frozenset[int], ...]:
     """Return for each object its filtees (DT_FILTER, DT_AUXILIARY), without those that it also needs (DT_NEEDED)."""
     if link_map.libc is Libc.MUSL or not any(one.library.linkage.filtees for one in link_map.objects):
         return (frozenset(),) * len(link_map.objects)
-    places: dict[str, int] = {}
-    for place, linked in enumerate(link_map.objects):
-        for name in (linked.library.linkage.soname, linked.path, linked.path.rsplit("/", 1)[-1]):
-            if name:
-                places.setdefault(name, place)
+    places = places_by_name(link_map.objects)
     return tuple(
         [
             frozenset(places[name] for name, _ in linked.library.linkage.filtees if name in places)

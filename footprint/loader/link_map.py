@@ -4,6 +4,7 @@ Source: elf/dl-deps.c and elf/rtld.c of glibc; ldso/dynlink.c of musl.
 """
 
 import stat
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -17,7 +18,7 @@ from footprint.loader.system import Library, Refusal, System
 from footprint.loader.target import Environment, Libc, Target, loader_of, target_of
 from footprint.members import json_members
 
-__all__ = ("Dependency", "LinkMap", "Linked", "MissingLibrary", "Searches", "link")
+__all__ = ("Dependency", "LinkMap", "Linked", "MissingLibrary", "Searches", "link", "places_by_name", "with_opened")
 
 _UNTOUCHED: Final = Environment()
 
@@ -116,7 +117,7 @@ def link(system: System, path: str, environment: Environment = _UNTOUCHED, searc
     if program.type not in {ET_EXEC, ET_DYN}:
         raise InputError(path, "it is neither a program nor a shared library")
     linkage = program.linkage
-    root = MapEntry(FoundLibrary(path, program, FoundBy.PROGRAM), None)
+    root = MapEntry(path, program, FoundBy.PROGRAM, None)
     if linkage.interpreter is None and (
         program.type == ET_EXEC or not linkage.is_dynamic or linkage.flags_1 & DF_1_PIE
     ):
@@ -136,6 +137,44 @@ def _search_of(system: System, program: Library, environment: Environment, searc
         kind = MuslSearch if target.libc is Libc.MUSL else GlibcSearch
         search = searches[key] = kind(system, target, program, environment)
     return search
+
+
+def with_opened(link_map: LinkMap, opened: Iterable[tuple[str, Library]]) -> LinkMap:
+    """Append the objects that a process opened with dlopen to the link map of its start.
+
+    Their dependencies are found by name among all objects, because the process has loaded them. Its scopes (RTLD_LOCAL,
+    RTLD_DEEPBIND) leave no trace in memory.
+
+    Args:
+        link_map: The link map of the start.
+        opened: The path and file of each other object, in load order as far as it is known.
+    """
+    before = link_map.objects
+    objects = [*before, *(Linked(path, library, FoundBy.OPENED, None, ()) for path, library in opened)]
+    places = places_by_name(objects)
+    for place in range(len(before), len(objects)):
+        needed = objects[place].library.linkage.needed
+        dependencies = tuple(
+            [Dependency(name, places.get(name, places.get(name.rsplit("/", 1)[-1]))) for name in needed]
+        )
+        objects[place] = replace(objects[place], dependencies=dependencies)
+    # The dependencies of an opened object were loaded with it.
+    for place in range(len(before), len(objects)):
+        for dependency in objects[place].dependencies:
+            at = dependency.place
+            if at is not None and at >= len(before) and at != place and objects[at].loader is None and at > place:
+                objects[at] = replace(objects[at], loader=place)
+    return replace(link_map, objects=tuple(objects))
+
+
+def places_by_name(objects: Sequence[Linked]) -> dict[str, int]:
+    """Return the first object with each name: its SONAME, its path, and its file name."""
+    places: dict[str, int] = {}
+    for place, linked in enumerate(objects):
+        for name in (linked.library.linkage.soname, linked.path, linked.path.rsplit("/", 1)[-1]):
+            if name:
+                places.setdefault(name, place)
+    return places
 
 
 class _Closure:
@@ -189,7 +228,7 @@ class _Closure:
                 cause = "there is no such loader, and without it the program does not start"
                 self._missing.append((asked, self._program, RefusedFile(asked, cause)))
             return None
-        interpreter = MapEntry(FoundLibrary(target.path, target.library, FoundBy.INTERPRETER), None)
+        interpreter = MapEntry(target.path, target.library, FoundBy.INTERPRETER, None)
         self._by_library[target.library] = interpreter
         for name in self._search.names_of_loader():
             self._names.setdefault(name, interpreter)
@@ -257,7 +296,7 @@ class _Closure:
         mapped = self._by_library.get(found.library)
         is_new = mapped is None
         if mapped is None:
-            mapped = self._by_library[found.library] = MapEntry(found, requester)
+            mapped = self._by_library[found.library] = MapEntry(*found, requester)
         for each in self._search.names_of(mapped, name, is_new=is_new):
             self._names.setdefault(each, mapped)
         return mapped

@@ -1,5 +1,6 @@
 """An entry of a link map under construction, and the result of a search for a library."""
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -43,6 +44,7 @@ class RefusedFile(NamedTuple):
     cause: str
 
 
+@dataclass(eq=False, slots=True)
 class MapEntry:
     """An object of a link map under construction.
 
@@ -52,50 +54,38 @@ class MapEntry:
         found_by: The rule that found it.
         loader: The object that brought it in; for a preloaded one, the program.
         program: The program; for the program, itself.
+        path_owners: Itself and the chain of its loaders, nearest first, without those that have no RPATH or RUNPATH.
         dependencies: The names that it needs, in order, each with the object or None.
         is_in_scope: Whether it has its place in the map; the interpreter is known earlier.
         is_done: Whether its dependencies were searched.
         number: Its index in the map, once the map is complete.
-        path_owners: Itself and the chain of its loaders, nearest first, without those that have no RPATH or RUNPATH.
         searched_count: For the program: the number of paths searched so far.
         rpath: The directories of its RPATH, once needed.
         runpath: The directories of its RUNPATH, once needed.
         short_name: For musl: the file name by which it was searched.
     """
 
-    __slots__ = (
-        "dependencies",
-        "found_by",
-        "is_done",
-        "is_in_scope",
-        "library",
-        "loader",
-        "number",
-        "path",
-        "path_owners",
-        "program",
-        "rpath",
-        "runpath",
-        "searched_count",
-        "short_name",
-    )
+    path: str
+    library: Library
+    found_by: FoundBy
+    loader: "MapEntry | None"
+    program: "MapEntry" = field(init=False)
+    path_owners: "tuple[MapEntry, ...]" = ()
+    dependencies: "list[tuple[str, MapEntry | None]]" = field(default_factory=list)
+    is_in_scope: bool = False
+    is_done: bool = False
+    number: int = -1
+    searched_count: int = 0
+    rpath: tuple[str, ...] | None = None
+    runpath: tuple[str, ...] | None = None
+    short_name: str | None = None
 
-    def __init__(self, found: FoundLibrary, loader: "MapEntry | None") -> None:
-        self.path, self.library, self.found_by = found
-        self.loader = loader
-        self.program: MapEntry = self if loader is None else loader.program
-        self.dependencies: list[tuple[str, MapEntry | None]] = []
-        self.is_in_scope = False
-        self.is_done = False
+    def __post_init__(self) -> None:
+        self.program = self if self.loader is None else self.loader.program
+        owners = () if self.loader is None else self.loader.path_owners
         linkage = self.library.linkage
-        owners = () if loader is None else loader.path_owners
         has_paths = linkage.rpath is not None or linkage.runpath is not None
-        self.path_owners: tuple[MapEntry, ...] = (self, *owners) if has_paths else owners
-        self.searched_count = 0
-        self.number = -1
-        self.rpath: tuple[str, ...] | None = None
-        self.runpath: tuple[str, ...] | None = None
-        self.short_name: str | None = None
+        self.path_owners = (self, *owners) if has_paths else owners
 
     def count_searched(self, count: int) -> None:
         """Count the paths that are searched for a program.

@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -45,6 +46,7 @@ class FileKind(NamedTuple):
     machine: int
 
 
+@dataclass(eq=False, repr=False, slots=True, weakref_slot=True)
 class Library:
     """One file that can be loaded: one object per file, whatever the path. It is equal to itself only.
 
@@ -55,37 +57,23 @@ class Library:
         type: e_type.
         kind: Its machine: a program needs libraries of the same one.
         mode: Its permission bits, with set-user-ID.
+        state: How the file was when it was opened.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_open",
-        "identity",
-        "kind",
-        "linkage",
-        "mode",
-        "real_path",
-        "state",
-        "type",
-    )
+    real_path: str
+    opened: InitVar[Image]
+    linkage: Linkage
+    mode: int
+    state: FileState
+    _open: Callable[[str, FileState], Image]
+    identity: bytes = field(init=False)
+    type: int = field(init=False)
+    kind: FileKind = field(init=False)
 
-    def __init__(
-        self,
-        real_path: str,
-        image: Image,
-        linkage: Linkage,
-        mode: int,
-        state: FileState,
-        open_image: Callable[[str, FileState], Image],
-    ) -> None:
-        self.real_path = real_path
-        self.linkage = linkage
-        self.identity = bytes(image.data[:16])
-        self.type = image.type
-        self.kind = FileKind(image.is_64, image.is_little, image.machine)
-        self.mode = mode
-        self.state = state
-        self._open = open_image
+    def __post_init__(self, opened: Image) -> None:
+        self.identity = bytes(opened.data[:16])
+        self.type = opened.type
+        self.kind = FileKind(opened.is_64, opened.is_little, opened.machine)
 
     @property
     def image(self) -> Image:
@@ -267,8 +255,7 @@ class System:
             return None
         try:
             image = read_image(data, path, with_sections=False)
-            state = FileState.of(facts)
-            return Library(path, image, read_linkage(image), facts.st_mode, state, self._open_image)
+            return Library(path, image, read_linkage(image), facts.st_mode, FileState.of(facts), self._open_image)
         except InputError as error:
             return Refusal(error.detail)
 

@@ -11,7 +11,7 @@ from footprint.errors import AccessError, Note, UsageError
 from footprint.files import StrPath
 from footprint.loader import Environment, Library, Linked, LinkMap, Searches, System, link
 from footprint.loader.bindings import Binder
-from footprint.loader.live_link_map import with_opened
+from footprint.loader.link_map import with_opened
 from footprint.model.owner import DELETED
 from footprint.model.row import Row
 from footprint.process import Snapshot

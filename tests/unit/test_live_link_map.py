@@ -4,8 +4,7 @@ from footprint.elf import read_image
 from footprint.elf.linkage import read_linkage
 from footprint.loader import FoundBy, Libc, Library, Linked, LinkMap
 from footprint.loader.dependencies import needs, roots
-from footprint.loader.link_map import Dependency
-from footprint.loader.live_link_map import with_opened
+from footprint.loader.link_map import Dependency, with_opened
 from tests.elfwriter import DT_NEEDED, DT_SONAME, Dyn, ElfFile, write
 
 
