@@ -2,12 +2,13 @@
 
 import json
 import zlib
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from footprint.formats.document import About
 from footprint.formats.escape import printable, shortened
 from footprint.formats.issues import Issue, Issues, relative_path
+from footprint.formats.json import Json
 from footprint.formats.rules import rule_text
 
 __all__ = ("sarif",)
@@ -20,8 +21,6 @@ MOST_COMPRESSED_BYTES: Final = 10_000_000
 _LONGEST_MESSAGE: Final = 1000
 _LONGEST_NAME: Final = 1000
 _SOURCE_ROOT: Final = "%SRCROOT%"
-
-Json = dict[str, Any]
 
 
 def sarif(issues: Issues, about: About) -> str:

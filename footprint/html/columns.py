@@ -8,11 +8,11 @@ import json
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
+
+from footprint.formats.json import Json
 
 __all__ = ("MOST_EXACT", "inexact_count", "payload")
-
-Json = dict[str, Any]
 
 MOST_EXACT: Final = (1 << 53) - 1
 """The largest integer that a browser holds exactly, together with all smaller ones."""

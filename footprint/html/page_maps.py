@@ -1,17 +1,16 @@
 """The variables in the pages of objects: the HTML report shows them, and a saved audit does not keep them."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from footprint.elf import shown_name
 from footprint.formats.escape import well_formed
+from footprint.formats.json import Json
 
 if TYPE_CHECKING:
     from footprint.model.page_map import PageMap
 
 __all__ = ("variable_members",)
-
-Json = dict[str, Any]
 
 
 def variable_members(maps: "Sequence[PageMap]") -> dict[str, Json]:

@@ -1,8 +1,7 @@
 """The HTML report of an answer: JSON for the script, and the same answer as plain HTML."""
 
-from typing import Any
-
 from footprint.formats.document import Document, Paragraph
+from footprint.formats.json import Json
 from footprint.html.columns import MOST_EXACT, inexact_count, payload
 from footprint.html.shell import html_file
 from footprint.html.static import static_html
@@ -10,8 +9,6 @@ from footprint.model.figures import FIGURES
 from footprint.units import counted, format_bytes
 
 __all__ = ("report",)
-
-Json = dict[str, Any]
 
 
 def report(title: str, answers: Json, document: Document, warning: str = "") -> str:

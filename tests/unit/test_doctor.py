@@ -19,9 +19,8 @@ from footprint.sources import calibration
 from footprint.sources import measurement_cache as kept
 from footprint.verbs import options
 from footprint.verbs.doctor import call as verb
-from footprint.verbs.doctor.call import calibrate, doctor, load_constants
+from footprint.verbs.doctor.call import Check, Diagnosis, State, calibrate, doctor, load_constants
 from footprint.verbs.doctor.command import doctor as doctor_command
-from footprint.verbs.doctor.diagnosis import Check, Diagnosis, State
 from footprint.verbs.doctor.json import doctor_members
 from footprint.verbs.doctor.text import doctor_document
 

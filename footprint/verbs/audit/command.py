@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from footprint.verbs.survey import json as survey_json
     from footprint.verbs.survey import metrics as survey_metrics
     from footprint.verbs.survey import text as survey_text
-    from footprint.verbs.survey.result import Survey
+    from footprint.verbs.survey.call import Survey
 else:
     audit_json, stacks = lazy_modules("footprint.formats", "audit_json stacks")
     call, group, group_json, group_text, html, issues, metrics, text = lazy_modules(

@@ -6,8 +6,9 @@ from footprint.formats.rules import BUDGET
 from footprint.model.finding import SourceLocation
 from footprint.release.budget import Budgets, Checked, Result
 from footprint.release.compare import covers
-from footprint.units import counted, format_bytes
+from footprint.units import counted
 from footprint.verbs.check.text import (
+    amount,
     contributor_name,
     contributor_size,
     contributors_label,
@@ -31,14 +32,11 @@ def issues_of_check(checked: Checked, name: str) -> Issues:
 
 
 def _of_result(result: Result, budgets: Budgets, name: str) -> Issue:
-    def shown(amount: int) -> str:
-        return f"{amount:,}" if result.is_count else format_bytes(amount)
-
     excess = result.value - result.limit
     value, limit = value_and_limit(result)
-    message = f"{result.key} is {value}, {shown(excess)} over its limit of {limit}."
+    message = f"{result.key} is {value}, {amount(excess, result)} over its limit of {limit}."
     if result.grew_from is not None:
-        message += f" It was {shown(result.grew_from)}."
+        message += f" It was {amount(result.grew_from, result)}."
     if result.contributors:
         label = contributors_label(result)
         largest = [f"{contributor_name(one)} {contributor_size(result, size)}" for one, size in result.contributors]

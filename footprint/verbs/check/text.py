@@ -9,6 +9,7 @@ from footprint.release.budget import Budgets, Checked, Result
 from footprint.units import counted, format_bytes
 
 __all__ = (
+    "amount",
     "check_document",
     "check_verdict",
     "contributor_name",
@@ -43,7 +44,8 @@ def _origin(checked: Checked) -> str:
     return f"Against {checked.budgets.file}{against}; the figures are {source}."
 
 
-def _amount(size: int, one: Result) -> str:
+def amount(size: int, one: Result) -> str:
+    """Write a value of a budget: a size, or a number of things."""
     return f"{size:,}" if one.is_count else format_bytes(size)
 
 
@@ -51,16 +53,16 @@ def value_and_limit(one: Result) -> tuple[str, str]:
     """Write the value and the limit; to the byte, if they differ by less than is shown."""
     if not one.is_count and 0 < abs(one.value - one.limit) * 1000 < one.limit:
         return f"{one.value:,} B", f"{one.limit:,} B"
-    return _amount(one.value, one), _amount(one.limit, one)
+    return amount(one.value, one), amount(one.limit, one)
 
 
 def _failure(one: Result, checked: Checked) -> list[Block]:
-    grew = "" if one.grew_from is None else f"{_amount(one.grew_from, one)} in the baseline, and what it may grow"
+    grew = "" if one.grew_from is None else f"{amount(one.grew_from, one)} in the baseline, and what it may grow"
     value, limit = value_and_limit(one)
     rows = [
         ("  is", value, ""),
         ("  limit", limit, grew),
-        ("  too much", _amount(one.value - one.limit, one), one.remark),
+        ("  too much", amount(one.value - one.limit, one), one.remark),
     ]
     label = f"  {contributors_label(one)}"
     for name, size_bytes in one.contributors:
@@ -108,13 +110,13 @@ def _table(results: Sequence[Result]) -> list[Block]:
 
 
 def _room(one: Result) -> str:
-    return "waived" if one.is_exceeded else _amount(one.limit - one.value, one)
+    return "waived" if one.is_exceeded else amount(one.limit - one.value, one)
 
 
 def _label(one: Result) -> str:
     label = one.key
     if one.grew_from is not None:
-        label += f", growth since {_amount(one.grew_from, one)}"
+        label += f", growth since {amount(one.grew_from, one)}"
     if one.is_exceeded and one.waiver is not None:
         label += f" (until {one.waiver.expires}: {one.waiver.reason})"
     elif one.is_expired and one.waiver is not None:
@@ -129,7 +131,7 @@ def check_verdict(checked: Checked, baseline: str | None = None) -> str:
     if failures:
         worst = failures[0]
         text = f"{len(failures)} of {counted(count, 'limit')} exceeded: {worst.key} by "
-        text += _amount(worst.value - worst.limit, worst)
+        text += amount(worst.value - worst.limit, worst)
         if worst.contributors:
             word = "among them" if worst.is_count else "most of it"
             text += f", {word} {contributor_name(worst.contributors[0][0])}"

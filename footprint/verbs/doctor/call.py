@@ -7,11 +7,13 @@ import re
 import shutil
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from footprint.attribution.kernel import KernelConstants
 from footprint.elf import read_image
-from footprint.errors import AccessError, FootprintError
+from footprint.errors import AccessError, FootprintError, Note
 from footprint.files import open_input
 from footprint.model.evidence import Evidence
 from footprint.process.pages import has_exclusive_bit
@@ -19,9 +21,50 @@ from footprint.sources.calibration import calibrate, load_constants
 from footprint.sources.debug_files import STANDARD_FOLDER
 from footprint.sources.demanglers import TOOLS
 from footprint.sources.libc_calibration import calibrate_libc, load_libc_start, own_libc
-from footprint.verbs.doctor.diagnosis import Check, Diagnosis, State
 
 __all__ = ("Check", "Diagnosis", "State", "calibrate", "calibrate_libc", "doctor", "load_constants")
+
+
+class State(StrEnum):
+    """How a check went."""
+
+    OK = "ok"
+    LIMITED = "limited"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that decides what footprint can answer here.
+
+    Attributes:
+        name: What was looked at.
+        state: How it is.
+        meaning: What that means for the answers.
+        cure: What to do about it; None where nothing needs to be done.
+    """
+
+    name: str
+    state: State
+    meaning: str
+    cure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What this host lets us read.
+
+    Attributes:
+        host: Kernel and machine.
+        checks: What was looked at.
+        constants: What a process costs the kernel here.
+        notes: What was odd about looking.
+    """
+
+    host: dict[str, str]
+    checks: tuple[Check, ...]
+    constants: KernelConstants
+    notes: tuple[Note, ...]
 
 
 def doctor() -> Diagnosis:

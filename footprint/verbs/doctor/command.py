@@ -10,7 +10,7 @@ from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.verbs.doctor import call, json, text
-    from footprint.verbs.doctor.diagnosis import Diagnosis
+    from footprint.verbs.doctor.call import Diagnosis
 else:
     call, json, text = lazy_modules("footprint.verbs.doctor", "call json text")
 

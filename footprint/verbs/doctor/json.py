@@ -7,7 +7,7 @@ from footprint.attribution.kernel import KernelConstants
 from footprint.errors import Note
 from footprint.formats.codec import encode
 from footprint.formats.json import Envelope, Json, Tool
-from footprint.verbs.doctor.diagnosis import Check, Diagnosis
+from footprint.verbs.doctor.call import Check, Diagnosis
 
 __all__ = ("DoctorJson", "doctor_members")
 

@@ -4,7 +4,7 @@ from footprint.attribution.kernel import KernelConstants
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
 from footprint.units import format_bytes
-from footprint.verbs.doctor.diagnosis import Diagnosis, State
+from footprint.verbs.doctor.call import Diagnosis, State
 
 __all__ = ("doctor_document",)
 

@@ -1,11 +1,12 @@
 """The HTML report of `footprint heap`."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from footprint.attribution.heap_usage import HeapUsage, used_bytes
 from footprint.errors import Note
 from footprint.formats.escape import well_formed
+from footprint.formats.json import Json
 from footprint.heap import CallTree
 from footprint.heap.attribution import attribute, callees
 from footprint.html import report
@@ -15,8 +16,6 @@ from footprint.verbs.heap.json import heap_members, tree_members
 from footprint.verbs.heap.text import heap_document
 
 __all__ = ("heap_html",)
-
-Json = dict[str, Any]
 
 # The limit keeps the file small enough to be sent by mail.
 _MOST_NODES: Final = 300_000

@@ -7,7 +7,7 @@ from footprint.errors import Note
 from footprint.formats.codec import encode
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import Positive
-from footprint.verbs.survey.result import Survey, SurveyedProgram
+from footprint.verbs.survey.call import Survey, SurveyedProgram
 
 __all__ = ("SurveyJson", "survey_members")
 

@@ -1,7 +1,7 @@
 """The metrics of a survey."""
 
 from footprint.formats.metrics import MetricFamily, MetricSample
-from footprint.verbs.survey.result import Survey
+from footprint.verbs.survey.call import Survey
 
 __all__ = ("survey_metrics",)
 

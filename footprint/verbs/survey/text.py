@@ -4,7 +4,7 @@ from footprint.formats.document import Block, Document, Heading, Paragraph, Tabl
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, rest_rows
 from footprint.units import counted, format_bytes
-from footprint.verbs.survey.result import Survey
+from footprint.verbs.survey.call import Survey
 
 __all__ = ("survey_document",)
 
