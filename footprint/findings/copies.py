@@ -159,33 +159,6 @@ class SearchedFile(NamedTuple):
         return self.initialisers.code_bytes
 
 
-def find_copies(statics: Statics, declared: "Lines | None" = None) -> tuple[CopiedVariable, ...]:
-    """Find the copies in one file, the largest waste first."""
-    several = _groups(statics)
-    initials = Initials(statics)
-    initials.prepare(static for group in several.values() for static in group)
-    lines = {**(declared or {})}
-    lines.update(_guard_lines(statics, several.values(), lines))
-    found: list[CopiedVariable] = []
-    for (name, _, _, _), group in several.items():
-        found.extend(_of_group(name, group, statics, initials, lines))
-    return tuple(sorted(found, key=lambda one: (-one.waste_bytes, -len(one.copies), one.name)))
-
-
-PrivateOf = Callable[[Iterable[tuple[int, int]]], int | None]
-"""Counts the private bytes in ranges of vaddrs of a file in a live process; None where that is not known."""
-
-
-def with_private_bytes(copies: Iterable[CopiedVariable], private_of: PrivateOf) -> tuple[CopiedVariable, ...]:
-    """Add to copies in a live process how many of their bytes are private; thread-locals stay as they are."""
-    return tuple(
-        one
-        if one.cost is Cost.PER_THREAD
-        else one._replace(private_bytes=private_of([(each.vaddr, each.vaddr + each.size_bytes) for each in one.copies]))
-        for one in copies
-    )
-
-
 class Declared(NamedTuple):
     """Where a variable is declared.
 
@@ -208,6 +181,33 @@ Lines = Mapping[tuple[bool, int], Declared]
 """Where each variable is declared, by whether it is thread-local and by its vaddr."""
 
 
+def find_copies(statics: Statics, declared: Lines | None = None) -> tuple[CopiedVariable, ...]:
+    """Find the copies in one file, the largest waste first."""
+    several = _groups(statics)
+    initials = Initials(statics)
+    initials.prepare(static for group in several.values() for static in group)
+    lines = {**(declared or {})}
+    lines.update(_guard_lines(statics, several.values(), lines))
+    found = [
+        one for (name, _, _, _), group in several.items() for one in _of_group(name, group, statics, initials, lines)
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.waste_bytes, -len(one.copies), one.name)))
+
+
+PrivateOf = Callable[[Iterable[tuple[int, int]]], int | None]
+"""Counts the private bytes in ranges of vaddrs of a file in a live process; None where that is not known."""
+
+
+def with_private_bytes(copies: Iterable[CopiedVariable], private_of: PrivateOf) -> tuple[CopiedVariable, ...]:
+    """Add to copies in a live process how many of their bytes are private; thread-locals stay as they are."""
+    return tuple(
+        one
+        if one.cost is Cost.PER_THREAD
+        else one._replace(private_bytes=private_of([(each.vaddr, each.vaddr + each.size_bytes) for each in one.copies]))
+        for one in copies
+    )
+
+
 def candidates(statics: Statics) -> list[Symbol]:
     """Return the variables that share name, size and section with others: those whose declaration is worth a look."""
     return [static for group in _groups(statics).values() for static in group]
@@ -216,28 +216,24 @@ def candidates(statics: Statics) -> list[Symbol]:
 def _groups(statics: Statics) -> dict[tuple[str, int, int, bool], list[Symbol]]:
     groups: dict[tuple[str, int, int, bool], list[Symbol]] = {}
     for static in statics.statics:
-        if _is_candidate(static):
+        is_own = static.is_local or ".lto_priv" in static.name
+        if is_own and not ARTEFACT.match(static.name):
             key = (normalised(static.name), static.size_bytes, static.section_index, static.is_tls)
             groups.setdefault(key, []).append(static)
     return {key: group for key, group in groups.items() if len(group) > 1}
 
 
-def _is_candidate(static: Symbol) -> bool:
-    is_own = static.is_local or ".lto_priv" in static.name
-    return is_own and not ARTEFACT.match(static.name)
-
-
 def _of_group(
-    name: str, group: Sequence[Symbol], statics: Statics, initials: Initials, declared: "Lines"
+    name: str, group: Sequence[Symbol], statics: Statics, initials: Initials, declared: Lines
 ) -> Iterable[CopiedVariable]:
     """Find the copies among the variables of one name, size and section."""
     if name == _STREAM_INIT:
         reason = "its constructor runs for each of them at start"
-        yield _copies(name, group, statics, initials, CopyOrigin.STREAM_INIT, Confidence.HIGH, (reason,), None)
+        yield _copies(name, group, statics, initials, CopyOrigin.STREAM_INIT, Confidence.HIGH, (reason,))
         return
     if name == THREAD_GUARD:
         reason = "each source file with thread-local variables that are made at their first use has one"
-        yield _copies(name, group, statics, initials, CopyOrigin.GUARD, Confidence.LOW, (reason,), None)
+        yield _copies(name, group, statics, initials, CopyOrigin.GUARD, Confidence.LOW, (reason,))
         return
     by_line, left = _lines_of(group, declared)
     for at, same in by_line.items():
@@ -258,7 +254,7 @@ def _of_group(
             yield from _by_contents(name, same, initial, statics, initials, known if same[0] is left[0] else None)
 
 
-def _lines_of(group: Iterable[Symbol], declared: "Lines") -> tuple[dict[Declared, list[Symbol]], list[Symbol]]:
+def _lines_of(group: Iterable[Symbol], declared: Lines) -> tuple[dict[Declared, list[Symbol]], list[Symbol]]:
     """Group variables by the line and type that declare them, and list those without a known line."""
     left: list[Symbol] = []
     by_line: dict[Declared, list[Symbol]] = {}
@@ -286,7 +282,7 @@ def _integer_words(found: re.Match[str]) -> str:
 
 
 def _guard_lines(
-    statics: Statics, groups: Iterable[Sequence[Symbol]], declared: "Lines"
+    statics: Statics, groups: Iterable[Sequence[Symbol]], declared: Lines
 ) -> dict[tuple[bool, int], Declared]:
     """Find for each guard the line of the variable that it guards: guards have no line themselves."""
     guards = [static for group in groups for static in group if static.name.startswith(_GUARD)]
@@ -331,10 +327,9 @@ def _by_line(
     reasons: tuple[str, ...] = (where,)
     if name.startswith(_GUARD):
         origin, reasons = (CopyOrigin.GUARD if at.is_in_header else origin), (_OF_GUARD, where)
-    location = SourceLocation(at.file, at.line)
     for copies in (one for alike in by_bytes.values() for one in _one_of_each_unit(alike)):
         if len(copies) > 1:
-            found = _copies(name, copies, statics, initials, origin, confidence, reasons, location)
+            found = _copies(name, copies, statics, initials, origin, confidence, reasons, at)
             yield found._replace(function=at.function)
 
 
@@ -383,8 +378,7 @@ def _by_contents(
     reasons = (_OF_GUARD, *reasons) if is_guard else reasons
     if at is not None:
         reasons = (*reasons, "a header declares one of them, and the others have no debug information")
-    location = None if at is None else SourceLocation(at.file, at.line)
-    yield _copies(name, same, statics, initials, origin, confidence, reasons, location)
+    yield _copies(name, same, statics, initials, origin, confidence, reasons, at)
 
 
 class Scope(Enum):
@@ -431,12 +425,13 @@ def _copies(
     origin: CopyOrigin,
     confidence: Confidence,
     reasons: tuple[str, ...],
-    location: SourceLocation | None,
+    at: Declared | None = None,
 ) -> CopiedVariable:
     section = statics.image.sections[same[0].section_index]
     units = tuple(dict.fromkeys(statics.units[one.unit] for one in same if one.unit is not None))
     is_relocated = any(initials.is_relocated(one) for one in same)
     cost = cost_of(statics.image, section, is_relocated=is_relocated)
+    location = None if at is None else SourceLocation(at.file, at.line)
     return CopiedVariable(
         name, same[0].size_bytes, section.name, cost, origin, tuple(same), units, confidence, reasons, location
     )

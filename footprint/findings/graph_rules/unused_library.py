@@ -68,7 +68,8 @@ def unused_libraries(graph: DependencyGraph) -> tuple[Finding, ...]:
     unused = unused_needs(graph)
     judged = frozenset(need for need in unused if _is_judged(graph, need.provider))
     findings = _apart(graph, judged)
-    findings += [_residue(graph, need) for need in sorted(unused - judged) if _is_loader(graph, need.provider)]
+    loader = graph.link_map.interpreter
+    findings += [_residue(graph, need) for need in sorted(unused - judged) if need.provider == loader]
     findings += _soft(graph, judged)
     return tuple(sorted(findings, key=lambda one: (-one.saving_bytes, _SAFE.index(one.confidence), one.subject)))
 
@@ -85,10 +86,6 @@ def is_always_there(graph: DependencyGraph, number: int) -> bool:
 
 def _is_judged(graph: DependencyGraph, provider: int) -> bool:
     return provider != 0 and not is_always_there(graph, provider) and not _RUNTIMES.match(graph.name(provider))
-
-
-def _is_loader(graph: DependencyGraph, provider: int) -> bool:
-    return provider == graph.link_map.interpreter
 
 
 def _apart(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding]:
@@ -167,7 +164,11 @@ def _finding(graph: DependencyGraph, heads: frozenset[int], needing: set[int], l
     reasons = tuple(reason for _, reason in found) or ("no object of the process binds to what would leave",)
     return Finding(
         RULE.name,
-        "droppable-set" if len(heads) > 1 else "direct" if blocks and _is_used(graph, leaving) else "whole-process",
+        "droppable-set"
+        if len(heads) > 1
+        else "direct"
+        if blocks and any(_kept_bindings(graph, leaving))
+        else "whole-process",
         subject,
         message,
         saving_bytes,
@@ -182,10 +183,6 @@ def _finding(graph: DependencyGraph, heads: frozenset[int], needing: set[int], l
 def _only_path(graph: DependencyGraph, users: Sequence[int]) -> str:
     """Return the path of the only object to link differently; "" where there are several."""
     return graph.objects[users[0]].path if len(users) == 1 else ""
-
-
-def _is_used(graph: DependencyGraph, leaving: frozenset[int]) -> bool:
-    return any(True for _ in _kept_bindings(graph, leaving))
 
 
 def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int]) -> Finding:
@@ -215,12 +212,16 @@ def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int]) ->
 def _residue(graph: DependencyGraph, need: UnusedNeed) -> Finding:
     """Make the finding for a need of the loader, which is loaded anyway."""
     subject = graph.name(need.provider)
-    message = f"{graph.name(need.user)} needs the loader itself ({subject}), which is there anyway"
-    reason = "linkers leave it there; it costs nothing"
-    path = graph.objects[need.user].path
-    confidence = Confidence.HIGH
     return Finding(
-        RULE.name, "linker-residue", subject, message, 0, confidence, (reason,), "none is needed", object_path=path
+        RULE.name,
+        "linker-residue",
+        subject,
+        f"{graph.name(need.user)} needs the loader itself ({subject}), which is there anyway",
+        0,
+        Confidence.HIGH,
+        ("linkers leave it there; it costs nothing",),
+        "none is needed",
+        object_path=graph.objects[need.user].path,
     )
 
 
@@ -289,8 +290,10 @@ def broken_versions(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator
 
 def _sought(graph: DependencyGraph, dlsym_callers: list[int], leaving: frozenset[int]) -> str | None:
     """Find an object that looks up symbols by name and holds one of the names that would leave."""
-    names = {name.encode("utf-8", "surrogateescape") for n in leaving for name in _offered(graph, n)}
-    names |= {graph.name(number).encode("utf-8", "surrogateescape") for number in leaving}
+    symbols = graph.bindings.symbols
+    offered = {graph.name(number) for number in leaving}
+    offered.update(*(symbols[number].found for number in leaving if number < len(symbols)))
+    names = {name.encode("utf-8", "surrogateescape") for name in offered}
     for number in dlsym_callers:
         try:
             found = _strings_among(graph, number, names)
@@ -302,32 +305,22 @@ def _sought(graph: DependencyGraph, dlsym_callers: list[int], leaving: frozenset
     return None
 
 
-def _offered(graph: DependencyGraph, number: int) -> Iterable[str]:
-    symbols = graph.bindings.symbols
-    return symbols[number].found if number < len(symbols) else ()
-
-
 def _strings_among(graph: DependencyGraph, number: int, names: set[bytes]) -> set[bytes]:
     """Return which names are whole strings in the constants of an object.
 
     Other read-only sections are left out: they hold the names of the symbols that the object asks for.
     """
     image = graph.objects[number].library.image
-    found: set[bytes] = set()
-    for section in image.sections:
-        if section.name.startswith(".rodata") and section.is_in_memory:
-            found |= _strings_between(image.section_bytes(section), names)
+    constants = [
+        image.section_bytes(one) for one in image.sections if one.name.startswith(".rodata") and one.is_in_memory
+    ]
     if not image.sections:
-        for segment in image.loads:
-            if not segment.flags & (PF_W | PF_X):
-                found |= _strings_between(image.bytes_at(segment.offset, segment.file_bytes, "a segment"), names)
-    return found
-
-
-def _strings_between(raw: bytes | memoryview, names: set[bytes]) -> set[bytes]:
+        segments = [one for one in image.loads if not one.flags & (PF_W | PF_X)]
+        constants = [image.bytes_at(one.offset, one.file_bytes, "a segment") for one in segments]
     found: set[bytes] = set()
-    for at in range(0, len(raw), _CHUNK_BYTES):
-        found |= names.intersection(bytes(raw[at : at + _CHUNK_BYTES + _LONGEST_NAME]).split(b"\0"))
+    for raw in constants:
+        for at in range(0, len(raw), _CHUNK_BYTES):
+            found |= names.intersection(bytes(raw[at : at + _CHUNK_BYTES + _LONGEST_NAME]).split(b"\0"))
     return found
 
 

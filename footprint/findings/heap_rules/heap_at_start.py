@@ -63,8 +63,7 @@ def heap_at_start(heap: HeapFacts) -> tuple[Finding, ...]:
         return ()
     tables = list(_tables(usage))
     found = [_table_finding(table, held_bytes) for table in tables]
-    known = {(table.share.owner, table.share.function) for table in tables}
-    found += map(_alike_finding, _alike(usage, known))
+    found += map(_alike_finding, _alike(usage, {table.share[:2] for table in tables}))
     return tuple(sorted(found, key=lambda one: (-one.saving_bytes, one.subject)))
 
 
@@ -159,17 +158,15 @@ def _steady(usage: HeapUsage) -> Iterator[_Table]:
         is_growing = all(one[1] <= other[1] for one, other in pairwise(sizes))
         later = [size_bytes for time, size_bytes in sizes if time > start_end]
         if is_growing and all(size_bytes == share.size_bytes for size_bytes in later):
-            if is_short or len(later) < _FEW_TREES:
-                yield _Table(share, "kept", Confidence.LOW, (_few(len(later), is_short=is_short), _UNWRITTEN))
+            confidence = Confidence.LOW
+            if is_short:
+                reason = "it is there at the end, but so short a run is all start"
+            elif len(later) < _FEW_TREES:
+                reason = f"it was looked at in {counted(len(later), 'snapshot')} after the start only"
             else:
+                confidence = Confidence.MEDIUM
                 reason = f"it is there from the first tenth of the run on, as large in {len(later)} snapshots"
-                yield _Table(share, "kept", Confidence.MEDIUM, (reason, _UNWRITTEN))
-
-
-def _few(count: int, *, is_short: bool) -> str:
-    if is_short:
-        return "it is there at the end, but so short a run is all start"
-    return f"it was looked at in {counted(count, 'snapshot')} after the start only"
+            yield _Table(share, "kept", confidence, (reason, _UNWRITTEN))
 
 
 # --- blocks that are alike --------------------------------------------------------------------------------------------
@@ -194,55 +191,45 @@ def _alike(usage: HeapUsage, known: Container[_Place]) -> Iterator[Share]:
 # --- what is said of them ---------------------------------------------------------------------------------------------
 
 
-def _subject(share: Share) -> str:
-    return f"{share.owner} {share.function}"
-
-
-def _object_path(share: Share) -> str:
-    return share.owner if is_file(share.owner) else ""
-
-
-def _who(share: Share) -> str:
-    owner = f" of {file_name(share.owner)}" if is_file(share.owner) else ""
-    return f"{_cut(shown_name(share.function))}{owner}"
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-
-
 def _table_finding(table: _Table, held_bytes: Dict[_Place, int] | None) -> Finding:
-    share = table.share
+    share, saving_bytes, reasons = table.share, table.share.size_bytes, table.reasons
     blocks = "" if share.block_count is None else f" in {counted(share.block_count, 'block')}"
-    size_bytes, reasons = share.size_bytes, table.reasons
-    if held_bytes is not None and (own_bytes := held_bytes.get((share.owner, share.function), 0)) < size_bytes:
-        size_bytes = own_bytes
+    if held_bytes is not None and (own_bytes := held_bytes.get(share[:2], 0)) < saving_bytes:
+        saving_bytes = own_bytes
         reasons = (*reasons, f"of it the process surely holds {format_bytes(own_bytes)}")
-    return Finding(
-        RULE.name,
-        table.kind,
-        subject=_subject(share),
-        message=f"{_who(share)} asks for {share.size_bytes:,} bytes{blocks} at the start, and keeps them",
-        saving_bytes=size_bytes,
-        confidence=table.confidence,
-        reasons=reasons,
-        remedy=_REMEDY,
-        object_path=_object_path(share),
-    )
+    what = f"asks for {share.size_bytes:,} bytes{blocks} at the start, and keeps them"
+    return _finding(share, table.kind, what, saving_bytes, table.confidence, reasons, _REMEDY)
 
 
 def _alike_finding(share: Share) -> Finding:
     count = share.block_count or 1
     each_bytes = share.size_bytes // count
+    what = f"keeps {count:,} blocks of {each_bytes:,} bytes, all asked for by one call"
     up_to = format_bytes(share.size_bytes - each_bytes)
+    reason = f"what they hold the profile does not tell: {up_to} if it is the same in all"
+    return _finding(share, "alike", what, 0, Confidence.LOW, (reason,), _REMEDY_ALIKE)
+
+
+def _finding(
+    share: Share,
+    kind: str,
+    what: str,
+    saving_bytes: int,
+    confidence: Confidence,
+    reasons: tuple[str, ...],
+    remedy: str,
+) -> Finding:
+    name = shown_name(share.function)
+    shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
+    has_file = is_file(share.owner)
     return Finding(
         RULE.name,
-        "alike",
-        subject=_subject(share),
-        message=f"{_who(share)} keeps {count:,} blocks of {each_bytes:,} bytes, all asked for by one call",
-        saving_bytes=0,
-        confidence=Confidence.LOW,
-        reasons=(f"what they hold the profile does not tell: {up_to} if it is the same in all",),
-        remedy=_REMEDY_ALIKE,
-        object_path=_object_path(share),
+        kind,
+        subject=f"{share.owner} {share.function}",
+        message=f"{shown}{f' of {file_name(share.owner)}' if has_file else ''} {what}",
+        saving_bytes=saving_bytes,
+        confidence=confidence,
+        reasons=reasons,
+        remedy=remedy,
+        object_path=share.owner if has_file else "",
     )
