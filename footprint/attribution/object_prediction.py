@@ -142,7 +142,7 @@ def predict(
 
     For the C library itself, `libc_start` has the pages that it writes at its start.
     """
-    notes: list[Note] = []
+    notes = list(libc_start.notes) if libc_start else []
     written: dict[WriteCause, set[int]] = {}
     # A static program of musl leaves RELRO writable.
     has_relro = libc is not Libc.MUSL or not is_program or image.segment(PT_INTERP) is not None

@@ -17,7 +17,7 @@ from footprint.attribution.object_prediction import (
 )
 from footprint.attribution.startup_writes import WriteCause
 from footprint.elf import Image, read_image
-from footprint.errors import InputError
+from footprint.errors import InputError, Note
 from footprint.loader.target import Libc
 from footprint.model.evidence import Evidence
 from tests.elfwriter import (
@@ -351,6 +351,11 @@ def test_what_is_assumed_of_it_makes_the_floor_an_estimate() -> None:
     found = predicted(library(), libc_start=UNKNOWN_LIBC)
     assert (count_pages(found.startup_min), found.assumed_pages, found.evidence) == (2, 4, Evidence.ESTIMATED)
     assert found.startup_min_bytes == 6 * 0x1000
+
+
+def test_a_damaged_calibration_of_the_c_library_is_told_with_what_is_assumed_in_its_place() -> None:
+    odd = Note("calibration-unreadable", "libc.json", "it is not a calibration of footprint")
+    assert predicted(library(), libc_start=replace(UNKNOWN_LIBC, notes=(odd,))).notes == (odd,)
 
 
 def test_no_more_is_assumed_than_can_be_written() -> None:
