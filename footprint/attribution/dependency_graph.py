@@ -85,6 +85,11 @@ class DependencyGraph:
         found = []
         for number, linked in enumerate(self.objects):
             prediction, holder = self.predictions[number], self.retained.holder(number)
+            answers, filtees = self.answerers(number), self.filtees[number]
+            needs_of = [
+                Need(self.objects[one].path, None if one in filtees else len(answers.get(one, ())))
+                for one in self.needed[number]
+            ]
             found.append(
                 ObjectCost(
                     linked.path,
@@ -93,19 +98,10 @@ class DependencyGraph:
                     self.retained_bytes[number],
                     None if holder is None else self.objects[holder].path,
                     prediction.tls_bytes if prediction else 0,
-                    self._needs_of(number),
+                    tuple(needs_of),
                 )
             )
         return tuple(found)
-
-    def _needs_of(self, user: int) -> tuple[Need, ...]:
-        answers, filtees = self.answerers(user), self.filtees[user]
-        return tuple(
-            [
-                Need(self.objects[one].path, None if one in filtees else len(answers.get(one, ())))
-                for one in self.needed[user]
-            ]
-        )
 
     @property
     def evidence(self) -> Evidence:

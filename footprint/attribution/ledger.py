@@ -172,14 +172,7 @@ def _merged_row(ranges: Sequence[OwnedRange], counts: MappingCounts, page_bytes:
     """Return the row of a mapping of several owners of which only some pages are private: nobody knows which."""
     first, last = ranges[0], ranges[-1]
     owners = " + ".join(dict.fromkeys(one.owner.rsplit("/", 1)[-1] for one in ranges))
-    whole = OwnedRange(
-        first.mapping,
-        first.start_addr,
-        last.end_addr,
-        f"[merged: {owners}]",
-        MemoryKind.ANONYMOUS,
-        first.attribution,
-    )
+    whole = first._replace(end_addr=last.end_addr, owner=f"[merged: {owners}]", kind=MemoryKind.ANONYMOUS, loaded=None)
     name = "[one mapping of several owners, partly private: page bits would tell whose]"
     return _row(whole, counts, page_bytes, name=name)
 

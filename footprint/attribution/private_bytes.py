@@ -1,40 +1,28 @@
 """The private bytes of parts of a file in a live process: of a variable, or of the copies of one."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dict
-from itertools import accumulate
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from footprint.attribution.counters import count_each
 from footprint.attribution.layout import lay_out
-from footprint.attribution.owned_range import by_mapping, private_pages
+from footprint.attribution.owned_range import by_mapping, clip, private_pages
 from footprint.elf import Image
-from footprint.process import Snapshot
+from footprint.process import PageRange, Snapshot, ranges_bytes
 from footprint.process.mapped_files import FileKey
 
 __all__ = ("PrivateBytes",)
 
 
 class _Placed(NamedTuple):
-    """A range of vaddrs of a file that is loaded at one place, with the private pages in it.
-
-    `is_known` is False where neither page bits nor counters say which pages are private.
-    """
+    """A range of vaddrs of a file that is loaded at one place; its private pages, or None where these are not known."""
 
     start_vaddr: int
     end_vaddr: int
     bias_addr: int
-    is_known: bool
-    starts: Sequence[int]
-    ends: Sequence[int]
-    bytes_before: Sequence[int]
-
-    def until(self, vaddr: int) -> int:
-        """Count the private bytes up to a vaddr."""
-        addr = vaddr + self.bias_addr
-        index = bisect_right(self.starts, addr) - 1
-        return self.bytes_before[index] + min(addr, self.ends[index]) - self.starts[index] if index >= 0 else 0
+    private: Sequence[PageRange] | None
 
 
 class PrivateBytes:
@@ -50,17 +38,8 @@ class PrivateBytes:
             of_objects = [(one, one.loaded, one.loaded.image) for one in own if one.loaded and one.loaded.image]
             private = private_pages(own[0].mapping, counted, snapshot.pages) if of_objects else ()
             for part, loaded, image in of_objects:
-                self._placed.setdefault(id(image), []).append(
-                    _Placed(
-                        part.start_addr - loaded.bias_addr,
-                        part.end_addr - loaded.bias_addr,
-                        loaded.bias_addr,
-                        private is not None,
-                        [one.start_addr for one in private or ()],
-                        [one.end_addr for one in private or ()],
-                        list(accumulate((one.end_addr - one.start_addr for one in private or ()), initial=0)),
-                    )
-                )
+                start, end = part.start_addr - loaded.bias_addr, part.end_addr - loaded.bias_addr
+                self._placed.setdefault(id(image), []).append(_Placed(start, end, loaded.bias_addr, private))
 
     def of(self, image: Image, spans: Iterable[tuple[int, int]]) -> int | None:
         """Count the private bytes in some half-open ranges of vaddrs, at all places where the file is loaded.
@@ -75,10 +54,16 @@ class PrivateBytes:
             for one in placed:
                 first, past = max(start, one.start_vaddr), min(end, one.end_vaddr)
                 if first < past:
-                    if not one.is_known:
+                    if one.private is None:
                         return None
                     is_met = True
-                    total_bytes += one.until(past) - one.until(first)
+                    total_bytes += _bytes_between(one.private, first + one.bias_addr, past + one.bias_addr)
             if not is_met:
                 return None
         return total_bytes
+
+
+def _bytes_between(private: Sequence[PageRange], start_addr: int, end_addr: int) -> int:
+    first = bisect_right(private, start_addr, key=attrgetter("end_addr"))
+    past = bisect_left(private, end_addr, first, key=attrgetter("start_addr"))
+    return ranges_bytes(clip(private[first:past], start_addr, end_addr))

@@ -58,7 +58,7 @@ def symbol_rows(
     """
     ranges = symbol_ranges(whole, contents, private, has_untouched=has_untouched)
     count = _PageCounter(_names_by_page(ranges, page_bytes), page_bytes, relocated_pages).count
-    owner, is_writable, attribution = whole.owner, whole.mapping.is_mapped_writable, whole.attribution
+    owner, known = whole.owner, (whole.mapping.is_mapped_writable, evidence, whole.attribution)
     rows: list[Row] = []
     untouched: dict[tuple[str | None, MemoryKind], int] = {}
     for _, start_addr, end_addr, _, kind, _, _, section, symbol, name, addrs, is_cut in ranges:
@@ -71,28 +71,10 @@ def symbol_rows(
             if not private_bytes:
                 continue
             mapped_bytes = private_bytes
-        pages, sole_pages, relocated_bytes = count(section, symbol, name, addrs)
-        rows.append(
-            Row(
-                owner,
-                kind,
-                section,
-                symbol,
-                name,
-                private_bytes,
-                mapped_bytes,
-                0,
-                pages,
-                sole_pages,
-                relocated_bytes,
-                is_writable,
-                evidence,
-                attribution,
-            )
-        )
+        counts = count(section, symbol, name, addrs)
+        rows.append(Row(owner, kind, section, symbol, name, private_bytes, mapped_bytes, 0, *counts, *known))
     for (section, kind), mapped_bytes in untouched.items():
-        sums = (0, mapped_bytes, 0, 0, 0, 0)
-        rows.append(Row(owner, kind, section, None, NOT_PRIVATE, *sums, is_writable, evidence, attribution))
+        rows.append(Row(owner, kind, section, None, NOT_PRIVATE, 0, mapped_bytes, 0, 0, 0, 0, *known))
     return rows
 
 
