@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from footprint.verbs.init.call import init
     from footprint.verbs.libraries.call import libraries
     from footprint.verbs.maps.call import maps
-    from footprint.verbs.project.call import project
+    from footprint.verbs.project.call import project, project_group
     from footprint.verbs.record.call import record
     from footprint.verbs.run.call import run
     from footprint.verbs.survey.call import survey
@@ -63,6 +63,7 @@ __all__ = (
     "load_budgets",
     "maps",
     "project",
+    "project_group",
     "record",
     "run",
     "survey",
@@ -85,6 +86,7 @@ _HOMES = {
     "explain": "footprint.formats.words",
     "heap_profile": "footprint.verbs.heap.call",
     "load_budgets": "footprint.verbs.check.call",
+    "project_group": "footprint.verbs.project.call",
 }
 
 

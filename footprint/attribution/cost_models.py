@@ -7,7 +7,7 @@ from footprint.attribution.kernel import KernelCost
 from footprint.attribution.projection import project
 from footprint.errors import UsageError
 from footprint.model.evidence import Evidence
-from footprint.model.projection import Basis, Model, Projection, Question, Term
+from footprint.model.projection import FILES_TERM, Basis, Model, Projection, Question, Term
 from footprint.model.row import Row
 from footprint.model.totals import Totals
 from footprint.process import Status
@@ -108,7 +108,7 @@ def _exec_terms(totals: Totals, kernel: Sequence[KernelCost]) -> tuple[list[Term
         terms.append(_each("shared memory of its own", special.own_shared_bytes, Evidence.DERIVED))
     terms.extend(_each(cost.name.strip("[]"), cost.size_bytes, cost.evidence) for cost in kernel)
     if totals.shared_once.bytes is not None:
-        terms.append(_once("files and shared memory", _files_bytes(totals), totals.shared_once.evidence))
+        terms.append(_once(FILES_TERM, _files_bytes(totals), totals.shared_once.evidence))
     if has_more:
         return terms, Basis.STARTED_COPY
     return terms, Basis.PER_PROCESS if kernel else Basis.PRIVATE
@@ -146,7 +146,7 @@ def _fork_terms(
         terms.append(_each("everything rewritten", anonymous_bytes, Evidence.ESTIMATED))
         terms.append(_once("the parent", anonymous_bytes + own_shared_bytes + kernel_bytes, Evidence.ESTIMATED))
         terms.extend(_each(cost.name.strip("[]"), cost.size_bytes, cost.evidence) for cost in single)
-    terms.append(_once("files and shared memory", files_bytes, totals.shared_once.evidence))
+    terms.append(_once(FILES_TERM, files_bytes, totals.shared_once.evidence))
     moments = [("just forked", forked_bytes, Evidence.ESTIMATED)]
     if is_worker:
         moments.append(("now", private_bytes + own_shared_bytes + kernel_bytes, Evidence.ESTIMATED))
@@ -206,5 +206,5 @@ def _thread_terms(
         terms.append(_each("malloc arenas", arenas_bytes // others, Evidence.ESTIMATED))
     terms.append(_each("kernel stack and objects of a thread", after - before, Evidence.ESTIMATED))
     terms.append(_once("the process as it is", process_bytes, totals.per_process.evidence))
-    terms.append(_once("files and shared memory", totals.shared_once.bytes or 0, totals.shared_once.evidence))
+    terms.append(_once(FILES_TERM, totals.shared_once.bytes or 0, totals.shared_once.evidence))
     return terms

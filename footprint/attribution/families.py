@@ -15,7 +15,7 @@ from footprint.errors import UsageError
 from footprint.model.audit import Audit
 from footprint.model.evidence import weakest
 from footprint.model.group import GroupProjection, GroupQuestion, ProcessClass
-from footprint.model.projection import Model, Term
+from footprint.model.projection import FILES_TERM, Model, Term
 from footprint.model.totals import Total
 from footprint.process import Snapshot
 from footprint.process.descriptions import OpenFile
@@ -244,7 +244,7 @@ def project_group(
     terms = [Term(counted(worker_count, workers.noun), workers_bytes, is_once=False, evidence=workers.evidence)]
     if rest_bytes:
         terms.append(Term("all else of the group", rest_bytes, is_once=False, evidence=per_group.evidence))
-    terms.append(Term("files and shared memory", once_bytes, is_once=True, evidence=shared_once.evidence))
+    terms.append(Term(FILES_TERM, once_bytes, is_once=True, evidence=shared_once.evidence))
     limits = question.limits
     if question.memory_bytes is not None:
         limits = (memory_limit(question.memory_bytes, question.reserve_bytes), *limits)

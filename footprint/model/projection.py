@@ -6,7 +6,7 @@ from typing import Annotated, Final, NamedTuple
 from footprint.members import Later, json_members
 from footprint.model.evidence import Evidence
 
-__all__ = ("ONE", "Basis", "FitLimit", "LimitUnit", "Model", "Point", "Projection", "Question", "Term")
+__all__ = ("FILES_TERM", "ONE", "Basis", "FitLimit", "LimitUnit", "Model", "Point", "Projection", "Question", "Term")
 
 
 class Basis(StrEnum):
@@ -82,6 +82,8 @@ class Question(NamedTuple):
 
 
 ONE: Final = Question()
+FILES_TERM: Final = "files and shared memory"
+"""The name of the term for the files that all map: page cache that the machine needs."""
 
 
 class Term(NamedTuple):

@@ -125,9 +125,9 @@ def _many(projection: GroupProjection, workers: ProcessClass) -> list[Block]:
         ),
         (f"or {workers.noun}s in one group", f"{worker_first.count:,}", f"first hit: {worker_first.name}"),
         ("cost of the groups", whole[1], whole[2]),
-        ("page cache", format_bytes(projection.shared_once_bytes), "of it: files that they map, paid once"),
+        ("  page cache", format_bytes(projection.shared_once_bytes), "files that they map, paid once"),
     )
-    return [Heading("It fits"), Facts(facts), *limit_blocks(projection.limits, "groups")]
+    return [Heading("How many fit"), Facts(facts), *limit_blocks(projection.limits, "groups")]
 
 
 def family_verdict(group: Group) -> str:

@@ -32,10 +32,10 @@ def group_document(group: Group, *, by: str = "owner", top: int = 20, has_whole_
     )
 
 
-def group_projection_document(group: Group, name: str) -> Document:
+def group_projection_document(group: Group) -> Document:
     """Write what many groups cost, or how many fit."""
     return (
-        Heading(f"footprint {name}: {counted(len(group.audits), 'process')}"),
+        Heading(f"footprint project: {counted(len(group.audits), 'process')}"),
         Heading("Together they cost"),
         _totals(group),
         *family_blocks(group),

@@ -6,11 +6,12 @@ from typing import Final
 
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.debug_files import debug_file_blocks
+from footprint.formats.sections.limits import limit_blocks
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, more
 from footprint.model.audit import Audit
-from footprint.model.projection import Basis, Model, Projection
+from footprint.model.projection import FILES_TERM, Basis, LimitUnit, Model, Projection
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row, RowSums, sum_rows
 from footprint.model.totals import OfWhich, Total
 from footprint.units import counted, format_bytes
@@ -226,10 +227,16 @@ def _cost_at_count(projection: Projection, *, has_terms: bool) -> list[Block]:
     noun = _NOUNS[projection.model]
     sum_text = f"{projection.count:,} x {format_bytes(projection.per_process_bytes)}{once}"
     blocks: list[Block] = []
-    if projection.memory_bytes is not None:
-        blocks.append(Heading(f"In {format_bytes(projection.memory_bytes)} fit"))
-        fits = (noun, f"{projection.count:,}", f"{projection.evidence.value}{basis}")
-        blocks.append(Facts((fits, ("their cost", format_bytes(projection.total_bytes), sum_text))))
+    if projection.limits:
+        room = "" if projection.memory_bytes is None else f" into {format_bytes(projection.memory_bytes)}"
+        blocks.append(Heading(f"How many fit{room}"))
+        first = f"; first hit: {projection.limits[0].name}" if len(projection.limits) > 1 else ""
+        fits = (noun, f"{projection.count:,}", f"{projection.evidence.value}{basis}{first}")
+        cost = ("their cost", format_bytes(projection.total_bytes), sum_text)
+        files = [term for term in projection.terms if term.name == FILES_TERM]
+        cache = [("  page cache", format_bytes(one.size_bytes), "files that they map, paid once") for one in files]
+        blocks.append(Facts((fits, cost, *cache)))
+        blocks.extend(limit_blocks(projection.limits, noun))
     elif projection.count > 1 or has_terms:
         blocks.append(Heading(f"{_subject(projection)} {'costs' if projection.count == 1 else 'cost'}"))
         remark = f"{projection.evidence.value}: {sum_text}{basis}"
@@ -277,8 +284,12 @@ def _verdict(audit: Audit) -> str:
     if _is_prediction(audit):
         basis = f"{basis} at {'its' if projection.count == 1 else 'their'} start"
     one = format_bytes(projection.per_process_bytes)
-    if projection.memory_bytes is not None:
-        fit = f"{projection.count:,} {noun} fit into {format_bytes(projection.memory_bytes)}"
+    if projection.limits:
+        first = projection.limits[0]
+        is_memory = first.unit is LimitUnit.BYTES and projection.memory_bytes == first.most
+        fit = f"{projection.count:,} {noun} fit " + (
+            f"into {format_bytes(first.most)}" if is_memory else f"before {first.name} is hit"
+        )
         return f"{fit}, at {one} each{basis} ({projection.evidence.value})."
     if projection.count == 1:
         return f"{_subject(projection)} costs {one}{basis} ({projection.evidence.value})."

@@ -1,12 +1,18 @@
-"""`footprint.project`: what N processes cost, or how many fit."""
+"""`footprint.project` and `footprint.project_group`: what N cost, or how many fit."""
+
+from collections.abc import Sequence
 
 from footprint.errors import UsageError
 from footprint.files import StrPath
 from footprint.model.audit import Audit
-from footprint.sources.target import Named
-from footprint.verbs.audit.call import audit
+from footprint.model.group import Group, GroupQuestion
+from footprint.sources.target import Named, Process, ProcessChoice, Processes, resolve, resolve_processes
+from footprint.verbs.audit.call import audit_target
+from footprint.verbs.audit.group import audit_processes
+from footprint.verbs.audit.request import AuditRequest, question_of
+from footprint.verbs.project.limits import fit_limits
 
-__all__ = ("project",)
+__all__ = ("bits_of", "project", "project_group", "project_processes")
 
 
 def project(
@@ -14,18 +20,108 @@ def project(
     *,
     count: int | None = None,
     memory_bytes: int | None = None,
+    reserve_bytes: int = 0,
+    limit: str | None = None,
     model: str | None = None,
     pid: int | None = None,
     root: StrPath | None = None,
 ) -> Audit:
-    """Audit a process for its projection: the cost at `count`, or how many fit into `memory_bytes`.
+    """Audit a process for its projection: the cost at `count`, or how many fit.
 
     Without a model, a live process that is a fork of its parent is projected as one of many workers, everything else as
-    started copies.
+    started copies. How many processes fit is also a matter of the limits on tasks.
+
+    Args:
+        target: What `audit` takes.
+        count: How many processes.
+        memory_bytes: The memory into which as many go as fit.
+        reserve_bytes: The part of it that is left for others.
+        limit: A control group whose limits count as well: its path, or `own` for that of the target.
+        model: How they come about: `exec`, `fork`, `threads`.
+        pid: Which process of a text or capture that holds several.
+        root: What `audit` takes.
 
     Raises:
-        UsageError: If neither or both are given; and what `audit` raises.
+        UsageError: If it is not said how many, or said twice; and what `audit` raises.
     """
-    if (count is None) == (memory_bytes is None):
+    _check(count, memory_bytes, reserve_bytes, limit)
+    found = resolve(target, root=root)
+    question = question_of(count or 1, memory_bytes, model)
+    if count is None:
+        pids = [found.pid] if isinstance(found, Process) else []
+        question = question._replace(reserve_bytes=reserve_bytes, limits=fit_limits(pids, limit, reserve_bytes))
+    asked = AuditRequest(question, pid, None if root is None else str(root))
+    return audit_target(found, asked).audit
+
+
+def project_group(  # noqa: PLR0913 # all but the first are named
+    pids: Sequence[int] = (),
+    *,
+    tree: int | None = None,
+    name: str | None = None,
+    cgroup: str | None = None,
+    unit: str | None = None,
+    container: str | None = None,
+    count: int | None = None,
+    workers: int | None = None,
+    memory_bytes: int | None = None,
+    reserve_bytes: int = 0,
+    limit: str | None = None,
+) -> Group:
+    """Audit several processes for their projection: the cost of `count` groups, or how many groups or workers fit.
+
+    Args:
+        pids: The processes.
+        tree: A process that is added with all its descendants.
+        name: A name; all processes that have it are added.
+        cgroup: The path of a control group; all processes in it and below it are added.
+        unit: A unit of systemd; all its processes are added.
+        container: The ID of a container; all its processes are added.
+        count: How many groups.
+        workers: The workers of each group; None for as many as there are.
+        memory_bytes: The memory into which as many go as fit.
+        reserve_bytes: The part of it that is left for others.
+        limit: A control group whose limits count as well: its path, or `own` for that of the first process.
+
+    Raises:
+        AccessError: If none of them can be read.
+        UsageError: If no process is named, or it is not said how many.
+    """
+    target = resolve_processes(pids, ProcessChoice(tree, name, cgroup, unit, container))
+    return project_processes(target, count, workers, memory_bytes, reserve_bytes, limit)
+
+
+def project_processes(
+    target: Processes,
+    count: int | None,
+    workers: int | None,
+    memory_bytes: int | None,
+    reserve_bytes: int,
+    limit: str | None,
+) -> Group:
+    """Audit the processes of a target for their projection; the arguments are those of `project_group`."""
+    if count is not None or workers is None or memory_bytes is not None or limit is not None:
+        _check(count, memory_bytes, reserve_bytes, limit)
+    question = GroupQuestion(count or 1, workers, memory_bytes, reserve_bytes)
+    if memory_bytes is not None or limit is not None:
+        question = question._replace(limits=fit_limits(target.pids, limit, reserve_bytes))
+    return audit_processes(target, question, debug=None)
+
+
+def bits_of(audit: Audit) -> int | None:
+    """Return whether the program of an audit is one of 32 or 64 bits; None where its file cannot be read."""
+    is_live = audit.is_live and audit.pid is not None and audit.saved_in is None
+    try:
+        with open(f"/proc/{audit.pid}/exe" if is_live else audit.target, "rb") as file:
+            head = file.read(5)
+    except (OSError, ValueError):
+        return None
+    return {b"\x7fELF\x01": 32, b"\x7fELF\x02": 64}.get(head)
+
+
+def _check(count: int | None, memory_bytes: int | None, reserve_bytes: int, limit: str | None) -> None:
+    is_fit = memory_bytes is not None or limit is not None
+    if (count is None) != is_fit:
         raise UsageError("say how many processes (-n), or how much memory they may take (--memory)")
-    return audit(target, count=count or 1, memory_bytes=memory_bytes, model=model, pid=pid, root=root)
+    if reserve_bytes and not is_fit:
+        raise UsageError("--reserve is left of a memory: say how much there is (--memory or --limit)")

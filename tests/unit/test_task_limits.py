@@ -1,0 +1,89 @@
+"""The limits that more processes meet: tasks of a machine and of a user, and those of a control group."""
+
+from pathlib import Path
+
+import pytest
+
+from footprint.errors import AccessError, UsageError
+from footprint.model.projection import FitLimit, LimitUnit
+from footprint.process.task_limits import TaskLimit, read_task_limits
+from footprint.verbs.project.limits import fit_limits
+
+MIB = 1 << 20
+LIMITS = """Limit              Soft Limit   Hard Limit   Units
+Max stack size     8388608      unlimited    bytes
+Max processes      {soft}          700          processes
+"""
+
+
+def machine(root: Path, *, user: int = 33, soft: str = "500") -> str:
+    """Write a machine with init, a server of three threads under a user, and another program of that user."""
+    files = {
+        "proc/sys/kernel/pid_max": "32768\n",
+        "proc/sys/kernel/threads-max": "9000\n",
+        "proc/1/status": "Name:\tinit\nUid:\t0\t0\t0\t0\nThreads:\t1\n",
+        "proc/20/status": f"Name:\tserver\nUid:\t{user}\t{user}\t{user}\t{user}\nThreads:\t3\n",
+        "proc/20/limits": LIMITS.format(soft=soft),
+        "proc/21/status": f"Name:\tother\nUid:\t{user}\t{user}\t{user}\t{user}\nThreads:\t40\n",
+        "proc/self/mountinfo": "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        "proc/20/cgroup": "0::/pod/app\n",
+        "sys/fs/cgroup/pod/app/cgroup.procs": "20\n",
+        "sys/fs/cgroup/pod/app/memory.stat": f"anon {10 * MIB}\n",
+        "sys/fs/cgroup/pod/app/memory.max": "max\n",
+        "sys/fs/cgroup/pod/app/pids.current": "3\n",
+        "sys/fs/cgroup/pod/app/pids.max": "50\n",
+        "sys/fs/cgroup/pod/cgroup.procs": "",
+        "sys/fs/cgroup/pod/memory.stat": f"anon {30 * MIB}\nfile {70 * MIB}\n",
+        "sys/fs/cgroup/pod/memory.max": f"{256 * MIB}\n",
+        "sys/fs/cgroup/free/cgroup.procs": "",
+    }
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return str(root)
+
+
+def test_tasks_of_others_are_taken_and_those_of_the_target_are_not(tmp_path: Path) -> None:
+    assert read_task_limits([20], 20, machine(tmp_path)) == (
+        TaskLimit("pid_max", 32768, 41),
+        TaskLimit("threads-max", 9000, 41),
+        TaskLimit("RLIMIT_NPROC of user 33", 500, 40),
+    )
+
+
+@pytest.mark.parametrize(("user", "soft"), [(0, "500"), (33, "unlimited")])
+def test_root_and_a_user_without_a_limit_have_none(tmp_path: Path, user: int, soft: str) -> None:
+    names = [one.name for one in read_task_limits([20], 20, machine(tmp_path, user=user, soft=soft))]
+    assert names == ["pid_max", "threads-max"]
+
+
+def test_a_process_that_is_gone_leaves_the_limits_of_the_machine(tmp_path: Path) -> None:
+    names = [one.name for one in read_task_limits([99], 99, machine(tmp_path))]
+    assert names == ["pid_max", "threads-max"]
+
+
+def test_the_limits_of_the_own_control_group_are_those_above_it_as_well(tmp_path: Path) -> None:
+    # In the pod others hold 30 - 10 MiB that cannot be dropped.
+    found = fit_limits([20], "own", 2 * MIB, root=machine(tmp_path))
+    assert found[:2] == (
+        FitLimit("memory.max of /pod", LimitUnit.BYTES, 256 * MIB, 22 * MIB),
+        FitLimit("pids.max of /pod/app", LimitUnit.TASKS, 50, 0),
+    )
+    assert [one.name for one in found[2:]] == ["pid_max", "threads-max", "RLIMIT_NPROC of user 33"]
+
+
+def test_a_program_fits_into_a_control_group_that_is_named(tmp_path: Path) -> None:
+    assert [one.name for one in fit_limits([], "/pod", 0, root=machine(tmp_path))] == ["memory.max of /pod"]
+
+
+def test_a_program_has_no_control_group_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="name the path of one with --limit"):
+        fit_limits([], "own", 0, root=machine(tmp_path))
+
+
+def test_a_control_group_without_limits_or_that_is_not_there_limits_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="neither /free nor a control group above it has a limit"):
+        fit_limits([], "/free", 0, root=machine(tmp_path))
+    with pytest.raises(AccessError, match="no such control group"):
+        fit_limits([], "/gone", 0, root=machine(tmp_path))
