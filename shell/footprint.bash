@@ -115,9 +115,9 @@ _footprint() {
             esac
             ;;
         project)
-            options='-n --count --memory --model --pid --root -o --output --format --table --json --color -q --quiet --strict -h --help'
+            options='-n --count --memory --reserve --limit --model --tree --name --cgroup --unit --container --workers --pid --root -o --output --format --table --json --color -q --quiet --strict -h --help'
             case $prev in
-                -n | --count | --memory | --pid | --table) kind=none ;;
+                -n | --count | --memory | --reserve | --limit | --tree | --name | --cgroup | --unit | --container | --workers | --pid | --table) kind=none ;;
                 --model) kind=none values='exec fork threads' ;;
                 --root) kind=folder ;;
                 -o | --output) kind=file ;;
