@@ -73,7 +73,8 @@ from footprint.elf import read_image
 from footprint.dwarf import read_declarations
 from footprint.dwarf.places import VariablePlaces
 from footprint.dwarf.units import DebugInfo
-from footprint.elf.symbols import STT_FUNC, read_symbol_table, section_bases
+from footprint.elf.abi import STT_FUNC
+from footprint.elf.symbols import read_symbol_table, section_bases
 file = open(sys.argv[1], "rb")
 data = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
 image = read_image(data, sys.argv[1])

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from footprint.attribution.startup_writes import WriteCause, written_pages
 from footprint.elf import PT_GNU_RELRO, Image
-from footprint.elf.image import PF_W, PT_INTERP, PT_TLS, Segment
+from footprint.elf.abi import PF_W, PT_INTERP, PT_TLS
+from footprint.elf.image import Segment
 from footprint.errors import InputError, Note
 from footprint.loader.target import Libc
 from footprint.model.evidence import Evidence

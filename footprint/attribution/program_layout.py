@@ -12,7 +12,7 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.object_prediction import Area, ObjectPrediction
 from footprint.attribution.start_memory import StartMemory, start_memory
 from footprint.elf import ET_EXEC, Image
-from footprint.elf.image import PF_W, PF_X
+from footprint.elf.abi import PF_W, PF_X
 from footprint.errors import InputError, Note
 from footprint.model.evidence import Evidence
 from footprint.process import Mapping, PageRange

@@ -12,7 +12,7 @@ to run: the loader's part is within 2.2 pages of each, its standard deviation is
 from typing import Final, NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.elf.image import PT_TLS
+from footprint.elf.abi import PT_TLS
 from footprint.loader import Libc
 
 __all__ = ("StartMemory", "start_memory")

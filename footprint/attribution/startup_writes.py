@@ -12,8 +12,9 @@ from enum import StrEnum
 from typing import Final
 
 from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
+from footprint.elf.abi import PT_DYNAMIC, PT_INTERP
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic
-from footprint.elf.image import PT_DYNAMIC, PT_INTERP, Segment
+from footprint.elf.image import Segment
 from footprint.elf.machines import relocation_types
 from footprint.elf.relocations import Relocations, relocations, relr_pages, static_relocations, symbol_and_type
 from footprint.elf.symbols import NO_NAMES, SymbolTable

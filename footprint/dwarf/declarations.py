@@ -21,7 +21,8 @@ from footprint.dwarf.proof import Candidates, ProvedEntry, Prover, ways_to
 from footprint.dwarf.search import AddressProver, AddressTable, Wanted, candidates, indexed, words_behind
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import DebugInfo, Entry, Unit
-from footprint.elf.image import PT_TLS, Image
+from footprint.elf import abi
+from footprint.elf.image import Image
 from footprint.errors import InputError, Note
 
 __all__ = ("Declarations", "compiled_sources", "declarations_by_name", "read_declarations")
@@ -68,7 +69,7 @@ def read_declarations(
     Raises:
         InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
     """
-    tls = image.segment(PT_TLS)
+    tls = image.segment(abi.PT_TLS)
     vaddrs, tls_offsets = set[int](), set[int]()
     for value, is_tls in places:
         (tls_offsets if is_tls else vaddrs).add(value)

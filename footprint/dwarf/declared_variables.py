@@ -7,10 +7,11 @@ from typing import Final
 
 from footprint.dwarf.description import Declaration
 from footprint.dwarf.places import VariablePlace, VariablePlaces
+from footprint.elf import abi
 from footprint.elf.contents import Contents, Residue, ResidueCause, SectionContents
 from footprint.elf.image import Image
 from footprint.elf.names import normalised
-from footprint.elf.symbols import STB_GLOBAL, STB_LOCAL, STT_OBJECT, STT_TLS, Symbol
+from footprint.elf.symbols import Symbol
 
 __all__ = (
     "NOTHING_DECLARED",
@@ -112,7 +113,10 @@ def symbols_of_declarations(
         for value in values[bisect_left(values, at) : bisect_left(values, past)]:
             said = _largest(by_place[VariablePlace(value, is_tls)], past - value) if value >= at else None
             if said is not None and said.name is not None and said.size_bytes:
-                kind, binding = STT_TLS if is_tls else STT_OBJECT, STB_GLOBAL if said.is_external else STB_LOCAL
+                kind, binding = (
+                    abi.STT_TLS if is_tls else abi.STT_OBJECT,
+                    abi.STB_GLOBAL if said.is_external else abi.STB_LOCAL,
+                )
                 offset = start + value - first
                 found.append(Symbol(said.name, value, said.size_bytes, kind, binding, one.section.index, offset))
                 at = value + said.size_bytes

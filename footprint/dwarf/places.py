@@ -6,7 +6,8 @@ files by address can read objects too.
 
 from typing import NamedTuple
 
-from footprint.elf.image import PT_TLS, Image, Section
+from footprint.elf import abi
+from footprint.elf.image import Image, Section
 from footprint.elf.symbols import Symbol, read_symbol_table
 
 __all__ = ("VariablePlace", "VariablePlaces")
@@ -35,7 +36,7 @@ class VariablePlaces:
         self._sections = image.sections
         self.commons: dict[str, int] = {}
         if not image.is_relocatable:
-            tls = image.segment(PT_TLS)
+            tls = image.segment(abi.PT_TLS)
             tls_vaddr = tls.vaddr if tls else 0
             self.starts = [one.vaddr - tls_vaddr if one.is_tls else one.vaddr for one in image.sections]
             return

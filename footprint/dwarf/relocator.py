@@ -9,10 +9,11 @@ from struct import Struct, error
 from typing import Final, NamedTuple
 
 from footprint.dwarf.places import VariablePlaces
+from footprint.elf import abi
 from footprint.elf.dynamic import numbers
 from footprint.elf.image import Buffer, Image, Section
-from footprint.elf.relocations import SHT_REL, SHT_RELA, symbol_and_type
-from footprint.elf.symbols import COMMON, SHN_LORESERVE, SHN_XINDEX, symbol_table_in
+from footprint.elf.relocations import symbol_and_type
+from footprint.elf.symbols import COMMON, symbol_table_in
 from footprint.errors import InputError, Note
 
 __all__ = ("Relocator",)
@@ -66,7 +67,7 @@ class Relocator:
         self._targets: dict[int, tuple[_Symbols, dict[int, _Target]]] = {}
         self._tables: dict[int, list[Section]] = {}
         for section in image.sections:
-            if section.type in {SHT_RELA, SHT_REL}:
+            if section.type in {abi.SHT_RELA, abi.SHT_REL}:
                 self._tables.setdefault(section.info, []).append(section)
         order = "<" if image.is_little else ">"
         self._formats = {4: Struct(f"{order}I"), 8: Struct(f"{order}Q")}
@@ -84,7 +85,7 @@ class Relocator:
     def _apply(self, table: Section, data: bytearray, left: int) -> int:
         image = self._image
         raw = image.section_bytes(table)
-        word_count = 3 if table.type == SHT_RELA else 2
+        word_count = 3 if table.type == abi.SHT_RELA else 2
         entry_bytes = word_count * image.word_bytes
         count = len(raw) // entry_bytes
         if count > left:
@@ -152,7 +153,7 @@ class _Symbols:
         section_index = table.section_index(index, st_shndx)
         if section_index == COMMON:
             return self._places.commons.get(table.name(index), 0)
-        if SHN_LORESERVE <= st_shndx != SHN_XINDEX:
+        if abi.SHN_LORESERVE <= st_shndx != abi.SHN_XINDEX:
             return value
         if not 0 < section_index < len(self._image.sections):
             # The object does not define it.

@@ -4,9 +4,10 @@ All readers raise `InputError` where the bytes that they need are damaged, cut, 
 file, the offset and the cause.
 """
 
+from footprint.elf.abi import ET_EXEC, PT_GNU_RELRO
 from footprint.elf.archive import ArchiveMember, read_members, starts_like_archive
 from footprint.elf.contents import Contents, Residue, ResidueCause, SectionContents, SectionKind, read_contents
-from footprint.elf.image import ET_EXEC, PT_GNU_RELRO, Buffer, Image, Section, Segment, read_image, starts_like_elf
+from footprint.elf.image import Buffer, Image, Section, Segment, read_image, starts_like_elf
 from footprint.elf.names import shown_name
 from footprint.elf.relocations import relocated_vaddrs
 from footprint.elf.symbols import Symbol

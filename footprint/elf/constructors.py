@@ -9,6 +9,7 @@ Source: crtstuff.c and crti of gcc 6 to 12 and glibc 2.36, as they stand in the 
 import re
 from typing import Final
 
+from footprint.elf import abi
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, numbers, read_dynamic
 from footprint.elf.image import Image
 from footprint.elf.relocations import addends_at
@@ -16,37 +17,26 @@ from footprint.errors import InputError
 
 __all__ = ("own_constructors",)
 
-EM_386: Final = 3
-EM_PPC: Final = 20
-EM_S390: Final = 22
-EM_X86_64: Final = 62
-EM_AARCH64: Final = 183
-
-DT_INIT: Final = 12
-DT_INIT_ARRAY: Final = 25
-DT_INIT_ARRAYSZ: Final = 27
-DT_PREINIT_ARRAY: Final = 32
-DT_PREINIT_ARRAYSZ: Final = 33
 
 # A jump to `register_tm_clones`, less than 512 bytes before. Until gcc 6 a check of a list for Java stands before it.
 _FRAME_DUMMY: Final = {
-    EM_386: re.compile(rb"(?:\xf3\x0f\x1e\xfb)?\xe9.[\xfe\xff]\xff\xff", re.DOTALL),
-    EM_PPC: re.compile(rb"\x4b\xff[\xfe\xff].", re.DOTALL),
-    EM_S390: re.compile(rb"\xc0\xf4\xff\xff\xff.", re.DOTALL),
-    EM_X86_64: re.compile(
+    abi.EM_386: re.compile(rb"(?:\xf3\x0f\x1e\xfb)?\xe9.[\xfe\xff]\xff\xff", re.DOTALL),
+    abi.EM_PPC: re.compile(rb"\x4b\xff[\xfe\xff].", re.DOTALL),
+    abi.EM_S390: re.compile(rb"\xc0\xf4\xff\xff\xff.", re.DOTALL),
+    abi.EM_X86_64: re.compile(
         rb"(?:\xf3\x0f\x1e\xfa|\x55\x48\x89\xe5\x5d|\x48\x8d\x3d.{4}\x48\x83\x3f\0\x75\x0b)?\xe9.[\xfe\xff]\xff\xff",
         re.DOTALL,
     ),
-    EM_AARCH64: re.compile(rb"(?:\x5f\x24\x03\xd5|\x3f\x23\x03\xd5)?[\x80-\xff]\xff\xff\x17"),
+    abi.EM_AARCH64: re.compile(rb"(?:\x5f\x24\x03\xd5|\x3f\x23\x03\xd5)?[\x80-\xff]\xff\xff\x17"),
 }
 # Calls `__gmon_start__`, which only profiled programs have; that of musl does nothing.
 _INIT: Final = {
-    EM_X86_64: re.compile(
+    abi.EM_X86_64: re.compile(
         rb"(?:\xf3\x0f\x1e\xfa)?(?:\xc3|\x50\x58\xc3"
         rb"|\x48\x83\xec\x08\x48\x8b\x05.{4}\x48\x85\xc0\x74(?:\x02\xff\xd0|\x05\xe8.{4})\x48\x83\xc4\x08\xc3)",
         re.DOTALL,
     ),
-    EM_AARCH64: re.compile(
+    abi.EM_AARCH64: re.compile(
         rb"(?:\x1f\x20\x03\xd5|[\x3f\x5f][\x23\x24]\x03\xd5)?\xfd\x7b\xbf\xa9\xfd\x03\0\x91"
         rb"(?:...[\x94-\x97])?\xfd\x7b\xc1\xa8(?:\xbf\x23\x03\xd5)?\xc0\x03\x5f\xd6",
         re.DOTALL,
@@ -60,9 +50,9 @@ _MOST_ENTRIES: Final = 1 << 12
 def own_constructors(image: Image) -> int:
     """Count the constructors of a dynamic object beyond those of the compiler's start-up files."""
     dynamic = read_dynamic(image)
-    count = (dynamic.get(DT_PREINIT_ARRAYSZ) or 0) // image.word_bytes if dynamic.get(DT_PREINIT_ARRAY) else 0
+    count = (dynamic.get(abi.DT_PREINIT_ARRAYSZ) or 0) // image.word_bytes if dynamic.get(abi.DT_PREINIT_ARRAY) else 0
     known_init = _INIT.get(image.machine)
-    init = dynamic.get(DT_INIT)
+    init = dynamic.get(abi.DT_INIT)
     if init and known_init and not known_init.match(_code_at(image, init)):
         count += 1
     entries = _entries(image, dynamic)
@@ -75,8 +65,10 @@ def own_constructors(image: Image) -> int:
 
 def _entries(image: Image, dynamic: Dynamic) -> list[int]:
     """Return the vaddrs of the constructors: from the relocations of the table, or from its bytes."""
-    first = dynamic.get(DT_INIT_ARRAY) or 0
-    entries = numbers(image, dynamic.table(DT_INIT_ARRAY, DT_INIT_ARRAYSZ, "the table of constructors")).tolist()
+    first = dynamic.get(abi.DT_INIT_ARRAY) or 0
+    entries = numbers(
+        image, dynamic.table(abi.DT_INIT_ARRAY, abi.DT_INIT_ARRAYSZ, "the table of constructors")
+    ).tolist()
     if 0 in entries[:_MOST_ENTRIES]:
         for vaddr, addend in addends_at(image, range(first, first + len(entries) * image.word_bytes)).items():
             entries[(vaddr - first) // image.word_bytes] = addend

@@ -10,41 +10,16 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from footprint.elf import abi
 from footprint.elf.debugfiles import DebugImage, matched_sections
-from footprint.elf.image import (
-    PT_GNU_RELRO,
-    PT_LOAD,
-    SHF_ALLOC,
-    SHF_WRITE,
-    SHT_NOBITS,
-    SHT_NULL,
-    Buffer,
-    Image,
-    Section,
-    Segment,
-)
-from footprint.elf.symbols import (
-    COMMON,
-    STB_GLOBAL,
-    STB_GNU_UNIQUE,
-    STB_WEAK,
-    STT_FUNC,
-    STT_TLS,
-    Symbol,
-    read_symbol_table,
-    section_bases,
-)
+from footprint.elf.image import Buffer, Image, Section, Segment
+from footprint.elf.symbols import COMMON, Symbol, read_symbol_table, section_bases
 from footprint.ranges import Gap, Partition, Piece, partition
 
 __all__ = ("Contents", "Residue", "ResidueCause", "SectionContents", "SectionKind", "read_contents")
 
-SHT_PROGBITS: Final = 1
-SHT_DYNAMIC: Final = 6
-SHT_INIT_ARRAY: Final = 14
-SHT_FINI_ARRAY: Final = 15
-SHT_PREINIT_ARRAY: Final = 16
 
-_LINKER_TABLE_TYPES: Final = frozenset({SHT_DYNAMIC, SHT_INIT_ARRAY, SHT_FINI_ARRAY, SHT_PREINIT_ARRAY})
+_LINKER_TABLE_TYPES: Final = frozenset({abi.SHT_DYNAMIC, abi.SHT_INIT_ARRAY, abi.SHT_FINI_ARRAY, abi.SHT_PREINIT_ARRAY})
 _LINKER_TABLE_NAMES: Final = (".got", ".ctors", ".dtors", ".jcr", ".plt", ".tm_clone_table", ".dynamic", ".opd")
 # Marks that linkers set at the borders of sections: they name an address, not a variable.
 _MARKS: Final = frozenset(
@@ -202,18 +177,18 @@ def read_contents(image: Image, debug: DebugImage | None = None, more: Iterable[
         index = symbol.section_index
         if index == COMMON:
             commons.append(symbol)
-        elif symbol.type != STT_FUNC or wanted[index].name != ".opd":
+        elif symbol.type != abi.STT_FUNC or wanted[index].name != ".opd":
             # .opd (PowerPC ELFv1) holds descriptors; its symbols have the size of the code that they describe.
             by_section[index].append(symbol)
     sections, stray_count = [], 0
-    relro = image.segment(PT_GNU_RELRO)
+    relro = image.segment(abi.PT_GNU_RELRO)
     for index, section in wanted.items():
         variables, labels, strays = _variables(by_section[index], section.size_bytes)
         stray_count += strays
         kind = _kind(image, section, relro)
         sections.append(_contents(image, section, kind, variables, labels, stripped=index not in table.complete))
     sections.extend(_common_contents(commons))
-    if all(section.type == SHT_NULL for section in image.sections):
+    if all(section.type == abi.SHT_NULL for section in image.sections):
         sections.extend(_segment_contents(image))
     return Contents(
         image.file, table.source, table.entry_count, tuple(sections), stray_count, debug_file=table.debug_file
@@ -286,9 +261,9 @@ def _is_label(name: str) -> bool:
 
 def _rank(symbol: Symbol) -> int:
     """Return the rank of an alias: strong global names come first, then weak ones, then local ones."""
-    if symbol.binding in {STB_GLOBAL, STB_GNU_UNIQUE}:
+    if symbol.binding in {abi.STB_GLOBAL, abi.STB_GNU_UNIQUE}:
         return 0
-    return 1 if symbol.binding == STB_WEAK else 2
+    return 1 if symbol.binding == abi.STB_WEAK else 2
 
 
 def _contents(
@@ -314,7 +289,7 @@ def _kind(image: Image, section: Section, relro: Segment | None) -> SectionKind:
             return SectionKind.RELRO
     if image.is_relocatable and section.name.startswith(".data.rel.ro"):
         return SectionKind.RELRO
-    return SectionKind.BSS if section.type == SHT_NOBITS else SectionKind.DATA
+    return SectionKind.BSS if section.type == abi.SHT_NOBITS else SectionKind.DATA
 
 
 class _ResidueFinder:
@@ -365,7 +340,7 @@ def _common_contents(commons: list[Symbol]) -> Iterable[SectionContents]:
     for kind in (SectionKind.BSS, SectionKind.TLS):
         variables, offset = [], 0
         for symbol in sorted(commons, key=lambda symbol: (-symbol.size_bytes, symbol.name)):
-            if (symbol.type == STT_TLS) is (kind is SectionKind.TLS):
+            if (symbol.type == abi.STT_TLS) is (kind is SectionKind.TLS):
                 variables.append(symbol._replace(offset=offset))
                 offset += symbol.size_bytes
         if offset:
@@ -375,7 +350,7 @@ def _common_contents(commons: list[Symbol]) -> Iterable[SectionContents]:
 def _segment_contents(image: Image) -> Iterable[SectionContents]:
     """Return the writable memory of a file without section headers, from its segments."""
     for number, segment in enumerate(image.segments):
-        if segment.type != PT_LOAD or not segment.is_writable:
+        if segment.type != abi.PT_LOAD or not segment.is_writable:
             continue
         beyond_bytes = segment.memory_bytes - segment.file_bytes
         if segment.file_bytes:
@@ -386,8 +361,8 @@ def _segment_contents(image: Image) -> Iterable[SectionContents]:
 
 
 def _bare(name: str, vaddr: int, size_bytes: int, kind: SectionKind, variables: list[Symbol]) -> SectionContents:
-    section_type = SHT_NOBITS if kind is SectionKind.BSS else SHT_PROGBITS
-    section = Section(-1, name, section_type, SHF_WRITE | SHF_ALLOC, vaddr, 0, size_bytes, 0, 0, 1, 0)
+    section_type = abi.SHT_NOBITS if kind is SectionKind.BSS else abi.SHT_PROGBITS
+    section = Section(-1, name, section_type, abi.SHF_WRITE | abi.SHF_ALLOC, vaddr, 0, size_bytes, 0, 0, 1, 0)
     ranges = partition(
         0, size_bytes, _claims(variables), lambda gap: [Piece(gap.start, gap.end, Residue(ResidueCause.NO_SECTIONS))]
     )

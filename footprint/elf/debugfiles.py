@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from footprint.elf.image import SHT_NULL, SHT_SYMTAB, Buffer, Image, Section, read_image
+from footprint.elf import abi
+from footprint.elf.image import Buffer, Image, Section, read_image
 from footprint.elf.notes import build_id
 from footprint.errors import InputError, UnsupportedError
 
@@ -76,7 +77,7 @@ class DebugImage(NamedTuple):
 def is_stripped(image: Image) -> bool:
     """Return whether a linked file has sections, but no symbol table of its own for them."""
     kinds = {section.type for section in image.sections if section.size_bytes}
-    return not image.is_relocatable and SHT_SYMTAB not in kinds and bool(kinds - {SHT_NULL})
+    return not image.is_relocatable and abi.SHT_SYMTAB not in kinds and bool(kinds - {abi.SHT_NULL})
 
 
 def debug_link(image: Image) -> DebugLink | None:

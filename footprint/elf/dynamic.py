@@ -9,14 +9,12 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Final
 
-from footprint.elf.image import PT_DYNAMIC, Buffer, Image, StringTable
+from footprint.elf import abi
+from footprint.elf.image import Buffer, Image, StringTable
 from footprint.errors import InputError
 
 __all__ = ("Dynamic", "bytes_at_vaddr", "numbers", "read_dynamic", "words")
 
-DT_NULL: Final = 0
-DT_STRTAB: Final = 5
-DT_STRSZ: Final = 10
 _TYPECODES: Final = {2: "H", 4: "I", 8: "Q"}
 
 
@@ -47,21 +45,21 @@ class Dynamic:
     def names(self) -> StringTable:
         """The names of libraries, paths and symbols."""
         return StringTable(
-            self.table(DT_STRTAB, DT_STRSZ, "the dynamic strings"),
+            self.table(abi.DT_STRTAB, abi.DT_STRSZ, "the dynamic strings"),
             self.image.file,
-            self.get(DT_STRTAB),
+            self.get(abi.DT_STRTAB),
             "dynamic names",
         )
 
 
 def read_dynamic(image: Image) -> Dynamic:
     """Read the dynamic section; a file without one has no entries."""
-    segment = image.segment(PT_DYNAMIC)
+    segment = image.segment(abi.PT_DYNAMIC)
     if segment is None:
         return Dynamic(image)
     table = numbers(image, image.bytes_at(segment.offset, segment.file_bytes, "the dynamic section"))
     entries = zip(table[0::2], table[1::2], strict=False)
-    return Dynamic(image, tuple(takewhile(lambda entry: entry[0] != DT_NULL, entries)))
+    return Dynamic(image, tuple(takewhile(lambda entry: entry[0] != abi.DT_NULL, entries)))
 
 
 def numbers(image: Image, raw: Buffer) -> "array[int]":

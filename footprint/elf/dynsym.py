@@ -11,42 +11,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from footprint.elf.dynamic import DT_STRTAB, Dynamic, bytes_at_vaddr, read_dynamic, words
-from footprint.elf.image import SHT_DYNSYM, Image
+from footprint.elf import abi
+from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic, words
+from footprint.elf.image import Image
 from footprint.elf.machines import relocation_types
-from footprint.elf.relocations import EM_MIPS, relocations, symbol_and_type
-from footprint.elf.symbols import (
-    SHN_ABS,
-    SHN_UNDEF,
-    STB_GNU_UNIQUE,
-    STB_LOCAL,
-    STB_WEAK,
-    STT_TLS,
-    SymbolEntry,
-    SymbolTable,
-)
+from footprint.elf.relocations import relocations, symbol_and_type
+from footprint.elf.symbols import SymbolEntry, SymbolTable
 from footprint.elf.versions import VERSION_INDEX, Version, Versions, read_versions
 from footprint.errors import InputError
 
 __all__ = ("DynamicSymbols", "SymbolReference", "dynamic_names", "read_dynamic_symbols")
 
-DT_HASH: Final = 4
-DT_SYMTAB: Final = 6
-DT_GNU_HASH: Final = 0x6FFFFEF5
-DT_MIPS_GOTSYM: Final = 0x70000013
-
-STV_INTERNAL: Final = 1
-STV_HIDDEN: Final = 2
-STV_PROTECTED: Final = 3
-R_NONE: Final = 0
-EM_S390: Final = 22
-EM_ALPHA: Final = 0x9026
 
 # NOTYPE, OBJECT, FUNC, COMMON, TLS, GNU_IFUNC: what the loader binds to.
 _BOUND_TYPES: Final = frozenset({0, 1, 2, 5, 6, 10})
-_NOT_SEEN: Final = frozenset({STV_INTERNAL, STV_HIDDEN})
+_NOT_SEEN: Final = frozenset({abi.STV_INTERNAL, abi.STV_HIDDEN})
 # On MIPS a symbol without definition has the address of a lazy-binding stub or, with this flag, a canonical PLT entry.
-STO_MIPS_PLT: Final = 8
 
 _CHAIN_BYTES: Final = 1 << 12
 
@@ -122,8 +102,8 @@ class DynamicSymbols:
 def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     """Read the dynamic symbols of a file, which may have none."""
     dynamic = read_dynamic(image)
-    vaddr = dynamic.get(DT_SYMTAB)
-    if not vaddr or not dynamic.get(DT_STRTAB):
+    vaddr = dynamic.get(abi.DT_SYMTAB)
+    if not vaddr or not dynamic.get(abi.DT_STRTAB):
         return DynamicSymbols.none()
     asked = _asked_symbols(image)
     first_found, past_found = _findable(dynamic)
@@ -131,7 +111,7 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     table = _symbol_table(dynamic, count)
     table.names.learn_all()
     versions = read_versions(dynamic, count)
-    if gotsym := dynamic.get(DT_MIPS_GOTSYM) if image.machine == EM_MIPS else None:
+    if gotsym := dynamic.get(abi.DT_MIPS_GOTSYM) if image.machine == abi.EM_MIPS else None:
         # On MIPS the loader looks up each symbol that has an entry in the GOT, without any relocation.
         asked |= {(symbol, 0) for symbol in range(gotsym, count)}
     references = _references(table, asked, versions)
@@ -142,14 +122,14 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
 def dynamic_names(image: Image, symbols: Collection[int]) -> dict[int, str]:
     """Return the names of dynamic symbols by their indexes."""
     dynamic = read_dynamic(image)
-    if not symbols or not dynamic.get(DT_SYMTAB) or not dynamic.get(DT_STRTAB):
+    if not symbols or not dynamic.get(abi.DT_SYMTAB) or not dynamic.get(abi.DT_STRTAB):
         return {}
     table = _symbol_table(dynamic, max(symbols) + 1)
     return {symbol: table.name(symbol) for symbol in sorted(symbols)}
 
 
 def _symbol_table(dynamic: Dynamic, count: int) -> SymbolTable:
-    image, vaddr = dynamic.image, dynamic.get(DT_SYMTAB) or 0
+    image, vaddr = dynamic.image, dynamic.get(abi.DT_SYMTAB) or 0
     entries = bytes_at_vaddr(image, vaddr, count * image.symbol_bytes, "the table of dynamic symbols")
     return SymbolTable(image, entries, dynamic.names)
 
@@ -161,7 +141,7 @@ def _asked_symbols(image: Image) -> set[tuple[int, int]]:
         infos.update(table.infos)
     asked = {symbol_and_type(image, info) for info in infos}
     relative = relocation_types(image.machine).relative
-    return {(symbol, kind) for symbol, kind in asked if symbol and kind != R_NONE and kind not in relative}
+    return {(symbol, kind) for symbol, kind in asked if symbol and kind != abi.R_NONE and kind not in relative}
 
 
 def _references(table: SymbolTable, asked: set[tuple[int, int]], versions: Versions) -> tuple[SymbolReference, ...]:
@@ -171,7 +151,7 @@ def _references(table: SymbolTable, asked: set[tuple[int, int]], versions: Versi
     for symbol, is_call, is_copy in sorted({(symbol, kind in calls, kind in copies) for symbol, kind in asked}):
         name, info, other, section_index, _, _ = table.entry(symbol)
         binding, visibility = info >> 4, other & 3
-        if binding == STB_LOCAL or visibility in _NOT_SEEN:
+        if binding == abi.STB_LOCAL or visibility in _NOT_SEEN:
             # The file binds to its own symbol without a lookup.
             continue
         version = versions.by_index.get(versions.by_symbol[symbol] & VERSION_INDEX) if versions.by_symbol else None
@@ -181,9 +161,9 @@ def _references(table: SymbolTable, asked: set[tuple[int, int]], versions: Versi
                 version,
                 is_call,
                 is_copy,
-                binding == STB_WEAK,
-                visibility == STV_PROTECTED,
-                section_index != SHN_UNDEF,
+                binding == abi.STB_WEAK,
+                visibility == abi.STV_PROTECTED,
+                section_index != abi.SHN_UNDEF,
                 symbol,
             )
         )
@@ -203,9 +183,9 @@ def _found(table: SymbolTable, first: int, past: int) -> _Found:
     kinds = table.kinds[first:past]
     examples = {word: table.entry(index) for word, index in dict(zip(kinds, range(first, past), strict=True)).items()}
     bound = {word: one for word, one in examples.items() if _is_bound(table.image, one)}
-    bound_at_zero = {word for word, one in bound.items() if one[3] == SHN_ABS or one[1] & 15 == STT_TLS}
-    canonical = {word for word, one in bound.items() if one[3] == SHN_UNDEF}
-    unique = {word for word, one in bound.items() if one[1] >> 4 == STB_GNU_UNIQUE}
+    bound_at_zero = {word for word, one in bound.items() if one[3] == abi.SHN_ABS or one[1] & 15 == abi.STT_TLS}
+    canonical = {word for word, one in bound.items() if one[3] == abi.SHN_UNDEF}
+    unique = {word for word, one in bound.items() if one[1] >> 4 == abi.STB_GNU_UNIQUE}
     columns = table.name_offsets[first:past], table.vaddrs[first:past], kinds
     chosen = [
         (index, name_offset, word)
@@ -232,21 +212,21 @@ def _found(table: SymbolTable, first: int, past: int) -> _Found:
 def _is_bound(image: Image, entry: SymbolEntry) -> bool:
     """Return whether the loader binds to a symbol, by its small fields."""
     _, info, other, section_index, _, _ = entry
-    if image.machine == EM_MIPS and section_index == SHN_UNDEF and not other & STO_MIPS_PLT:
+    if image.machine == abi.EM_MIPS and section_index == abi.SHN_UNDEF and not other & abi.STO_MIPS_PLT:
         return False
-    return info >> 4 != STB_LOCAL and info & 15 in _BOUND_TYPES and other & 3 not in _NOT_SEEN
+    return info >> 4 != abi.STB_LOCAL and info & 15 in _BOUND_TYPES and other & 3 not in _NOT_SEEN
 
 
 def _findable(dynamic: Dynamic) -> tuple[int, int]:
     """Return the first index that the hash table reaches, and the one past the last."""
-    image, vaddr = dynamic.image, dynamic.get(DT_GNU_HASH)
+    image, vaddr = dynamic.image, dynamic.get(abi.DT_GNU_HASH)
     if vaddr:
         return _gnu_hash(image, vaddr)
-    vaddr = dynamic.get(DT_HASH)
+    vaddr = dynamic.get(abi.DT_HASH)
     if not vaddr:
         return 0, 0
     # Two architectures have words as wide as addresses in it.
-    word_bytes = 8 if image.is_64 and image.machine in {EM_S390, EM_ALPHA} else 4
+    word_bytes = 8 if image.is_64 and image.machine in {abi.EM_S390, abi.EM_ALPHA} else 4
     head = words(image, bytes_at_vaddr(image, vaddr, 2 * word_bytes, "the hash table"), word_bytes)
     return 0, head[1]
 
@@ -279,7 +259,7 @@ def _gnu_hash(image: Image, vaddr: int) -> tuple[int, int]:
 
 def _dynsym_count(image: Image, vaddr: int) -> int:
     """Return the number of symbols that the section header states; 0 where there is none."""
-    section = next((one for one in image.sections if one.type == SHT_DYNSYM and one.vaddr == vaddr), None)
+    section = next((one for one in image.sections if one.type == abi.SHT_DYNSYM and one.vaddr == vaddr), None)
     if section is None or section.offset + section.size_bytes > len(image.data):
         return 0
     return section.size_bytes // image.symbol_bytes

@@ -7,24 +7,15 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
+from footprint.elf import abi
 from footprint.elf.image import Image
-from footprint.elf.symbols import (
-    SHN_UNDEF,
-    STB_GLOBAL,
-    STB_WEAK,
-    STT_FUNC,
-    STT_GNU_IFUNC,
-    Symbol,
-    SymbolTable,
-    read_symbol_table,
-)
+from footprint.elf.symbols import Symbol, SymbolTable, read_symbol_table
 
 __all__ = ("Functions", "read_functions")
 
-EM_ARM: Final = 40
-_FUNCTION_TYPES: Final = frozenset({STT_FUNC, STT_GNU_IFUNC})
+_FUNCTION_TYPES: Final = frozenset({abi.STT_FUNC, abi.STT_GNU_IFUNC})
 # Of several names of one place a global one is shown before a weak one, and that before a local one.
-_BINDING_RANKS: Final = {STB_GLOBAL: 0, STB_WEAK: 1}
+_BINDING_RANKS: Final = {abi.STB_GLOBAL: 0, abi.STB_WEAK: 1}
 
 
 class Functions:
@@ -39,7 +30,7 @@ class Functions:
         self.source = table.source
         self._table = table
         # Bit 0 of an address on ARM selects the instruction set.
-        mask = ~1 if table.image.machine == EM_ARM else ~0
+        mask = ~1 if table.image.machine == abi.EM_ARM else ~0
         indexes = table.of_types(_FUNCTION_TYPES)
         self._entries = sorted(
             [
@@ -47,7 +38,7 @@ class Functions:
                 for index, (name, info, _, section_index, vaddr, size_bytes) in zip(
                     indexes, table.entries(indexes), strict=True
                 )
-                if section_index != SHN_UNDEF
+                if section_index != abi.SHN_UNDEF
             ]
         )
         # Of several names of one place the best: one with a size, then by its binding.

@@ -12,36 +12,15 @@ from itertools import accumulate
 from struct import Struct
 from typing import Final, NamedTuple
 
+from footprint.elf import abi
 from footprint.errors import InputError, UnsupportedError
 
 __all__ = ("Buffer", "Image", "Section", "Segment", "StringTable", "read_image", "starts_like_elf")
 
 MAGIC: Final = b"\x7fELF"
 
-ET_REL: Final = 1
-ET_EXEC: Final = 2
-ET_DYN: Final = 3
-PT_LOAD: Final = 1
-PT_DYNAMIC: Final = 2
-PT_INTERP: Final = 3
-PT_NOTE: Final = 4
-PT_TLS: Final = 7
-PT_GNU_RELRO: Final = 0x6474E552
-PF_X: Final = 1
-PF_W: Final = 2
-
-SHT_NULL: Final = 0
-SHT_SYMTAB: Final = 2
-SHT_NOTE: Final = 7
-SHT_NOBITS: Final = 8
-SHT_DYNSYM: Final = 11
-SHT_SYMTAB_SHNDX: Final = 18
-SHF_WRITE: Final = 1
-SHF_ALLOC: Final = 2
-SHF_TLS: Final = 0x400
 
 _PN_XNUM: Final = 0xFFFF
-_SHN_XINDEX: Final = 0xFFFF
 # A compiler that gives each function its own section makes some ten thousand sections; more is damage.
 _MOST_HEADERS: Final = 1 << 18
 
@@ -62,7 +41,7 @@ class Segment(NamedTuple):
     @property
     def is_writable(self) -> bool:
         """Whether the loader maps it writable (PF_W)."""
-        return bool(self.flags & PF_W)
+        return bool(self.flags & abi.PF_W)
 
 
 class Section(NamedTuple):
@@ -83,22 +62,22 @@ class Section(NamedTuple):
     @property
     def is_in_memory(self) -> bool:
         """Whether it is part of the process (SHF_ALLOC)."""
-        return bool(self.flags & SHF_ALLOC)
+        return bool(self.flags & abi.SHF_ALLOC)
 
     @property
     def is_writable(self) -> bool:
         """Whether it is writable memory (SHF_ALLOC and SHF_WRITE)."""
-        return self.flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC | SHF_WRITE
+        return self.flags & (abi.SHF_ALLOC | abi.SHF_WRITE) == abi.SHF_ALLOC | abi.SHF_WRITE
 
     @property
     def is_tls(self) -> bool:
         """Whether it is the template of the block of each thread: its addresses are not addresses of the process."""
-        return bool(self.flags & SHF_TLS)
+        return bool(self.flags & abi.SHF_TLS)
 
     @property
     def has_file_bytes(self) -> bool:
         """Whether the file holds its bytes; .bss and .tbss have none."""
-        return self.type not in {SHT_NOBITS, SHT_NULL}
+        return self.type not in {abi.SHT_NOBITS, abi.SHT_NULL}
 
 
 class _Layout(NamedTuple):
@@ -160,13 +139,13 @@ class Image:
 
     def __post_init__(self) -> None:
         # Each mapping of the file needs these again.
-        object.__setattr__(self, "loads", tuple([one for one in self.segments if one.type == PT_LOAD]))
+        object.__setattr__(self, "loads", tuple([one for one in self.segments if one.type == abi.PT_LOAD]))
         object.__setattr__(self, "_first_of_type", {one.type: one for one in reversed(self.segments)})
 
     @property
     def is_relocatable(self) -> bool:
         """Whether it is an object file before linking: its sections have no addresses."""
-        return self.type == ET_REL
+        return self.type == abi.ET_REL
 
     def segment(self, segment_type: int) -> Segment | None:
         """Return the first program header of a type, or None."""
@@ -231,7 +210,7 @@ def read_image(data: Buffer, file: str, *, with_sections: bool = True) -> Image:
         first = _table(data, file, "section header", sections_offset, 1, section_bytes, layout.section)[0]
         # Extension numbering: the null section has the counts that do not fit 16 bits.
         section_count = section_count or first[5]
-        if names_index == _SHN_XINDEX:
+        if names_index == abi.SHN_XINDEX:
             names_index = first[6]
         if segment_count == _PN_XNUM:
             segment_count = first[7]
@@ -279,7 +258,7 @@ def _named(data: Buffer, file: str, raw: list[tuple[int, ...]], names_index: int
                 file, f"the section of names is number {names_index} of {len(raw)}", _HEADER_BYTES[data[4]] - 2
             )
         offset, size_bytes = raw[names_index][4:6]
-        if raw[names_index][1] != SHT_NOBITS:
+        if raw[names_index][1] != abi.SHT_NOBITS:
             if offset + size_bytes > len(data):
                 raise InputError(file, "the section of names reaches beyond the end of the file", offset)
             names = StringTable(data[offset : offset + size_bytes], file, offset, "section names")

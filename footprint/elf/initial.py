@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
+from footprint.elf import abi
 from footprint.elf.dynamic import numbers
 from footprint.elf.dynsym import dynamic_names
-from footprint.elf.image import ET_EXEC, Buffer, Image, Section
+from footprint.elf.image import Buffer, Image, Section
 from footprint.elf.names import normalised
 from footprint.elf.relocations import addends_at, relocated_vaddrs, relocations, symbol_and_type
 from footprint.elf.statics import Statics
@@ -120,7 +121,7 @@ class Initials:
     def _pointers(self, static: Symbol, raw: bytearray) -> list[tuple[int, Target]]:
         """Return the offset and target of each pointer in a variable."""
         vaddr, found = self._vaddr(static), dict[int, Target]()
-        if self._image.type == ET_EXEC and vaddr % self._word_bytes == 0:
+        if self._image.type == abi.ET_EXEC and vaddr % self._word_bytes == 0:
             # In a program at a fixed address the linker filled in the pointers: any word that is a vaddr counts as one.
             in_place = numbers(self._image, bytes(raw[: len(raw) // self._word_bytes * self._word_bytes]))
             for index, word in enumerate(in_place):

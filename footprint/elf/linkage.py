@@ -6,25 +6,13 @@ Source: System V ABI, chapter 5 (Dynamic Linking); elf.h of glibc for DT_FLAGS_1
 from dataclasses import dataclass
 from typing import Final
 
+from footprint.elf import abi
 from footprint.elf.dynamic import Dynamic, read_dynamic
-from footprint.elf.image import PT_DYNAMIC, PT_INTERP, Image
+from footprint.elf.image import Image
 from footprint.errors import InputError
 
-__all__ = ("DF_1_NODEFLIB", "DF_1_PIE", "Linkage", "read_linkage")
+__all__ = ("Linkage", "read_linkage")
 
-DT_NEEDED: Final = 1
-DT_SONAME: Final = 14
-DT_RPATH: Final = 15
-DT_SYMBOLIC: Final = 16
-DT_RUNPATH: Final = 29
-DT_FLAGS: Final = 30
-DT_FLAGS_1: Final = 0x6FFFFFFB
-DT_AUXILIARY: Final = 0x7FFFFFFD
-DT_FILTER: Final = 0x7FFFFFFF
-
-DF_SYMBOLIC: Final = 0x2
-DF_1_NODEFLIB: Final = 0x800
-DF_1_PIE: Final = 0x08000000
 
 # The largest programs need some hundred libraries; a larger dynamic section is damage.
 _MOST_DYNAMIC_BYTES: Final = 1 << 20
@@ -63,28 +51,28 @@ class Linkage:
 
 def read_linkage(image: Image) -> Linkage:
     """Read the linkage of a file; without a dynamic section it needs nothing."""
-    segment = image.segment(PT_DYNAMIC)
+    segment = image.segment(abi.PT_DYNAMIC)
     if segment is not None and segment.file_bytes > _MOST_DYNAMIC_BYTES:
         raise InputError(image.file, f"a dynamic section of {segment.file_bytes} bytes is too large", segment.offset)
     needed: list[int] = []
     filtees: list[tuple[int, bool]] = []
     dynamic = read_dynamic(image)
     for tag, value in dynamic.entries:
-        if tag == DT_NEEDED:
+        if tag == abi.DT_NEEDED:
             needed.append(value)
-        elif tag in {DT_AUXILIARY, DT_FILTER}:
-            filtees.append((value, tag == DT_FILTER))
-    flags, flags_1 = dynamic.get(DT_FLAGS) or 0, dynamic.get(DT_FLAGS_1) or 0
+        elif tag in {abi.DT_AUXILIARY, abi.DT_FILTER}:
+            filtees.append((value, tag == abi.DT_FILTER))
+    flags, flags_1 = dynamic.get(abi.DT_FLAGS) or 0, dynamic.get(abi.DT_FLAGS_1) or 0
     return Linkage(
-        soname=_name(dynamic, DT_SONAME),
+        soname=_name(dynamic, abi.DT_SONAME),
         needed=tuple([dynamic.names.at(value) for value in needed]),
-        rpath=_name(dynamic, DT_RPATH),
-        runpath=_name(dynamic, DT_RUNPATH),
+        rpath=_name(dynamic, abi.DT_RPATH),
+        runpath=_name(dynamic, abi.DT_RUNPATH),
         interpreter=_interpreter(image),
         filtees=tuple([(dynamic.names.at(value), must_exist) for value, must_exist in filtees]),
         flags=flags,
         flags_1=flags_1,
-        is_symbolic=dynamic.get(DT_SYMBOLIC) is not None or bool(flags & DF_SYMBOLIC),
+        is_symbolic=dynamic.get(abi.DT_SYMBOLIC) is not None or bool(flags & abi.DF_SYMBOLIC),
         is_dynamic=segment is not None,
     )
 
@@ -95,7 +83,7 @@ def _name(dynamic: Dynamic, tag: int) -> str | None:
 
 
 def _interpreter(image: Image) -> str | None:
-    segment = image.segment(PT_INTERP)
+    segment = image.segment(abi.PT_INTERP)
     if segment is None:
         return None
     raw = bytes(image.bytes_at(segment.offset, min(segment.file_bytes, _MOST_INTERPRETER_BYTES), "the interpreter"))

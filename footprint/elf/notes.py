@@ -12,7 +12,8 @@ from itertools import islice
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from footprint.elf.image import PT_NOTE, SHT_NOTE, Image, read_image
+from footprint.elf import abi
+from footprint.elf.image import Image, read_image
 from footprint.errors import InputError
 
 __all__ = ("OptionalLibrary", "Priority", "build_id", "build_id_of_start", "debug_build_id", "optional_libraries")
@@ -80,7 +81,7 @@ def build_id_of_start(start: bytes) -> str | None:
 
 def debug_build_id(image: Image) -> str | None:
     """Return the build-id of a debug file, which is that of its file."""
-    sections = islice((one for one in image.sections if one.type == SHT_NOTE), _MOST_SECTIONS)
+    sections = islice((one for one in image.sections if one.type == abi.SHT_NOTE), _MOST_SECTIONS)
     return _build_id(note for one in sections for note in _notes(image, one.offset, one.size_bytes, one.align))
 
 
@@ -124,7 +125,7 @@ def _optional_library(entry: object) -> OptionalLibrary:
 
 def _all_notes(image: Image) -> Iterator[_Note]:
     for segment in image.segments:
-        if segment.type == PT_NOTE:
+        if segment.type == abi.PT_NOTE:
             yield from _notes(image, segment.offset, segment.file_bytes, segment.align)
 
 

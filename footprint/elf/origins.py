@@ -13,12 +13,13 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from footprint.elf import abi
 from footprint.elf.contents import Contents, Residue, SectionContents
 from footprint.elf.image import Image
 from footprint.elf.linker_map import LinkerMap, PlacedSection
 from footprint.elf.selection import Selection
 from footprint.elf.statics import read_statics
-from footprint.elf.symbols import STB_LOCAL, Symbol
+from footprint.elf.symbols import Symbol
 from footprint.errors import InputError, Note
 from footprint.ranges import Gap, Partition, Piece, partition
 from footprint.units import counted
@@ -212,7 +213,7 @@ class Origins:
         """Return the origins of the COMMON variables that gold has placed: its map lists them by name."""
         commons = self.linker_map.commons if self.linker_map else {}
         for start, end, owner in one.ranges.pieces:
-            if isinstance(owner, Symbol) and owner.binding != STB_LOCAL and owner.name in commons:
+            if isinstance(owner, Symbol) and owner.binding != abi.STB_LOCAL and owner.name in commons:
                 yield Piece(start, end, ByteOrigin(*commons[owner.name]))
 
     def _cut_by_symbols(self, one: SectionContents) -> Partition[ByteOrigin]:
@@ -223,7 +224,7 @@ class Origins:
             elif (unit := self._unit(one, owner)) is not None:
                 origin = ByteOrigin(unit=unit)
             else:
-                origin = ByteOrigin(cause=Lack.UNTOLD if owner.binding == STB_LOCAL else Lack.GLOBAL)
+                origin = ByteOrigin(cause=Lack.UNTOLD if owner.binding == abi.STB_LOCAL else Lack.GLOBAL)
             pieces.append(Piece(start, end, origin))
         return Partition(0, one.size_bytes, tuple(pieces))
 

@@ -15,13 +15,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
+from footprint.elf import abi
 from footprint.elf.dynamic import numbers, read_dynamic, words
-from footprint.elf.image import ET_EXEC, PF_X, Buffer, Image
+from footprint.elf.image import Buffer, Image
 from footprint.elf.relocations import addend_column
 
 __all__ = ("Reference", "ReferencedPlace", "can_find_references", "find_references")
 
-EM_X86_64: Final = 62
 
 # A search through all bytes of a larger program takes too long.
 _MOST_CODE_BYTES: Final = 16 << 20
@@ -64,9 +64,6 @@ _SHORT_JUMPS: Final = frozenset({0xEB, 0xE0, 0xE1, 0xE2, 0xE3, *range(0x70, 0x80
 _MOST_FAR_BYTES: Final = 1 << 17
 # `movabs $imm64, %reg` with a number of 32 bits; the bytes may overlap what looks like another instruction.
 _MOVE_WIDE: Final = re.compile(rb"(?=[\x48\x49][\xb8-\xbf](.{4}(?:\0{4}|\xff{4})))", re.DOTALL)
-_DT_PLTGOT: Final = 3
-_DT_INIT: Final = 12
-_DT_FINI: Final = 13
 _ENTRY_OFFSET: Final = 24
 _FILE_HEADER_BYTES: Final = 64
 _PROGRAM_HEADER_BYTES: Final = 56
@@ -104,10 +101,10 @@ class Reference(NamedTuple):
 
 def can_find_references(image: Image, size_bytes: int = 1) -> bool:
     """Return whether references to a variable of this size can be told from bytes that look alike by chance."""
-    if image.machine != EM_X86_64 or not image.is_64 or image.is_relocatable:
+    if image.machine != abi.EM_X86_64 or not image.is_64 or image.is_relocatable:
         return False
-    code_bytes = sum(one.file_bytes for one in image.loads if one.flags & PF_X)
-    by_chance = code_bytes * size_bytes / (1 << 32) / (1 if image.type == ET_EXEC else _ALIKE_BY_CHANCE)
+    code_bytes = sum(one.file_bytes for one in image.loads if one.flags & abi.PF_X)
+    by_chance = code_bytes * size_bytes / (1 << 32) / (1 if image.type == abi.ET_EXEC else _ALIKE_BY_CHANCE)
     return code_bytes <= _MOST_CODE_BYTES and by_chance <= _MOST_BY_CHANCE
 
 
@@ -127,17 +124,17 @@ def find_references(
     if not places:
         return found
     finder = _Finder(places, found, starts)
-    is_fixed = image.type == ET_EXEC
+    is_fixed = image.type == abi.ET_EXEC
     headers_bytes = _FILE_HEADER_BYTES + _PROGRAM_HEADER_BYTES * len(image.segments)
     dynamic = read_dynamic(image)
     offset_tables = {one.vaddr for one in image.sections if one.name in {".got", ".got.plt"} and one.vaddr}
-    if (vaddr := dynamic.get(_DT_PLTGOT)) is not None:
+    if (vaddr := dynamic.get(abi.DT_PLTGOT)) is not None:
         offset_tables.add(vaddr)
     for segment in image.loads:
         # The headers of the file have the vaddrs of segments, which are no references.
         skipped_bytes = 0 if segment.offset else min(segment.file_bytes, headers_bytes)
         raw = image.bytes_at(segment.offset + skipped_bytes, segment.file_bytes - skipped_bytes, "a segment")
-        if segment.flags & PF_X:
+        if segment.flags & abi.PF_X:
             finder.search_code(raw, segment.vaddr + skipped_bytes, is_fixed=is_fixed)
             finder.search_distances(raw, segment.vaddr + skipped_bytes, offset_tables)
         else:
@@ -146,7 +143,7 @@ def find_references(
                 finder.search_words(words(image, raw, 4))
     finder.search_words(addend_column(image))
     entry = int.from_bytes(image.data[_ENTRY_OFFSET : _ENTRY_OFFSET + 8], "little")
-    finder.search_words([vaddr for vaddr in (entry, dynamic.get(_DT_INIT), dynamic.get(_DT_FINI)) if vaddr])
+    finder.search_words([vaddr for vaddr in (entry, dynamic.get(abi.DT_INIT), dynamic.get(abi.DT_FINI)) if vaddr])
     return found
 
 

@@ -12,6 +12,7 @@ from itertools import repeat
 from operator import floordiv
 from typing import Final, NamedTuple
 
+from footprint.elf import abi
 from footprint.elf.dynamic import numbers, read_dynamic
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
@@ -28,26 +29,6 @@ __all__ = (
     "symbol_and_type",
 )
 
-EM_MIPS: Final = 8
-
-SHT_RELA: Final = 4
-SHT_REL: Final = 9
-
-DT_PLTRELSZ: Final = 2
-DT_RELA: Final = 7
-DT_RELASZ: Final = 8
-DT_REL: Final = 17
-DT_RELSZ: Final = 18
-DT_PLTREL: Final = 20
-DT_JMPREL: Final = 23
-DT_RELRSZ: Final = 35
-DT_RELR: Final = 36
-DT_ANDROID_REL: Final = 0x6000000F
-DT_ANDROID_RELSZ: Final = 0x60000010
-DT_ANDROID_RELA: Final = 0x60000011
-DT_ANDROID_RELASZ: Final = 0x60000012
-DT_ANDROID_RELR: Final = 0x6FFFE000
-DT_ANDROID_RELRSZ: Final = 0x6FFFE001
 
 _GROUPED_BY_INFO: Final = 1
 _GROUPED_BY_OFFSET_DELTA: Final = 2
@@ -76,10 +57,14 @@ def relocations(image: Image) -> Iterator[Relocations]:
     """
     dynamic = read_dynamic(image)
     # An entry of REL has two words, one of RELA three.
-    jump_words = 3 if dynamic.get(DT_PLTREL) == DT_RELA else 2
-    for tag, size_tag, words in ((DT_RELA, DT_RELASZ, 3), (DT_REL, DT_RELSZ, 2), (DT_JMPREL, DT_PLTRELSZ, jump_words)):
+    jump_words = 3 if dynamic.get(abi.DT_PLTREL) == abi.DT_RELA else 2
+    for tag, size_tag, words in (
+        (abi.DT_RELA, abi.DT_RELASZ, 3),
+        (abi.DT_REL, abi.DT_RELSZ, 2),
+        (abi.DT_JMPREL, abi.DT_PLTRELSZ, jump_words),
+    ):
         yield from _entries(image, dynamic.table(tag, size_tag, "a table of relocations"), words)
-    for tag, size_tag in ((DT_ANDROID_REL, DT_ANDROID_RELSZ), (DT_ANDROID_RELA, DT_ANDROID_RELASZ)):
+    for tag, size_tag in ((abi.DT_ANDROID_REL, abi.DT_ANDROID_RELSZ), (abi.DT_ANDROID_RELA, abi.DT_ANDROID_RELASZ)):
         if raw := bytes(dynamic.table(tag, size_tag, "the packed relocations")):
             yield _packed(image, raw)
 
@@ -88,8 +73,8 @@ def static_relocations(image: Image) -> Iterator[Relocations]:
     """Read the tables of a program without a dynamic section; found by sections (its start-up code uses symbols)."""
     count = 0
     for section in image.sections:
-        if section.is_in_memory and section.type in {SHT_RELA, SHT_REL}:
-            for found in _entries(image, image.section_bytes(section), 3 if section.type == SHT_RELA else 2):
+        if section.is_in_memory and section.type in {abi.SHT_RELA, abi.SHT_REL}:
+            for found in _entries(image, image.section_bytes(section), 3 if section.type == abi.SHT_RELA else 2):
                 count += len(found.vaddrs)
                 _check_count(image, count)
                 yield found
@@ -99,7 +84,7 @@ def symbol_and_type(image: Image, info: int) -> tuple[int, int]:
     """Split an r_info into the index of the symbol, 0 for none, and the machine's type of relocation."""
     if not image.is_64:
         return info >> 8, info & 0xFF
-    if image.machine == EM_MIPS and image.is_little:
+    if image.machine == abi.EM_MIPS and image.is_little:
         # There r_info is not one number: first comes the symbol, then up to three types in reverse order.
         return info & 0xFFFFFFFF, info >> 56
     return info >> 32, info & 0xFFFFFFFF
@@ -172,7 +157,7 @@ def _check_pages(image: Image, pages: set[int]) -> None:
 
 
 def _rela_words(image: Image) -> "array[int]":
-    words = numbers(image, read_dynamic(image).table(DT_RELA, DT_RELASZ, "a table of relocations"))
+    words = numbers(image, read_dynamic(image).table(abi.DT_RELA, abi.DT_RELASZ, "a table of relocations"))
     _check_count(image, len(words) // 3)
     return words
 
@@ -196,7 +181,7 @@ def _relr_tables(image: Image) -> Iterator[tuple[int, int]]:
     """
     dynamic, word_bytes = read_dynamic(image), image.word_bytes
     bitmap_bytes = (word_bytes * 8 - 1) * word_bytes
-    for tag, size_tag in ((DT_RELR, DT_RELRSZ), (DT_ANDROID_RELR, DT_ANDROID_RELRSZ)):
+    for tag, size_tag in ((abi.DT_RELR, abi.DT_RELRSZ), (abi.DT_ANDROID_RELR, abi.DT_ANDROID_RELRSZ)):
         raw = dynamic.table(tag, size_tag, "the RELR table")
         _check_count(image, len(raw) // word_bytes)
         at = 0

@@ -3,9 +3,10 @@
 import re
 from typing import Final, NamedTuple
 
+from footprint.elf import abi
 from footprint.elf.contents import Contents, SectionContents, SectionKind
 from footprint.elf.names import shown_name
-from footprint.elf.symbols import STB_LOCAL, Symbol
+from footprint.elf.symbols import Symbol
 from footprint.errors import UsageError
 
 __all__ = ("EVERYTHING", "Selection", "name_pattern")
@@ -48,7 +49,7 @@ class Selection(NamedTuple):
             one
             for one in section.variables
             if one.size_bytes >= self.least_bytes
-            and (self.is_local is None or (one.binding == STB_LOCAL) is self.is_local)
+            and (self.is_local is None or (one.binding == abi.STB_LOCAL) is self.is_local)
             and (self.pattern is None or _has_name(one, self.pattern))
         )
 

@@ -10,20 +10,11 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from footprint.elf import abi
 from footprint.elf.debugfiles import DebugImage, matched_sections
 from footprint.elf.functions import Functions
-from footprint.elf.image import SHT_SYMTAB, Image, Section
-from footprint.elf.symbols import (
-    STB_LOCAL,
-    STT_FILE,
-    STT_FUNC,
-    STT_OBJECT,
-    STT_TLS,
-    Symbol,
-    SymbolTable,
-    read_symbol_table,
-    section_bases,
-)
+from footprint.elf.image import Image, Section
+from footprint.elf.symbols import Symbol, SymbolTable, read_symbol_table, section_bases
 
 __all__ = ("NO_INITIALISERS", "Initialisers", "Statics", "read_statics")
 
@@ -70,7 +61,7 @@ class Statics:
             debug: The file that the table is from, where it is another.
         """
         self.image = image
-        self.is_stripped = table.section is None or table.section.type != SHT_SYMTAB
+        self.is_stripped = table.section is None or table.section.type != abi.SHT_SYMTAB
         self.debug = debug
         self._table = table
         self.statics, self.units = self._read([one for one in sections if one[1].size_bytes])
@@ -96,7 +87,7 @@ class Statics:
         table = self._table
         sizes = {
             table.vaddrs[index]: table.sizes[index]
-            for index in table.of_types({STT_FUNC})
+            for index in table.of_types({abi.STT_FUNC})
             if table.names.has_prefix(table.name_offsets[index], _INITIALISERS)
         }
         return Initialisers(len(sizes), sum(sizes.values()))
@@ -105,7 +96,7 @@ class Statics:
     def _places(self) -> tuple[list[int], list[int]]:
         """The vaddrs of all functions and variables, ascending, and the table index of each."""
         vaddrs = self._table.vaddrs
-        indexes = self._table.of_types({STT_OBJECT, STT_FUNC})
+        indexes = self._table.of_types({abi.STT_OBJECT, abi.STT_FUNC})
         found = sorted((vaddrs[index], index) for index in indexes)
         return [vaddr for vaddr, _ in found if vaddr], [index for vaddr, index in found if vaddr]
 
@@ -116,10 +107,10 @@ class Statics:
         unit: int | None = None
         seen: set[tuple[int, int]] = set()
         local_count = 0 if table.section is None else table.section.info
-        indexes = table.of_types({STT_OBJECT, STT_TLS, STT_FILE})
+        indexes = table.of_types({abi.STT_OBJECT, abi.STT_TLS, abi.STT_FILE})
         for index, entry in zip(indexes, table.entries(indexes), strict=True):
             st_name, info, _, st_shndx, value, size_bytes = entry
-            if info & 15 == STT_FILE:
+            if info & 15 == abi.STT_FILE:
                 name = table.names.at(st_name)
                 is_one_file = name not in _MERGED_FILES
                 unit = len(units) if is_one_file else None
@@ -130,7 +121,7 @@ class Statics:
             # Identical code folding leaves several names at one address: that is one copy.
             if base is not None and size_bytes and place not in seen:
                 seen.add(place)
-                has_unit = info >> 4 == STB_LOCAL and index < local_count
+                has_unit = info >> 4 == abi.STB_LOCAL and index < local_count
                 found.append(table.symbol(entry, base, unit if has_unit else None))
         return tuple(found), tuple(units)
 

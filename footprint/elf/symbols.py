@@ -13,17 +13,9 @@ from itertools import compress
 from struct import Struct
 from typing import Final, NamedTuple
 
+from footprint.elf import abi
 from footprint.elf.dynamic import words
-from footprint.elf.image import (
-    PT_TLS,
-    SHT_DYNSYM,
-    SHT_SYMTAB,
-    SHT_SYMTAB_SHNDX,
-    Buffer,
-    Image,
-    Section,
-    StringTable,
-)
+from footprint.elf.image import Buffer, Image, Section, StringTable
 from footprint.errors import InputError
 
 __all__ = (
@@ -38,26 +30,12 @@ __all__ = (
     "symbol_table_in",
 )
 
-STT_OBJECT: Final = 1
-STT_FUNC: Final = 2
-STT_SECTION: Final = 3
-STT_FILE: Final = 4
-STT_TLS: Final = 6
-STT_GNU_IFUNC: Final = 10
 
 NO_NAMES: Final = StringTable(b"\0", "", 0, "symbol names")
 """The names of a table whose names are not of interest."""
-_NO_VARIABLES: Final = frozenset({STT_SECTION, STT_FILE})
+_NO_VARIABLES: Final = frozenset({abi.STT_SECTION, abi.STT_FILE})
 
-STB_LOCAL: Final = 0
-STB_GLOBAL: Final = 1
-STB_WEAK: Final = 2
-STB_GNU_UNIQUE: Final = 10
 
-SHN_UNDEF: Final = 0
-SHN_LORESERVE: Final = 0xFF00
-SHN_ABS: Final = 0xFFF1
-SHN_XINDEX: Final = 0xFFFF
 _COMMON_SECTIONS: Final = frozenset({0xFFF2, 0xFF02})  # SHN_COMMON, SHN_X86_64_LCOMMON
 COMMON: Final = -1
 """The section index of a COMMON symbol: the linker still has to place it."""
@@ -99,12 +77,12 @@ class Symbol(NamedTuple):
     @property
     def is_local(self) -> bool:
         """Whether only its own source file can refer to it (STB_LOCAL)."""
-        return self.binding == STB_LOCAL
+        return self.binding == abi.STB_LOCAL
 
     @property
     def is_tls(self) -> bool:
         """Whether each thread has its own copy (STT_TLS)."""
-        return self.type == STT_TLS
+        return self.type == abi.STT_TLS
 
 
 SymbolEntry = tuple[int, int, int, int, int, int]
@@ -154,7 +132,7 @@ class SymbolTable:
         """The name of the table, `.symtab` or `.dynsym`; None where the file has neither."""
         if self.section is None:
             return None
-        return ".symtab" if self.section.type == SHT_SYMTAB else ".dynsym"
+        return ".symtab" if self.section.type == abi.SHT_SYMTAB else ".dynsym"
 
     @cached_property
     def name_offsets(self) -> "array[int]":
@@ -210,12 +188,12 @@ class SymbolTable:
 
     def section_index(self, index: int, st_shndx: int) -> int:
         """Return the section that defines an entry: `COMMON`, or 0 for none and for a reserved number."""
-        if st_shndx < SHN_LORESERVE:
+        if st_shndx < abi.SHN_LORESERVE:
             return st_shndx
-        if st_shndx == SHN_XINDEX:
+        if st_shndx == abi.SHN_XINDEX:
             wide = words(self.image, self._wide[index * 4 : index * 4 + 4], 4)
-            return wide[0] if wide else SHN_UNDEF
-        return COMMON if self.image.is_relocatable and st_shndx in _COMMON_SECTIONS else SHN_UNDEF
+            return wide[0] if wide else abi.SHN_UNDEF
+        return COMMON if self.image.is_relocatable and st_shndx in _COMMON_SECTIONS else abi.SHN_UNDEF
 
     def name(self, index: int) -> str:
         """Return the name of an entry."""
@@ -227,7 +205,7 @@ class SymbolTable:
         section_index = offset = 0
         if base is not None:
             section_index, plain_base, tls_base = base
-            offset = vaddr - (tls_base if info & 15 == STT_TLS else plain_base)
+            offset = vaddr - (tls_base if info & 15 == abi.STT_TLS else plain_base)
         return Symbol(self.names.at(name), vaddr, size_bytes, info & 15, info >> 4, section_index, offset, (), unit)
 
     def variables(self, bases: "Mapping[int, SectionBase]") -> list[Symbol]:
@@ -238,10 +216,10 @@ class SymbolTable:
         """
         commons = _COMMON_SECTIONS if self.image.is_relocatable else ()
         found = []
-        indexes = self.in_sections({*bases, *commons, SHN_XINDEX})
+        indexes = self.in_sections({*bases, *commons, abi.SHN_XINDEX})
         for index, entry in zip(indexes, self.entries(indexes), strict=True):
             number = entry[3]
-            if number >= SHN_LORESERVE:
+            if number >= abi.SHN_LORESERVE:
                 number = self.section_index(index, number)
             base = _COMMON_BASE if number == COMMON else bases.get(number)
             if base is not None and entry[1] & 15 not in _NO_VARIABLES:
@@ -268,7 +246,7 @@ _COMMON_BASE: Final = SectionBase(COMMON, 0, 0)
 def read_symbol_table(image: Image) -> SymbolTable:
     """Read the best symbol table of a file: `.symtab`, else `.dynsym`. A file without either has an empty one."""
     tables = {one.type: one for one in reversed(image.sections) if one.size_bytes}
-    section = tables.get(SHT_SYMTAB) or tables.get(SHT_DYNSYM)
+    section = tables.get(abi.SHT_SYMTAB) or tables.get(abi.SHT_DYNSYM)
     if section is None:
         return SymbolTable(image, b"", NO_NAMES)
     return symbol_table_in(image, section)
@@ -286,7 +264,7 @@ def symbol_table_in(image: Image, section: Section) -> SymbolTable:
     raw = image.section_bytes(section)
     strings = image.sections[section.link]
     names = StringTable(image.section_bytes(strings), image.file, strings.offset, "symbol names")
-    wide = next((one for one in image.sections if one.type == SHT_SYMTAB_SHNDX and one.link == section.index), None)
+    wide = next((one for one in image.sections if one.type == abi.SHT_SYMTAB_SHNDX and one.link == section.index), None)
     whole_bytes = len(raw) // image.symbol_bytes * image.symbol_bytes
     return SymbolTable(image, raw[:whole_bytes], names, section, b"" if wide is None else image.section_bytes(wide))
 
@@ -300,7 +278,7 @@ def section_bases(image: Image, sections: Iterable[tuple[int, Section]]) -> dict
     """
     if image.is_relocatable:
         return {number: SectionBase(one.index, 0, 0) for number, one in sections}
-    tls = image.segment(PT_TLS)
+    tls = image.segment(abi.PT_TLS)
     return {
         number: SectionBase(one.index, one.vaddr, one.vaddr - (tls.vaddr if tls else one.vaddr))
         for number, one in sections

@@ -9,20 +9,13 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
 
+from footprint.elf import abi
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, words
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
 
 __all__ = ("VERSION_HIDDEN", "VERSION_INDEX", "NeededVersion", "Version", "Versions", "read_versions")
 
-DT_VERSYM: Final = 0x6FFFFFF0
-DT_VERDEF: Final = 0x6FFFFFFC
-DT_VERDEFNUM: Final = 0x6FFFFFFD
-DT_VERNEED: Final = 0x6FFFFFFE
-DT_VERNEEDNUM: Final = 0x6FFFFFFF
-
-VER_FLG_BASE: Final = 1
-VER_FLG_WEAK: Final = 2
 
 VERSION_INDEX: Final = 0x7FFF
 """The bits of a versym entry that are the index of the version."""
@@ -83,17 +76,17 @@ def read_versions(dynamic: Dynamic, symbol_count: int) -> Versions:
     defined: list[str] = []
     needed: list[NeededVersion] = []
     for index, flags, name in _definitions(dynamic):
-        if not flags & VER_FLG_BASE:
+        if not flags & abi.VER_FLG_BASE:
             by_index[index & VERSION_INDEX] = Version(name, is_hidden=False)
             defined.append(name)
     for file, name, flags, index in _needs(dynamic):
         by_index[index & VERSION_INDEX] = Version(name, bool(index & VERSION_HIDDEN))
-        needed.append(NeededVersion(file, name, bool(flags & VER_FLG_WEAK)))
+        needed.append(NeededVersion(file, name, bool(flags & abi.VER_FLG_WEAK)))
     return Versions(_by_symbol(dynamic, symbol_count), by_index, tuple(defined), tuple(needed))
 
 
 def _by_symbol(dynamic: Dynamic, symbol_count: int) -> "array[int] | None":
-    vaddr = dynamic.get(DT_VERSYM)
+    vaddr = dynamic.get(abi.DT_VERSYM)
     if not vaddr:
         return None
     return words(
@@ -106,7 +99,9 @@ def _definitions(dynamic: Dynamic) -> Iterator[tuple[int, int, str]]:
     image = dynamic.image
     layout = _LAYOUTS[image.is_little]
     what = "the table of defined versions"
-    for raw, at in _chain(image, dynamic.get(DT_VERDEF), dynamic.get(DT_VERDEFNUM) or 0, layout.definition, what):
+    for raw, at in _chain(
+        image, dynamic.get(abi.DT_VERDEF), dynamic.get(abi.DT_VERDEFNUM) or 0, layout.definition, what
+    ):
         _, flags, index, name_count, _, name_distance, _ = layout.definition.unpack_from(raw, at)
         if name_count:
             (name, _) = _entry(image, raw, at + name_distance, layout.definition_name, what)
@@ -119,7 +114,7 @@ def _needs(dynamic: Dynamic) -> Iterator[tuple[str, str, int, int]]:
     layout = _LAYOUTS[image.is_little]
     what = "the table of needed versions"
     seen = 0
-    for raw, at in _chain(image, dynamic.get(DT_VERNEED), dynamic.get(DT_VERNEEDNUM) or 0, layout.need, what):
+    for raw, at in _chain(image, dynamic.get(abi.DT_VERNEED), dynamic.get(abi.DT_VERNEEDNUM) or 0, layout.need, what):
         _, name_count, file, name_distance, _ = layout.need.unpack_from(raw, at)
         place = at + name_distance
         for _ in range(name_count):

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from footprint.elf.image import ET_DYN, ET_EXEC
-from footprint.elf.linkage import DF_1_PIE
+from footprint.elf import abi
 from footprint.errors import AccessError, InputError, Note
 from footprint.loader.map_entry import FoundBy, FoundLibrary, MapEntry, RefusedFile
 from footprint.loader.musl import MuslSearch
@@ -114,12 +113,12 @@ def link(system: System, path: str, environment: Environment = _UNTOUCHED, searc
         raise AccessError(path, "there is no such file, or it cannot be read")
     if isinstance(program, Refusal):
         raise InputError(path, program.cause)
-    if program.type not in {ET_EXEC, ET_DYN}:
+    if program.type not in {abi.ET_EXEC, abi.ET_DYN}:
         raise InputError(path, "it is neither a program nor a shared library")
     linkage = program.linkage
     root = MapEntry(path, program, FoundBy.PROGRAM, None)
     if linkage.interpreter is None and (
-        program.type == ET_EXEC or not linkage.is_dynamic or linkage.flags_1 & DF_1_PIE
+        program.type == abi.ET_EXEC or not linkage.is_dynamic or linkage.flags_1 & abi.DF_1_PIE
     ):
         alone = Linked(path, program, FoundBy.PROGRAM, None, ())
         return LinkMap((alone,), (), None, None, Libc.OTHER, None, ())

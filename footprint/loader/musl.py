@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
-from footprint.elf.image import ET_DYN, ET_EXEC
+from footprint.elf import abi
 from footprint.errors import Note
 from footprint.loader.map_entry import FoundBy, FoundLibrary, MapEntry, RefusedFile
 from footprint.loader.paths import parent
@@ -143,7 +143,7 @@ class MuslSearch:
             return None
         if not isinstance(there, Library):
             return RefusedFile(path, there.cause)
-        if there.kind != self._kind or there.type not in {ET_DYN, ET_EXEC}:
+        if there.kind != self._kind or there.type not in {abi.ET_DYN, abi.ET_EXEC}:
             return RefusedFile(path, "it is for another class or machine, or not a library")
         return FoundLibrary(path, there, found_by)
 

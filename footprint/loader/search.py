@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
-from footprint.elf.image import ET_DYN, ET_EXEC
-from footprint.elf.linkage import DF_1_NODEFLIB
+from footprint.elf import abi
 from footprint.errors import InputError, Note
 from footprint.loader.cache import Cache, read_cache
 from footprint.loader.configuration import Configuration
@@ -23,7 +22,6 @@ __all__ = ("GlibcSearch",)
 _CACHE: Final = "/etc/ld.so.cache"
 _PRELOAD: Final = "/etc/ld.so.preload"
 _SHARED_RULES: Final = {FoundBy.CACHE, FoundBy.CONFIGURATION, FoundBy.DEFAULT}
-_EM_ARM: Final = 40
 _ELFOSABI_GNU: Final = 3
 
 
@@ -63,7 +61,7 @@ class GlibcSearch:
             found = self._in(places, name, found_by)
             if found is not None:
                 return found
-        key = name, bool(requester.library.linkage.flags_1 & DF_1_NODEFLIB)
+        key = name, bool(requester.library.linkage.flags_1 & abi.DF_1_NODEFLIB)
         if key not in self._shared:
             self._shared[key] = self._search_shared(*key)
         return self._shared[key]
@@ -71,7 +69,7 @@ class GlibcSearch:
     def looked_in(self, requester: MapEntry) -> tuple[str, ...]:
         """Return the directories that are searched for the libraries of an object, without those of the cache."""
         found = [directory for _, places in self._places(requester) for directory in places]
-        if not requester.library.linkage.flags_1 & DF_1_NODEFLIB:
+        if not requester.library.linkage.flags_1 & abi.DF_1_NODEFLIB:
             found += self.target.system_directories
         return tuple(dict.fromkeys(found))
 
@@ -274,7 +272,7 @@ class GlibcSearch:
             return None
         if library.kind.is_little != self._kind.is_little:
             return RefusedFile(path, "it has the other byte order")
-        if self._kind.machine != _EM_ARM and (
+        if self._kind.machine != abi.EM_ARM and (
             identity[7] not in {0, _ELFOSABI_GNU} or (identity[7] == 0 and identity[8])
         ):
             return RefusedFile(path, f"it is for another system: ABI {identity[7]}, version {identity[8]}")
@@ -282,6 +280,6 @@ class GlibcSearch:
             return RefusedFile(path, "the end of its ELF identification is not zero")
         if library.kind != self._kind:
             return None
-        if library.type not in {ET_DYN, ET_EXEC}:
+        if library.type not in {abi.ET_DYN, abi.ET_EXEC}:
             return RefusedFile(path, "it is neither a program nor a library")
         return library

@@ -13,8 +13,9 @@ from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from footprint.elf.image import ET_EXEC, Image, read_image
-from footprint.elf.linkage import DF_1_PIE, Linkage, read_linkage
+from footprint.elf import abi
+from footprint.elf.image import Image, read_image
+from footprint.elf.linkage import Linkage, read_linkage
 from footprint.errors import AccessError, FootprintError, InputError
 from footprint.files import read_all
 from footprint.process.mapped_files import FileOpener, FileState, open_regular
@@ -88,7 +89,7 @@ class Library:
     def is_program(self) -> bool:
         """Whether it is a program, not a library."""
         linkage = self.linkage
-        return self.type == ET_EXEC or linkage.interpreter is not None or bool(linkage.flags_1 & DF_1_PIE)
+        return self.type == abi.ET_EXEC or linkage.interpreter is not None or bool(linkage.flags_1 & abi.DF_1_PIE)
 
     def __repr__(self) -> str:
         return f"Library({self.real_path!r})"

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
 from footprint.elf import Buffer, Contents, Image, Section, read_contents, read_image, starts_like_elf
+from footprint.elf.abi import SHT_SYMTAB
 from footprint.elf.debugfiles import (
     DebugImage,
     DebugLink,
@@ -17,7 +18,6 @@ from footprint.elf.debugfiles import (
     matched_sections,
     mini_debug_image,
 )
-from footprint.elf.image import SHT_SYMTAB
 from footprint.elf.notes import build_id, debug_build_id
 from footprint.errors import InputError, Note, UsageError
 from footprint.files import StrPath

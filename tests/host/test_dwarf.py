@@ -24,8 +24,9 @@ from elftools.elf.relocation import RelocationHandler
 from footprint.dwarf import Declaration, Declarations, declarations_by_name, read_declarations
 from footprint.dwarf.places import VariablePlaces
 from footprint.elf import Image, read_image
+from footprint.elf.abi import STT_FUNC, STT_TLS
 from footprint.elf.archive import read_members
-from footprint.elf.symbols import STT_FUNC, STT_TLS, Symbol, read_symbol_table, section_bases
+from footprint.elf.symbols import Symbol, read_symbol_table, section_bases
 from footprint.files import open_input
 
 HEADER = """

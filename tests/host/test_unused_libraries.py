@@ -12,8 +12,8 @@ import pytest
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf import read_image
+from footprint.elf.abi import PT_DYNAMIC
 from footprint.elf.dynsym import read_dynamic_symbols
-from footprint.elf.image import PT_DYNAMIC
 from footprint.elf.linkage import read_linkage
 from footprint.findings.graph_rules.underlinked import underlinked
 from footprint.findings.graph_rules.unused_library import UnusedNeed, unused_libraries, unused_needs

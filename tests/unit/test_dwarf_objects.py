@@ -8,7 +8,8 @@ import pytest
 from footprint.dwarf import Declarations, declarations_by_name, read_declarations
 from footprint.dwarf.places import VariablePlaces
 from footprint.elf import read_image
-from footprint.elf.symbols import STT_TLS, read_symbol_table, section_bases
+from footprint.elf.abi import STT_TLS
+from footprint.elf.symbols import read_symbol_table, section_bases
 from footprint.errors import InputError
 from tests.dwarfwriter import (
     AT_ADDR_BASE,

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.elf.abi import PF_W, PF_X
 from footprint.elf.dynsym import SymbolReference
-from footprint.elf.image import PF_W, PF_X
 from footprint.errors import FootprintError
 from footprint.findings.registry import Fact, Rule
 from footprint.loader import Libc

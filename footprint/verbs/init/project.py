@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from footprint.elf import read_image
-from footprint.elf.image import ET_EXEC, PT_INTERP
+from footprint.elf.abi import ET_EXEC, PT_INTERP
 from footprint.errors import FootprintError
 from footprint.files import open_input
 

@@ -14,9 +14,10 @@ import secrets
 import struct
 from typing import Final, NamedTuple
 
+from footprint.elf.abi import DT_NEEDED, PT_DYNAMIC
 from footprint.elf.dynamic import read_dynamic
-from footprint.elf.image import PT_DYNAMIC, Image
-from footprint.elf.linkage import DT_NEEDED, read_linkage
+from footprint.elf.image import Image
+from footprint.elf.linkage import read_linkage
 from footprint.errors import InputError, UsageError
 
 __all__ = ("Switch", "need_switches", "with_search_path")
