@@ -57,16 +57,19 @@ def owner_families(ledger: Iterable[Row], target: dict[str, str]) -> list[Metric
         if row.mapped_bytes:
             mapped[key] += row.mapped_bytes
     return [
-        MetricFamily(f"owner_{name}", text, [_of_owner(target, *key, value) for key, value in sums.most_common()])
+        MetricFamily(
+            f"owner_{name}",
+            text,
+            [
+                MetricSample(target | {"owner": owner, "kind": kind}, value)
+                for (owner, kind), value in sums.most_common()
+            ],
+        )
         for name, text, sums in (
             ("private", "Private memory by owner; the kernel's own is that of kind kernel.", private),
             ("mapped", "Virtual size by owner.", mapped),
         )
     ]
-
-
-def _of_owner(target: dict[str, str], owner: str, kind: str, value: int) -> MetricSample:
-    return MetricSample(target | {"owner": owner, "kind": kind}, value)
 
 
 def finding_families(findings: Iterable[Finding], target: dict[str, str]) -> list[MetricFamily]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from footprint.formats.document import About
 from footprint.formats.escape import printable
-from footprint.formats.stacks import StackFrame, Stacks
+from footprint.formats.stacks import Stacks
 
 __all__ = ("pprof",)
 
@@ -21,7 +21,8 @@ def pprof(stacks: Stacks, about: About) -> bytes:
     """Write a profile; the most important measure is the default sample type, and stands last as is the custom."""
     strings = _Strings()
     # Objects and frames are numbered from 1; 0 means none.
-    objects = {name: number for number, name in enumerate(_objects(stacks.frames), 1)}
+    names = dict.fromkeys(frame.object for frame in stacks.frames if frame.object)
+    objects = {name: number for number, name in enumerate(names, 1)}
     order = list(reversed(range(len(stacks.measures))))
     parts = []
     for place in order:
@@ -49,17 +50,9 @@ def pprof(stacks: Stacks, about: About) -> bytes:
     parts.append(_number(_COMMENT, strings.place(f"footprint {about.version}: {about.name}")))
     parts.append(_number(_DEFAULT_SAMPLE_TYPE, strings.place(stacks.measures[0].name)))
     parts += [_message(_STRINGS, text) for text in strings.all]
-    return _zipped(b"".join(parts))
-
-
-def _zipped(data: bytes) -> bytes:
-    """Compress with gzip, without the time: equal answers make equal files."""
+    # gzip without the time: equal answers make equal files.
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-    return packer.compress(data) + packer.flush()
-
-
-def _objects(frames: Iterable[StackFrame]) -> dict[str, None]:
-    return dict.fromkeys(frame.object for frame in frames if frame.object)
+    return packer.compress(b"".join(parts)) + packer.flush()
 
 
 class _Strings:

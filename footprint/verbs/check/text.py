@@ -105,12 +105,11 @@ def contributor_name(name: str) -> str:
 def _table(results: Sequence[Result]) -> list[Block]:
     if not results:
         return []
-    rows = tuple((*value_and_limit(one), _room(one), _label(one)) for one in results)
+    rows = tuple(
+        (*value_and_limit(one), "waived" if one.is_exceeded else amount(one.limit - one.value, one), _label(one))
+        for one in results
+    )
     return [Heading("Within the limits"), Table(("is", "limit", "room", "budget"), rows)]
-
-
-def _room(one: Result) -> str:
-    return "waived" if one.is_exceeded else amount(one.limit - one.value, one)
 
 
 def _label(one: Result) -> str:

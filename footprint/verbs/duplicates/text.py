@@ -22,8 +22,6 @@ __all__ = ("duplicates_document",)
 _MOST_LARGE = 10
 _MOST_NOTES_ALIKE = 2
 _LONGEST_NAME = 60
-# The findings of these rules stand in tables of their own.
-_WITH_TABLES = frozenset({"duplicate-static", "linked-twice", "large-static"})
 _MOST_NAMED = 3
 # The words of the table; the section beside them tells the rest.
 _WHEN = {
@@ -38,29 +36,39 @@ def duplicates_document(
     found: Duplicates, *, count: int = 1, top: int = 20, has_linker_names: bool = False
 ) -> Document:
     """Write what files hold several times; `top` rows a table, 0 for all."""
+    by_rule: dict[str, list[Finding]] = {}
+    for one in found.findings:
+        by_rule.setdefault(one.rule, []).append(one)
+    # The findings of these three rules stand in tables or paragraphs of their own.
+    twice, large = by_rule.pop("linked-twice", []), by_rule.pop("large-static", [])
+    copies = [one for one in by_rule.pop("duplicate-static", []) if one.confidence is not Confidence.LOW]
+    saving = [one for one in copies if one.saving_bytes]
+    others = [one for findings in by_rule.values() for one in findings]
     placed = [(file.file, one) for file in found.files for one in file.copies]
     real = [(file, one) for file, one in placed if one.origin is not CopyOrigin.STREAM_INIT]
     real.sort(key=lambda item: (-item[1].waste_bytes, item[1].name, item[0]))
-    blocks: list[Block] = [Heading(_title(found))]
     has_variables = any(one.variable_count for one in found.files)
-    has_file = len(found.files) > 1
-    blocks.extend(_copies_table(real, top, is_whole=has_linker_names, has_file=has_file, has_variables=has_variables))
-    blocks.extend(_initialisers(found.files, placed))
-    twice = [one for one in found.findings if one.rule == "linked-twice"]
-    if twice:
-        blocks.append(Heading("Linked in several times"))
-        blocks.extend(Paragraph(f"{one.message}. Remedy: {one.remedy}.") for one in cut_at(twice, top)[0])
-    blocks.extend(_large([one for one in found.findings if one.rule == "large-static"], top, is_whole=has_linker_names))
-    copies = [one for one in found.findings if one.rule == "duplicate-static" and one.confidence is not Confidence.LOW]
-    blocks.extend(finding_blocks(cut_at([one for one in copies if one.saving_bytes], top)[0], count))
-    blocks.extend(finding_blocks([one for one in found.findings if one.rule not in _WITH_TABLES], count))
-    large = [one for one in found.findings if one.rule == "large-static" and one.kind != "buffer"]
-    blocks.extend(_remedies([*(one for one in copies if not one.saving_bytes), *large]))
     debug_files = {one.file: one.debug_file for one in found.files if one.debug_file is not None}
-    blocks.extend(debug_file_blocks(debug_files, Names((), is_whole=True), is_whole=has_linker_names))
-    blocks.extend(note_blocks(_together(found.notes)))
     verdict = _verdict(real, count, found.linked_twice)
-    return (*blocks, Verdict(verdict if has_variables else "No variable has a name: there is nothing to compare."))
+    return (
+        Heading(_title(found)),
+        _copies(real, top, is_whole=has_linker_names, has_variables=has_variables, has_files=len(found.files) > 1),
+        *_initialisers(found.files, placed),
+        *([Heading("Linked in several times")] if twice else []),
+        *(Paragraph(f"{one.message}. Remedy: {one.remedy}.") for one in cut_at(twice, top)[0]),
+        *_large(large, top, is_whole=has_linker_names),
+        *finding_blocks(cut_at(saving, top)[0], count),
+        *finding_blocks(others, count),
+        *_remedies(
+            [
+                *(one for one in copies if not one.saving_bytes),
+                *(one for one in large if one.kind != "buffer"),
+            ]
+        ),
+        *debug_file_blocks(debug_files, Names((), is_whole=True), is_whole=has_linker_names),
+        *note_blocks(_together(found.notes)),
+        Verdict(verdict if has_variables else "No variable has a name: there is nothing to compare."),
+    )
 
 
 def _title(found: Duplicates) -> str:
@@ -73,14 +81,13 @@ def _title(found: Duplicates) -> str:
     return f"{name}: {variables} from {units}"
 
 
-def _copies_table(
-    placed: Sequence[tuple[str, CopiedVariable]], top: int, *, is_whole: bool, has_file: bool, has_variables: bool
-) -> list[Block]:
+def _copies(
+    placed: Sequence[tuple[str, CopiedVariable]], top: int, *, is_whole: bool, has_variables: bool, has_files: bool
+) -> Block:
+    """List copies with their files; `has_variables` says whether any variable has a name, else none can be found."""
     if not placed:
         told = "nothing is there more than once, as far as its symbols tell"
-        return [
-            Paragraph(told if has_variables else "no symbol names a variable: it cannot be told what is there twice")
-        ]
+        return Paragraph(told if has_variables else "no symbol names a variable: it cannot be told what is there twice")
     shown, rest = cut_at(placed, top)
     has_private = any(one.private_bytes is not None for _, one in placed)
     rows = tuple(
@@ -88,11 +95,11 @@ def _copies_table(
             format_bytes(one.waste_bytes),
             str(len(one.copies)),
             format_bytes(one.size_bytes),
-            *([_private(one)] if has_private else []),
+            *(["-" if one.private_bytes is None else format_bytes(one.private_bytes)] if has_private else []),
             _WHEN[one.cost],
             one.confidence.value,
             *([one.section] if is_whole else []),
-            "  ".join(filter(None, _which(one, file if has_file else None, is_whole=is_whole))),
+            "  ".join(filter(None, _which(one, file if has_files else None, is_whole=is_whole))),
         )
         for file, one in shown
     )
@@ -105,11 +112,7 @@ def _copies_table(
     ]
     footer = rest_rows(len(rest), len(columns), format_bytes(sum(one.waste_bytes for _, one in rest)))
     words = frozenset(range(columns.index("cost"), len(columns) - 1))
-    return [Table(tuple(columns), rows, words, footer, Fold.NEVER if is_whole else Fold.NAMES)]
-
-
-def _private(one: CopiedVariable) -> str:
-    return "-" if one.private_bytes is None else format_bytes(one.private_bytes)
+    return Table(tuple(columns), rows, words, footer, Fold.NEVER if is_whole else Fold.NAMES)
 
 
 def _which(one: CopiedVariable, file: str | None, *, is_whole: bool) -> tuple[str, str, str]:

@@ -86,12 +86,15 @@ def _heading(found: Libraries) -> Heading:
 
 
 def _table(graph: DependencyGraph, show: Callable[[int], str], top: int) -> Table:
-    has_private = graph.private_bytes is not None
-    measured = ("private", "beyond") if has_private else ()
-    columns = ("startup min", *measured, "mapped", "retained", "users", "symbols", "object")
+    columns = (*_cost_columns(graph), "users", "symbols", "object")
     shown, rest = cut_at(range(len(graph.objects)), top)
     rows = tuple((*_figures(graph, number), _label(graph, number, show)) for number in shown)
     return Table(columns, rows, frozenset(), (*rest_rows(len(rest), len(columns)), _total(graph)))
+
+
+def _cost_columns(graph: DependencyGraph) -> tuple[str, ...]:
+    measured = () if graph.private_bytes is None else ("private", "beyond")
+    return ("startup min", *measured, "mapped", "retained")
 
 
 def _figures(graph: DependencyGraph, number: int) -> tuple[str, ...]:
@@ -123,17 +126,16 @@ def _size(size_bytes: int) -> str:
 
 
 def _label(graph: DependencyGraph, number: int, show: Callable[[int], str]) -> str:
-    linked = graph.objects[number]
-    marks = []
-    if linked.found_by is FoundBy.PRELOAD:
-        marks.append("preloaded")
-    elif linked.found_by is FoundBy.OPENED:
-        marks.append("opened while running")
+    found_by, mark = graph.objects[number].found_by, ""
+    if found_by is FoundBy.PRELOAD:
+        mark = "  [preloaded]"
+    elif found_by is FoundBy.OPENED:
+        mark = "  [opened while running]"
     elif number == len(graph.link_map.objects):
-        marks.append("the loader")
+        mark = "  [the loader]"
     elif number not in graph.roots and not graph.bindings.users(number):
-        marks.append("unused")
-    return f"{show(number)}{f'  [{marks[0]}]' if marks else ''}"
+        mark = "  [unused]"
+    return f"{show(number)}{mark}"
 
 
 def _tree(graph: DependencyGraph, show: Callable[[int], str]) -> Table:
@@ -159,10 +161,7 @@ def _tree(graph: DependencyGraph, show: Callable[[int], str]) -> Table:
         add(number, user, depth)
         if is_first:
             stack.extend((provider, number, depth + 1) for provider in reversed(graph.needed[number]))
-    has_private = graph.private_bytes is not None
-    measured = ("private", "beyond") if has_private else ()
-    columns = ("startup min", *measured, "mapped", "retained", "symbols", "object")
-    return Table(columns, tuple(rows))
+    return Table((*_cost_columns(graph), "symbols", "object"), tuple(rows))
 
 
 def _difference(graph: DependencyGraph) -> list[Block]:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from footprint.errors import Note, UsageError
 from footprint.files import StrPath
+from footprint.formats.escape import well_formed
 from footprint.release.history import Recording, Release, recording_of
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import Named, process_of, resolve
@@ -113,17 +114,9 @@ def _written(recording: Recording) -> Recording:
     r"""Return a recording whose names are text: a byte that is no UTF-8 becomes `\xNN`."""
     release = recording.release
     return recording._replace(
-        release=release._replace(program=_well_formed(release.program), version=_well_formed(release.version)),
+        release=release._replace(program=well_formed(release.program), version=well_formed(release.version)),
         parts={
-            figure: {_well_formed(owner): amount for owner, amount in owners.items()}
+            figure: {well_formed(owner): amount for owner, amount in owners.items()}
             for figure, owners in recording.parts.items()
         },
     )
-
-
-def _well_formed(text: str) -> str:
-    if text.isascii():
-        return text
-    # Bytes that are no UTF-8 first; no other half of a pair stands for a byte.
-    halves = "".join(one if not 0xDC80 <= ord(one) <= 0xDCFF else f"\\x{ord(one) - 0xDC00:02x}" for one in text)
-    return halves.encode("utf-8", "backslashreplace").decode()

@@ -15,7 +15,7 @@ from footprint.elf import (
     starts_like_archive,
     starts_like_elf,
 )
-from footprint.elf.linker_map import LinkerMap, read_linker_map
+from footprint.elf.linker_map import read_linker_map
 from footprint.elf.origins import Origins
 from footprint.elf.selection import EVERYTHING, Selection
 from footprint.errors import FootprintError, InputError, Note, UsageError
@@ -132,7 +132,10 @@ class _Reader:
         paths = absolute_paths(path)
         contents, debug, odd = self._debug_files.read(image, read_contents, *paths)
         self.notes += odd
-        linker_map = None if self._map_path is None else _read_map(self._map_path, contents)
+        linker_map = None
+        if self._map_path is not None:
+            names = {one.section.name for one in contents.sections}
+            linker_map = read_linker_map(open_input(self._map_path), self._map_path, names)
         if self._has_sources:
             contents, odd = self._with_sources(image, contents, debug, *paths)
             self.notes += odd
@@ -174,7 +177,3 @@ class _Reader:
         if lacking_count:
             detail = f"{lacking_count} of its {len(self.files) - count} objects have no .debug_info"
             self.notes.append(Note("debug-info-absent", path, detail))
-
-
-def _read_map(path: str, contents: Contents) -> LinkerMap:
-    return read_linker_map(open_input(path), path, {one.section.name for one in contents.sections})

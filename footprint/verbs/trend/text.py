@@ -42,7 +42,8 @@ def trend_document(found: History, *, has_blocks: bool) -> Document:
     blocks: list[Block] = [Heading(f"footprint trend: {found.file}")]
     for program, releases in found.releases.items():
         trends = [one for one in found.trends if one.program == program]
-        blocks.append(Heading(_heading(program, releases, trends)))
+        part = f", the part of {trends[0].owner}" if trends and trends[0].owner is not None else ""
+        blocks.append(Heading(f"{program}{part}: {counted(len(releases), 'release')}"))
         span = f"From {_dated(releases[0])} to {_dated(releases[-1])}." if len(releases) > 1 else _dated(releases[0])
         blocks.append(Paragraph(span))
         if trends:
@@ -54,11 +55,6 @@ def trend_document(found: History, *, has_blocks: bool) -> Document:
             blocks.append(Table(("change", "came with", "figure", "the most by"), steps, frozenset({1, 2})))
     blocks.extend(note_blocks(found.notes, found.file))
     return (*blocks, Verdict(_verdict(found)))
-
-
-def _heading(program: str, releases: Sequence[Release], trends: Sequence[Trend]) -> str:
-    owner = trends[0].owner if trends else None
-    return f"{program}{'' if owner is None else f', the part of {owner}'}: {counted(len(releases), 'release')}"
 
 
 def _version(release: Release) -> str:

@@ -80,7 +80,9 @@ def whatif(
         median_start(words, asked, [one.start for one in found], private_memory) for found in trials.values()
     ]
     behaviour = compare(original, trials[True], trials[False])
-    leaving = tuple([_leaving(graph, number) for number in sorted(dropping.leaving)])
+    leaving = tuple(
+        [Leaving(graph.objects[number].path, graph.cost_bytes([number])) for number in sorted(dropping.leaving)]
+    )
     notes += (*graph.notes, *_copy_notes(words[0], behaviour), *_still_loaded(after.audit, owners, leaving))
     notes += (*before.notes, *after.notes)
     return WhatIf(
@@ -97,10 +99,6 @@ def whatif(
         count=count,
         notes=tuple(dict.fromkeys(notes)),
     )
-
-
-def _leaving(graph: DependencyGraph, number: int) -> Leaving:
-    return Leaving(graph.objects[number].path, graph.cost_bytes([number]))
 
 
 def _environment() -> Environment:
