@@ -122,7 +122,7 @@ def _across(files: Sequence[Statics]) -> Iterable[LinkedTwice]:
     for held, is_blank in _same(initials, several):
         by_number = dict(reversed(held))
         numbers = tuple(sorted(by_number))
-        own_units = {_unit(files, *one) for one in held}
+        own_units = {None if static.unit is None else files[number].units[static.unit] for number, static in held}
         # Variables from source files of several names may come from a header. For zeros, all source files must be
         # known.
         names = own_units if is_blank else own_units - {None}
@@ -136,10 +136,6 @@ def _across(files: Sequence[Statics]) -> Iterable[LinkedTwice]:
             units = tuple(dict.fromkeys(one.unit for one in group if one.unit))
             zeros = [one for one in blank.get(numbers, ()) if one.unit in units]
             yield _found(tuple(files[number].image.file for number in numbers), units, [*group, *zeros], len(numbers))
-
-
-def _unit(files: Sequence[Statics], number: int, static: Symbol) -> str | None:
-    return None if static.unit is None else files[number].units[static.unit]
 
 
 def _cost(statics: Statics, static: Symbol, initials: Initials) -> Cost:

@@ -43,7 +43,10 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
     counted = _COUNTED.get(mode, Counted.HEAP)
     points_key, peak_key, end_key, left_key = ("aps", "mi", "ei", "fb") if version == 1 else ("pps", "tg", "te", "eb")
     lives_key = "tli" if version == 1 else "tl"
-    frames = tuple(_frame(label, source) for label in facts.entries("ftbl")) or (Frame(label="[root]"),)
+    labels = facts.entries("ftbl")
+    if not all(isinstance(label, str) for label in labels):
+        raise InputError(source, "`ftbl` has an entry that is not a string")
+    frames = tuple(read_label(str(label)) for label in labels) or (Frame(label="[root]"),)
     points = [_Object(point, f"a point of `{points_key}`", source) for point in facts.entries(points_key)]
     stacks = CallTreeBuilder()
     ends = [stacks.add(point.frames(len(frames))) for point in points]
@@ -165,9 +168,3 @@ class _Object:
                 raise InputError(self._source, f"{self._what}: a frame that is not in `ftbl`")
             places.append(place)
         return places
-
-
-def _frame(label: object, source: str) -> Frame:
-    if not isinstance(label, str):
-        raise InputError(source, "`ftbl` has an entry that is not a string")
-    return read_label(label)

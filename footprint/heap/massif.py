@@ -280,7 +280,9 @@ class _Reader:
     def _read_other(self, text: bytes, offset: int, *, is_last: bool) -> None:
         """Read a part that is not a snapshot: the header, at either end, or damage."""
         if self._header is None and (header := _HEADER.fullmatch(text)):
-            description, command, unit = (None if part is None else _text(part) for part in header.groups())
+            description, command, unit = (
+                None if part is None else part.strip().decode("utf-8", "surrogateescape") for part in header.groups()
+            )
             self._header = (description, command or "", unit or "")
         elif is_last and text.startswith(_MARK[: len(text)]):
             self.is_cut = True
@@ -361,7 +363,3 @@ class _Reader:
                 f"{line.told_bytes:,} bytes"
             )
             yield Note("heap-tree-unbalanced", source, detail)
-
-
-def _text(raw: bytes) -> str:
-    return raw.strip().decode("utf-8", "surrogateescape")

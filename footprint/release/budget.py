@@ -326,7 +326,11 @@ def _parts(budget: Budget, audit: Audit, count: int) -> _Contributors:
     elif budget.table == "kinds":
         sums = _sums_by_file(budget.table, _rows_of(budget, audit))
     else:
-        sums = _sums(budget.table, _rows_of(budget, audit), _label)
+        sums = _sums(
+            budget.table,
+            _rows_of(budget, audit),
+            lambda row: row.symbol or row.name or row.section or file_name(row.owner),
+        )
     return _largest(sums.items())
 
 
@@ -442,10 +446,6 @@ def _is_noise(budget: Budget, comparison: Comparison, delta_bytes: int) -> bool:
 def _new_files(comparison: Comparison) -> Iterable[tuple[str, int]]:
     """Return the files that the baseline does not have, each with its size."""
     return ((file_name(one.owner), one.delta_bytes) for one in comparison.owners if one.is_new and one.is_object)
-
-
-def _label(row: Row) -> str:
-    return row.symbol or row.name or row.section or file_name(row.owner)
 
 
 def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) -> Iterable[Result]:

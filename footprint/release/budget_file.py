@@ -149,10 +149,10 @@ def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProx
     allowed = at.patterns(libraries, "allow", "libraries") if "allow" in libraries else None
     denied = at.patterns(libraries, "deny", "libraries")
     # Of two patterns, the narrower one may be an exception; a full name on both lists is a contradiction.
-    both = [name for name in allowed or () if name in denied or (_is_name(name) and matches(name, denied))]
+    both = [name for name in allowed or () if name in denied or (not set(name) & set("*?[") and matches(name, denied))]
     if both:
         raise at.wrong(f"libraries: {both[0]!r} is both allowed and denied")
-    budgets = tuple(one._replace(line=_line(one, lines)) for one in _budgets(tables, at))
+    budgets = tuple(_budgets(tables, at, lines))
     found = Budgets(
         file,
         at.count(told, "at_processes", 1),
@@ -176,34 +176,27 @@ def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProx
     return found
 
 
-def _budgets(tables: Mapping[str, Any], at: "_File") -> Iterable[Budget]:
+def _budgets(tables: Mapping[str, Any], at: "_File", lines: Lines) -> Iterable[Budget]:
     for name, told in tables.items():
         if name in BUDGETED:
-            yield Budget(name, "figures", name, at.limit(told, name, is_count=FIGURES[name].is_count))
+            limit = at.limit(told, name, is_count=FIGURES[name].is_count)
+            yield Budget(name, "figures", name, limit, line=_nearest_line(("budgets", name), lines))
             continue
-        for each, limit in at.table(tables, name).items():
+        for each, told_limit in at.table(tables, name).items():
+            line = _nearest_line(("budgets", name, each), lines)
             key = f"{name}.{each}" if each.replace("-", "").replace("_", "").isalnum() else f'{name}."{each}"'
             if name == "findings":
                 at.one_of(each, rule_names(), key)
-                yield at.finding_budget(limit, key, each)
+                yield at.finding_budget(told_limit, key, each)._replace(line=line)
                 continue
             if name == "kinds":
                 at.one_of(each, [kind.value for kind in MemoryKind], key)
-            yield Budget(key, name, each, at.limit(limit, key, is_count=False))
-
-
-def _is_name(pattern: str) -> bool:
-    return not set(pattern) & set("*?[")
+            yield Budget(key, name, each, at.limit(told_limit, key, is_count=False), line=line)
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
     """Return whether one of the patterns of a list of libraries matches a name."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _line(budget: Budget, lines: Lines) -> int | None:
-    path = ("budgets", budget.name) if budget.table == "figures" else ("budgets", budget.table, budget.name)
-    return _nearest_line(path, lines)
 
 
 def _nearest_line(path: tuple[str, ...], lines: Lines) -> int | None:

@@ -32,14 +32,8 @@ class _Declared(NamedTuple):
     function: str | None
 
 
-class _Said(NamedTuple):
-    """The declaration and the contents of a variable; None for what its file does not contain."""
-
-    declared: _Declared | None
-    initial: Initial | None
-
-
-_NOTHING = _Said(None, None)
+_Said = tuple[_Declared | None, Initial | None]
+"""The declaration and the contents of a variable; None for what its file does not contain."""
 
 
 def likeness_of(
@@ -64,15 +58,16 @@ def likeness_of(
 
     def said(path: str, row: Row) -> _Said:
         found = variables(path)
-        return _NOTHING if found is None else found.said(row.symbol or "")
+        return (None, None) if found is None else found.said(row.symbol or "")
 
     def is_same(row: Row, other: Row) -> bool:
-        first, second = said(before(row.owner), row), said(now(other.owner), other)
-        has_contents = first.initial is not None and second.initial is not None
-        if has_contents and first.initial == second.initial:
+        declared, initial = said(before(row.owner), row)
+        other_declared, other_initial = said(now(other.owner), other)
+        has_contents = initial is not None and other_initial is not None
+        if has_contents and initial == other_initial:
             return True
-        if first.declared is not None and second.declared is not None:
-            return first.declared == second.declared
+        if declared is not None and other_declared is not None:
+            return declared == other_declared
         return not has_contents
 
     return is_same
@@ -114,16 +109,13 @@ class _Variables:
         """Return what the file contains about a variable; nothing for a name that several variables have."""
         static = self._by_name.get(symbol)
         if static is None:
-            return _NOTHING
-        initial = self._initials.of(static)
-        return _Said(self._declared(static), None if initial is None or initial.is_blank else initial)
-
-    def _declared(self, static: Symbol) -> _Declared | None:
-        said = declaration_of(static.name, self._declarations.get(_place(static), ()))
-        if said is None or said.defined_in is None:
-            return None
-        function = None if said.function is None else comparable_name(said.function)
-        return _Declared(said.type_name, os.path.basename(said.defined_in), function)
+            return None, None
+        declared, initial = None, self._initials.of(static)
+        found = declaration_of(static.name, self._declarations.get(_place(static), ()))
+        if found is not None and found.defined_in is not None:
+            function = None if found.function is None else comparable_name(found.function)
+            declared = _Declared(found.type_name, os.path.basename(found.defined_in), function)
+        return declared, None if initial is None or initial.is_blank else initial
 
 
 def _place(static: Symbol) -> VariablePlace:
