@@ -31,11 +31,6 @@ _MOST_COMPARED: Final = 64
 class DeclaredVariables:
     """The declarations of the variables of one file.
 
-    Args:
-        places: The places of the file.
-        by_place: The declarations at each place.
-        named: As the attribute.
-
     Attributes:
         named: The sections and offsets of the variables that only the debug information names.
     """

@@ -77,10 +77,8 @@ class Headers:
     def __init__(self, section: DebugSection, read: Callable[[int], tuple[tuple[int, int] | None, int]]) -> None:
         """Find the units of a section.
 
-        Args:
-            section: The section.
-            read: Reads any header at an offset and checks it: returns the sizes of offsets and addresses, or None for a
-                unit to skip, and the end of the unit.
+        `read` reads any header at an offset and checks it: it returns the sizes of offsets and addresses, or None for a
+        unit to skip, and the end of the unit.
         """
         self.starts, self.ends = array("Q"), array("Q")
         self.address_bytes: set[int] = set()

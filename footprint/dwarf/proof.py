@@ -40,11 +40,7 @@ class _Stride(NamedTuple):
 def ways_to(unit: Unit, places: Sequence[int], starts: Sequence[int] = ()) -> Iterator[Way]:
     """Find the entries of a unit that hold some places, which ascend; a place between entries is skipped.
 
-    Args:
-        unit: The unit.
-        places: Offsets in the section.
-        starts: For each place an entry at or before it, where known: the walk can start there. The parents of a way
-            are then only those after this start.
+    The walk to a place begins at an entry before it, where `starts` has one; the way has only the parents after that.
     """
     section, data = unit.section, unit.section.data
     strides: dict[int, _Stride] = {}

@@ -52,12 +52,10 @@ class Relocator:
     """Applies the relocations of an object file to its debug sections, after decompression."""
 
     def __init__(self, image: Image, bases: dict[int, int], notes: list[Note]) -> None:
-        """Prepare a file.
+        """Prepare an object file.
 
-        Args:
-            image: The object file.
-            bases: By section index the start of a debug section in the joined sections of its name.
-            notes: The list that takes a note of what was not applied.
+        `bases` has by section index the start of a debug section among those of its name. What is not applied
+        is added to `notes`.
         """
         self._notes = notes
         self._is_lacking = False

@@ -99,13 +99,7 @@ def alternate_link(image: Image) -> AlternateLink | None:
 
 
 def candidates(image: Image, path: str, debug_dirs: Sequence[str]) -> list[str]:
-    """Return the paths where the debug file of a file may be, the most certain first, without opening any.
-
-    Args:
-        image: The stripped file.
-        path: Its absolute path.
-        debug_dirs: The folders of debug files, such as `/usr/lib/debug`.
-    """
+    """Return the paths where the debug file of a stripped file may be, the most certain first, without opening any."""
     found: list[str] = []
     identity = build_id(image)
     if identity is not None and (place := build_id_place(identity)):

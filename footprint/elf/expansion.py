@@ -73,10 +73,9 @@ def _cpp_bytes(name: str) -> int:
 
 # --- Rust -------------------------------------------------------------------------------------------------------------
 
-_DIGITS: Final = {
-    digit: value for value, digit in enumerate("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-}
-_MOST_DIGITS: Final = 16
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_NUMBER: Final = re.compile(r"([0-9a-zA-Z]{0,16})_")
+_LENGTH: Final = re.compile(r"0|[1-9][0-9]{0,5}")
 # The text that one part adds to its names: `{closure#4294967295}`, ` as `, `extern "..." `.
 _PART_BYTES: Final = 32
 _LIFETIME_BYTES: Final = 8
@@ -98,7 +97,7 @@ _PARTS: Final = {
     "R": ("_lifetime", "_item"),
     "Q": ("_lifetime", "_item"),
     "T": ("_items",),
-    "F": ("_binder", "_unsafe", "_abi", "_items", "_item"),
+    "F": ("_binder", "_abi", "_items", "_item"),
     "D": ("_binder", "_traits", "_lifetime"),
     "B": ("_reference",),
 }
@@ -139,17 +138,14 @@ class _RustLength:
 
     def _number(self) -> int:
         """Read a number in base 62: `_` is 0, and `0_` is 1."""
-        end = self._text.find("_", self._at, self._at + _MOST_DIGITS + 1)
-        if end < 0:
+        found = _NUMBER.match(self._text, self._at)
+        if found is None:
             raise _UnreadableError
-        digits = self._text[self._at : end]
-        self._at = end + 1
+        self._at = found.end()
         number = 0
-        for digit in digits:
-            if digit not in _DIGITS:
-                raise _UnreadableError
-            number = number * 62 + _DIGITS[digit]
-        return number + 1 if digits else 0
+        for digit in found[1]:
+            number = number * 62 + _DIGITS.index(digit)
+        return number + 1 if found[1] else 0
 
     def _once(self, kind: str, read: Callable[[], int]) -> int:
         """Read the part that begins here, or return the known bound of it."""
@@ -203,12 +199,10 @@ class _RustLength:
             return self._item() + self._fields()
         if letter == "p":
             return _PART_BYTES
-        start = self._at
-        end = self._text.find("_", start)
-        if not letter.islower() or end < 0:
+        start, self._at = self._at, self._text.find("_", self._at) + 1
+        if not letter.islower() or not self._at:
             raise _UnreadableError
-        self._at = end + 1
-        return _PART_BYTES + _LETTER_BYTES * (end - start)
+        return _PART_BYTES + _LETTER_BYTES * (self._at - start)
 
     def _fields(self) -> int:
         """Read the fields of a constant: no fields, fields of a tuple, or named fields."""
@@ -250,7 +244,7 @@ class _RustLength:
     def _identifier(self) -> int:
         self._disambiguator()
         letter_bytes = _LETTER_BYTES if self._takes("u") else 1
-        digits = re.compile(r"0|[1-9][0-9]{0,5}").match(self._text, self._at)
+        digits = _LENGTH.match(self._text, self._at)
         if digits is None:
             raise _UnreadableError
         self._at = digits.end()
@@ -278,10 +272,7 @@ class _RustLength:
         self._at += 1
         return 0
 
-    def _unsafe(self) -> int:
-        return int(self._takes("U"))
-
     def _abi(self) -> int:
-        if not self._takes("K"):
-            return 0
-        return 1 if self._takes("C") else self._identifier()
+        """Read `unsafe` and `extern "..."`, each of which a function may have."""
+        self._takes("U")
+        return self._identifier() if self._takes("K") and not self._takes("C") else 0

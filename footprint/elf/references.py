@@ -219,14 +219,10 @@ class _Finder:
     def _add(
         self, target: int, at: int, immediate_sizes: Sequence[int], *, is_known: bool = True, far_bytes: int = 0
     ) -> None:
-        """Add a reference to each place that a target may mean.
+        """Add a reference to each place that a target may mean: the vaddr it leads to, if no immediate follows.
 
-        Args:
-            target: The vaddr that it leads to, if no immediate follows the displacement.
-            at: The vaddr of the reference.
-            immediate_sizes: The possible sizes of the immediate; the target lies that much further.
-            is_known: Whether the bytes before are certainly an opcode.
-            far_bytes: How far before a place a target may still mean it.
+        An immediate moves the target further by its size. `is_known`: the bytes before are certainly an opcode.
+        `far_bytes`: how far before a place a target may still mean it.
         """
         slack_bytes = max(immediate_sizes)
         first = max(0, bisect_right(self._starts, target) - 1)

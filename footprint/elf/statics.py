@@ -52,14 +52,7 @@ class Statics:
         sections: Iterable[tuple[int, Section]],
         debug: DebugImage | None = None,
     ) -> None:
-        """Read the variables of a table.
-
-        Args:
-            image: The file.
-            table: Its symbols; those of its debug file where that has them.
-            sections: The sections of the file, each with its number in the table.
-            debug: The file that the table is from, where it is another.
-        """
+        """Read the variables of a table in the sections of the file, which have their numbers in the table."""
         self.image = image
         self.is_stripped = table.section is None or table.section.type != abi.SHT_SYMTAB
         self.debug = debug

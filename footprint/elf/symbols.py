@@ -107,15 +107,7 @@ class SymbolTable:
     def __init__(
         self, image: Image, entries: Buffer, names: StringTable, section: Section | None = None, wide: Buffer = b""
     ) -> None:
-        """Take the bytes of a table.
-
-        Args:
-            image: The file.
-            entries: The whole entries of the table.
-            names: The names.
-            section: The section header of the table.
-            wide: The section numbers that do not fit st_shndx (SHT_SYMTAB_SHNDX).
-        """
+        """Take the whole entries of a table; `wide` has section numbers that do not fit st_shndx (SHT_SYMTAB_SHNDX)."""
         self.image = image
         self.names = names
         self.section = section
@@ -209,11 +201,7 @@ class SymbolTable:
         return Symbol(self.names.at(name), vaddr, size_bytes, info & 15, info >> 4, section_index, offset, (), unit)
 
     def variables(self, bases: "Mapping[int, SectionBase]") -> list[Symbol]:
-        """Return the symbols in some sections, and COMMON symbols, in the order of the table; no sections and files.
-
-        Args:
-            bases: The sections by their numbers in this table (`section_bases`).
-        """
+        """Return the symbols in some sections, and COMMON symbols, in the order of the table; no sections and files."""
         commons = _COMMON_SECTIONS if self.image.is_relocatable else ()
         found = []
         indexes = self.in_sections({*bases, *commons, abi.SHN_XINDEX})
@@ -270,12 +258,7 @@ def symbol_table_in(image: Image, section: Section) -> SymbolTable:
 
 
 def section_bases(image: Image, sections: Iterable[tuple[int, Section]]) -> dict[int, SectionBase]:
-    """Return the bases of sections of a file by the numbers that a symbol table has for them.
-
-    Args:
-        image: The file that has the sections.
-        sections: Each with its number in the file that has the symbol table: a debug file may count differently.
-    """
+    """Return the bases of sections by their numbers in the symbol table: a debug file may count differently."""
     if image.is_relocatable:
         return {number: SectionBase(one.index, 0, 0) for number, one in sections}
     tls = image.segment(abi.PT_TLS)

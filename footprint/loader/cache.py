@@ -41,10 +41,7 @@ class Cache:
     def find(self, name: str, levels: tuple[str, ...], legacy_bits: int = 0) -> str | None:
         """Return the path for a name, or None.
 
-        Args:
-            name: The requested name.
-            levels: The instruction set levels of the processor, best first.
-            legacy_bits: The capabilities of the processor, as glibc 2.36 and older encode them.
+        The levels of the processor come best first; its legacy bits are those of glibc 2.36 and older.
         """
         entries = self.entries.get(name, ())
         named = [(levels.index(each.level), each.path) for each in entries if each.level in levels]

@@ -20,12 +20,7 @@ _BLANKS: Final = " \t"
 
 
 class Configuration:
-    """The directories that ldconfig would search, and the libraries it would find there.
-
-    Args:
-        system: The file system.
-        system_directories: The directories that ldconfig adds to those of the file, each with a slash at its end.
-    """
+    """The directories that ldconfig would search, those of the system included, and the libraries found there."""
 
     def __init__(self, system: System, system_directories: tuple[str, ...]) -> None:
         self._system = system

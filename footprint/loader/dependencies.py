@@ -130,14 +130,7 @@ def retained(needed: Sequence[Sequence[int]], start: Sequence[int]) -> Retained:
 
 
 def chains(needed: Sequence[Sequence[int]], start: Iterable[int], target: int, most: int) -> list[tuple[int, ...]]:
-    """Find the shortest chain from a root to an object through each object that needs it directly, shortest first.
-
-    Args:
-        needed: The objects that each object needs.
-        start: The roots.
-        target: The object at the end of the chains.
-        most: The largest number of chains.
-    """
+    """Find the shortest chain from a root to an object through each object that needs it directly, shortest first."""
     came_from: dict[int, int] = dict.fromkeys(start, _ROOT)
     waiting = deque(came_from)
     while waiting:

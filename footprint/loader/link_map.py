@@ -142,11 +142,7 @@ def with_opened(link_map: LinkMap, opened: Iterable[tuple[str, Library]]) -> Lin
     """Append the objects that a process opened with dlopen to the link map of its start.
 
     Their dependencies are found by name among all objects, because the process has loaded them. Its scopes (RTLD_LOCAL,
-    RTLD_DEEPBIND) leave no trace in memory.
-
-    Args:
-        link_map: The link map of the start.
-        opened: The path and file of each other object, in load order as far as it is known.
+    RTLD_DEEPBIND) leave no trace in memory. The opened objects come in load order as far as it is known.
     """
     before = link_map.objects
     objects = [*before, *(Linked(path, library, FoundBy.OPENED, None, ()) for path, library in opened)]

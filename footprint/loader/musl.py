@@ -26,14 +26,7 @@ _LONGEST_NAME_BYTES: Final = 255
 
 
 class MuslSearch:
-    """The search of one loader, for all its programs.
-
-    Args:
-        system: The file system.
-        target: The facts that the loader knows in advance.
-        program: One of its programs: the libraries have the same class and machine.
-        environment: The choices of the caller; `is_secure` is not None.
-    """
+    """The search of one loader, for all its programs: their class and machine are those of `program`."""
 
     has_filters: Final = False
 

@@ -26,13 +26,9 @@ _ELFOSABI_GNU: Final = 3
 
 
 class GlibcSearch:
-    """The search of one loader, for all its programs: results that do not depend on the program are kept.
+    """The search of one loader, for all its programs: their class and machine are those of `program`.
 
-    Args:
-        system: The file system.
-        target: The facts that the loader knows in advance.
-        program: One of its programs: the libraries have the same class and machine.
-        environment: The choices of the caller; `is_secure` is not None.
+    Results that do not depend on the program are kept.
     """
 
     has_filters: Final = True
@@ -103,12 +99,7 @@ class GlibcSearch:
             yield name, self._find_preload(name, program)
 
     def notes(self, rules: set[FoundBy], *, has_missing: bool) -> tuple[Note, ...]:
-        """Return notes about doubts in a link map.
-
-        Args:
-            rules: The rules by which its objects were found.
-            has_missing: Whether a library is missing.
-        """
+        """Return notes about doubts in a link map whose objects were found by some rules."""
         if not self._uses_cache or not (has_missing or rules & _SHARED_RULES):
             return ()
         if self.cache is None:

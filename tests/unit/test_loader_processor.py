@@ -2,7 +2,7 @@
 
 import pytest
 
-from footprint.loader.processor import processor_of
+from footprint.loader.target import processor_of
 
 V1 = "fpu sse sse2 lm"
 V2 = f"{V1} cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3"

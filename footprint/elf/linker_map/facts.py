@@ -76,12 +76,7 @@ class LinkerMap(NamedTuple):
 
 
 class Collector:
-    """Collects the entries of a map line by line, and keeps only those of interest.
-
-    Args:
-        file: The name of the map.
-        wanted: The output sections whose pieces are kept; None for all.
-    """
+    """Collects the entries of a map line by line, and keeps only those in `wanted` output sections; None keeps all."""
 
     def __init__(self, file: str, wanted: Container[str] | None) -> None:
         self._file = file
