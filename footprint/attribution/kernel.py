@@ -7,6 +7,8 @@ pipes are in none of them.
 """
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Mapping as Dict
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.errors import Note
@@ -23,10 +25,13 @@ __all__ = (
     "built_in_constants",
     "count_objects",
     "kernel_costs",
+    "watch_of",
 )
 
 
-@json_members("stack_bytes process_bytes thread_bytes mapping_bytes written_bytes file_bytes evidence origin")
+@json_members(
+    "stack_bytes process_bytes thread_bytes mapping_bytes written_bytes file_bytes evidence origin open_file_bytes"
+)
 class KernelConstants(NamedTuple):
     """What the kernel spends on each thing, in bytes.
 
@@ -39,6 +44,8 @@ class KernelConstants(NamedTuple):
         file_bytes: An open file; each mapped file is one.
         evidence: How they are known.
         origin: Where they are from, to show.
+        open_file_bytes: What an open file of each kind costs, and a watch, as measured on this kernel; empty where that
+            was not measured.
         notes: What was odd about getting them.
     """
 
@@ -50,6 +57,7 @@ class KernelConstants(NamedTuple):
     file_bytes: int
     evidence: Evidence
     origin: str
+    open_file_bytes: Dict[str, int] = MappingProxyType({})
     notes: tuple[Note, ...] = ()
 
     @property
@@ -91,6 +99,8 @@ _OPEN_FILE_BYTES: Final = {
     OpenFileKind.UDP: 2_593,
     OpenFileKind.SOCKET: 1_245,
 }
+# An entry of an epoll with its place in a wait queue; a mark of inotify with its number: slab sizes of the same kernel.
+_WATCH_BYTES: Final = {OpenFileKind.EPOLL: 238, OpenFileKind.INOTIFY: 86}
 # The table of up to 64 descriptors is part of a process; a larger one has a pointer and two bits for each (fs/file.c).
 _EMBEDDED_SLOTS: Final = 64
 _SLOT_BYTES: Final = 8.25
@@ -185,21 +195,32 @@ def kernel_costs(
         ),
         KernelCost("[kernel objects]", objects_bytes, constants.evidence),
     )
-    return (*costs, *_open_file_costs(open_files, mappings))
+    return (*costs, *_open_file_costs(open_files, mappings, constants))
 
 
-def _open_file_costs(open_files: Sequence[OpenFile], mappings: Iterable[Mapping]) -> tuple[KernelCost, ...]:
+def watch_of(kind: OpenFileKind) -> str:
+    """Return the name under which the price of a watch is kept."""
+    return f"watch of {kind.value}"
+
+
+def _open_file_costs(
+    open_files: Sequence[OpenFile], mappings: Iterable[Mapping], constants: KernelConstants
+) -> tuple[KernelCost, ...]:
     """Price open files, and add up the memory files that no mapping shows."""
     mapped = {one.inode for one in mappings if one.inode} if open_files else set()
+    measured = constants.open_file_bytes
     open_bytes = unmapped_bytes = 0
     for one in open_files:
-        open_bytes += _OPEN_FILE_BYTES[one.kind]
+        open_bytes += measured.get(one.kind, _OPEN_FILE_BYTES[one.kind])
+        if one.watch_count:
+            open_bytes += one.watch_count * measured.get(watch_of(one.kind), _WATCH_BYTES[one.kind])
         if one.kind is not OpenFileKind.MEMORY:
             open_bytes += one.content_bytes
         elif one.inode not in mapped:
             unmapped_bytes += one.content_bytes
+    is_measured = all(one.kind in measured for one in open_files)
     named = (
-        KernelCost("[open descriptors]", open_bytes, Evidence.ESTIMATED),
+        KernelCost("[open descriptors]", open_bytes, constants.evidence if is_measured else Evidence.ESTIMATED),
         KernelCost("[memory files that are not mapped]", unmapped_bytes, Evidence.MEASURED),
     )
     return tuple(cost for cost in named if cost.size_bytes)

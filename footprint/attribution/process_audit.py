@@ -20,7 +20,7 @@ from footprint.model.projection import ONE, Question
 from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import Totals
 from footprint.process import Snapshot
-from footprint.process.descriptions import OpenFile
+from footprint.process.descriptions import OpenFile, OpenFileKind
 from footprint.process.mapped_files import FileKey, file_key
 from footprint.units import format_bytes
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from footprint.model.page_map import PageMap
 
 __all__ = ("audit_snapshot", "mapped_files")
+
+
+_MANY_WATCHES = 100  # of inotify: from here on, a note says what they keep in memory
 
 
 def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
@@ -85,12 +88,24 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
         totals=totals,
         ledger=rows,
         projection=projection,
-        notes=(*snapshot.notes, *constants.notes, *notes, *_notes(snapshot, rows, held, totals)),
+        notes=(
+            *snapshot.notes,
+            *constants.notes,
+            *notes,
+            *_notes(snapshot, rows, held, totals),
+            *_open_file_notes(open_files, snapshot.source),
+        ),
         page_maps=page_maps,
     )
 
 
-def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[MappingCounts], totals: Totals) -> list[Note]:
+def _notes(
+    snapshot: Snapshot,
+    rows: tuple[Row, ...],
+    held: list[MappingCounts],
+    totals: Totals,
+    open_files: Sequence[OpenFile],
+) -> list[Note]:
     """Return notes for what the figures do not show by themselves."""
     notes = []
     source = snapshot.source
@@ -106,6 +121,7 @@ def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[MappingCounts],
         detail = f"{format_bytes(hugetlb_bytes)} of huge pages from the reserved pool are private, and in no total"
         notes.append(Note("hugetlb-apart", source, detail))
     notes.extend(shared_memory_notes(snapshot.memory.mappings, source))
+    notes.extend(_open_file_notes(open_files, source))
     if totals.private.bytes is None:
         relro_bytes = sum(row.mapped_bytes for row in rows if row.kind is MemoryKind.RELRO)
         if relro_bytes:
@@ -122,6 +138,26 @@ def _notes(snapshot: Snapshot, rows: tuple[Row, ...], held: list[MappingCounts],
     if totals.private.evidence is Evidence.ESTIMATED:
         detail = "the text does not separate anonymous pages from pages of files: dirty pages count as private"
         notes.append(Note("anonymous-unknown", source, detail))
+    return notes
+
+
+def _open_file_notes(open_files: Sequence[OpenFile], source: str) -> list[Note]:
+    """Return notes for what the prices of open files leave out."""
+    notes = []
+    watch_count = sum(one.watch_count for one in open_files if one.kind is OpenFileKind.INOTIFY)
+    if watch_count >= _MANY_WATCHES:
+        detail = (
+            f"its {watch_count} watches of inotify keep as many inodes in kernel memory, about 1 KiB each: those are "
+            "paid once, however many processes watch the same files, and are in no figure"
+        )
+        notes.append(Note("watched-inodes", source, detail))
+    unread_count = sum(one.is_unread for one in open_files)
+    if unread_count:
+        detail = (
+            f"the kernel refuses a look at {unread_count} of its sockets and pipes (pidfd_getfd): their unread data is "
+            "in no figure, and the kind of the sockets is not known"
+        )
+        notes.append(Note("open-files-unread", source, detail))
     return notes
 
 

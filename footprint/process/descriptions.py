@@ -24,6 +24,7 @@ __all__ = (
     "content_of_fdinfo",
     "read_open_files",
     "read_own_open_files",
+    "watches_of_fdinfo",
 )
 
 # Standard input, output and error belong to the one who started the process: opened once for many.
@@ -66,7 +67,9 @@ class OpenFile(NamedTuple):
         device: The device of its inode.
         inode: The inode. All small files of the kernel (`anon_inode`) have the same one.
         is_write_only: Whether it is the end of a pipe that is written to.
-        content_bytes: Memory of what stands behind it: unread data, watches, rings, pages of a memory file.
+        content_bytes: Memory of what stands behind it: unread data, rings, pages of a memory file.
+        watch_count: How many files it watches: of epoll and inotify.
+        is_unread: Whether the kernel refused a look at it: the kind of a socket and unread data are not known.
     """
 
     descriptor: int
@@ -75,6 +78,8 @@ class OpenFile(NamedTuple):
     inode: int
     is_write_only: bool = False
     content_bytes: int = 0
+    watch_count: int = 0
+    is_unread: bool = False
 
 
 _SMALL: Final = {
@@ -103,19 +108,18 @@ def classify(link: str) -> OpenFileKind:
     return OpenFileKind.TEXT if link.startswith(("/proc/", "/sys/")) else OpenFileKind.FILE
 
 
-# An entry of an epoll with its place in a wait queue; a mark of inotify with its number: slab sizes of Linux 6.18.
-_EPOLL_WATCH_BYTES: Final = 238
-_INOTIFY_WATCH_BYTES: Final = 86
+_WATCH_LINES: Final = {OpenFileKind.EPOLL: b"\ntfd:", OpenFileKind.INOTIFY: b"\ninotify wd:"}
 # struct io_uring_sqe and io_uring_cqe, and the index of an entry.
 _SUBMISSION_BYTES, _COMPLETION_BYTES, _INDEX_BYTES, _RING_HEAD_BYTES, _LIST_BYTES = 64, 16, 4, 64, 64
 
 
-def content_of_fdinfo(kind: OpenFileKind, text: bytes) -> int:
-    """Compute the kernel memory of the watches or rings that a file of /proc/PID/fdinfo describes."""
-    if kind is OpenFileKind.EPOLL:
-        return text.count(b"\ntfd:") * _EPOLL_WATCH_BYTES
-    if kind is OpenFileKind.INOTIFY:
-        return text.count(b"\ninotify wd:") * _INOTIFY_WATCH_BYTES
+def watches_of_fdinfo(kind: OpenFileKind, text: bytes) -> int:
+    """Count the watches that a file of /proc/PID/fdinfo lists."""
+    return text.count(_WATCH_LINES[kind]) if kind in _WATCH_LINES else 0
+
+
+def content_of_fdinfo(text: bytes) -> int:
+    """Compute the kernel memory of the rings that a file of /proc/PID/fdinfo describes."""
     masks = {}
     for line in text.split(b"\n"):
         key, _, value = line.partition(b":")
@@ -156,18 +160,20 @@ def _read_one(folder: str, number: int, visitor: "_Visitor") -> OpenFile:
     link = os.readlink(path)
     kind = classify(link)
     status = os.stat(path)
-    content_bytes = 0
+    content_bytes = watch_count = 0
     if kind in _WITH_CONTENT:
         with open(f"{folder}info/{number}", "rb") as file:
-            content_bytes = content_of_fdinfo(kind, file.read(_MOST_FDINFO_BYTES))
+            text = file.read(_MOST_FDINFO_BYTES)
+        content_bytes, watch_count = content_of_fdinfo(text), watches_of_fdinfo(kind, text)
     elif kind is OpenFileKind.SOCKET:
         kind, content_bytes = visitor.socket(number)
     elif kind is OpenFileKind.PIPE:
         content_bytes = visitor.pipe(number)
     elif kind is OpenFileKind.MEMORY:
         content_bytes = status.st_blocks * _BLOCK_BYTES
+    is_unread = visitor.is_refused and kind in {OpenFileKind.SOCKET, OpenFileKind.PIPE}
     is_write_only = kind is OpenFileKind.PIPE and not os.lstat(path).st_mode & stat.S_IRUSR
-    return OpenFile(number, kind, status.st_dev, status.st_ino, is_write_only, content_bytes)
+    return OpenFile(number, kind, status.st_dev, status.st_ino, is_write_only, content_bytes, watch_count, is_unread)
 
 
 # --- what only a copy of the descriptor shows -------------------------------------------------------------------------
@@ -200,7 +206,7 @@ class _Visitor:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._pidfd: int | None = None
-        self._is_refused = False
+        self.is_refused = False
 
     def __enter__(self) -> Self:
         return self
@@ -247,7 +253,7 @@ class _Visitor:
         return _PIPE_BYTES + slots_bytes + -(-unread[0] // _PAGE_BYTES) * _PAGE_BYTES
 
     def _copy(self, number: int) -> int | None:
-        if self._is_refused:
+        if self.is_refused:
             return None
         from footprint.process.system_calls import system_call  # noqa: PLC0415 # ctypes: few have pipes or sockets
 
@@ -257,7 +263,7 @@ class _Visitor:
             return system_call(_SYS_PIDFD_GETFD, self._pidfd, number, 0)
         except OSError as error:
             # A descriptor that was closed meanwhile is EBADF; all else holds for the other ones as well.
-            self._is_refused = error.errno != errno.EBADF
+            self.is_refused = error.errno != errno.EBADF
             return None
 
 

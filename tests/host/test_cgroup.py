@@ -48,6 +48,14 @@ OPENED = """
 import os, socket
 opened = [(os.pipe(), socket.socket(), os.eventfd(0), os.open("/", os.O_RDONLY)) for _ in range(40)]
 """
+WATCHING = """
+import os, select, socket
+opened = [(os.pipe(), socket.socketpair(), os.eventfd(0), os.openpty()) for _ in range(60)]
+poll = select.epoll()
+for pipe, pair, event, terminal in opened:
+    for one in (pipe[0], pair[0], event):
+        poll.register(one)
+"""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -171,6 +179,9 @@ def test_threads_and_mappings_are_priced_by_this_kernel_as_calibrating_found_it(
     assert constants == load_constants(os.uname().release, os.uname().machine)
     assert constants.evidence is Evidence.DERIVED
     within(0.02, lambda: kernel_growth(child(8, 200, is_written=True), constants))
+    # Open files, too: all kinds of sockets, pipes with their content, and watches.
+    assert {"TCP socket", "UNIX socket", "pipe", "epoll", "watch of epoll"} <= constants.open_file_bytes.keys()
+    within(0.02, lambda: kernel_growth(child(1, 10, is_written=False, first=WATCHING), constants))
 
 
 @pytest.mark.skipif(

@@ -1,12 +1,14 @@
 """What a process has open, against the kernel: its descriptors, what they share with relatives, and what they cost."""
 
 import contextlib
+import ctypes
 import os
 import select
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,12 @@ from footprint.process.descriptions import DescriptionOwners, OpenFileKind, read
 from footprint.verbs.audit.group import audit_group
 
 KIB = 1024
+
+
+@pytest.fixture(autouse=True)
+def uncalibrated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep the calibration of this host out of the figures."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 @pytest.fixture
@@ -59,7 +67,7 @@ def test_the_watches_of_an_epoll_are_counted(opened: contextlib.ExitStack) -> No
     one, _other = (opened.enter_context(end) for end in socket.socketpair())
     poll.register(one)
     (found,) = [file for file in read_open_files(os.getpid()) if file.descriptor == poll.fileno()]
-    assert (found.kind, found.content_bytes) == (OpenFileKind.EPOLL, 238)
+    assert (found.kind, found.watch_count, found.content_bytes) == (OpenFileKind.EPOLL, 1, 0)
 
 
 def test_a_duplicate_is_the_same_description_and_a_second_open_is_another(opened: contextlib.ExitStack) -> None:
@@ -122,3 +130,16 @@ def test_what_a_child_inherited_is_no_cost_of_one_more_child(family: int) -> Non
     assert child is not None
     assert descriptors_bytes(footprint.audit(child)) < 6 * 2_401
     assert len(read_own_open_files([family])[family]) >= 400
+
+
+def test_what_the_prices_of_open_files_leave_out_is_a_note(opened: contextlib.ExitStack) -> None:
+    library = ctypes.CDLL(None)
+    watching = library.inotify_init1(0)
+    opened.callback(os.close, watching)
+    folder = Path(os.__file__).parent
+    for path in sorted(folder.iterdir())[:100]:
+        assert library.inotify_add_watch(watching, bytes(path), 2) > 0
+    (found,) = [file for file in read_open_files(os.getpid()) if file.descriptor == watching]
+    assert (found.kind, found.watch_count) == (OpenFileKind.INOTIFY, 100)
+    notes = {note.slug: note.detail for note in footprint.audit(os.getpid()).notes}
+    assert notes["watched-inodes"].startswith("its 100 watches")

@@ -12,7 +12,14 @@ from footprint.attribution.kernel import (
 )
 from footprint.model.evidence import Evidence
 from footprint.process import Counters, Mapping, Status
-from footprint.process.descriptions import DescriptionOwners, OpenFile, OpenFileKind, classify, content_of_fdinfo
+from footprint.process.descriptions import (
+    DescriptionOwners,
+    OpenFile,
+    OpenFileKind,
+    classify,
+    content_of_fdinfo,
+    watches_of_fdinfo,
+)
 
 KIB = 1024
 
@@ -135,12 +142,13 @@ def test_the_link_of_a_descriptor_shows_what_it_is(link: str, kind: OpenFileKind
 def test_watches_and_rings_are_read_from_fdinfo() -> None:
     head = b"pos:\t0\nflags:\t02\nmnt_id:\t17\nino:\t1038\n"
     watches = head + b"tfd:       14 events:       19\ntfd:       15 events:       19\n"
-    assert content_of_fdinfo(OpenFileKind.EPOLL, watches) == 2 * 238
+    assert watches_of_fdinfo(OpenFileKind.EPOLL, watches) == 2
     marks = head + b"inotify wd:2 ino:3c4a3\ninotify wd:1 ino:3c4a2\n"
-    assert content_of_fdinfo(OpenFileKind.INOTIFY, marks) == 2 * 86
+    assert watches_of_fdinfo(OpenFileKind.INOTIFY, marks) == 2
+    assert content_of_fdinfo(watches) == content_of_fdinfo(marks) == 0
     # 64 submissions of 64 bytes are a page; 64 + 128 * 16 + 64 * 4 bytes of rings another; 4 lists of 64 bytes.
     rings = head + b"SqMask:\t0x3f\nSqHead:\t0\nCqMask:\t0x7f\n"
-    assert content_of_fdinfo(OpenFileKind.RING, rings) == 4096 + 4096 + 256
+    assert content_of_fdinfo(rings) == 4096 + 4096 + 256
 
 
 def test_open_files_are_a_part_of_their_own_and_always_estimated() -> None:
@@ -152,6 +160,26 @@ def test_open_files_are_a_part_of_their_own_and_always_estimated() -> None:
     ]
     *_, cost = kernel_costs(status_of(1, 0), 0, calibrated, open_files=files)
     assert cost == KernelCost("[open descriptors]", 201 + 201 + 2_064 + 4_096 + 2_401 + 6_400, Evidence.ESTIMATED)
+
+
+def test_watches_cost_their_slab_sizes_of_linux_6_18() -> None:
+    files = [
+        OpenFile(3, OpenFileKind.EPOLL, 1, 10, watch_count=2),
+        OpenFile(4, OpenFileKind.INOTIFY, 1, 10, watch_count=3),
+    ]
+    *_, cost = kernel_costs(status_of(1, 0), 0, open_files=files)
+    assert cost.size_bytes == 397 + 2 * 238 + 983 + 3 * 86
+
+
+def test_measured_prices_of_open_files_and_watches_are_used_and_are_derived() -> None:
+    measured = {"file": 300, "epoll": 500, "watch of epoll": 200}
+    calibrated = BUILT_IN._replace(evidence=Evidence.DERIVED, open_file_bytes=measured)
+    files = [OpenFile(3, OpenFileKind.FILE, 1, 10), OpenFile(4, OpenFileKind.EPOLL, 1, 11, watch_count=7)]
+    *_, cost = kernel_costs(status_of(1, 0), 0, calibrated, open_files=files)
+    assert (cost.size_bytes, cost.evidence) == (300 + 500 + 7 * 200, "derived")
+    other = OpenFile(5, OpenFileKind.TCP, 1, 12)
+    *_, cost = kernel_costs(status_of(1, 0), 0, calibrated, open_files=[*files, other])
+    assert (cost.size_bytes, cost.evidence) == (300 + 500 + 7 * 200 + 3_617, "estimated")
 
 
 def test_a_memory_file_that_is_not_mapped_is_charged_with_its_pages() -> None:

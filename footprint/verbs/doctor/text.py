@@ -39,7 +39,8 @@ def _constants(constants: KernelConstants) -> Facts:
         ("written mapping, besides", constants.written_bytes),
         ("mapped file", constants.file_bytes),
     )
-    return Facts(tuple((name, format_bytes(size_bytes), evidence) for name, size_bytes in figures))
+    opened = ((f"open: {kind}", size_bytes) for kind, size_bytes in constants.open_file_bytes.items())
+    return Facts(tuple((name, format_bytes(size_bytes), evidence) for name, size_bytes in (*figures, *opened)))
 
 
 def _verdict(diagnosis: Diagnosis) -> str:
