@@ -74,8 +74,6 @@ def _cpp_bytes(name: str) -> int:
 # --- Rust -------------------------------------------------------------------------------------------------------------
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_NUMBER: Final = re.compile(r"([0-9a-zA-Z]{0,16})_")
-_LENGTH: Final = re.compile(r"0|[1-9][0-9]{0,5}")
 # The text that one part adds to its names: `{closure#4294967295}`, ` as `, `extern "..." `.
 _PART_BYTES: Final = 32
 _LIFETIME_BYTES: Final = 8
@@ -138,7 +136,7 @@ class _RustLength:
 
     def _number(self) -> int:
         """Read a number in base 62: `_` is 0, and `0_` is 1."""
-        found = _NUMBER.match(self._text, self._at)
+        found = re.compile(r"([0-9a-zA-Z]{0,16})_").match(self._text, self._at)
         if found is None:
             raise _UnreadableError
         self._at = found.end()
@@ -244,7 +242,7 @@ class _RustLength:
     def _identifier(self) -> int:
         self._disambiguator()
         letter_bytes = _LETTER_BYTES if self._takes("u") else 1
-        digits = _LENGTH.match(self._text, self._at)
+        digits = re.compile(r"0|[1-9][0-9]{0,5}").match(self._text, self._at)
         if digits is None:
             raise _UnreadableError
         self._at = digits.end()

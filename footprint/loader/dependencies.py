@@ -4,9 +4,9 @@ Source: Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm (2001).
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, overload
+from typing import Final
 
 from footprint.loader.link_map import LinkMap, places_by_name
 from footprint.loader.target import Libc
@@ -62,32 +62,29 @@ def reached(
     return frozenset(found)
 
 
-class Retained(Sequence[frozenset[int]]):
-    """The objects that each object retains, itself included.
+class Retained:
+    """The objects that each object retains: itself, and those that only it brings in.
 
-    The sets are made on request: those of a long chain would need quadratic memory.
+    These are the objects that it dominates: every chain from a root to them leads through it. The sets are made on
+    request: those of a long chain would need quadratic memory.
+
+    Args:
+        above: The immediate dominator of each reachable object, before those that it dominates.
     """
 
-    def __init__(self, count: int, order: Sequence[int], spans: Mapping[int, range], above: Mapping[int, int]) -> None:
-        self._count = count
-        self._order = order
-        self._spans = spans
+    def __init__(self, above: dict[int, int]) -> None:
         self._above = above
+        self._below: dict[int, list[int]] = {}
+        for number, holder in above.items():
+            self._below.setdefault(holder, []).append(number)
 
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, number: int) -> frozenset[int]: ...
-    @overload
-    def __getitem__(self, number: slice) -> tuple[frozenset[int], ...]: ...
-    def __getitem__(self, number: int | slice) -> frozenset[int] | tuple[frozenset[int], ...]:
-        if isinstance(number, slice):
-            return tuple([self[one] for one in range(*number.indices(self._count))])
-        if not 0 <= number < self._count:
-            raise IndexError(number)
-        span = self._spans.get(number)
-        return frozenset({number}) if span is None else frozenset(self._order[span.start : span.stop])
+    def __getitem__(self, number: int) -> frozenset[int]:
+        found, waiting = set[int](), [number]
+        while waiting:
+            one = waiting.pop()
+            found.add(one)
+            waiting += self._below.get(one, ())
+        return frozenset(found)
 
     def holder(self, number: int) -> int | None:
         """Return the immediate dominator of an object; None where only the process retains it."""
@@ -97,36 +94,15 @@ class Retained(Sequence[frozenset[int]]):
     def sums(self, costs: Sequence[int]) -> list[int]:
         """Add up for each object the costs of all objects that it retains."""
         found = list(costs)
-        for number in reversed(self._order):
-            holder = self.holder(number)
-            if holder is not None:
+        for number, holder in reversed(self._above.items()):
+            if holder != _ROOT:
                 found[holder] += found[number]
         return found
 
 
 def retained(needed: Sequence[Sequence[int]], start: Sequence[int]) -> Retained:
-    """Find for each object the objects that it retains: itself, and those that only it brings in.
-
-    These are the objects that it dominates: every chain from a root to them leads through it.
-    """
-    above = _dominators(needed, start)
-    children: dict[int, list[int]] = {}
-    for number, holder in above.items():
-        children.setdefault(holder, []).append(number)
-    # In this order each object is directly before all objects that it dominates.
-    order: list[int] = []
-    spans: dict[int, range] = {}
-    waiting = [(number, False) for number in children.get(_ROOT, ())]
-    while waiting:
-        number, is_done = waiting.pop()
-        if is_done:
-            spans[number] = range(spans[number].start, len(order))
-            continue
-        spans[number] = range(len(order), len(order))
-        order.append(number)
-        waiting.append((number, True))
-        waiting.extend((child, False) for child in children.get(number, ()))
-    return Retained(len(needed), order, spans, above)
+    """Find for each object the objects that it retains."""
+    return Retained(_dominators(needed, start))
 
 
 def chains(needed: Sequence[Sequence[int]], start: Iterable[int], target: int, most: int) -> list[tuple[int, ...]]:
