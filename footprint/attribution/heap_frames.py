@@ -80,16 +80,14 @@ def _call(frame: Frame, modules: "_Modules", placed: "Sequence[_Placed]", alloca
     if frame.label is not None:
         return Call(BELOW_THRESHOLD, BELOW_THRESHOLD) if _LUMP.match(frame.label) else Call(_NOT_TOLD, frame.label)
     owner, function = frame.object, frame.function
-    if owner is None and frame.addr is not None:
-        if modules.is_known:
+    if frame.addr is not None:
+        if owner is None and modules.is_known:
             # A stack holds return addresses. The call before one may be the last instruction of its function.
             owner, function = modules.at(frame.addr - 1)
-        elif placed:
+        elif placed and (owner is None or function is None):
             owner, function = _placed_at(frame, placed)
-        elif frame.file is not None:
+        elif owner is None and frame.file is not None:
             owner = ONLY_LINES
-    elif function is None and frame.addr is not None and placed:
-        function = _name_in(owner, frame.addr, placed)
     is_allocator = owner is not None and allocators.has_object(owner)
     if function is not None and not is_allocator:
         is_allocator = allocators.has(split_suffixes(shown_name(function)).stem)
@@ -177,21 +175,16 @@ class _Placed(NamedTuple):
 
 
 def _placed_at(frame: Frame, placed: Sequence[_Placed]) -> tuple[str, str | None]:
-    addr = frame.addr or 0
-    here = [one for one in placed if one.start_addr <= addr < one.end_addr]
-    if len(here) == 1:
+    """Return the object and the function of a frame; a debug file may name more functions than the profile."""
+    addr, owner = frame.addr or 0, frame.object
+    here = [one for one in placed if one.start_addr <= addr < one.end_addr and owner in {None, one.binary.path}]
+    if len(here) == 1 or (here and owner is not None):
         return here[0].binary.path, frame.function or _name_at(here[0].binary, addr - here[0].bias_addr)
     if here:
         return _SEVERAL, frame.function
-    return ONLY_LINES if frame.file is not None else _NOT_TOLD, frame.function
-
-
-def _name_in(path: str | None, addr: int, placed: Sequence[_Placed]) -> str | None:
-    """Return the function at an address of an object: its debug file may name more than the profile."""
-    for one in placed:
-        if one.binary.path == path and one.start_addr <= addr < one.end_addr:
-            return _name_at(one.binary, addr - one.bias_addr)
-    return None
+    if owner is None:
+        owner = ONLY_LINES if frame.file is not None else _NOT_TOLD
+    return owner, frame.function
 
 
 def _placed(frames: Sequence[Frame], binaries: Sequence[Binary], name: str, notes: list[Note]) -> list[_Placed]:

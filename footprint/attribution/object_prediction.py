@@ -162,8 +162,8 @@ def predict(
         detail = f"its segments are aligned to less than {page_bytes} bytes: with such pages it could not be loaded"
         notes.append(Note("page-size-assumed", image.file, detail))
     written = {cause: _inside(pages, mapped) for cause, pages in written.items()}
-    causes = {cause: _runs(written[cause]) for cause in WriteCause if written.get(cause)}
-    startup_min = _runs(set().union(*written.values()))
+    causes = {cause: _united(map(_run, written[cause])) for cause in WriteCause if written.get(cause)}
+    startup_min = _united(map(_run, set().union(*written.values())))
     startup_max = _united([*startup_max, *startup_min])
     most_assumed = count_pages(startup_max) - count_pages(startup_min)
     tls = image.segment(PT_TLS)
@@ -192,16 +192,8 @@ def _gather(found: Iterable[tuple[WriteCause, set[int]]], written: dict[WriteCau
 # --- sets of pages ----------------------------------------------------------------------------------------------------
 
 
-def _runs(pages: Iterable[int]) -> Pages:
-    runs: list[range] = []
-    first = past = -1
-    for page in sorted(pages):
-        if page != past:
-            if past >= 0:
-                runs.append(range(first, past))
-            first = page
-        past = page + 1
-    return (*runs, range(first, past)) if past >= 0 else ()
+def _run(page: int) -> range:
+    return range(page, page + 1)
 
 
 def _united(ranges: Iterable[range]) -> Pages:

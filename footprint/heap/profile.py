@@ -105,14 +105,6 @@ class CallTree:
         """Return the frame of a node."""
         return self.frames[self.frame_indexes[node]]
 
-    def stack(self, node: int) -> list[Frame]:
-        """Return the frames from the allocation to a node, without the root."""
-        found = []
-        while node > 0:
-            found.append(self.frame(node))
-            node = self.parents[node]
-        return found[::-1]
-
     def own_bytes(self) -> list[int]:
         """Return the bytes of each node without those of the nodes below it; they add up to the total.
 

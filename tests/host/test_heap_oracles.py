@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from footprint.heap import CallTree, Counted, HeapSnapshot, Profile, read_profile
+from tests.calltrees import stack
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
 # 50 blocks of 1000 bytes; then 25 of them and one of 7777.
@@ -57,7 +58,7 @@ def read(path: Path) -> Profile:
 
 def functions(tree: CallTree | None, node: int) -> list[str | None]:
     assert tree is not None
-    return [frame.function for frame in tree.stack(node)]
+    return [frame.function for frame in stack(tree, node)]
 
 
 # --- ms_print ---------------------------------------------------------------------------------------------------------
@@ -248,6 +249,6 @@ def test_jemalloc_of_a_program(ten: Path, tmp_path: Path, period_exponent: int) 
         own = sum(
             size
             for node, size in enumerate(tree.own_bytes())
-            if any(m.start_addr <= (f.addr or 0) < m.end_addr for f in tree.stack(node) for m in addrs)
+            if any(m.start_addr <= (f.addr or 0) < m.end_addr for f in stack(tree, node) for m in addrs)
         )
         assert own == 25 * 1024 + 8192

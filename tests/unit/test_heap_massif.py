@@ -9,6 +9,7 @@ import pytest
 from footprint.errors import InputError, UnsupportedError
 from footprint.heap import CallTree, Counted, Frame, HeapSnapshot, Profile, looks_like_profile, read_profile
 from footprint.heap.labels import read_label
+from tests.calltrees import stack
 from tests.massifwriter import ROOT, Line, Moment, massif
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
@@ -87,7 +88,7 @@ def test_a_tree_goes_from_the_allocation_to_main() -> None:
         Frame(0x109192, "main", "ten.c", 8),
         Frame(label="in 2 places, all below massif's threshold (20.00%)"),
     ]
-    assert [frame.function for frame in tree.stack(3)] == ["filled", "make", "main"]
+    assert [frame.function for frame in stack(tree, 3)] == ["filled", "make", "main"]
     assert (tree.total_bytes, tree.total_blocks) == (330, None)
     assert tree.own_bytes() == [0, 0, 0, 300, 30]
 

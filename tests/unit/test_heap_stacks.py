@@ -9,6 +9,7 @@ import pytest
 
 from footprint.errors import InputError, UnsupportedError
 from footprint.heap import CallTree, Counted, Frame, Module, Profile, read_profile
+from tests.calltrees import stack
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
 
@@ -31,7 +32,7 @@ def rows(tree: CallTree | None) -> dict[tuple[str | int | None, ...], tuple[int,
     assert tree.node_blocks is not None
     found: dict[tuple[str | int | None, ...], tuple[int, int]] = {}
     for node, amounts in enumerate(zip(tree.node_bytes, tree.node_blocks, strict=True)):
-        names = tuple(frame.function or frame.addr for frame in tree.stack(node))
+        names = tuple(frame.function or frame.addr for frame in stack(tree, node))
         before = found.get(names, (0, 0))
         found[names] = (before[0] + amounts[0], before[1] + amounts[1])
     return found
