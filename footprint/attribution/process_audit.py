@@ -88,13 +88,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
         totals=totals,
         ledger=rows,
         projection=projection,
-        notes=(
-            *snapshot.notes,
-            *constants.notes,
-            *notes,
-            *_notes(snapshot, rows, held, totals),
-            *_open_file_notes(open_files, snapshot.source),
-        ),
+        notes=(*snapshot.notes, *constants.notes, *notes, *_notes(snapshot, rows, held, totals, open_files)),
         page_maps=page_maps,
     )
 
