@@ -8,15 +8,15 @@ same things.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
-from footprint.elf import PT_GNU_RELRO, Image
+from footprint.elf import PT_GNU_RELRO, Image, shown_name
 from footprint.elf.image import Section
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.names import normalised
 from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
 from footprint.elf.symbols import Symbol
-from footprint.members import json_members
+from footprint.members import Address, Bounds, json_members
 from footprint.model.finding import Confidence, SourceLocation
 
 __all__ = (
@@ -86,24 +86,30 @@ class CopyOrigin(StrEnum):
     """The initialiser that <iostream> leaves in each source file, with libstdc++ before 13."""
 
 
+@json_members(
+    "file symbol=name name=shown_name section size_bytes copy_count waste_bytes private_bytes cost origin confidence "
+    "reasons units function vaddrs location"
+)
 class CopiedVariable(NamedTuple):
-    """The copies of one variable.
+    """One thing that a file holds several times.
 
     Attributes:
+        file: The file.
         name: The linker name, without what tells the copies apart.
-        size_bytes: The size of each.
-        section: The section of the copies.
-        cost: When they cost private memory.
-        origin: Where the copies come from.
+        size_bytes: The size of each copy.
+        section: The section that the copies are in.
+        cost: When the copies cost private memory.
+        origin: Why there are copies.
         copies: The symbol of each copy.
-        units: The source files of the copies, as far as known.
+        units: The source files that the copies came from, as far as they are known.
         confidence: How sure it is that they are copies.
-        reasons: Why it is that sure.
-        location: Where the variable is declared, where known.
-        function: The linker name of the function that the variable is a static of, where the debug information says so.
-        private_bytes: The private bytes of all copies in a live process; None where that is not known.
+        reasons: Why it is as sure as it is.
+        location: The place of the definition in the source code; None where it is not known.
+        function: The linker name of the function whose statics they are; None where there is none.
+        private_bytes: The private memory of all copies in the live process; None where that is not known.
     """
 
+    file: str
     name: str
     size_bytes: int
     section: str
@@ -118,9 +124,24 @@ class CopiedVariable(NamedTuple):
     private_bytes: int | None = None
 
     @property
+    def shown_name(self) -> str:
+        """Return the name to show."""
+        return shown_name(self.name)
+
+    @property
+    def copy_count(self) -> Annotated[int, Bounds(2)]:
+        """Return the number of copies."""
+        return len(self.copies)
+
+    @property
     def waste_bytes(self) -> int:
         """Return the size of all copies but one."""
         return (len(self.copies) - 1) * self.size_bytes
+
+    @property
+    def vaddrs(self) -> tuple[Address, ...]:
+        """Return the link-time address of each copy; for a thread-local its offset in the block of the thread."""
+        return tuple([copy.vaddr for copy in self.copies])
 
 
 @json_members("file variable_count unit_count debug_file waste_bytes initialiser_count initialiser_bytes")
@@ -433,7 +454,17 @@ def _copies(
     cost = cost_of(statics.image, section, is_relocated=is_relocated)
     location = None if at is None else SourceLocation(at.file, at.line)
     return CopiedVariable(
-        name, same[0].size_bytes, section.name, cost, origin, tuple(same), units, confidence, reasons, location
+        statics.image.file,
+        name,
+        same[0].size_bytes,
+        section.name,
+        cost,
+        origin,
+        tuple(same),
+        units,
+        confidence,
+        reasons,
+        location,
     )
 
 

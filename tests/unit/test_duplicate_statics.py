@@ -287,7 +287,7 @@ def test_the_guard_of_thread_locals_says_nothing_about_headers() -> None:
 def test_the_initialiser_of_iostream_is_counted_and_no_finding() -> None:
     found = copies(in_files(*["_ZStL8__ioinit"] * 3, section=".bss", size=1))
     assert [(one.origin, len(one.copies)) for one in found] == [(CopyOrigin.STREAM_INIT, 3)]
-    assert duplicate_findings(found, "program") == ()
+    assert duplicate_findings(found) == ()
 
 
 # --- what it costs ----------------------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def test_the_initialiser_of_iostream_is_counted_and_no_finding() -> None:
 def test_the_section_tells_when_copies_cost_private_memory(section: str, cost: Cost, saving_bytes: int) -> None:
     found = only(in_files(*["_ZN2nsL5tableE"] * 3, section=section))
     assert (found.section, found.cost, found.waste_bytes) == (section, cost, 64)
-    (finding,) = duplicate_findings([found], "program")
+    (finding,) = duplicate_findings([found])
     assert finding.saving_bytes == saving_bytes
 
 
@@ -333,12 +333,12 @@ def test_the_section_tells_when_copies_cost_private_memory(section: str, cost: C
     ],
 )
 def test_the_remedy_is_that_of_the_language_and_of_constants(name: str, section: str, remedy: str) -> None:
-    (finding,) = duplicate_findings(copies(in_files(name, name, section=section)), "program")
+    (finding,) = duplicate_findings(copies(in_files(name, name, section=section)))
     assert finding.remedy == remedy
 
 
 def test_a_finding_says_how_many_there_are_of_what_and_where() -> None:
-    (finding,) = duplicate_findings(copies(in_files(*["_ZN2nsL5tableE"] * 3)), "/opt/bin/program")
+    (finding,) = duplicate_findings(copies(in_files(*["_ZN2nsL5tableE"] * 3)))
     assert (finding.rule, finding.kind, finding.subject) == ("duplicate-static", "header", "ns::table")
     assert finding.message == (
         "3 copies of ns::table, 32 B each, in .data of program: 64 B more than one takes, private when touched"
@@ -385,7 +385,7 @@ def test_statics_of_two_functions_are_two_things_even_where_one_line_of_a_macro_
     assert copies(symbols, dict(zip(places, of_two, strict=True))) == []
     found = only(symbols, dict.fromkeys(places, of_two[0]))
     assert (found.confidence, found.function) == (Confidence.PROOF, "f")
-    (finding,) = duplicate_findings([found], "/opt/bin/program")
+    (finding,) = duplicate_findings([found])
     assert finding.message.startswith("2 copies of calls in f, 32 B each")
     # In C a function that is inline may hold no static that is written to.
     assert finding.remedy == "define the function that holds it in one source file, and only declare it in the header"
@@ -560,18 +560,18 @@ def test_what_relocations_write_is_private_at_start_wherever_it_stands() -> None
     file = replace(file, dynamic=[Dyn(DT_INIT)])
     found = find_copies(read_statics(read_image(write(file), "/opt/bin/program")))
     assert {one.name: one.cost for one in found} == {"table": Cost.AT_START, "other": Cost.WHEN_TOUCHED}
-    findings = duplicate_findings(found, "program")
+    findings = duplicate_findings(found)
     assert {one.subject: one.saving_bytes for one in findings} == {"table": 32, "other": 0}
     assert {one.remedy for one in findings} == {"declare it `extern` in the header, and define it in one source file"}
 
 
 def test_a_kind_of_copies_is_a_word_that_the_schema_knows() -> None:
     found = only(in_files("_ZL5table", "_ZL5table", files=["a.c"]))
-    assert [one.kind for one in duplicate_findings([found], "program")] == ["same-source"]
+    assert [one.kind for one in duplicate_findings([found])] == ["same-source"]
 
 
 def test_what_each_thread_is_spared_is_said_a_thread() -> None:
-    (finding,) = duplicate_findings([only(in_files(*["_ZN2nsL5tableE"] * 3, section=".tbss"))], "program")
+    (finding,) = duplicate_findings([only(in_files(*["_ZN2nsL5tableE"] * 3, section=".tbss"))])
     assert finding.is_per_thread
     text = " ".join(one.text for one in finding_blocks([finding], 10) if isinstance(one, Paragraph))
     assert "It saves 64 B a thread, 640 B in 10 processes of one thread." in text
@@ -588,7 +588,7 @@ def test_private_bytes_are_those_of_all_copies_and_of_thread_locals_none() -> No
     local, table = sorted(with_private_bytes(found, private_of), key=lambda one: one.name)
     assert (table.private_bytes, local.private_bytes) == (48, None)
     assert asked == [[(one.vaddr, one.vaddr + 32) for one in table.copies]]
-    (finding,) = duplicate_findings([table], "program")
+    (finding,) = duplicate_findings([table])
     assert finding.private_bytes == 48
     assert finding.message.endswith("private when touched; 48 B of all of them is private now")
 

@@ -15,22 +15,21 @@ __all__ = ("RULE", "duplicate_findings")
 
 
 def _find(variables: Variables) -> tuple[Finding, ...]:
-    return tuple(finding for file in variables.files for finding in duplicate_findings(file.copies, file.file))
+    return tuple(finding for file in variables.files for finding in duplicate_findings(file.copies))
 
 
 RULE: Final = Rule("duplicate-static", "Data that a header defines once for each source file", (Fact.VARIABLES,), _find)
 
 
-def duplicate_findings(copies: Iterable[CopiedVariable], file: str) -> tuple[Finding, ...]:
+def duplicate_findings(copies: Iterable[CopiedVariable]) -> tuple[Finding, ...]:
     """Return what the copies in a file cost and how to have only one; stream initialisers are only counted."""
-    return tuple([_finding(one, file) for one in copies if one.origin is not CopyOrigin.STREAM_INIT])
+    return tuple([_finding(one) for one in copies if one.origin is not CopyOrigin.STREAM_INIT])
 
 
-def _finding(one: CopiedVariable, file: str) -> Finding:
-    name = shown_name(one.name)
-    owner = file.rsplit("/", 1)[-1]
+def _finding(one: CopiedVariable) -> Finding:
+    owner = one.file.rsplit("/", 1)[-1]
     inside = f" in {shown_name(one.function)}" if one.function and lacks_function(one.name, one.function) else ""
-    message = f"{counted(len(one.copies), 'copy')} of {name}{inside}, {format_bytes(one.size_bytes)} each, "
+    message = f"{counted(len(one.copies), 'copy')} of {one.shown_name}{inside}, {format_bytes(one.size_bytes)} each, "
     message += f"in {one.section} of {owner}: {format_bytes(one.waste_bytes)} more than one takes, {one.cost.value}"
     if one.private_bytes is not None and (one.private_bytes or one.cost is not Cost.SHARED):
         part = f"{format_bytes(one.private_bytes)} of all" if one.private_bytes else "none"
@@ -39,7 +38,7 @@ def _finding(one: CopiedVariable, file: str) -> Finding:
     return Finding(
         RULE.name,
         one.origin.value.replace(" ", "-"),
-        name,
+        one.shown_name,
         message,
         saving_bytes,
         one.confidence,
@@ -49,7 +48,7 @@ def _finding(one: CopiedVariable, file: str) -> Finding:
         one.location,
         is_per_thread=one.cost is Cost.PER_THREAD,
         private_bytes=one.private_bytes,
-        object_path=file,
+        object_path=one.file,
     )
 
 

@@ -44,16 +44,15 @@ def duplicates_document(
     copies = [one for one in by_rule.pop("duplicate-static", []) if one.confidence is not Confidence.LOW]
     saving = [one for one in copies if one.saving_bytes]
     others = [one for findings in by_rule.values() for one in findings]
-    placed = [(file.file, one) for file in found.files for one in file.copies]
-    real = [(file, one) for file, one in placed if one.origin is not CopyOrigin.STREAM_INIT]
-    real.sort(key=lambda item: (-item[1].waste_bytes, item[1].name, item[0]))
+    real = [one for file in found.files for one in file.copies if one.origin is not CopyOrigin.STREAM_INIT]
+    real.sort(key=lambda one: (-one.waste_bytes, one.name, one.file))
     has_variables = any(one.variable_count for one in found.files)
     debug_files = {one.file: one.debug_file for one in found.files if one.debug_file is not None}
     verdict = _verdict(real, count, found.linked_twice)
     return (
         Heading(_title(found)),
         _copies(real, top, is_whole=has_linker_names, has_variables=has_variables, has_files=len(found.files) > 1),
-        *_initialisers(found.files, placed),
+        *_initialisers(found.files),
         *([Heading("Linked in several times")] if twice else []),
         *(Paragraph(f"{one.message}. Remedy: {one.remedy}.") for one in cut_at(twice, top)[0]),
         *_large(large, top, is_whole=has_linker_names),
@@ -82,26 +81,26 @@ def _title(found: Duplicates) -> str:
 
 
 def _copies(
-    placed: Sequence[tuple[str, CopiedVariable]], top: int, *, is_whole: bool, has_variables: bool, has_files: bool
+    copies: Sequence[CopiedVariable], top: int, *, is_whole: bool, has_variables: bool, has_files: bool
 ) -> Block:
-    """List copies with their files; `has_variables` says whether any variable has a name, else none can be found."""
-    if not placed:
+    """List copies; without any, the text depends on whether symbols name variables at all."""
+    if not copies:
         told = "nothing is there more than once, as far as its symbols tell"
         return Paragraph(told if has_variables else "no symbol names a variable: it cannot be told what is there twice")
-    shown, rest = cut_at(placed, top)
-    has_private = any(one.private_bytes is not None for _, one in placed)
+    shown, rest = cut_at(copies, top)
+    has_private = any(one.private_bytes is not None for one in copies)
     rows = tuple(
         (
             format_bytes(one.waste_bytes),
-            str(len(one.copies)),
+            str(one.copy_count),
             format_bytes(one.size_bytes),
             *(["-" if one.private_bytes is None else format_bytes(one.private_bytes)] if has_private else []),
             _WHEN[one.cost],
             one.confidence.value,
             *([one.section] if is_whole else []),
-            "  ".join(filter(None, _which(one, file if has_files else None, is_whole=is_whole))),
+            "  ".join(filter(None, _which(one, is_whole=is_whole, has_file=has_files))),
         )
-        for file, one in shown
+        for one in shown
     )
     columns = [
         *("waste", "copies", "size"),
@@ -110,17 +109,17 @@ def _copies(
         *(["section"] if is_whole else []),
         "name",
     ]
-    footer = rest_rows(len(rest), len(columns), format_bytes(sum(one.waste_bytes for _, one in rest)))
+    footer = rest_rows(len(rest), len(columns), format_bytes(sum(one.waste_bytes for one in rest)))
     words = frozenset(range(columns.index("cost"), len(columns) - 1))
     return Table(tuple(columns), rows, words, footer, Fold.NEVER if is_whole else Fold.NAMES)
 
 
-def _which(one: CopiedVariable, file: str | None, *, is_whole: bool) -> tuple[str, str, str]:
+def _which(one: CopiedVariable, *, is_whole: bool, has_file: bool) -> tuple[str, str, str]:
     """Return the name, where it is declared or else which source files have it, and the file.
 
     Of a long name the end is shown, which tells more than the namespaces before it.
     """
-    name = one.name if is_whole else shown_name(one.name)
+    name = one.name if is_whole else one.shown_name
     if one.function and lacks_function(one.name, one.function):
         name += f" in {one.function if is_whole else shown_name(one.function)}"
     name = name if is_whole else _end_of(name)
@@ -131,9 +130,8 @@ def _which(one: CopiedVariable, file: str | None, *, is_whole: bool) -> tuple[st
         where = ", ".join(one.units)
     else:
         where = f"{one.units[0]} and {len(one.units) - 1} more"
-    if file and not is_whole:
-        file = file.rsplit("/", 1)[-1]
-    return name, where, f"({file})" if file else ""
+    file = one.file if is_whole else one.file.rsplit("/", 1)[-1]
+    return name, where, f"({file})" if has_file else ""
 
 
 def _large(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list[Block]:
@@ -173,14 +171,15 @@ def _end_of(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
 
 
-def _initialisers(files: Sequence[SearchedFile], placed: Sequence[tuple[str, CopiedVariable]]) -> list[Block]:
+def _initialisers(files: Sequence[SearchedFile]) -> list[Block]:
     count = sum(one.initialiser_count for one in files)
     size_bytes = sum(one.initialiser_bytes for one in files)
     blocks: list[Block] = []
     if count:
         run = f"{counted(count, 'initialiser')} of source files {'runs' if count == 1 else 'run'} at start"
         blocks.append(Paragraph(f"{run}: {format_bytes(size_bytes)} of code, and what it calls"))
-    stream_count = sum(len(one.copies) for _, one in placed if one.origin is CopyOrigin.STREAM_INIT)
+    streams = [one for file in files for one in file.copies if one.origin is CopyOrigin.STREAM_INIT]
+    stream_count = sum(one.copy_count for one in streams)
     if stream_count:
         where = f"<iostream> is included in {counted(stream_count, 'source file')}"
         blocks.append(Paragraph(f"{where}: each runs its initialiser at start (a byte each)"))
@@ -201,10 +200,10 @@ def _together(notes: Sequence[Note]) -> list[Note]:
     return told
 
 
-def _verdict(placed: Sequence[tuple[str, CopiedVariable]], count: int, linked_twice: Sequence[LinkedTwice]) -> str:
+def _verdict(copies: Sequence[CopiedVariable], count: int, linked_twice: Sequence[LinkedTwice]) -> str:
     waste: dict[Cost, int] = {}
     doubtful_bytes = 0
-    for _, one in placed:
+    for one in copies:
         if one.confidence is Confidence.LOW:
             doubtful_bytes += one.waste_bytes
         else:
