@@ -319,6 +319,11 @@ def _process_choice(
 
 
 _Command = Callable[..., Any]
+_SHARED: Final = {
+    name: parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    for make in (_process_choice, _debug_search, _output_options)
+    for name, parameter in inspect.signature(make).parameters.items()
+}
 
 
 def shared_options(
@@ -343,12 +348,11 @@ def shared_options(
         parameters = []
         used = {}
         for own in inspect.signature(command).parameters.values():
-            if own.name not in makers:
-                parameters.append(own)
-                continue
-            make, names = used[own.name] = makers[own.name]
-            shared = inspect.signature(make).parameters
-            parameters += [shared[name] for name in names]
+            if own.name in makers:
+                used[own.name] = makers[own.name]
+                parameters += [_SHARED[name] for name in makers[own.name][1]]
+            else:
+                parameters.append(own.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
         @wraps(command)
         def called(**given: Any) -> Any:  # noqa: ANN401 # as the command
@@ -357,9 +361,7 @@ def shared_options(
             return command(**given)
 
         # Typer reads both, and passes every argument by name.
-        called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
-        )
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         called.__annotations__ = {one.name: one.annotation for one in parameters}
         return called
 
