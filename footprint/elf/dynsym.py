@@ -42,7 +42,6 @@ class SymbolReference(NamedTuple):
         is_weak: Whether it may stay undefined.
         is_protected: Whether the file always binds to its own definition (STV_PROTECTED).
         is_defined: Whether the file itself has a definition.
-        symbol: The index of the symbol.
     """
 
     name: str
@@ -52,7 +51,6 @@ class SymbolReference(NamedTuple):
     is_weak: bool
     is_protected: bool
     is_defined: bool
-    symbol: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +87,7 @@ class DynamicSymbols:
     @classmethod
     def none(cls) -> "DynamicSymbols":
         """Return the answer for a file without dynamic symbols."""
-        return cls(Versions(None, {}, (), ()), 0, (), {}, {}, frozenset(), frozenset())
+        return cls(Versions(None, {}, ()), 0, (), {}, {}, frozenset(), frozenset())
 
     def vaddrs(self, image: Image) -> frozenset[int]:
         """Return the vaddrs of the definitions that others can find; the last one where a name has several."""
@@ -164,7 +162,6 @@ def _references(table: SymbolTable, asked: set[tuple[int, int]], versions: Versi
                 binding == abi.STB_WEAK,
                 visibility == abi.STV_PROTECTED,
                 section_index != abi.SHN_UNDEF,
-                symbol,
             )
         )
     return tuple(found)

@@ -31,7 +31,6 @@ class Linkage:
         interpreter: The loader that the kernel starts for it.
         filtees: The libraries that replace its definitions (DT_FILTER, DT_AUXILIARY), in their order: the name, and
             whether the library must exist, as with DT_FILTER.
-        flags: DT_FLAGS.
         flags_1: DT_FLAGS_1.
         is_symbolic: Whether its symbols are looked up in itself first.
         is_dynamic: Whether it has a dynamic section.
@@ -43,7 +42,6 @@ class Linkage:
     runpath: str | None
     interpreter: str | None
     filtees: tuple[tuple[str, bool], ...]
-    flags: int
     flags_1: int
     is_symbolic: bool
     is_dynamic: bool
@@ -62,7 +60,6 @@ def read_linkage(image: Image) -> Linkage:
             needed.append(value)
         elif tag in {abi.DT_AUXILIARY, abi.DT_FILTER}:
             filtees.append((value, tag == abi.DT_FILTER))
-    flags, flags_1 = dynamic.get(abi.DT_FLAGS) or 0, dynamic.get(abi.DT_FLAGS_1) or 0
     return Linkage(
         soname=_name(dynamic, abi.DT_SONAME),
         needed=tuple([dynamic.names.at(value) for value in needed]),
@@ -70,9 +67,9 @@ def read_linkage(image: Image) -> Linkage:
         runpath=_name(dynamic, abi.DT_RUNPATH),
         interpreter=_interpreter(image),
         filtees=tuple([(dynamic.names.at(value), must_exist) for value, must_exist in filtees]),
-        flags=flags,
-        flags_1=flags_1,
-        is_symbolic=dynamic.get(abi.DT_SYMBOLIC) is not None or bool(flags & abi.DF_SYMBOLIC),
+        flags_1=dynamic.get(abi.DT_FLAGS_1) or 0,
+        is_symbolic=dynamic.get(abi.DT_SYMBOLIC) is not None
+        or bool((dynamic.get(abi.DT_FLAGS) or 0) & abi.DF_SYMBOLIC),
         is_dynamic=segment is not None,
     )
 

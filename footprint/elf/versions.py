@@ -48,13 +48,11 @@ class Versions:
     Attributes:
         by_symbol: The versym entry of each dynamic symbol; None where the file has no versions.
         by_index: The version of each index, without the base version: that is the file itself, and matches no name.
-        defined: The names of the versions that it defines, without the base version.
         needed: The versions that it needs from other objects.
     """
 
     by_symbol: "array[int] | None"
     by_index: dict[int, Version]
-    defined: tuple[str, ...]
     needed: tuple[NeededVersion, ...]
 
 
@@ -73,16 +71,14 @@ _LAYOUTS: Final = {
 def read_versions(dynamic: Dynamic, symbol_count: int) -> Versions:
     """Read the versions of a file with this dynamic section and number of dynamic symbols."""
     by_index: dict[int, Version] = {}
-    defined: list[str] = []
     needed: list[NeededVersion] = []
     for index, flags, name in _definitions(dynamic):
         if not flags & abi.VER_FLG_BASE:
             by_index[index & VERSION_INDEX] = Version(name, is_hidden=False)
-            defined.append(name)
     for file, name, flags, index in _needs(dynamic):
         by_index[index & VERSION_INDEX] = Version(name, bool(index & VERSION_HIDDEN))
         needed.append(NeededVersion(file, name, bool(flags & abi.VER_FLG_WEAK)))
-    return Versions(_by_symbol(dynamic, symbol_count), by_index, tuple(defined), tuple(needed))
+    return Versions(_by_symbol(dynamic, symbol_count), by_index, tuple(needed))
 
 
 def _by_symbol(dynamic: Dynamic, symbol_count: int) -> "array[int] | None":

@@ -67,7 +67,6 @@ def test_all_that_a_loader_is_told_is_read(kind: dict[str, object]) -> None:
         runpath="/new",
         interpreter="/lib/ld.so",
         filtees=(("libf.so", True), ("libx.so", False)),
-        flags=0,
         flags_1=0x800,
         is_symbolic=False,
         is_dynamic=True,

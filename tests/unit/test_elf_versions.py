@@ -111,7 +111,6 @@ def test_versions_that_are_defined_and_needed_are_told_by_their_indexes(kind: di
         5: Found("GLIBC_2.34", is_hidden=True),
         6: Found("GLIBC_2.29", is_hidden=False),
     }
-    assert found.defined == ("DEMO_1", "DEMO_2")
     assert found.needed == (
         NeededVersion("libc.so.6", "GLIBC_2.2.5", is_weak=False),
         NeededVersion("libc.so.6", "GLIBC_2.34", is_weak=False),
@@ -120,7 +119,7 @@ def test_versions_that_are_defined_and_needed_are_told_by_their_indexes(kind: di
 
 
 def test_a_file_without_versions_has_none() -> None:
-    assert read(file(Sym("f", At(".data")))) == Versions(None, {}, (), ())
+    assert read(file(Sym("f", At(".data")))) == Versions(None, {}, ())
 
 
 def test_a_file_may_say_which_symbols_have_a_version_and_define_none() -> None:
@@ -133,7 +132,7 @@ def test_a_file_may_say_which_symbols_have_a_version_and_define_none() -> None:
 def test_the_first_name_of_a_version_is_its_own_and_the_others_are_those_it_continues() -> None:
     # Two names: at 20 that of the version, 8 bytes on that of its parent.
     entry = struct.pack("<HHHHIII", 1, 0, 2, 2, 0, 20, 0) + struct.pack("<IIII", 1, 8, 2, 0)
-    assert read(with_definitions(1, entry)).defined == ("f",)
+    assert read(with_definitions(1, entry)).by_index == {2: Found("f", is_hidden=False)}
 
 
 def test_a_version_without_a_name_is_passed_over() -> None:
@@ -148,7 +147,7 @@ def test_a_definition_that_is_marked_is_not_hidden_by_that() -> None:
 
 
 def test_a_distance_of_zero_ends_a_table_whatever_its_count() -> None:
-    assert read(with_definitions(9, definition(2, 28), definition(3, 0), definition(4, 0))).defined == ("f", "f")
+    assert read(with_definitions(9, definition(2, 28), definition(3, 0), definition(4, 0))).by_index.keys() == {2, 3}
     assert len(read(with_needs(9, need(0, count=9), needed(2, 16), needed(3, 0))).needed) == 2
 
 
