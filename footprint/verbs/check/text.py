@@ -22,7 +22,7 @@ __all__ = (
 
 
 def check_document(checked: Checked, *, baseline: str | None = None) -> Document:
-    """Write which budgets are exceeded, by how much and through what; `baseline` is the file that was just written."""
+    """Write which budgets are exceeded, by how much, and what costs most; `baseline` is the file just written."""
     blocks: list[Block] = [
         Heading(f"footprint check: {checked.audit.target}"),
         Paragraph(_origin(checked)),
@@ -34,7 +34,7 @@ def check_document(checked: Checked, *, baseline: str | None = None) -> Document
 
 
 def failure_document(checked: Checked) -> Document:
-    """Write for each exceeded budget by how much and through what, and nothing else."""
+    """Write only the exceeded budgets: by how much, and what costs most."""
     return tuple(block for one in checked.failures for block in _failure(one, checked))
 
 
@@ -50,7 +50,7 @@ def amount(size: int, one: Result) -> str:
 
 
 def value_and_limit(one: Result) -> tuple[str, str]:
-    """Write the value and the limit; to the byte, if they differ by less than is shown."""
+    """Write the value and the limit; to the byte, if rounded sizes would look alike."""
     if not one.is_count and 0 < abs(one.value - one.limit) * 1000 < one.limit:
         return f"{one.value:,} B", f"{one.limit:,} B"
     return amount(one.value, one), amount(one.limit, one)
@@ -97,7 +97,7 @@ def contributor_size(one: Result, size_bytes: int) -> str:
 
 
 def contributor_name(name: str) -> str:
-    """Return the name of a contributor: a symbol with its file behind it, or something else."""
+    """Return the name to show for a contributor; a symbol has its file behind it."""
     symbol, space, owner = name.partition(" (")
     return shown_name(symbol) + space + owner
 

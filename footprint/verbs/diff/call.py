@@ -77,7 +77,7 @@ def diff_profiles(
     debug: DebugSearch | None = STANDARD_PLACES,
     has_all_trees: bool = False,
 ) -> "HeapProfiles | None":
-    """Compare two allocator profiles; None where they are none. The options are those of `heap_profile`.
+    """Compare two allocator profiles; None if neither target is one. The options are those of `heap_profile`.
 
     Raises:
         AccessError: If one of them is a profile and the other cannot be opened.

@@ -146,7 +146,7 @@ def _sum(changes: Sequence[OwnerChange | RowChange], label: str, count: int) -> 
 
 
 def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
-    """List variables; what has no name (padding, tails of pages, heaps) is in the rows of the owners."""
+    """List variables. Bytes without a name (padding, tails of pages, heaps) are in the rows of the owners."""
     named = [one for one in found.changes if one.symbol is not None]
     changed = [one for one in named if one.status is not RowStatus.SHIFTED]
     if not named:
@@ -211,7 +211,7 @@ def _name(audit: Audit) -> str:
 
 
 def _ceiling(found: Comparison) -> str:
-    """Write by how much the largest possible cost changed, for a start that costs as much as before."""
+    """Write the change of the startup maximum, for a start that costs as much as before."""
     total = found.total("ceiling")
     delta_bytes = None if total is None else total.delta_bytes
     if not delta_bytes:

@@ -68,7 +68,7 @@ class Diagnosis:
 
 
 def doctor() -> Diagnosis:
-    """Try what this host allows."""
+    """Check what footprint can read on this host."""
     system = os.uname()
     constants = load_constants(system.release, system.machine)
     checks = (
@@ -253,7 +253,7 @@ def _calibration(constants: KernelConstants) -> Check:
 
 
 def _libc_calibration() -> Iterator[Check]:
-    """Check how the C library is known, if it is glibc: musl writes only what its file says."""
+    """Check whether glibc is calibrated; musl needs no calibration, because its file says all that it writes."""
     path = own_libc()
     if path is None:
         return

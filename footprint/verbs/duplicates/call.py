@@ -51,7 +51,7 @@ class Duplicates:
 
 
 def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> Duplicates:
-    """Find what ELF files hold several times: each by itself, and those that are given together among one another.
+    """Find data that ELF files hold several times: within one file, and in several of the files.
 
     Args:
         targets: Files, or one PID: the files that this process has mapped.

@@ -115,10 +115,7 @@ def _copies(
 
 
 def _which(one: CopiedVariable, *, is_whole: bool, has_file: bool) -> tuple[str, str, str]:
-    """Return the name, where it is declared or else which source files have it, and the file.
-
-    Of a long name the end is shown, which tells more than the namespaces before it.
-    """
+    """Return the name, the place of its declaration or else its source files, and the file."""
     name = one.name if is_whole else one.shown_name
     if one.function and lacks_function(one.name, one.function):
         name += f" in {one.function if is_whole else shown_name(one.function)}"
@@ -135,7 +132,7 @@ def _which(one: CopiedVariable, *, is_whole: bool, has_file: bool) -> tuple[str,
 
 
 def _large(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list[Block]:
-    """List large variables: first those that nothing uses, then those whose zeros the file need not hold."""
+    """List large variables: first those that nothing uses, then those that are only zeros in the file."""
     if not findings:
         return []
     kinds = ("dead-code", "zero-filled", "buffer")
@@ -156,7 +153,7 @@ def _place(finding: Finding, *, is_whole: bool) -> str:
 
 
 def _remedies(findings: Sequence[Finding]) -> list[Block]:
-    """Write what to do about data that no process surely pays for: the tables have the figures."""
+    """Write the remedies for data that costs no process private memory for sure: the tables have its sizes."""
     subjects: dict[str, list[str]] = {}
     for one in findings:
         subjects.setdefault(one.remedy, []).append(_end_of(one.subject))
@@ -167,7 +164,7 @@ def _remedies(findings: Sequence[Finding]) -> list[Block]:
 
 
 def _end_of(name: str) -> str:
-    """Return the end of a long name: it says more than the namespaces before it."""
+    """Return the end of a long name: the namespaces at its beginning are less important."""
     return name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
 
 

@@ -51,7 +51,7 @@ def heap_document(
     top: int = 20,
     is_whole: bool = False,
 ) -> Document:
-    """Write how much was in use, and who asked for it; several profiles side by side.
+    """Write how much memory was in use and who asked for it; several profiles are compared.
 
     Args:
         usages: What each profile says of its moment.
@@ -305,7 +305,7 @@ def _tree_rows(
         return (f"{size_bytes:,}", _share(size_bytes, usage), *cells, "  " * depth + text)
 
     def rows_below(parent: int, depth: int) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-        """Yield the nodes below a node with depth and row; the row of those that are left out is of node 0."""
+        """Yield each node below a node with its depth and row; the row of the nodes that are left out has node 0."""
         below = sorted(children.get(parent, ()), key=lambda node: -tree.node_bytes[node])
         most = top if top and parent == 0 else len(below)
         shown = [node for node in below[:most] if tree.node_bytes[node] >= least_bytes]

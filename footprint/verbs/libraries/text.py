@@ -42,7 +42,7 @@ def libraries_document(
 
 
 def chains_document(found: Libraries, library: str) -> Document:
-    """Write by which chains of objects a library is needed, and what is used of it at the end of each.
+    """Write the chains of objects that lead to a library, and how many of its symbols each last object uses.
 
     Raises:
         UsageError: If it is none of the objects.
@@ -70,7 +70,7 @@ def chains_document(found: Libraries, library: str) -> Document:
 
 
 def _used(graph: DependencyGraph, chain: tuple[int, ...]) -> str:
-    """Count the symbols that the last but one of a chain gets of the last."""
+    """Count the symbols of the last object of a chain that the object before it uses."""
     if len(chain) < 2:
         return "-"
     return str(len(graph.answerers(chain[-2]).get(chain[-1], ())) or "none")
@@ -139,7 +139,7 @@ def _label(graph: DependencyGraph, number: int, show: Callable[[int], str]) -> s
 
 
 def _tree(graph: DependencyGraph, show: Callable[[int], str]) -> Table:
-    """Show each object below the one that brought it in; what stands elsewhere already is only named."""
+    """List each object below the one that needs it; an object that is listed above already is only named."""
     rows: list[tuple[str, ...]] = []
     shown: set[int] = set()
 

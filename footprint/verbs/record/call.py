@@ -83,7 +83,7 @@ def record(
 
 
 def _file_time(target: Named) -> int:
-    """Return the time of the file; of a process and of standard input the present."""
+    """Return the time of a file; the present time for a process or standard input."""
     if process_of(target) is None and os.path.isfile(target):
         return min(max(int(os.stat(target).st_mtime), 0), _LAST_SECOND)
     return int(clock.time())

@@ -109,7 +109,7 @@ def _is_linker_script(head: bytes) -> bool:
 
 
 class _Reader:
-    """Reads files one after the other; those of `sources` stand as those of `files`."""
+    """Reads files one after the other; `sources` has one entry for each of `files`."""
 
     def __init__(self, debug_files: DebugFiles, map_path: str | None, *, has_sources: bool) -> None:
         self.files: list[Origins] = []

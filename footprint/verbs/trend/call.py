@@ -18,7 +18,7 @@ def trend(
     owner: str | None = None,
     last: int | None = None,
 ) -> History:
-    """Read how the figures of the releases in a history went.
+    """Read how the figures changed over the releases in a history.
 
     Args:
         history: The file.

@@ -94,7 +94,7 @@ def _step(one: Trend, step: TrendStep, releases: Sequence[Release]) -> tuple[str
 
 
 def _sparkline(values: Sequence[int | None], levels: str) -> str:
-    """Draw the newest values, between the smallest and the largest of them; one that is not told is a gap."""
+    """Draw the newest values between the smallest and the largest of them; an unknown value is a gap."""
     shown = values[-_MOST_WIDE:]
     known = [value for value in shown if value is not None]
     if not known:

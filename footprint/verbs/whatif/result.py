@@ -65,7 +65,7 @@ class Trial(NamedTuple):
 
 
 class Agreement(StrEnum):
-    """How two variants of a program compare; `varying` where the starts of one variant differ already."""
+    """How two variants of a program compare; `varying` if the starts of one variant differ from each other."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -123,13 +123,13 @@ class OwnerSaving(NamedTuple):
 
 
 class Saving(NamedTuple):
-    """A figure of the median starts, with the libraries and without; and how far their difference may be off.
+    """A figure of the median starts, with the libraries and without, and the range of the difference.
 
     Attributes:
         before_bytes: With the libraries.
         after_bytes: Without.
-        least_bytes: The difference between the least that was seen with and the most that was seen without.
-        most_bytes: The contrary.
+        least_bytes: The smallest difference between a start with the libraries and a start without.
+        most_bytes: The largest such difference.
     """
 
     before_bytes: int
@@ -177,7 +177,7 @@ class WhatIf:
 
     @property
     def predicted_bytes(self) -> int:
-        """What is surely saved: the pages of what leaves that are written at start."""
+        """The bytes that are surely saved: pages of the leaving objects that are written at start."""
         return sum([one.predicted_bytes for one in self.leaving])
 
     @property
@@ -202,7 +202,7 @@ class WhatIf:
 
     @property
     def is_alike(self) -> bool:
-        """Return whether no difference was seen that a user notices."""
+        """Return whether no difference was seen that a user would notice."""
         return all(one.verdict is not Agreement.DIFFERENT for one in self.behaviour)
 
 
