@@ -3,15 +3,18 @@
 `make schema` runs it; a test fails where a file is not what it writes.
 """
 
+import ast
 import importlib
 import json
 import pkgutil
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from inspect import cleandoc
+from inspect import cleandoc, getsource
+from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -19,11 +22,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import footprint.verbs
 from footprint.formats import codec
 from footprint.formats.json import SCHEMA_PATH, Envelope
+from footprint.model.evidence import Evidence
 from footprint.model.figures import FIGURES
+from footprint.model.page_map import PageState
+from footprint.model.projection import Basis, Model
+from footprint.model.row import MemoryKind
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DOCS_PATH: Final = ROOT / "docs" / "json.md"
 TYPES_PATH: Final = ROOT / "footprint" / "html" / "app" / "src" / "types.ts"
+WORDS_PATH: Final = TYPES_PATH.with_name("words.ts")
 
 LATER_COMMENT: Final = "Not in what earlier versions wrote."
 _BEGIN: Final = "<!-- `make schema` writes what follows -->"
@@ -38,6 +46,7 @@ def texts() -> dict[Path, str]:
     return {
         SCHEMA_PATH: json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
         TYPES_PATH: typescript(),
+        WORDS_PATH: words(),
         DOCS_PATH: documented(DOCS_PATH.read_text(encoding="utf-8")),
     }
 
@@ -302,6 +311,59 @@ def typescript() -> str:
             *interfaces,
         ]
     )
+
+
+def words() -> str:
+    """Return the words that the HTML report shows, as TypeScript."""
+    states = [(one.word, text) for one, text in zip(PageState, _member_texts(PageState), strict=True)]
+    evidence = [(one.value, text) for one, text in zip(Evidence, _member_texts(Evidence), strict=True)]
+    tables: dict[str, tuple[str, Sequence[Any] | Mapping[str, Any]]] = {
+        "The kinds of evidence and their meanings, the strongest first.": (
+            "EVIDENCE: [word: Evidence, text: string][]",
+            evidence,
+        ),
+        "The kinds of memory.": ("KINDS: MemoryKind[]", [one.value for one in MemoryKind]),
+        "The words for one of N and for all of them.": (
+            "NOUNS: Record<Model, [string, string]>",
+            {one.value: one.nouns for one in Model},
+        ),
+        "The words that follow the cost of one in a sentence.": (
+            "PHRASES: Record<Basis, string>",
+            {one.value: one.phrase for one in Basis},
+        ),
+        "The states of a page and their meanings; the number of a state is its place.": (
+            "PAGE_STATES: [word: string, text: string][]",
+            states,
+        ),
+    }
+    return "\n".join(
+        [
+            "// The words that the report shares with Python. `make schema` writes this file.",
+            "",
+            'import type { Basis, Evidence, MemoryKind, Model } from "./types";',
+            *(f"\n/** {text} */\nexport const {name} = {_literal(value)};" for text, (name, value) in tables.items()),
+            "",
+        ]
+    )
+
+
+def _literal(value: Sequence[Any] | Mapping[str, Any]) -> str:
+    """Return a list or an object as TypeScript, one element in each line."""
+    if isinstance(value, Mapping):
+        lines = [f"{json.dumps(key)}: {json.dumps(one)}" for key, one in value.items()]
+        return "\n  ".join(["{", *[f"{one}," for one in lines]]) + "\n}"
+    return "\n  ".join(["[", *[f"{json.dumps(one)}," for one in value]]) + "\n]"
+
+
+def _member_texts(cls: type[Enum]) -> list[str]:
+    """Return the docstrings of the members of an enumeration, as parts of a sentence."""
+    body = ast.parse(dedent(getsource(cls))).body[0].body  # type: ignore[attr-defined] # a class
+    found = [
+        str(text.value.value)
+        for member, text in pairwise(body)
+        if isinstance(member, ast.Assign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    ]
+    return [text[0].lower() + text[1:].rstrip(".") for text in found]
 
 
 def _row_names(every: dict[str, codec.Record]) -> set[str]:

@@ -12,19 +12,19 @@ class PageState(IntEnum):
     """What is known of a page."""
 
     UNTOUCHED = 0
-    """The process has not touched it, or the kernel has taken it back."""
+    """Not in memory."""
     NOT_PRIVATE = 1
-    """It is not private; whether the process has it in memory is unknown."""
+    """Not private; whether it is in memory is not known."""
     SHARED = 2
-    """It is in memory, and others may have it too: the file's own page, or one that is COW-shared since a fork."""
+    """In memory, and perhaps of others too."""
     PRIVATE = 3
-    """Only this process holds it, because it wrote to it."""
+    """Only this process holds it."""
     RELOCATED = 4
-    """Private, and relocations write it at each start."""
+    """Private, and written by relocations at each start."""
     SWAPPED = 5
-    """Only this process holds it, on a swap device."""
+    """Private, on a swap device."""
     UNKNOWN = 6
-    """Page bits could not be read: only how many of its mapping are private is known."""
+    """Page bits could not be read."""
 
     @property
     def word(self) -> str:

@@ -23,6 +23,11 @@ class Basis(StrEnum):
     MAPPED_WRITABLE = "mapped writable"
     """Address space that may become private: an upper bound for the pages, without what the kernel spends."""
 
+    @property
+    def phrase(self) -> str:
+        """The words that follow the figure in a sentence."""
+        return _PHRASES[self]
+
 
 class Model(StrEnum):
     """How the N processes start."""
@@ -33,6 +38,25 @@ class Model(StrEnum):
     """N workers are forked from one parent."""
     THREADS = "threads"
     """N threads are made in one process."""
+
+    @property
+    def nouns(self) -> tuple[str, str]:
+        """The words for one of the N, and for all of them."""
+        return _NOUNS[self]
+
+
+_PHRASES: Final = {
+    Basis.PER_PROCESS: "",
+    Basis.STARTED_COPY: ", with what it shares now",
+    Basis.REWRITTEN: " at most, if everything is rewritten",
+    Basis.PRIVATE: " of private memory, kernel memory not counted",
+    Basis.MAPPED_WRITABLE: " of mapped writable memory, an upper bound",
+}
+_NOUNS: Final = {
+    Model.EXEC: ("process", "processes"),
+    Model.FORK: ("worker", "workers"),
+    Model.THREADS: ("thread", "threads"),
+}
 
 
 class LimitUnit(StrEnum):

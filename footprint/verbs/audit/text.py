@@ -18,14 +18,6 @@ from footprint.units import counted, format_bytes
 
 __all__ = ("GROUPINGS", "audit_document", "ledger_table", "projection_document")
 
-_BASIS_TEXT: Final = {
-    Basis.PER_PROCESS: "",
-    Basis.STARTED_COPY: ", with what it shares now",
-    Basis.REWRITTEN: " at most, if everything is rewritten",
-    Basis.PRIVATE: " of private memory, kernel memory not counted",
-    Basis.MAPPED_WRITABLE: " of mapped writable memory, an upper bound",
-}
-
 
 _Key = tuple[str, ...]
 
@@ -208,13 +200,10 @@ def _of_which(special: OfWhich) -> Iterable[tuple[str, str, str]]:
     return [(f"  {label}", format_bytes(size_bytes), remark) for label, size_bytes, remark in lines if size_bytes]
 
 
-_NOUNS: Final = {Model.EXEC: "processes", Model.FORK: "workers", Model.THREADS: "threads"}
-
-
 def _subject(projection: Projection) -> str:
     """Name the N: `10,000 processes`, `One worker`."""
     if projection.count != 1:
-        return f"{projection.count:,} {_NOUNS[projection.model]}"
+        return f"{projection.count:,} {projection.model.nouns[1]}"
     if projection.basis is Basis.STARTED_COPY:
         return "One more started copy"
     return {Model.EXEC: "One process", Model.FORK: "One worker", Model.THREADS: "One more thread"}[projection.model]
@@ -223,8 +212,8 @@ def _subject(projection: Projection) -> str:
 def _cost_at_count(projection: Projection, *, has_terms: bool) -> list[Block]:
     """Write what N cost, or how many fit; with every term if that is the question."""
     once = f" + {format_bytes(projection.shared_once_bytes)} once" if projection.shared_once_bytes else ""
-    basis = _BASIS_TEXT[projection.basis]
-    noun = _NOUNS[projection.model]
+    basis = projection.basis.phrase
+    noun = projection.model.nouns[1]
     sum_text = f"{projection.count:,} x {format_bytes(projection.per_process_bytes)}{once}"
     blocks: list[Block] = []
     if projection.limits:
@@ -279,8 +268,8 @@ def _points(projection: Projection) -> list[Block]:
 
 def _verdict(audit: Audit) -> str:
     projection = audit.projection
-    basis = _BASIS_TEXT[projection.basis]
-    noun = _NOUNS[projection.model]
+    basis = projection.basis.phrase
+    noun = projection.model.nouns[1]
     if _is_prediction(audit):
         basis = f"{basis} at {'its' if projection.count == 1 else 'their'} start"
     one = format_bytes(projection.per_process_bytes)

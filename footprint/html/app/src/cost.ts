@@ -1,38 +1,27 @@
-// The first section of an audit: the cost of one process in its parts, the cost of N, and how many fit. The sums are
-// those of footprint/attribution/projection.py, in integers of any size.
+// The first section of an audit: the cost of one process in its parts, the cost of N, and how many fit. The cost of N is
+// computed as in footprint/attribution/projection.py, because the reader chooses N.
 
 import { type Count, countControl } from "./count";
 import { table, type Figures } from "./data";
 import { el, evidenceMark, fill, plainTable } from "./dom";
-import { weakest } from "./evidence";
-import type { AuditAnswer, Basis, Evidence, Model, ProcessTotals, Projection, Term } from "./types";
+import type { AuditAnswer, Evidence, ProcessTotals, Projection, Term } from "./types";
 import { formatBytes, grouped, parseBytes, percent } from "./units";
+import { NOUNS, PHRASES } from "./words";
 
-const NOUNS: Record<Model, [string, string]> = {
-  exec: ["process", "processes"], fork: ["worker", "workers"], threads: ["thread", "threads"],
-};
-const BASES: Record<Basis, string> = {
-  "per process": "", "started copy": ", with what it shares now",
-  "everything rewritten": " at most, if everything is rewritten",
-  private: " of private memory, kernel memory not counted",
-  "mapped writable": " of mapped writable memory, an upper bound",
-};
 const MEMORY_STEPS = 400; // 1 MiB to 1 PiB
 const LEAST_MEMORY_LOG = 20;
 const MOST_MEMORY_LOG = 50;
 
-/** The sums of a projection: see `project` in footprint/attribution/projection.py. */
+/** The cost of one and of N: the figures of a projection, as integers of any size. */
 class Costs {
   readonly each: bigint;
   readonly once: bigint | null;
   readonly evidence: Evidence;
 
-  constructor(terms: Term[]) {
-    const sum = (some: Term[]) => some.reduce((all, term) => all + BigInt(term.size_bytes), 0n);
-    this.each = sum(terms.filter((term) => !term.is_once));
-    const once = terms.filter((term) => term.is_once);
-    this.once = once.length ? sum(once) : null;
-    this.evidence = weakest(terms.map((term) => term.evidence));
+  constructor({ per_process_bytes, shared_once_bytes, evidence }: Projection) {
+    this.each = BigInt(per_process_bytes);
+    this.once = shared_once_bytes === null ? null : BigInt(shared_once_bytes);
+    this.evidence = evidence;
   }
 
   /** Compute the cost of `count` processes. */
@@ -51,7 +40,7 @@ class Costs {
 /** Make the section on the cost of an audit. */
 export function costSection({ projection, totals }: AuditAnswer, count: Count, figures: Figures): HTMLElement {
   const terms = table(projection.terms).rows();
-  const costs = new Costs(terms);
+  const costs = new Costs(projection);
   const [noun, nouns] = NOUNS[projection.model];
   const verdict = el("p", { class: "verdict", role: "status", id: "verdict" });
   const sum = el("p", { class: "sum", id: "sum" });
@@ -60,7 +49,7 @@ export function costSection({ projection, totals }: AuditAnswer, count: Count, f
     fill(verdict, `${grouped(size)} ${size === 1n ? noun : nouns} ${size === 1n ? "costs" : "cost"} `,
       el("strong", { id: "total", "data-bytes": costs.total(size).toString() }, formatBytes(costs.total(size))), " ",
       evidenceMark(costs.evidence));
-    fill(sum, `${grouped(size)} × ${formatBytes(costs.each)}${BASES[projection.basis]}`,
+    fill(sum, `${grouped(size)} × ${formatBytes(costs.each)}${PHRASES[projection.basis]}`,
       costs.once ? ` + ${formatBytes(costs.once)} that all pay once` : "");
     fill(moments, momentsTable(projection, costs, size));
   });

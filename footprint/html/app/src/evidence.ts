@@ -1,14 +1,9 @@
-// How figures are known: the values of footprint/model/evidence.py, the strongest first.
+// How figures are known.
 
 import type { Evidence } from "./types";
+import { EVIDENCE as MEANINGS } from "./words";
 
-const MEANINGS: [word: Evidence, meaning: string][] = [
-  ["measured", "a counter or page bit of the kernel, as it stands"],
-  ["derived", "exact arithmetic on measured figures"],
-  ["predicted", "from ELF files, before running"],
-  ["estimated", "a model with constants, or an assumption that is usually right"],
-  ["virtual", "address space only: an upper bound"],
-];
+/** The kinds of evidence, the strongest first. */
 export const EVIDENCE = MEANINGS.map(([word]) => word);
 
 /** Return the meaning of each kind of evidence that occurs. */

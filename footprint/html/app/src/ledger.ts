@@ -6,11 +6,10 @@ import { printable, shortOwners, shortened } from "./names";
 import { sums, Tree } from "./tree";
 import type { AuditAnswer, DiffAnswer, Evidence, Row } from "./types";
 import { formatBytes, formatChange, grouped, percent } from "./units";
+import { KINDS } from "./words";
 
-/** The kinds of memory; the number of a kind is its colour in `picture.ts`. */
-export const KINDS = [
-  "several", "data", "bss", "relro", "text", "tls", "file", "heap", "stack", "anonymous", "shared", "kernel",
-];
+/** The names of colours: the number of a kind of memory is its colour in `picture.ts`. */
+export const KIND_NAMES: string[] = ["several", ...KINDS];
 /** The colours of changes and of objects in `picture.ts`. */
 export const GROWN = 12;
 export const SHRUNK = 13;
@@ -61,7 +60,7 @@ function rowTree(rows: Table<Named>, area: (row: number) => number, nameOf = (ow
   const short = shortOwners(groups.keys());
   const add = (parent: number, name: string, title: string | null, row: number) => {
     const node = tree.add(parent, shortened(printable(name)), title === null ? null : printable(title),
-      row < 0 ? 0 : Math.max(0, KINDS.indexOf(kinds[row])));
+      row < 0 ? 0 : Math.max(0, KIND_NAMES.indexOf(kinds[row])));
     rowOf[node] = row;
     return node;
   };

@@ -2,23 +2,19 @@
 
 import { table, type PageMapData, type Variables } from "./data";
 import type { PageMapRow, PagePartRow } from "./types";
+import { PAGE_STATES } from "./words";
 
 /** The words, colours and meanings of states; the number of a state is its place. */
 export type States = [word: string, colour: string, meaning: string][];
 
-/** The states of `PageState` in footprint/model/page_map.py, in their order. */
-export const STATES: States = [
-  ["untouched", "", "not in memory"],
-  ["not private", "#dddddd", "whether it is in memory was not looked at"],
-  ["shared", "#77aadd", "in memory, and perhaps of others too"],
-  ["private", "#ee8866", "only this process holds it"],
-  ["relocated", "#aaaa00", "private, and written by relocations at each start"],
-  ["swapped", "#c3a5d8", "private, on a swap device"],
-  ["unknown", "#9aa5b1", "page bits could not be read"],
-];
+const COLOURS: Record<string, string> = {
+  "not private": "#dddddd", shared: "#77aadd", private: "#ee8866", relocated: "#aaaa00", swapped: "#c3a5d8", unknown: "#9aa5b1",
+};
+/** The states of a page, in the order of their numbers. */
+export const STATES: States = PAGE_STATES.map(([word, text]) => [word, COLOURS[word] ?? "", text]);
 const NUMBERS = new Map(STATES.map(([word], number) => [word, number]));
-const PRIVATE = [3, 4, 5];
-export const UNKNOWN = 6;
+const PRIVATE = ["private", "relocated", "swapped"].map((word) => NUMBERS.get(word)!);
+export const UNKNOWN = NUMBERS.get("unknown")!;
 
 /** The changes of a page between two audits. */
 export const CHANGES: States = [

@@ -2,7 +2,7 @@
 
 import { choice, el, fill } from "./dom";
 import { copy, Grid } from "./grid";
-import { KINDS } from "./ledger";
+import { KIND_NAMES } from "./ledger";
 import { COLOURS, described, Picture, type Shape } from "./picture";
 import type { Tree } from "./tree";
 import { grouped } from "./units";
@@ -15,7 +15,7 @@ let viewCount = 0;
 /** Make the legend of the kinds of memory in a tree. */
 export function kindLegend(tree: Tree): Legend {
   return [...new Set(tree.colours)].sort((one, other) => one - other).filter((one) => one > 0)
-    .map((one) => [one, KINDS[one]] as const);
+    .map((one) => [one, KIND_NAMES[one]] as const);
 }
 
 /** Show a tree; `shape` is the first picture, null for a table alone. */
