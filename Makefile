@@ -19,7 +19,7 @@ RUNTIME = .venv/runtime-installed
 DEV = .venv/dev-installed
 
 .SILENT:
-.PHONY: help demo test test-host lint bench format schema shell report clean
+.PHONY: help demo test test-host lint bench format schema pictures shell report clean
 .DEFAULT_GOAL = help
 unexport PYTHONHOME PYTHONPATH
 
@@ -60,6 +60,9 @@ report: ## build the script and style of the HTML report from footprint/html/app
 
 schema: $(DEV) ## write the JSON schema, the tables of docs/json.md and the types of the report anew
 	$(BIN)/python shell/describe.py
+
+pictures: $(DEV) ## draw the pictures of the HTML report in docs/images anew (needs Chromium and node)
+	$(BIN)/python shell/pictures.py
 
 shell: $(DEV) ## write the completions of the shells and the man page anew
 	$(BIN)/python shell/generate.py
