@@ -110,7 +110,6 @@ def audit(
 
 
 def _process_answer(by: str, top: int, output: options.OutputOptions) -> "Answer[Audit]":
-
     return Answer(
         "audit",
         "ledger",
@@ -124,7 +123,6 @@ def _process_answer(by: str, top: int, output: options.OutputOptions) -> "Answer
 
 
 def _group_answer(by: str, top: int, output: options.OutputOptions) -> "Answer[Group]":
-
     return Answer(
         "audit of several",
         "ledger",

@@ -1,8 +1,9 @@
 """The heap of an audit by who asked for it: reads the profile, and the files of the process where it needs them."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 from footprint.attribution.heap_frames import Binary
@@ -62,8 +63,7 @@ def with_heap(
     if audit.heap is not None:
         raise UsageError(f"the heap of this audit is split already, by {audit.heap.file}")
     open_file = open_file or OpenFiles()
-    others = BinaryFiles(root, debug, open_file)
-    files = _ProcessFiles(snapshot, asked.binaries, others, root, DebugFiles(debug, root, open_file), open_file)
+    files = _ProcessFiles(snapshot, asked.binaries, root, debug, open_file)
     allocators = Allocators(asked.allocators)
     data = open_input(asked.path)
     usage = read_usage(asked.called or asked.path, data, asked.at or _AT_END, allocators, files.binaries, files.opened)
@@ -134,16 +134,15 @@ class _ProcessFiles:
         self,
         snapshot: Snapshot | None,
         given: Sequence[str],
-        others: BinaryFiles,
         root: str | None,
-        debug_files: DebugFiles,
+        debug: DebugSearch | None,
         open_file: FileOpener,
     ) -> None:
-        self._snapshot, self._others, self._root = snapshot, others, root
-        self._debug_files, self._open_file = debug_files, open_file
+        self._snapshot, self._root, self._open_file = snapshot, root, open_file
+        self._others = BinaryFiles(root, debug, open_file)
+        self._debug_files = DebugFiles(debug, root, open_file)
         # Those that the user names are to be there, whether they are needed or not.
-        self._given = others.with_needed(given)
-        self._read: dict[str, Binary] | None = None
+        self._given = self._others.with_needed(given)
 
     @property
     def notes(self) -> list[Note]:
@@ -157,22 +156,19 @@ class _ProcessFiles:
         )
         if not is_untold or profile.modules:
             return ()
-        own = self._own()
-        return [*own.values(), *(one for one in self._given if one.path not in own)]
+        return [*self._own.values(), *(one for one in self._given if one.path not in self._own)]
 
     def opened(self, path: str) -> Binary | None:
         """Return the file at a path of the profile: that of the process, if it has one."""
-        own = self._own()
-        return own[path] if path in own else self._others.opened(path)
+        return self._own[path] if path in self._own else self._others.opened(path)
 
+    @cached_property
     def _own(self) -> dict[str, Binary]:
-        if self._read is None:
-            found = self._snapshot
-            self._read = {} if found is None else {one.path: one for one in self._binaries(found)}
-        return self._read
-
-    def _binaries(self, snapshot: Snapshot) -> Iterable[Binary]:
+        found: dict[str, Binary] = {}
         met: set[FileKey] = set()
+        snapshot = self._snapshot
+        if snapshot is None:
+            return found
         for mapping in snapshot.memory.mappings:
             key = file_key(mapping)
             if key is None or key in met or mapping.permissions[2] != "x" or mapping.inode is None:
@@ -180,7 +176,8 @@ class _ProcessFiles:
             met.add(key)
             binary = self._binary(mapping, snapshot)
             if binary is not None:
-                yield binary
+                found[binary.path] = binary
+        return found
 
     def _binary(self, mapping: Mapping, snapshot: Snapshot) -> Binary | None:
         if snapshot.is_live:
