@@ -7,9 +7,7 @@ part of the answer works on these bytes.
 import os
 import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from footprint.decompression import is_compressed, pieces_of
 from footprint.elf import Buffer, starts_like_archive, starts_like_elf
@@ -48,11 +46,9 @@ _HEAD_BYTES: Final = 1024
 _STANDARD_INPUT: Final = "standard input"
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(NamedTuple):
     """A live process."""
 
-    kind: ClassVar = "a live process"
     pid: int
 
     @property
@@ -106,8 +102,7 @@ class ProcessChoice(NamedTuple):
 NO_CHOICE: Final = ProcessChoice()
 
 
-@dataclass(frozen=True)
-class Processes:
+class Processes(NamedTuple):
     """Several live processes that are audited as one.
 
     Attributes:
@@ -117,62 +112,38 @@ class Processes:
         control_group: The control group that they are, if one was chosen.
     """
 
-    kind: ClassVar = "a group of processes"
     name: str
     pids: tuple[int, ...]
     choice: ProcessChoice = NO_CHOICE
     control_group: "ControlGroup | None" = None
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """An ELF file, which is not run."""
 
-    kind: ClassVar = "a program"
     name: str
 
 
-@dataclass(frozen=True)
-class Folders:
+class Folders(NamedTuple):
     """Folders of programs."""
 
-    kind: ClassVar = "a folder of programs"
     name: str
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Capture:
+class Capture(NamedTuple):
     """A file of `footprint capture`, with one process or several.
 
     Attributes:
         name: The path, or `standard input`.
-        data: The whole file.
+        snapshots: All processes, those without mappings too.
     """
 
-    kind: ClassVar = "a capture"
     name: str
-    data: Buffer = field(repr=False)
-
-    @cached_property
-    def snapshots(self) -> tuple[Snapshot, ...]:
-        """All processes, those without mappings too.
-
-        Raises:
-            InputError: If the capture is damaged.
-        """
-        if bytes(self.data[: len(TEXT_CAPTURE_START)]) == TEXT_CAPTURE_START:
-            from footprint.elf.notes import build_id_of_start  # noqa: PLC0415 # only captures need it
-            from footprint.process.text_capture import read_text_capture  # noqa: PLC0415 # the same
-
-            return read_text_capture(text_of(self.data, self.name), self.name, build_id_of_start)
-        from footprint.process.capture import read_capture  # noqa: PLC0415 # zipfile and json, which nothing else needs
-
-        return read_capture(self.data, self.name)
+    snapshots: tuple[Snapshot, ...]
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """A saved `maps`, `smaps` or `pmap` text, or a file that is none of the other types.
 
     Attributes:
@@ -180,33 +151,11 @@ class Text:
         data: The whole file.
     """
 
-    kind: ClassVar = "a saved text"
     name: str
-    data: Buffer = field(repr=False)
-
-    @cached_property
-    def snapshots(self) -> tuple[Snapshot, ...]:
-        """All processes, those without mappings too.
-
-        Raises:
-            InputError: If it is no text of mappings.
-            UsageError: If it is an ELF file or an archive of them.
-        """
-        data = self.data
-        if not data:
-            raise InputError(self.name, "the file is empty: kernel threads and zombies have no mappings")
-        head = bytes(data[:65536])
-        if starts_like_elf(head) or starts_like_archive(head):
-            raise UsageError(f"{self.name} is an ELF file, not a process: name a program by its path")
-        if head.lstrip().startswith(b"{"):
-            raise InputError(self.name, "it is JSON, but footprint did not write it")
-        if not looks_like_memory_text(head):
-            raise InputError(self.name, "neither maps, smaps nor pmap output: no line of its beginning is a mapping", 0)
-        return read_texts(text_of(data, self.name), self.name)
+    data: Buffer
 
 
-@dataclass(frozen=True)
-class AuditFile:
+class AuditFile(NamedTuple):
     """A saved audit, or another JSON answer of footprint.
 
     Attributes:
@@ -214,24 +163,25 @@ class AuditFile:
         data: The whole file.
     """
 
-    kind: ClassVar = "a saved audit"
     name: str
-    data: Buffer = field(repr=False)
-
-    @property
-    def snapshots(self) -> tuple[Snapshot, ...]:
-        """Refuse: a saved audit has a ledger, and no mappings.
-
-        Raises:
-            InputError: Always.
-        """
-        raise InputError(self.name, "it is a saved audit, which has a ledger and no mappings")
+    data: Buffer
 
 
 SingleTarget = Process | Program | Capture | Text | AuditFile
 """What one PID or path can name."""
 
 Target = SingleTarget | Processes | Folders
+
+_CALLED: Final[dict[type[Target], str]] = {
+    Process: "a live process",
+    Processes: "a group of processes",
+    Program: "a program",
+    Folders: "a folder of programs",
+    Capture: "a capture",
+    Text: "a saved text",
+    AuditFile: "a saved audit",
+}
+"""By type: what errors call a target."""
 
 _FITS: Final[dict[str, tuple[type[Target], ...]]] = {
     "-n": (Process, Processes, Program, Folders, Capture, Text, AuditFile),
@@ -256,11 +206,10 @@ def check_options(target: Target, options: Iterable[str]) -> None:
         UsageError: If one of them does not.
     """
     for option in options:
-        fitting = _FITS[option]
-        if not isinstance(target, fitting):
-            kinds = [each.kind for each in fitting]
-            told = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
-            raise UsageError(f"{option} goes with {told}; {target.name} is {target.kind}")
+        if type(target) not in _FITS[option]:
+            *others, last = [_CALLED[each] for each in _FITS[option]]
+            fitting = " or ".join(filter(None, (", ".join(others), last)))
+            raise UsageError(f"{option} goes with {fitting}; {target.name} is {_CALLED[type(target)]}")
 
 
 def resolve(target: Named | SingleTarget, *, root: StrPath | None = None) -> SingleTarget:
@@ -274,7 +223,7 @@ def resolve(target: Named | SingleTarget, *, root: StrPath | None = None) -> Sin
 
     Raises:
         AccessError: If a file cannot be opened.
-        InputError: If it is not a file.
+        InputError: If it is not a file, or a damaged capture.
         UsageError: If it is a number that no process has.
     """
     if isinstance(target, SingleTarget):
@@ -289,8 +238,20 @@ def resolve(target: Named | SingleTarget, *, root: StrPath | None = None) -> Sin
     data = _unpacked(open_input(path), name)
     head = bytes(data[:_HEAD_BYTES])
     if looks_like_capture(head):
-        return Capture(name, data)
+        return Capture(name, _captured(data, name))
     return AuditFile(name, data) if _looks_like_audit(head) else Text(name, data)
+
+
+def _captured(data: Buffer, name: str) -> tuple[Snapshot, ...]:
+    """Read the processes of a capture, those without mappings too."""
+    if bytes(data[: len(TEXT_CAPTURE_START)]) == TEXT_CAPTURE_START:
+        from footprint.elf.notes import build_id_of_start  # noqa: PLC0415 # only captures need it
+        from footprint.process.text_capture import read_text_capture  # noqa: PLC0415 # the same
+
+        return read_text_capture(text_of(data, name), name, build_id_of_start)
+    from footprint.process.capture import read_capture  # noqa: PLC0415 # zipfile and json, which nothing else needs
+
+    return read_capture(data, name)
 
 
 def _unpacked(data: Buffer, name: str) -> Buffer:
@@ -371,7 +332,10 @@ def snapshot_of(target: SingleTarget, pid: int | None = None) -> Snapshot:
         return read_process(target.pid)
     if isinstance(target, Program):
         raise UsageError(f"{target.name} is a program, which has no mappings: name a process, a capture or a text")
-    filled = [one for one in target.snapshots if one.memory.mappings and pid in {None, one.pid}]
+    if isinstance(target, AuditFile):
+        raise InputError(target.name, "it is a saved audit, which has a ledger and no mappings")
+    snapshots = target.snapshots if isinstance(target, Capture) else _snapshots_of(target)
+    filled = [one for one in snapshots if one.memory.mappings and pid in {None, one.pid}]
     if len(filled) == 1:
         return filled[0]
     if not filled:
@@ -386,6 +350,20 @@ def snapshot_of(target: SingleTarget, pid: int | None = None) -> Snapshot:
         raise UsageError(f"{target.name} holds process {numbers[0]} more than once: save one text for each moment")
     pids = ", ".join(numbers)
     raise UsageError(f"{target.name} holds {len(numbers)} processes: choose one with --pid ({pids})")
+
+
+def _snapshots_of(text: Text) -> tuple[Snapshot, ...]:
+    """Read the processes of a text, those without mappings too."""
+    if not text.data:
+        raise InputError(text.name, "the file is empty: kernel threads and zombies have no mappings")
+    head = bytes(text.data[:65536])
+    if starts_like_elf(head) or starts_like_archive(head):
+        raise UsageError(f"{text.name} is an ELF file, not a process: name a program by its path")
+    if head.lstrip().startswith(b"{"):
+        raise InputError(text.name, "it is JSON, but footprint did not write it")
+    if not looks_like_memory_text(head):
+        raise InputError(text.name, "neither maps, smaps nor pmap output: no line of its beginning is a mapping", 0)
+    return read_texts(text_of(text.data, text.name), text.name)
 
 
 def _is_program(path: str, *, has_root: bool) -> bool:
