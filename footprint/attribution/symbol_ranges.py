@@ -11,6 +11,7 @@ from footprint.model.evidence import Evidence
 from footprint.model.row import MemoryKind, Row
 from footprint.process import PageRange
 from footprint.ranges import Claim, Gap, Piece, partition
+from footprint.records import records
 
 __all__ = ("NOT_PRIVATE", "PageNumbers", "symbol_ranges", "symbol_rows")
 
@@ -59,7 +60,7 @@ def symbol_rows(
     ranges = symbol_ranges(whole, contents, private, has_untouched=has_untouched)
     count = _PageCounter(_names_by_page(ranges, page_bytes), page_bytes, relocated_pages).count
     owner, known = whole.owner, (whole.mapping.is_mapped_writable, evidence, whole.attribution)
-    rows: list[Row] = []
+    rows: list[tuple[object, ...]] = []
     untouched: dict[tuple[str | None, MemoryKind], int] = {}
     for _, start_addr, end_addr, _, kind, _, _, section, symbol, name, addrs, is_cut in ranges:
         mapped_bytes = end_addr - start_addr
@@ -72,10 +73,10 @@ def symbol_rows(
                 continue
             mapped_bytes = private_bytes
         counts = count(section, symbol, name, addrs)
-        rows.append(Row(owner, kind, section, symbol, name, private_bytes, mapped_bytes, 0, *counts, *known))
+        rows.append((owner, kind, section, symbol, name, private_bytes, mapped_bytes, 0, *counts, *known))
     for (section, kind), mapped_bytes in untouched.items():
-        rows.append(Row(owner, kind, section, None, NOT_PRIVATE, 0, mapped_bytes, 0, 0, 0, 0, *known))
-    return rows
+        rows.append((owner, kind, section, None, NOT_PRIVATE, 0, mapped_bytes, 0, 0, 0, 0, *known))
+    return records(Row, rows)
 
 
 _SEVERAL: Final = ""
@@ -163,7 +164,7 @@ def symbol_ranges(
     Neighbours without a private page are one range of their section, unless `has_untouched`.
     """
     mapping, _, _, owner, own_kind, attribution, loaded, *_ = whole
-    found: list[OwnedRange] = []
+    found: list[tuple[object, ...]] = []
     place = 0
     first, past = _bounds(private, place)
     for start_addr, end_addr, section, section_kind, base_addr, pieces in _section_ranges(whole, contents):
@@ -193,10 +194,8 @@ def symbol_ranges(
             elif not has_untouched and not (is_cut and symbol is not None):
                 index = _behind_untouched(pieces, index, first - base_addr, end_addr - base_addr)
                 name, symbol, end = NOT_PRIVATE, None, min(base_addr + pieces[index - 1].end, end_addr)
-            found.append(
-                OwnedRange(mapping, start, end, owner, kind, attribution, loaded, section, symbol, name, addrs, is_cut)
-            )
-    return found
+            found.append((mapping, start, end, owner, kind, attribution, loaded, section, symbol, name, addrs, is_cut))
+    return records(OwnedRange, found)
 
 
 def _behind_untouched(pieces: "_Pieces", index: int, private_start: int, end: int) -> int:

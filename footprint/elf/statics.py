@@ -14,7 +14,7 @@ from footprint.elf import abi
 from footprint.elf.debugfiles import DebugImage, matched_sections
 from footprint.elf.functions import Functions
 from footprint.elf.image import Image, Section
-from footprint.elf.symbols import Symbol, SymbolTable, read_symbol_table, section_bases
+from footprint.elf.symbols import SectionBase, Symbol, SymbolEntry, SymbolTable, read_symbol_table, section_bases
 
 __all__ = ("NO_INITIALISERS", "Initialisers", "Statics", "read_statics")
 
@@ -95,7 +95,7 @@ class Statics:
 
     def _read(self, sections: Iterable[tuple[int, Section]]) -> tuple[tuple[Symbol, ...], tuple[str, ...]]:
         table, bases = self._table, section_bases(self.image, sections)
-        found: list[Symbol] = []
+        found: list[tuple[SymbolEntry, SectionBase, int | None]] = []
         units: list[str] = []
         unit: int | None = None
         seen: set[tuple[int, int]] = set()
@@ -115,8 +115,8 @@ class Statics:
             if base is not None and size_bytes and place not in seen:
                 seen.add(place)
                 has_unit = info >> 4 == abi.STB_LOCAL and index < local_count
-                found.append(table.symbol(entry, base, unit if has_unit else None))
-        return tuple(found), tuple(units)
+                found.append((entry, base, unit if has_unit else None))
+        return tuple(table.symbols(found)), tuple(units)
 
 
 def read_statics(image: Image, debug: DebugImage | None = None) -> Statics:

@@ -17,6 +17,7 @@ from footprint.elf import abi
 from footprint.elf.dynamic import words
 from footprint.elf.image import Buffer, Image, Section, StringTable
 from footprint.errors import InputError
+from footprint.records import records
 
 __all__ = (
     "COMMON",
@@ -191,19 +192,24 @@ class SymbolTable:
         """Return the name of an entry."""
         return self.names.at(self.entry(index)[0])
 
-    def symbol(self, entry: SymbolEntry, base: "SectionBase | None" = None, unit: int | None = None) -> Symbol:
-        """Return the symbol of an entry, with what the caller knows of its section and source file."""
+    def symbol(self, entry: SymbolEntry) -> Symbol:
+        """Return the symbol of an entry, without its section and source file."""
         name, info, _, _, vaddr, size_bytes = entry
-        section_index = offset = 0
-        if base is not None:
-            section_index, plain_base, tls_base = base
-            offset = vaddr - (tls_base if info & 15 == abi.STT_TLS else plain_base)
-        return Symbol(self.names.at(name), vaddr, size_bytes, info & 15, info >> 4, section_index, offset, (), unit)
+        return Symbol(self.names.at(name), vaddr, size_bytes, info & 15, info >> 4)
+
+    def symbols(self, entries: "Iterable[tuple[SymbolEntry, SectionBase, int | None]]") -> list[Symbol]:
+        """Return the symbols of entries, each with its section and the number of its source file."""
+        name_at, rows = self.names.at, []
+        for (name, info, _, _, vaddr, size_bytes), (section_index, base, tls_base), unit in entries:
+            kind = info & 15
+            offset = vaddr - (tls_base if kind == abi.STT_TLS else base)
+            rows.append((name_at(name), vaddr, size_bytes, kind, info >> 4, section_index, offset, (), unit))
+        return records(Symbol, rows)
 
     def variables(self, bases: "Mapping[int, SectionBase]") -> list[Symbol]:
         """Return the symbols in some sections, and COMMON symbols, in the order of the table; no sections and files."""
         commons = _COMMON_SECTIONS if self.image.is_relocatable else ()
-        found = []
+        found: list[tuple[SymbolEntry, SectionBase, int | None]] = []
         indexes = self.in_sections({*bases, *commons, abi.SHN_XINDEX})
         for index, entry in zip(indexes, self.entries(indexes), strict=True):
             number = entry[3]
@@ -211,8 +217,8 @@ class SymbolTable:
                 number = self.section_index(index, number)
             base = _COMMON_BASE if number == COMMON else bases.get(number)
             if base is not None and entry[1] & 15 not in _NO_VARIABLES:
-                found.append(self.symbol(entry, base))
-        return found
+                found.append((entry, base, None))
+        return self.symbols(found)
 
 
 def _indexes(column: bytes, is_wanted: Iterable[bool]) -> list[int]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Annotated, Final, Literal, NamedTuple, get_args
 
 from footprint.elf import shown_name
@@ -22,6 +21,7 @@ from footprint.model.projection import Projection
 from footprint.model.row import Row
 from footprint.model.spread import Spread
 from footprint.model.totals import OfWhich, Totals
+from footprint.records import records
 
 __all__ = (
     "AuditJson",
@@ -317,7 +317,7 @@ def shown_rows(ledger: Iterable[Row]) -> tuple[Row, ...]:
     # By columns: replacing the name of each row takes three times as long.
     columns: dict[str, Iterable[object]] = dict(zip(Row._fields, zip(*rows, strict=True), strict=False))
     columns["name"] = [row.name if row.symbol is None else shown_name(row.symbol) for row in rows]
-    return tuple(map(tuple.__new__, repeat(Row), zip(*columns.values(), strict=True))) if rows else ()
+    return tuple(records(Row, zip(*columns.values(), strict=True))) if rows else ()
 
 
 def debug_file_rows(debug_files: Mapping[str, str]) -> tuple[DebugFile, ...]:

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args
 from footprint.errors import InputError
 from footprint.formats.escape import well_formed
 from footprint.members import NOT_EMPTY, Absent, Bounds, Later, Pattern
+from footprint.records import records
 
 __all__ = (
     "Flag",
@@ -282,8 +283,7 @@ class Record(Shape):
         cells = [self._read(member, column, f"{path}.{member.key}".lstrip(".")) for member in read.values()]
         names = list(read)
         if names == list(getattr(self.type, "_fields", ())):
-            # Takes half the time of the type's own constructor.
-            return list(map(tuple.__new__, repeat(self.type), zip(*cells, strict=True)))
+            return records(self.type, zip(*cells, strict=True))
         return [self.type(**dict(zip(names, row, strict=True))) for row in zip(*cells, strict=True)]
 
     def _read(self, member: Member, column: _Column, path: str) -> _Column:
