@@ -260,19 +260,21 @@ class Record(Shape):
         names = tuple(member.attribute for member in self.members)
         is_by_fields = names == getattr(self.type, "_fields", ())
         columns = zip(*column, strict=True) if is_by_fields else [list(map(attrgetter(name), column)) for name in names]
-        cells = [self._written(*each) for each in zip(self.members, columns, strict=True)]
-        keys = [member.key for member in self.members]
+        keys, cells, has_gaps = [], [], False
+        for member, values in zip(self.members, columns, strict=True):
+            present = [one for one in values if one is not Absent.ABSENT] if member.may_be_absent else values
+            if present:
+                keys.append(member.key)
+                written = member.shape.write(present)
+                if len(present) < len(column):
+                    has_gaps, found = True, iter(written)
+                    written = [one if one is Absent.ABSENT else next(found) for one in values]
+                cells.append(written)
         # Without a step in Python for each row.
         rows = list(map(dict, map(zip, repeat(keys), zip(*cells, strict=True))))
-        if any(member.may_be_absent for member in self.members):
+        if has_gaps:
             return [{key: cell for key, cell in row.items() if cell is not Absent.ABSENT} for row in rows]
         return rows
-
-    def _written(self, member: Member, values: _Column) -> _Column:
-        if not member.may_be_absent or Absent.ABSENT not in values:
-            return member.shape.write(values)
-        found = iter(member.shape.write([value for value in values if value is not Absent.ABSENT]))
-        return [value if value is Absent.ABSENT else next(found) for value in values]
 
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {dict}:

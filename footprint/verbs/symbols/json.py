@@ -90,8 +90,7 @@ class OriginRow(NamedTuple):
     variable_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolRow:
+class SymbolRow(NamedTuple):
     """One variable.
 
     Attributes:
