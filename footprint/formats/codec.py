@@ -10,7 +10,7 @@ rows are 14 columns, each converted and checked in one pass. That is several tim
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from itertools import chain, islice, repeat
@@ -37,6 +37,7 @@ __all__ = (
     "decode",
     "encode",
     "like",
+    "rows_like",
     "shape_of",
 )
 
@@ -65,6 +66,15 @@ def decode(cls: type[_T], data: object, file: str) -> _T:
     return found
 
 
+def rows_like(cls: Callable[..., _T], sources: Iterable[object], **others: Iterable[object]) -> list[_T]:
+    """Return a NamedTuple for each source, with its attributes by their names, and some columns of other values."""
+    each = tuple(sources)
+    names = cls._fields  # type: ignore[attr-defined] # of a NamedTuple
+    return records(
+        cls, zip(*(others[name] if name in others else map(attrgetter(name), each) for name in names), strict=True)
+    )
+
+
 def like(cls: Callable[..., _T], source: object, **others: Any) -> _T:  # noqa: ANN401 # values of any type
     """Return a value of a type that has the attributes of another value by their names, and some others."""
     names = getattr(cls, "_fields", None) or [one.name for one in fields(cls)]  # type: ignore[arg-type]
@@ -80,7 +90,13 @@ def _wrong(path: str, what: str) -> _DamageError:
 
 
 class Shape:
-    """How the values of one type stand in JSON; a shape of its own for what JSON has as it is."""
+    """How the values of one type stand in JSON.
+
+    Attributes:
+        is_plain: JSON has the values as they are.
+    """
+
+    is_plain = False
 
     def write(self, column: _Column) -> _Column:
         """Return the values as plain JSON data."""
@@ -94,6 +110,8 @@ class Shape:
 class Flag(Shape):
     """True or false."""
 
+    is_plain = True
+
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {bool}:
             raise _wrong(path, "neither true nor false")
@@ -102,6 +120,8 @@ class Flag(Shape):
 
 class Number(Shape):
     """An integer or a fraction."""
+
+    is_plain = True
 
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {int, float}:
@@ -113,6 +133,7 @@ class Number(Shape):
 class Integer(Shape):
     """An integer within bounds."""
 
+    is_plain = True
     bounds: Bounds
 
     def read(self, column: _Column, path: str) -> _Column:
@@ -130,7 +151,7 @@ class TextShape(Shape):
     is_never_empty: bool = False
 
     def write(self, column: _Column) -> _Column:
-        return [text if text.isascii() else well_formed(text) for text in column]
+        return column if all(map(str.isascii, column)) else list(map(well_formed, column))
 
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {str}:
@@ -164,8 +185,11 @@ class Optional(Shape):
 
     inner: Shape
 
+    def __post_init__(self) -> None:
+        self.is_plain = self.inner.is_plain
+
     def write(self, column: _Column) -> _Column:
-        return self._of_known(column, self.inner.write)
+        return column if self.is_plain else self._of_known(column, self.inner.write)
 
     def read(self, column: _Column, path: str) -> _Column:
         return self._of_known(column, lambda known: self.inner.read(known, path))
@@ -213,9 +237,15 @@ class MapOf(Shape):
     inner: Shape
 
     def write(self, column: _Column) -> _Column:
-        names = self.keys.write(list(chain.from_iterable(column)))
+        # Thousands of objects have the same few names.
+        names = list(set().union(*column))
+        written = self.keys.write(names)
+        if self.inner.is_plain and written is names:
+            return column if set(map(type, column)) <= {dict} else list(map(dict, column))
+        known = dict(zip(names, written, strict=True))
         cells = self.inner.write([cell for one in column for cell in one.values()])
-        return _regrouped(list(zip(names, cells, strict=True)), column, dict)
+        keys = [known[name] for one in column for name in one]
+        return _regrouped(list(zip(keys, cells, strict=True)), column, dict)
 
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {dict}:

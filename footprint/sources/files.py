@@ -1,7 +1,6 @@
 """The ELF files of one answer: each is opened once, and read once, whichever parts of the answer ask."""
 
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from footprint.attribution.layout import has_too_many_segments
@@ -14,7 +13,7 @@ from footprint.errors import InputError, Note
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.sources.open_files import OpenFiles
 
-__all__ = ("ElfFiles", "each_once")
+__all__ = ("ElfFiles",)
 
 
 class _FileIdentity(NamedTuple):
@@ -110,32 +109,3 @@ class ElfFiles:
 
     def _note(self, loaded: LoadedObject, detail: str) -> None:
         self.notes.append(Note("file-unreadable", loaded.key.name, detail))
-
-
-def each_once(paths: Iterable[str], notes: list[Note], reached: Callable[[str], str] = str) -> Iterator[str]:
-    """Return the paths of different files; a path that leads to a file that was there before becomes a note.
-
-    Args:
-        paths: The names of the files.
-        notes: Where notes on repeated files are added.
-        reached: Returns where a file is, if it is not at its path.
-    """
-    seen: dict[tuple[int, int] | str, str] = {}
-    for path in paths:
-        place = _place(reached(path))
-        if place not in seen:
-            seen[place] = path
-            yield path
-        elif path == seen[place]:
-            notes.append(Note("file-repeated", path, "it is named several times, and counted once"))
-        else:
-            notes.append(Note("file-repeated", path, f"it is {seen[place]} by another name, and counted once"))
-
-
-def _place(path: str) -> tuple[int, int] | str:
-    """Return what tells files apart; the path, if there is none."""
-    try:
-        facts = os.stat(path)
-    except (OSError, ValueError):
-        return path
-    return facts.st_dev, facts.st_ino

@@ -1,11 +1,14 @@
 """The files of one answer, each opened once."""
 
+import os
 from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from footprint.errors import Note
 from footprint.process.mapped_files import FileState, open_regular
 
-__all__ = ("OpenFiles",)
+__all__ = ("OpenFiles", "each_once")
 
 # A map holds a descriptor, and a process may have a thousand of them.
 _MOST_FILES: Final = 256
@@ -27,3 +30,32 @@ class OpenFiles:
         while len(self._known) > _MOST_FILES:
             self._known.popitem(last=False)
         return data
+
+
+def each_once(paths: Iterable[str], notes: list[Note], reached: Callable[[str], str] = str) -> Iterator[str]:
+    """Return the paths of different files; a path that leads to a file that was there before becomes a note.
+
+    Args:
+        paths: The names of the files.
+        notes: Where notes on repeated files are added.
+        reached: Returns where a file is, if it is not at its path.
+    """
+    seen: dict[tuple[int, int] | str, str] = {}
+    for path in paths:
+        place = _place(reached(path))
+        if place not in seen:
+            seen[place] = path
+            yield path
+        elif path == seen[place]:
+            notes.append(Note("file-repeated", path, "it is named several times, and counted once"))
+        else:
+            notes.append(Note("file-repeated", path, f"it is {seen[place]} by another name, and counted once"))
+
+
+def _place(path: str) -> tuple[int, int] | str:
+    """Return what tells files apart; the path, if there is none."""
+    try:
+        facts = os.stat(path)
+    except (OSError, ValueError):
+        return path
+    return facts.st_dev, facts.st_ino

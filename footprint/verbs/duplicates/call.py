@@ -22,7 +22,7 @@ from footprint.process import Snapshot, read_process
 from footprint.process.mapped_files import FileOpener
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
 from footprint.sources.debug_information import DebugInformation
-from footprint.sources.files import each_once
+from footprint.sources.open_files import each_once
 from footprint.sources.process_files import ProcessFiles
 from footprint.sources.target import Named, process_of
 

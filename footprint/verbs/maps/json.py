@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from footprint.attribution.owned_range import OwnedRange
 from footprint.errors import Note
-from footprint.formats.codec import encode, like
+from footprint.formats.codec import encode, rows_like
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import NOT_EMPTY, Address, Pattern
 from footprint.model.evidence import Evidence
@@ -89,6 +89,8 @@ class MapsJson(Envelope):
 def maps_members(owned: OwnedMap, version: str) -> Json:
     """Return the members of the answer."""
     parts = [list(group) for _, group in groupby(owned.parts, key=lambda part: id(part.mapping))]
+    mappings = [group[0].mapping for group in parts]
+    counters = [mapping.counters for mapping in mappings]
     return encode(
         MapsJson(
             tool=Tool("footprint", version),
@@ -96,19 +98,15 @@ def maps_members(owned: OwnedMap, version: str) -> Json:
             target=MapsTarget(owned.target, owned.pid, owned.command, owned.memory.dialect),
             footer=dict(owned.memory.footer),
             mappings=tuple(
-                [
-                    like(
-                        MappingRow,
-                        group[0].mapping,
-                        owners=tuple(group),
-                        private_bytes=held.private_bytes,
-                        shared_bytes=held.shared_bytes,
-                        evidence=held.evidence,
-                        counters=dict(zip(counters.keys, counters.values, strict=False)),
-                    )
-                    for group, held in zip(parts, owned.held, strict=True)
-                    for counters in (group[0].mapping.counters,)
-                ]
+                rows_like(
+                    MappingRow,
+                    mappings,
+                    owners=map(tuple, parts),
+                    private_bytes=[held.private_bytes for held in owned.held],
+                    shared_bytes=[held.shared_bytes for held in owned.held],
+                    evidence=[held.evidence for held in owned.held],
+                    counters=[dict(zip(one.keys, one.values, strict=False)) for one in counters],
+                )
             ),
             notes=owned.notes,
         )

@@ -22,7 +22,7 @@ from footprint.errors import FootprintError, InputError, Note, UsageError
 from footprint.files import StrPath, open_input
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
 from footprint.sources.demanglers import learn_foreign_names
-from footprint.sources.files import each_once
+from footprint.sources.open_files import each_once
 from footprint.verbs.time_limit import time_limit
 
 if TYPE_CHECKING:
