@@ -120,12 +120,21 @@ def test_other_contents_are_other_things() -> None:
     assert copies(other) == []
 
 
-def test_another_size_is_another_thing() -> None:
-    assert copies([source("a.c"), static("table", 0, size=32), source("b.c"), static("table", 1, size=16)]) == []
-
-
-def test_another_section_is_another_thing() -> None:
-    assert copies([source("a.c"), static("table", 0), source("b.c"), static("table", 1, ".rodata")]) == []
+@pytest.mark.parametrize(
+    "symbols",
+    [
+        pytest.param(
+            [source("a.c"), static("table", 0), source("b.c"), static("table", 1, ".rodata")],
+            id="another section is another thing",
+        ),
+        pytest.param(
+            [source("a.c"), static("table", 0, size=32), source("b.c"), static("table", 1, size=16)],
+            id="another size is another thing",
+        ),
+    ],
+)
+def test_what_differs_in_section_or_size_is_another_thing(symbols: list[Sym]) -> None:
+    assert copies(symbols) == []
 
 
 def test_what_other_files_can_see_is_there_once_whatever_its_name() -> None:

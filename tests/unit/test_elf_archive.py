@@ -43,13 +43,29 @@ def test_the_byte_that_pads_the_last_member_may_be_missing() -> None:
     assert members(archive(ODD_AND_EVEN).removesuffix(b"\n")) == ODD_AND_EVEN
 
 
-def test_an_archive_may_be_empty_and_so_may_a_member() -> None:
-    assert members(MAGIC) == []
-    assert members(archive([("empty.o", b""), ("full.o", b"full")])) == [("empty.o", b""), ("full.o", b"full")]
-
-
-def test_two_members_may_have_one_name() -> None:
-    assert members(archive([("same.o", b"one."), ("same.o", b"two.")])) == [("same.o", b"one."), ("same.o", b"two.")]
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        pytest.param(
+            archive([("caf_.o", b"it")]).replace(b"caf_", b"caf\xe9"),
+            [("caf\udce9.o", b"it")],
+            id="a name need not be text",
+        ),
+        pytest.param(
+            archive([("same.o", b"one."), ("same.o", b"two.")]),
+            [("same.o", b"one."), ("same.o", b"two.")],
+            id="two members may have one name",
+        ),
+        pytest.param(MAGIC, [], id="an archive may be empty"),
+        pytest.param(
+            archive([("empty.o", b""), ("full.o", b"full")]),
+            [("empty.o", b""), ("full.o", b"full")],
+            id="a member may be empty",
+        ),
+    ],
+)
+def test_members_have_their_names_and_bytes(data: bytes, expected: list[tuple[str, bytes]]) -> None:
+    assert members(data) == expected
 
 
 @pytest.mark.parametrize("index", ["/", "/SYM64/", "__.SYMDEF", "__.SYMDEF SORTED", "__.SYMDEF_64"])
@@ -66,11 +82,6 @@ def test_the_index_of_macos_has_a_long_name_padded_with_zeros() -> None:
 @pytest.mark.parametrize("bsd", [False, True], ids=["gnu", "bsd"])
 def test_a_name_comes_out_as_it_was_put_in(name: str, *, bsd: bool) -> None:
     assert members(archive([(name, b"it")], bsd=bsd)) == [(name, b"it")]
-
-
-def test_a_name_need_not_be_text() -> None:
-    data = archive([("caf_.o", b"it")]).replace(b"caf_", b"caf\xe9")
-    assert members(data) == [("caf\udce9.o", b"it")]
 
 
 def test_long_names_are_found_by_their_place_in_the_member_that_holds_them() -> None:

@@ -1,5 +1,6 @@
 """What the writable sections of a file hold: every byte has one owner, a variable or a cause."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -138,8 +139,32 @@ def test_sections_and_files_as_symbols_name_no_bytes() -> None:
     assert (one.variables, owners(one)) == ((), [(0, 16, "[no symbol]")])
 
 
-def test_a_function_in_a_writable_section_owns_its_bytes() -> None:
-    assert owners(data(16, Sym("trampoline", At(".data"), 16, STT_FUNC))) == [(0, 16, "trampoline")]
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        pytest.param(
+            lambda: data(16, Sym("trampoline", At(".data"), 16, STT_FUNC)),
+            [(0, 16, "trampoline")],
+            id="a function in a writable section owns its bytes",
+        ),
+        pytest.param(lambda: bss(16, in_bss("end", 0, 16)), [(0, 16, "end")], id="a variable may be named like a mark"),
+        pytest.param(
+            lambda: bss(48, in_bss("a", 0, 36)),
+            [(0, 36, "a"), (36, 48, "[padding]")],
+            id="zeros up to the alignment of the section at its end are padding",
+        ),
+        pytest.param(
+            # GNU ld ends .bss at a multiple of 8, whatever the alignment of the section: 2,188 bytes become 2,192.
+            lambda: bss(2192, in_bss("a", 0, 2188), align=32),
+            [(0, 2188, "a"), (2188, 2192, "[padding]")],
+            id="the few bytes by which a linker rounds the end of bss are padding",
+        ),
+    ],
+)
+def test_who_owns_the_bytes_of_a_section(
+    one: Callable[[], SectionContents], expected: list[tuple[int, int, str]]
+) -> None:
+    assert owners(one()) == expected
 
 
 def test_a_name_that_is_not_text_is_kept_as_it_is() -> None:
@@ -282,10 +307,6 @@ def test_a_label_at_the_place_of_a_mapping_symbol_counts(other: str) -> None:
 def test_the_marks_of_linkers_name_a_place_and_no_bytes(name: str) -> None:
     one = bss(16, Sym(name, At(".bss"), 0, STT_NOTYPE))
     assert (one.variables, owners(one)) == ((), [(0, 16, "[no symbol]")])
-
-
-def test_a_variable_may_be_named_like_a_mark() -> None:
-    assert owners(bss(16, in_bss("end", 0, 16))) == [(0, 16, "end")]
 
 
 # --- COMMON -----------------------------------------------------------------------------------------------------------
@@ -442,15 +463,6 @@ def test_a_gap_in_bss_that_aligns_what_follows_is_padding() -> None:
 def test_zeros_that_align_nothing_are_no_padding(start: int, end: int, why: str) -> None:
     one = bss(64, in_bss("a", 0, start), in_bss("b", end, 64 - end))
     assert (start, end, "[no symbol]") in owners(one), why
-
-
-def test_zeros_up_to_the_alignment_of_the_section_at_its_end_are_padding() -> None:
-    assert owners(bss(48, in_bss("a", 0, 36))) == [(0, 36, "a"), (36, 48, "[padding]")]
-
-
-def test_the_few_bytes_by_which_a_linker_rounds_the_end_of_bss_are_padding() -> None:
-    # GNU ld ends .bss at a multiple of 8, whatever the alignment of the section: 2,188 bytes become 2,192.
-    assert owners(bss(2192, in_bss("a", 0, 2188), align=32)) == [(0, 2188, "a"), (2188, 2192, "[padding]")]
 
 
 @pytest.mark.parametrize("align", [0, 1])

@@ -122,25 +122,30 @@ def test_the_sums_are_as_weak_as_the_weakest_of_them() -> None:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_pages_of_a_file_count_once_as_many_as_the_member_has_that_has_most() -> None:
-    group = group_up([member(1, file(TEXT, 100)), member(2, file(TEXT, 180)), member(3, file(TEXT, 20))])
-    assert group.shared_once.bytes == 180 * KIB
+@pytest.mark.parametrize(
+    ("members", "shared_once_kib"),
+    [
+        pytest.param([member(1, file(TEXT, 100)), member(2, file(OTHER_TEXT, 50))], 150, id="different files add up"),
+        pytest.param(
+            [member(1, file(TEXT, 100)), member(2, file(TEXT, 180)), member(3, file(TEXT, 20))],
+            180,
+            id="the pages of a file count once as many as the member has that has most",
+        ),
+        pytest.param(
+            [member(1, file(TEXT, 100)), member(2, file(TEXT.replace("08:01 11", "08:01 99"), 100))],
+            200,
+            id="a file that was replaced is another one under the same name",
+        ),
+    ],
+)
+def test_of_each_file_the_most_that_one_member_has_counts_once(members: list[Member], shared_once_kib: int) -> None:
+    assert group_up(members).shared_once.bytes == shared_once_kib * KIB
 
 
 def test_each_part_of_a_file_is_counted_for_itself() -> None:
     # One has most of the code, the other most of the constants.
     one, other = [file(TEXT, 100), file(MORE_TEXT, 10)], [file(TEXT, 50), file(MORE_TEXT, 200)]
     assert group_up([member(1, *one), member(2, *other)]).shared_once.bytes == 300 * KIB
-
-
-def test_different_files_add_up() -> None:
-    group = group_up([member(1, file(TEXT, 100)), member(2, file(OTHER_TEXT, 50))])
-    assert group.shared_once.bytes == 150 * KIB
-
-
-def test_a_file_that_was_replaced_is_another_one_under_the_same_name() -> None:
-    new_text = TEXT.replace("08:01 11", "08:01 99")
-    assert group_up([member(1, file(TEXT, 100)), member(2, file(new_text, 100))]).shared_once.bytes == 200 * KIB
 
 
 def test_the_pages_that_a_process_has_copied_are_its_own_and_not_the_files() -> None:
@@ -263,19 +268,16 @@ def proc(monkeypatch: pytest.MonkeyPatch) -> Proc:
 
 
 @pytest.mark.usefixtures("proc")
-def test_a_tree_is_a_process_with_all_that_descend_from_it_parents_first() -> None:
-    assert descendants(100) == (100, 101, 102, 50)
-
-
-@pytest.mark.usefixtures("proc")
-def test_a_tree_may_be_one_process() -> None:
-    assert descendants(102) == (102,)
-
-
-@pytest.mark.usefixtures("proc")
-def test_a_name_that_looks_like_a_parent_is_only_a_name() -> None:
-    assert descendants(300) == (300, 301)
-    assert 300 not in descendants(100)
+@pytest.mark.parametrize(
+    ("pid", "expected"),
+    [
+        pytest.param(100, (100, 101, 102, 50), id="a tree is a process with all that descend from it parents first"),
+        pytest.param(102, (102,), id="a tree may be one process"),
+        pytest.param(300, (300, 301), id="a name that looks like a parent is only a name"),
+    ],
+)
+def test_a_tree_is_a_process_with_all_that_descend_from_it_parents_first(pid: int, expected: tuple[int, ...]) -> None:
+    assert descendants(pid) == expected
 
 
 @pytest.mark.usefixtures("proc")

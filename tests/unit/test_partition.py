@@ -5,6 +5,7 @@ import pytest
 from footprint.ranges import Claim, Gap, Partition, Piece, partition
 
 NOTHING = "[nothing]"
+TOP = 1 << 64
 
 
 def name_the_gap(gap: Gap[str]) -> list[Piece[str]]:
@@ -121,12 +122,40 @@ def test_an_explanation_that_does_not_cover_its_gap_is_refused(explanation: list
         partition(0, 20, [Claim(0, 4, "a"), Claim(10, 20, "b")], lambda _: explanation)
 
 
-def test_claims_are_clipped_at_both_ends_of_the_span() -> None:
-    assert cut(10, 20, Claim(5, 12, "a"), Claim(18, 25, "b")).pieces == (
-        (10, 12, "a"),
-        (12, 18, NOTHING),
-        (18, 20, "b"),
-    )
+@pytest.mark.parametrize(
+    ("span", "claims", "pieces"),
+    [
+        pytest.param(
+            (10, 20),
+            [Claim(5, 12, "a"), Claim(18, 25, "b")],
+            (
+                (10, 12, "a"),
+                (12, 18, NOTHING),
+                (18, 20, "b"),
+            ),
+            id="claims are clipped at both ends of the span",
+        ),
+        pytest.param(
+            (0, 10),
+            [Claim(0, 12, "short"), Claim(0, 15, "long")],
+            ((0, 10, "long"),),
+            id="a claim that ends behind the span is still the longer one",
+        ),
+        pytest.param(
+            (TOP - 4096, TOP),
+            [Claim(TOP - 8, TOP + 8, "a")],
+            (
+                (TOP - 4096, TOP - 8, NOTHING),
+                (TOP - 8, TOP, "a"),
+            ),
+            id="addresses at the top of 64 bits are numbers like others",
+        ),
+    ],
+)
+def test_a_span_is_cut_among_its_claims(
+    span: tuple[int, int], claims: list[Claim[str]], pieces: tuple[tuple[int, int, str], ...]
+) -> None:
+    assert cut(*span, *claims).pieces == pieces
 
 
 def test_a_claim_around_the_span_gets_all_of_it_and_loses_nothing() -> None:
@@ -157,24 +186,12 @@ def test_a_claim_that_starts_before_the_span_keeps_its_precedence_inside_it() ->
     assert behind_both_starts.pieces == ((5, 10, "early"), (10, 20, "late"))
 
 
-def test_a_claim_that_ends_behind_the_span_is_still_the_longer_one() -> None:
-    assert cut(0, 10, Claim(0, 12, "short"), Claim(0, 15, "long")).pieces == ((0, 10, "long"),)
-
-
 def test_an_empty_span_has_no_pieces() -> None:
     assert cut(5, 5).pieces == ()
 
 
 def test_an_empty_span_inside_a_claim_has_no_pieces() -> None:
     assert cut(5, 5, Claim(0, 10, "a")).pieces == ()
-
-
-def test_addresses_at_the_top_of_64_bits_are_numbers_like_others() -> None:
-    top = 1 << 64
-    assert cut(top - 4096, top, Claim(top - 8, top + 8, "a")).pieces == (
-        (top - 4096, top - 8, NOTHING),
-        (top - 8, top, "a"),
-    )
 
 
 def test_what_claims_lose_is_counted_once_for_each_that_lost_it() -> None:

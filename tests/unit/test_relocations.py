@@ -1,6 +1,6 @@
 """Which addresses the loader writes at start: every encoding of relocations, in view, and what damage to them gives."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import pytest
@@ -86,15 +86,12 @@ def plain(name: str, *pieces: Piece) -> Section:
 # --- RELA and REL -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("entries", [rel, rela])
 @four_kinds_of_file
-def test_the_offset_of_each_rela_entry_is_an_address_that_is_written(bits: Bits, order: Order) -> None:
-    image = library(rela(0x4010, 0x4000, 0x4088), bits=bits, order=order)
-    assert addresses(image) == [0x4010, 0x4000, 0x4088]
-
-
-@four_kinds_of_file
-def test_the_offset_of_each_rel_entry_is_an_address_that_is_written(bits: Bits, order: Order) -> None:
-    image = library(rel(0x4010, 0x4000, 0x4088), bits=bits, order=order)
+def test_the_offset_of_each_entry_is_an_address_that_is_written(
+    bits: Bits, order: Order, entries: Callable[..., Section]
+) -> None:
+    image = library(entries(0x4010, 0x4000, 0x4088), bits=bits, order=order)
     assert addresses(image) == [0x4010, 0x4000, 0x4088]
 
 
