@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 
 from footprint.errors import UsageError
 from footprint.findings.registry import Fact, fact_of
+from footprint.members import Positive, Signed, json_members
 from footprint.model.audit import Audit
-from footprint.model.figures import FIGURES, total_figures
+from footprint.model.figures import FIGURES, FigureUnit, total_figures
 from footprint.model.finding import Confidence, Finding
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name, is_file
@@ -31,10 +32,10 @@ from footprint.units import format_bytes
 
 __all__ = (
     "Budget",
+    "BudgetResult",
     "Budgets",
     "Checked",
     "Limit",
-    "Result",
     "Waiver",
     "check_audit",
     "figure_of",
@@ -47,22 +48,34 @@ __all__ = (
 _MOST_CONTRIBUTORS: Final = 3
 
 
-class Result(NamedTuple):
-    """The result of one limit.
+class Contributor(NamedTuple):
+    """A part of the value of a budget.
 
     Attributes:
-        key: Where the limit stands in the file.
-        value: What is measured: bytes, or a number of things.
+        name: The owner, variable or finding.
+        size_bytes: Its bytes, or how much it grew.
+    """
+
+    name: str
+    size_bytes: Signed
+
+
+@json_members("key value limit unit is_exceeded fails grew_from contributors waiver remark line")
+class BudgetResult(NamedTuple):
+    """One limit of the budget file.
+
+    Attributes:
+        key: Its key in the file.
+        value: The value of the audit.
         limit: The largest value that passes.
         is_count: Whether both are numbers of things, not bytes.
-        is_exceeded: Whether the value is larger.
-        waiver: The waiver of the budget, also an expired one.
-        is_expired: Whether the waiver has expired.
-        contributors: The largest parts of the value, or of its growth: a name and bytes each.
+        is_exceeded: Whether the value is larger than the limit.
+        waiver: The waiver of the budget; None where there is none.
+        contributors: The largest parts of the value, or of its growth; at most three.
         is_growth: Whether the contributors are what grew since the baseline.
-        grew_from: The value of the baseline, where the limit is one of growth.
-        remark: A further remark for the reader.
-        line: The line of the budget file, where that is known.
+        grew_from: The value of the baseline, where the limit is one of growth; else None.
+        remark: What else there is to know; often empty.
+        line: The line of the file; None where it is not known.
     """
 
     key: str
@@ -71,16 +84,25 @@ class Result(NamedTuple):
     is_count: bool
     is_exceeded: bool
     waiver: Waiver | None = None
-    is_expired: bool = False
-    contributors: tuple[tuple[str, int], ...] = ()
+    contributors: tuple[Contributor, ...] = ()
     is_growth: bool = False
     grew_from: int | None = None
     remark: str = ""
-    line: int | None = None
+    line: Positive | None = None
+
+    @property
+    def unit(self) -> FigureUnit:
+        """Return what both count."""
+        return FigureUnit.THINGS if self.is_count else FigureUnit.BYTES
+
+    @property
+    def is_expired(self) -> bool:
+        """Return whether the waiver has expired."""
+        return self.waiver is not None and self.waiver.is_expired
 
     @property
     def fails(self) -> bool:
-        """Return whether the limit is exceeded without a valid waiver."""
+        """Return whether it is exceeded and no waiver holds."""
         return self.is_exceeded and (self.waiver is None or self.is_expired)
 
 
@@ -96,11 +118,11 @@ class Checked(NamedTuple):
 
     audit: Audit
     budgets: Budgets
-    results: tuple[Result, ...]
+    results: tuple[BudgetResult, ...]
     comparison: Comparison | None
 
     @property
-    def failures(self) -> tuple[Result, ...]:
+    def failures(self) -> tuple[BudgetResult, ...]:
         """The limits that are exceeded without a valid waiver."""
         return tuple(one for one in self.results if one.fails)
 
@@ -123,22 +145,19 @@ def check_audit(
             f"{budgets.file}: a limit of growth needs a baseline: name one there, and write it with --update-baseline"
         )
     comparison = None if baseline is None else compare(baseline, audit, budgets.at_processes, baseline_spreads, spreads)
-    waivers = {one.budget: one for one in budgets.waivers}
+    waivers = {one.budget: one._replace(is_expired=one.expires < today) for one in budgets.waivers}
     results = [
         *(result for one in budgets.budgets for result in _results(one, audit, baseline, budgets, comparison)),
         *_libraries(audit, budgets, comparison),
     ]
-    waived = [
-        one._replace(waiver=waiver, is_expired=waiver.expires < today) if (waiver := waivers.get(one.key)) else one
-        for one in results
-    ]
+    waived = [one._replace(waiver=waiver) if (waiver := waivers.get(one.key)) else one for one in results]
     waived.sort(key=lambda one: (not one.fails, not one.is_exceeded))
     return Checked(audit, budgets, tuple(waived), comparison)
 
 
 def _results(
     budget: Budget, audit: Audit, baseline: Audit | None, budgets: Budgets, comparison: Comparison | None
-) -> Iterable[Result]:
+) -> Iterable[BudgetResult]:
     """Check each limit of a budget."""
     measured = _measure(budget, audit, budgets)
     if measured is None:
@@ -146,14 +165,14 @@ def _results(
     is_count = budget.table == "findings" or (budget.table == "figures" and FIGURES[budget.name].is_count)
     contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
 
-    def result(most: int, grew_from: int | None = None, remark: str = "") -> Result:
-        return Result(
+    def result(most: int, grew_from: int | None = None, remark: str = "") -> BudgetResult:
+        return BudgetResult(
             budget.key,
             measured,
             most,
             is_count,
             measured > most,
-            contributors=contributors,
+            contributors=tuple(map(Contributor._make, contributors)),
             is_growth=is_growth,
             grew_from=grew_from,
             remark=remark,
@@ -448,7 +467,7 @@ def _new_files(comparison: Comparison) -> Iterable[tuple[str, int]]:
     return ((file_name(one.owner), one.delta_bytes) for one in comparison.owners if one.is_new and one.is_object)
 
 
-def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) -> Iterable[Result]:
+def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) -> Iterable[BudgetResult]:
     """Check each list of libraries: count the mapped ones that must not be mapped."""
     program, *libraries = _files(audit) or [""]
     names = [file_name(path) for path in (program, *libraries) if ".so" in file_name(path)]
@@ -463,13 +482,13 @@ def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) ->
         lists.append(("libraries.allow_new", new, "not in the baseline"))
     sizes = parts_of("per_process_bytes", audit) if lists else {}
     for key, found, remark in lists:
-        yield Result(
+        yield BudgetResult(
             key,
             len(found),
             0,
             is_count=True,
             is_exceeded=bool(found),
-            contributors=tuple((name, sizes.get(name, 0)) for name in found),
+            contributors=tuple(Contributor(name, sizes.get(name, 0)) for name in found),
             remark=remark if found else "",
             line=budgets.library_lines.get(key.removeprefix("libraries.")),
         )

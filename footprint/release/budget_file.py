@@ -8,10 +8,11 @@ from datetime import date
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from footprint.errors import UsageError
 from footprint.findings.registry import rule_names
+from footprint.members import Pattern, json_members
 from footprint.model.figures import BUDGETED, FIGURES
 from footprint.model.finding import Confidence
 from footprint.model.row import MemoryKind
@@ -84,18 +85,29 @@ class Budget(NamedTuple):
     line: int | None = None
 
 
+_DayText = Annotated[str, Pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+
+
+@json_members("reason expires=expires_text is_expired")
 class Waiver(NamedTuple):
-    """A budget that may be exceeded until a day.
+    """The permission to exceed a budget for a time.
 
     Attributes:
         budget: The key of the budget.
-        reason: Why.
-        expires: The last day of the waiver.
+        reason: Why it was given.
+        expires: The last day on which it holds.
+        is_expired: Whether that day is over.
     """
 
     budget: str
     reason: str
     expires: date
+    is_expired: bool = False
+
+    @property
+    def expires_text(self) -> _DayText:
+        """Return the last day on which it holds."""
+        return self.expires.isoformat()
 
 
 class Budgets(NamedTuple):

@@ -16,7 +16,16 @@ from footprint.model.audit import Audit
 from footprint.model.finding import Confidence, Finding
 from footprint.model.row import MemoryKind
 from footprint.model.spread import Spread, Spreads
-from footprint.release.budget import Budgets, Checked, Result, check_audit, figure_of, parse_budgets, parts_of, propose
+from footprint.release.budget import (
+    BudgetResult,
+    Budgets,
+    Checked,
+    check_audit,
+    figure_of,
+    parse_budgets,
+    parts_of,
+    propose,
+)
 from tests.ledgers import audit_of, ledger_row
 
 SHADOW = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow"
@@ -34,7 +43,7 @@ def checked(text: str, audit: Audit = BASE, baseline: Audit | None = None, today
     return check_audit(audit, budgets(text), baseline, today)
 
 
-def only(found: Checked) -> Result:
+def only(found: Checked) -> BudgetResult:
     (result,) = found.results
     return result
 
@@ -275,7 +284,7 @@ def test_growth_within_the_spread_of_the_starts_says_so_and_fails_nevertheless()
             ledger_row("[heap]", size_bytes, kind=MemoryKind.HEAP), ledger_row("[stack]", 10, kind=MemoryKind.STACK)
         )
 
-    def result(name: str, limit_bytes: int, most_bytes: int) -> Result:
+    def result(name: str, limit_bytes: int, most_bytes: int) -> BudgetResult:
         starts = Spreads(Spread(125, 130, 140), None, {"[heap]": Spread(115, 120, 130)})
         baseline_starts = Spreads(Spread(100, 110, most_bytes), None, {"[heap]": Spread(90, 100, most_bytes - 10)})
         limits = budgets(f"[budgets]\n{name} = {{ max_increase = {limit_bytes} }}")

@@ -4,7 +4,7 @@ from footprint.findings.registry import rule_names
 from footprint.formats.issues import Issue, Issues, Level, finding_issue, fingerprint, ordered
 from footprint.formats.rules import BUDGET
 from footprint.model.finding import SourceLocation
-from footprint.release.budget import Budgets, Checked, Result
+from footprint.release.budget import BudgetResult, Budgets, Checked
 from footprint.release.compare import covers
 from footprint.units import counted
 from footprint.verbs.check.text import (
@@ -31,7 +31,7 @@ def issues_of_check(checked: Checked, name: str) -> Issues:
     return Issues(name, ordered([*exceeded, *found]), passed, summary, rules)
 
 
-def _of_result(result: Result, budgets: Budgets, name: str) -> Issue:
+def _of_result(result: BudgetResult, budgets: Budgets, name: str) -> Issue:
     excess = result.value - result.limit
     value, limit = value_and_limit(result)
     message = f"{result.key} is {value}, {amount(excess, result)} over its limit of {limit}."
@@ -63,5 +63,5 @@ def _of_result(result: Result, budgets: Budgets, name: str) -> Issue:
     )
 
 
-def _key(result: Result) -> str:
+def _key(result: BudgetResult) -> str:
     return result.key if result.grew_from is None else f"{result.key} (growth)"

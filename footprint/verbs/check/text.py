@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from footprint.elf import shown_name
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
-from footprint.release.budget import Budgets, Checked, Result
+from footprint.release.budget import BudgetResult, Budgets, Checked
 from footprint.units import counted, format_bytes
 
 __all__ = (
@@ -44,19 +44,19 @@ def _origin(checked: Checked) -> str:
     return f"Against {checked.budgets.file}{against}; the figures are {source}."
 
 
-def amount(size: int, one: Result) -> str:
+def amount(size: int, one: BudgetResult) -> str:
     """Write a value of a budget: a size, or a number of things."""
     return f"{size:,}" if one.is_count else format_bytes(size)
 
 
-def value_and_limit(one: Result) -> tuple[str, str]:
+def value_and_limit(one: BudgetResult) -> tuple[str, str]:
     """Write the value and the limit; to the byte, if rounded sizes would look alike."""
     if not one.is_count and 0 < abs(one.value - one.limit) * 1000 < one.limit:
         return f"{one.value:,} B", f"{one.limit:,} B"
     return amount(one.value, one), amount(one.limit, one)
 
 
-def _failure(one: Result, checked: Checked) -> list[Block]:
+def _failure(one: BudgetResult, checked: Checked) -> list[Block]:
     grew = "" if one.grew_from is None else f"{amount(one.grew_from, one)} in the baseline, and what it may grow"
     value, limit = value_and_limit(one)
     rows = [
@@ -77,19 +77,19 @@ def _failure(one: Result, checked: Checked) -> list[Block]:
     ]
 
 
-def place_of(one: Result, budgets: Budgets) -> str:
+def place_of(one: BudgetResult, budgets: Budgets) -> str:
     """Return where a limit is written."""
     return budgets.file if one.line is None else f"{budgets.file}, line {one.line}"
 
 
-def contributors_label(one: Result) -> str:
+def contributors_label(one: BudgetResult) -> str:
     """Return what the contributors are: parts of a size, or some of the things that are counted."""
     if one.is_count:
         return "new" if one.is_growth else "among them"
     return "grew most" if one.is_growth else "most of it"
 
 
-def contributor_size(one: Result, size_bytes: int) -> str:
+def contributor_size(one: BudgetResult, size_bytes: int) -> str:
     """Return the size of a contributor; nothing for a thing that is only counted."""
     if one.is_count and not size_bytes:
         return ""
@@ -102,7 +102,7 @@ def contributor_name(name: str) -> str:
     return shown_name(symbol) + space + owner
 
 
-def _table(results: Sequence[Result]) -> list[Block]:
+def _table(results: Sequence[BudgetResult]) -> list[Block]:
     if not results:
         return []
     rows = tuple(
@@ -112,7 +112,7 @@ def _table(results: Sequence[Result]) -> list[Block]:
     return [Heading("Within the limits"), Table(("is", "limit", "room", "budget"), rows)]
 
 
-def _label(one: Result) -> str:
+def _label(one: BudgetResult) -> str:
     label = one.key
     if one.grew_from is not None:
         label += f", growth since {amount(one.grew_from, one)}"

@@ -3,7 +3,7 @@
 import { table } from "./data";
 import { el, plainTable } from "./dom";
 import { printable } from "./names";
-import type { BudgetRow, CheckAnswer } from "./types";
+import type { BudgetResult, CheckAnswer } from "./types";
 import { formatBytes, grouped } from "./units";
 
 /** Make the section on budgets, those that fail first, as `footprint check` lists them. */
@@ -19,7 +19,7 @@ export function budgetsSection(check: CheckAnswer): HTMLElement {
     rows.length ? plainTable(["budget", "is", "limit", "room", "state", "most of it"], rows.map(cells), "Budgets") : null);
 }
 
-function cells(one: BudgetRow): (string | HTMLElement)[] {
+function cells(one: BudgetResult): (string | HTMLElement)[] {
   const amount = (size: number) => (one.unit === "bytes" ? formatBytes(size) : grouped(size));
   const room = one.limit - one.value;
   const word = one.fails ? "exceeded" : one.is_exceeded ? "waived" : "holds";

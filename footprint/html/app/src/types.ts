@@ -49,7 +49,7 @@ export interface AuditAnswer {
 }
 
 /** One limit of the budget file. */
-export interface BudgetRow {
+export interface BudgetResult {
   /** Its key in the file. */
   key: string;
   /** The value of the audit. */
@@ -67,7 +67,7 @@ export interface BudgetRow {
   /** The largest parts of the value, or of its growth; at most three. */
   contributors: Contributor[];
   /** The waiver of the budget; null where there is none. */
-  waiver: WaiverRow | null;
+  waiver: Waiver | null;
   /** What else there is to know; often empty. */
   remark: string;
   /** The line of the file; null where it is not known. */
@@ -115,7 +115,7 @@ export interface CheckAnswer {
   /** The number of budgets that fail. */
   checks_failed: number;
   /** The limits, those that fail first. */
-  budgets: Rows<BudgetRow>;
+  budgets: Rows<BudgetResult>;
   /** What the reader of the figures must know. */
   notes: Rows<Note>;
 }
@@ -739,7 +739,7 @@ export interface Tool {
 }
 
 /** The permission to exceed a budget for a time. */
-export interface WaiverRow {
+export interface Waiver {
   /** Why it was given. */
   reason: string;
   /** The last day on which it holds. */
