@@ -3,9 +3,10 @@
     python benchmarks/families.py [--only NAME ...]
 
 Each server is started in a fresh memory cgroup, once with few workers and once with many; its programs and libraries
-were charged elsewhere before. When nothing changes any more, the charge is read (anonymous memory, shared memory and
-kernel memory) and the tree is audited. `whole` is the cost of one such group, `worker` the growth from the smaller to
-the larger group, divided by the workers in between. Servers that are not installed are left out. Run it as root.
+were charged elsewhere before. Clients of postgres and sshd are outside of it. When nothing changes any more, the charge
+is read (anonymous memory, shared memory and kernel memory) and the tree is audited. `whole` is the cost of one such
+group, `worker` the growth from the smaller to the larger group, divided by the workers in between. Servers that are not
+installed are left out. Run it as root.
 """
 
 import argparse
@@ -14,11 +15,12 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +32,8 @@ PATIENCE_SECONDS = 60
 TOLERANCE = 1 / 2000
 
 Make = Callable[[Path, int], list[str]]
+# Makes clients outside of the group: the folder, how many.
+Visit = Callable[[Path, int], contextlib.AbstractContextManager[object]]
 
 APPLICATION = """
 import decimal, email, http.client, json, urllib.request
@@ -52,13 +56,27 @@ time.sleep(600)
 
 
 class Family(NamedTuple):
-    """A kind of server, how to start it, and with how many workers."""
+    """A kind of server, how to start it, and with how many workers.
+
+    Attributes:
+        name: What it is called.
+        program: What must be installed.
+        make: Returns its command.
+        few: The workers of the smaller group.
+        many: The workers of the larger group.
+        others: The processes beside the workers.
+        each: The processes of a worker.
+        visit: Connects clients once it runs.
+    """
 
     name: str
     program: str
     make: Make
     few: int = 4
     many: int = 12
+    others: int = 1
+    each: int = 1
+    visit: Visit = lambda _folder, _count: contextlib.nullcontext()
 
 
 class Measured(NamedTuple):
@@ -143,6 +161,151 @@ def puma(folder: Path, count: int) -> list[str]:
     return ["puma", "-w", str(count), *words]
 
 
+POSTGRES = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))), Path("postgres"))
+QUERIES = (
+    "create temp table t as select i, repeat('x', 100) as v from generate_series(1, 5000) i",
+    "select count(*), max(a.v) from t a join t b using (i)",
+    "select relname, attname from pg_class c join pg_attribute a on a.attrelid = c.oid order by 1, 2",
+)
+
+
+def postgres(folder: Path, _count: int) -> list[str]:
+    """Make a cluster, and return the command of its master."""
+    user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+    shutil.chown(folder, "postgres")
+    initdb = [*user, str(POSTGRES.with_name("initdb")), "-D", f"{folder}/data", "-A", "trust", "--no-sync"]
+    subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, cwd=folder)
+    words = ["-k", str(folder), "-c", "listen_addresses=", "-c", "autovacuum=off", "-c", "max_connections=50"]
+    return [*user, str(POSTGRES), "-D", f"{folder}/data", *words]
+
+
+@contextlib.contextmanager
+def postgres_clients(folder: Path, count: int, queries: tuple[str, ...] = ()) -> Iterator[None]:
+    """Connect clients, and let each run queries."""
+    with contextlib.ExitStack() as opened:
+        for _ in range(count):
+            client = opened.enter_context(postgres_client(f"{folder}/.s.PGSQL.5432"))
+            for query in queries:
+                text = query.encode() + b"\0"
+                client.sendall(b"Q" + struct.pack("!i", 4 + len(text)) + text)
+                until_ready(client)
+        yield
+
+
+def postgres_client(path: str) -> socket.socket:
+    """Connect to a server that may be about to start."""
+    words = b"user\0postgres\0database\0postgres\0\0"
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        client = socket.socket(socket.AF_UNIX)
+        try:
+            client.connect(path)
+            client.sendall(struct.pack("!ii", 8 + len(words), 3 << 16) + words)
+            until_ready(client)
+        except (OSError, RuntimeError):
+            client.close()
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+        else:
+            return client
+
+
+def until_ready(client: socket.socket) -> None:
+    """Read messages of the server until it waits for the next query."""
+    kind = b""
+    while kind != b"Z":
+        kind, size = client.recv(1, socket.MSG_WAITALL), client.recv(4, socket.MSG_WAITALL)
+        rest = struct.unpack("!i", size)[0] - 4
+        text = client.recv(rest, socket.MSG_WAITALL) if rest else b""
+        if kind == b"E":
+            raise RuntimeError(text.decode(errors="replace"))
+
+
+def postgres_after_queries(folder: Path, count: int) -> contextlib.AbstractContextManager[None]:
+    """Connect clients, each of which runs the queries."""
+    return postgres_clients(folder, count, QUERIES)
+
+
+def sshd(folder: Path, _count: int) -> list[str]:
+    """Write keys and the configuration of sshd, and return its command."""
+    for name in ("host", "user"):
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/{name}"]
+        subprocess.run(words, check=True, stdin=subprocess.DEVNULL)
+    written(folder, "port", str(free_port()))
+    os.makedirs("/run/sshd", exist_ok=True)
+    text = (
+        f"Port {(folder / 'port').read_text()}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile {folder}/pid\n"
+        f"AuthorizedKeysFile {folder}/user.pub\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nMaxStartups 100\n"
+    )
+    return ["/usr/sbin/sshd", "-D", "-f", written(folder, "sshd.conf", text)]
+
+
+@contextlib.contextmanager
+def ssh_clients(folder: Path, count: int) -> Iterator[None]:
+    """Open sessions, each of which runs a program that waits."""
+    options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"]
+    words = ["ssh", "-p", (folder / "port").read_text(), "-i", f"{folder}/user", *(f"-o{one}" for one in options)]
+    with socket.socket() as client:
+        while client.connect_ex(("127.0.0.1", int((folder / "port").read_text()))):
+            time.sleep(0.1)
+    clients = []
+    for _ in range(count):
+        one = subprocess.Popen([*words, "root@127.0.0.1", "exec sleep 600"], stdin=subprocess.DEVNULL)
+        clients.append(one)
+        time.sleep(0.3)
+    try:
+        yield
+    finally:
+        for one in clients:
+            one.kill()
+            one.wait()
+
+
+JAVA = """
+import com.sun.net.httpserver.HttpServer;
+public class Server {
+    public static void main(String[] words) throws Exception {
+        HttpServer server = HttpServer.create(new java.net.InetSocketAddress("127.0.0.1", 0), 0);
+        server.createContext("/", exchange -> exchange.close());
+        server.start();
+    }
+}
+"""
+GO = """
+package main
+
+import (
+	"net"
+	"net/http"
+)
+
+func main() {
+	one, _ := net.Listen("tcp", "127.0.0.1:0")
+	http.Serve(one, nil)
+}
+"""
+
+
+def copies(words: list[str], count: int) -> list[str]:
+    """Return a shell that starts so many copies of a program."""
+    return ["sh", "-c", f"for i in $(seq {count}); do {' '.join(words)} & done; wait"]
+
+
+def java(folder: Path, count: int) -> list[str]:
+    """Compile a server, and return a command that starts copies of it."""
+    subprocess.run(["javac", "-d", str(folder), written(folder, "Server.java", JAVA)], check=True)
+    return copies(["java", "-Xmx64m", "-Xshare:auto", "-cp", str(folder), "Server"], count)
+
+
+def go(folder: Path, count: int) -> list[str]:
+    """Build a server, and return a command that starts copies of it."""
+    written(folder, "go.mod", "module server\n\ngo 1.20\n")
+    written(folder, "main.go", GO)
+    subprocess.run(["go", "build", "-o", "server", "."], check=True, cwd=folder)
+    return copies([f"{folder}/server"], count)
+
+
 def forking(before: str, body: str) -> Make:
     """Return what makes a program whose children run a body."""
 
@@ -160,6 +323,35 @@ HUGE = (
     "memory = mmap.mmap(-1, 16 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); memory.madvise(14); "
     "memory[:] = b'x' * (16 << 20)"
 )
+SIZE = "size = 4 << 20; "
+# Each child makes 4 MiB of its own; what has a name is removed with the program (see `run`).
+SHARED = {
+    "shm_open": "file = os.open('/dev/shm/footprint-families-%d' % os.getpid(), os.O_RDWR | os.O_CREAT); "
+    "os.ftruncate(file, size); memory = mmap.mmap(file, size); os.close(file); memory[:] = b'x' * size",
+    "a tmpfs file": "path = '/dev/shm/footprint-families-%d' % os.getpid(); open(path, 'wb').write(b'x' * size); "
+    "file = os.open(path, os.O_RDWR); memory = mmap.mmap(file, size); os.close(file); memory[:] = b'y' * size",
+    "SysV": "import ctypes; libc = ctypes.CDLL(None); libc.shmat.restype = ctypes.c_void_p; "
+    "number = libc.shmget(0, ctypes.c_size_t(size), 0o1600); place = libc.shmat(number, None, 0); "
+    "libc.shmctl(number, 0, None); ctypes.memset(ctypes.c_void_p(place), 1, size)",
+    "a memfd, mapped": "file = os.memfd_create('x'); os.ftruncate(file, size); memory = mmap.mmap(file, size); "
+    "memory[:] = b'x' * size",
+    "a memfd, not mapped": "file = os.memfd_create('x'); os.write(file, b'x' * size)",
+    "anonymous": "memory = mmap.mmap(-1, size); memory[:] = b'x' * size",
+}
+DESCRIPTORS = (
+    "import ctypes, select; libc = ctypes.CDLL(None); sockets = [socket.socketpair() for _ in range(50)]; "
+    "pipes = [os.pipe() for _ in range(50)]; tcp = [socket.socket() for _ in range(50)]; "
+    "udp = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(50)]; "
+    "events = [os.eventfd(0) for _ in range(200)]; terminals = [os.openpty() for _ in range(20)]; "
+    "files = [os.open('/dev/null', os.O_RDONLY) for _ in range(50)]; polls = [select.epoll() for _ in range(20)]; "
+    "[polls[0].register(one) for one in events]; rings = [libc.syscall(425, 64, bytes(120)) for _ in range(5)]; "
+    "watching = libc.inotify_init1(0); names = sorted(os.listdir('/usr/bin'))[:200]; "
+    "[libc.inotify_add_watch(watching, b'/usr/bin/' + name.encode(), 2) for name in names]; "
+    "texts = [open('/proc/self/stat').read(1) and open('/proc/self/stat') for _ in range(20)]; "
+    "memory = [os.memfd_create('x') for _ in range(20)]; "
+    "[os.write(end, bytes(30000)) for _, end in pipes[:20]]; [one.send(bytes(5000)) for one, _ in sockets[:20]]"
+)
+POSTGRES_OTHERS = 5  # the master, checkpointer, background writer, WAL writer, launcher of logical replication
 FAMILIES = (
     Family("nginx", "nginx", nginx, 34, 128),
     Family("Apache, prefork", "apache2", apache),
@@ -177,6 +369,13 @@ FAMILIES = (
     ),
     Family("4 MiB of shared memory each", "python3", forking("", SEGMENT)),
     Family("huge pages split by fork", "python3", forking(HUGE, "memory[0] = memory[5 << 20] = 1")),
+    *(Family(f"4 MiB each: {name}", "python3", forking("", SIZE + body)) for name, body in SHARED.items()),
+    Family("each kind of descriptor", "python3", forking("", DESCRIPTORS)),
+    Family("postgres, idle", str(POSTGRES), postgres, others=POSTGRES_OTHERS, visit=postgres_clients),
+    Family("postgres, after queries", str(POSTGRES), postgres, others=POSTGRES_OTHERS, visit=postgres_after_queries),
+    Family("sshd sessions", "/usr/sbin/sshd", sshd, each=2, visit=ssh_clients),
+    Family("JVM, started copies", "javac", java, 2, 6),
+    Family("Go server, started copies", "go", go),
 )
 
 
@@ -186,13 +385,16 @@ def run(family: Family, count: int) -> Measured:
     folder.chmod(0o755)
     try:
         with make_group() as group:
-            return measure(group, family.make(folder, count), folder, count + 1)
+            return measure(group, family, folder, count)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        for path in Path("/dev/shm").glob("footprint-families-*"):  # noqa: S108 # where shm_open puts segments
+            path.unlink()
 
 
-def measure(group: MemoryGroup, command: list[str], folder: Path, process_count: int) -> Measured:
-    """Run a command in a group until it has its processes, and read what they cost."""
+def measure(group: MemoryGroup, family: Family, folder: Path, count: int) -> Measured:
+    """Run a family in a group until it has its processes, and read what they cost."""
+    command, process_count = family.make(folder, count), family.others + family.each * count
     master = subprocess.Popen(
         command,
         cwd=folder,
@@ -203,15 +405,17 @@ def measure(group: MemoryGroup, command: list[str], folder: Path, process_count:
         preexec_fn=lambda: group.enter(os.getpid()),  # noqa: PLW1509 # one thread
     )
     try:
-        end = time.monotonic() + PATIENCE_SECONDS
-        while len(group.pids()) < process_count:
-            if time.monotonic() > end or master.poll() is not None:
-                raise RuntimeError(f"{command[0]} has {len(group.pids())} processes, not {process_count}")
-            time.sleep(0.1)
-        time.sleep(2)
-        truth = group.settled(20, tolerance=TOLERANCE).used_bytes
-        found = footprint.audit_group(tree=master.pid)
-        return Measured(truth, found.per_group.bytes or 0)
+        with family.visit(folder, count):
+            end = time.monotonic() + PATIENCE_SECONDS
+            while len(group.pids()) < process_count:
+                if time.monotonic() > end or master.poll() is not None:
+                    raise RuntimeError(f"{command[0]} has {len(group.pids())} processes, not {process_count}")
+                time.sleep(0.1)
+            time.sleep(2)
+            # Page cache is the machine's: what a server reads and writes is charged to the group, and costs no process.
+            truth = group.settled(20, tolerance=TOLERANCE).used_bytes - group.read_peak().page_cache_bytes
+            found = footprint.audit_group(tree=master.pid)
+            return Measured(truth, found.per_group.bytes or 0)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(master.pid, signal.SIGKILL)

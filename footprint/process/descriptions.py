@@ -161,6 +161,10 @@ def _read_one(folder: str, number: int, visitor: "_Visitor") -> OpenFile:
     kind = classify(link)
     status = os.stat(path)
     content_bytes = watch_count = 0
+    if kind is OpenFileKind.TEXT:
+        with open(f"{folder}info/{number}", "rb") as file:
+            # Only reading makes the kernel allocate the text.
+            kind = OpenFileKind.FILE if file.read().startswith(b"pos:\t0\n") else kind
     if kind in _WITH_CONTENT:
         with open(f"{folder}info/{number}", "rb") as file:
             text = file.read(_MOST_FDINFO_BYTES)

@@ -70,6 +70,15 @@ def test_the_watches_of_an_epoll_are_counted(opened: contextlib.ExitStack) -> No
     assert (found.kind, found.watch_count, found.content_bytes) == (OpenFileKind.EPOLL, 1, 0)
 
 
+def test_a_text_of_the_kernel_costs_its_page_once_it_was_read(opened: contextlib.ExitStack) -> None:
+    unread, read = (os.open("/proc/self/stat", os.O_RDONLY) for _ in range(2))
+    for one in (unread, read):
+        opened.callback(os.close, one)
+    os.read(read, 1)
+    found = kinds(os.getpid())
+    assert (found[unread], found[read]) == (OpenFileKind.FILE, OpenFileKind.TEXT)
+
+
 def test_a_duplicate_is_the_same_description_and_a_second_open_is_another(opened: contextlib.ExitStack) -> None:
     first = os.open(__file__, os.O_RDONLY)
     second, copy = os.open(__file__, os.O_RDONLY), os.dup(first)
