@@ -96,17 +96,13 @@ def count_mapping(mapping: Mapping) -> MappingCounts:
     # A text may contain any figures. Anonymous bytes are part of the resident bytes.
     anonymous_bytes = min(anonymous_bytes, resident_bytes)
     swapped_bytes, is_swap_exact = _swapped(mapping)
-    shared_dirty_bytes = counter("Shared_Dirty")
     evidence = Evidence.MEASURED if is_swap_exact else Evidence.ESTIMATED
-    if shared_dirty_bytes is None:
+    if counter("Shared_Dirty") is None:
         # pmap -X does not say which pages others have too.
         evidence = Evidence.ESTIMATED if anonymous_bytes else evidence
         return MappingCounts(anonymous_bytes + swapped_bytes, resident_bytes - anonymous_bytes, 0, 0, evidence)
-    many_times_bytes = shared_dirty_bytes + (counter("Shared_Clean") or 0)
-    once_bytes = (counter("Private_Dirty") or 0) + (counter("Private_Clean") or 0)
+    surely_bytes, private_bytes = mapping.counters.private_bounds()
     file_bytes = resident_bytes - anonymous_bytes
-    private_bytes = min(anonymous_bytes, once_bytes)
-    surely_bytes = max(0, anonymous_bytes - many_times_bytes)
     uncertain_bytes = max(0, private_bytes - surely_bytes) if file_bytes else 0
     return MappingCounts(
         private_bytes + swapped_bytes, file_bytes, anonymous_bytes - private_bytes, uncertain_bytes, evidence

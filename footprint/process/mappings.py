@@ -30,6 +30,16 @@ class Counters(NamedTuple):
         place = self.keys.get(key)
         return None if place is None else self.values[place]
 
+    def private_bounds(self) -> tuple[int, int]:
+        """Compute the least and the most anonymous resident bytes that these counters allow to be private."""
+        resident_bytes, anonymous_bytes = self.get("Rss"), self.get("Anonymous") or 0
+        if resident_bytes is not None:
+            # A text may contain any figures. Anonymous bytes are part of the resident bytes.
+            anonymous_bytes = min(anonymous_bytes, resident_bytes)
+        many_times_bytes = (self.get("Shared_Clean") or 0) + (self.get("Shared_Dirty") or 0)
+        once_bytes = (self.get("Private_Clean") or 0) + (self.get("Private_Dirty") or 0)
+        return max(0, anonymous_bytes - many_times_bytes), min(anonymous_bytes, once_bytes)
+
 
 NO_COUNTERS: Final = Counters({}, ())
 

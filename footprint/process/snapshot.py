@@ -317,7 +317,7 @@ def _without_wrong_bits(
     if not wrong:
         return pages, ()
     bits_bytes = sum(_resident_bytes(pages[mapping.start_addr]) for mapping in wrong)
-    counted_bytes = sum(_private_bounds(mapping)[1] for mapping in wrong)
+    counted_bytes = sum(mapping.counters.private_bounds()[1] for mapping in wrong)
     mappings = f"{len(wrong)} mapping{'s' if len(wrong) > 1 else ''}"
     detail = (
         f"the page bits of {mappings} show {format_bytes(bits_bytes)} of private memory, the counters "
@@ -332,21 +332,12 @@ def _contradicts(mapping: Mapping, ranges: Sequence[PageRange] | None) -> bool:
     """Return whether the counters of a mapping exclude what its page bits show."""
     if ranges is None:
         return False
-    least_bytes, most_bytes = _private_bounds(mapping)
+    least_bytes, most_bytes = mapping.counters.private_bounds()
     return not least_bytes <= _resident_bytes(ranges) <= most_bytes
 
 
 def _resident_bytes(ranges: Sequence[PageRange]) -> int:
     return sum(one.end_addr - one.start_addr for one in ranges if not one.is_swapped)
-
-
-def _private_bounds(mapping: Mapping) -> tuple[int, int]:
-    """Compute the least and the most anonymous memory that the counters of a mapping allow to be private."""
-    count = mapping.counters.get
-    anonymous_bytes = count("Anonymous") or 0
-    shared_bytes = (count("Shared_Clean") or 0) + (count("Shared_Dirty") or 0)
-    private_bytes = (count("Private_Clean") or 0) + (count("Private_Dirty") or 0)
-    return max(0, anonymous_bytes - shared_bytes), min(anonymous_bytes, private_bytes)
 
 
 def _has_own_pages(mapping: Mapping) -> bool:
