@@ -9,7 +9,6 @@ from footprint.dwarf.description import Declaration
 from footprint.dwarf.places import VariablePlace, VariablePlaces
 from footprint.elf import abi
 from footprint.elf.contents import Contents, Residue, ResidueCause, SectionContents
-from footprint.elf.image import Image
 from footprint.elf.names import normalised
 from footprint.elf.symbols import Symbol
 
@@ -68,9 +67,8 @@ NOTHING_DECLARED: Final = DeclaredVariables()
 """The declarations of a file without debug information."""
 
 
-def variable_places(image: Image, contents: Contents, within: frozenset[int]) -> set[VariablePlace]:
+def variable_places(places: VariablePlaces, contents: Contents, within: frozenset[int]) -> set[VariablePlace]:
     """Return the places of all variables in some sections, which are given by their numbers."""
-    places = VariablePlaces(image)
     return {
         places.of(variable)
         for one in contents.sections
@@ -79,9 +77,10 @@ def variable_places(image: Image, contents: Contents, within: frozenset[int]) ->
     }
 
 
-def unnamed_places(image: Image, contents: Contents, within: frozenset[int]) -> tuple[set[VariablePlace], int]:
+def unnamed_places(
+    places: VariablePlaces, contents: Contents, within: frozenset[int]
+) -> tuple[set[VariablePlace], int]:
     """Return every place in some sections without a symbol, and the number of bytes that were too many to search."""
-    places = VariablePlaces(image)
     found: set[VariablePlace] = set()
     too_many = 0
     for one, start, end in _nameless(contents, within):
@@ -94,10 +93,12 @@ def unnamed_places(image: Image, contents: Contents, within: frozenset[int]) -> 
 
 
 def symbols_of_declarations(
-    image: Image, contents: Contents, within: frozenset[int], by_place: Mapping[VariablePlace, tuple[Declaration, ...]]
+    places: VariablePlaces,
+    contents: Contents,
+    within: frozenset[int],
+    by_place: Mapping[VariablePlace, tuple[Declaration, ...]],
 ) -> list[Symbol]:
     """Return symbols for declared variables without a symbol, where their sizes fit between those that have one."""
-    places = VariablePlaces(image)
     known: tuple[list[int], list[int]] = [], []
     for value, is_tls in sorted(by_place):
         known[is_tls].append(value)

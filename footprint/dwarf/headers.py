@@ -26,15 +26,15 @@ Shifts = dict[int, int]
 """By the number of a section the start of the part of a unit in it."""
 
 
-def read_shifts(sections: DebugSections) -> dict[tuple[bool, int], Shifts]:
-    """Return the parts of each unit of a package, by whether it is in .debug_types and by its start."""
-    found: dict[tuple[bool, int], Shifts] = {}
+def read_shifts(sections: DebugSections) -> dict[tuple[str, int], Shifts]:
+    """Return the parts of each unit of a package, by the section that holds it and by its start."""
+    found: dict[tuple[str, int], Shifts] = {}
     for name in (".debug_cu_index", ".debug_tu_index"):
         for shifts in _rows(sections.get(name)):
-            is_types = dw.SECT_TYPES in shifts
-            start = shifts.get(dw.SECT_TYPES if is_types else dw.SECT_INFO)
-            if start is not None:
-                found[is_types, start] = shifts
+            for number, holder in ((dw.SECT_TYPES, ".debug_types"), (dw.SECT_INFO, ".debug_info")):
+                if number in shifts:
+                    found[holder, shifts[number]] = shifts
+                    break
     return found
 
 

@@ -234,13 +234,13 @@ class DebugInfo:
         self._formats: dict[tuple[int, int, int], UnitFormat] = {}
         self.abbreviations = AbbreviationTables(self.sections.get(".debug_abbrev"))
         self._shifts = read_shifts(self.sections)
-        self._units: dict[tuple[bool, int], Unit] = {}
-        self.headers = self._headers(is_types=False)
-        self._type_starts: dict[int, tuple[bool, int]] | None = None
+        self._units: dict[tuple[str, int], Unit] = {}
+        self.headers = self._headers(".debug_info")
+        self._type_starts: dict[int, tuple[str, int]] | None = None
 
     def unit(self, number: int) -> Unit:
         """Return a unit of .debug_info by its number in the headers."""
-        return self._known_unit(self.headers.starts[number], is_types=False)
+        return self._known_unit(".debug_info", self.headers.starts[number])
 
     def units(self) -> Iterator[Unit]:
         """Return the units of .debug_info in order, up to a limit that no compiler reaches."""
@@ -261,49 +261,41 @@ class DebugInfo:
     def type_unit(self, signature: int) -> Unit | None:
         """Return the type unit with a signature."""
         if self._type_starts is None:
-            apart = self._headers(is_types=True)
-            starts = [(False, start) for start in self.headers.starts]
-            starts += [(True, start) for start in apart.starts]
             self._type_starts = {}
-            for place in starts:
-                is_types, start = place
-                unit, _ = self._unit(self._section_of(is_types=is_types), start, is_types=is_types)
-                if unit is not None and unit.type_at is not None and unit.identity is not None:
-                    self._type_starts[unit.identity] = place
-        place_of_type = self._type_starts.get(signature)
-        return None if place_of_type is None else self._known_unit(place_of_type[1], is_types=place_of_type[0])
+            for name, headers in ((".debug_info", self.headers), (".debug_types", self._headers(".debug_types"))):
+                for start in headers.starts:
+                    unit, _ = self._unit(name, start)
+                    if unit is not None and unit.type_at is not None and unit.identity is not None:
+                        self._type_starts[unit.identity] = name, start
+        place = self._type_starts.get(signature)
+        return None if place is None else self._known_unit(*place)
 
     def needed_alternate(self) -> "DebugInfo | None":
         """Return the file of dwz, and record that it was needed."""
         self.lacks_alternate = self.lacks_alternate or self.alternate is None
         return self.alternate
 
-    def _section_of(self, *, is_types: bool) -> DebugSection:
-        return self.sections.get(".debug_types" if is_types else ".debug_info")
-
-    def _headers(self, *, is_types: bool) -> Headers:
-        section = self._section_of(is_types=is_types)
-
+    def _headers(self, name: str) -> Headers:
         def read(start: int) -> tuple[tuple[int, int] | None, int]:
-            unit, end = self._unit(section, start, is_types=is_types)
+            unit, end = self._unit(name, start)
             return None if unit is None else (unit.format.offset_bytes, unit.format.address_bytes), end
 
-        headers = Headers(section, read)
+        headers = Headers(self.sections.get(name), read)
         self.damage = self.damage or headers.damage
         return headers
 
-    def _known_unit(self, start: int, *, is_types: bool) -> Unit:
-        known = self._units.get((is_types, start))
+    def _known_unit(self, name: str, start: int) -> Unit:
+        known = self._units.get((name, start))
         if known is None:
-            section = self._section_of(is_types=is_types)
-            known, _ = self._unit(section, start, is_types=is_types)
+            known, _ = self._unit(name, start)
             if known is None:
-                raise section.damage("no unit", start)
-            self._units[is_types, start] = known
+                raise self.sections.get(name).damage("no unit", start)
+            self._units[name, start] = known
         return known
 
-    def _unit(self, section: DebugSection, start: int, *, is_types: bool) -> tuple[Unit | None, int]:
-        """Read one header, and return the unit and its end."""
+    def _unit(self, name: str, start: int) -> tuple[Unit | None, int]:
+        """Read one header of the section with a name, and return the unit and its end."""
+        section = self.sections.get(name)
         number = section.unsigned
         length_bytes, offset_bytes, at = section.initial_length(start)
         end = at + length_bytes
@@ -316,7 +308,7 @@ class DebugInfo:
         if not 2 <= version <= 5:
             self.unknown_versions.add(version)
             return None, end
-        kind = dw.UT_TYPE if is_types else 1
+        kind = dw.UT_TYPE if name == ".debug_types" else 1
         if version == 5:
             kind, address_bytes = number(at, 1), number(at + 1, 1)
             at += 2
@@ -336,7 +328,7 @@ class DebugInfo:
         form = self._formats.get(key) or self._formats.setdefault(key, UnitFormat(*key))
         if address_bytes not in ADDRESS_BYTES:
             raise section.damage(f"a unit with addresses of {address_bytes} bytes", start)
-        shifts = self._shifts.get((is_types, start), {})
+        shifts = self._shifts.get((name, start), {})
         abbreviations_at += shifts.get(dw.SECT_ABBREV, 0)
         first = min(at, end)
         return Unit(self, section, start, first, end, form, abbreviations_at, identity, type_at, shifts), end

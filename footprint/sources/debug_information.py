@@ -108,15 +108,15 @@ class DebugInformation:
         """
         if self.image is None:
             return Sourced(contents, NOTHING_DECLARED, self.notes)
-        nameless, too_many = unnamed_places(self._of, contents, self.within)
-        found = self.declarations(variable_places(self._of, contents, self.within) | nameless)
+        places = VariablePlaces(self._of)
+        nameless, too_many = unnamed_places(places, contents, self.within)
+        found = self.declarations(variable_places(places, contents, self.within) | nameless)
         if too_many:
             detail = f"it was not searched for the {format_bytes(too_many)} without a symbol: they are too many"
             self.notes.append(Note("debug-info-unsearched", self._of.file, detail))
-        more = symbols_of_declarations(self._of, contents, self.within, found)
+        more = symbols_of_declarations(places, contents, self.within, found)
         if more:
             contents = read_contents(self._of, self._debug, more)
-        places = VariablePlaces(self._of)
         named = frozenset(
             (one.section.index, variable.offset)
             for one in contents.sections
