@@ -4,9 +4,12 @@
 
 Each server is started in a fresh memory cgroup, once with few workers and once with many; its programs and libraries
 were charged elsewhere before. Clients of postgres and sshd are outside of it. When nothing changes any more, the charge
-is read (anonymous memory, shared memory and kernel memory) and the tree is audited. `whole` is the cost of one such
-group, `worker` the growth from the smaller to the larger group, divided by the workers in between. Servers that are not
-installed are left out. Run it as root.
+is read (anonymous memory, shared memory and kernel memory) and the tree is audited. Then a second group of the same
+kind is started beside it.
+
+`whole` is the cost of one group. `worker` is what the audit of the large group says of one more worker, against the
+growth from the smaller to the larger group, divided by the workers in between. `group` is what it says of one more
+group, against the growth by the second one. Servers that are not installed are left out. Run it as root.
 """
 
 import argparse
@@ -80,10 +83,13 @@ class Family(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a group of one size costs, in bytes."""
+    """What a group of one size costs, in bytes: the charge, our figures, and the growth by a second group."""
 
     truth: int
     ours: int
+    worker: int
+    group: int
+    growth: int
 
 
 def free_port() -> int:
@@ -353,7 +359,8 @@ DESCRIPTORS = (
 )
 POSTGRES_OTHERS = 5  # the master, checkpointer, background writer, WAL writer, launcher of logical replication
 FAMILIES = (
-    Family("nginx", "nginx", nginx, 34, 128),
+    Family("nginx, 34", "nginx", nginx, 8, 34),
+    Family("nginx, 128", "nginx", nginx, 34, 128),
     Family("Apache, prefork", "apache2", apache),
     Family("php-fpm", "php-fpm8.2", php),
     Family("gunicorn", "gunicorn", gunicorn),
@@ -380,21 +387,42 @@ FAMILIES = (
 
 
 def run(family: Family, count: int) -> Measured:
-    """Start a family, and measure it."""
+    """Start a family, measure it, and start it again beside itself."""
+    with contextlib.ExitStack() as ended:
+        group = ended.enter_context(make_group())
+        first = started(ended, group, family, count, 1)
+        truth = charged(group)
+        found = footprint.audit_group(tree=first)
+        started(ended, group, family, count, 2)
+        if (projection := found.projection) is None:
+            raise RuntimeError("what a process costs is unknown")
+        ours, growth = found.per_group.bytes or 0, charged(group) - truth
+        return Measured(truth, ours, projection.per_worker_bytes, projection.per_group_bytes, growth)
+
+
+def charged(group: MemoryGroup) -> int:
+    """Read what a group is charged when nothing changes any more, without page cache.
+
+    Page cache is the machine's: what a server reads and writes is charged to the group, and costs no process.
+    """
+    return group.settled(20, tolerance=TOLERANCE).used_bytes - group.read_peak().page_cache_bytes
+
+
+def started(ended: contextlib.ExitStack, group: MemoryGroup, family: Family, count: int, number: int) -> int:
+    """Run a family in a group, wait until the group has its processes, and return the PID of the master.
+
+    Args:
+        ended: Ends it.
+        group: The group.
+        family: The family.
+        count: How many workers.
+        number: How many such families the group has then.
+    """
     folder = Path(tempfile.mkdtemp())
+    ended.callback(shutil.rmtree, folder, ignore_errors=True)
+    ended.callback(remove_segments)
     folder.chmod(0o755)
-    try:
-        with make_group() as group:
-            return measure(group, family, folder, count)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        for path in Path("/dev/shm").glob("footprint-families-*"):  # noqa: S108 # where shm_open puts segments
-            path.unlink()
-
-
-def measure(group: MemoryGroup, family: Family, folder: Path, count: int) -> Measured:
-    """Run a family in a group until it has its processes, and read what they cost."""
-    command, process_count = family.make(folder, count), family.others + family.each * count
+    command, process_count = family.make(folder, count), number * (family.others + family.each * count)
     master = subprocess.Popen(
         command,
         cwd=folder,
@@ -404,22 +432,28 @@ def measure(group: MemoryGroup, family: Family, folder: Path, count: int) -> Mea
         start_new_session=True,
         preexec_fn=lambda: group.enter(os.getpid()),  # noqa: PLW1509 # one thread
     )
-    try:
-        with family.visit(folder, count):
-            end = time.monotonic() + PATIENCE_SECONDS
-            while len(group.pids()) < process_count:
-                if time.monotonic() > end or master.poll() is not None:
-                    raise RuntimeError(f"{command[0]} has {len(group.pids())} processes, not {process_count}")
-                time.sleep(0.1)
-            time.sleep(2)
-            # Page cache is the machine's: what a server reads and writes is charged to the group, and costs no process.
-            truth = group.settled(20, tolerance=TOLERANCE).used_bytes - group.read_peak().page_cache_bytes
-            found = footprint.audit_group(tree=master.pid)
-            return Measured(truth, found.per_group.bytes or 0)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(master.pid, signal.SIGKILL)
-        master.wait()
+    ended.callback(end, master)
+    ended.enter_context(family.visit(folder, count))
+    last = time.monotonic() + PATIENCE_SECONDS
+    while len(group.pids()) < process_count:
+        if time.monotonic() > last or master.poll() is not None:
+            raise RuntimeError(f"{command[0]} has {len(group.pids())} processes, not {process_count}")
+        time.sleep(0.1)
+    time.sleep(2)
+    return master.pid
+
+
+def end(master: "subprocess.Popen[bytes]") -> None:
+    """End a family."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(master.pid, signal.SIGKILL)
+    master.wait()
+
+
+def remove_segments() -> None:
+    """Remove the segments of shared memory that programs have left."""
+    for path in Path("/dev/shm").glob("footprint-families-*"):  # noqa: S108 # where shm_open puts segments
+        path.unlink()
 
 
 def percent(ours: float, truth: float) -> str:
@@ -432,9 +466,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=[family.name for family in FAMILIES])
     wanted = parser.parse_args().only
-    print(
-        f"{'family':28} {'workers':>7} {'whole':>9} {'truth':>9} {'error':>8} {'worker':>8} {'truth':>8} {'error':>8}"
-    )
+    heads = "".join(f" {what:>9} {'truth':>9} {'error':>7}" for what in ("whole", "worker", "group"))
+    print(f"{'family':28} {'workers':>7}{heads}")
     for family in FAMILIES:
         if family.name not in wanted or shutil.which(family.program) is None:
             continue
@@ -444,13 +477,10 @@ def main() -> None:
         except RuntimeError as error:
             print(f"{family.name:28} {error}")
             continue
-        more = family.many - family.few
-        ours, truth = (many.ours - few.ours) / more, (many.truth - few.truth) / more
-        print(
-            f"{family.name:28} {family.many:7} {many.ours / KIB:9,.0f} {many.truth / KIB:9,.0f} "
-            f"{percent(many.ours, many.truth):>8} {ours / KIB:8,.1f} {truth / KIB:8,.1f} {percent(ours, truth):>8}",
-            flush=True,
-        )
+        growth = (many.truth - few.truth) / (family.many - family.few)
+        pairs = ((many.ours, many.truth), (many.worker, growth), (many.group, many.growth))
+        figures = "".join(f" {ours / KIB:9,.1f} {truth / KIB:9,.1f} {percent(ours, truth):>7}" for ours, truth in pairs)
+        print(f"{family.name:28} {family.many:7}{figures}", flush=True)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,24 @@ def merge(rows: Iterable[Row]) -> tuple[Row, ...]:
 
     Shared bytes become unknown: several processes may share the same pages, so a sum would count these several times.
     """
-    return add_up(_of_any_process(row) for row in rows)
+    # Alike processes have many rows that are the same object: each is added once, as many times as it is there.
+    times: dict[int, list[Row]] = {}
+    for row in rows:
+        times.setdefault(id(row), []).append(row)
+    return add_up(_of_any_process(same[0], len(same)) for same in times.values())
 
 
-def _of_any_process(row: Row) -> Row:
+def _of_any_process(row: Row, times: int) -> Row:
     is_stacks = row.kind is MemoryKind.KERNEL and (row.name or "").startswith("[kernel stacks")
-    return row._replace(name="[kernel stacks]" if is_stacks else row.name, shared_bytes=None)
+    return row._replace(
+        name="[kernel stacks]" if is_stacks else row.name,
+        bytes=None if row.bytes is None else row.bytes * times,
+        mapped_bytes=row.mapped_bytes * times,
+        shared_bytes=None,
+        pages=None if row.pages is None else row.pages * times,
+        sole_pages=row.sole_pages * times,
+        relocated_bytes=None if row.relocated_bytes is None else row.relocated_bytes * times,
+    )
 
 
 _Key = tuple[tuple[object, ...], bool]
@@ -47,8 +59,11 @@ class Accounts:
         for row in rows:
             # One slice for five fields: reading them one by one takes longer than all else here.
             key = (row[:5], row.is_writable)
-            first = first_rows.setdefault(key, row)
-            if first is not row:
+            first = first_rows.get(key)
+            if first is None:
+                first_rows[key] = row
+            else:
+                # It may be the same object: a file that is loaded twice.
                 several.setdefault(key, [first]).append(row)
 
     def rows(self) -> tuple[Row, ...]:

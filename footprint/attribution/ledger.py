@@ -10,7 +10,7 @@ The way of a byte is mapping -> range -> row. A mapping is cut into ranges with 
 The ranges of one owner, section and symbol become one row (`footprint.attribution.accounts`).
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
 from typing import NamedTuple, Protocol
 
@@ -24,7 +24,7 @@ from footprint.model.evidence import Evidence, weakest
 from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.process import PageRange, ranges_bytes
 
-__all__ = ("Files", "ledger_rows")
+__all__ = ("Files", "KnownRows", "ledger_rows")
 
 
 class Files(Protocol):
@@ -46,6 +46,7 @@ def ledger_rows(
     kernel: Iterable[KernelCost],
     *,
     has_untouched: bool = False,
+    known: "KnownRows | None" = None,
 ) -> tuple[Row, ...]:
     """Return the rows of a process, the largest first.
 
@@ -57,11 +58,12 @@ def ledger_rows(
         page_bytes: The size of a page.
         kernel: What the kernel spends on the process: rows of the kind `kernel`.
         has_untouched: Whether variables without a private page have rows of their own.
+        known: The rows of ranges of other processes with the same `files`; those of this process are added.
     """
     mappings = list(by_mapping(ranges, counts))
     # Only the variables of objects that have private memory are worth rows of their own.
     touched = {one.loaded for own, counted in mappings if counted.private_bytes for one in own if one.loaded}
-    symbols = _Symbols(files, page_bytes, touched, has_untouched)
+    symbols = _Symbols(files, page_bytes, touched, has_untouched, {} if known is None else known)
     accounts, alike = Accounts(), _AlikeMappings()
     for own, counted in mappings:
         if len(own) == 1 and _image_of(own[0]) is None:
@@ -73,6 +75,10 @@ def ledger_rows(
     return accounts.rows()
 
 
+KnownRows = dict[Hashable, tuple[Image, list[Row]]]
+"""The rows of the ranges of objects, by all that they depend on."""
+
+
 class _Symbols(NamedTuple):
     """What is needed to cut the ranges of objects among their sections and symbols."""
 
@@ -80,6 +86,7 @@ class _Symbols(NamedTuple):
     page_bytes: int
     touched: Container[LoadedObject]
     has_untouched: bool
+    known: KnownRows
 
 
 def _image_of(one: OwnedRange) -> Image | None:
@@ -120,7 +127,42 @@ def _range_rows(
     if loaded is None or image is None:
         return [_row(one, counts, page_bytes)]
     is_text = one.kind is MemoryKind.TEXT
-    has_symbols = private is not None and (private or (loaded in symbols.touched and not is_text))
+    has_symbols = private is not None and bool(private or (loaded in symbols.touched and not is_text))
+    key = _range_key(one, loaded, image, counts, private, has_symbols=has_symbols)
+    found = symbols.known.get(key)
+    if found is None:
+        # The image is kept with its rows: as long as it exists, no other image has its number.
+        found = symbols.known[key] = image, _object_rows(one, loaded, image, counts, private, symbols, has_symbols)
+    return found[1]
+
+
+def _range_key(
+    one: OwnedRange,
+    loaded: LoadedObject,
+    image: Image,
+    counts: MappingCounts,
+    private: Sequence[PageRange] | None,
+    *,
+    has_symbols: bool,
+) -> Hashable:
+    """Return all that the rows of a range depend on, wherever its object is loaded."""
+    bias = loaded.bias_addr
+    pages = None if private is None else tuple([(start - bias, end - bias, swapped) for start, end, swapped in private])
+    place = (one.start_addr - bias, one.end_addr - bias, one.mapping.start_addr - bias, one.mapping.end_addr - bias)
+    return id(image), loaded.key, place, one[3:6], one.mapping.permissions, counts, pages, has_symbols
+
+
+def _object_rows(
+    one: OwnedRange,
+    loaded: LoadedObject,
+    image: Image,
+    counts: MappingCounts,
+    private: Sequence[PageRange] | None,
+    symbols: _Symbols,
+    has_symbols: bool,  # noqa: FBT001 # private
+) -> list[Row]:
+    """Return the rows of a range of an object."""
+    is_text, page_bytes = one.kind is MemoryKind.TEXT, symbols.page_bytes
     contents = symbols.files.contents_of(loaded) if has_symbols else None
     if private is not None and contents is not None:
         relocated_pages = symbols.files.relocated_pages_of(loaded, page_bytes)

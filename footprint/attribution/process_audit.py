@@ -9,7 +9,7 @@ from footprint.attribution.cost_models import ForkParent, project_process
 from footprint.attribution.counters import MappingCounts, count_each
 from footprint.attribution.kernel import BUILT_IN, KernelConstants, kernel_costs
 from footprint.attribution.layout import lay_out
-from footprint.attribution.ledger import Files, ledger_rows
+from footprint.attribution.ledger import Files, KnownRows, ledger_rows
 from footprint.attribution.shared_memory import shared_memory_notes
 from footprint.attribution.totals import total_up
 from footprint.elf import Image
@@ -46,6 +46,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     notes: tuple[Note, ...] = (),
     presence: "Presence | None" = None,
     parent: ForkParent | None = None,
+    known_rows: KnownRows | None = None,
 ) -> Audit:
     """Audit a process: join what the kernel counts with what its files contain.
 
@@ -58,7 +59,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     costs = partial(kernel_costs, constants=constants, mappings=memory.mappings, open_files=open_files)
     kernel = costs(snapshot.status, len(memory.mappings))
     held = count_each(memory.mappings, snapshot.pages)
-    rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, kernel)
+    rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, kernel, known=known_rows)
     page_maps: tuple[PageMap, ...] = ()
     if presence is not None:
         from footprint.attribution.page_maps import page_maps as map_pages  # noqa: PLC0415 # for a picture only

@@ -1,12 +1,13 @@
 """The ELF files of one answer: each is opened once, and read once, whichever parts of the answer ask."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from footprint.attribution.layout import has_too_many_segments
+from footprint.attribution.ledger import KnownRows
 from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.symbol_ranges import PageNumbers
-from footprint.elf import Contents, Image
+from footprint.elf import Buffer, Contents, Image
 from footprint.elf.notes import build_id
 from footprint.elf.relocations import relocated_pages
 from footprint.errors import InputError, Note
@@ -14,6 +15,9 @@ from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSear
 from footprint.sources.open_files import OpenFiles
 
 __all__ = ("ElfFiles",)
+
+
+_MOST_IMAGES: Final = 256
 
 
 class _FileIdentity(NamedTuple):
@@ -44,16 +48,26 @@ class ElfFiles:
         notes: What could not be read.
         opened: Opens files.
         debug_files: Reads files with the symbols of their debug files.
+        images: The headers that were read, for `images_of`.
+        known_rows: The rows of ranges of objects, for `audit_snapshot`.
     """
 
     def __init__(self, search: DebugSearch | None = STANDARD_PLACES, root: str | None = None) -> None:
         self.notes: list[Note] = []
         self.opened = OpenFiles()
         self.debug_files = DebugFiles(search, root, self.opened)
+        self.images: dict[tuple[int, str], tuple[Buffer, Image]] = {}
+        self.known_rows: KnownRows = {}
         self._identities: dict[int, tuple[Image, _FileIdentity]] = {}
         self._contents: dict[_FileIdentity, Contents | None] = {}
         self._relocated: dict[tuple[_FileIdentity, int], tuple[int, ...]] = {}
         self._debug_paths: dict[str, str] = {}
+
+    def drop_if_many(self) -> None:
+        """Drop what was kept for further processes if it is of so many files that they might not all stay open."""
+        if len(self.images) > _MOST_IMAGES:
+            self.images.clear()
+            self.known_rows.clear()
 
     def contents_of(self, loaded: LoadedObject) -> Contents | None:
         """Return what the writable sections of an object hold, or None if that cannot be read."""

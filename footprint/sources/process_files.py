@@ -1,7 +1,7 @@
 """The ELF files of a process: of a live one those that it has mapped, of a saved one those proven the same."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from footprint.attribution.process_audit import mapped_files
@@ -65,7 +65,10 @@ def _inode(path: str) -> int | None:
 
 
 def images_of(
-    snapshot: Snapshot, root: str | None = None, open_file: FileOpener | None = None
+    snapshot: Snapshot,
+    root: str | None = None,
+    open_file: FileOpener | None = None,
+    known: MutableMapping[tuple[int, str], tuple[Buffer, Image]] | None = None,
 ) -> tuple[dict[FileKey, Image], tuple[Note, ...]]:
     """Read the headers of the ELF files of a process, and write notes on those that are not available.
 
@@ -73,10 +76,12 @@ def images_of(
         snapshot: The process.
         root: The folder that has the files of the other machine under their paths; None for this machine's.
         open_file: Opens a file; None for `open_regular`.
+        known: The headers that other processes needed, by their contents and name; those of this process are added.
 
     Raises:
         UsageError: If `root` is not a folder, or the process is live.
     """
+    known = {} if known is None else known
     check_root(root, snapshot)
     images: dict[FileKey, Image] = {}
     missing: list[Note] = []
@@ -97,8 +102,12 @@ def images_of(
             continue
         if not starts_like_elf(found.data):
             continue
+        place = id(found.data), key.name
         try:
-            images[key] = read_image(found.data, key.name)
+            # Contents that are kept here keep their number, which no others get.
+            if place not in known:
+                known[place] = found.data, read_image(found.data, key.name)
+            images[key] = known[place][1]
         except InputError as error:
             missing.append(Note("file-unreadable", key.name, f"{error.detail}, its sections and symbols are unknown"))
             continue

@@ -360,13 +360,12 @@ def test_the_ledger_of_a_group_is_shown_by_each_grouping(servers: tuple[str, lis
     assert f"by {by}" in done.stdout
 
 
-def test_a_number_of_groups_is_refused(servers: tuple[str, list[int]]) -> None:
-    done = run(*servers[1], "-n", 10)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "footprint: -n goes with a live process, a program, a folder of programs, a capture, a saved text or "
-        f"a saved audit; {' '.join(map(str, servers[1]))} is a group of processes\n"
-    )
+def test_a_number_of_groups_costs_each_group_and_the_files_once(servers: tuple[str, list[int]]) -> None:
+    found = answered(*servers[1], "-n", 10)
+    group, projection = found["group"], found["projection"]
+    assert (projection["count"], projection["worker_count"]) == (10, 2)
+    assert projection["per_group_bytes"] == group["per_group_bytes"]
+    assert projection["total_bytes"] == 10 * group["per_group_bytes"] + group["shared_once_bytes"]
 
 
 def test_a_text_among_several_targets_is_refused(servers: tuple[str, list[int]]) -> None:

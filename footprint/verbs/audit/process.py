@@ -51,7 +51,8 @@ def audit_of(
         open_files: The open file descriptions that it pays for; read from a live process without it.
     """
     files = files or files_of(snapshot, debug, root)
-    images, file_notes = images_of(snapshot, root, files.opened)
+    files.drop_if_many()
+    images, file_notes = images_of(snapshot, root, files.opened, files.images)
     known = len(files.notes)
     constants = load_constants(snapshot.host.get("kernel", ""), snapshot.host.get("machine", ""))
     parent: ForkParent | None = None
@@ -70,6 +71,7 @@ def audit_of(
             notes=(*file_notes, *parent_notes, *_own_notes(snapshot)),
             presence=presence,
             parent=parent,
+            known_rows=files.known_rows,
         )
     return with_files_told(found, files, known)
 
