@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code.
 
     0 is fine, 1 findings or a budget exceeded, 2 wrong use, 3 an input that cannot be read, 4 a partial answer under
-    `--strict`, 130 an interrupt, 141 a broken pipe.
+    `--strict`, 5 a program that failed while it was run, 130 an interrupt, 141 a broken pipe.
     """
     # One answer, then the end: looking for cycles among a million facts that all live on only costs time.
     if arguments is None:

@@ -25,7 +25,7 @@ __all__ = ("Footprint",)
 _MARK: Final = "footprint"
 _TERM_SECONDS: Final = 3.0
 # What `footprint.run` is told, and what stands beside the budgets in a budget file.
-_RUN_KEYS: Final = ("when", "when_output", "starts", "timeout_seconds")
+_RUN_KEYS: Final = ("when", "when_output", "starts", "timeout_seconds", "expect_exit", "allow")
 _FILE_KEYS: Final = ("at_processes", "baseline", "libraries")
 
 

@@ -42,9 +42,9 @@ _footprint() {
             esac
             ;;
         run)
-            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout -n --count --by --top -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout --expect-exit --allow -n --count --by --top -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                --when | --when-output | --timeout | --starts | --massif-timeout | -n | --count | --top | --table) kind=none ;;
+                --when | --when-output | --timeout | --starts | --massif-timeout | --expect-exit | --allow | -n | --count | --top | --table) kind=none ;;
                 --massif-out | -o | --output) kind=file ;;
                 --by) kind=none values='owner kind section symbol' ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;

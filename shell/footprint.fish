@@ -71,6 +71,8 @@ complete -c footprint -n '__footprint_has_verb run' -l follow -d 'Its child proc
 complete -c footprint -n '__footprint_has_verb run' -l massif -d 'Run it once more under Valgrind\'s massif, to find who asked for its heap.'
 complete -c footprint -n '__footprint_has_verb run' -l massif-out -r -F -d 'Where to keep massif\'s profile.'
 complete -c footprint -n '__footprint_has_verb run' -l massif-timeout -x -d 'The longest time for that run.'
+complete -c footprint -n '__footprint_has_verb run' -l expect-exit -x -d 'The exit code of success.'
+complete -c footprint -n '__footprint_has_verb run' -l allow -x -d 'Accept this failure: signal, exit or moment; repeatable.'
 complete -c footprint -n '__footprint_has_verb run' -s n -l count -x -d 'How many processes to project to.'
 complete -c footprint -n '__footprint_has_verb run' -l by -x -a 'owner kind section symbol' -d 'What to group the ledger by.'
 complete -c footprint -n '__footprint_has_verb run' -l top -x -d 'Rows a table; 0 is all.'

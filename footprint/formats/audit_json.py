@@ -19,6 +19,7 @@ from footprint.model.object_cost import ObjectCost
 from footprint.model.peak import PeakHolder
 from footprint.model.projection import Projection
 from footprint.model.row import Row
+from footprint.model.run_failure import RunFailure
 from footprint.model.spread import Spread
 from footprint.model.totals import OfWhich, Totals
 from footprint.records import records
@@ -26,6 +27,7 @@ from footprint.records import records
 __all__ = (
     "AuditJson",
     "DebugFile",
+    "MomentWord",
     "OwnerSpread",
     "ProcessTarget",
     "ProcessTotals",
@@ -196,7 +198,7 @@ class RunChild(NamedTuple):
 
 
 # As `process.launch` has it; importing that takes longer than reading a small audit.
-_MomentWord = Literal["exit", "settled", "time", "output", "peak"]
+MomentWord = Literal["exit", "settled", "time", "output", "peak"]
 
 
 class RunPeak(NamedTuple):
@@ -241,11 +243,12 @@ class RunMembers(NamedTuple):
         children: The child processes at the moment, where they were asked for; with `--when peak` all processes but
             the one that held most, of which the rest of the answer is.
         peak: The peak; null in files of earlier versions.
+        failures: How its starts failed; null in files of earlier versions.
     """
 
     command: Annotated[tuple[str, ...], NOT_EMPTY]
     when: Annotated[str, Pattern("^(exit|settled|output|peak|[0-9.]+(ms|s|min))$")]
-    moment: _MomentWord
+    moment: MomentWord
     starts: Positive
     exit_code: Annotated[int, Bounds(0, 256)] | None
     signal: Annotated[str, Pattern("^SIG.*$")] | None
@@ -253,6 +256,7 @@ class RunMembers(NamedTuple):
     owners: Annotated[tuple[OwnerSpread, ...], Later(())]
     children: tuple[RunChild, ...]
     peak: Annotated[RunPeak | None, LATER]
+    failures: Annotated[tuple[RunFailure, ...] | None, LATER]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,9 +47,15 @@ class Paragraph(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The most important line."""
+    """The most important line.
+
+    Attributes:
+        text: The line.
+        is_failure: Whether it says that something failed or is exceeded.
+    """
 
     text: str
+    is_failure: bool = False
 
 
 class Facts(NamedTuple):

@@ -6,11 +6,11 @@ Names were made printable when they were written (a byte that is not UTF-8 stand
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast, get_args
 
 from footprint.attribution.projection import project
 from footprint.errors import InputError, UnsupportedError, UsageError
-from footprint.formats.audit_json import AuditJson, ProcessTotals, RunJson, RunMembers
+from footprint.formats.audit_json import AuditJson, MomentWord, ProcessTotals, RunJson, RunMembers
 from footprint.formats.codec import decode
 from footprint.formats.finding_rows import finding_of
 from footprint.formats.heap_account_json import heap_account_of
@@ -19,6 +19,7 @@ from footprint.members import Absent
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.projection import Question
+from footprint.model.run_failure import RunFailure, failures_of_start
 from footprint.model.spread import ONE_START, Spread, Spreads
 from footprint.model.totals import FIGURE_NAMES, Total, Totals
 
@@ -75,7 +76,11 @@ def read_audit(data: bytes | memoryview, file: str, *, has_page_maps: bool = Fal
     else:
         answer = decode(RunJson, whole, file)
         run = answer.run
-    return SavedAudit(_audit(answer, file), _spreads(run), 1 if run is None else run.starts, answer.tool.version)
+    audit = _audit(answer, file)
+    if run is None:
+        return SavedAudit(audit, ONE_START, 1, answer.tool.version)
+    audit = replace(audit, run_failures=_failures(run))
+    return SavedAudit(audit, _spreads(run), run.starts, answer.tool.version)
 
 
 def reprojected(audit: Audit, question: Question) -> Audit:
@@ -166,9 +171,15 @@ def _totals(told: ProcessTotals, file: str) -> Totals:
     return Totals(**{field: total(field) for field in FIGURE_NAMES}, of_which=told.of_which)
 
 
-def _spreads(run: RunMembers | None) -> Spreads:
-    if run is None:
-        return ONE_START
+def _failures(run: RunMembers) -> tuple[RunFailure, ...]:
+    """Return how its starts failed; in files of earlier versions how the median start ended."""
+    if run.failures is not None:
+        return run.failures
+    asked = run.when if run.when in get_args(MomentWord) else "time"
+    return tuple(failures_of_start(1, exit_code=run.exit_code, signal=run.signal, asked=asked, moment=run.moment))
+
+
+def _spreads(run: RunMembers) -> Spreads:
     figures = run.figures
     owners = {one.owner: Spread(one.min, one.median, one.max) for one in run.owners}
     return Spreads(figures.private_bytes, figures.per_process_bytes, owners)

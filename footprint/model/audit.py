@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # what few audits have
     from footprint.model.heap_account import HeapAccount
     from footprint.model.object_cost import ObjectCost
     from footprint.model.page_map import PageMap
+    from footprint.model.run_failure import RunFailure
 
 __all__ = ("Audit", "lasting_name", "program_name", "program_path")
 
@@ -41,6 +42,7 @@ class Audit:
         page_maps: The pages of its objects one by one; only on request.
         saved_in: The file from which a saved audit was read; None for a new one.
         heap: The heap as an allocator profile explains it; None where no profile was joined.
+        run_failures: How the program failed that was run for this audit, in any of its starts.
 
     Raises:
         ValueError: Where the rows do not add up to the totals: a defect of footprint, never of the input.
@@ -64,6 +66,7 @@ class Audit:
     page_maps: "tuple[PageMap, ...]" = ()
     saved_in: str | None = None
     heap: "HeapAccount | None" = None
+    run_failures: "tuple[RunFailure, ...]" = ()
 
     def __post_init__(self) -> None:
         kernel, totals = MemoryKind.KERNEL, self.totals

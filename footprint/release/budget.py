@@ -31,6 +31,7 @@ from footprint.release.compare import Comparison, RowChange, compare, covers
 from footprint.units import format_bytes
 
 __all__ = (
+    "RUN",
     "Budget",
     "BudgetResult",
     "Budgets",
@@ -46,6 +47,8 @@ __all__ = (
 )
 
 _MOST_CONTRIBUTORS: Final = 3
+RUN: Final = "run"
+"""The key of the result that says how a run failed."""
 
 
 class Contributor(NamedTuple):
@@ -147,12 +150,22 @@ def check_audit(
     comparison = None if baseline is None else compare(baseline, audit, budgets.at_processes, baseline_spreads, spreads)
     waivers = {one.budget: one._replace(is_expired=one.expires < today) for one in budgets.waivers}
     results = [
+        *_run_results(audit),
         *(result for one in budgets.budgets for result in _results(one, audit, baseline, budgets, comparison)),
         *_libraries(audit, budgets, comparison),
     ]
     waived = [one._replace(waiver=waiver) if (waiver := waivers.get(one.key)) else one for one in results]
     waived.sort(key=lambda one: (not one.fails, not one.is_exceeded))
     return Checked(audit, budgets, tuple(waived), comparison)
+
+
+def _run_results(audit: Audit) -> Iterable[Result]:
+    """Return the failures of the run whose audit it is; no budget has to name them."""
+    if audit.run_failures:
+        causes = Counter(one.detail for one in audit.run_failures)
+        count = len(audit.run_failures)
+        shown = tuple((f"{detail}{f' ({times} starts)' if times > 1 else ''}", 0) for detail, times in causes.items())
+        yield BudgetResult(RUN, count, 0, is_count=True, is_exceeded=True, contributors=shown)
 
 
 def _results(

@@ -62,7 +62,7 @@ def _print(console: Console, block: Heading | Verdict | Paragraph | Facts | Tabl
     if isinstance(block, Heading):
         console.print(Text("\n" + printable(block.text), style="bold"))
     elif isinstance(block, Verdict):
-        console.print(Text("\n" + printable(block.text), style="bold green"))
+        console.print(Text("\n" + printable(block.text), style="bold red" if block.is_failure else "bold green"))
     elif isinstance(block, Paragraph):
         console.print(Padding(Text(printable(block.text)), (0, 0, 0, 2)))
     elif isinstance(block, Facts):

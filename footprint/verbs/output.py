@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from footprint.formats.metrics import MetricFamily
     from footprint.formats.stacks import Stacks
 
-__all__ = ("Answer", "check_formats", "draws_blocks", "emit", "exit_code", "part_name", "write")
+__all__ = ("EXIT_RUN_FAILED", "Answer", "check_formats", "draws_blocks", "emit", "exit_code", "part_name", "write")
 
 EXIT_PARTIAL = 4
+EXIT_RUN_FAILED = 5
 _NARROWEST = 60
 
 

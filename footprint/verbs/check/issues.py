@@ -4,7 +4,7 @@ from footprint.findings.registry import rule_names
 from footprint.formats.issues import Issue, Issues, Level, finding_issue, fingerprint, ordered
 from footprint.formats.rules import BUDGET
 from footprint.model.finding import SourceLocation
-from footprint.release.budget import BudgetResult, Budgets, Checked
+from footprint.release.budget import RUN, BudgetResult, Budgets, Checked
 from footprint.release.compare import covers
 from footprint.units import counted
 from footprint.verbs.check.text import (
@@ -32,6 +32,10 @@ def issues_of_check(checked: Checked, name: str) -> Issues:
 
 
 def _of_result(result: BudgetResult, budgets: Budgets, name: str) -> Issue:
+    if result.key == RUN:
+        message = f"The run failed: {', '.join(cause for cause, _ in result.contributors)}."
+        found = fingerprint((BUDGET, RUN, name.rsplit("/", 1)[-1]))
+        return Issue(BUDGET, Level.ERROR, RUN, message, found, 0, None, SourceLocation(name, None), name, fails=True)
     excess = result.value - result.limit
     value, limit = value_and_limit(result)
     message = f"{result.key} is {value}, {amount(excess, result)} over its limit of {limit}."

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from footprint.elf import shown_name
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
-from footprint.release.budget import BudgetResult, Budgets, Checked
+from footprint.release.budget import RUN, BudgetResult, Budgets, Checked
 from footprint.units import counted, format_bytes
 
 __all__ = (
@@ -30,7 +30,7 @@ def check_document(checked: Checked, *, baseline: str | None = None) -> Document
     blocks.extend(failure_document(checked))
     blocks.extend(_table([one for one in checked.results if not one.fails]))
     blocks.extend(note_blocks(checked.audit.notes, checked.audit.target))
-    return (*blocks, Verdict(check_verdict(checked, baseline)))
+    return (*blocks, Verdict(check_verdict(checked, baseline), is_failure=bool(checked.failures)))
 
 
 def failure_document(checked: Checked) -> Document:
@@ -57,6 +57,10 @@ def value_and_limit(one: BudgetResult) -> tuple[str, str]:
 
 
 def _failure(one: BudgetResult, checked: Checked) -> list[Block]:
+    if one.key == RUN:
+        causes = tuple(("  failed", "", name) for name, _ in one.contributors)
+        accepted = "Its figures are those of a failure. `footprint run --allow` accepts failures by name."
+        return [Heading("The run failed"), Facts(causes), Paragraph(accepted)]
     grew = "" if one.grew_from is None else f"{amount(one.grew_from, one)} in the baseline, and what it may grow"
     value, limit = value_and_limit(one)
     rows = [
@@ -129,6 +133,9 @@ def check_verdict(checked: Checked, baseline: str | None = None) -> str:
     failures = checked.failures
     if failures:
         worst = failures[0]
+        if worst.key == RUN:
+            others = f", and {counted(len(failures) - 1, 'limit')} exceeded" if len(failures) > 1 else ""
+            return f"The run failed: {worst.contributors[0][0]}{others}."
         text = f"{len(failures)} of {counted(count, 'limit')} exceeded: {worst.key} by "
         text += amount(worst.value - worst.limit, worst)
         if worst.contributors:

@@ -5,7 +5,7 @@ import time as clock
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from footprint.errors import Note, UsageError
+from footprint.errors import InputError, Note, UsageError
 from footprint.files import StrPath
 from footprint.formats.escape import well_formed
 from footprint.release.history import Recording, Release, recording_of
@@ -60,7 +60,7 @@ def record(
 
     Raises:
         AccessError: If the target cannot be read, or the history not be written.
-        InputError: If the target is damaged, or if the file is not a history.
+        InputError: If the target is damaged or a run that failed, or if the file is not a history.
         UsageError: If a name or a time is not valid.
     """
     if (version is None) is (commit is None):
@@ -69,6 +69,9 @@ def record(
 
     seconds = _file_time(target) if time is None else parse_time(time)
     audited = audit_target(resolve(target), AuditRequest(debug=debug))
+    if audited.audit.run_failures:
+        cause = audited.audit.run_failures[0].detail
+        raise InputError(os.fspath(str(target)), f"the run failed: {cause}; its figures are not those of a release")
     made = recording_of(
         audited.audit,
         version if version is not None else commit or "",

@@ -12,6 +12,7 @@ from footprint.errors import AccessError, InputError, Note, UsageError
 from footprint.model.audit import Audit
 from footprint.model.peak import Peak
 from footprint.model.projection import Question
+from footprint.model.run_failure import RunFailureKind
 from footprint.process import Snapshot, read_process
 from footprint.process.launch import Moment, Streams, When, launch
 from footprint.sources.debug_files import STANDARD_PLACES
@@ -19,12 +20,13 @@ from footprint.sources.files import ElfFiles
 from footprint.units import format_bytes
 from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.request import HeapRequest
-from footprint.verbs.run.result import RunResult, Start, median_start
+from footprint.verbs.run.result import Expected, RunResult, Start, median_start
 
 __all__ = ("check_command", "parse_moment", "run", "start")
 
 _MOST_SECONDS: Final = 1e7
 _MOST_STARTS: Final = 1000
+_MOST_EXIT_CODE: Final = 255
 # The parts of the peak at which a run is stopped, one after the other, until one is near the peak.
 _PEAK_SHARES: Final = (0.98, 0.95, 0.9)
 _NEAR_PEAK: Final = 0.9
@@ -45,6 +47,8 @@ def run(  # noqa: PLR0913 # all but the command have their name
     has_massif: bool = False,
     massif_out: str | None = None,
     massif_seconds: float = 600,
+    expect_exit: int = 0,
+    allow: Sequence[str] = (),
 ) -> RunResult:
     """Start a program, take it at a moment, end it, and audit it.
 
@@ -63,6 +67,9 @@ def run(  # noqa: PLR0913 # all but the command have their name
         has_massif: Run it once more under Valgrind's massif, and split its heap by who asked for it.
         massif_out: Where to keep the profile of that run; None for nowhere.
         massif_seconds: After how long that run is ended.
+        expect_exit: The exit code of success.
+        allow: Failures to accept: `signal`, `exit`, `moment`. All others are in `run_failures` of the audit, and fail
+            `check` and `record`.
 
     Raises:
         AccessError: Where it cannot be started, read, or caught at its exit, or there is no Valgrind to run it under.
@@ -82,10 +89,11 @@ def run(  # noqa: PLR0913 # all but the command have their name
         valgrind()
     elif massif_out is not None:
         raise UsageError("only a run under massif has a profile to keep (--massif)")
+    expected = _expected(expect_exit, allow)
     if is_at_peak:
-        return _run_to_peak(words, Question(count), starts, timeout_seconds)
+        return _run_to_peak(words, Question(count), starts, timeout_seconds, expected)
     done = (start(words, moment, Question(count), has_family=follow, has_peak=True) for _ in range(starts))
-    ran = median_start(words, when if when_output is None else When.OUTPUT.value, done)
+    ran = median_start(words, when if when_output is None else When.OUTPUT.value, done, expected=expected)
     ran = replace(ran, notes=(*ran.notes, *_peak_notes(ran)))
     return _with_massif(ran, moment, massif_seconds, massif_out) if has_massif else ran
 
@@ -102,14 +110,31 @@ def _peak_notes(ran: RunResult) -> list[Note]:
     return [Note("freed-before-exit", ran.command[0], detail)]
 
 
-def _run_to_peak(words: tuple[str, ...], question: Question, starts: int, timeout_seconds: float) -> RunResult:
+def _expected(exit_code: int, allow: Sequence[str]) -> Expected:
+    """Read what counts as success.
+
+    Raises:
+        UsageError: Where it is no exit code, or a failure has another name.
+    """
+    if not 0 <= exit_code <= _MOST_EXIT_CODE:
+        raise UsageError(f"{exit_code} is not an exit code: they are 0 to {_MOST_EXIT_CODE}")
+    names = [kind.value for kind in RunFailureKind]
+    unknown = [name for name in allow if name not in names]
+    if unknown:
+        raise UsageError(f"{unknown[0]!r} is not a failure that can be allowed: {', '.join(names)}")
+    return Expected(exit_code, frozenset(map(RunFailureKind, allow)))
+
+
+def _run_to_peak(
+    words: tuple[str, ...], question: Question, starts: int, timeout_seconds: float, expected: Expected
+) -> RunResult:
     """Run a program to find its peak, and run it again to take it there."""
     first = launch(words, Moment(When.TIME, timeout_seconds), len, has_family=True, has_peak=True)
     peak = first.peak
     if peak is None or not peak.peak_bytes:
         raise AccessError(words[0], "its memory cannot be counted")
     done = (_near_peak(words, peak, question, timeout_seconds) for _ in range(starts))
-    ran = median_start(words, When.PEAK.value, done)
+    ran = median_start(words, When.PEAK.value, done, expected=expected)
     if first.when is When.TIME:
         detail = f"it still ran after {timeout_seconds:g} s: its peak is that of this time (--timeout)"
         ran = replace(ran, notes=(*ran.notes, Note("peak-cut-off", words[0], detail)))
@@ -230,6 +255,7 @@ def start(
         children=tuple(audit for _, audit in others),
         snapshots=tuple(snapshot for snapshot, _ in members),
         moment=taken.when,
+        asked=moment.when,
         exit_code=taken.exit_code,
         signal=taken.signal,
         notes=(*taken.notes, *notes),

@@ -6,7 +6,7 @@ import typer
 
 from footprint.verbs import options
 from footprint.verbs.lazy import LazyModule, lazy_modules
-from footprint.verbs.output import Answer, check_formats, write
+from footprint.verbs.output import EXIT_RUN_FAILED, Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.formats import stacks
@@ -39,6 +39,11 @@ def run(
     massif_timeout: Annotated[
         float, typer.Option("--massif-timeout", help="The longest time for that run.", metavar="SECONDS")
     ] = 600,
+    expect_exit: Annotated[int, typer.Option("--expect-exit", help="The exit code of success.", metavar="CODE")] = 0,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", help="Accept this failure: signal, exit or moment; repeatable.", metavar="FAILURE"),
+    ] = None,
     count: options.Count = 1,
     by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
     top: options.Top = 20,
@@ -47,7 +52,8 @@ def run(
 ) -> int:
     """Start a program, take it at a moment, end it, and show where its memory went.
 
-    Its output goes to standard error; its exit code is part of the answer. `--when peak` runs it twice: first to find
+    Its output goes to standard error. The exit code is 5 if a signal ended it, if it exited with another code than 0
+    (--expect-exit), or if it ended before the moment; --allow accepts this. `--when peak` runs it twice: first to find
     its peak, then to stop it there.
 
     \b
@@ -77,5 +83,8 @@ def run(
         has_massif=massif or massif_out is not None,
         massif_out=massif_out,
         massif_seconds=massif_timeout,
+        expect_exit=expect_exit,
+        allow=allow or (),
     )
-    return write(answer, found, f"run {found.command[0]}", output, found.notes)
+    code = write(answer, found, f"run {found.command[0]}", output, found.notes)
+    return EXIT_RUN_FAILED if found.audit.run_failures else code

@@ -28,6 +28,7 @@ def _run(ran: RunResult) -> RunMembers:
         owners=tuple([OwnerSpread(owner, *spread) for owner, spread in ran.owners.items()]),
         children=tuple([_child(child) for child in ran.start.children]),
         peak=None if ran.peak is None else _peak(ran, ran.peak),
+        failures=ran.audit.run_failures,
     )
 
 

@@ -1,18 +1,20 @@
 """What running a program gave: the audit of one start, and how far the starts differ."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from footprint.attribution.group import group_up
 from footprint.errors import Note
 from footprint.model.audit import Audit
 from footprint.model.peak import Peak
 from footprint.model.row import Row
+from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start
 from footprint.model.spread import Spread
 from footprint.process import Snapshot
 from footprint.process.launch.moment import When
 
-__all__ = ("RunResult", "Start", "cost_per_process", "median_start", "private_memory")
+__all__ = ("Expected", "RunResult", "Start", "cost_per_process", "median_start", "private_memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Start:
         notes: What was odd about running it; what is odd about its figures is in the audit.
         peak: The peak of it and its descendants until it was read; None where nobody asked for it.
         read_at_bytes: What they held when it was read, counted as the peak is.
+        asked: The moment that was asked for; None for the one that it was taken at.
     """
 
     audit: Audit
@@ -40,6 +43,7 @@ class Start:
     notes: tuple[Note, ...]
     peak: Peak | None = None
     read_at_bytes: int = 0
+    asked: When | None = None
 
     @property
     def audited_bytes(self) -> int | None:
@@ -86,6 +90,18 @@ class RunResult:
         return self.start.audit
 
 
+class Expected(NamedTuple):
+    """What counts as success of a program that is run.
+
+    Attributes:
+        exit_code: The exit code of success.
+        allowed: The failures that are accepted.
+    """
+
+    exit_code: int = 0
+    allowed: frozenset[RunFailureKind] = frozenset()
+
+
 def cost_per_process(start: Start) -> tuple[int, ...]:
     """Order starts by cost per process, else by private memory."""
     totals = start.audit.totals
@@ -103,10 +119,18 @@ def median_start(
     when: str,
     starts: Iterable[Start],
     order: Callable[[Start], tuple[int, ...]] = cost_per_process,
+    expected: Expected | None = None,
 ) -> RunResult:
-    """Choose the start in the middle of an order, and say how far they differ."""
-    ordered = sorted(starts, key=order)
+    """Choose the start in the middle of an order, and say how far they differ, and which of them failed."""
+    in_time = list(starts)
+    failures = [
+        failure
+        for number, start in enumerate(in_time, 1)
+        for failure in _failures(number, start, expected or Expected())
+    ]
+    ordered = sorted(in_time, key=order)
     chosen = ordered[(len(ordered) - 1) // 2]
+    chosen = replace(chosen, audit=replace(chosen.audit, run_failures=tuple(failures)))
     endings = {(start.exit_code, start.signal) for start in ordered}
     notes = [*chosen.notes, *chosen.audit.notes]
     if len(endings) > 1:
@@ -125,6 +149,19 @@ def median_start(
         notes=tuple(notes),
         peak=chosen.peak,
     )
+
+
+def _failures(number: int, start: Start, expected: Expected) -> list[RunFailure]:
+    """Return how a start failed, without what is accepted."""
+    found = failures_of_start(
+        number,
+        exit_code=start.exit_code,
+        signal=start.signal,
+        asked=start.asked or start.moment,
+        moment=start.moment,
+        expected_exit=expected.exit_code,
+    )
+    return [one for one in found if one.kind not in expected.allowed]
 
 
 def _owner_spreads(ledgers: Sequence[Iterable[Row]]) -> dict[str, Spread]:

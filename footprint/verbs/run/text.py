@@ -1,14 +1,16 @@
 """The report of `footprint run`."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table
+from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, rest_rows, sum_row
 from footprint.model.audit import Audit
 from footprint.model.peak import Peak
+from footprint.model.run_failure import RunFailure
 from footprint.model.spread import Spread
 from footprint.process.launch.moment import When
 from footprint.units import format_bytes
@@ -33,6 +35,7 @@ _NEAR: Final = 0.9
 def run_document(ran: RunResult, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
     """Write where the memory of a program went that was run; `top` rows a table, 0 for all."""
     quiet = replace(ran.audit, notes=())
+    failures = ran.audit.run_failures
     _, *blocks, verdict = audit_document(quiet, by=by, top=top, has_whole_names=has_whole_names)
     return (
         Heading(_title(ran)),
@@ -42,8 +45,15 @@ def run_document(ran: RunResult, *, by: str = "owner", top: int = 20, has_whole_
         *_starts(ran),
         *_children(ran.start, top, "Its other processes" if ran.when == When.PEAK else "Processes that it started"),
         *note_blocks(ran.notes, ran.audit.target),
-        verdict,
+        Verdict(f"{failure_text(failures)}.", is_failure=True) if failures else verdict,
     )
+
+
+def failure_text(failures: Sequence[RunFailure]) -> str:
+    """Write in one line how a run failed."""
+    causes = list(dict.fromkeys(one.detail for one in failures))
+    starts = len({one.start for one in failures})
+    return f"The run failed{f' in {starts} starts' if starts > 1 else ''}: {'; '.join(causes)}"
 
 
 def _title(ran: RunResult) -> str:

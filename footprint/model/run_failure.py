@@ -1,0 +1,62 @@
+"""What makes the figures of a program that was run those of a failure: a crash, an exit code, a missed moment."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+__all__ = ("RunFailure", "RunFailureKind", "failures_of_start")
+
+
+_MOMENTS: Final = {
+    "output": "it printed the line that was waited for",
+    "settled": "its memory had settled",
+    "time": "the time at which to read it",
+    "peak": "it came near its peak",
+}
+
+
+class RunFailureKind(StrEnum):
+    """How a run failed; the name by which `--allow` accepts it."""
+
+    SIGNAL = "signal"
+    """A signal ended it: SIGSEGV, SIGABRT, ..."""
+    EXIT = "exit"
+    """It exited with another code than expected."""
+    MOMENT = "moment"
+    """It ended, or the time was over, before the moment at which it should be read."""
+
+
+class RunFailure(NamedTuple):
+    """A start of a program that failed.
+
+    Attributes:
+        kind: How it failed.
+        start: Which start: 1 is the first.
+        detail: What happened.
+    """
+
+    kind: RunFailureKind
+    start: int
+    detail: str
+
+
+def failures_of_start(
+    start: int, *, exit_code: int | None, signal: str | None, asked: str, moment: str, expected_exit: int = 0
+) -> Iterable[RunFailure]:
+    """Find out how a start failed.
+
+    Args:
+        start: Which start it is.
+        exit_code: Its exit code; None if a signal or footprint ended it.
+        signal: The name of the signal that ended it; None if it exited or footprint ended it.
+        asked: The moment that was asked for: `exit`, `settled`, `time`, `output` or `peak`.
+        moment: The moment at which it was read.
+        expected_exit: The exit code of success.
+    """
+    if signal is not None:
+        yield RunFailure(RunFailureKind.SIGNAL, start, f"{signal} ended it")
+    if exit_code not in {None, expected_exit}:
+        yield RunFailure(RunFailureKind.EXIT, start, f"it exited with {exit_code}, not with {expected_exit}")
+    if moment != asked:
+        what = "it ended" if moment == "exit" else "the time was over"
+        yield RunFailure(RunFailureKind.MOMENT, start, f"{what} before {_MOMENTS.get(asked, 'the moment')}")
