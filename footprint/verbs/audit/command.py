@@ -43,13 +43,14 @@ def audit(
     count: options.Count = 1,
     all_: Annotated[bool, typer.Option("--all", help="Rank every program below the folders that are named.")] = False,
     findings: Annotated[
-        bool, typer.Option("--findings", help="Search a process for what it could do without (a program always is).")
+        bool,
+        typer.Option("--findings", help="Search a process for memory that it does not need (always for a program)."),
     ] = False,
     heap: options.Heap = None,
     heap_at: options.HeapAt = None,
     allocators: options.AllocFns = None,
     binaries: options.Binaries = None,
-    by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
+    by: Annotated[options.By, typer.Option("--by", help="The grouping of the ledger.")] = options.By.OWNER,
     top: options.Top = 20,
     pid: options.Pid = None,
     root: options.Root = None,

@@ -17,7 +17,7 @@ def capture(
         str | None, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")
     ] = None,
     script: Annotated[
-        bool, typer.Option("--script", help="Print a shell script that captures where footprint is not installed.")
+        bool, typer.Option("--script", help="Print a shell script that captures on machines without footprint.")
     ] = False,
     freeze: Annotated[bool, typer.Option("--freeze", help="Stop the processes while they are read.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing if all went well.")] = False,

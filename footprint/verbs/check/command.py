@@ -1,4 +1,4 @@
-"""`footprint check`: budgets; exit code 1 where one is exceeded."""
+"""`footprint check`: budgets; exit code 1 if one is exceeded."""
 
 import os
 from typing import TYPE_CHECKING, Annotated
@@ -35,17 +35,18 @@ def check(
         typer.Option("--config", help="The budget file; else footprint.toml or pyproject.toml here.", metavar="FILE"),
     ] = None,
     update_baseline: Annotated[
-        bool, typer.Option("--update-baseline", help="Write what is measured as the baseline, where all else holds.")
+        bool,
+        typer.Option("--update-baseline", help="Write the measured audit as the baseline, if all other limits hold."),
     ] = False,
     propose: Annotated[
-        bool, typer.Option("--propose", help="Write a first budget file from what is measured.")
+        bool, typer.Option("--propose", help="Write a first budget file from the measured figures.")
     ] = False,
     root: options.Root = None,
     *,
     debug: "DebugSearch | None",
     output: options.OutputOptions,
 ) -> int:
-    """Check a process against budgets, and fail where one is exceeded.
+    """Check a process against budgets, and fail if one is exceeded.
 
     \b
     footprint check ./server --propose -o footprint.toml

@@ -22,7 +22,8 @@ ORDER = 160
 @options.shared_options("output format_ table json color quiet")
 def doctor(
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Measure first what the C library and the kernel spend, and keep it.")
+        bool,
+        typer.Option("--calibrate", help="Measure the costs of the C library and the kernel first, and store them."),
     ] = False,
     *,
     output: options.OutputOptions,

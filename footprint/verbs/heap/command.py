@@ -34,7 +34,7 @@ def heap(
         str | None,
         typer.Option("--at", help="The number of a snapshot, a time such as 1.5s, end, or peak.", metavar="MOMENT"),
     ] = None,
-    by: Annotated[options.HeapBy, typer.Option("--by", help="What to add up by.")] = options.HeapBy.FUNCTION,
+    by: Annotated[options.HeapBy, typer.Option("--by", help="The grouping of the sums.")] = options.HeapBy.FUNCTION,
     threshold: Annotated[
         float,
         typer.Option("--threshold", min=0, max=100, help="Leave smaller calls out of a tree.", metavar="PERCENT"),

@@ -15,7 +15,8 @@ def init(
     ] = None,
     folder: Annotated[str, typer.Option("--folder", help="The folder of the project.", metavar="DIR")] = ".",
     ci: Annotated[
-        str | None, typer.Option("--ci", help="github or gitlab; else what the project says.", metavar="NAME")
+        str | None,
+        typer.Option("--ci", help="github or gitlab; the default is what the project shows.", metavar="NAME"),
     ] = None,
 ) -> None:
     """Write a budget file, a baseline and the workflow of a CI gate, from what the project has now.

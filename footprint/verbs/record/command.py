@@ -24,16 +24,17 @@ ORDER = 120
 def record(
     target: Annotated[str, typer.Argument(help="A saved audit; or a PID, a program, a capture or a text.")],
     history: Annotated[
-        str, typer.Option("--history", help="The file of the history; made where there is none.", metavar="FILE")
+        str, typer.Option("--history", help="The file of the history; it is made if it does not exist.", metavar="FILE")
     ],
     version: Annotated[
-        str | None, typer.Option("--version", help="What the release is called.", metavar="VERSION")
+        str | None, typer.Option("--version", help="The name of the release.", metavar="VERSION")
     ] = None,
     commit: Annotated[
         str | None, typer.Option("--commit", help="Or the commit that was built.", metavar="COMMIT")
     ] = None,
     program: Annotated[
-        str | None, typer.Option("--program", help="What the program is called; else as its file.", metavar="NAME")
+        str | None,
+        typer.Option("--program", help="The name of the program; the default is that of its file.", metavar="NAME"),
     ] = None,
     time: Annotated[
         str | None,

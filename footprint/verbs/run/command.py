@@ -45,12 +45,12 @@ def run(
         typer.Option("--allow", help="Accept this failure: signal, exit or moment; repeatable.", metavar="FAILURE"),
     ] = None,
     count: options.Count = 1,
-    by: Annotated[options.By, typer.Option("--by", help="What to group the ledger by.")] = options.By.OWNER,
+    by: Annotated[options.By, typer.Option("--by", help="The grouping of the ledger.")] = options.By.OWNER,
     top: options.Top = 20,
     *,
     output: options.OutputOptions,
 ) -> int:
-    """Start a program, take it at a moment, end it, and show where its memory went.
+    """Start a program, read its memory at a moment, end it, and show where its memory went.
 
     Its output goes to standard error. The exit code is 5 if a signal ended it, if it exited with another code than 0
     (--expect-exit), or if it ended before the moment; --allow accepts this. `--when peak` runs it twice: first to find

@@ -28,7 +28,7 @@ def symbols(
         str | None,
         typer.Option("--map", help="The map of the link (-Wl,-Map=FILE): bfd, gold, lld, mold.", metavar="FILE"),
     ] = None,
-    by: Annotated[options.SymbolsBy, typer.Option("--by", help="What to add up by.")] = options.SymbolsBy.SYMBOL,
+    by: Annotated[options.SymbolsBy, typer.Option("--by", help="The grouping of the sums.")] = options.SymbolsBy.SYMBOL,
     kind: Annotated[
         list[options.VariableKind] | None, typer.Option("--kind", help="Only such memory; repeatable.")
     ] = None,
@@ -42,7 +42,8 @@ def symbols(
         str | None, typer.Option("--name", help="Only variables whose name matches, mangled or not.", metavar="REGEX")
     ] = None,
     source: Annotated[
-        bool, typer.Option("--source", help="Show where each is declared, and its type, from debug information.")
+        bool,
+        typer.Option("--source", help="Show the declaration and the type of each variable, from debug information."),
     ] = False,
     sort: Annotated[options.Sort | None, typer.Option("--sort", help="The order of the variables; size.")] = None,
     top: options.Top = 20,
