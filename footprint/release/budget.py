@@ -159,12 +159,14 @@ def check_audit(
     return Checked(audit, budgets, tuple(waived), comparison)
 
 
-def _run_results(audit: Audit) -> Iterable[Result]:
+def _run_results(audit: Audit) -> Iterable[BudgetResult]:
     """Return the failures of the run whose audit it is; no budget has to name them."""
     if audit.run_failures:
         causes = Counter(one.detail for one in audit.run_failures)
         count = len(audit.run_failures)
-        shown = tuple((f"{detail}{f' ({times} starts)' if times > 1 else ''}", 0) for detail, times in causes.items())
+        shown = tuple(
+            Contributor(f"{detail}{f' ({times} starts)' if times > 1 else ''}", 0) for detail, times in causes.items()
+        )
         yield BudgetResult(RUN, count, 0, is_count=True, is_exceeded=True, contributors=shown)
 
 
