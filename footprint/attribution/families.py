@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Dict
 from typing import Final, NamedTuple
 
@@ -10,6 +10,7 @@ from footprint.attribution.cost_models import ForkParent
 from footprint.attribution.counters import count_each
 from footprint.attribution.kernel import KernelConstants, kernel_costs
 from footprint.attribution.limits import how_many_fit, memory_limit
+from footprint.attribution.shared_memory import shared_with_one_bytes
 from footprint.attribution.totals import total_up
 from footprint.errors import UsageError
 from footprint.model.audit import Audit
@@ -105,7 +106,10 @@ def process_classes(members: Sequence[_Member]) -> tuple[ProcessClass, ...]:
         keys[pid] = (keys[parent] if parent is not None else (), *_kind(by_pid[pid]))
         alike[keys[pid]].append(pid)
     found = [
-        _class_of([_unit(pid, by_pid, parents, children) for pid in pids], [parents[pid] for pid in pids])
+        _class_of(
+            [_unit(pid, by_pid, parents, children) for pid in pids],
+            {parent: by_pid[parent][0] for pid in pids if (parent := parents[pid]) is not None},
+        )
         for pids in alike.values()
         if all(by_pid[pid][1].totals.per_process.bytes is not None for pid in pids)
     ]
@@ -188,9 +192,17 @@ def _costs(unit: _Unit) -> dict[str, int]:
     }
 
 
-def _class_of(units: Sequence[_Unit], parents: Iterable[int | None]) -> ProcessClass:
+def _class_of(units: Sequence[_Unit], parents: Dict[int, Snapshot]) -> ProcessClass:
+    with_parents_bytes = 0
+    if units[-1].reasons:
+        # A master that keeps shared memory for each of its workers, such as uWSGI, maps the part of each with it alone.
+        holder_count = 1 + len(units) // max(1, len(parents))
+        shares = (shared_with_one_bytes(parent.memory.mappings, holder_count) for parent in parents.values())
+        with_parents_bytes = sum(shares) // len(units)
     costs = [_costs(unit) for unit in units]
     evidence = weakest(audit.totals.per_process.evidence for unit in units for _, audit in unit.members)
+    for cost in costs:
+        cost["shared memory with its parent alone"] = with_parents_bytes
     means = {name: sum(one[name] for one in costs) // len(costs) for name in costs[0]}
     terms = tuple(
         Term(name, size_bytes, is_once=False, evidence=evidence) for name, size_bytes in means.items() if size_bytes
@@ -203,7 +215,7 @@ def _class_of(units: Sequence[_Unit], parents: Iterable[int | None]) -> ProcessC
     return ProcessClass(
         command=last.root[1].command,
         pids=tuple(unit.root[0].pid or 0 for unit in units),
-        parent_pids=tuple(dict.fromkeys(parent for parent in parents if parent is not None)),
+        parent_pids=tuple(parents),
         model=Model.FORK if last.reasons else Model.EXEC,
         reasons=last.reasons,
         each_bytes=sum(means.values()),
