@@ -21,14 +21,14 @@ from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import Totals
 from footprint.process import Snapshot
 from footprint.process.descriptions import OpenFile, OpenFileKind
-from footprint.process.mapped_files import FileKey, file_key
+from footprint.process.mapped_files import FileKey
 from footprint.units import format_bytes
 
 if TYPE_CHECKING:
     from footprint.attribution.page_maps import Presence
     from footprint.model.page_map import PageMap
 
-__all__ = ("audit_snapshot", "mapped_files")
+__all__ = ("audit_snapshot",)
 
 
 _MANY_WATCHES = 100  # of inotify: from here on, a note says what they keep in memory
@@ -161,13 +161,3 @@ def _is_sole_holder(snapshot: Snapshot) -> bool:
     rollup = snapshot.rollup
     proportional_bytes = rollup.get("Pss_Anon") if rollup else None
     return proportional_bytes is not None and rollup is not None and proportional_bytes == rollup.get("Anonymous")
-
-
-def mapped_files(snapshot: Snapshot) -> dict[FileKey, int]:
-    """Return the mapped files of a process, each with the place of its first mapping."""
-    found: dict[FileKey, int] = {}
-    for index, mapping in enumerate(snapshot.memory.mappings):
-        key = file_key(mapping)
-        if key is not None and not mapping.is_shared:
-            found.setdefault(key, index)
-    return found

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from footprint.attribution.process_audit import mapped_files
 from footprint.elf import Buffer, Image, read_image, starts_like_elf
 from footprint.elf.notes import build_id
 from footprint.errors import InputError, Note, UsageError
@@ -88,7 +87,7 @@ def images_of(
     unverified: list[str] = []
     mappings = snapshot.memory.mappings
     executable = {(m.device, m.inode, m.name) for m in mappings if m.permissions[2] == "x"}
-    for key, index in mapped_files(snapshot).items():
+    for key, index in _mapped_files(snapshot).items():
         if key.inode is None:
             # pmap shows no inode: another file may have this name here.
             continue
@@ -116,6 +115,16 @@ def images_of(
     return images, (*_file_notes(missing), *_unverified_note(unverified), *_adjacency_note(snapshot, images))
 
 
+def _mapped_files(snapshot: Snapshot) -> dict[FileKey, int]:
+    """Return the mapped files of a process, each with the place of its first mapping."""
+    found: dict[FileKey, int] = {}
+    for index, mapping in enumerate(snapshot.memory.mappings):
+        key = file_key(mapping)
+        if key is not None and not mapping.is_shared:
+            found.setdefault(key, index)
+    return found
+
+
 def _file_notes(missing: Sequence[Note]) -> list[Note]:
     if len(missing) <= _MOST_FILE_NOTES:
         return list(missing)
@@ -125,7 +134,7 @@ def _file_notes(missing: Sequence[Note]) -> list[Note]:
 
 
 def _adjacency_note(snapshot: Snapshot, images: dict[FileKey, Image]) -> list[Note]:
-    if images or snapshot.is_live or not mapped_files(snapshot):
+    if images or snapshot.is_live or not _mapped_files(snapshot):
         return []
     detail = "no ELF file was read: memory without a name right behind a file's writable data counts as its .bss"
     return [Note("owners-by-adjacency", snapshot.source, detail)]
