@@ -277,8 +277,8 @@ def test_a_library_that_another_uses_stays_and_saves_nothing(built: Builder) -> 
 @pytest.mark.parametrize(
     ("name", "cause"),
     [
-        ("libc.so.6", "what makes it a process"),
-        ("ld-linux-x86-64.so.2", "what makes it a process"),
+        ("libc.so.6", "no program runs without the C library and the loader"),
+        ("ld-linux-x86-64.so.2", "no program runs without the C library and the loader"),
         ("libother.so", "is none of the"),
         ("program", "is the program itself"),
     ],
