@@ -177,3 +177,36 @@ def test_a_command_that_cannot_be_started_fails_in_one_line(run: Run) -> None:
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["footprint: *No such file or directory*"])
     result.stdout.no_fnmatch_line("*\x1b*")
+
+
+def test_the_mark_fails_where_the_command_crashes_exits_with_another_code_or_is_never_ready(run: Run) -> None:
+    result = run("""
+        import pytest
+
+        @pytest.mark.footprint(per_process="1 GiB")
+        def test_crash():
+            return ["sh", "-c", "kill -SEGV $$"]
+
+        @pytest.mark.footprint(per_process="1 GiB")
+        def test_exit():
+            return ["sh", "-c", "exit 1"]
+
+        @pytest.mark.footprint(per_process="1 GiB", when_output="ready")
+        def test_ready():
+            return ["sh", "-c", "echo starting"]
+
+        @pytest.mark.footprint(per_process="1 GiB", when_output="ready", allow=["moment", "exit"])
+        def test_allowed():
+            return ["sh", "-c", "echo starting; exit 1"]
+
+        @pytest.mark.footprint(per_process="1 GiB", expect_exit=1)
+        def test_expected():
+            return ["sh", "-c", "exit 1"]
+    """)
+    result.assert_outcomes(failed=3, passed=2)
+    for cause in (
+        "The run failed: SIGSEGV ended it.",
+        "The run failed: it exited with 1, not with 0.",
+        "The run failed: it ended before it printed the line that was waited for.",
+    ):
+        result.stdout.fnmatch_lines([f"*{cause}*"])

@@ -161,7 +161,9 @@ def answer(*words: str) -> dict[str, Any]:
 
 
 def test_json_tells_how_it_ran() -> None:
-    found = answer("--starts", "3", "-n", "10", "--", "sh", "-c", "echo out; echo err >&2; exit 4")
+    found = answer(
+        "--expect-exit", "4", "--starts", "3", "-n", "10", "--", "sh", "-c", "echo out; echo err >&2; exit 4"
+    )
     how = found["run"]
     assert how["command"] == ["sh", "-c", "echo out; echo err >&2; exit 4"]
     assert {key: how[key] for key in ("when", "moment", "starts", "exit_code", "signal", "children")} == {
@@ -183,9 +185,9 @@ def test_json_tells_how_it_ran() -> None:
 
 def test_the_outputs_are_kept_apart() -> None:
     done = footprint("-q", "--", "sh", "-c", "cat; echo error >&2; kill -9 $$", given=b"from standard input\n")
-    assert done.returncode == 0
+    assert done.returncode == 5
     assert done.stderr == b"from standard input\nerror\n"
-    assert done.stdout.startswith(b"One process costs ")
+    assert done.stdout == b"The run failed: SIGKILL ended it.\n"
 
 
 def test_the_report_says_how_it_ran() -> None:
@@ -201,7 +203,7 @@ def test_the_report_says_how_it_ran() -> None:
 
 
 def test_the_program_has_options_of_its_own() -> None:
-    assert answer("sh", "-c", "exit 3")["run"]["exit_code"] == 3
+    assert answer("--expect-exit", "3", "sh", "-c", "exit 3")["run"]["exit_code"] == 3
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,9 @@ def test_the_program_has_options_of_its_own() -> None:
         (["--when-output", "(", "--", "true"], 2),
         (["--starts", "0", "--", "true"], 2),
         ([], 2),
-        (["--strict", "--when", "1min", "--", "true"], 4),
+        (["--expect-exit", "256", "--", "true"], 2),
+        (["--allow", "crash", "--", "true"], 2),
+        (["--strict", "--allow", "moment", "--when", "1min", "--", "true"], 4),
     ],
 )
 def test_exit_codes_are_those_of_every_verb(words: list[str], code: int) -> None:
@@ -246,3 +250,79 @@ def test_closed_descriptors_are_no_obstacle(closed: str) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith(b"One process costs ")
     assert b"pipe" not in done.stderr
+
+
+# --- a program that fails ---------------------------------------------------------------------------------------------
+
+ABORTS = ["sh", "-c", "kill -ABRT $$"]
+NEVER_READY = ["sh", "-c", "echo starting"]
+
+
+@pytest.mark.parametrize(
+    ("options", "command", "cause"),
+    [
+        ([], ABORTS, "SIGABRT ended it"),
+        (["--when-output", "ready"], ABORTS, "SIGABRT ended it"),
+        (["--when-output", "ready"], NEVER_READY, "it ended before it printed the line that was waited for"),
+        (
+            ["--when-output", "ready", "--timeout", "0.5"],
+            ["sleep", "99"],
+            "the time was over before it printed the line",
+        ),
+        ([], ["sh", "-c", "exit 1"], "it exited with 1, not with 0"),
+        (["--expect-exit", "1"], ["true"], "it exited with 0, not with 1"),
+        (["--when", "settled"], ["true"], "it ended before its memory had settled"),
+    ],
+)
+def test_a_run_that_failed_fails_run_check_record_and_the_baseline(
+    tmp_path: Path, options: list[str], command: list[str], cause: str
+) -> None:
+    saved, budgets = tmp_path / "run.json", tmp_path / "footprint.toml"
+    budgets.write_text('baseline = "baseline.json"\n[budgets]\nper_process_bytes = "1 GiB"\n')
+    assert footprint(*options, "-o", str(saved), "--", *command).returncode == 5
+    for words, code in (
+        (["check", str(saved), "--config", str(budgets)], 1),
+        (["check", str(saved), "--config", str(budgets), "--update-baseline"], 1),
+        (["record", str(saved), "--history", str(tmp_path / "history.sqlite"), "--version", "1"], 3),
+    ):
+        done = verb(*words)
+        assert done.returncode == code, done.stderr
+        assert cause in " ".join((done.stdout + done.stderr).decode().split())
+    assert not (tmp_path / "baseline.json").exists()
+    for form in ("sarif", "junit", "github", "gitlab", "markdown"):
+        done = verb("check", str(saved), "--config", str(budgets), "--format", form)
+        assert done.returncode == 1
+        assert cause in done.stdout.decode().replace("&#x27;", "'")
+
+
+@pytest.mark.parametrize(
+    ("options", "command"),
+    [
+        (["--allow", "signal"], ABORTS),
+        (["--allow", "exit"], ["sh", "-c", "exit 1"]),
+        (["--expect-exit", "1"], ["sh", "-c", "exit 1"]),
+        (["--when-output", "ready", "--allow", "moment"], NEVER_READY),
+        (["--when-output", "ready", "--allow", "moment", "--allow", "signal"], ABORTS),
+        (["--when-output", "starting"], ["sh", "-c", "echo starting; sleep 99"]),
+    ],
+)
+def test_a_failure_that_is_allowed_or_expected_fails_nothing(
+    tmp_path: Path, options: list[str], command: list[str]
+) -> None:
+    saved, budgets = tmp_path / "run.json", tmp_path / "footprint.toml"
+    budgets.write_text('[budgets]\nper_process_bytes = "1 GiB"\n')
+    assert footprint(*options, "-o", str(saved), "--", *command).returncode == 0
+    assert verb("check", str(saved), "--config", str(budgets)).returncode == 0
+
+
+def test_one_start_of_several_that_crashes_fails_the_run(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    script = f"echo >> {count}; [ $(wc -l < {count}) != 2 ] || kill -SEGV $$"
+    found = run(["sh", "-c", script], starts=3)
+    assert [(one.start, one.detail) for one in found.audit.run_failures] == [(2, "SIGSEGV ended it")]
+
+
+def verb(*words: str) -> subprocess.CompletedProcess[bytes]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "footprint", *words]
+    return subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60)

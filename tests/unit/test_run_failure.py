@@ -1,0 +1,73 @@
+"""How a run failed: a signal, an exit code, a moment that never came; also in audits of earlier versions."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import footprint
+from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start
+
+SIGNAL, EXIT, MOMENT = RunFailureKind.SIGNAL, RunFailureKind.EXIT, RunFailureKind.MOMENT
+SAVED = Path(__file__).resolve().parents[1] / "corpus" / "smaps-sleep.txt"
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "signal", "asked", "moment", "kinds"),
+    [
+        (0, None, "exit", "exit", []),
+        (None, None, "settled", "settled", []),  # footprint ended it
+        (1, None, "exit", "exit", [EXIT]),
+        (None, "SIGSEGV", "exit", "exit", [SIGNAL]),
+        (0, None, "output", "exit", [MOMENT]),
+        (None, None, "output", "time", [MOMENT]),
+        (None, "SIGABRT", "output", "exit", [SIGNAL, MOMENT]),
+    ],
+)
+def test_a_start_fails_by_its_end_or_its_moment(
+    exit_code: int | None, signal: str | None, asked: str, moment: str, kinds: list[RunFailureKind]
+) -> None:
+    found = failures_of_start(2, exit_code=exit_code, signal=signal, asked=asked, moment=moment)
+    assert [(one.start, one.kind) for one in found] == [(2, kind) for kind in kinds]
+
+
+def test_the_exit_code_of_success_can_be_another_one() -> None:
+    assert list(failures_of_start(1, exit_code=3, signal=None, asked="exit", moment="exit", expected_exit=3)) == []
+    (found,) = failures_of_start(1, exit_code=0, signal=None, asked="exit", moment="exit", expected_exit=3)
+    assert found == RunFailure(EXIT, 1, "it exited with 0, not with 3")
+
+
+def saved_run(path: Path, **members: object) -> Path:
+    """Save the audit of a text as if a program had been run for it."""
+    from footprint import __version__
+    from footprint.formats.audit_json import audit_members
+
+    whole = audit_members(footprint.audit(SAVED), __version__)
+    spread = {"min": 1, "median": 1, "max": 1}
+    run = {"command": ["sleep"], "when": "output", "moment": "output", "starts": 1, "exit_code": None, "signal": None}
+    run |= {"figures": {"private_bytes": spread, "per_process_bytes": spread}, "owners": [], "children": []}
+    path.write_text(json.dumps(whole | {"run": run | members, "verb": "run"}))
+    return path
+
+
+def test_a_saved_run_says_how_its_starts_failed(tmp_path: Path) -> None:
+    failures = [{"kind": "signal", "start": 3, "detail": "SIGSEGV ended it"}]
+    saved = saved_run(tmp_path / "run.json", failures=failures, peak=None)
+    assert footprint.audit(saved).run_failures == (RunFailure(SIGNAL, 3, "SIGSEGV ended it"),)
+
+
+@pytest.mark.parametrize(
+    ("members", "details"),
+    [
+        ({}, []),
+        ({"signal": "SIGABRT"}, ["SIGABRT ended it"]),
+        ({"when": "2.5s", "moment": "time"}, []),
+        ({"when": "2.5s", "moment": "exit"}, ["it ended before the time at which to read it"]),
+        ({"exit_code": 2, "when": "exit", "moment": "exit"}, ["it exited with 2, not with 0"]),
+    ],
+)
+def test_in_a_file_of_an_earlier_version_the_end_of_the_median_start_decides(
+    tmp_path: Path, members: dict[str, object], details: list[str]
+) -> None:
+    saved = saved_run(tmp_path / "run.json", **members)
+    assert [one.detail for one in footprint.audit(saved).run_failures] == details
