@@ -30,7 +30,8 @@ def group_up(
     kernel = _sum([audit.totals.kernel for audit in audits])
     shared_between = _shared_between(members)
     mappings = [snapshot.memory.mappings for snapshot, _ in members]
-    own_shared = Total(own_shared_bytes_of_group(mappings), Evidence.DERIVED)
+    allocated_bytes = {key: size for snapshot, _ in members for key, size in snapshot.allocated_bytes.items()}
+    own_shared = Total(own_shared_bytes_of_group(mappings, allocated_bytes), Evidence.DERIVED)
     per_group = _sum([private, kernel, shared_between, own_shared])
     shared_once = Total(_shared_once(mappings), Evidence.ESTIMATED)
     classes = process_classes(members)

@@ -15,6 +15,7 @@ from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
 from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping, MemoryMap
 from footprint.process.mapped_files import MEMORY_FILES, FileKey, file_key
+from footprint.process.snapshot import SHARED_ANONYMOUS
 from footprint.ranges import Claim, Gap, Piece, partition
 
 __all__ = ("has_too_many_segments", "lay_out")
@@ -43,8 +44,6 @@ _KERNEL_NAMES: Final = frozenset(
         *("[sigpage]", "[vectors]", "[kuser_helpers]"),
     }
 )
-# The kernel's name for shared anonymous memory: the file that it made for it.
-_SHARED_ANONYMOUS: Final = "/dev/zero (deleted)"
 
 
 def lay_out(
@@ -240,7 +239,7 @@ class _Owners:
     def _without_file(self, index: int, mapping: Mapping) -> tuple[str, MemoryKind, Attribution]:
         name = mapping.name
         if mapping.is_shared:
-            owner = "[shared anonymous]" if name in {"", _SHARED_ANONYMOUS} else name
+            owner = "[shared anonymous]" if name in {"", SHARED_ANONYMOUS} else name
             return owner, MemoryKind.SHARED, Attribution.NAME
         if name == "[heap]":
             return "[heap]", MemoryKind.HEAP, Attribution.NAME

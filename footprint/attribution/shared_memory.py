@@ -6,13 +6,16 @@ is nearly always made by each program for itself as well, but a copy may open th
 a note states it. Pages of ordinary files belong to the file, and are paid once.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from collections.abc import Mapping as Dict
 from enum import Enum
 from typing import Final
 
 from footprint.errors import Note
 from footprint.model.owner import DELETED
 from footprint.process import Mapping
+from footprint.process.snapshot import ObjectIdentity
 from footprint.units import format_bytes
 
 __all__ = (
@@ -33,6 +36,8 @@ class Backing(Enum):
     FILE = "a file"
 
 
+# The shares of all who map some memory are never less than what one of them has, but for rounding.
+_WHOLE: Final = 0.98
 _NAMELESS: Final = ("/memfd:", "/dev/zero", "/SYSV", "[anon_shmem:", "/anon_hugepage")
 _NAMED: Final = ("/dev/shm/", "/run/shm/", "/dev/ashmem/")  # noqa: S108 # names are compared, nothing is opened
 
@@ -60,21 +65,37 @@ def own_shared_bytes(mappings: Iterable[Mapping]) -> int:
     return sum(_sole_bytes(one) for one in mappings if backing_of(one) in {Backing.NAMELESS, Backing.NAMED})
 
 
-def own_shared_bytes_of_group(members: Sequence[Sequence[Mapping]]) -> int:
+def own_shared_bytes_of_group(
+    members: Sequence[Sequence[Mapping]], allocated_bytes: Dict[ObjectIdentity, int] | None = None
+) -> int:
     """Add up the shared memory that only some processes have mapped, each page once.
 
     The proportional shares (`Pss`) of all who map a page add up to the page. Memory that processes outside of the group
-    have mapped as well is counted by the shares of the members.
+    have mapped as well is counted by the shares of the members. Memory that several members share, and nobody else as
+    far as the shares tell, counts as a whole: also what was only allocated, or touched by a process that has ended.
 
     Args:
         members: The mappings of each process.
+        allocated_bytes: What each shared memory holds in all, where that is known.
     """
-    return sum(
-        one.counters.get("Pss") or 0
-        for mappings in members
-        for one in mappings
-        if backing_of(one) in {Backing.NAMELESS, Backing.NAMED}
-    )
+    shares: Counter[ObjectIdentity] = Counter()
+    largest: Counter[ObjectIdentity] = Counter()
+    several: set[ObjectIdentity] = set()
+    for mappings in members:
+        for one in mappings:
+            if backing_of(one) not in {Backing.NAMELESS, Backing.NAMED}:
+                continue
+            count, identity = one.counters.get, (one.device, one.inode)
+            shares[identity] += count("Pss") or 0
+            largest[identity] = max(largest[identity], count("Rss") or 0)
+            if count("Shared_Dirty") or count("Shared_Clean"):
+                several.add(identity)
+    whole = {
+        identity: size_bytes
+        for identity, size_bytes in (allocated_bytes or {}).items()
+        if identity in several and shares[identity] >= _WHOLE * largest[identity]
+    }
+    return sum(max(share_bytes, whole.get(identity, 0)) for identity, share_bytes in shares.items())
 
 
 def shared_with_one_bytes(mappings: Iterable[Mapping], holder_count: int) -> int:

@@ -4,7 +4,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as AbstractMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -16,9 +16,11 @@ from footprint.process.status import Status, parse_status
 from footprint.units import format_bytes
 
 __all__ = (
+    "SHARED_ANONYMOUS",
     "TEXT_CAPTURE_START",
     "FileFacts",
     "FileIdentity",
+    "ObjectIdentity",
     "Snapshot",
     "looks_like_capture",
     "looks_like_memory_text",
@@ -31,10 +33,16 @@ __all__ = (
 Pages = dict[int, tuple[PageRange, ...]]
 FileIdentity = tuple[str | None, int | None, str]
 """Device, inode and name of a mapped file, as the kernel prints them."""
+ObjectIdentity = tuple[str | None, int | None]
+"""Device and inode of memory that is mapped shared."""
 Keep = Callable[[str, bytes], None]
 
 TEXT_CAPTURE_START = b"footprint-text-capture/"
 
+SHARED_ANONYMOUS = "/dev/zero (deleted)"
+"""The kernel's name for shared anonymous memory: the file that it made for it."""
+_MEMORY = ("/dev/zero", "/dev/shm/", "/memfd:", "/SYSV")  # noqa: S108 # only compared
+_BLOCK_BYTES = 512  # st_blocks, whatever the file system
 _CHUNK_BYTES = 1 << 20
 _DEFAULT_PAGE_BYTES = 4096
 _MOST_COMMAND_BYTES = 4096
@@ -71,6 +79,8 @@ class Snapshot(NamedTuple):
         host: The kernel and machine of the process; empty for a saved text.
         notes: Problems while reading.
         files: The facts of mapped files in a capture; empty for all other sources.
+        allocated_bytes: By device and inode, what memory that is mapped shared holds in all, touched by a process or
+            not; empty where that may not be read.
     """
 
     source: str
@@ -86,6 +96,7 @@ class Snapshot(NamedTuple):
     host: dict[str, str]
     notes: tuple[Note, ...]
     files: AbstractMapping[FileIdentity, FileFacts] = MappingProxyType({})
+    allocated_bytes: AbstractMapping[ObjectIdentity, int] = MappingProxyType({})
 
 
 def looks_like_capture(data: bytes | memoryview) -> bool:
@@ -180,6 +191,7 @@ def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
         rollup = _rollup(folder, source, keep)
         pages, page_notes = _pages(folder, memory, source)
         stacks = tuple(_stack_addrs(folder, pid))
+        allocated_bytes = _allocated_bytes(folder, memory)
         command = read_whole(folder, "cmdline", source)[:_MOST_COMMAND_BYTES].rstrip(b"\0").replace(b"\0", b" ")
         if parse_status(read_whole(folder, "status", source)).state in {"Z", "X"} or not memory.mappings:
             raise AccessError(source, "the process ended while it was read")
@@ -196,6 +208,7 @@ def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
         page_bytes=os.sysconf("SC_PAGE_SIZE"),
         host={"kernel": platform.release(), "machine": platform.machine()},
         notes=(*memory.notes, *page_notes, *_changes(memory, rollup, source)),
+        allocated_bytes=allocated_bytes,
     )
 
 
@@ -371,6 +384,18 @@ def _stack_addrs(folder: int, pid: int) -> Iterator[int]:
                 yield int(words[-2], 16)
     finally:
         os.close(task)
+
+
+def _allocated_bytes(folder: int, memory: MemoryMap) -> dict[ObjectIdentity, int]:
+    """Read what shared memory holds in all: some may be allocated only, or touched by a process that has ended."""
+    found: dict[ObjectIdentity, int] = {}
+    for mapping in memory.mappings:
+        identity = mapping.device, mapping.inode
+        if mapping.is_shared and mapping.name.startswith(_MEMORY) and identity not in found:
+            with suppress(OSError):
+                path = f"map_files/{mapping.start_addr:x}-{mapping.end_addr:x}"
+                found[identity] = os.stat(path, dir_fd=folder).st_blocks * _BLOCK_BYTES
+    return found
 
 
 def _changes(memory: MemoryMap, rollup: Counters | None, source: str) -> list[Note]:

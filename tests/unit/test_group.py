@@ -168,6 +168,29 @@ def test_a_segment_that_others_map_too_counts_by_the_shares_of_the_members() -> 
     assert group_up([member(1, here), member(2, here)]).own_shared.bytes == 256 * KIB
 
 
+def holding(one: Member, size_kib: int) -> Member:
+    """Return a member whose segment holds so much in all."""
+    snapshot, audit = one
+    (mapping,) = [each for each in snapshot.memory.mappings if each.is_shared]
+    return snapshot._replace(allocated_bytes={(mapping.device, mapping.inode): size_kib * KIB}), audit
+
+
+def test_a_segment_that_only_members_share_counts_with_what_nobody_touched() -> None:
+    here = block(SEGMENT, Rss=512, Pss=256, Shared_Dirty=512)
+    group = group_up([holding(member(1, here), 1024), holding(member(2, here), 1024)])
+    assert group.own_shared.bytes == 1024 * KIB
+
+
+@pytest.mark.parametrize(
+    "here",
+    [block(SEGMENT, Rss=512, Pss=128, Shared_Dirty=512), block(SEGMENT, Rss=512, Pss=512, Private_Dirty=512)],
+    ids=["others map it, too", "nobody else maps what the members touched"],
+)
+def test_of_a_segment_that_others_may_have_touched_only_what_members_map_counts(here: bytes) -> None:
+    group = group_up([holding(member(1, here), 4096), holding(member(2, here), 4096)])
+    assert group.own_shared.bytes == group_up([member(1, here), member(2, here)]).own_shared.bytes
+
+
 def test_two_segments_that_have_one_name_are_two() -> None:
     here, there = (
         block(SEGMENT.replace(" 77 ", f" {inode} "), Rss=512, Pss=512, Private_Dirty=512) for inode in (77, 78)
