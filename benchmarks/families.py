@@ -444,7 +444,10 @@ def started(ended: contextlib.ExitStack, group: MemoryGroup, family: Family, cou
 
 
 def end(master: "subprocess.Popen[bytes]") -> None:
-    """End a family."""
+    """End a family; many servers remove what they have in /dev/shm when they are asked to end."""
+    master.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        master.wait(5)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(master.pid, signal.SIGKILL)
     master.wait()
