@@ -141,7 +141,7 @@ def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:
     for node in range(1, len(tree)):
         above = places[tree.parents[node]]
         # A stack that ends here has no outer function to charge.
-        is_passed = seen.is_passed(node)
+        is_passed = seen.is_passed[node]
         frame = seen.frame_of(node) if not is_passed or seen.has_end(node) else 0
         step = seen.stacks.below(above, frame) if frame and not seen.is_same_place(frame, last[above]) else above
         if step == len(last):
@@ -154,17 +154,18 @@ def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:
 def callees(tree: CallTree, calls: Sequence[Call]) -> CallTree:
     """Build the tree of functions from the outermost ones inwards, down to the charged functions."""
     seen = _Functions(tree, calls)
+    is_passed, parents = seen.is_passed, tree.parents
     for end in range(1, len(tree)):
         if not seen.has_end(end):
             continue
         stack: list[int] = []
         node = end
         while node > 0:
-            if node == end or not seen.is_passed(node):
+            if node == end or not is_passed[node]:
                 frame = seen.frame_of(node)
                 if not stack or not seen.is_same_place(frame, stack[-1]):
                     stack.append(frame)
-            node = tree.parents[node]
+            node = parents[node]
         seen.ends[end] = seen.stacks.add(stack)
     return seen.new_tree()
 
@@ -174,6 +175,7 @@ class _Functions:
 
     Attributes:
         askers: For each node the frame that its bytes are charged to; -1 where all frames up to it are allocators.
+        is_passed: Whether a node is left out: an inlined function, or an allocation function.
         own_bytes: The bytes of each node without those of the nodes below it.
         own_blocks: Its blocks, likewise; None where the profile does not count them.
         stacks: The stacks of the new tree.
@@ -181,12 +183,16 @@ class _Functions:
     """
 
     def __init__(self, tree: CallTree, calls: Sequence[Call]) -> None:
-        self._calls, self._indexes, self._inlined = calls, tree.frame_indexes, tree.inlined_nodes()
+        self._calls, self._indexes = calls, tree.frame_indexes
         can_ask = _can_ask(calls)
-        self.askers = [-1]
-        for parent, index, is_inlined in islice(zip(tree.parents, self._indexes, self._inlined, strict=True), 1, None):
+        self.askers, self.is_passed = [-1], [True]
+        nodes = zip(tree.parents, self._indexes, tree.inlined_nodes(), strict=True)
+        for parent, index, is_inlined in islice(nodes, 1, None):
             asker = self.askers[parent]
-            self.askers.append(index if asker < 0 and not is_inlined and can_ask[index] else asker)
+            if asker < 0 and not is_inlined and can_ask[index]:
+                asker = index
+            self.askers.append(asker)
+            self.is_passed.append(bool(is_inlined) or asker < 0)
         self.own_bytes, self.own_blocks = tree.own_bytes(), tree.own_blocks()
         self.stacks = CallTreeBuilder()
         self.ends = [0] * len(tree)
@@ -197,15 +203,12 @@ class _Functions:
         """Return whether stacks end at a node."""
         return bool(self.own_bytes[node] or (self.own_blocks and self.own_blocks[node]))
 
-    def is_passed(self, node: int) -> bool:
-        """Return whether a node is left out: an inlined function, or an allocation function."""
-        return bool(self._inlined[node]) or self.askers[node] < 0
-
     def frame_of(self, node: int) -> int:
         """Return the frame of the new tree for the function of a node."""
         owner, function, _ = self._calls[self._indexes[node]]
-        number = self._frame_numbers.setdefault((owner, function), len(self._frames))
-        if number == len(self._frames):
+        number = self._frame_numbers.get((owner, function))
+        if number is None:
+            number = self._frame_numbers[owner, function] = len(self._frames)
             self._frames.append(Frame(function=function, object=owner))
         return number
 
