@@ -52,7 +52,8 @@ def _commands(pid: int, binary: str) -> list[list[str]]:
 def _count(python: str, words: list[str], folder: str) -> int:
     """Return the instructions of a command, with its bytecode compiled before; 0 where it fails."""
     bytecode = os.path.join(folder, python.replace("/", "_"))
-    environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPYCACHEPREFIX": bytecode, "LC_ALL": "C.UTF-8"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment = kept | {"PYTHONHASHSEED": "0", "PYTHONPYCACHEPREFIX": bytecode, "LC_ALL": "C.UTF-8"}
     command = [python, *_MAIN, *words] if words else [python, "-P", "-c", "import footprint"]
     subprocess.run(command, env=environment, capture_output=True, check=False)
     done = subprocess.run([*_CACHEGRIND, *command], env=environment, capture_output=True, text=True, check=False)
