@@ -77,7 +77,6 @@ def audit(
     footprint audit 4711 --heap massif.out
     footprint audit 4711 --html report.html
     """
-    from footprint.model.group import GroupQuestion
     from footprint.sources.target import NO_CHOICE, check_options, resolve_processes
     from footprint.units import parse_bytes
     from footprint.verbs.audit.request import AuditRequest, heap_request, question_of
@@ -100,6 +99,8 @@ def audit(
         return _audit_folders(named, asked, top, output)
     several = _group_answer(by.value, top, output)
     if is_family or len(named) > 1:
+        from footprint.model.group import GroupQuestion
+
         check_formats(several, output)
         target = resolve_processes(named, choice)
         check_options(target, asked.options)
