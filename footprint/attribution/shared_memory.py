@@ -36,8 +36,7 @@ class Backing(Enum):
     FILE = "a file"
 
 
-# The shares of all who map some memory are never less than what one of them has, but for rounding.
-_WHOLE: Final = 0.98
+_SHARE_UNIT_BYTES: Final = 1024  # the kernel rounds each share down to it
 _NAMELESS: Final = ("/memfd:", "/dev/zero", "/SYSV", "[anon_shmem:", "/anon_hugepage")
 _NAMED: Final = ("/dev/shm/", "/run/shm/", "/dev/ashmem/")  # noqa: S108 # names are compared, nothing is opened
 
@@ -79,6 +78,7 @@ def own_shared_bytes_of_group(
         allocated_bytes: What each shared memory holds in all, where that is known.
     """
     shares: Counter[ObjectIdentity] = Counter()
+    most_shares: Counter[ObjectIdentity] = Counter()
     largest: Counter[ObjectIdentity] = Counter()
     several: set[ObjectIdentity] = set()
     for mappings in members:
@@ -87,13 +87,15 @@ def own_shared_bytes_of_group(
                 continue
             count, identity = one.counters.get, (one.device, one.inode)
             shares[identity] += count("Pss") or 0
+            most_shares[identity] += (count("Pss") or 0) + _SHARE_UNIT_BYTES
             largest[identity] = max(largest[identity], count("Rss") or 0)
             if count("Shared_Dirty") or count("Shared_Clean"):
                 several.add(identity)
     whole = {
         identity: size_bytes
         for identity, size_bytes in (allocated_bytes or {}).items()
-        if identity in several and shares[identity] >= _WHOLE * largest[identity]
+        # The shares of all who map some memory are never less than what one of them has.
+        if identity in several and most_shares[identity] >= largest[identity]
     }
     return sum(max(share_bytes, whole.get(identity, 0)) for identity, share_bytes in shares.items())
 

@@ -181,6 +181,12 @@ def test_a_segment_that_only_members_share_counts_with_what_nobody_touched() -> 
     assert group.own_shared.bytes == 1024 * KIB
 
 
+def test_shares_that_the_kernel_has_rounded_down_are_still_all_of_it() -> None:
+    # 64 KiB of 13 processes are 4.9 KiB each; the kernel shows 4.
+    here = block(SEGMENT, Rss=64, Pss=4, Shared_Dirty=64)
+    assert group_up([holding(member(pid, here), 1024) for pid in range(1, 14)]).own_shared.bytes == 1024 * KIB
+
+
 @pytest.mark.parametrize(
     "here",
     [block(SEGMENT, Rss=512, Pss=128, Shared_Dirty=512), block(SEGMENT, Rss=512, Pss=512, Private_Dirty=512)],
