@@ -6,6 +6,7 @@ tsan_platform.h and sanitizer_allocator_primary64.h of LLVM 19.
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from footprint.attribution.owned_range import LoadedObject
@@ -47,7 +48,12 @@ def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject |
 
 def flags_of(mapping: Mapping) -> frozenset[str]:
     """Return the flags of a mapping (`VmFlags`); none where they are not known."""
-    return frozenset((mapping.vm_flags or "").split())
+    return _flags(mapping.vm_flags or "")
+
+
+@lru_cache(maxsize=256)  # of 30,000 mappings most have the same flags
+def _flags(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
 
 def _runs(mappings: Sequence[Mapping]) -> Iterator[range]:
