@@ -197,8 +197,12 @@ def _class_of(units: Sequence[_Unit], parents: Dict[int, Snapshot]) -> ProcessCl
     if units[-1].reasons:
         # A master that keeps shared memory for each of its workers, such as uWSGI, maps the part of each with it alone.
         holder_count = 1 + len(units) // max(1, len(parents))
-        shares = (shared_with_one_bytes(parent.memory.mappings, holder_count) for parent in parents.values())
-        with_parents_bytes = sum(shares) // len(units)
+        sides = [list(parents.values()), [unit.root[0] for unit in units]]
+        # Both sides must show it: a master shares with other processes as well.
+        with_parents_bytes = min(
+            sum(shared_with_one_bytes(one.memory.mappings, holder_count) for one in side) // len(units)
+            for side in sides
+        )
     costs = [_costs(unit) for unit in units]
     evidence = weakest(audit.totals.per_process.evidence for unit in units for _, audit in unit.members)
     for cost in costs:
