@@ -79,7 +79,8 @@ def read_audit(data: bytes | memoryview, file: str, *, has_page_maps: bool = Fal
     audit = _audit(answer, file)
     if run is None:
         return SavedAudit(audit, ONE_START, 1, answer.tool.version)
-    audit = replace(audit, run_failures=_failures(run))
+    is_missed = any(note.slug == "moment-not-reached" for note in audit.notes)
+    audit = replace(audit, run_failures=_failures(run, is_missed=is_missed))
     return SavedAudit(audit, _spreads(run), run.starts, answer.tool.version)
 
 
@@ -171,12 +172,16 @@ def _totals(told: ProcessTotals, file: str) -> Totals:
     return Totals(**{field: total(field) for field in FIGURE_NAMES}, of_which=told.of_which)
 
 
-def _failures(run: RunMembers) -> tuple[RunFailure, ...]:
+def _failures(run: RunMembers, *, is_missed: bool) -> tuple[RunFailure, ...]:
     """Return how its starts failed; in files of earlier versions how the median start ended."""
     if run.failures is not None:
         return run.failures
     asked = run.when if run.when in get_args(MomentWord) else "time"
-    return tuple(failures_of_start(1, exit_code=run.exit_code, signal=run.signal, asked=asked, moment=run.moment))
+    return tuple(
+        failures_of_start(
+            1, exit_code=run.exit_code, signal=run.signal, asked=asked, moment=run.moment, is_missed=is_missed
+        )
+    )
 
 
 def _spreads(run: RunMembers) -> Spreads:

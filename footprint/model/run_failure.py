@@ -41,7 +41,14 @@ class RunFailure(NamedTuple):
 
 
 def failures_of_start(
-    start: int, *, exit_code: int | None, signal: str | None, asked: str, moment: str, expected_exit: int = 0
+    start: int,
+    *,
+    exit_code: int | None,
+    signal: str | None,
+    asked: str,
+    moment: str,
+    is_missed: bool,
+    expected_exit: int = 0,
 ) -> Iterable[RunFailure]:
     """Find out how a start failed.
 
@@ -50,13 +57,14 @@ def failures_of_start(
         exit_code: Its exit code; None if a signal or footprint ended it.
         signal: The name of the signal that ended it; None if it exited or footprint ended it.
         asked: The moment that was asked for: `exit`, `settled`, `time`, `output` or `peak`.
-        moment: The moment at which it was read.
+        moment: The moment at which it was read; of a moment that did not come in time the same.
+        is_missed: Whether a note says that the moment was missed.
         expected_exit: The exit code of success.
     """
     if signal is not None:
         yield RunFailure(RunFailureKind.SIGNAL, start, f"{signal} ended it")
     if exit_code not in {None, expected_exit}:
         yield RunFailure(RunFailureKind.EXIT, start, f"it exited with {exit_code}, not with {expected_exit}")
-    if moment != asked:
+    if is_missed or moment != asked:
         what = "it ended" if moment == "exit" else "the time was over"
         yield RunFailure(RunFailureKind.MOMENT, start, f"{what} before {_MOMENTS.get(asked, 'the moment')}")

@@ -13,27 +13,33 @@ SAVED = Path(__file__).resolve().parents[1] / "corpus" / "smaps-sleep.txt"
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "signal", "asked", "moment", "kinds"),
+    ("exit_code", "signal", "asked", "moment", "missed", "kinds"),
     [
-        (0, None, "exit", "exit", []),
-        (None, None, "settled", "settled", []),  # footprint ended it
-        (1, None, "exit", "exit", [EXIT]),
-        (None, "SIGSEGV", "exit", "exit", [SIGNAL]),
-        (0, None, "output", "exit", [MOMENT]),
-        (None, None, "output", "time", [MOMENT]),
-        (None, "SIGABRT", "output", "exit", [SIGNAL, MOMENT]),
+        (0, None, "exit", "exit", 0, []),
+        (None, None, "settled", "settled", 0, []),  # footprint ended it
+        (1, None, "exit", "exit", 0, [EXIT]),
+        (None, "SIGSEGV", "exit", "exit", 0, [SIGNAL]),
+        (0, None, "output", "exit", 1, [MOMENT]),
+        (None, None, "output", "output", 1, [MOMENT]),  # the timeout
+        (None, "SIGABRT", "output", "exit", 1, [SIGNAL, MOMENT]),
     ],
 )
 def test_a_start_fails_by_its_end_or_its_moment(
-    exit_code: int | None, signal: str | None, asked: str, moment: str, kinds: list[RunFailureKind]
+    exit_code: int | None, signal: str | None, asked: str, moment: str, missed: int, kinds: list[RunFailureKind]
 ) -> None:
-    found = failures_of_start(2, exit_code=exit_code, signal=signal, asked=asked, moment=moment)
+    found = failures_of_start(2, exit_code=exit_code, signal=signal, asked=asked, moment=moment, is_missed=bool(missed))
     assert [(one.start, one.kind) for one in found] == [(2, kind) for kind in kinds]
 
 
 def test_the_exit_code_of_success_can_be_another_one() -> None:
-    assert list(failures_of_start(1, exit_code=3, signal=None, asked="exit", moment="exit", expected_exit=3)) == []
-    (found,) = failures_of_start(1, exit_code=0, signal=None, asked="exit", moment="exit", expected_exit=3)
+    def failures(exit_code: int) -> list[RunFailure]:
+        found = failures_of_start(
+            1, exit_code=exit_code, signal=None, asked="exit", moment="exit", is_missed=False, expected_exit=3
+        )
+        return list(found)
+
+    assert failures(3) == []
+    (found,) = failures(0)
     assert found == RunFailure(EXIT, 1, "it exited with 0, not with 3")
 
 

@@ -159,6 +159,7 @@ def _failures(number: int, start: Start, expected: Expected) -> list[RunFailure]
         signal=start.signal,
         asked=start.asked or start.moment,
         moment=start.moment,
+        is_missed=any(note.slug == "moment-not-reached" for note in start.notes),
         expected_exit=expected.exit_code,
     )
     return [one for one in found if one.kind not in expected.allowed]
