@@ -114,6 +114,13 @@ def test_without_a_cgroup_children_at_one_time_add_up() -> None:
 
 
 @pytest.mark.usefixtures("no_group")
+def test_the_copy_of_footprint_that_becomes_the_program_is_no_part_of_the_peak() -> None:
+    peak = peak_of(run(["true"]))
+    assert peak.peak_bytes < 4 * MIB
+    assert "true" in peak.holders[0].command
+
+
+@pytest.mark.usefixtures("no_group")
 def test_no_child_is_missed_when_they_are_followed() -> None:
     ran = run(["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done; exit 3"], follow=True)
     assert peak_of(ran).process_count >= 11

@@ -249,7 +249,8 @@ class LaunchedProgram:
         while not self.is_at_exit and not is_due:
             self._turn(self._pause_seconds if self._watch is None else self._watch.seconds_to_look)
             self._fail_if_gone()
-            if self._watch is not None:
+            # Before that it is a copy of us.
+            if self._watch is not None and self._started_at is not None:
                 self._watch.look()
             is_due = self._is_due()
         if self._watch is not None:

@@ -1,0 +1,100 @@
+"""The peak by the counters of a memory cgroup: without page cache, also where it passed between two looks."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from footprint.model.evidence import Evidence
+from footprint.process.cgroup import MemoryController, MemoryGroup, PeakUsage
+from footprint.process.launch.peak import PeakWatch
+
+MIB = 1 << 20
+
+
+class Folder:
+    """The files of a cgroup of version 2, written by the test; this process is in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        (path / "cgroup.procs").touch()
+        self.group = MemoryGroup(str(path), 2)
+        self.write(0, 0)
+
+    def write(self, peak_mib: int, now_mib: int, file_mib: int = 0, shared_mib: int = 0) -> None:
+        (self.path / "memory.peak").write_text(f"{peak_mib * MIB}\n")
+        (self.path / "memory.current").write_text(f"{now_mib * MIB}\n")
+        (self.path / "memory.stat").write_text(f"anon 1\nfile {file_mib * MIB}\nshmem {shared_mib * MIB}\n")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+@pytest.fixture
+def watch(folder: Folder) -> PeakWatch:
+    made = PeakWatch(folder.group)
+    made.begin(os.getpid(), adopter=None)
+    return made
+
+
+def test_version_1_and_2_tell_the_peak_in_files_of_different_names(folder: Folder) -> None:
+    folder.write(9, 5, file_mib=4, shared_mib=1)
+    assert folder.group.read_peak() == PeakUsage(9 * MIB, 5 * MIB, 3 * MIB)
+    old = MemoryGroup(folder.group.path, 1)
+    (folder.path / "memory.max_usage_in_bytes").write_text(f"{8 * MIB}\n")
+    (folder.path / "memory.usage_in_bytes").write_text(f"{7 * MIB}\n")
+    (folder.path / "memory.stat").write_text(f"cache 1\ntotal_cache {2 * MIB}\ntotal_shmem {MIB}\n")
+    assert old.read_peak() == PeakUsage(8 * MIB, 7 * MIB, MIB)
+
+
+def test_a_peak_between_two_looks_is_not_missed(folder: Folder, watch: PeakWatch) -> None:
+    folder.write(2, 2)
+    watch.look(is_forced=True)
+    folder.write(50, 3)
+    watch.look(is_forced=True)
+    peak = watch.result()
+    assert (peak.peak_bytes, peak.source, peak.evidence) == (50 * MIB, "memory.peak", Evidence.MEASURED)
+    assert watch.now_bytes == 3 * MIB
+
+
+def test_page_cache_is_left_out_and_what_is_left_is_derived(folder: Folder, watch: PeakWatch) -> None:
+    folder.write(30, 30)
+    watch.look(is_forced=True)
+    folder.write(1000, 1000, file_mib=990, shared_mib=5)
+    watch.look(is_forced=True)
+    assert watch.result().peak_bytes == 30 * MIB
+    folder.write(1040, 1040, file_mib=990, shared_mib=5)
+    watch.look(is_forced=True)
+    peak = watch.result()
+    assert (peak.peak_bytes, peak.evidence, peak.page_cache_bytes) == (55 * MIB, Evidence.DERIVED, 985 * MIB)
+
+
+def test_a_peak_is_reached_at_its_mark_or_shortly_below_where_it_no_longer_rises(
+    folder: Folder, watch: PeakWatch
+) -> None:
+    for now_mib, is_reached in ((50, False), (98, False), (98, True), (99, False), (100, True)):
+        folder.write(now_mib, now_mib)
+        watch.look(is_forced=True)
+        assert watch.has_reached(100 * MIB) is is_reached
+
+
+def test_without_the_counter_of_the_peak_there_is_no_group(folder: Folder) -> None:
+    (folder.path / "memory.peak").unlink()
+    watch = PeakWatch(folder.group)
+    watch.begin(os.getpid(), adopter=None)
+    watch.look(is_forced=True)
+    assert watch.result().source in {"VmHWM", "VmRSS", ""}
+
+
+def test_limits_of_our_own_group_hold_for_a_program_that_runs_in_one_of_its_own(tmp_path: Path) -> None:
+    own = tmp_path / "ours"
+    own.mkdir()
+    old, new = (MemoryController(version, str(tmp_path), str(own)) for version in (1, 2))
+    assert old.limiting_parents == (str(own),)
+    (own / "memory.max").write_text("max\n")
+    (own / "cpu.max").write_text("max 100000\n")
+    without_limit = new.limiting_parents
+    (own / "memory.max").write_text("1073741824\n")
+    assert (without_limit, new.limiting_parents) == ((str(own), str(tmp_path)), (str(own),))
