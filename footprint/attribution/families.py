@@ -4,13 +4,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Dict
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.attribution.cost_models import ForkParent
 from footprint.attribution.counters import count_each
 from footprint.attribution.kernel import KernelConstants, kernel_costs
 from footprint.attribution.limits import how_many_fit, memory_limit
-from footprint.attribution.shared_memory import shared_with_one_bytes
 from footprint.attribution.totals import total_up
 from footprint.errors import UsageError
 from footprint.model.audit import Audit
@@ -22,7 +22,16 @@ from footprint.process import Snapshot
 from footprint.process.descriptions import OpenFile
 from footprint.units import counted, format_bytes
 
-__all__ = ("cow_shared_bytes", "fork_parent", "fork_reasons", "process_classes", "project_group", "proportional_bytes")
+__all__ = (
+    "NO_CHANNELS",
+    "Channel",
+    "cow_shared_bytes",
+    "fork_parent",
+    "fork_reasons",
+    "process_classes",
+    "project_group",
+    "proportional_bytes",
+)
 
 _Member = tuple[Snapshot, Audit]
 
@@ -79,6 +88,21 @@ def _place(snapshot: Snapshot) -> tuple[object, ...] | None:
     return program.name, program.inode, program.start_addr, vdso
 
 
+class Channel(NamedTuple):
+    """A socket or pipe that several processes of a group have.
+
+    Attributes:
+        holder_count: How many have it.
+        size_bytes: What the kernel spends on it.
+    """
+
+    holder_count: int
+    size_bytes: int
+
+
+NO_CHANNELS: Final[Dict[int, Sequence[Channel]]] = MappingProxyType({})
+
+
 class _Unit(NamedTuple):
     """A process with its descendants in the group."""
 
@@ -87,11 +111,14 @@ class _Unit(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def process_classes(members: Sequence[_Member]) -> tuple[ProcessClass, ...]:
+def process_classes(
+    members: Sequence[_Member], channels: Dict[int, Sequence[Channel]] = NO_CHANNELS
+) -> tuple[ProcessClass, ...]:
     """Find the processes of a group that are alike; the most numerous first, of those the ones with a parent.
 
     Args:
         members: The processes, parents before their children.
+        channels: The sockets and pipes that each process pays for and others have as well.
     """
     by_pid = {snapshot.pid: (snapshot, audit) for snapshot, audit in members if snapshot.pid is not None}
     parents = {pid: _parent_pid(member[0], by_pid) for pid, member in by_pid.items()}
@@ -108,7 +135,8 @@ def process_classes(members: Sequence[_Member]) -> tuple[ProcessClass, ...]:
     found = [
         _class_of(
             [_unit(pid, by_pid, parents, children) for pid in pids],
-            {parent: by_pid[parent][0] for pid in pids if (parent := parents[pid]) is not None},
+            tuple(dict.fromkeys(parent for pid in pids if (parent := parents[pid]) is not None)),
+            channels,
         )
         for pids in alike.values()
         if all(by_pid[pid][1].totals.per_process.bytes is not None for pid in pids)
@@ -192,21 +220,12 @@ def _costs(unit: _Unit) -> dict[str, int]:
     }
 
 
-def _class_of(units: Sequence[_Unit], parents: Dict[int, Snapshot]) -> ProcessClass:
-    with_parents_bytes = 0
-    if units[-1].reasons:
-        # A master that keeps shared memory for each of its workers, such as uWSGI, maps the part of each with it alone.
-        holder_count = 1 + len(units) // max(1, len(parents))
-        sides = [list(parents.values()), [unit.root[0] for unit in units]]
-        # Both sides must show it: a master shares with other processes as well.
-        with_parents_bytes = min(
-            sum(shared_with_one_bytes(one.memory.mappings, holder_count) for one in side) // len(units)
-            for side in sides
-        )
+def _class_of(units: Sequence[_Unit], parents: Sequence[int], channels: Dict[int, Sequence[Channel]]) -> ProcessClass:
+    channel_bytes = _channel_bytes(units, parents, channels) if units[-1].reasons else 0
     costs = [_costs(unit) for unit in units]
     evidence = weakest(audit.totals.per_process.evidence for unit in units for _, audit in unit.members)
     for cost in costs:
-        cost["shared memory with its parent alone"] = with_parents_bytes
+        cost["sockets and pipes of its parent for it"] = channel_bytes
     means = {name: sum(one[name] for one in costs) // len(costs) for name in costs[0]}
     terms = tuple(
         Term(name, size_bytes, is_once=False, evidence=evidence) for name, size_bytes in means.items() if size_bytes
@@ -229,6 +248,17 @@ def _class_of(units: Sequence[_Unit], parents: Dict[int, Snapshot]) -> ProcessCl
         terms=terms,
         evidence=evidence,
     )
+
+
+def _channel_bytes(units: Sequence[_Unit], parents: Sequence[int], channels: Dict[int, Sequence[Channel]]) -> int:
+    """Compute what the sockets and pipes cost that masters make for each of their workers.
+
+    nginx makes a socket pair before each fork: a worker lacks those that were made after it. What was there before the
+    first fork all workers have.
+    """
+    holder_count = 1 + len(units) // max(1, len(parents))
+    made = [one for pid in parents for one in channels.get(pid, ()) if 1 < one.holder_count < holder_count]
+    return sum(one.size_bytes for one in made) // len(units)
 
 
 def project_group(

@@ -1,9 +1,10 @@
 """Several processes as one group: private memory added up, shared memory counted once."""
 
+from collections.abc import Mapping as Dict
 from collections.abc import Sequence
 
 from footprint.attribution.accounts import merge
-from footprint.attribution.families import process_classes, project_group, proportional_bytes
+from footprint.attribution.families import NO_CHANNELS, Channel, process_classes, project_group, proportional_bytes
 from footprint.attribution.shared_memory import Backing, backing_of, own_shared_bytes_of_group
 from footprint.errors import Note
 from footprint.model.audit import Audit
@@ -17,13 +18,22 @@ __all__ = ("group_up",)
 
 
 def group_up(
-    members: Sequence[tuple[Snapshot, Audit]], notes: Sequence[Note] = (), question: GroupQuestion = AS_IT_IS
+    members: Sequence[tuple[Snapshot, Audit]],
+    notes: Sequence[Note] = (),
+    question: GroupQuestion = AS_IT_IS,
+    channels: Dict[int, Sequence[Channel]] = NO_CHANNELS,
 ) -> Group:
     """Add up processes that were read at about the same time, and project them to many groups.
 
     COW-shared memory and the shared memory that they made are counted by proportional shares (`Pss`). This is exact
     where all holders of a page are members. Another group makes both for itself. Of each mapping of a file, the largest
     count of any member is taken. Counters do not say which pages are the same, so this is a lower bound.
+
+    Args:
+        members: The processes.
+        notes: What was odd about reading them.
+        question: How many such groups.
+        channels: The sockets and pipes that each process pays for and others have as well.
     """
     audits = tuple(audit for _, audit in members)
     private = _sum([audit.totals.private for audit in audits])
@@ -34,7 +44,7 @@ def group_up(
     own_shared = Total(own_shared_bytes_of_group(mappings, allocated_bytes), Evidence.DERIVED)
     per_group = _sum([private, kernel, shared_between, own_shared])
     shared_once = Total(_shared_once(mappings), Evidence.ESTIMATED)
-    classes = process_classes(members)
+    classes = process_classes(members, channels)
     return Group(
         audits=audits,
         private=private,

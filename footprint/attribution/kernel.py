@@ -25,6 +25,7 @@ __all__ = (
     "built_in_constants",
     "count_objects",
     "kernel_costs",
+    "open_file_bytes",
     "watch_of",
 )
 
@@ -203,21 +204,24 @@ def watch_of(kind: OpenFileKind) -> str:
     return f"watch of {kind.value}"
 
 
+def open_file_bytes(one: OpenFile, constants: KernelConstants) -> int:
+    """Compute what the kernel spends on an open file and what it holds, but the pages of a memory file."""
+    measured = constants.open_file_bytes
+    size_bytes = measured.get(one.kind, _OPEN_FILE_BYTES[one.kind])
+    if one.watch_count:
+        size_bytes += one.watch_count * measured.get(watch_of(one.kind), _WATCH_BYTES[one.kind])
+    return size_bytes if one.kind is OpenFileKind.MEMORY else size_bytes + one.content_bytes
+
+
 def _open_file_costs(
     open_files: Sequence[OpenFile], mappings: Iterable[Mapping], constants: KernelConstants
 ) -> tuple[KernelCost, ...]:
     """Price open files, and add up the memory files that no mapping shows."""
     mapped = {one.inode for one in mappings if one.inode} if open_files else set()
     measured = constants.open_file_bytes
-    open_bytes = unmapped_bytes = 0
-    for one in open_files:
-        open_bytes += measured.get(one.kind, _OPEN_FILE_BYTES[one.kind])
-        if one.watch_count:
-            open_bytes += one.watch_count * measured.get(watch_of(one.kind), _WATCH_BYTES[one.kind])
-        if one.kind is not OpenFileKind.MEMORY:
-            open_bytes += one.content_bytes
-        elif one.inode not in mapped:
-            unmapped_bytes += one.content_bytes
+    open_bytes = sum([open_file_bytes(one, constants) for one in open_files])
+    memory_files = [one for one in open_files if one.kind is OpenFileKind.MEMORY]
+    unmapped_bytes = sum([one.content_bytes for one in memory_files if one.inode not in mapped])
     is_measured = all(one.kind in measured for one in open_files)
     named = (
         KernelCost("[open descriptors]", open_bytes, constants.evidence if is_measured else Evidence.ESTIMATED),

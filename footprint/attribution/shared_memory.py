@@ -24,7 +24,6 @@ __all__ = (
     "own_shared_bytes",
     "own_shared_bytes_of_group",
     "shared_memory_notes",
-    "shared_with_one_bytes",
 )
 
 
@@ -98,27 +97,6 @@ def own_shared_bytes_of_group(
         if identity in several and most_shares[identity] >= largest[identity]
     }
     return sum(max(share_bytes, whole.get(identity, 0)) for identity, share_bytes in shares.items())
-
-
-def shared_with_one_bytes(mappings: Iterable[Mapping], holder_count: int) -> int:
-    """Estimate how much shared memory of a process exactly one other process maps, of several that share memory.
-
-    A page that two map has a share of 1/2 in `Pss`, a page that all map 1/N. From both sums follows how much each is.
-    What some of them map, and not all, counts in part.
-
-    Args:
-        mappings: The mappings of the process.
-        holder_count: How many share memory, with the process itself; with fewer than three nobody can tell.
-    """
-    if holder_count < 3:
-        return 0
-    own = [one for one in mappings if backing_of(one) in {Backing.NAMELESS, Backing.NAMED}]
-    sole_bytes = sum(map(_sole_bytes, own))
-    shared_bytes = sum(one.counters.get("Rss") or 0 for one in own) - sole_bytes
-    shares_bytes = sum(one.counters.get("Pss") or 0 for one in own) - sole_bytes
-    # The shares are half of what two map, and 1/N of the rest.
-    two_bytes = (shares_bytes * holder_count - shared_bytes) * 2 // (holder_count - 2)
-    return min(max(0, two_bytes), max(0, shared_bytes))
 
 
 def shared_memory_notes(mappings: Sequence[Mapping], source: str) -> list[Note]:

@@ -9,6 +9,7 @@ Sources: proc_pid_fd(5), proc_pid_fdinfo(5), kcmp(2), pidfd_getfd(2), socket(7),
 import errno
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import StrEnum
@@ -70,6 +71,7 @@ class OpenFile(NamedTuple):
         content_bytes: Memory of what stands behind it: unread data, rings, pages of a memory file.
         watch_count: How many files it watches: of epoll and inotify.
         is_unread: Whether the kernel refused a look at it: the kind of a socket and unread data are not known.
+        holder_count: How many processes of a group have this socket or pipe; 1 for all else.
     """
 
     descriptor: int
@@ -80,6 +82,7 @@ class OpenFile(NamedTuple):
     content_bytes: int = 0
     watch_count: int = 0
     is_unread: bool = False
+    holder_count: int = 1
 
 
 _SMALL: Final = {
@@ -90,7 +93,10 @@ _SMALL: Final = {
     "anon_inode:[pidfd]": OpenFileKind.PROCESS,
 }
 _WITH_CONTENT: Final = frozenset({OpenFileKind.EPOLL, OpenFileKind.INOTIFY, OpenFileKind.RING})
-_SOCKETS: Final = frozenset({OpenFileKind.UNIX, OpenFileKind.TCP, OpenFileKind.UDP, OpenFileKind.SOCKET})
+# Kinds whose inode tells their descriptions apart; of a pipe it tells the two ends together.
+_OWN_INODES: Final = frozenset(
+    {OpenFileKind.UNIX, OpenFileKind.TCP, OpenFileKind.UDP, OpenFileKind.SOCKET, OpenFileKind.PIPE}
+)
 
 
 def classify(link: str) -> OpenFileKind:
@@ -314,7 +320,7 @@ class DescriptionOwners:
 
     def _is_new(self, pid: int, one: OpenFile) -> bool:
         known = self._seen.setdefault((one.kind, one.device, one.inode, one.is_write_only), [])
-        if known and (one.kind in _SOCKETS or one.kind is OpenFileKind.PIPE):
+        if known and one.kind in _OWN_INODES:
             return False
         here = (pid, one.descriptor)
         low, high = 0, len(known)
@@ -362,7 +368,16 @@ def read_own_open_files(pids: Sequence[int]) -> dict[int, tuple[OpenFile, ...]]:
     for parent in dict.fromkeys(map(_parent_of, pids)):
         if parent and parent not in pids:
             owners.own(parent, read_open_files(parent))
-    return {pid: owners.own(pid, read_open_files(pid)) for pid in pids}
+    found = {pid: read_open_files(pid) for pid in pids}
+    holders = Counter(
+        inode
+        for files in found.values()
+        for inode in {(one.kind, one.inode) for one in files if one.kind in _OWN_INODES}
+    )
+    return {
+        pid: tuple([one._replace(holder_count=max(1, holders[one.kind, one.inode])) for one in owners.own(pid, files)])
+        for pid, files in found.items()
+    }
 
 
 def _parent_of(pid: int) -> int:

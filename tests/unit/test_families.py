@@ -2,7 +2,7 @@
 
 import pytest
 
-from footprint.attribution.families import fork_parent, fork_reasons
+from footprint.attribution.families import Channel, fork_parent, fork_reasons
 from footprint.attribution.group import group_up
 from footprint.attribution.kernel import BUILT_IN
 from footprint.errors import UsageError
@@ -97,24 +97,15 @@ def test_shared_memory_that_only_a_worker_maps_is_part_of_the_worker() -> None:
     assert {term.name: term.size_bytes for term in found.classes[0].terms}["shared memory of its own"] == 64 * KIB
 
 
-def test_shared_memory_that_the_master_maps_with_each_worker_alone_is_part_of_the_worker() -> None:
-    # The master maps 50 KiB with each of three workers alone, and 40 KiB with all of them: Pss 3 * 50 / 2 + 40 / 4.
-    area = block(SEGMENT, Rss=190, Shared_Dirty=190, Pss=85)
-    master = member(1, PROGRAM, heap(100, 100), area, pss_anon=125, command="server: master")
-    share = block(SEGMENT, Rss=90, Shared_Dirty=90, Pss=35)
-    workers = [
-        member(pid, PROGRAM, heap(40, 100), share, pss_anon=65, parent=1, command="server: worker") for pid in (2, 3, 4)
-    ]
-    found = group_up([master, *workers]).classes[0]
-    assert {term.name: term.size_bytes for term in found.terms}["shared memory with its parent alone"] == 50 * KIB
-    assert found.each_bytes == cost(workers[0]) + 50 * KIB
-
-
-def test_with_one_worker_nobody_can_tell_whose_shared_memory_it_is() -> None:
-    area = block(SEGMENT, Rss=90, Shared_Dirty=90, Pss=45)
-    master = member(1, PROGRAM, heap(100, 100), area, pss_anon=150, command="server: master")
-    worker = member(2, PROGRAM, heap(40, 100), area, pss_anon=90, parent=1, command="server: worker")
-    assert group_up([master, worker]).classes[0].each_bytes == cost(worker)
+def test_sockets_that_a_master_makes_for_each_worker_are_part_of_the_worker() -> None:
+    # As nginx: a pair for each of three workers. One end only that worker has, the other one only the others have. A
+    # pair from before the first fork all have.
+    pairs = [Channel(2, 2000), Channel(3, 2000)] * 3
+    inherited = [Channel(4, 2000)] * 2
+    members = family(40, 40, 40)
+    found = group_up(members, channels={1: [*pairs, *inherited]}).classes[0]
+    assert {term.name: term.size_bytes for term in found.terms}["sockets and pipes of its parent for it"] == 4000
+    assert found.each_bytes == cost(members[1]) + 4000
 
 
 def test_the_workers_are_the_most_numerous_children_whatever_else_the_master_has() -> None:

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from footprint.attribution.cgroup_comparison import compare_with_cgroup
+from footprint.attribution.families import Channel
 from footprint.attribution.group import group_up
+from footprint.attribution.kernel import open_file_bytes
 from footprint.errors import AccessError, FootprintError, Note
 from footprint.model.group import AS_IT_IS, Group, GroupQuestion
 from footprint.model.projection import Question
 from footprint.process import Snapshot, read_process
 from footprint.process.descriptions import read_own_open_files
+from footprint.sources.calibration import load_constants
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import ElfFiles
 from footprint.sources.target import NO_CHOICE, ProcessChoice, Processes, resolve_processes
@@ -116,6 +119,12 @@ def group_of(
     """
     files = ElfFiles(debug, root)
     open_files = read_own_open_files([one.pid for one in snapshots if one.is_live and one.pid is not None])
+    host = snapshots[0].host if snapshots else {}
+    constants = load_constants(host.get("kernel", ""), host.get("machine", ""))
+    channels = {
+        pid: [Channel(one.holder_count, open_file_bytes(one, constants)) for one in own if one.holder_count > 1]
+        for pid, own in open_files.items()
+    }
     return group_up(
         [
             (
@@ -133,4 +142,5 @@ def group_of(
         ],
         notes,
         question,
+        channels,
     )
