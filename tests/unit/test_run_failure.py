@@ -52,6 +52,9 @@ def saved_run(path: Path, **members: object) -> Path:
     spread = {"min": 1, "median": 1, "max": 1}
     run = {"command": ["sleep"], "when": "output", "moment": "output", "starts": 1, "exit_code": None, "signal": None}
     run |= {"figures": {"private_bytes": spread, "per_process_bytes": spread}, "owners": [], "children": []}
+    is_late = (run | members)["when"] == "2.5s" and (run | members)["moment"] == "exit"
+    missed = {"slug": "moment-not-reached", "subject": "sleep", "detail": "it ended before"}
+    whole["notes"] = [missed] if is_late else []
     path.write_text(json.dumps(whole | {"run": run | members, "verb": "run"}))
     return path
 

@@ -259,6 +259,10 @@ class LaunchedProgram:
                 for pid in self._watch.largest():
                     _send(pid, signal.SIGSTOP)
             self._watch.look(is_forced=True)
+        if not is_due and self._moment.when is When.OUTPUT:
+            # It may have printed the line just before its end.
+            self._turn(0)
+            is_due = self._lines.is_found()
         if not is_due and self._moment.when is not When.EXIT:
             detail = f"it ended before the moment asked for ({_moment_text(self._moment)}): it was read at its exit"
             self.notes.append(Note("moment-not-reached", self._name, detail))
