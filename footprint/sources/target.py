@@ -93,10 +93,10 @@ class ProcessChoice(NamedTuple):
         )
 
         finders = ((find_control_group, self.cgroup), (find_unit, self.unit), (find_container, self.container))
-        found = [find(value) for find, value in finders if value is not None]
-        if len(found) > 1:
+        chosen = [(find, value) for find, value in finders if value is not None]
+        if len(chosen) > 1:
             raise UsageError("choose one of --cgroup, --unit and --container")
-        return found[0] if found else None
+        return chosen[0][0](chosen[0][1]) if chosen else None
 
 
 NO_CHOICE: Final = ProcessChoice()
