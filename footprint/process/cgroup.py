@@ -178,6 +178,27 @@ class MemoryGroup:
         cache_bytes, shared_bytes = (int(stat.get(name, 0)) for name in names)
         return PeakUsage(peak_bytes, total_bytes, cache_bytes - shared_bytes)
 
+    def hold_at(self, size_bytes: int | None) -> None:
+        """Make the kernel hold processes that take more than so much, until this is called with None.
+
+        Version 1 holds them altogether; version 2 only lets them take more slowly.
+
+        Raises:
+            OSError: Where the kernel refuses.
+        """
+        if self.version == 1:
+            self._write("memory.oom_control", "1")
+            self._write("memory.limit_in_bytes", "-1" if size_bytes is None else str(size_bytes))
+        else:
+            self._write("memory.high", "max" if size_bytes is None else str(size_bytes))
+
+    def holds(self) -> bool:
+        """Return whether the kernel holds a process now."""
+        if self.version == 1:
+            return "under_oom 1" in self._read("memory.oom_control")
+        limit = self._read("memory.high").strip()
+        return limit.isdigit() and int(self._read(_FILES[2])) >= int(limit)
+
     def settled(
         self, patience_seconds: float, *, tolerance: float = 0.0, still_seconds: float = _STILL_SECONDS
     ) -> GroupUsage:
@@ -210,6 +231,10 @@ class MemoryGroup:
                 time.sleep(0.02)
             else:
                 return
+
+    def _write(self, name: str, text: str) -> None:
+        with open(os.path.join(self.path, name), "w", encoding="ascii") as file:
+            file.write(text)
 
     def _read(self, name: str) -> str:
         with open(os.path.join(self.path, name), encoding="ascii") as file:

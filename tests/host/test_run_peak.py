@@ -145,6 +145,15 @@ def test_the_second_run_is_stopped_near_the_peak_of_the_first() -> None:
     assert shell.command.startswith("sh -c")
 
 
+@needs_group
+def test_a_peak_of_some_milliseconds_is_held_by_the_kernel() -> None:
+    code = "kept = b'x' * (12 << 20); del kept"
+    ran = run([sys.executable, "-ISc", code], when="peak")
+    assert ran.start.read_at_bytes >= 0.88 * peak_of(ran).peak_bytes
+    assert ran.start.audited_bytes is not None
+    assert ran.start.audited_bytes >= 0.85 * peak_of(ran).peak_bytes
+
+
 def test_a_peak_that_does_not_come_again_is_told(tmp_path: Path) -> None:
     code = (
         f"import os; seen = os.path.exists({str(tmp_path / 'seen')!r}); open({str(tmp_path / 'seen')!r}, 'w'); "

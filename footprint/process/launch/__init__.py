@@ -85,7 +85,7 @@ def launch(
         raise UsageError("a word of a command cannot have a null byte")
     with ExitStack() as opened:
         opened.enter_context(interrupted_by_signals())
-        watch = PeakWatch(_group(opened)) if has_peak else None
+        watch = PeakWatch(_group(opened), moment.peak_bytes if moment.is_held else None) if has_peak else None
         adopts = opened.enter_context(adopting())
         program = LaunchedProgram(
             command,

@@ -40,12 +40,14 @@ class Moment:
         seconds: For `TIME` the time after its start; for all others but `EXIT` the time after which to read it anyway.
         pattern: For `OUTPUT` the pattern to find in a line of its output.
         peak_bytes: For `PEAK` the memory of all its processes at which to read it.
+        is_held: For `PEAK` whether the kernel holds them there, where they are in a cgroup: they may see that limit.
     """
 
     when: When
     seconds: float = 60.0
     pattern: re.Pattern[bytes] | None = None
     peak_bytes: int = 0
+    is_held: bool = False
 
 
 class Calm:

@@ -48,10 +48,12 @@ class PeakWatch:
 
     Args:
         group: An empty memory cgroup for them; None where none can be made.
+        hold_bytes: What they may hold at most: the kernel holds them there until `let_go`. None for any amount.
     """
 
-    def __init__(self, group: "MemoryGroup | None") -> None:
+    def __init__(self, group: "MemoryGroup | None", hold_bytes: int | None = None) -> None:
         self._group = group
+        self._hold_bytes = hold_bytes
         self._root = 0
         self._started_at = time.monotonic()
         self._next_look = 0.0
@@ -72,6 +74,8 @@ class PeakWatch:
             try:
                 self._group.enter(pid)
                 self._group.read_peak()
+                if self._hold_bytes is not None:
+                    self._group.hold_at(self._hold_bytes)
             except (AccessError, OSError):
                 self._group = None
 
@@ -82,7 +86,16 @@ class PeakWatch:
 
     def has_reached(self, peak_bytes: int) -> bool:
         """Return whether they hold so much, or nearly so much and no longer take more."""
+        if self._hold_bytes is not None and self._group is not None:
+            with suppress(OSError):
+                return self._group.holds()
         return self.now_bytes >= (peak_bytes if self._is_rising else peak_bytes * _NEAR)
+
+    def let_go(self) -> None:
+        """Hold them no longer."""
+        if self._hold_bytes is not None and self._group is not None:
+            with suppress(OSError):
+                self._group.hold_at(None)
 
     def largest(self) -> list[int]:
         """Find the processes that hold most of it, the largest first."""

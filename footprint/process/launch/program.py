@@ -253,12 +253,8 @@ class LaunchedProgram:
             if self._watch is not None and self._started_at is not None:
                 self._watch.look()
             is_due = self._is_due()
-        if self._watch is not None:
-            if self._moment.when is When.PEAK and is_due:
-                # At once, before they free anything; all others are stopped below.
-                for pid in self._watch.largest():
-                    _send(pid, signal.SIGSTOP)
-            self._watch.look(is_forced=True)
+        if self._watch is not None and is_due:
+            self._hold_largest(self._watch)
         if not is_due and self._moment.when is When.OUTPUT:
             # It may have printed the line just before its end.
             self._turn(0)
@@ -268,9 +264,18 @@ class LaunchedProgram:
             self.notes.append(Note("moment-not-reached", self._name, detail))
         if has_family or not self.is_at_exit:
             self._stop()
+        if self._watch is not None:
+            self._watch.look(is_forced=True)
         if self.is_at_exit:
             self._await_ended_threads()
             self._note_peak()
+
+    def _hold_largest(self, watch: PeakWatch) -> None:
+        """Stop the processes that hold most at once, before they free anything; the others are stopped later."""
+        if self._moment.when is When.PEAK:
+            for pid in watch.largest():
+                _send(pid, signal.SIGSTOP)
+        watch.let_go()
 
     def _fail_if_gone(self) -> None:
         """Raise the cause where there is nothing to read."""

@@ -27,7 +27,8 @@ __all__ = ("check_command", "parse_moment", "run", "start")
 _MOST_SECONDS: Final = 1e7
 _MOST_STARTS: Final = 1000
 _MOST_EXIT_CODE: Final = 255
-# The parts of the peak at which a run is stopped, one after the other, until one is near the peak.
+# The parts of the peak at which a run is stopped, one after the other, until one is near the peak. Where the first
+# passes unseen, the kernel holds the next one.
 _PEAK_SHARES: Final = (0.98, 0.95, 0.9)
 _NEAR_PEAK: Final = 0.9
 _PEAK_BYTES: Final = 4 << 20  # from this size on, a note says what of the peak is not in the audit
@@ -142,10 +143,11 @@ def _run_to_peak(
 
 
 def _near_peak(words: tuple[str, ...], peak: Peak, question: Question, timeout_seconds: float) -> Start:
-    """Start a program and take it near a peak; a peak that passes too quickly is waited for at a lower mark."""
+    """Start a program and take it near a peak; of one that passes too quickly, the kernel holds it at a lower mark."""
     best: Start | None = None
     for share in _PEAK_SHARES:
-        moment = Moment(When.PEAK, timeout_seconds, peak_bytes=int(share * peak.peak_bytes))
+        is_held = share != _PEAK_SHARES[0]
+        moment = Moment(When.PEAK, timeout_seconds, peak_bytes=int(share * peak.peak_bytes), is_held=is_held)
         found = start(words, moment, question, has_family=True, has_peak=True)
         if best is None or found.read_at_bytes > best.read_at_bytes:
             best = found
