@@ -23,7 +23,8 @@ from footprint.model.group import Group
 from footprint.model.projection import Model
 from footprint.process.family import descendants, named
 from footprint.process.pages import has_exclusive_bit
-from footprint.verbs.audit.group import audit_group
+from footprint.sources.target import ProcessChoice, Processes
+from footprint.verbs.audit.group import audit_group, audit_processes
 from tests.liveprocesses import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(
@@ -285,8 +286,12 @@ def test_where_none_can_be_read_there_is_no_answer(start: Start) -> None:
 
 
 def run(*words: str | int) -> "subprocess.CompletedProcess[str]":
+    return run_verb("audit", *words)
+
+
+def run_verb(*words: str | int) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "footprint", "audit", *map(str, words)],
+        [sys.executable, "-m", "footprint", *map(str, words)],
         cwd=ROOT,
         env={**os.environ, "PYTHONUTF8": "1"},
         capture_output=True,
@@ -465,3 +470,23 @@ def test_a_master_is_projected_as_one_and_says_how_its_workers_are(relatives: li
     assert [note.detail for note in found.notes if note.slug == "has-workers"] == [
         f"it has 2 children of the same program: `--tree {relatives[0]}` projects it with its workers"
     ]
+
+
+def test_the_projection_of_a_group_is_what_its_schema_says(relatives: list[int]) -> None:
+    done = run_verb("project", "--tree", relatives[0], "--memory", "4GiB", "--reserve", "1GiB", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert [error.message for error in Draft202012Validator(SCHEMA).iter_errors(found)] == []
+    projection, (first, *_) = found["projection"], found["projection"]["limits"]
+    room_bytes = (3 << 30) - projection["shared_once_bytes"]
+    assert (first["name"], first["count"]) == ("memory", room_bytes // projection["per_group_bytes"])
+    assert projection["count"] == first["count"]
+
+
+def test_processes_that_come_while_a_group_is_read_are_a_note(relatives: list[int]) -> None:
+    # Of the family only the master was known when it was listed.
+    listed = Processes("the family", (relatives[0],), ProcessChoice(tree=relatives[0]))
+    group = audit_processes(listed)
+    assert [audit.pid for audit in group.audits] == [relatives[0]]
+    detail = next(note.detail for note in group.notes if note.slug == "members-changed")
+    assert detail.startswith("while they were read, 2 processes came and 0 ended: those that came are left out, ")
