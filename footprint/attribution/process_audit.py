@@ -149,8 +149,8 @@ def _open_file_notes(open_files: Sequence[OpenFile], source: str) -> list[Note]:
     unread_count = sum(one.is_unread for one in open_files)
     if unread_count:
         detail = (
-            f"the kernel refuses a look at {unread_count} of its sockets and pipes (pidfd_getfd): their unread data is "
-            "in no figure, and the kind of the sockets is not known"
+            f"nothing shows what {unread_count} of its sockets and pipes hold (pidfd_getfd): their unread data is in "
+            "no figure, and the kind of some sockets may not be known"
         )
         notes.append(Note("open-files-unread", source, detail))
     return notes

@@ -8,6 +8,7 @@ A capture is a zip file without comment. `footprint-capture.json` names the form
     processes  for each one: pid, command, start_ticks (since boot), thread_stack_addrs, is_frozen,
                members  the names of its members in the zip file: PID/NAME
                notes    problems while reading: slug, subject, detail
+               open_files  the open file descriptions that it pays for, as `OpenFile` describes them
                files    each mapped file once: path, inode, device, size_bytes and build_id or null
 
 Members of a process:
@@ -34,6 +35,7 @@ from typing import IO, Any, Final
 
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
 from footprint.process.bounded_zip import MOST_TOTAL_BYTES, BoundedZip
+from footprint.process.descriptions import OpenFile, OpenFileKind, read_own_open_files
 from footprint.process.freezer import frozen
 from footprint.process.mapped_files import open_mapped_file
 from footprint.process.mappings import Counters, MemoryMap
@@ -60,6 +62,7 @@ _MOST_SHORT_TEXT_BYTES: Final = 1 << 20
 _MOST_ADDR: Final = (1 << 64) - 1
 _MOST_PAGE_BYTES: Final = 1 << 24
 _MOST_PID: Final = (1 << 31) - 1
+_MOST_CONTENT_BYTES: Final = 1 << 48
 _THP: Final = "/sys/kernel/mm/transparent_hugepage/enabled"
 
 BuildIdOf = Callable[[bytes | memoryview, str], str | None]
@@ -108,13 +111,14 @@ def capture_processes(
         writer = _Writer(archive)
         with ExitStack() as stack:
             is_stopped_by_pid = _freeze_all(pids, stack, notes) if freeze else dict.fromkeys(pids)
+            open_files = read_own_open_files(pids)
             for pid, is_still in is_stopped_by_pid.items():
                 try:
                     recording = _record(pid, is_still)
                 except (AccessError, UnsupportedError) as error:
                     _note_or_raise(error, pid, pids, notes)
                     continue
-                writer.store(recording, _file_entries(recording.snapshot, build_id_of))
+                writer.store(recording, _file_entries(recording.snapshot, build_id_of), open_files.get(pid, ()))
                 notes += recording.notes
         if not writer.entries:
             raise AccessError(notes[0].subject, f"no process could be read: {notes[0].detail}")
@@ -189,7 +193,7 @@ class _Writer:
         self.entries: list[dict[str, Any]] = []
         self.mapping_count = 0
 
-    def store(self, recording: _Recording, files: list[dict[str, Any]]) -> None:
+    def store(self, recording: _Recording, files: list[dict[str, Any]], open_files: Sequence[OpenFile]) -> None:
         """Write the members of a process, and keep its entry for the JSON."""
         snapshot = recording.snapshot
         members = dict(recording.texts)
@@ -208,6 +212,7 @@ class _Writer:
                 "members": list(members),
                 "notes": [{"slug": one.slug, "subject": one.subject, "detail": one.detail} for one in recording.notes],
                 "files": files,
+                "open_files": [one._asdict() for one in open_files],
             }
         )
 
@@ -336,6 +341,25 @@ def _snapshot(
             )
             for one in process.each("files")
         },
+        open_files=tuple(_open_file(one, source) for one in process.each("open_files", is_optional=True)),
+    )
+
+
+def _open_file(told: Fields, source: str) -> OpenFile:
+    try:
+        kind = OpenFileKind(told.text("kind"))
+    except ValueError as error:
+        raise InputError(source, f"{_MANIFEST}: not a kind of open files: {error}") from error
+    return OpenFile(
+        told.number("descriptor", _MOST_PID),
+        kind,
+        told.number("device", _MOST_ADDR),
+        told.number("inode", _MOST_ADDR),
+        is_write_only=told.truth("is_write_only"),
+        content_bytes=told.number("content_bytes", _MOST_CONTENT_BYTES),
+        watch_count=told.number("watch_count", _MOST_PID),
+        is_unread=told.truth("is_unread"),
+        holder_count=max(1, told.number("holder_count", _MOST_PID)),
     )
 
 

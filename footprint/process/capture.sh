@@ -109,6 +109,7 @@ echo "footprint-text-capture/1 $token"
 echo "kernel $kernel"
 echo "machine $machine"
 failed=
+has_sockets=
 for pid in $pids; do
     if ! read -r _ 2>/dev/null <"/proc/$pid/maps"; then
         echo "capture.sh: process $pid: it does not exist, has no memory of its own, or we may not read it" >&2
@@ -125,6 +126,11 @@ for pid in $pids; do
         [ "${thread##*/}" = "$pid" ] || text "$pid" "task/${thread##*/}/syscall"
     done
     descriptors "$pid"
+    if [ -z "$has_sockets" ]; then
+        # The kinds of all sockets of its network namespace, which the processes of a tree share.
+        for kind in unix tcp tcp6 udp udp6; do text "$pid" "net/$kind"; done
+        has_sockets=1
+    fi
     files "$pid"
 done
 # Without this line the text was cut.

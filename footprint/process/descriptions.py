@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from typing import Final, NamedTuple, Self
@@ -18,18 +18,20 @@ from typing import Final, NamedTuple, Self
 from footprint.process.stat import read_stat
 
 __all__ = (
+    "GIVEN_COUNT",
     "DescriptionOwners",
     "OpenFile",
     "OpenFileKind",
     "classify",
     "content_of_fdinfo",
+    "own_open_files",
     "read_open_files",
     "read_own_open_files",
     "watches_of_fdinfo",
 )
 
 # Standard input, output and error belong to the one who started the process: opened once for many.
-_GIVEN_COUNT: Final = 3
+GIVEN_COUNT: Final = 3
 _MOST_FDINFO_BYTES: Final = 1 << 24
 _BLOCK_BYTES: Final = 512  # st_blocks, whatever the file system
 
@@ -155,7 +157,7 @@ def read_open_files(pid: int) -> tuple[OpenFile, ...]:
         numbers = sorted(int(number) for number in os.listdir(folder))
         with _Visitor(pid) as visitor:
             for number in numbers:
-                if number >= _GIVEN_COUNT:
+                if number >= GIVEN_COUNT:
                     with suppress(OSError):  # closed meanwhile
                         found.append(_read_one(folder, number, visitor))
     return tuple(found)
@@ -300,7 +302,8 @@ class DescriptionOwners:
     refuses, descriptors of the same number and inode count as one description.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, compare: "CompareDescriptions | None" = None) -> None:
+        self._compare = compare or _compare_descriptions
         self._seen: dict[tuple[object, ...], list[tuple[int, int]]] = {}
         self._contents: set[tuple[int, int]] = set()
 
@@ -327,7 +330,7 @@ class DescriptionOwners:
         while low < high:
             middle = (low + high) // 2
             try:
-                order = _compare_descriptions(here, known[middle])
+                order = self._compare(here, known[middle])
             except OSError:
                 if any(number == one.descriptor for _, number in known):
                     return False
@@ -337,6 +340,9 @@ class DescriptionOwners:
             low, high = (low, middle) if order < 0 else (middle + 1, high)
         known.insert(low, here)
         return True
+
+
+CompareDescriptions = Callable[[tuple[int, int], tuple[int, int]], int]
 
 
 def _compare_descriptions(one: tuple[int, int], other: tuple[int, int]) -> int:
@@ -368,7 +374,23 @@ def read_own_open_files(pids: Sequence[int]) -> dict[int, tuple[OpenFile, ...]]:
     for parent in dict.fromkeys(map(_parent_of, pids)):
         if parent and parent not in pids:
             owners.own(parent, read_open_files(parent))
-    found = {pid: read_open_files(pid) for pid in pids}
+    return _charged({pid: read_open_files(pid) for pid in pids}, owners)
+
+
+def own_open_files(found: Mapping[int, Iterable[OpenFile]]) -> dict[int, tuple[OpenFile, ...]]:
+    """Return what each of some saved processes has open, each description once.
+
+    Nobody can compare them any more: descriptors of the same number and inode count as one description.
+    """
+
+    def compare(_one: tuple[int, int], _other: tuple[int, int]) -> int:
+        raise OSError(errno.ESRCH, "the processes are saved")
+
+    return _charged({pid: tuple(files) for pid, files in found.items()}, DescriptionOwners(compare))
+
+
+def _charged(found: Mapping[int, tuple[OpenFile, ...]], owners: DescriptionOwners) -> dict[int, tuple[OpenFile, ...]]:
+    """Charge each description to the first process, and count the processes that hold each socket and pipe."""
     holders = Counter(
         inode
         for files in found.values()

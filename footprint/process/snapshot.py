@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as AbstractMapping
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from footprint.errors import AccessError, InputError, Note, UnsupportedError
 from footprint.process.mappings import Counters, Mapping, MemoryMap
@@ -14,6 +14,9 @@ from footprint.process.maps_text import looks_like_maps, parse_maps, parse_rollu
 from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
 from footprint.process.status import Status, parse_status
 from footprint.units import format_bytes
+
+if TYPE_CHECKING:
+    from footprint.process.descriptions import OpenFile
 
 __all__ = (
     "SHARED_ANONYMOUS",
@@ -81,6 +84,7 @@ class Snapshot(NamedTuple):
         files: The facts of mapped files in a capture; empty for all other sources.
         allocated_bytes: By device and inode, what memory that is mapped shared holds in all, touched by a process or
             not; empty where that may not be read.
+        open_files: The open file descriptions in a capture that the process pays for; empty for all other sources.
     """
 
     source: str
@@ -97,6 +101,7 @@ class Snapshot(NamedTuple):
     notes: tuple[Note, ...]
     files: AbstractMapping[FileIdentity, FileFacts] = MappingProxyType({})
     allocated_bytes: AbstractMapping[ObjectIdentity, int] = MappingProxyType({})
+    open_files: "tuple[OpenFile, ...]" = ()
 
 
 def looks_like_capture(data: bytes | memoryview) -> bool:

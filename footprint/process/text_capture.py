@@ -14,10 +14,19 @@ digits. The last text is named `end`. Lines may end with CR LF, as those of `kub
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from footprint.errors import InputError, Note, UnsupportedError
+from footprint.process.descriptions import (
+    GIVEN_COUNT,
+    OpenFile,
+    OpenFileKind,
+    classify,
+    content_of_fdinfo,
+    own_open_files,
+    watches_of_fdinfo,
+)
 from footprint.process.maps_text import parse_maps, parse_rollup
 from footprint.process.snapshot import FileFacts, FileIdentity, Snapshot
 from footprint.process.status import parse_status
@@ -27,6 +36,20 @@ __all__ = ("read_text_capture",)
 _FIRST_LINE: Final = re.compile(rb"footprint-text-capture/(\d{1,9}) ([0-9A-Za-z-]{3,64})")
 _NAME: Final = re.compile(rb"(\d{1,10}) (\S.*)")
 _FILE: Final = re.compile(rb"file (\S+) (\d{1,20}) (\d{1,20}|\?) (.*)")
+_DESCRIPTOR: Final = re.compile(rb"fd (\d{1,9})")
+_LINK_INODE: Final = re.compile(rb"^[a-z]+:\[(\d{1,19})\]")
+_INFO_INODE: Final = re.compile(rb"\nino:\s*(\d{1,19})")
+_INFO_FLAGS: Final = re.compile(rb"\nflags:\s*([0-7]{1,12})")
+_NET_TEXTS: Final = {
+    b"net/tcp": OpenFileKind.TCP,
+    b"net/tcp6": OpenFileKind.TCP,
+    b"net/udp": OpenFileKind.UDP,
+    b"net/udp6": OpenFileKind.UDP,
+}
+# Number, two addresses, state, queues to send and to receive, two timers, retransmits, user, timeout, inode.
+_NET_ROW: Final = re.compile(
+    rb"\s*\d+: \S+ \S+ \S+ ([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{1,8}) \S+ \S+\s+\d+\s+\d+ (\d{1,19}) "
+)
 _DEFAULT_PAGE_BYTES: Final = 4096
 
 Texts = dict[bytes, bytes]
@@ -68,7 +91,12 @@ def read_text_capture(text: bytes, source: str, build_id_of_start: BuildIdOfStar
         if name[2] in texts:
             raise InputError(source, f"the text {title[:80]!r} is there twice")
         texts[name[2]] = body
-    return tuple(_snapshot(pid, texts, source, host, build_id_of_start) for pid, texts in by_pid.items())
+    sockets = {inode: socket for texts in by_pid.values() for inode, socket in _sockets(texts)}
+    open_files = own_open_files({pid: _open_files(texts, sockets) for pid, texts in by_pid.items()})
+    return tuple(
+        _snapshot(pid, texts, source, host, build_id_of_start)._replace(open_files=open_files[pid])
+        for pid, texts in by_pid.items()
+    )
 
 
 def _snapshot(pid: int, texts: Texts, source: str, host: dict[str, str], build_id_of_start: BuildIdOfStart) -> Snapshot:
@@ -107,6 +135,51 @@ def _snapshot(pid: int, texts: Texts, source: str, host: dict[str, str], build_i
         notes=(*memory.notes, note),
         files=_files(texts, build_id_of_start),
     )
+
+
+def _sockets(texts: Texts) -> Iterator[tuple[int, tuple[OpenFileKind, int]]]:
+    """Read the sockets of a network namespace: the inode, the kind, and the bytes that are not read or not sent yet.
+
+    Source: unix_seq_show, get_tcp4_sock and udp4_format_sock of Linux 6.18.
+    """
+    for line in texts.get(b"net/unix", b"").split(b"\n")[1:]:
+        words = line.split()
+        if len(words) > 6 and words[6].isdigit() and len(words[6]) < 20:
+            yield int(words[6]), (OpenFileKind.UNIX, 0)
+    for name, kind in _NET_TEXTS.items():
+        for line in texts.get(name, b"").split(b"\n")[1:]:
+            if row := _NET_ROW.match(line):
+                yield int(row[3]), (kind, int(row[1], 16) + int(row[2], 16))
+
+
+def _open_files(texts: Texts, sockets: Mapping[int, tuple[OpenFileKind, int]]) -> Iterator[OpenFile]:
+    """Read the descriptors but the standard streams: the link of each, and its fdinfo.
+
+    The inode of a file that is no socket or pipe is in its fdinfo since Linux 5.14. What pipes and UNIX sockets hold is
+    not known.
+    """
+    for name, body in texts.items():
+        number = _DESCRIPTOR.fullmatch(name)
+        link, _, info = body.partition(b"\n")
+        if number is None or not link or int(number[1]) < GIVEN_COUNT:
+            continue
+        kind = classify(link.decode("utf-8", "replace"))
+        told_inode = _LINK_INODE.search(link) or _INFO_INODE.search(b"\n" + info)
+        inode = int(told_inode[1]) if told_inode else 0
+        content_bytes = content_of_fdinfo(info) if kind is OpenFileKind.RING else 0
+        if kind is OpenFileKind.SOCKET:
+            kind, content_bytes = sockets.get(inode, (kind, 0))
+        flags = _INFO_FLAGS.search(b"\n" + info)
+        yield OpenFile(
+            int(number[1]),
+            kind,
+            0,
+            inode,
+            is_write_only=kind is OpenFileKind.PIPE and flags is not None and int(flags[1], 8) & 3 == 1,
+            content_bytes=content_bytes,
+            watch_count=watches_of_fdinfo(kind, b"\n" + info),
+            is_unread=kind in {OpenFileKind.SOCKET, OpenFileKind.UNIX, OpenFileKind.PIPE},
+        )
 
 
 def _stack_addrs(texts: Texts) -> tuple[int, ...]:

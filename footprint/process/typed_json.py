@@ -79,8 +79,17 @@ class Fields:
         """Return an object."""
         return Fields(self._values.get(key), self._source, f"{self._place}{key}.")
 
-    def each(self, key: str) -> Iterator["Fields"]:
-        """Return the objects of a list, one after the other."""
+    def truth(self, key: str) -> bool:
+        """Return a truth value."""
+        value = self._values.get(key)
+        if not isinstance(value, bool):
+            raise self._error(key, "true or false")
+        return value
+
+    def each(self, key: str, *, is_optional: bool = False) -> Iterator["Fields"]:
+        """Return the objects of a list, one after the other; of an optional list that is missing none."""
+        if is_optional and key not in self._values:
+            return
         for index, value in enumerate(self._list(key)):
             yield Fields(value, self._source, f"{self._place}{key}[{index}].")
 

@@ -65,7 +65,7 @@ def sound() -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         writer = _Writer(archive)
-        writer.store(_Recording(snapshot, TEXTS, 99, is_frozen=True, notes=()), files)
+        writer.store(_Recording(snapshot, TEXTS, 99, is_frozen=True, notes=()), files, ())
         writer.finish("1.2.3")
     return file.getvalue()
 

@@ -16,6 +16,7 @@ import footprint
 from footprint.errors import InputError, Note, UnsupportedError, UsageError
 from footprint.process import Counters, Mapping, MemoryMap, Snapshot, Status, parse_maps, parse_rollup
 from footprint.process.capture import _Recording, _Writer, read_capture
+from footprint.process.descriptions import OpenFile, OpenFileKind
 from footprint.process.pages import PageRange
 from footprint.process.snapshot import FileFacts
 from footprint.process.status import parse_status
@@ -82,6 +83,7 @@ DEMO = Snapshot(
     host={"kernel": "6.18.0", "machine": "x86_64"},
     notes=(Note("changed-while-read", "pid 4711", "its memory changed"),),
     files={("fe:00", 77, "/usr/bin/demo"): FileFacts(123456, "0123abcd")},
+    open_files=(OpenFile(5, OpenFileKind.PIPE, 14, 4321, is_write_only=True, content_bytes=4096, holder_count=3),),
 )
 
 
@@ -106,6 +108,19 @@ def manifest() -> dict[str, Any]:
                         "device": "fe:00",
                         "size_bytes": 123456,
                         "build_id": "0123abcd",
+                    }
+                ],
+                "open_files": [
+                    {
+                        "descriptor": 5,
+                        "kind": "pipe",
+                        "device": 14,
+                        "inode": 4321,
+                        "is_write_only": True,
+                        "content_bytes": 4096,
+                        "watch_count": 0,
+                        "is_unread": False,
+                        "holder_count": 3,
                     }
                 ],
             }
@@ -149,6 +164,12 @@ def refused(data: bytes) -> InputError:
 
 def test_a_capture_has_the_facts_of_the_process() -> None:
     assert read(capture()) == DEMO
+
+
+def test_a_capture_of_an_earlier_version_has_no_open_files() -> None:
+    told = manifest()
+    del told["processes"][0]["open_files"]
+    assert read(capture(told)) == DEMO._replace(open_files=())
 
 
 def test_a_view_of_a_file_has_the_same_facts() -> None:
@@ -227,7 +248,7 @@ def written(snapshot: Snapshot, texts: dict[str, bytes]) -> bytes:
     ]
     with zipfile.ZipFile(file, "w") as archive:
         writer = _Writer(archive)
-        writer.store(_Recording(snapshot, texts, 99, is_frozen=True, notes=snapshot.notes), files)
+        writer.store(_Recording(snapshot, texts, 99, is_frozen=True, notes=snapshot.notes), files, snapshot.open_files)
         writer.finish("1.2.3")
     return file.getvalue()
 

@@ -13,6 +13,7 @@ import footprint
 from footprint.elf import read_image
 from footprint.elf.notes import build_id, build_id_of_start
 from footprint.errors import InputError, UnsupportedError, UsageError
+from footprint.process.descriptions import OpenFileKind
 from footprint.process.snapshot import FileFacts, looks_like_capture
 from footprint.process.text_capture import read_text_capture
 from footprint.sources.target import resolve
@@ -37,7 +38,16 @@ TEXT = (
     b"\n0b12-77 4711 cmdline\ndemo\0--file\0\n0b12-7 4712 smaps\n\0"
     b"\n0b12-77 4711 task/4712/syscall\n202 0x1 0x0 0x0 0x0 0x0 0x0 0x7f00deadb000 0x7f0012345678\n"
     b"\n0b12-77 4711 task/4713/syscall\nrunning\n"
+    b"\n0b12-77 4711 fd 1\npipe:[90]\nflags:\t01\n"
     b"\n0b12-77 4711 fd 3\nsocket:[99]\npos:\t0\n"
+    b"\n0b12-77 4711 fd 4\nsocket:[98]\npos:\t0\n"
+    b"\n0b12-77 4711 fd 5\npipe:[97]\npos:\t0\nflags:\t0100001\n"
+    b"\n0b12-77 4711 fd 6\nanon_inode:[eventpoll]\nino:\t5\ntfd:        3 events:\ntfd:        4 events:\n"
+    b"\n0b12-77 4711 fd 7\nsocket:[99]\npos:\t0\n"
+    b"\n0b12-77 4711 net/unix\nNum RefCount Protocol Flags Type St Inode Path\n"
+    b"00000000: 00000002 00000000 00010000 0001 01    98 /run/x\n"
+    b"\n0b12-77 4711 net/tcp\n  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
+    b"   0: 0100007F:1F90 00000000:0000 0A 00000010:00000100 00:00000000 00000000     0        0 99 1 ff\n"
     b"\n0b12-77 4711 file fe:00 77 5120 /usr/bin/demo\n 7f 45 4c 46\n 02 01\n"
     b"\n0b12-77 end\n"
 )
@@ -66,6 +76,14 @@ def test_a_process_has_its_mappings_counters_status_and_files() -> None:
 
 def test_the_stack_pointer_of_a_thread_is_the_last_but_one_word_and_a_running_thread_has_none() -> None:
     assert read(TEXT).thread_stack_addrs == (0x7F00DEADB000,)
+
+
+def test_each_open_description_is_there_once_with_its_kind_and_what_it_holds() -> None:
+    tcp, unix, pipe, epoll = read(TEXT).open_files
+    assert (tcp.kind, tcp.descriptor, tcp.content_bytes, tcp.is_unread) == (OpenFileKind.TCP, 3, 0x110, False)
+    assert (unix.kind, unix.inode, unix.is_unread) == (OpenFileKind.UNIX, 98, True)
+    assert (pipe.kind, pipe.is_write_only) == (OpenFileKind.PIPE, True)
+    assert (epoll.kind, epoll.inode, epoll.watch_count) == (OpenFileKind.EPOLL, 5, 2)
 
 
 def test_what_a_command_line_holds_begins_no_text() -> None:

@@ -119,6 +119,7 @@ def group_of(
     """
     files = ElfFiles(debug, root)
     open_files = read_own_open_files([one.pid for one in snapshots if one.is_live and one.pid is not None])
+    open_files |= {one.pid: one.open_files for one in snapshots if not one.is_live and one.pid is not None}
     host = snapshots[0].host if snapshots else {}
     constants = load_constants(host.get("kernel", ""), host.get("machine", ""))
     channels = {

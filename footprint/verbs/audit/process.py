@@ -77,9 +77,9 @@ def audit_of(
 
 
 def _open_files(snapshot: Snapshot) -> tuple[OpenFile, ...]:
-    """Read the open files of a live process; nothing is known of those of another."""
+    """Return the open files of a process: read from a live one, or as they were captured."""
     if not snapshot.is_live or snapshot.pid is None:
-        return ()
+        return snapshot.open_files
     return read_own_open_files([snapshot.pid])[snapshot.pid]
 
 
