@@ -1,6 +1,7 @@
 """The peak of a program and all that it starts: how much, held by whom, when; and a second run that stops there."""
 
 import glob
+import json
 import signal
 import subprocess
 import sys
@@ -163,6 +164,38 @@ def test_a_peak_that_does_not_come_again_is_told(tmp_path: Path) -> None:
     assert "peak-missed" in [note.slug for note in ran.notes]
     assert peak_of(ran).peak_bytes >= 100 * MIB
     assert ran.start.read_at_bytes < 40 * MIB
+
+
+AT_PEAK = [sys.executable, "-m", "footprint", "run", "--when", "peak", "--json", "--"]
+READING = "import sys, time; kept = sys.stdin.buffer.read() * 40; time.sleep(0.5)"
+
+
+def test_each_run_reads_a_file_as_input_from_where_it_was(tmp_path: Path) -> None:
+    (tmp_path / "input").write_bytes(bytes(2 * MIB))
+    command = [
+        sys.executable,
+        "-m",
+        "footprint",
+        "run",
+        "--when",
+        "peak",
+        "--json",
+        "--",
+        sys.executable,
+        "-c",
+        READING,
+    ]
+    with (tmp_path / "input").open("rb") as given:
+        done = subprocess.run(command, stdin=given, capture_output=True, check=True)
+    answer = json.loads(done.stdout)
+    assert answer["run"]["peak"]["read_at_bytes"] >= 70 * MIB
+    assert "peak-no-input" not in [note["slug"] for note in answer["notes"]]
+
+
+def test_a_pipe_as_input_is_read_by_the_first_run_alone_and_a_note_says_so() -> None:
+    # Without input it may not come near its peak again, which is a failure of its own.
+    done = subprocess.run([*AT_PEAK, "cat"], input=b"x", capture_output=True, check=False)
+    assert "peak-no-input" in [note["slug"] for note in json.loads(done.stdout)["notes"]]
 
 
 def test_massif_finds_the_peak_by_itself() -> None:

@@ -4,7 +4,9 @@ import math
 import os
 import re
 import shlex
+import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -130,24 +132,42 @@ def _run_to_peak(
     words: tuple[str, ...], question: Question, starts: int, timeout_seconds: float, expected: Expected
 ) -> RunResult:
     """Run a program to find its peak, and run it again to take it there."""
+    input_offset = _input_offset()
     first = launch(words, Moment(When.TIME, timeout_seconds), len, has_family=True, has_peak=True)
     peak = first.peak
     if peak is None or not peak.peak_bytes:
         raise AccessError(words[0], "its memory cannot be counted")
-    done = (_near_peak(words, peak, question, timeout_seconds) for _ in range(starts))
+    done = (_near_peak(words, peak, question, timeout_seconds, input_offset) for _ in range(starts))
     ran = median_start(words, When.PEAK.value, done, expected=expected)
+    if input_offset is None:
+        detail = "standard input can be read once: only the first run had it; give it as a file"
+        ran = replace(ran, notes=(*ran.notes, Note("peak-no-input", words[0], detail)))
     if first.when is When.TIME:
         detail = f"it still ran after {timeout_seconds:g} s: its peak is that of this time (--timeout)"
         ran = replace(ran, notes=(*ran.notes, Note("peak-cut-off", words[0], detail)))
     return replace(ran, peak=peak)
 
 
-def _near_peak(words: tuple[str, ...], peak: Peak, question: Question, timeout_seconds: float) -> Start:
+def _input_offset() -> int | None:
+    """Return where our standard input is read next; 0 for a terminal, None for a pipe, which can be read once."""
+    try:
+        if stat.S_ISREG(mode := os.fstat(0).st_mode):
+            return os.lseek(0, 0, os.SEEK_CUR)
+    except OSError:
+        return 0
+    return None if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else 0
+
+
+def _near_peak(
+    words: tuple[str, ...], peak: Peak, question: Question, timeout_seconds: float, input_offset: int | None
+) -> Start:
     """Start a program and take it near a peak; of one that passes too quickly, the kernel holds it at a lower mark."""
     best: Start | None = None
     for share in _PEAK_SHARES:
         is_held = share != _PEAK_SHARES[0]
         moment = Moment(When.PEAK, timeout_seconds, peak_bytes=int(share * peak.peak_bytes), is_held=is_held)
+        with suppress(OSError):
+            os.lseek(0, input_offset or 0, os.SEEK_SET)
         found = start(words, moment, question, has_family=True, has_peak=True)
         if best is None or found.read_at_bytes > best.read_at_bytes:
             best = found
