@@ -137,6 +137,7 @@ def group_of(
                     root=root,
                     files=files,
                     open_files=open_files.get(snapshot.pid or 0, ()),
+                    constants=constants if snapshot.host == host else None,
                 ),
             )
             for snapshot in snapshots

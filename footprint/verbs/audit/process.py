@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ("audit_of", "files_of", "with_files_told")
 
 
-def audit_of(
+def audit_of(  # noqa: PLR0913 # all but the first three have their name
     snapshot: Snapshot,
     target: str,
     question: Question,
@@ -37,6 +37,7 @@ def audit_of(
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
     open_files: Sequence[OpenFile] | None = None,
+    constants: KernelConstants | None = None,
 ) -> Audit:
     """Audit a process that was read already; its files are opened now, so a live one must still be there.
 
@@ -49,12 +50,13 @@ def audit_of(
         debug: Where to look for the symbols of stripped files, read anew.
         has_page_maps: Whether the pages of its objects are told one by one.
         open_files: The open file descriptions that it pays for; read from a live process without it.
+        constants: What its kernel spends on each thing; those that are known of its host without it.
     """
     files = files or files_of(snapshot, debug, root)
     files.drop_if_many()
     images, file_notes = images_of(snapshot, root, files.opened, files.images)
     known = len(files.notes)
-    constants = load_constants(snapshot.host.get("kernel", ""), snapshot.host.get("machine", ""))
+    constants = constants or load_constants(snapshot.host.get("kernel", ""), snapshot.host.get("machine", ""))
     parent: ForkParent | None = None
     parent_notes: Sequence[Note] = ()
     if snapshot.is_live and question.model in {None, Model.FORK}:
