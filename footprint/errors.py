@@ -2,7 +2,8 @@
 
 FootprintError
 ├── InputError        the input cannot be read as what it claims to be: file, offset, cause
-│   └── UnsupportedError  it is valid, but footprint does not handle it
+│   ├── UnsupportedError  it is valid, but footprint does not handle it
+│   └── UnbalancedError   the rows made of it do not add up to its totals
 ├── AccessError       the system refuses: permission, or the process is gone
 └── UsageError        the question is wrong: a bare "M", an unknown target
 
@@ -13,7 +14,7 @@ from typing import Annotated, NamedTuple
 
 from footprint.members import Pattern
 
-__all__ = ("AccessError", "FootprintError", "InputError", "Note", "UnsupportedError", "UsageError")
+__all__ = ("AccessError", "FootprintError", "InputError", "Note", "UnbalancedError", "UnsupportedError", "UsageError")
 
 
 class FootprintError(Exception):
@@ -49,6 +50,10 @@ class InputError(FootprintError):
 
 class UnsupportedError(InputError):
     """A valid input of a kind that footprint does not handle."""
+
+
+class UnbalancedError(InputError, ValueError):
+    """Input whose rows do not add up to its totals: a defect of footprint, which damaged input can bring out."""
 
 
 class AccessError(FootprintError):

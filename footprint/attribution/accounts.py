@@ -41,12 +41,15 @@ def _of_any_process(row: Row, times: int) -> Row:
     )
 
 
-_Key = tuple[tuple[object, ...], bool]
+_Key = tuple[tuple[object, ...], bool, bool, bool]
 _STRENGTH: Final = {attribution: place for place, attribution in enumerate(Attribution)}
 
 
 class Accounts:
-    """Sums of rows that have the same owner, kind, section, symbol, name and writability."""
+    """Sums of rows that have the same owner, kind, section, symbol, name and writability.
+
+    Rows whose bytes are not known have accounts of their own: what is known of the others stays known.
+    """
 
     def __init__(self) -> None:
         self._first: dict[_Key, Row] = {}
@@ -58,7 +61,7 @@ class Accounts:
         first_rows, several = self._first, self._several
         for row in rows:
             # One slice for five fields: reading them one by one takes longer than all else here.
-            key = (row[:5], row.is_writable)
+            key = (row[:5], row.is_writable, row.bytes is None, row.shared_bytes is None)
             first = first_rows.get(key)
             if first is None:
                 first_rows[key] = row

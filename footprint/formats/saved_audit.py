@@ -154,7 +154,8 @@ def _audit(answer: AuditJson, file: str) -> Audit:
             heap=None if answer.heap_account is None else heap_account_of(answer.heap_account),
         )
     except ValueError as error:
-        raise InputError(file, f"it was changed since it was written: {error}") from error
+        cause = error.detail if isinstance(error, InputError) else error
+        raise InputError(file, f"it was changed since it was written: {cause}") from error
 
 
 def _totals(told: ProcessTotals, file: str) -> Totals:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from footprint.errors import Note
+from footprint.errors import Note, UnbalancedError
 from footprint.model.projection import Projection
 from footprint.model.row import MemoryKind, Row, sum_rows
 from footprint.model.totals import Totals
@@ -45,7 +45,7 @@ class Audit:
         run_failures: How the program failed that was run for this audit, in any of its starts.
 
     Raises:
-        ValueError: Where the rows do not add up to the totals: a defect of footprint, never of the input.
+        UnbalancedError: If the rows do not add up to the totals.
     """
 
     target: str
@@ -81,7 +81,7 @@ class Audit:
         )
         for what, total_bytes, sum_bytes in sums:
             if total_bytes is not None and total_bytes != sum_bytes:
-                raise ValueError(f"the rows hold {sum_bytes} {what} bytes, the total is {total_bytes}")
+                raise UnbalancedError(self.target, f"the rows hold {sum_bytes} {what} bytes, the total is {total_bytes}")
 
 
 def program_name(audit: Audit) -> str:
