@@ -81,7 +81,9 @@ class Audit:
         )
         for what, total_bytes, sum_bytes in sums:
             if total_bytes is not None and total_bytes != sum_bytes:
-                raise UnbalancedError(self.target, f"the rows hold {sum_bytes} {what} bytes, the total is {total_bytes}")
+                raise UnbalancedError(
+                    self.target, f"the rows hold {sum_bytes} {what} bytes, the total is {total_bytes}"
+                )
 
 
 def program_name(audit: Audit) -> str:

@@ -22,6 +22,7 @@ from footprint.model.row import OF_OBJECTS, MemoryKind, Row, sum_rows
 from footprint.model.spread import ONE_START, Spread, Spreads
 from footprint.model.totals import Total
 from footprint.release.matching import comparable_name, differing_rows, finding_key, owner_names, paired_rows
+from footprint.release.one_sided_names import evenly_named
 
 __all__ = (
     "Comparison",
@@ -216,6 +217,7 @@ class Comparison(NamedTuple):
         same_count: How many rows do not differ.
         new_findings: The findings that only the new audit has; empty if one of the audits has no findings at all.
         fixed_findings: The findings that only the old audit has; the same.
+        unevenly_named: The objects whose symbols only one audit knows; their other variables are compared by section.
     """
 
     old: Audit
@@ -227,10 +229,16 @@ class Comparison(NamedTuple):
     same_count: int
     new_findings: tuple[Finding, ...]
     fixed_findings: tuple[Finding, ...]
+    unevenly_named: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """Return the notes of both sides; where they differ about one subject, each names its side."""
+        detail = "its symbols are known of one side only: its other variables are compared by section, without names"
+        uneven = tuple(Note("symbols-of-one-side", owner, detail) for owner in self.unevenly_named)
+        return (*self._notes_of_sides(), *uneven)
+
+    def _notes_of_sides(self) -> tuple[Note, ...]:
         sides = [dict.fromkeys(side.notes) for side in (self.old, self.new)]
         told = {(one.slug, one.subject) for one in sides[0].keys() - sides[1]}
         told &= {(one.slug, one.subject) for one in sides[1].keys() - sides[0]}
@@ -265,7 +273,8 @@ def compare(
             sizes are known.
     """
     owners = owner_names(old, new)
-    before, now = differing_rows(old.ledger, new.ledger)
+    differing = differing_rows(old.ledger, new.ledger)
+    before, now, uneven = evenly_named(old, new, *differing, owners)
     pairs = paired_rows(before, now, owners, is_same)
     is_predicted = old.source == new.source == "prediction"
     changes = [one for pair in pairs if (one := _change(*pair, owners, is_predicted=is_predicted))]
@@ -277,9 +286,10 @@ def compare(
         tuple(_total_changes(old, new, old_spreads, new_spreads)),
         tuple(_owner_changes(old, new, owners, changes, old_spreads.owners, new_spreads.owners)),
         tuple(changes),
-        len(old.ledger) - len(before) + len(pairs) - len(changes),
-        tuple(_only_in(new, old)),
-        tuple(_only_in(old, new)),
+        len(old.ledger) - len(differing[0]) + len(pairs) - len(changes),
+        tuple(_only_in(new, old, uneven.values())),
+        tuple(_only_in(old, new, uneven)),
+        tuple(uneven.values()),
     )
 
 
@@ -433,6 +443,9 @@ def _overlap(old: Spread | None, new: Spread | None) -> bool | None:
     return old.min_bytes <= new.max_bytes and new.min_bytes <= old.max_bytes
 
 
+_OF_VARIABLES: Final = frozenset({Fact.LEDGER, Fact.VARIABLES})
+
+
 def covers(audit: Audit, rule: str) -> bool:
     """Return whether a rule was run for an audit: only then does a missing finding mean that there is none."""
     return covers_heap(audit) if fact_of(rule) is Fact.HEAP else covers_files(audit)
@@ -448,12 +461,15 @@ def covers_files(audit: Audit) -> bool:
     return bool(audit.objects) or any(fact_of(one.rule) is not Fact.HEAP for one in audit.findings)
 
 
-def _only_in(audit: Audit, other: Audit) -> Iterable[Finding]:
-    """Return the findings that the other audit lacks although it covers their rules; folders make no difference."""
+def _only_in(audit: Audit, other: Audit, uneven: Container[str]) -> Iterable[Finding]:
+    """Return the findings that the other audit lacks although it covers their rules; folders make no difference.
+
+    Those on variables of objects whose symbols only one audit knows are left out.
+    """
     known = Counter(map(finding_key, other.findings))
     for one in audit.findings:
         key = finding_key(one)
         if known[key]:
             known[key] -= 1
-        elif covers(other, one.rule):
+        elif covers(other, one.rule) and not (one.object_path in uneven and fact_of(one.rule) in _OF_VARIABLES):
             yield one

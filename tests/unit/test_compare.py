@@ -443,3 +443,39 @@ def test_the_order_of_rows_changes_no_sum_and_the_way_back_undoes_it(
 def test_nothing_changes_between_an_audit_and_itself(one: Audit) -> None:
     found = compare(one, one)
     assert (found.changes, found.owners, found.same_count) == ((), (), len(one.ledger))
+
+
+def residue(size_bytes: int, name: str = "[no symbol: stripped]", section: str = ".bss") -> Row:
+    return variable("", size_bytes, size_bytes, section=section)._replace(symbol=None, name=name)
+
+
+def test_names_that_a_debug_file_adds_are_no_change() -> None:
+    # 1,000 bytes without a name are 600 + 380 with one, and 20 between them; both sides know `exported`.
+    exported, changed = variable("exported", 64, 64), variable("exported", 96, 96)
+    old = audit_of(exported, residue(1000))
+    new = audit_of(exported, variable("table", 600, 600), variable("cache", 380, 380), residue(20, "[padding]"))
+    for one, other in ((old, new), (new, old)):
+        found = compare(one, other)
+        assert (found.changes, found.owners, found.unevenly_named) == ((), (), ("/bin/server",))
+        assert [(note.slug, note.subject) for note in found.notes] == [("symbols-of-one-side", "/bin/server")]
+    grown = audit_of(changed, variable("table", 700, 700), variable("cache", 380, 380), residue(20, "[padding]"))
+    assert changes(compare(old, grown)) == [
+        ("changed", "[no symbol: stripped]", 100, 100),
+        ("changed", "exported", 32, 32),
+    ]
+
+
+def test_a_file_that_is_stripped_on_both_sides_loses_no_names() -> None:
+    old = audit_of(residue(1000), residue(100, section=".data"))
+    new = audit_of(residue(1000), variable("exported", 100, 100, section=".data"))
+    assert compare(old, new).unevenly_named == ()
+
+
+def test_findings_on_variables_that_only_a_debug_file_names_are_not_new() -> None:
+    def finding(rule: str) -> Finding:
+        return Finding(rule, "symbol", "table", "", 4096, Confidence.HIGH, (), "", object_path="/bin/server")
+
+    library = finding("unused-library")
+    old = audit_of(residue(1000), findings=[replace(library, subject="libz.so.1")])
+    new = audit_of(variable("table", 1000, 1000), findings=[finding("duplicate-static"), library])
+    assert [(one.rule, one.subject) for one in compare(old, new).new_findings] == [("unused-library", "table")]
