@@ -15,6 +15,7 @@ from footprint.members import ABSENT, LATER, NOT_EMPTY, Absent, Bounds, Later, P
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.figures import total_figures
+from footprint.model.finding import SearchedRule
 from footprint.model.object_cost import ObjectCost
 from footprint.model.peak import PeakHolder
 from footprint.model.projection import Projection
@@ -132,6 +133,7 @@ class AuditJson(Envelope):
         projection: The cost of as many processes as were asked about.
         findings: What the process could do without.
         debug_files: The files that the names of stripped owners are from.
+        searched_rules: The rules that were run; empty where none was, and in files of earlier versions.
         objects: The files of the process in load order, with what leaves with each; empty for a process that was
             audited without findings.
         heap_account: What the heap is made of, by an allocator profile; null where none was joined.
@@ -147,6 +149,7 @@ class AuditJson(Envelope):
     projection: Projection
     findings: tuple[FindingRow, ...]
     debug_files: Annotated[tuple[DebugFile, ...], Later(())]
+    searched_rules: Annotated[tuple[SearchedRule, ...], Later(())]
     objects: Annotated[tuple[ObjectCost, ...], Later(())]
     heap_account: Annotated[HeapAccountMembers | None, LATER]
     page_maps: tuple[PageMapRow, ...] | Absent = ABSENT
@@ -291,6 +294,7 @@ def audit_answer(audit: Audit, version: str) -> AuditJson:
         ledger=shown_rows(audit.ledger),
         projection=audit.projection,
         findings=finding_rows(audit.findings, audit.projection.count),
+        searched_rules=audit.searched_rules,
         debug_files=debug_file_rows(audit.debug_files),
         objects=audit.objects,
         heap_account=None if audit.heap is None else heap_account_members(audit.heap),

@@ -21,6 +21,7 @@ class FindingRow(NamedTuple):
         saving_bytes: The private memory that each process saves; 0 where the remedy alone saves nothing.
         saving_at_count_bytes: The same for as many processes as were asked about.
         saving_per: Whether each process saves it, or each thread, of which a process has at least one.
+        size_bytes: The size of a variable that may be smaller, or of its copies; null where the finding is about none.
         private_bytes: The part of the subject that is private in the live process; null where that is not known.
         confidence: How sure the finding is; `blocked` means that the remedy is not available as things are.
         reasons: Why the finding is as sure as it is.
@@ -37,6 +38,7 @@ class FindingRow(NamedTuple):
     saving_bytes: int
     saving_at_count_bytes: int
     saving_per: Annotated[Literal["process", "thread"], Later("process")]
+    size_bytes: Annotated[int | None, LATER]
     private_bytes: Annotated[int | None, LATER]
     confidence: Confidence
     reasons: tuple[str, ...]

@@ -150,6 +150,7 @@ def _audit(answer: AuditJson, file: str) -> Audit:
             debug_files=dict(answer.debug_files),
             objects=answer.objects,
             page_maps=tuple(page_maps_of(page_maps, file)),
+            searched_rules=answer.searched_rules,
             saved_in=file,
             heap=None if answer.heap_account is None else heap_account_of(answer.heap_account),
         )

@@ -9,7 +9,7 @@ from footprint.model.row import MemoryKind, Row, sum_rows
 from footprint.model.totals import Totals
 
 if TYPE_CHECKING:  # what few audits have
-    from footprint.model.finding import Finding
+    from footprint.model.finding import Finding, SearchedRule
     from footprint.model.heap_account import HeapAccount
     from footprint.model.object_cost import ObjectCost
     from footprint.model.page_map import PageMap
@@ -42,6 +42,7 @@ class Audit:
         page_maps: The pages of its objects one by one; only on request.
         saved_in: The file from which a saved audit was read; None for a new one.
         heap: The heap as an allocator profile explains it; None where no profile was joined.
+        searched_rules: The rules that were run; empty where none was, and in audits that earlier versions saved.
         run_failures: How the program failed that was run for this audit, in any of its starts.
 
     Raises:
@@ -66,6 +67,7 @@ class Audit:
     page_maps: "tuple[PageMap, ...]" = ()
     saved_in: str | None = None
     heap: "HeapAccount | None" = None
+    searched_rules: "tuple[SearchedRule, ...]" = ()
     run_failures: "tuple[RunFailure, ...]" = ()
 
     def __post_init__(self) -> None:

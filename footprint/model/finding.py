@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-__all__ = ("Confidence", "Finding", "SourceLocation")
+__all__ = ("CONFIDENCES", "Confidence", "Finding", "SearchedRule", "SourceLocation")
 
 
 class Confidence(StrEnum):
@@ -15,6 +15,22 @@ class Confidence(StrEnum):
     MEDIUM = "medium"
     LOW = "low"
     BLOCKED = "blocked"
+
+
+CONFIDENCES: Final = tuple(Confidence)
+"""From the surest to the weakest."""
+
+
+class SearchedRule(NamedTuple):
+    """A rule that was run for an audit.
+
+    Attributes:
+        rule: Its name.
+        left_out_count: How many doubtful findings it made that the audit leaves out.
+    """
+
+    rule: str
+    left_out_count: int = 0
 
 
 class SourceLocation(NamedTuple):
@@ -47,6 +63,7 @@ class Finding:
         is_per_thread: Whether the saving is per thread; a process has at least one.
         private_bytes: The private bytes of the subject in a live process; None where that is not known.
         object_path: The path of the object to build differently; "" for none or several.
+        size_bytes: The size of a variable that may be smaller, or of its copies; None where the finding is about none.
     """
 
     rule: str
@@ -62,3 +79,9 @@ class Finding:
     is_per_thread: bool = False
     private_bytes: int | None = None
     object_path: str = ""
+    size_bytes: int | None = None
+
+    @property
+    def about_bytes(self) -> int:
+        """Return what it saves; if it saves nothing by itself, the size that it is about."""
+        return self.saving_bytes or self.size_bytes or 0

@@ -12,13 +12,12 @@ from footprint.findings.registry import Fact, fact_of
 from footprint.members import Positive, Signed, json_members
 from footprint.model.audit import Audit
 from footprint.model.figures import FIGURES, FigureUnit, total_figures
-from footprint.model.finding import Confidence, Finding
+from footprint.model.finding import CONFIDENCES, Finding
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name, is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row
 from footprint.model.spread import ONE_START, Spreads
 from footprint.release.budget_file import (
-    USUAL_CONFIDENCE,
     Budget,
     Budgets,
     Limit,
@@ -26,8 +25,9 @@ from footprint.release.budget_file import (
     matches,
     nearest_of,
     parse_budgets,
+    usually_counted,
 )
-from footprint.release.compare import Comparison, RowChange, compare, covers
+from footprint.release.compare import Comparison, RowChange, compare, covers, covers_files
 from footprint.units import format_bytes
 
 __all__ = (
@@ -233,7 +233,7 @@ def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
     if budget.table == "figures":
         return figure_of(budget.name, audit, budgets.at_processes)
     if budget.table == "findings":
-        return len(_counted_findings(budget, audit)) if covers(audit, budget.name) else None
+        return len(_counted_findings(budget, audit)) if _has_all_counted(budget, audit) else None
     if budget.table == "retained":
         return next((one.retained_bytes for one in _objects_of(budget, audit)), None)
     rows = _rows_of(budget, audit)
@@ -291,9 +291,27 @@ def _is_of(owner: str, name: str) -> bool:
 
 
 def _counted_findings(budget: Budget, audit: Audit) -> list[Finding]:
-    order = list(Confidence)
-    weakest = order.index(budget.confidence or USUAL_CONFIDENCE)
-    return [one for one in audit.findings if one.rule == budget.name and order.index(one.confidence) <= weakest]
+    counted = budget.counted or usually_counted(budget.name)
+    weakest = CONFIDENCES.index(counted.least_confidence)
+    return [
+        one
+        for one in audit.findings
+        if one.rule == budget.name
+        and CONFIDENCES.index(one.confidence) <= weakest
+        and one.about_bytes >= counted.least_bytes
+    ]
+
+
+def _has_all_counted(budget: Budget, audit: Audit) -> bool:
+    """Return whether an audit has all findings that a budget counts: the rule was run, and none of them is left out."""
+    return covers(audit, budget.name) and not (budget.counts_doubtful and _leaves_out(budget.name, audit))
+
+
+def _leaves_out(rule: str, audit: Audit) -> bool:
+    """Return whether doubtful findings of a rule may be missing in an audit; those of earlier versions do not tell."""
+    if not audit.searched_rules:
+        return fact_of(rule) is Fact.VARIABLES
+    return any(one.left_out_count for one in audit.searched_rules if one.rule == rule)
 
 
 def _is_untold(budget: Budget, audit: Audit) -> bool:
@@ -304,8 +322,7 @@ def _is_untold(budget: Budget, audit: Audit) -> bool:
 def _absent(budget: Budget, audit: Audit) -> str:
     """Explain why a figure is missing, and suggest what could be meant."""
     if budget.table == "findings":
-        how = "`--heap` joins a profile" if fact_of(budget.name) is Fact.HEAP else "`--findings` does so for a process"
-        return f"{audit.saved_in or audit.target} was not looked into for that: {how}"
+        return _not_searched(budget, audit)
     if budget.table == "figures" or (budget.table == "retained" and not audit.objects):
         return "this target does not tell it"
     if _is_untold(budget, audit):
@@ -321,6 +338,21 @@ def _absent(budget: Budget, audit: Audit) -> str:
         known = {row.symbol for row in audit.ledger}
     among = {"retained": "libraries"}.get(budget.table, budget.table)
     return f"there is no {budget.name!r} among its {among}{nearest_of(budget.name, sorted(filter(None, known)))}"
+
+
+def _not_searched(budget: Budget, audit: Audit) -> str:
+    """Explain why the findings of a rule are missing, and what to do."""
+    name = audit.saved_in or audit.target
+    if fact_of(budget.name) is Fact.HEAP:
+        return f"{name} was not looked into for that: `--heap` joins a profile"
+    if not covers_files(audit):
+        return f"{name} was not looked into for that: `--findings` does so for a process"
+    if not covers(audit, budget.name):
+        return f"{name} has no symbols, so its variables are not known: keep its debug file, or do not strip it"
+    return (
+        f"{name} was saved without doubtful findings, which count here: save it with `audit --findings`, or set "
+        'least_confidence = "medium"'
+    )
 
 
 _Contributors = tuple[tuple[str, int], ...]
@@ -374,8 +406,8 @@ def _largest(parts: Iterable[tuple[str, int]]) -> _Contributors:
 
 
 def _of_findings(findings: Iterable[Finding]) -> _Contributors:
-    found = sorted(findings, key=lambda one: (-one.saving_bytes, one.subject))
-    return tuple((one.subject, one.saving_bytes) for one in found[:_MOST_CONTRIBUTORS])
+    found = sorted(findings, key=lambda one: (-one.about_bytes, one.subject))
+    return tuple((one.subject, one.about_bytes) for one in found[:_MOST_CONTRIBUTORS])
 
 
 def parts_of(figure: str, audit: Audit) -> dict[str, int]:
@@ -522,9 +554,10 @@ def propose(audit: Audit) -> str:
     if largest := _largest(parts_of("private_bytes", audit).items()):
         lines += ["", "[budgets.owners]"]
         lines += [f'{_quoted(name)} = "{_rounded(size)}"  # {format_bytes(size)} now' for name, size in largest]
-    rules = Counter(one.rule for one in audit.findings if one.confidence in {Confidence.PROOF, Confidence.HIGH})
-    if rules:
-        lines += ["", "[budgets.findings]", *(f"{rule} = {count}" for rule, count in rules.items())]
+    rules = [Budget("", "findings", rule, Limit(0)) for rule in dict.fromkeys(one.rule for one in audit.findings)]
+    counts = {one.name: len(_counted_findings(one, audit)) for one in rules if _has_all_counted(one, audit)}
+    if any(counts.values()):
+        lines += ["", "[budgets.findings]", *(f"{rule} = {count}" for rule, count in counts.items() if count)]
     return "\n".join(lines) + "\n"
 
 

@@ -14,29 +14,28 @@ from footprint.errors import UsageError
 from footprint.findings.registry import rule_names
 from footprint.members import Pattern, json_members
 from footprint.model.figures import BUDGETED, FIGURES
-from footprint.model.finding import Confidence
+from footprint.model.finding import CONFIDENCES, Confidence
 from footprint.model.row import MemoryKind
 from footprint.units import parse_bytes
 
 __all__ = (
-    "USUAL_CONFIDENCE",
     "Budget",
     "Budgets",
+    "CountedFindings",
     "Limit",
     "Waiver",
     "matches",
     "nearest_of",
     "parse_budgets",
+    "usually_counted",
 )
 
 _TABLES: Final = ("owners", "kinds", "symbols", "retained", "findings")
 _KEYS: Final = ("at_processes", "baseline", "reproducible", "budgets", "libraries", "waivers")
 LIBRARY_KEYS: Final = ("allow", "deny", "allow_new")
 LIMIT_KEYS: Final = ("max", "max_increase")
-_FINDING_KEYS: Final = (*LIMIT_KEYS, "confidence")
+_FINDING_KEYS: Final = (*LIMIT_KEYS, "least_confidence", "confidence", "least_bytes")
 _WAIVER_KEYS: Final = ("budget", "reason", "expires")
-# Findings of at least this confidence count, if a budget names none.
-USUAL_CONFIDENCE: Final = Confidence.HIGH
 _MOST_COUNT: Final = 10**12
 _MOST_AMOUNT: Final = 1 << 63
 # Limits for patterns of libraries: file names are no longer, and matching is not linear.
@@ -44,6 +43,33 @@ _MOST_PATTERNS: Final = 1000
 _MOST_PATTERN_CHARS: Final = 255
 # How much of a text from the file a message repeats.
 _SHOWN_CHARS: Final = 80
+
+
+class CountedFindings(NamedTuple):
+    """Which findings a budget counts.
+
+    Attributes:
+        least_confidence: The weakest confidence that counts.
+        least_bytes: The smallest saving that counts; of findings that save nothing by themselves, the smallest size.
+    """
+
+    least_confidence: Confidence
+    least_bytes: int = 0
+
+
+# The findings that count, if a budget says nothing else: all that can be had of what is certainly there, and only sure
+# ones of what may be a mistake.
+_USUALLY_COUNTED: Final = {
+    "unused-library": CountedFindings(Confidence.LOW, 1),
+    "large-static": CountedFindings(Confidence.LOW, 0),
+}
+_SURE_ONES: Final = CountedFindings(Confidence.HIGH, 0)
+_MEDIUM: Final = CONFIDENCES.index(Confidence.MEDIUM)
+
+
+def usually_counted(rule: str) -> CountedFindings:
+    """Return the findings of a rule that count, if a budget says nothing else."""
+    return _USUALLY_COUNTED.get(rule, _SURE_ONES)
 
 
 class Limit(NamedTuple):
@@ -73,7 +99,7 @@ class Budget(NamedTuple):
         table: `figures`, `owners`, `kinds`, `symbols`, `retained` or `findings`.
         name: The name of the thing in its table.
         limit: The limit.
-        confidence: For findings: the least confidence that counts.
+        counted: For findings: those that count.
         line: The line of the file, where that is known.
     """
 
@@ -81,8 +107,14 @@ class Budget(NamedTuple):
     table: str
     name: str
     limit: Limit
-    confidence: Confidence | None = None
+    counted: CountedFindings | None = None
     line: int | None = None
+
+    @property
+    def counts_doubtful(self) -> bool:
+        """Return whether it counts findings that are doubtful."""
+        counted = self.counted or usually_counted(self.name)
+        return self.table == "findings" and CONFIDENCES.index(counted.least_confidence) > _MEDIUM
 
 
 _DayText = Annotated[str, Pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
@@ -136,6 +168,11 @@ class Budgets(NamedTuple):
     waivers: tuple[Waiver, ...]
     library_lines: Mapping[str, int] = MappingProxyType({})
     is_reproducible: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether it limits nothing."""
+        return not self.budgets and self.allowed is None and not self.denied and self.allows_new
 
     @property
     def needs_baseline(self) -> bool:
@@ -344,10 +381,17 @@ class _File:
 
     def finding_budget(self, told: object, key: str, rule: str) -> Budget:
         if not isinstance(told, dict):
-            return Budget(key, "findings", rule, Limit(self.amount(told, key, is_count=True)), USUAL_CONFIDENCE)
+            return Budget(key, "findings", rule, Limit(self.amount(told, key, is_count=True)), usually_counted(rule))
         self.only(told, _FINDING_KEYS, key)
-        confidence = told.get("confidence", USUAL_CONFIDENCE.value)
-        self.one_of(str(confidence), [one.value for one in Confidence], key)
-        # A budget that names only a confidence allows no finding.
+        if "confidence" in told and "least_confidence" in told:
+            raise self.wrong(f"{key}: `confidence` is the old name of `least_confidence`: keep one")
+        usual = usually_counted(rule)
+        confidence = str(told.get("least_confidence", told.get("confidence", usual.least_confidence.value)))
+        self.one_of(confidence, [one.value for one in CONFIDENCES], key)
+        least_bytes = usual.least_bytes
+        if "least_bytes" in told:
+            least_bytes = self.amount(told["least_bytes"], f"{key}.least_bytes", is_count=False)
+        # A budget that only says which findings count allows none of them.
         amounts = {name: told[name] for name in LIMIT_KEYS if name in told} or {"max": 0}
-        return Budget(key, "findings", rule, self.limit(amounts, key, is_count=True), Confidence(confidence))
+        counted = CountedFindings(Confidence(confidence), least_bytes)
+        return Budget(key, "findings", rule, self.limit(amounts, key, is_count=True), counted)

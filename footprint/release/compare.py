@@ -448,6 +448,8 @@ _OF_VARIABLES: Final = frozenset({Fact.LEDGER, Fact.VARIABLES})
 
 def covers(audit: Audit, rule: str) -> bool:
     """Return whether a rule was run for an audit: only then does a missing finding mean that there is none."""
+    if audit.searched_rules and fact_of(rule) is not Fact.HEAP:
+        return any(one.rule == rule for one in audit.searched_rules)
     return covers_heap(audit) if fact_of(rule) is Fact.HEAP else covers_files(audit)
 
 

@@ -271,3 +271,28 @@ def test_a_baseline_holds_no_pages_also_where_a_page_is_made_beside_it(capsys: C
     assert b'"page_maps"' not in alone
     assert check(capsys, "--update-baseline", "--html", "report.html")[0] == 0
     assert Path("b.json").read_bytes() == alone
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", "at_processes = 3\n[budgets.owners]\n[libraries]\nallow_new = true"]
+)
+def test_a_file_without_a_limit_would_pass_everything_and_is_wrong_use(capsys: Captured, text: str) -> None:
+    write(text)
+    code, _, error = check(capsys)
+    assert code == 2
+    assert error.startswith("footprint: footprint.toml has no limit: write [budgets] or [libraries] there, or let")
+
+
+def test_a_budget_for_large_variables_finds_those_of_a_program_too_which_its_audit_leaves_out(capsys: Captured) -> None:
+    write("[budgets.findings]\nlarge-static = 0\n")
+    # Nothing refers to answer.0; answer.1 is read.
+    code, out, _ = check(capsys)
+    assert (code, out.splitlines()[-1]) == (
+        1,
+        "1 of 1 limit exceeded: findings.large-static by 2, among them answer.0.",
+    )
+    assert main(["audit", "server", "-o", "plain.json"]) == 0
+    code, _, error = check(capsys, target="plain.json")
+    assert (code, "plain.json was saved without doubtful findings" in error) == (2, True)
+    assert main(["audit", "server", "--findings", "-o", "all.json"]) == 0
+    assert check(capsys, target="all.json")[0] == 1

@@ -1,5 +1,6 @@
 """Libraries that nobody uses, built by a real linker: the verdict on each, and what really happens without it."""
 
+import json
 import os
 import shutil
 import struct
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.cli import main
 from footprint.elf import read_image
 from footprint.elf.abi import PT_DYNAMIC
 from footprint.elf.dynsym import read_dynamic_symbols
@@ -459,3 +461,54 @@ def test_the_savings_of_a_program_are_what_all_that_leaves_costs() -> None:
         compared += bool(numbers)
     if not compared:
         pytest.skip("no program of this machine has an unused library")
+
+
+def test_a_budget_fails_on_unused_libraries_that_cost_something_and_not_on_one_that_saves_nothing(
+    shop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Like libm: it is needed without use, and another library keeps it. Like libsqlite3: it has a constructor. Like
+    # libxml2: the program looks up a name of it.
+    shop.library("libkept.so", "int kept(void) { return 1; }")
+    shop.library("libuser.so", "int kept(void); int user(void) { return kept(); }", "-lkept")
+    constructor = "static char table[40960] = {1}; __attribute__((constructor)) void set(void) { table[7] = 2; }"
+    shop.library("libmedium.so", constructor)
+    shop.library("libsought.so", "char data[8192] = {1}; int sought_by_name(void) { return data[1]; }")
+    program = """
+        #include <dlfcn.h>
+        int user(void);
+        int main(void) { return user() - 1 + (dlsym(RTLD_DEFAULT, "sought_by_name") == 0); }
+    """
+    shop.program("agentd", program, "-lkept", "-luser", "-lmedium", "-lsought", "-ldl")
+    budget = shop.folder / "footprint.toml"
+    budget.write_text("[budgets.findings]\nunused-library = 0\n")
+    findings = {one.subject: one for one in shop.findings("agentd")}
+    assert findings["libkept.so"].saving_bytes == 0
+    assert (findings["libmedium.so"].confidence, findings["libsought.so"].confidence) == ("medium", "low")
+    assert main(["check", shop.path("agentd"), "--config", str(budget), "--json"]) == 1
+    (result,) = json.loads(capsys.readouterr().out)["budgets"]
+    assert result["value"] == 2
+    assert {one["name"] for one in result["contributors"]} == {"libmedium.so", "libsought.so"}
+
+
+LIBRARIES = ("libm.so.6", "libxml2.so.2", "libsqlite3.so.0")
+
+
+@pytest.mark.skipif(
+    not all(Path("/usr/lib/x86_64-linux-gnu", name).exists() for name in LIBRARIES),
+    reason=f"not all of {', '.join(LIBRARIES)} are here",
+)
+def test_a_budget_fails_on_libraries_of_the_system_that_a_program_does_not_use(
+    shop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    libraries = [f"-l:{name}" for name in LIBRARIES]
+    shop.program("agentd", "int main(void) { return 0; }", *libraries)
+    budget = shop.folder / "footprint.toml"
+    budget.write_text("[budgets.findings]\nunused-library = 0\n")
+    assert main(["check", shop.path("agentd"), "--config", str(budget), "--json"]) == 1
+    (result,) = json.loads(capsys.readouterr().out)["budgets"]
+    # Both need libm, so all three leave together.
+    assert [one["name"] for one in result["contributors"]] == ["libm.so.6, libxml2.so.2 and libsqlite3.so.0"]
+
+    source = '#include <dlfcn.h>\nint main(void) { return dlsym(RTLD_DEFAULT, "xmlInitParser") == 0; }'
+    shop.program("agentd", f"double cos(double);\n{source}", *libraries)
+    assert main(["check", shop.path("agentd"), "--config", str(budget), "--json"]) == 1

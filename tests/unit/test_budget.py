@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import footprint
 from footprint.errors import UsageError
 from footprint.model.audit import Audit
-from footprint.model.finding import Confidence, Finding
+from footprint.model.finding import Confidence, Finding, SearchedRule
 from footprint.model.row import MemoryKind
 from footprint.model.spread import Spread, Spreads
 from footprint.release.budget import (
@@ -54,6 +54,10 @@ def only(found: Checked) -> BudgetResult:
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
+        (
+            "[budgets.findings]\nunderlinked = { confidence = 'low', least_confidence = 'low' }",
+            "`confidence` is the old name of `least_confidence`: keep one",
+        ),
         ("budget = 1", "there is no key 'budget'; did you mean 'budgets'?"),
         ("[budgets]\nper_proces_bytes = 1", "there is no key 'per_proces_bytes'; did you mean 'per_process_bytes'?"),
         ("[budgets]\nprivate_bytes = '24 M'", "private_bytes: '24 M' is ambiguous: write MiB"),
@@ -170,14 +174,61 @@ def test_what_leaves_with_a_library_has_a_budget_and_is_named() -> None:
 
 def test_findings_are_counted_from_the_confidence_that_is_asked_for() -> None:
     def found(confidence: Confidence) -> Finding:
-        return Finding("unused-library", "direct", confidence.value, "", 0, confidence, (), "")
+        return Finding("underlinked", "direct", confidence.value, "", 0, confidence, (), "")
 
     audit = replace(BASE, findings=tuple(map(found, Confidence)))
-    text = "[budgets.findings]\nunused-library = {}"
+    text = "[budgets.findings]\nunderlinked = {}"
     for confidence, count in (("proof", 1), ("high", 2), ("medium", 3), ("low", 4), ("blocked", 5)):
-        limit = f"{{ max = 0, confidence = '{confidence}' }}"
-        assert only(checked(text.format(limit), audit)).value == count
+        for key in ("least_confidence", "confidence"):  # the second is the old name
+            limit = f"{{ max = 0, {key} = '{confidence}' }}"
+            assert only(checked(text.format(limit), audit)).value == count
     assert only(checked(text.format(1), audit)).value == 2
+
+
+def test_of_unused_libraries_those_count_that_save_something_unless_something_prevents_it() -> None:
+    def library(name: str, saving_bytes: int, confidence: Confidence) -> Finding:
+        return Finding("unused-library", "whole-process", name, "", saving_bytes, confidence, (), "")
+
+    found = (
+        library("libm.so.6", 0, Confidence.HIGH),
+        library("libxml2.so.2", 136 * KIB, Confidence.LOW),
+        library("libsqlite3.so.0", 40 * KIB, Confidence.MEDIUM),
+        library("libkept.so", 80 * KIB, Confidence.BLOCKED),
+    )
+    audit = replace(BASE, findings=found)
+    text = "[budgets.findings]\nunused-library = {}"
+    result = only(checked(text.format(0), audit))
+    assert (result.value, result.fails) == (2, True)
+    assert result.contributors == (("libxml2.so.2", 136 * KIB), ("libsqlite3.so.0", 40 * KIB))
+    assert only(checked(text.format("{ least_bytes = '41 KiB' }"), audit)).value == 1
+    assert only(checked(text.format("{ least_confidence = 'medium' }"), audit)).value == 1
+    assert only(checked(text.format("{ least_bytes = 0 }"), audit)).value == 3
+
+
+def test_the_size_of_a_large_variable_counts_although_it_saves_nothing_by_itself() -> None:
+    found = Finding("large-static", "buffer", "pool", "", 0, Confidence.LOW, (), "", size_bytes=8 * KIB)
+    audit = replace(BASE, findings=(found,), searched_rules=(SearchedRule("large-static"),))
+    text = "[budgets.findings]\nlarge-static = {}"
+    result = only(checked(text.format(0), audit))
+    assert (result.value, result.contributors) == (1, (("pool", 8 * KIB),))
+    assert only(checked(text.format("{ least_bytes = '8 KiB' }"), audit)).value == 1
+    assert only(checked(text.format("{ least_bytes = 8193 }"), audit)).value == 0
+
+
+def test_findings_that_were_left_out_or_not_searched_for_are_not_none() -> None:
+    text = "[budgets.findings]\nlarge-static = {}"
+    saved = replace(BASE, saved_in="x.json", searched_rules=(SearchedRule("large-static", 3),))
+    with pytest.raises(UsageError, match=r"x\.json was saved without doubtful findings.* `audit --findings`, or set"):
+        checked(text.format(0), saved)
+    # What nothing refers to is sure.
+    (sure,) = only(checked(text.format("{ least_confidence = 'medium' }"), saved)).contributors
+    assert sure == ("answer.0", 4 * KIB)
+    # An audit of an earlier version does not tell what it leaves out.
+    with pytest.raises(UsageError, match="was saved without doubtful findings"):
+        checked(text.format(0), replace(saved, searched_rules=()))
+    stripped = replace(BASE, searched_rules=(SearchedRule("unused-library"),))
+    with pytest.raises(UsageError, match="has no symbols, so its variables are not known"):
+        checked(text.format(0), stripped)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +398,7 @@ def test_new_findings_are_growth_and_are_named() -> None:
 
 
 def test_what_the_baseline_does_not_tell_did_not_grow_from_nothing() -> None:
-    untold = replace(SMALLER, objects=(), findings=(), saved_in="base.json")
+    untold = replace(SMALLER, objects=(), findings=(), searched_rules=(), saved_in="base.json")
     for budget in ("[budgets]\ntls_bytes", "[budgets.retained]\n'libunused.so'", "[budgets.findings]\nlinked-twice"):
         with pytest.raises(UsageError, match=r"base\.json does not have its value"):
             checked(f"{budget} = {{ max_increase = 0 }}", BASE, untold)

@@ -7,7 +7,7 @@ import footprint
 from footprint.findings.registry import rule_names
 from footprint.formats.issues import Level, issues_of_findings, relative_path
 from footprint.formats.rules import BUDGET, rule_text
-from footprint.model.finding import Confidence, SourceLocation
+from footprint.model.finding import Confidence, SearchedRule, SourceLocation
 from footprint.release.budget import Checked, check_audit, parse_budgets
 from footprint.verbs.check.issues import issues_of_check
 from tests.hostile import finding
@@ -80,7 +80,9 @@ def test_two_findings_of_one_name_have_fingerprints_of_their_own() -> None:
 
 def test_an_exceeded_number_of_findings_names_them_and_no_part_of_a_size() -> None:
     budgets = parse_budgets({"budgets": {"findings": {"large-static": 0}}}, "footprint.toml")
-    audit = replace(footprint.audit(SLEEP), findings=(finding("table"), finding("buffer", saving_bytes=0)))
+    searched = (SearchedRule("large-static"),)
+    found = (finding("table"), finding("buffer", saving_bytes=0))
+    audit = replace(footprint.audit(SLEEP), findings=found, searched_rules=searched)
     (failed, *_) = issues_of_check(check_audit(audit, budgets, None, date(2027, 1, 1)), "sleep").issues
     assert " is 2, 2 over its limit of 0. Among them: table 4 KiB, buffer. " in failed.message
 

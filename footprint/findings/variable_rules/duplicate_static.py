@@ -49,6 +49,7 @@ def _finding(one: CopiedVariable) -> Finding:
         is_per_thread=one.cost is Cost.PER_THREAD,
         private_bytes=one.private_bytes,
         object_path=one.file,
+        size_bytes=one.waste_bytes,
     )
 
 

@@ -130,6 +130,7 @@ def _finding(static: Symbol, statics: Statics, users: _Users | None, initials: I
         remedy=remedy,
         location=SourceLocation(at.file, at.line) if at else None,
         object_path=path,
+        size_bytes=static.size_bytes,
     )
 
 

@@ -61,6 +61,7 @@ def _finding(one: LinkedTwice) -> Finding:
         remedy,
         is_per_thread=one.waste.keys() == {Cost.PER_THREAD},
         object_path=one.files[0] if len(one.files) == 1 else "",
+        size_bytes=sum(one.waste.values()),
     )
 
 

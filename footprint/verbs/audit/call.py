@@ -24,7 +24,7 @@ from footprint.sources.target import (
     snapshot_of,
 )
 from footprint.verbs.audit.process import audit_of, files_of
-from footprint.verbs.audit.request import AuditRequest, heap_request, question_of
+from footprint.verbs.audit.request import AuditRequest, all_doubtful_rules, heap_request, question_of
 
 __all__ = ("AuditedTarget", "audit", "audit_target")
 
@@ -74,7 +74,7 @@ def audit(  # noqa: PLR0913 # all but the target are named
         root: The folder with the files of the other machine, for captures and texts; for a program, its `/`.
         page_bytes: The size of a page, for a program of another machine.
         has_findings: Whether to search a live process for what it could do without, which takes some time. A program
-            is always searched.
+            is always searched; with this, its doubtful findings on variables are kept, too.
         has_page_maps: Whether to list the pages of its objects, for a picture; a saved audit has those it was saved
             with.
         heap: An allocator profile of another run of the same program, by which the heap is split.
@@ -99,6 +99,7 @@ def audit(  # noqa: PLR0913 # all but the target are named
         heap_request(heap, heap_at, allocators, binaries),
         debug,
         is_reproducible,
+        all_doubtful_rules(is_wanted=has_findings),
     )
     asked.check_standard_input(target)
     return audit_target(resolve(target, root=root), asked).audit

@@ -79,7 +79,7 @@ def audit(
     """
     from footprint.sources.target import NO_CHOICE, check_options, resolve_processes
     from footprint.units import parse_bytes
-    from footprint.verbs.audit.request import AuditRequest, heap_request, question_of
+    from footprint.verbs.audit.request import AuditRequest, all_doubtful_rules, heap_request, question_of
 
     asked = AuditRequest(
         question_of(count, None, "exec"),
@@ -90,6 +90,7 @@ def audit(
         heap=heap_request(heap, heap_at, allocators or (), binaries or ()),
         debug=debug,
         is_reproducible=reproducible,
+        doubtful_rules=all_doubtful_rules(is_wanted=findings),
     )
     named = targets or []
     is_family = choice != NO_CHOICE

@@ -1,6 +1,7 @@
 """The audits with findings: of a program by its files, and of a live process together with its files."""
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -10,11 +11,11 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.kernel import BUILT_IN
 from footprint.attribution.program_prediction import predicted_audit
 from footprint.errors import Note
-from footprint.findings.registry import Fact, LedgerFacts, fact_of, find_all
+from footprint.findings.registry import Fact, LedgerFacts, fact_of, find_all, rules_reading
 from footprint.loader import Environment
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
-from footprint.model.finding import Confidence, Finding
+from footprint.model.finding import Confidence, Finding, SearchedRule
 from footprint.model.object_cost import ObjectCost
 from footprint.model.row import Row
 from footprint.model.totals import Total
@@ -73,8 +74,9 @@ def audit_program(target: str, asked: AuditRequest) -> Audit:
     from footprint.verbs.duplicates.call import variables_in  # noqa: PLC0415 # debug information, which only findings need
 
     variables = variables_in(graph.objects[0].library.image, asked.debug, files.opened)
-    findings = _file_findings(graph, found.ledger, variables)
-    return with_files_told(replace(found, findings=findings, objects=graph.object_costs()), files)
+    findings, searched = _file_findings(graph, found.ledger, variables, asked.doubtful_rules)
+    told = replace(found, findings=findings, searched_rules=searched, objects=graph.object_costs())
+    return with_files_told(told, files)
 
 
 def _library_note(graph: DependencyGraph, target: str) -> list[Note]:
@@ -98,7 +100,8 @@ def audit_with_findings(snapshot: Snapshot, asked: AuditRequest, files: ElfFiles
     view = ProcessView.of(pid)
     found = audit_of(snapshot, str(pid), asked.question, files=files, has_page_maps=asked.has_page_maps)
     graph = Programs.of_process(snapshot, view, open_file=files.opened).graph_of(snapshot, view, found.ledger)
-    findings = _file_findings(graph, found.ledger, variables_of(snapshot, asked.debug, files.opened))
+    variables = variables_of(snapshot, asked.debug, files.opened)
+    findings, searched = _file_findings(graph, found.ledger, variables, asked.doubtful_rules)
     known = [one for one in graph.predictions if one]
     totals = found.totals._replace(
         startup_min=Total(sum(one.startup_min_bytes for one in known), weakest(one.evidence for one in known)),
@@ -112,6 +115,7 @@ def audit_with_findings(snapshot: Snapshot, asked: AuditRequest, files: ElfFiles
         findings=tuple(
             replace(one, object_path=called(one.object_path), leaves=tuple(map(called, one.leaves))) for one in findings
         ),
+        searched_rules=searched,
         notes=tuple(dict.fromkeys(notes)),
         objects=tuple(_renamed(one, called) for one in graph.object_costs()),
     )
@@ -145,20 +149,24 @@ def _owner_names(found: Audit, pid: int) -> Callable[[str], str]:
 
 
 def _file_findings(
-    graph: DependencyGraph, ledger: tuple[Row, ...], variables: "Variables | None"
-) -> tuple[Finding, ...]:
-    """Run the rules that read files, without the doubtful findings on variables; the largest saving first.
+    graph: DependencyGraph, ledger: tuple[Row, ...], variables: "Variables | None", doubtful_rules: frozenset[str]
+) -> tuple[tuple[Finding, ...], tuple[SearchedRule, ...]]:
+    """Run the rules that read files; return their findings, the largest saving first, and which rules were run.
 
-    A variable whose private bytes are known is never doubtful: the process itself shows them.
+    Doubtful findings on variables are left out, except those of `doubtful_rules`, and those of variables whose private
+    bytes are known: these the process itself shows. If all files are stripped, their variables count as not searched.
     """
     facts: dict[Fact, object] = {Fact.GRAPH: graph, Fact.LEDGER: LedgerFacts(ledger, graph.page_bytes)}
     if variables is not None:
         facts[Fact.VARIABLES] = variables
-    found = [
-        one
-        for one in find_all(facts)
-        if one.confidence is not Confidence.LOW
-        or one.private_bytes is not None
-        or fact_of(one.rule) is not Fact.VARIABLES
-    ]
-    return tuple(sorted(found, key=lambda one: -one.saving_bytes))
+    found, left_out = [], Counter[str]()
+    for one in find_all(facts):
+        is_doubtful = one.confidence is Confidence.LOW and one.private_bytes is None
+        if is_doubtful and fact_of(one.rule) is Fact.VARIABLES and one.rule not in doubtful_rules:
+            left_out[one.rule] += 1
+        else:
+            found.append(one)
+    if variables is not None and all(one.statics.is_stripped for one in variables.files):
+        del facts[Fact.VARIABLES]
+    searched = tuple(SearchedRule(rule.name, left_out[rule.name]) for rule in rules_reading(facts.keys()))
+    return tuple(sorted(found, key=lambda one: -one.saving_bytes)), searched

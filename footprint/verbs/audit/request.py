@@ -10,7 +10,7 @@ from footprint.model.projection import ONE, Model, Question
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import Named
 
-__all__ = ("AuditRequest", "HeapRequest", "heap_request", "question_of")
+__all__ = ("AuditRequest", "HeapRequest", "all_doubtful_rules", "heap_request", "question_of")
 
 
 class HeapRequest(NamedTuple):
@@ -32,7 +32,11 @@ class HeapRequest(NamedTuple):
 
 
 class AuditRequest(NamedTuple):
-    """What is asked of an audit. The attributes are the arguments of `footprint.audit`."""
+    """What is asked of an audit. The attributes are the arguments of `footprint.audit`, and one more.
+
+    Attributes:
+        doubtful_rules: The rules about variables whose doubtful findings are wanted, too.
+    """
 
     question: Question = ONE
     pid: int | None = None
@@ -43,6 +47,7 @@ class AuditRequest(NamedTuple):
     heap: HeapRequest | None = None
     debug: DebugSearch | None = STANDARD_PLACES
     is_reproducible: bool = False
+    doubtful_rules: frozenset[str] = frozenset()
 
     @property
     def options(self) -> list[str]:
@@ -66,6 +71,15 @@ class AuditRequest(NamedTuple):
         """
         if self.heap is not None and self.heap.path == target == "-":
             raise UsageError("standard input can be the process or the profile of its heap, not both")
+
+
+def all_doubtful_rules(*, is_wanted: bool) -> frozenset[str]:
+    """Return all rules about variables if their doubtful findings are wanted, else none."""
+    if not is_wanted:
+        return frozenset()
+    from footprint.findings.registry import Fact, rule_names  # noqa: PLC0415 # few audits need their names
+
+    return frozenset(rule_names(Fact.VARIABLES))
 
 
 def question_of(count: int, memory_bytes: int | None, model: str | None) -> Question:

@@ -30,7 +30,8 @@ def load_budgets(path: StrPath | None = None) -> Budgets:
     Raises:
         AccessError: If it cannot be opened.
         InputError: If it is not TOML.
-        UsageError: If no such file exists, if both files have budgets, or if a key or value in it is not valid.
+        UsageError: If no such file exists, if both files have budgets, if a key or value in it is not valid, or if
+            it has no limit.
     """
     if path is None:
         if os.path.isfile(_FILE) and os.path.isfile(_PROJECT_FILE) and _has_budgets(_PROJECT_FILE):
@@ -48,7 +49,12 @@ def load_budgets(path: StrPath | None = None) -> Budgets:
         if not isinstance(told, dict):
             raise UsageError(f"{path} has no table [tool.footprint]: name a budget file with --config")
         lines = {name[2:]: line for name, line in lines.items() if name[:2] == ("tool", "footprint")}
-    return parse_budgets(told, path, lines)
+    budgets = parse_budgets(told, path, lines)
+    if budgets.is_empty:
+        raise UsageError(
+            f"{path} has no limit: write [budgets] or [libraries] there, or let --propose write a first file"
+        )
+    return budgets
 
 
 def _of_project(told: Mapping[str, Any]) -> object:
@@ -141,6 +147,7 @@ def _audit(
         has_page_maps=has_page_maps,
         debug=debug,
         is_reproducible=budgets.is_reproducible and isinstance(found, Program),
+        doubtful_rules=frozenset(one.name for one in budgets.budgets if one.counts_doubtful),
     )
     return audit_target(found, asked)
 

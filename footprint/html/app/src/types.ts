@@ -38,6 +38,8 @@ export interface AuditAnswer {
   findings: Rows<FindingRow>;
   /** The files that the names of stripped owners are from. */
   debug_files: Rows<DebugFile>;
+  /** The rules that were run; empty where none was, and in files of earlier versions. */
+  searched_rules: Rows<SearchedRule>;
   /** The files of the process in load order, with what leaves with each; empty for a process that was audited without findings. */
   objects: Rows<ObjectCost>;
   /** What the heap is made of, by an allocator profile; null where none was joined. */
@@ -210,6 +212,8 @@ export interface FindingRow {
   saving_at_count_bytes: number;
   /** Whether each process saves it, or each thread, of which a process has at least one. */
   saving_per: "process" | "thread";
+  /** The size of a variable that may be smaller, or of its copies; null where the finding is about none. */
+  size_bytes: number | null;
   /** The part of the subject that is private in the live process; null where that is not known. */
   private_bytes: number | null;
   /** How sure the finding is; `blocked` means that the remedy is not available as things are. */
@@ -674,6 +678,14 @@ export interface RowChange {
   mapped_delta_bytes: number;
   /** Owner, section and symbol (or name) that it had, where it was moved or renamed. */
   before: FormerPlace | null;
+}
+
+/** A rule that was run for an audit. */
+export interface SearchedRule {
+  /** Its name. */
+  rule: string;
+  /** How many doubtful findings it made that the audit leaves out. */
+  left_out_count: number;
 }
 
 /** One moment of a profile. */
