@@ -176,6 +176,8 @@ def _results(
     """Check each limit of a budget."""
     measured = _measure(budget, audit, budgets)
     if measured is None:
+        if audit.run_failures:  # what is limited may not have come into being; the failure itself is a result
+            return
         raise UsageError(f"{budgets.file}: {budget.key}: {_absent(budget, audit)}")
     is_count = budget.table == "findings" or (budget.table == "figures" and FIGURES[budget.name].is_count)
     contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)

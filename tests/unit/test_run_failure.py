@@ -7,6 +7,7 @@ import pytest
 
 import footprint
 from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start
+from footprint.release.budget_file import parse_budgets
 
 SIGNAL, EXIT, MOMENT = RunFailureKind.SIGNAL, RunFailureKind.EXIT, RunFailureKind.MOMENT
 SAVED = Path(__file__).resolve().parents[1] / "corpus" / "smaps-sleep.txt"
@@ -80,3 +81,12 @@ def test_in_a_file_of_an_earlier_version_the_end_of_the_median_start_decides(
 ) -> None:
     saved = saved_run(tmp_path / "run.json", **members)
     assert [one.detail for one in footprint.audit(saved).run_failures] == details
+
+
+def test_a_failed_run_fails_a_budget_file_whose_subjects_never_came_into_being(tmp_path: Path) -> None:
+    budgets = parse_budgets({"budgets": {"owners": {"[no such heap]": 1}}}, "footprint.toml")
+    path = saved_run(tmp_path / "run.json", moment="exit", signal="SIGABRT")
+    (failure,) = footprint.check(path, budgets).failures
+    assert failure.key == "run"
+    with pytest.raises(footprint.UsageError, match="there is no"):
+        footprint.check(saved_run(tmp_path / "fine.json"), budgets)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from footprint.errors import UsageError
+from footprint.formats.escape import printable
 from footprint.verbs.init.project import Forge
 
 __all__ = ("workflow_file", "workflow_text")
@@ -93,10 +95,17 @@ def workflow_text(forge: Forge, program: str, build: str | None) -> str:
         forge: Where the project is hosted.
         program: The path of the program, below the folder of the project.
         build: The commands that build it; None if they are not known.
+
+    Raises:
+        UsageError: If the path has a meaning in a workflow file that no quotes of a shell take away.
     """
+    if not program.isprintable() or any(sign in program for sign in _SIGNS):
+        raise UsageError(f"{printable(program)}: a workflow file cannot name this path: rename the file")
     quoted = "'" + program.replace("'", "'\\''") + "'" if set(program) - _PLAIN else program
     command = build or "exit 1 # write here how the program is built"
     return _TEXTS[forge].format(program=" ".join(program.split()), quoted=quoted, build=command)
 
 
+# The signs of YAML in a line, and of the expressions of GitHub.
+_SIGNS: Final = (": ", " #", "${{")
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-")

@@ -1,0 +1,125 @@
+"""The gate of the example stops each change that should not be released, and names what is responsible.
+
+The example becomes a repository of two commits, and the steps of its two workflows are run.
+"""
+
+import html
+import json
+import os
+import shutil
+from pathlib import Path
+
+import junitparser
+import pytest
+
+from tests.workflows import ROOT, Runner, StepResult, read_yaml
+
+EXAMPLE = ROOT / "docs" / "examples" / "gate"
+ACTION = read_yaml((ROOT / "action.yml").read_text())
+# Each change, the target that it makes fail, and what is named as responsible.
+CHANGES = {
+    "table": ("agentd", "histogram (agentd)"),
+    "library": ("agentd", "libmetrics.so"),
+    "cache": ("running.json", "[heap]"),
+    "crash": ("running.json", "SIGABRT"),
+    "hang": ("running.json", "the time was over before it printed the line that was waited for"),
+    "exit": ("running.json", "it exited with 1, not with 0"),
+}
+NAME = {
+    "GIT_AUTHOR_NAME": "me",
+    "GIT_AUTHOR_EMAIL": "me@here",
+    "GIT_COMMITTER_NAME": "me",
+    "GIT_COMMITTER_EMAIL": "me@here",
+}
+COMMIT = "git add -A; git commit -q -m"
+
+
+@pytest.fixture(scope="module")
+def gated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a repository of the example: one commit with the daemon and its gate."""
+    for tool in ("git", "make", "cc"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is missing")
+    top = tmp_path_factory.mktemp("gate")
+    shutil.copytree(EXAMPLE, top / "agentd", ignore=shutil.ignore_patterns("changes", "README.md"))
+    runner = Runner(top / "agentd", top / "home")
+    for script in (
+        "make",
+        "footprint init agentd --ci github",
+        "make running.json",
+        "footprint check running.json --config running.toml --update-baseline",
+        f"git init -q .; {COMMIT} 'The daemon and its gate'",
+    ):
+        code, text = runner.shell(script, os.environ | NAME)
+        assert code == 0, text
+    return top / "agentd"
+
+
+@pytest.fixture
+def runner(gated: Path, tmp_path: Path) -> Runner:
+    """Return a machine with a fresh clone."""
+    runner = Runner(tmp_path, tmp_path.parent / f"{tmp_path.name}-home")
+    code, text = runner.shell(f"git clone -q '{gated}' agentd")
+    assert code == 0, text
+    runner.folder = tmp_path / "agentd"
+    return runner
+
+
+def steps_of(runner: Runner, workflow: str) -> list[StepResult]:
+    """Run the steps of a workflow, and those of the action where it is used."""
+    (job,) = read_yaml((runner.folder / ".github" / "workflows" / workflow).read_text())["jobs"].values()
+    found = runner.run(job["steps"])
+    for step in job["steps"]:
+        if "/footprint@" in step.get("uses", ""):
+            told = {name: one.get("default", "") for name, one in ACTION["inputs"].items()}
+            found += runner.run(ACTION["runs"]["steps"], told | step["with"])
+    return found
+
+
+def failed(results: list[StepResult]) -> list[str]:
+    return [one.name for one in results if one.code]
+
+
+def test_a_second_build_of_the_same_passes(runner: Runner) -> None:
+    for workflow in ("footprint.yml", "running.yml"):
+        results = steps_of(runner, workflow)
+        assert failed(results) == [], results
+        assert [one.name for one in results].count("What one process may cost") == 1
+    _, *ours = runner.comments
+    assert [comment.splitlines()[0] for comment in ours] == [
+        "<!-- footprint: check agentd -->",
+        "<!-- footprint: check running.json -->",
+    ]
+    assert all("limits hold." in comment for comment in ours)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_change_fails_and_the_responsible_is_named_in_every_format(runner: Runner, change: str) -> None:
+    target, culprit = CHANGES[change]
+    assert runner.shell(f"git apply '{EXAMPLE}/changes/{change}.patch'; {COMMIT} {change}", os.environ | NAME)[0] == 0
+
+    static = failed(steps_of(runner, "footprint.yml"))
+    running = failed(steps_of(runner, "running.yml"))
+    assert ("What one process may cost" in static) is (target == "agentd")
+    if target == "running.json":
+        assert "What one process may cost" in running
+        assert ("Start the daemon, and fail if it does not come up" in running) is (change != "cache")
+    (comment,) = (one for one in runner.comments if one.startswith(f"<!-- footprint: check {target} -->"))
+    assert culprit.split(" (")[0] in html.unescape(comment)
+
+    asked = f"footprint check {target}" + (" --config running.toml" if target == "running.json" else "")
+    code, text = runner.shell(asked)
+    assert code == 1
+    assert culprit in " ".join(text.split())
+    assert runner.shell(f"{asked} --format sarif -o it.sarif")[0] == 1
+    (run,) = json.loads((runner.folder / "it.sarif").read_text())["runs"]
+    assert any(culprit in one["message"]["text"] for one in run["results"] if one["level"] == "error")
+    assert runner.shell(f"{asked} --format junit -o it.xml")[0] == 1
+    (suite,) = junitparser.JUnitXml.fromfile(str(runner.folder / "it.xml"))
+    assert any(culprit in f"{result.message} {result.text}" for case in suite for result in case.result)
+
+
+def test_every_change_of_the_example_is_tried_and_described() -> None:
+    assert {path.stem for path in (EXAMPLE / "changes").iterdir()} == set(CHANGES)
+    readme = (EXAMPLE / "README.md").read_text()
+    assert all(f"| `{name}` |" in readme for name in CHANGES)
