@@ -226,9 +226,12 @@ def _class_of(units: Sequence[_Unit], parents: Sequence[int], channels: Dict[int
     evidence = weakest(audit.totals.per_process.evidence for unit in units for _, audit in unit.members)
     for cost in costs:
         cost["sockets and pipes of its parent for it"] = channel_bytes
-    means = {name: sum(one[name] for one in costs) // len(costs) for name in costs[0]}
+    costs.sort(key=lambda one: sum(one.values()))
+    # The median: the first worker often keeps what all workers need, such as the caches of postgres.
+    middle = costs[(len(costs) - 1) // 2 : len(costs) // 2 + 1]
+    medians = {name: sum(one[name] for one in middle) // len(middle) for name in costs[0]}
     terms = tuple(
-        Term(name, size_bytes, is_once=False, evidence=evidence) for name, size_bytes in means.items() if size_bytes
+        Term(name, size_bytes, is_once=False, evidence=evidence) for name, size_bytes in medians.items() if size_bytes
     )
     wholes = [sum(one.values()) for one in costs]
     last = units[-1]
@@ -241,9 +244,10 @@ def _class_of(units: Sequence[_Unit], parents: Sequence[int], channels: Dict[int
         parent_pids=tuple(parents),
         model=Model.FORK if last.reasons else Model.EXEC,
         reasons=last.reasons,
-        each_bytes=sum(means.values()),
-        least_bytes=min(wholes),
-        most_bytes=max(wholes),
+        each_bytes=sum(medians.values()),
+        least_bytes=wholes[0],
+        most_bytes=wholes[-1],
+        all_bytes=sum(wholes),
         task_count=-(-threads // len(units)),
         terms=terms,
         evidence=evidence,
@@ -283,9 +287,12 @@ def project_group(
     worker_count = now_count if question.worker_count is None else question.worker_count
     if min(question.count, worker_count) < 1:
         raise UsageError(f"the number is {min(question.count, worker_count)}: it must be 1 or more")
-    rest_bytes = max(0, per_group.bytes - now_count * workers.each_bytes)
+    rest_bytes = max(0, per_group.bytes - workers.all_bytes)
     rest_tasks = max(0, task_count - now_count * workers.task_count)
-    workers_bytes, workers_tasks = worker_count * workers.each_bytes, worker_count * workers.task_count
+    # Workers that are there cost what they have; of a part of them the mean.
+    there_bytes = workers.all_bytes * min(worker_count, now_count) // now_count
+    workers_bytes = there_bytes + max(0, worker_count - now_count) * workers.each_bytes
+    workers_tasks = worker_count * workers.task_count
     once_bytes = shared_once.bytes or 0
     terms = [Term(counted(worker_count, workers.noun), workers_bytes, is_once=False, evidence=workers.evidence)]
     if rest_bytes:
@@ -316,7 +323,7 @@ def project_group(
         worker_limits=how_many_fit(
             limits,
             each_bytes=workers.each_bytes,
-            once_bytes=once_bytes + rest_bytes,
+            once_bytes=max(0, once_bytes + rest_bytes + workers.all_bytes - now_count * workers.each_bytes),
             each_tasks=workers.task_count,
             once_tasks=rest_tasks,
         ),

@@ -46,9 +46,10 @@ class ProcessClass(NamedTuple):
         parent_pids: Their parents in the group; empty where these are not in the group.
         model: How they start.
         reasons: What shows that they start so.
-        each_bytes: What one more of them costs: the mean.
+        each_bytes: What one more of them costs: the median.
         least_bytes: What the cheapest costs.
         most_bytes: What the most expensive costs.
+        all_bytes: What all of them cost.
         task_count: The threads of each, its descendants included: the mean, rounded up.
         terms: The parts of `each_bytes`.
         evidence: How the cost is known.
@@ -62,6 +63,7 @@ class ProcessClass(NamedTuple):
     each_bytes: int
     least_bytes: int
     most_bytes: int
+    all_bytes: int
     task_count: int
     terms: tuple[Term, ...]
     evidence: Evidence

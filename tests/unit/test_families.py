@@ -62,14 +62,28 @@ def test_a_process_that_shares_no_memory_or_is_elsewhere_is_a_started_copy() -> 
 # --- what one more costs ----------------------------------------------------------------------------------------------
 
 
-def test_one_more_worker_costs_the_mean_of_what_the_workers_have_for_themselves() -> None:
-    master, *workers = family(40, 50, 60)
+def test_one_more_worker_costs_the_median_of_what_the_workers_have_for_themselves() -> None:
+    master, *workers = family(40, 90, 50)
     group = group_up([master, *workers])
     found = projection_of(group)
     assert group.classes[0].pids == (10, 11, 12)
     assert (found.model, found.worker_count) == (Model.FORK, 3)
-    assert found.per_worker_bytes == sum(map(cost, workers)) // 3
-    assert (group.classes[0].least_bytes, group.classes[0].most_bytes) == (cost(workers[0]), cost(workers[2]))
+    assert found.per_worker_bytes == cost(workers[2])
+    assert (group.classes[0].least_bytes, group.classes[0].most_bytes) == (cost(workers[0]), cost(workers[1]))
+    assert group.classes[0].all_bytes == sum(map(cost, workers))
+
+
+def test_of_two_workers_one_more_costs_what_lies_between_them() -> None:
+    master, *workers = family(40, 60)
+    assert projection_of(group_up([master, *workers])).per_worker_bytes == sum(map(cost, workers)) // 2
+
+
+def test_a_group_of_fewer_workers_than_there_are_costs_their_share() -> None:
+    group = group_up(family(40, 90, 50), question=GroupQuestion(worker_count=2))
+    whole = group_up(family(40, 90, 50))
+    assert whole.per_group.bytes is not None
+    fewer_bytes = whole.per_group.bytes - projection_of(group).per_group_bytes
+    assert fewer_bytes == whole.classes[0].all_bytes - whole.classes[0].all_bytes * 2 // 3
 
 
 def test_one_more_group_costs_what_the_group_costs_and_the_files_are_paid_once() -> None:

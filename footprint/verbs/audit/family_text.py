@@ -27,7 +27,7 @@ def family_blocks(group: Group) -> list[Block]:
         (
             f"one more {workers.noun}",
             format_bytes(workers.each_bytes),
-            f"{workers.evidence.value}: the mean of {counted(len(workers.pids), workers.noun)}",
+            f"{workers.evidence.value}: the median of {counted(len(workers.pids), workers.noun)}",
         ),
         *((f"  {term.name}", format_bytes(term.size_bytes), term.evidence.value) for term in workers.terms),
         (
