@@ -28,6 +28,7 @@ from footprint.release.budget_file import (
     usually_counted,
 )
 from footprint.release.compare import Comparison, RowChange, compare, covers, covers_files
+from footprint.release.matching import named_owners, owner_names, soname_of
 from footprint.units import format_bytes
 
 __all__ = (
@@ -148,15 +149,28 @@ def check_audit(
             f"{budgets.file}: a limit of growth needs a baseline: name one there, and write it with --update-baseline"
         )
     comparison = None if baseline is None else compare(baseline, audit, budgets.at_processes, baseline_spreads, spreads)
+    limits = [one._replace(owners=_owners_of(one, audit, baseline)) for one in budgets.budgets]
     waivers = {one.budget: one._replace(is_expired=one.expires < today) for one in budgets.waivers}
     results = [
         *_run_results(audit),
-        *(result for one in budgets.budgets for result in _results(one, audit, baseline, budgets, comparison)),
+        *(result for one in limits for result in _results(one, audit, baseline, budgets, comparison)),
         *_libraries(audit, budgets, comparison),
     ]
     waived = [one._replace(waiver=waiver) if (waiver := waivers.get(one.key)) else one for one in results]
     waived.sort(key=lambda one: (not one.fails, not one.is_exceeded))
     return Checked(audit, budgets, tuple(waived), comparison)
+
+
+def _owners_of(budget: Budget, audit: Audit, baseline: Audit | None) -> frozenset[str]:
+    """Return the owners that a budget names, in both audits: each with the name that it has on the other side."""
+    if budget.table != "owners":
+        return frozenset()
+    found = named_owners(budget.name, audit)
+    if baseline is None:
+        return found
+    before, names = named_owners(budget.name, baseline), owner_names(baseline, audit)
+    found |= before | {names[owner] for owner in before if owner in names}
+    return found | {owner for owner, name in names.items() if name in found}
 
 
 def _run_results(audit: Audit) -> Iterable[BudgetResult]:
@@ -280,16 +294,11 @@ def _is_limited(one: Row | RowChange, budget: Budget) -> bool:
     if budget.table == "figures":
         return True
     if budget.table == "owners":
-        return _is_of(one.owner, budget.name)
+        return one.owner in budget.owners
     if budget.table == "kinds":
         return one.kind.value == budget.name
     # By its linker name, or by the name that is shown.
     return one.symbol is not None and budget.name in {one.symbol, one.name}
-
-
-def _is_of(owner: str, name: str) -> bool:
-    """Return whether a budget names an owner, by its path or by its file name."""
-    return name in {owner, file_name(owner)}
 
 
 def _counted_findings(budget: Budget, audit: Audit) -> list[Finding]:
@@ -506,8 +515,7 @@ def _is_noise(budget: Budget, comparison: Comparison, delta_bytes: int) -> bool:
         return total is not None and total.is_noise is True
     if budget.table != "owners":
         return False
-    own = [one for one in comparison.owners if _is_of(one.owner, budget.name)]
-    # An owner with a new name grew from nothing for the budget, but not for the comparison.
+    own = [one for one in comparison.owners if one.owner in budget.owners]
     return sum(one.delta_bytes for one in own) == delta_bytes and all(one.is_noise is True for one in own)
 
 
@@ -553,7 +561,9 @@ def propose(audit: Audit) -> str:
                 f'{name} = "{_rounded(size_bytes)}"  # {format_bytes(size_bytes)} now: {FIGURES[name].meaning}'
             )
     lines.append(f"library_count = {len(_files(audit))}")
-    if largest := _largest(parts_of("private_bytes", audit).items()):
+    sonames = {file_name(one): soname_of(one, audit) for one in dict.fromkeys(row.owner for row in audit.ledger)}
+    parts = parts_of("private_bytes", audit).items()
+    if largest := _largest(_added_up((sonames[name], size) for name, size in parts).items()):
         lines += ["", "[budgets.owners]"]
         lines += [f'{_quoted(name)} = "{_rounded(size)}"  # {format_bytes(size)} now' for name, size in largest]
     rules = [Budget("", "findings", rule, Limit(0)) for rule in dict.fromkeys(one.rule for one in audit.findings)]

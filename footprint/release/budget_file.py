@@ -101,6 +101,7 @@ class Budget(NamedTuple):
         limit: The limit.
         counted: For findings: those that count.
         line: The line of the file, where that is known.
+        owners: The owners that the name stands for, once they are known.
     """
 
     key: str
@@ -109,6 +110,7 @@ class Budget(NamedTuple):
     limit: Limit
     counted: CountedFindings | None = None
     line: int | None = None
+    owners: frozenset[str] = frozenset()
 
     @property
     def counts_doubtful(self) -> bool:

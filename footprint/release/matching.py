@@ -8,6 +8,7 @@ not contradict.
 
 import re
 from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from operator import itemgetter
 from typing import Final
@@ -24,11 +25,47 @@ __all__ = (
     "comparable_name",
     "differing_rows",
     "finding_key",
+    "is_same_program",
+    "named_owners",
     "owner_names",
     "paired_rows",
+    "soname_of",
 )
 
 _VERSION_IN_NAME: Final = re.compile(r"[-.]?[0-9][0-9.]*(?=\.so\b|$)|(?<=\.so)[.0-9]+$|(?<=\.cpython-)[0-9]+")
+
+
+_VERSION_OF_PROGRAM: Final = re.compile(r"(?:[-._]v?[0-9]+)+$")
+_VERSION_PAST_SONAME: Final = re.compile(r"(?<=\.so)(\.[0-9]+)(?:\.[0-9]+)+$")
+
+
+def is_same_program(name: str, other: str) -> bool:
+    """Return whether two file names are those of one program, apart from its version."""
+    return _VERSION_OF_PROGRAM.sub("", name) == _VERSION_OF_PROGRAM.sub("", other)
+
+
+def soname_of(owner: str, audit: Audit) -> str:
+    """Return the soname of an owner; its file name up to the first number of its version, if no object tells."""
+    told = next((one.name for one in audit.objects if one.path == owner), None)
+    return told or _VERSION_PAST_SONAME.sub(r"\1", file_name(owner))
+
+
+def named_owners(name: str, audit: Audit) -> frozenset[str]:
+    """Return the owners that a name stands for: a path, a file name, a soname, or a pattern of one of these.
+
+    The soname `libz.so.1` stands for the file `libz.so.1.2.13`, too. `[heap]` is a name, not a pattern.
+    """
+    sonames = {one.path: one.name for one in audit.objects}
+    is_pattern = not name.startswith("[") and not set(name).isdisjoint("*?[")
+    version = re.compile(re.escape(name) + r"(?:\.[0-9]+)+") if ".so" in name else None
+    found = set()
+    for owner in dict.fromkeys(map(itemgetter(0), audit.ledger)):
+        file = file_name(owner)
+        names = {owner, file, sonames.get(owner, file)}
+        is_named = name in names or (is_pattern and any(fnmatchcase(one, name) for one in names))
+        if is_named or (version is not None and version.fullmatch(file)):
+            found.add(owner)
+    return frozenset(found)
 
 
 def owner_names(old: Audit, new: Audit) -> dict[str, str]:

@@ -296,3 +296,15 @@ def test_a_budget_for_large_variables_finds_those_of_a_program_too_which_its_aud
     assert (code, "plain.json was saved without doubtful findings" in error) == (2, True)
     assert main(["audit", "server", "--findings", "-o", "all.json"]) == 0
     assert check(capsys, target="all.json")[0] == 1
+
+
+def test_a_baseline_of_another_version_of_the_program_is_accepted(capsys: Captured) -> None:
+    write('baseline = "base.json"\n[budgets]\nprivate_bytes = { max_increase = "1 MiB" }')
+    shutil.copy("server", "server-1.0")
+    shutil.copy("server", "server-2.0")
+    shutil.copy("server", "serve-1.0")
+    assert check(capsys, "--update-baseline", target="server-1.0")[0] == 0
+    assert check(capsys, target="server-2.0")[0] == 0
+    assert check(capsys)[0] == 0
+    code, _, error = check(capsys, target="serve-1.0")
+    assert (code, "it is a baseline of server-1.0, this is serve-1.0" in error) == (3, True)

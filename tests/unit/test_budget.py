@@ -361,15 +361,53 @@ def test_growth_within_the_spread_of_the_starts_says_so_and_fails_nevertheless()
     assert result("kinds.heap", 19, 125).remark == ""
 
 
-def test_what_had_another_name_before_grew_from_nothing_and_not_within_the_spread_of_the_starts() -> None:
+def test_what_had_another_name_before_grew_from_what_it_took_then() -> None:
     def of_library(name: str, size_bytes: int) -> tuple[Audit, Spreads]:
         row = ledger_row(f"/lib/{name}", size_bytes)
         return audit_of(row), Spreads(owners={row.owner: Spread(90, size_bytes, 130)})
 
     (old, old_spreads), (new, spreads) = of_library("liba.so.1.2", 100), of_library("liba.so.1.3", 120)
-    limits = budgets("[budgets.owners]\n'liba.so.1.3' = { max_increase = 10 }")
-    result = only(check_audit(new, limits, old, TODAY, spreads, old_spreads))
-    assert (result.grew_from, result.value, result.fails, result.remark) == (0, 120, True, "")
+    for name in ("liba.so.1.3", "liba.so.1.2", "liba.so.1", "liba.so.*", "/lib/liba*"):
+        limits = budgets(f"[budgets.owners]\n'{name}' = {{ max_increase = 10 }}")
+        result = only(check_audit(new, limits, old, TODAY, spreads, old_spreads))
+        assert (result.grew_from, result.value, result.is_exceeded) == (100, 120, True)
+        assert result.remark == "within the spread of the starts"
+
+
+def test_a_program_with_its_version_in_its_name_is_the_same_owner() -> None:
+    def release(number: str, size_bytes: int) -> Audit:
+        return audit_of(ledger_row(f"/srv/agentd-{number}", size_bytes), ledger_row("[heap]", 30))
+
+    limits = "[budgets.owners]\n'{}' = {{ max_increase = 10 }}"
+    for name in ("agentd-1.0", "agentd-2.0", "agentd-*"):
+        result = only(checked(limits.format(name), release("2.0", 120), release("1.0", 100)))
+        assert (result.grew_from, result.value, result.fails) == (100, 120, True)
+
+
+def test_owners_are_named_by_path_file_name_soname_or_pattern() -> None:
+    audit = audit_of(
+        ledger_row("/usr/lib/libstdc++.so.6.0.30", 100),
+        ledger_row("/opt/lib/libodd-2.1.so", 10),
+        ledger_row("[heap]", 1),
+        ledger_row("/srv/h", 7),
+    )
+    (cost,) = [one for one in BASE.objects if one.name == "libunused.so"]
+    audit = replace(audit, objects=(cost._replace(path="/opt/lib/libodd-2.1.so", name="libodd.so.2"),))
+    for name, size_bytes in (
+        ("/usr/lib/libstdc++.so.6.0.30", 100),
+        ("libstdc++.so.6.0.30", 100),
+        ("libstdc++.so.6", 100),
+        ("libodd.so.2", 10),
+        ("lib*.so*", 110),
+        ("/opt/*", 10),
+        ("[heap]", 1),
+    ):
+        assert only(checked(f"[budgets.owners]\n'{name}' = 0", audit)).value == size_bytes
+    with pytest.raises(UsageError, match="there is no 'libx"):
+        checked("[budgets.owners]\n'libx*' = 0", audit)
+    # A new version passes the file that was proposed for the old one.
+    assert '"libstdc++.so.6" = ' in propose(audit)
+    assert '"libodd.so.2" = ' in propose(audit)
 
 
 def test_what_the_baseline_does_not_have_grew_from_nothing() -> None:

@@ -12,6 +12,7 @@ from footprint.model.audit import Audit, program_name
 from footprint.model.projection import Question
 from footprint.model.spread import ONE_START, Spreads
 from footprint.release.budget import Budgets, Checked, check_audit, parse_budgets, propose
+from footprint.release.matching import is_same_program
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AuditFile, Named, Process, Program, SingleTarget, resolve
 from footprint.verbs.audit.call import AuditedTarget, audit_target
@@ -174,7 +175,7 @@ def _baseline(budgets: Budgets, found: Audit) -> tuple[Audit | None, Spreads]:
         raise InputError(path, "it is not a saved audit: --update-baseline writes a new one")
     saved = audit_target(file, AuditRequest())
     theirs, ours = program_name(saved.audit), program_name(found)
-    if theirs != ours:
+    if not is_same_program(theirs, ours):
         raise InputError(path, f"it is a baseline of {theirs or 'another kind'}, this is {ours or found.target}")
     is_predicted = saved.audit.source == "prediction"
     if is_predicted is not (found.source == "prediction"):
