@@ -65,7 +65,11 @@ def lay_out(
         past = bisect_left(starts, mapping.end_addr)
         claims = bss[first:past] if bss and _may_hold_bss(mapping) else []
         if mapping.size_bytes == 0 or not any(claim.end > mapping.start_addr for claim in claims):
-            parts.extend(_limited(owner_of(index, mapping, objects[index])))
+            part = owner_of(index, mapping, objects[index])
+            if part.loaded is None and part.owner != _ARENAS:
+                parts.append(part)
+            else:
+                parts.extend(_limited(part))
             continue
         rest = owner_of(index, mapping, None)
         cut = partition(mapping.start_addr, mapping.end_addr, claims, _remainder)
@@ -280,9 +284,11 @@ class _Owners:
     def _is_arena(self, index: int, mapping: Mapping) -> bool:
         """Return whether it is an arena of glibc: an aligned reservation of which only the start is writable."""
         if mapping.is_mapped_writable:
+            if mapping.start_addr % _ARENA_BYTES:
+                return False
             behind = self._mappings[index + 1] if index + 1 < len(self._mappings) else None
             return _is_full_arena(mapping) or (behind is not None and _are_arena(mapping, behind))
-        return index > 0 and _are_arena(self._mappings[index - 1], mapping)
+        return index > 0 and mapping.permissions == "---p" and _are_arena(self._mappings[index - 1], mapping)
 
     @staticmethod
     def _is_stack_by_shape(mapping: Mapping, before: Mapping) -> bool:

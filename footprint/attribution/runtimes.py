@@ -38,7 +38,7 @@ def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject |
     if go is not None:
         arena_bytes = _GO_ARENA_BYTES[go.is_64]
         found.update({index: "[go heap]" for run in _runs(mappings) for index in _go_heap(mappings, run, arena_bytes)})
-    if any(mapping.size_bytes >= _SANITIZER_BYTES for mapping in mappings):
+    if any(mapping.end_addr - mapping.start_addr >= _SANITIZER_BYTES for mapping in mappings):
         sanitizer = _sanitizer(names, images)
         if sanitizer is not None:
             for run in _runs(mappings):

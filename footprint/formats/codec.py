@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
-from itertools import chain, islice, repeat
+from itertools import chain, repeat
 from operator import attrgetter, itemgetter
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -225,8 +225,11 @@ class ListOf(Shape):
 
 def _regrouped(flat: _Column, groups: _Column, make: Callable[[Any], Any]) -> _Column:
     """Cut a column into groups that are as long as some others."""
-    found = iter(flat)
-    return [make(islice(found, len(group))) for group in groups]
+    found, past = [], 0
+    for count in map(len, groups):
+        first, past = past, past + count
+        found.append(make(flat[first:past]))
+    return found
 
 
 @dataclass(eq=False, repr=False)
@@ -237,8 +240,8 @@ class MapOf(Shape):
     inner: Shape
 
     def write(self, column: _Column) -> _Column:
-        # Thousands of objects have the same few names.
-        names = list(set().union(*column))
+        # Thousands of objects have the same few names, in the same order.
+        names = list(set(chain.from_iterable(set(map(tuple, column)))))
         written = self.keys.write(names)
         if self.inner.is_plain and written is names:
             return column if set(map(type, column)) <= {dict} else list(map(dict, column))

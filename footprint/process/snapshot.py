@@ -323,15 +323,10 @@ def _without_wrong_bits(
     For a huge page that is mapped whole, the state of its first page decides all of its page bits. After a fork the
     other process may have split it and copied only this page: the bits then call all 2 MiB private.
     """
-    doubtful = {one.start_addr for one in memory.mappings if _contradicts(one, pages.get(one.start_addr))}
+    doubtful = {one.start_addr: pages[one.start_addr] for one in _contradicted(memory, pages)}
     if not doubtful:
         return pages, ()
-    again = parse_maps(_stream(folder, "smaps", source), source)
-    wrong = [
-        mapping
-        for mapping in again.mappings
-        if mapping.start_addr in doubtful and _contradicts(mapping, pages[mapping.start_addr])
-    ]
+    wrong = _contradicted(parse_maps(_stream(folder, "smaps", source), source), doubtful)
     if not wrong:
         return pages, ()
     bits_bytes = sum(_resident_bytes(pages[mapping.start_addr]) for mapping in wrong)
@@ -346,16 +341,30 @@ def _without_wrong_bits(
     return kept, (Note("page-bits-differ", source, detail),)
 
 
-def _contradicts(mapping: Mapping, ranges: Sequence[PageRange] | None) -> bool:
-    """Return whether the counters of a mapping exclude what its page bits show."""
-    if ranges is None:
-        return False
-    least_bytes, most_bytes = mapping.counters.private_bounds()
-    return not least_bytes <= _resident_bytes(ranges) <= most_bytes
+def _contradicted(memory: MemoryMap, pages: Pages) -> list[Mapping]:
+    """Return the mappings whose counters exclude what their page bits show."""
+    found = []
+    # Thousands of mappings have the same counters, which the memory map keeps once.
+    bounds: dict[int, tuple[int, int]] = {}
+    for mapping in memory.mappings:
+        ranges = pages.get(mapping.start_addr)
+        if ranges is None:
+            continue
+        counters = mapping.counters
+        known = bounds.get(id(counters))
+        if known is None:
+            known = bounds[id(counters)] = counters.private_bounds()
+        if not known[0] <= _resident_bytes(ranges) <= known[1]:
+            found.append(mapping)
+    return found
 
 
 def _resident_bytes(ranges: Sequence[PageRange]) -> int:
-    return sum(one.end_addr - one.start_addr for one in ranges if not one.is_swapped)
+    size_bytes = 0
+    for start_addr, end_addr, is_swapped in ranges:
+        if not is_swapped:
+            size_bytes += end_addr - start_addr
+    return size_bytes
 
 
 def _has_own_pages(mapping: Mapping) -> bool:

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Annotated, Literal, NamedTuple
 
-from footprint.attribution.owned_range import OwnedRange
+from footprint.attribution.owned_range import OwnedRange, by_mapping
 from footprint.errors import Note
 from footprint.formats.codec import encode, rows_like
 from footprint.formats.json import Envelope, Json, Tool
@@ -88,9 +87,11 @@ class MapsJson(Envelope):
 
 def maps_members(owned: OwnedMap, version: str) -> Json:
     """Return the members of the answer."""
-    parts = [list(group) for _, group in groupby(owned.parts, key=lambda part: id(part.mapping))]
-    mappings = [group[0].mapping for group in parts]
-    counters = [mapping.counters for mapping in mappings]
+    parts = [ranges for ranges, _ in by_mapping(owned.parts, owned.held)]
+    mappings = owned.memory.mappings
+    # Thousands of mappings have the same counters, which the memory map keeps once.
+    different = {id(mapping.counters): mapping.counters for mapping in mappings}
+    counters = {place: dict(zip(one.keys, one.values, strict=False)) for place, one in different.items()}
     return encode(
         MapsJson(
             tool=Tool("footprint", version),
@@ -101,11 +102,11 @@ def maps_members(owned: OwnedMap, version: str) -> Json:
                 rows_like(
                     MappingRow,
                     mappings,
-                    owners=map(tuple, parts),
+                    owners=parts,
                     private_bytes=[held.private_bytes for held in owned.held],
                     shared_bytes=[held.shared_bytes for held in owned.held],
                     evidence=[held.evidence for held in owned.held],
-                    counters=[dict(zip(one.keys, one.values, strict=False)) for one in counters],
+                    counters=[counters[id(mapping.counters)] for mapping in mappings],
                 )
             ),
             notes=owned.notes,
