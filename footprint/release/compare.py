@@ -22,6 +22,7 @@ from footprint.model.row import OF_OBJECTS, MemoryKind, Row, sum_rows
 from footprint.model.spread import ONE_START, Spread, Spreads
 from footprint.model.totals import Total
 from footprint.release.matching import comparable_name, differing_rows, finding_key, owner_names, paired_rows
+from footprint.release.new_libraries import NewRoot, came_with, new_roots
 from footprint.release.one_sided_names import evenly_named
 
 __all__ = (
@@ -125,8 +126,8 @@ class RowChange(NamedTuple):
 
 
 @json_members(
-    "owner old_owner is_gone is_object left_with old_bytes new_bytes delta_bytes old_mapped_bytes new_mapped_bytes "
-    "old_writable_bytes new_writable_bytes is_noise"
+    "owner old_owner is_gone is_object left_with came_with old_bytes new_bytes delta_bytes old_mapped_bytes "
+    "new_mapped_bytes old_writable_bytes new_writable_bytes is_noise"
 )
 class OwnerChange(NamedTuple):
     """The rows of one owner added up; an owner that is not there holds 0.
@@ -143,6 +144,7 @@ class OwnerChange(NamedTuple):
         old_writable_bytes: The writable part of its virtual size before.
         new_writable_bytes: The same now.
         left_with: The path of the object that it left with, if it was there only for that object.
+        came_with: The path of the new object that brought it in; None where another object needs it.
         is_noise: Whether the starts of both runs overlap, so that the difference may be chance; None for single
             measurements.
     """
@@ -158,6 +160,7 @@ class OwnerChange(NamedTuple):
     old_writable_bytes: int
     new_writable_bytes: int
     left_with: str | None = None
+    came_with: str | None = None
     is_noise: bool | None = None
 
     @property
@@ -217,6 +220,7 @@ class Comparison(NamedTuple):
         same_count: How many rows do not differ.
         new_findings: The findings that only the new audit has; empty if one of the audits has no findings at all.
         fixed_findings: The findings that only the old audit has; the same.
+        roots: The libraries that are new because an object needs them now, the one that retains most first.
         unevenly_named: The objects whose symbols only one audit knows; their other variables are compared by section.
     """
 
@@ -229,6 +233,7 @@ class Comparison(NamedTuple):
     same_count: int
     new_findings: tuple[Finding, ...]
     fixed_findings: tuple[Finding, ...]
+    roots: tuple[NewRoot, ...] = ()
     unevenly_named: tuple[str, ...] = ()
 
     @property
@@ -289,6 +294,7 @@ def compare(
         len(old.ledger) - len(differing[0]) + len(pairs) - len(changes),
         tuple(_only_in(new, old, uneven.values())),
         tuple(_only_in(old, new, uneven)),
+        new_roots(new, set(owners.values())),
         tuple(uneven.values()),
     )
 
@@ -317,6 +323,7 @@ def _owner_changes(
     touched |= {names[owner] for owner in touched if owner in names}
     before, now = _rows_by_owner(old.ledger, touched), _rows_by_owner(new.ledger, touched)
     held_by = {one.path: one.held_by for one in old.objects}
+    brought = came_with(new, set(names.values()))
     owners: list[tuple[str | None, str | None]] = [(owner, names.get(owner)) for owner in before]
     owners += [(None, owner) for owner in now.keys() - set(names.values())]
     found = []
@@ -347,6 +354,7 @@ def _owner_changes(
                 old_writable_bytes=was[2],
                 new_writable_bytes=sums[2],
                 left_with=_left_with(owner, held_by, names) if owner and new_owner is None else None,
+                came_with=None if owner else brought.get(shown),
                 is_noise=is_noise,
             )
         )

@@ -15,11 +15,12 @@ from footprint.formats.text import plain
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Confidence, Finding
-from footprint.model.object_cost import ObjectCost
+from footprint.model.object_cost import Need, ObjectCost
 from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.model.spread import Spread, Spreads
 from footprint.release.compare import Comparison, RowChange, RowStatus, compare
 from footprint.release.matching import comparable_name
+from footprint.release.new_libraries import NewRoot
 from footprint.verbs.diff.text import diff_document
 from tests.ledgers import audit_of, ledger_row
 
@@ -222,6 +223,56 @@ def test_a_library_that_left_with_another_says_so() -> None:
         ("/l/libfree.so", "/l/libcrypt.so"),
         ("/l/libfree_too.so", "/l/libcrypt.so"),
     ]
+
+
+def test_new_libraries_are_told_by_what_brought_them() -> None:
+    # The server now needs libcurl and libz; libssl came with libcurl, libcrypto with libssl, and both need libm.
+    needs = {
+        "/bin/server": ("libcurl", "libz"),
+        "libcurl": ("libssl", "libm"),
+        "libssl": ("libcrypto",),
+        "libz": ("libm",),
+        "libcrypto": (),
+        "libm": (),
+    }
+    holders = {"libssl": "libcurl", "libcrypto": "libssl"}
+    retained = {"libcurl": 3 * KIB, "libssl": 2 * KIB}
+    path_of = {name: name if "/" in name else f"/l/{name}.so" for name in needs}
+    objects = tuple(
+        ObjectCost(
+            path_of[name],
+            Path(path_of[name]).name,
+            KIB,
+            retained.get(name, KIB),
+            path_of[holders[name]] if name in holders else None,
+            0,
+            tuple(Need(path_of[one], 1) for one in needed),
+        )
+        for name, needed in needs.items()
+    )
+    rows = [variable("x", KIB, KIB, owner=path) for path in path_of.values()]
+    found = compare(audit_of(rows[0]), replace(audit_of(*rows), objects=objects))
+    assert found.roots == (
+        NewRoot("/l/libcurl.so", "libcurl.so", ("/bin/server",), 3, 3 * KIB),
+        NewRoot("/l/libz.so", "libz.so", ("/bin/server",), 1, KIB),
+    )
+    assert {one.owner: one.came_with for one in found.owners} == {
+        "/l/libcurl.so": None,
+        "/l/libz.so": None,
+        "/l/libssl.so": "/l/libcurl.so",
+        "/l/libcrypto.so": "/l/libcurl.so",
+        "/l/libm.so": "/l/libcurl.so",
+    }
+    text = plain(diff_document(found))
+    assert "3 KiB          3  libcurl.so, which server now needs" in text
+    assert "libcrypto.so  (came with libcurl.so)" in text
+    assert "[5 variables of new libraries]" in text
+
+
+def test_of_another_program_no_library_is_the_cause() -> None:
+    objects = tuple(ObjectCost(path, path, 0, 0, None, 0, ()) for path in ("/bin/other", "/l/libz.so"))
+    new = replace(audit_of(*(variable("x", 64, 64, owner=one.path) for one in objects)), objects=objects)
+    assert compare(audit_of(memory("[heap]", 64)), new).roots == ()
 
 
 def test_objects_that_claim_to_hold_each_other_are_no_trouble() -> None:

@@ -1,13 +1,16 @@
 """`footprint.audit`: where the memory of a process goes, and what N of it cost."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import NamedTuple
 
 from footprint import __version__
+from footprint.errors import FootprintError
 from footprint.files import StrPath
 from footprint.model.audit import Audit
 from footprint.model.projection import ONE
+from footprint.model.row import OF_OBJECTS
 from footprint.model.spread import ONE_START, Spreads
 from footprint.process import Snapshot
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
@@ -26,7 +29,7 @@ from footprint.sources.target import (
 from footprint.verbs.audit.process import audit_of, files_of
 from footprint.verbs.audit.request import AuditRequest, all_doubtful_rules, heap_request, question_of
 
-__all__ = ("AuditedTarget", "audit", "audit_target")
+__all__ = ("AuditedTarget", "audit", "audit_target", "with_objects_if_new")
 
 
 class AuditedTarget(NamedTuple):
@@ -150,6 +153,25 @@ def audit_target(target: SingleTarget, asked: AuditRequest) -> AuditedTarget:
         found.audit, asked.heap, snapshot=snapshot, root=asked.root, debug=asked.debug, open_file=open_file
     )
     return found._replace(audit=joined)
+
+
+def with_objects_if_new(found: Audit, other: Audit, target: SingleTarget) -> Audit:
+    """Add to the audit of a live process what its objects bring in, if another audit lacks some of them.
+
+    Without findings, no audit of a process reads that. A process that is gone by now stays without.
+    """
+    from footprint.release.matching import owner_names  # noqa: PLC0415 # what only comparisons need
+
+    if found.objects or not isinstance(target, Process):
+        return found
+    known = owner_names(found, other)
+    if all(row.owner in known for row in found.ledger if row.kind in OF_OBJECTS):
+        return found
+    from footprint.verbs.audit.findings import with_objects  # noqa: PLC0415 # the loader, which few processes need
+
+    with suppress(FootprintError):
+        return with_objects(found, target)
+    return found
 
 
 def _read_saved(target: AuditFile, asked: AuditRequest) -> AuditedTarget:

@@ -23,13 +23,14 @@ from footprint.process import Snapshot
 from footprint.sources.calibration import load_constants
 from footprint.sources.files import ElfFiles
 from footprint.sources.programs import ProcessView, Programs, missing_notes
-from footprint.verbs.audit.process import audit_of, with_files_told
+from footprint.sources.target import Process, snapshot_of
+from footprint.verbs.audit.process import audit_of, files_of, with_files_told
 from footprint.verbs.audit.request import AuditRequest
 
 if TYPE_CHECKING:
     from footprint.findings.variables import Variables
 
-__all__ = ("audit_program", "audit_with_findings")
+__all__ = ("audit_program", "audit_with_findings", "with_objects")
 
 _USUAL_PAGE_BYTES = 4096
 
@@ -119,6 +120,20 @@ def audit_with_findings(snapshot: Snapshot, asked: AuditRequest, files: ElfFiles
         notes=tuple(dict.fromkeys(notes)),
         objects=tuple(_renamed(one, called) for one in graph.object_costs()),
     )
+
+
+def with_objects(found: Audit, target: Process) -> Audit:
+    """Add to the audit of a live process what each of its objects costs with all that it brings in.
+
+    Raises:
+        AccessError: If the process is gone, or may not be read.
+        InputError: If its program is no ELF file.
+    """
+    snapshot, view = snapshot_of(target, None), ProcessView.of(target.pid)
+    files = files_of(snapshot, None)
+    graph = Programs.of_process(snapshot, view, open_file=files.opened).graph_of(snapshot, view, found.ledger)
+    called = _owner_names(found, target.pid)
+    return replace(found, objects=tuple(_renamed(one, called) for one in graph.object_costs()))
 
 
 def _renamed(one: ObjectCost, called: Callable[[str], str]) -> ObjectCost:

@@ -15,7 +15,7 @@ from footprint.release.budget import Budgets, Checked, check_audit, parse_budget
 from footprint.release.matching import is_same_program
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AuditFile, Named, Process, Program, SingleTarget, resolve
-from footprint.verbs.audit.call import AuditedTarget, audit_target
+from footprint.verbs.audit.call import AuditedTarget, audit_target, with_objects_if_new
 from footprint.verbs.audit.request import AuditRequest
 
 __all__ = ("baseline_path", "check", "check_for_baseline", "load_budgets", "proposal")
@@ -121,6 +121,8 @@ def check(
     )
     found = audited.audit
     baseline, baseline_spreads = (None, ONE_START) if budgets.baseline is None else _baseline(budgets, found)
+    if baseline is not None and not isinstance(target, Audit):
+        found = with_objects_if_new(found, baseline, resolve(target, root=root))
     day = today or date.today()  # noqa: DTZ011 # a waiver ends with the day of whoever reads it
     return check_audit(found, budgets, baseline, day, audited.spreads, baseline_spreads)
 

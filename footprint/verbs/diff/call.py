@@ -9,7 +9,7 @@ from footprint.files import StrPath
 from footprint.release.compare import Comparison, compare
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AuditFile, Named, SingleTarget, Text, resolve
-from footprint.verbs.audit.call import AuditedTarget, audit_target
+from footprint.verbs.audit.call import AuditedTarget, audit_target, with_objects_if_new
 from footprint.verbs.audit.request import AuditRequest
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def diff(
         from footprint.release.renames import likeness_of  # noqa: PLC0415 # debug information, which nothing saved needs
 
         is_same = likeness_of(before, now, None if root is None else os.fspath(root), debug)
+    before, now = with_objects_if_new(before, now, targets[0]), with_objects_if_new(now, before, targets[1])
     return compare(before, now, number, old_spreads, new_spreads, is_same)
 
 

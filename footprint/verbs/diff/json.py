@@ -12,6 +12,7 @@ from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import Signed
 from footprint.model.evidence import Evidence
 from footprint.release.compare import Comparison, OwnerChange, RowChange, TotalChange
+from footprint.release.new_libraries import NewRoot
 
 __all__ = ("DiffJson", "diff_members")
 
@@ -65,6 +66,8 @@ class DiffJson(Envelope):
         target: The two audits.
         count: The number of processes that the changes are multiplied by.
         figures: The figures of the whole.
+        roots: The libraries that are new because an object needs them now, the one that retains most first; `came_with`
+            of `owner_changes` names what each of them brought.
         owner_changes: The owners that differ.
         diff: The rows that differ.
         same_count: The number of rows that do not differ.
@@ -77,6 +80,7 @@ class DiffJson(Envelope):
     target: DiffTarget
     count: int
     figures: tuple[FigureChange, ...]
+    roots: tuple[NewRoot, ...]
     owner_changes: tuple[OwnerChange, ...]
     diff: tuple[RowChange, ...]
     same_count: int
@@ -94,6 +98,7 @@ def diff_members(found: Comparison, version: str) -> Json:
             target=DiffTarget(process_target(found.old), process_target(found.new)),
             count=found.count,
             figures=tuple([_figure(one, found.count) for one in found.totals]),
+            roots=found.roots,
             owner_changes=found.owners,
             diff=tuple(
                 [one if one.symbol is None else one._replace(name=shown_name(one.symbol)) for one in found.changes]

@@ -20,6 +20,7 @@ from footprint.release.compare import (
     covers_files,
     covers_heap,
 )
+from footprint.release.new_libraries import root_text
 from footprint.units import counted, format_bytes
 
 __all__ = ("diff_document",)
@@ -40,12 +41,13 @@ _PARTS: Final = frozenset({"private", "kernel"})
 
 def diff_document(found: Comparison, *, top: int = 20, has_whole_names: bool = False) -> Document:
     """Write what changed; `top` rows a table, 0 for all."""
-    owners = [name for one in found.owners for name in (one.owner, one.old_owner, one.left_with) if name]
+    owners = [name for one in found.owners for name in (one.owner, one.old_owner, one.left_with, one.came_with) if name]
     names = Names([*owners, *(one.owner for one in found.changes)], is_whole=has_whole_names)
     return (
         Heading(f"footprint diff: {_name(found.old)} -> {_name(found.new)}"),
         Paragraph(_origin(found)),
         *_totals(found),
+        *_roots(found, top),
         *_owners(found, top, names),
         *_variables(found, top, names),
         *_findings("Findings that are new", found.new_findings),
@@ -100,6 +102,26 @@ def _total(one: TotalChange, count: int) -> tuple[str, ...]:
     )
 
 
+def _roots(found: Comparison, top: int) -> list[Block]:
+    """List the new libraries that brought others, or that an object needs now."""
+    if not found.roots:
+        return []
+    shown, rest = cut_at(found.roots, top)
+    rows = [
+        (
+            format_bytes(one.retained_bytes),
+            *(format_bytes(one.retained_bytes * found.count) for _ in _at(found.count)),
+            f"{one.library_count:,}",
+            root_text(one),
+        )
+        for one in shown
+    ]
+    if rest:
+        rows.append(("", *("" for _ in _at(found.count)), "", more(len(rest))))
+    columns = ("retained", *_at(found.count), "libraries", "came with")
+    return [Heading("Libraries that are new"), Table(columns, tuple(rows))]
+
+
 def _owners(found: Comparison, top: int, names: Names) -> list[Block]:
     changed = found.owners
     if not changed:
@@ -119,7 +141,7 @@ def _owners(found: Comparison, top: int, names: Names) -> list[Block]:
 def _owner(one: OwnerChange, names: Names, count: int) -> tuple[str, ...]:
     label = names.owner(one.owner)
     if one.is_new:
-        label += "  (new)"
+        label += f"  (came with {names.owner(one.came_with)})" if one.came_with else "  (new)"
     elif one.is_gone:
         label += f"  (gone with {names.owner(one.left_with)})" if one.left_with else "  (gone)"
     elif one.old_owner is not None and names.owner(one.old_owner) != names.owner(one.owner):
@@ -148,13 +170,22 @@ def _sum(changes: Sequence[OwnerChange | RowChange], label: str, count: int) -> 
 def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
     """List variables. Bytes without a name (padding, tails of pages, heaps) are in the rows of the owners."""
     named = [one for one in found.changes if one.symbol is not None]
-    changed = [one for one in named if one.status is not RowStatus.SHIFTED]
     if not named:
         return []
+    # What a new library contains is no news beside the library itself.
+    new = {one.owner for one in found.owners if one.is_new and one.is_object} if found.roots else set()
+    brought = [one for one in named if one.status is RowStatus.ADDED and one.owner in new]
+    changed = [
+        one
+        for one in named
+        if one.status is not RowStatus.SHIFTED and not (one.status is RowStatus.ADDED and one.owner in new)
+    ]
     changed.sort(key=lambda one: -max(abs(one.delta_bytes), abs(one.mapped_delta_bytes)))
     shown, rest = cut_at(changed, top)
     rows = tuple(_variable(one, names, found.count) for one in shown)
     footer = [_sum(rest, more(len(rest)), found.count)] if rest else []
+    if brought:
+        footer.append(_sum(brought, f"[{counted(len(brought), 'variable')} of new libraries]", found.count))
     shifted = [one for one in named if one.status is RowStatus.SHIFTED]
     if shifted:
         label = f"[{counted(len(shifted), 'variable')} as large as before, in other pages]"

@@ -154,6 +154,8 @@ export interface DiffAnswer {
   count: number;
   /** The figures of the whole. */
   figures: Rows<FigureChange>;
+  /** The libraries that are new because an object needs them now, the one that retains most first; `came_with` of `owner_changes` names what each of them brought. */
+  roots: Rows<NewRoot>;
   /** The owners that differ. */
   owner_changes: Rows<OwnerChange>;
   /** The rows that differ. */
@@ -366,6 +368,20 @@ export interface Need {
   symbol_count: number | null;
 }
 
+/** A library that is new because an object needs it that is there without it. */
+export interface NewRoot {
+  /** Its path. */
+  owner: string;
+  /** Its soname, else its file name. */
+  name: string;
+  /** The paths of the objects that need it and that are there without it; empty where it is opened at run time, or needed by the loader alone. */
+  needed_by: string[];
+  /** How many libraries would leave with it, itself included. */
+  library_count: number;
+  /** The private memory of all of them. */
+  retained_bytes: number;
+}
+
 /** Something that the reader of a figure must know, and that did not stop the answer. */
 export interface Note {
   /** A stable word for the kind of note, such as `text-truncated`; `docs/notes.md` explains each. */
@@ -438,6 +454,8 @@ export interface OwnerChange {
   is_object: boolean;
   /** The path of the object that it left with, if it was there only for that object. */
   left_with: string | null;
+  /** The path of the new object that brought it in; null where another object needs it. */
+  came_with: string | null;
   /** Private bytes before; null where only virtual sizes are known. */
   old_bytes: number | null;
   /** The same now. */

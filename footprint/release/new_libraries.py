@@ -1,0 +1,122 @@
+"""The libraries that are new, by what brought them: the one that an object needs now, and those that came with it."""
+
+from collections.abc import Container, Iterable
+from typing import NamedTuple
+
+from footprint.loader.dependencies import reached
+from footprint.model.audit import Audit
+from footprint.model.object_cost import ObjectCost, holders_of
+from footprint.model.owner import file_name
+
+__all__ = ("NewRoot", "came_with", "new_roots", "root_text")
+
+
+class NewRoot(NamedTuple):
+    """A library that is new because an object needs it that is there without it.
+
+    Attributes:
+        owner: Its path.
+        name: Its soname, else its file name.
+        needed_by: The paths of the objects that need it and that are there without it; empty where it is opened at
+            run time, or needed by the loader alone.
+        library_count: How many libraries would leave with it, itself included.
+        retained_bytes: The private memory of all of them.
+    """
+
+    owner: str
+    name: str
+    needed_by: tuple[str, ...]
+    library_count: int
+    retained_bytes: int
+
+
+def came_with(new: Audit, known: Container[str]) -> dict[str, str | None]:
+    """Return for each new object the root that it came with; None for the roots.
+
+    That is the outermost new object that holds it, or, if several new objects bring it in, the first of them.
+
+    Args:
+        new: The audit now.
+        known: The owners now that were there before.
+    """
+    objects = {one.path: one for one in new.objects}
+    program = next(iter(objects), None)
+    if program not in known:
+        # Another program, or no objects: nothing in it is new by itself.
+        return {}
+    added = [path for path in objects if path not in known]
+    needed_by = _needed_by(new.objects)
+    held_by = {one.path: one.held_by for one in new.objects}
+    found: dict[str, str | None] = {}
+    for path in added:
+        holders = [one for one in holders_of(path, held_by) if one not in known]
+        found[path] = holders[-1] if holders else None
+    roots = [path for path in added if found[path] is None and _is_root(needed_by.get(path, ()), known)]
+    below = _reached_from(roots, new.objects)
+    for path in added:
+        if found[path] is None and path not in roots:
+            found[path] = below.get(path)
+    return found
+
+
+def _is_root(users: Iterable[str], known: Container[str]) -> bool:
+    """Return whether an object is there because of one that was there before, or because of nobody."""
+    users = tuple(users)
+    return not users or any(one in known for one in users)
+
+
+def _needed_by(objects: Iterable[ObjectCost]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for one in objects:
+        for need in one.needs or ():
+            found.setdefault(need.path, []).append(one.path)
+    return found
+
+
+def _reached_from(roots: Iterable[str], objects: Iterable[ObjectCost]) -> dict[str, str]:
+    """Return for each object the first of some roots that brings it in."""
+    given = tuple(objects)
+    numbers = {one.path: number for number, one in enumerate(given)}
+    needed = [[numbers[need.path] for need in one.needs or () if need.path in numbers] for one in given]
+    found: dict[str, str] = {}
+    for root in roots:
+        for number in reached(needed, (numbers[root],)):
+            found.setdefault(given[number].path, root)
+    return found
+
+
+def new_roots(new: Audit, known: Container[str]) -> tuple[NewRoot, ...]:
+    """Return the roots of the new libraries, the one that retains most first.
+
+    Args:
+        new: The audit now.
+        known: The owners now that were there before.
+    """
+    brought = came_with(new, known)
+    needed_by, held_by = _needed_by(new.objects), {one.path: one.held_by for one in new.objects}
+    counts: dict[str, int] = {}
+    for path in held_by:
+        for holder in (path, *holders_of(path, held_by)):
+            counts[holder] = counts.get(holder, 0) + 1
+    found = [
+        NewRoot(
+            one.path,
+            one.name,
+            tuple(user for user in needed_by.get(one.path, ()) if user in known),
+            counts[one.path],
+            one.retained_bytes,
+        )
+        for one in new.objects
+        if brought.get(one.path, "") is None
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.retained_bytes, one.owner)))
+
+
+def root_text(root: NewRoot) -> str:
+    """Write the name of a root, and who needs it."""
+    users = [file_name(one) for one in root.needed_by]
+    if not users:
+        return f"{root.name}, which is opened at run time"
+    if len(users) > 2:
+        return f"{root.name}, which {users[0]} and {len(users) - 1} others now need"
+    return f"{root.name}, which {' and '.join(users)} now need{'s' if len(users) == 1 else ''}"
