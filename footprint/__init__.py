@@ -9,45 +9,50 @@ The verbs are those of the command line; each returns frozen dataclasses. Nothin
 before one is called.
 """
 
-TYPE_CHECKING = False  # what type checkers know: to import `typing` costs as much as to start Python
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from footprint.elf.selection import Selection
-    from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
-    from footprint.formats.words import explain
-    from footprint.sources.debug_files import DebugSearch
-    from footprint.verbs.audit.call import audit
-    from footprint.verbs.audit.group import audit_group
-    from footprint.verbs.capture.call import capture  # at run time __getattr__ does all this
-    from footprint.verbs.check.call import check, load_budgets
-    from footprint.verbs.diff.call import diff
-    from footprint.verbs.doctor.call import doctor
-    from footprint.verbs.duplicates.call import duplicates
-    from footprint.verbs.heap.call import heap_profile
-    from footprint.verbs.init.call import init
-    from footprint.verbs.libraries.call import libraries
-    from footprint.verbs.maps.call import maps
-    from footprint.verbs.project.call import project, project_group
-    from footprint.verbs.record.call import record
-    from footprint.verbs.run.call import run
-    from footprint.verbs.survey.call import survey
-    from footprint.verbs.symbols.call import symbols
-    from footprint.verbs.trend.call import trend
-    from footprint.verbs.whatif.call import whatif
-
+# Type checkers read the names from `__init__.pyi`, so that nothing of them is loaded here.
 __version__ = "0.1.0"
 
 __all__ = (
     "AccessError",
+    "Audit",
+    "BudgetResult",
+    "Budgets",
+    "Captured",
+    "Checked",
+    "Comparison",
+    "Confidence",
     "DebugSearch",
+    "Diagnosis",
+    "Duplicates",
+    "Evidence",
+    "Explanation",
+    "FileSymbols",
+    "Finding",
     "FootprintError",
+    "Gate",
+    "Group",
+    "HeapProfiles",
+    "History",
     "InputError",
+    "Libraries",
+    "MemoryKind",
     "Note",
+    "OwnedMap",
+    "OwnerChange",
+    "Projection",
+    "Recorded",
+    "Row",
+    "RowChange",
+    "RunFailure",
+    "RunResult",
     "Selection",
+    "Survey",
+    "Total",
+    "Totals",
+    "Trend",
     "UnsupportedError",
     "UsageError",
+    "WhatIf",
     "__version__",
     "audit",
     "audit_group",
@@ -62,10 +67,12 @@ __all__ = (
     "libraries",
     "load_budgets",
     "maps",
+    "parse_budgets",
     "project",
     "project_group",
     "record",
     "run",
+    "save",
     "survey",
     "symbols",
     "trend",
@@ -75,22 +82,56 @@ __all__ = (
 # A name that is not here is the library call of a verb.
 _HOMES = {
     "AccessError": "footprint.errors",
+    "Audit": "footprint.model.audit",
+    "BudgetResult": "footprint.release.budget",
+    "Budgets": "footprint.release.budget_file",
+    "Captured": "footprint.process.capture",
+    "Checked": "footprint.release.budget",
+    "Comparison": "footprint.release.compare",
+    "Confidence": "footprint.model.finding",
     "DebugSearch": "footprint.sources.debug_files",
+    "Diagnosis": "footprint.verbs.doctor.call",
+    "Duplicates": "footprint.verbs.duplicates.call",
+    "Evidence": "footprint.model.evidence",
+    "Explanation": "footprint.formats.words",
+    "FileSymbols": "footprint.verbs.symbols.call",
+    "Finding": "footprint.model.finding",
     "FootprintError": "footprint.errors",
+    "Gate": "footprint.verbs.init.call",
+    "Group": "footprint.model.group",
+    "HeapProfiles": "footprint.verbs.heap.call",
+    "History": "footprint.release.history",
     "InputError": "footprint.errors",
+    "Libraries": "footprint.verbs.libraries.call",
+    "MemoryKind": "footprint.model.row",
     "Note": "footprint.errors",
+    "OwnedMap": "footprint.verbs.maps.call",
+    "OwnerChange": "footprint.release.compare",
+    "Projection": "footprint.model.projection",
+    "Recorded": "footprint.verbs.record.call",
+    "Row": "footprint.model.row",
+    "RowChange": "footprint.release.compare",
+    "RunFailure": "footprint.model.run_failure",
+    "RunResult": "footprint.verbs.run.result",
     "Selection": "footprint.elf.selection",
+    "Survey": "footprint.verbs.survey.call",
+    "Total": "footprint.model.totals",
+    "Totals": "footprint.model.totals",
+    "Trend": "footprint.release.history",
     "UnsupportedError": "footprint.errors",
     "UsageError": "footprint.errors",
+    "WhatIf": "footprint.verbs.whatif.result",
     "audit_group": "footprint.verbs.audit.group",
     "explain": "footprint.formats.words",
     "heap_profile": "footprint.verbs.heap.call",
     "load_budgets": "footprint.verbs.check.call",
+    "parse_budgets": "footprint.release.budget_file",
     "project_group": "footprint.verbs.project.call",
+    "save": "footprint.verbs.run.save",
 }
 
 
-def __getattr__(name: str) -> "Any":  # noqa: ANN401 # as varied as what the verbs are
+def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'footprint' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 # not for `import footprint` itself

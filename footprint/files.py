@@ -12,7 +12,7 @@ from typing import IO
 
 from footprint.errors import AccessError, InputError
 
-__all__ = ("StrPath", "map_descriptor", "open_input", "read_all", "text_of", "whole_file")
+__all__ = ("StrPath", "map_descriptor", "open_input", "read_all", "text_of", "whole_file", "write_file")
 
 StrPath = str | os.PathLike[str]
 
@@ -177,3 +177,17 @@ def whole_file(path: str, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def write_file(path: StrPath, data: bytes) -> None:
+    """Write a file that is there whole or not at all.
+
+    Raises:
+        AccessError: If it cannot be written.
+    """
+    name = os.fspath(path)
+    try:
+        with whole_file(name) as file:
+            file.write(data)
+    except OSError as error:
+        raise AccessError(name, error.strerror or str(error)) from error

@@ -185,8 +185,13 @@ class Budgets(NamedTuple):
 Lines = Mapping[tuple[str, ...], int]
 
 
-def parse_budgets(told: Mapping[str, Any], file: str, lines: Lines = MappingProxyType({})) -> Budgets:
-    """Parse a budget file, given what `tomllib` read and the lines of its tables and keys.
+def parse_budgets(told: Mapping[str, Any], file: str = "budgets", lines: Lines = MappingProxyType({})) -> Budgets:
+    """Make budgets from the tables of a budget file.
+
+    Args:
+        told: The tables, as `tomllib` reads them.
+        file: Where they are from: the messages name it, and the path of the baseline is relative to its folder.
+        lines: The lines of the tables and keys, where known.
 
     Raises:
         UsageError: For an unknown key (the message names the nearest known one), or a value that is no limit.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from footprint import __version__
 from footprint.errors import AccessError, Note, UsageError
-from footprint.files import whole_file
+from footprint.files import write_file
 from footprint.formats.document import About, Document, Verdict
 from footprint.formats.text import plain
 from footprint.verbs.options import Color, Format, OutputOptions
@@ -229,12 +229,8 @@ def emit(answer: str | bytes, output: str) -> None:
     data = answer if isinstance(answer, bytes) else answer.encode("utf-8", "backslashreplace")
     if output == "-":
         _write_out(data)
-        return
-    try:
-        with whole_file(output) as file:
-            file.write(data)
-    except OSError as error:
-        raise AccessError(output, error.strerror or str(error)) from error
+    else:
+        write_file(output, data)
 
 
 def _emit_text(text: str, output: str) -> None:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from footprint import __version__
 from footprint.errors import AccessError, UsageError
-from footprint.files import StrPath, whole_file
+from footprint.files import StrPath, write_file
 from footprint.formats.audit_json import audit_json
 from footprint.release.budget import propose
 from footprint.sources.target import resolve
@@ -97,7 +97,6 @@ def _gate_texts(path: Path, name: str) -> dict[str, str]:
 def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(str(path)) as file:
-            file.write(text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise AccessError(str(path), error.strerror or str(error)) from error
+    write_file(path, text.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,26 @@
+"""`footprint.save`: an audit or a run as a file, which every verb reads again."""
+
+from footprint import __version__
+from footprint.files import StrPath, write_file
+from footprint.formats.audit_json import audit_json
+from footprint.formats.json import write
+from footprint.model.audit import Audit
+from footprint.verbs.run.json import run_members
+from footprint.verbs.run.result import RunResult
+
+__all__ = ("save",)
+
+
+def save(answer: Audit | RunResult, path: StrPath) -> None:
+    """Save an audit, or a run with what its starts differ by, as the JSON that `-o` of the commands writes.
+
+    Args:
+        answer: What `audit`, `project` or `run` returned.
+        path: Where to write. An existing file is replaced.
+
+    Raises:
+        AccessError: If the file cannot be written.
+    """
+    is_run = isinstance(answer, RunResult)
+    text = write(run_members(answer, __version__)) if is_run else audit_json(answer, __version__)
+    write_file(path, text.encode("utf-8", "backslashreplace"))
