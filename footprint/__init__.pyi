@@ -1,68 +1,108 @@
 # The types of what `footprint` offers; `__init__.py` loads each name where it is first used.
 
-from footprint.elf.selection import Selection as Selection
-from footprint.errors import AccessError as AccessError
-from footprint.errors import FootprintError as FootprintError
-from footprint.errors import InputError as InputError
-from footprint.errors import Note as Note
-from footprint.errors import UnsupportedError as UnsupportedError
-from footprint.errors import UsageError as UsageError
-from footprint.formats.words import Explanation as Explanation
-from footprint.formats.words import explain as explain
-from footprint.model.audit import Audit as Audit
-from footprint.model.evidence import Evidence as Evidence
-from footprint.model.finding import Confidence as Confidence
-from footprint.model.finding import Finding as Finding
-from footprint.model.group import Group as Group
-from footprint.model.projection import Projection as Projection
-from footprint.model.row import MemoryKind as MemoryKind
-from footprint.model.row import Row as Row
-from footprint.model.run_failure import RunFailure as RunFailure
-from footprint.model.totals import Total as Total
-from footprint.model.totals import Totals as Totals
-from footprint.process.capture import Captured as Captured
-from footprint.release.budget import BudgetResult as BudgetResult
-from footprint.release.budget import Checked as Checked
-from footprint.release.budget_file import Budgets as Budgets
-from footprint.release.budget_file import parse_budgets as parse_budgets
-from footprint.release.compare import Comparison as Comparison
-from footprint.release.compare import OwnerChange as OwnerChange
-from footprint.release.compare import RowChange as RowChange
-from footprint.release.history import History as History
-from footprint.release.history import Trend as Trend
-from footprint.sources.debug_files import DebugSearch as DebugSearch
-from footprint.verbs.audit.call import audit as audit
-from footprint.verbs.audit.group import audit_group as audit_group
-from footprint.verbs.capture.call import capture as capture
-from footprint.verbs.check.call import check as check
-from footprint.verbs.check.call import load_budgets as load_budgets
-from footprint.verbs.diff.call import diff as diff
-from footprint.verbs.doctor.call import Diagnosis as Diagnosis
-from footprint.verbs.doctor.call import doctor as doctor
-from footprint.verbs.duplicates.call import Duplicates as Duplicates
-from footprint.verbs.duplicates.call import duplicates as duplicates
-from footprint.verbs.heap.call import HeapProfiles as HeapProfiles
-from footprint.verbs.heap.call import heap_profile as heap_profile
-from footprint.verbs.init.call import Gate as Gate
-from footprint.verbs.init.call import init as init
-from footprint.verbs.libraries.call import Libraries as Libraries
-from footprint.verbs.libraries.call import libraries as libraries
-from footprint.verbs.maps.call import OwnedMap as OwnedMap
-from footprint.verbs.maps.call import maps as maps
-from footprint.verbs.project.call import project as project
-from footprint.verbs.project.call import project_group as project_group
-from footprint.verbs.record.call import Recorded as Recorded
-from footprint.verbs.record.call import record as record
-from footprint.verbs.run.call import run as run
-from footprint.verbs.run.result import RunResult as RunResult
-from footprint.verbs.run.save import save as save
-from footprint.verbs.survey.call import Survey as Survey
-from footprint.verbs.survey.call import survey as survey
-from footprint.verbs.symbols.call import FileSymbols as FileSymbols
-from footprint.verbs.symbols.call import symbols as symbols
-from footprint.verbs.trend.call import trend as trend
-from footprint.verbs.whatif.call import whatif as whatif
-from footprint.verbs.whatif.result import WhatIf as WhatIf
+from footprint.elf.selection import Selection
+from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
+from footprint.formats.words import Explanation, explain
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
+from footprint.model.finding import Confidence, Finding
+from footprint.model.group import Group
+from footprint.model.projection import Projection
+from footprint.model.row import MemoryKind, Row
+from footprint.model.run_failure import RunFailure
+from footprint.model.totals import Total, Totals
+from footprint.process.capture import Captured
+from footprint.release.budget import BudgetResult, Checked
+from footprint.release.budget_file import Budgets, parse_budgets
+from footprint.release.compare import Comparison, OwnerChange, RowChange
+from footprint.release.history import History, Trend
+from footprint.sources.debug_files import DebugSearch
+from footprint.verbs.audit.call import audit
+from footprint.verbs.audit.group import audit_group
+from footprint.verbs.capture.call import capture
+from footprint.verbs.check.call import check, load_budgets
+from footprint.verbs.diff.call import diff
+from footprint.verbs.doctor.call import Diagnosis, doctor
+from footprint.verbs.duplicates.call import Duplicates, duplicates
+from footprint.verbs.heap.call import HeapProfiles, heap_profile
+from footprint.verbs.init.call import Gate, init
+from footprint.verbs.libraries.call import Libraries, libraries
+from footprint.verbs.maps.call import OwnedMap, maps
+from footprint.verbs.project.call import project, project_group
+from footprint.verbs.record.call import Recorded, record
+from footprint.verbs.run.call import run
+from footprint.verbs.run.result import RunResult
+from footprint.verbs.run.save import save
+from footprint.verbs.survey.call import Survey, survey
+from footprint.verbs.symbols.call import FileSymbols, symbols
+from footprint.verbs.trend.call import trend
+from footprint.verbs.whatif.call import whatif
+from footprint.verbs.whatif.result import WhatIf
 
-__all__: tuple[str, ...]
+__all__ = (
+    "AccessError",
+    "Audit",
+    "BudgetResult",
+    "Budgets",
+    "Captured",
+    "Checked",
+    "Comparison",
+    "Confidence",
+    "DebugSearch",
+    "Diagnosis",
+    "Duplicates",
+    "Evidence",
+    "Explanation",
+    "FileSymbols",
+    "Finding",
+    "FootprintError",
+    "Gate",
+    "Group",
+    "HeapProfiles",
+    "History",
+    "InputError",
+    "Libraries",
+    "MemoryKind",
+    "Note",
+    "OwnedMap",
+    "OwnerChange",
+    "Projection",
+    "Recorded",
+    "Row",
+    "RowChange",
+    "RunFailure",
+    "RunResult",
+    "Selection",
+    "Survey",
+    "Total",
+    "Totals",
+    "Trend",
+    "UnsupportedError",
+    "UsageError",
+    "WhatIf",
+    "__version__",
+    "audit",
+    "audit_group",
+    "capture",
+    "check",
+    "diff",
+    "doctor",
+    "duplicates",
+    "explain",
+    "heap_profile",
+    "init",
+    "libraries",
+    "load_budgets",
+    "maps",
+    "parse_budgets",
+    "project",
+    "project_group",
+    "record",
+    "run",
+    "save",
+    "survey",
+    "symbols",
+    "trend",
+    "whatif",
+)
 __version__: str

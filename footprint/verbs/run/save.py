@@ -2,7 +2,7 @@
 
 from footprint import __version__
 from footprint.files import StrPath, write_file
-from footprint.formats.audit_json import audit_json
+from footprint.formats.audit_json import audit_members
 from footprint.formats.json import write
 from footprint.model.audit import Audit
 from footprint.verbs.run.json import run_members
@@ -21,6 +21,5 @@ def save(answer: Audit | RunResult, path: StrPath) -> None:
     Raises:
         AccessError: If the file cannot be written.
     """
-    is_run = isinstance(answer, RunResult)
-    text = write(run_members(answer, __version__)) if is_run else audit_json(answer, __version__)
-    write_file(path, text.encode("utf-8", "backslashreplace"))
+    members = run_members(answer, __version__) if isinstance(answer, RunResult) else audit_members(answer, __version__)
+    write_file(path, write(members).encode("utf-8", "backslashreplace"))
