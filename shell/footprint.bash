@@ -126,9 +126,9 @@ _footprint() {
             esac
             ;;
         diff)
-            options='-n --count --top --binary --root --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --top --binary --pid --root --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                -n | --count | --top | --table) kind=none ;;
+                -n | --count | --top | --pid | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
                 --binary | --html | -o | --output) kind=file ;;
                 --root | --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
@@ -136,12 +136,12 @@ _footprint() {
             esac
             ;;
         check)
-            options='--config --update-baseline --propose --root --debug-dir --debuginfod --no-debug-files -o --output --format --html --table --json --color -q --quiet --strict -h --help'
+            options='--config --update-baseline --propose --pid --root --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files -o --output --format --html --table --json --color -q --quiet --strict -h --help'
             case $prev in
                 --config | -o | --output | --html) kind=file ;;
+                --pid | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
                 --root | --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
-                --table) kind=none ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -153,10 +153,10 @@ _footprint() {
             esac
             ;;
         record)
-            options='--history --version --commit --program --time -o --output --format --table --json --color -q --quiet --strict -h --help'
+            options='--history --version --commit --program --time --pid --tree --name --cgroup --unit --container -o --output --format --table --json --color -q --quiet --strict -h --help'
             case $prev in
                 --history | -o | --output) kind=file ;;
-                --version | --commit | --program | --time | --table) kind=none ;;
+                --version | --commit | --program | --time | --pid | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
                 --color) kind=none values='auto always never' ;;
             esac

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 from footprint.attribution.accounts import merge
 from footprint.attribution.families import NO_CHANNELS, Channel, process_classes, project_group, proportional_bytes
+from footprint.attribution.group_findings import group_findings, group_objects, group_rules
 from footprint.attribution.shared_memory import Backing, backing_of, own_shared_bytes_of_group
 from footprint.errors import Note
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.group import AS_IT_IS, Group, GroupQuestion
+from footprint.model.group_member import GroupMember
 from footprint.model.totals import Total
 from footprint.process import Mapping, Snapshot
 from footprint.process.mapped_files import FileKey, file_key
@@ -22,6 +24,7 @@ def group_up(
     notes: Sequence[Note] = (),
     question: GroupQuestion = AS_IT_IS,
     channels: Dict[int, Sequence[Channel]] = NO_CHANNELS,
+    target: str = "",
 ) -> Group:
     """Add up processes that were read at about the same time, and project them to many groups.
 
@@ -34,6 +37,7 @@ def group_up(
         notes: What was odd about reading them.
         question: How many such groups.
         channels: The sockets and pipes that each process pays for and others have as well.
+        target: What the user named; "" for the names of the processes.
     """
     audits = tuple(audit for _, audit in members)
     private = _sum([audit.totals.private for audit in audits])
@@ -45,8 +49,10 @@ def group_up(
     per_group = _sum([private, kernel, shared_between, own_shared])
     shared_once = Total(_shared_once(mappings), Evidence.ESTIMATED)
     classes = process_classes(members, channels)
+    task_count = _task_count(members)
     return Group(
-        audits=audits,
+        target=target or " ".join(audit.target for audit in audits),
+        members=tuple([_member(audit) for audit in audits]),
         private=private,
         kernel=kernel,
         shared_between=shared_between,
@@ -56,7 +62,27 @@ def group_up(
         ledger=merge(row for audit in audits for row in audit.ledger),
         notes=(*notes, *(note for audit in audits for note in audit.notes)),
         classes=classes,
-        projection=project_group(classes, per_group, shared_once, _task_count(members), question),
+        projection=project_group(classes, per_group, shared_once, task_count, question),
+        host=next((audit.host for audit in audits if audit.host), {}),
+        task_count=task_count,
+        debug_files={owner: path for audit in audits for owner, path in audit.debug_files.items()},
+        findings=group_findings(audits),
+        searched_rules=group_rules(audits),
+        objects=group_objects(audits),
+        audits=audits,
+    )
+
+
+def _member(audit: Audit) -> GroupMember:
+    return GroupMember(
+        audit.target,
+        audit.pid,
+        audit.command,
+        audit.source,
+        audit.is_live,
+        audit.mapping_count,
+        audit.page_bytes,
+        audit.totals,
     )
 
 

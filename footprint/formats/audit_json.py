@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, get_args
 
 from footprint.elf import shown_name
 from footprint.errors import Note
@@ -14,7 +14,6 @@ from footprint.formats.page_maps_json import PageMapRow, page_map_rows
 from footprint.members import ABSENT, LATER, NOT_EMPTY, Absent, Bounds, Later, Pattern, Positive
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
-from footprint.model.figures import total_figures
 from footprint.model.finding import SearchedRule
 from footprint.model.object_cost import ObjectCost
 from footprint.model.peak import PeakHolder
@@ -24,6 +23,9 @@ from footprint.model.run_failure import RunFailure
 from footprint.model.spread import Spread
 from footprint.model.totals import OfWhich, Totals
 from footprint.records import records
+
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
 
 __all__ = (
     "AuditJson",
@@ -49,12 +51,12 @@ __all__ = (
 
 
 class ProcessTarget(NamedTuple):
-    """The process or program that an answer is about.
+    """The process, program or group that an answer is about.
 
     Attributes:
         name: The target, as the user named it.
-        pid: The process; null where it is not known.
-        command: The command line or the name of the process.
+        pid: The process; null where it is not known, and for a group.
+        command: The command line or the name of the process, of a group that of the first.
         source: What was read: `smaps`, `pmap -d`, `prediction`, ...
         is_live: Whether it was read from a running process.
         mapping_count: The number of mappings.
@@ -303,14 +305,14 @@ def audit_answer(audit: Audit, version: str) -> AuditJson:
     )
 
 
-def process_target(audit: Audit) -> ProcessTarget:
+def process_target(audit: "Audited") -> ProcessTarget:
     """Return which process it was, and what was read."""
     return like(ProcessTarget, audit, name=audit.target)
 
 
 def process_totals(totals: Totals) -> ProcessTotals:
     """Return the figures of a whole process, apart from how each is known."""
-    named = [(_TOTAL_NAMES[figure.name], total) for figure, total in total_figures(totals)]
+    named = [(_TOTAL_NAMES[name], total) for name, total in totals.figures.items()]
     figures: dict[str, int | None] = {name: total.bytes for name, total in named}
     evidence = {name: total.evidence for name, total in named if total.bytes is not None}
     return ProcessTotals(**figures, evidence=evidence, of_which=totals.of_which)

@@ -18,8 +18,9 @@ class FindingRow(NamedTuple):
         kind: The kind of finding, among those of the rule.
         subject: The object, variable or function that the finding is about.
         message: What was found, in one sentence.
-        saving_bytes: The private memory that each process saves; 0 where the remedy alone saves nothing.
-        saving_at_count_bytes: The same for as many processes as were asked about.
+        saving_bytes: The private memory that each process saves, of a group all members together; 0 where the remedy
+            alone saves nothing.
+        saving_at_count_bytes: The same for as many processes or groups as were asked about.
         saving_per: Whether each process saves it, or each thread, of which a process has at least one.
         size_bytes: The size of a variable that may be smaller, or of its copies; null where the finding is about none.
         private_bytes: The part of the subject that is private in the live process; null where that is not known.
@@ -29,6 +30,7 @@ class FindingRow(NamedTuple):
         leaves: The paths of the objects that leave the process with it.
         object: The path of the object to build in another way; null where there is none, or several.
         location: The place in the source code; null where it is not known.
+        member_count: The number of processes of a group that have it; null for a finding of one process.
     """
 
     rule: str
@@ -46,6 +48,7 @@ class FindingRow(NamedTuple):
     leaves: tuple[str, ...]
     object: Annotated[str | None, LATER]
     location: SourceLocation | None
+    member_count: Annotated[int | None, LATER]
 
 
 def finding_rows(findings: Iterable[Finding], count: int) -> tuple[FindingRow, ...]:

@@ -113,8 +113,9 @@ def finding_issue(finding: Finding, binary: str, count: int, *, fails: bool) -> 
         fails: Whether the issue fails a check.
     """
     level = Level.WARNING if _is_sure(finding) else Level.NOTE
-    unit = "thread" if finding.is_per_thread else "process"
-    saving = f"It saves {format_bytes(finding.saving_bytes)} a {unit}" if finding.saving_bytes else ""
+    saving = f"It saves {format_bytes(finding.saving_bytes)} a {finding.noun}" if finding.saving_bytes else ""
+    if saving and finding.member_count is not None:
+        saving += f", in {counted(finding.member_count, 'process')} of it"
     if saving and count > 1:
         saving += f", {format_bytes(finding.saving_bytes * count)} in {count:,}"
     why = f"{finding.confidence.value.capitalize()}: {'; '.join(finding.reasons)}" if finding.reasons else ""

@@ -23,7 +23,16 @@ from footprint.model.run_failure import RunFailure, failures_of_start
 from footprint.model.spread import ONE_START, Spread, Spreads
 from footprint.model.totals import FIGURE_NAMES, Total, Totals
 
-__all__ = ("SavedAudit", "looks_like_audit", "read_audit", "reprojected")
+__all__ = (
+    "SavedAudit",
+    "check_host",
+    "looks_like_audit",
+    "parsed_answer",
+    "read_audit",
+    "reprojected",
+    "saved_audit",
+    "totals_of",
+)
 
 _SCHEMA: Final = "footprint/1"
 # The audit of a process with a million variables takes 400 MB.
@@ -64,10 +73,34 @@ def read_audit(data: bytes | memoryview, file: str, *, has_page_maps: bool = Fal
         InputError: It is cut or damaged, is the answer of another verb, or its rows do not add up.
         UnsupportedError: A newer footprint wrote it, or it is about several processes.
     """
+    return saved_audit(parsed_answer(data, file), file, has_page_maps=has_page_maps)
+
+
+def parsed_answer(data: bytes | memoryview, file: str) -> dict[str, Any]:
+    """Return the members of a saved audit, of one process or of several.
+
+    Raises:
+        InputError: It is cut, or no audit.
+        UnsupportedError: A newer footprint wrote it.
+    """
     if len(data) > _MOST_BYTES:
         raise InputError(file, "longer than any audit that footprint reads", _MOST_BYTES)
     whole = _parsed(data, file)
-    _check_kind(whole, file)
+    schema = whole.get("schema")
+    if schema != _SCHEMA:
+        name, _, number = str(schema).partition("/")
+        if name == "footprint" and number.isdigit() and len(number) < 10:
+            raise UnsupportedError(file, f"it has the schema {schema}; this footprint reads {_SCHEMA}")
+        raise InputError(file, "it is not JSON that footprint writes")
+    if "ledger" not in whole or not ("totals" in whole or "group" in whole):
+        raise InputError(file, "it is the answer of another verb: `footprint audit -o FILE --json` saves an audit")
+    return whole
+
+
+def saved_audit(whole: dict[str, Any], file: str, *, has_page_maps: bool = False) -> SavedAudit:
+    """Return the audit that an answer is; the arguments and errors are those of `read_audit`."""
+    if "group" in whole:
+        raise UnsupportedError(file, "it is about several processes: name the saved audit of one")
     if not has_page_maps:
         whole.pop("page_maps", None)
     answer: AuditJson
@@ -111,24 +144,8 @@ def _parsed(data: bytes | memoryview, file: str) -> dict[str, Any]:
     return whole
 
 
-def _check_kind(whole: Mapping[str, Any], file: str) -> None:
-    """Refuse an answer that is not an audit of one process, and name what it is."""
-    schema = whole.get("schema")
-    if schema != _SCHEMA:
-        name, _, number = str(schema).partition("/")
-        if name == "footprint" and number.isdigit() and len(number) < 10:
-            raise UnsupportedError(file, f"it has the schema {schema}; this footprint reads {_SCHEMA}")
-        raise InputError(file, "it is not JSON that footprint writes")
-    if "group" in whole:
-        raise UnsupportedError(file, "it is about several processes: save an audit of one")
-    if "ledger" not in whole or "totals" not in whole:
-        raise InputError(file, "it is the answer of another verb: `footprint audit -o FILE --json` saves an audit")
-
-
 def _audit(answer: AuditJson, file: str) -> Audit:
-    for key in ("kernel", "machine"):
-        if answer.host and key not in answer.host:
-            raise InputError(file, f"it is damaged: `host.{key}` is missing")
+    check_host(answer.host, file)
     page_maps = () if answer.page_maps is Absent.ABSENT else answer.page_maps
     if page_maps and answer.target.page_bytes == 0:
         raise InputError(file, "it is damaged: `target.page_bytes` is not a page size")
@@ -142,7 +159,7 @@ def _audit(answer: AuditJson, file: str) -> Audit:
             mapping_count=answer.target.mapping_count,
             page_bytes=answer.target.page_bytes,
             host=dict(answer.host),
-            totals=_totals(answer.totals, file),
+            totals=totals_of(answer.totals, file),
             ledger=answer.ledger,
             projection=answer.projection,
             notes=answer.notes,
@@ -159,7 +176,23 @@ def _audit(answer: AuditJson, file: str) -> Audit:
         raise InputError(file, f"it was changed since it was written: {cause}") from error
 
 
-def _totals(told: ProcessTotals, file: str) -> Totals:
+def check_host(host: Mapping[str, str], file: str) -> None:
+    """Check that a host has its members.
+
+    Raises:
+        InputError: If one is missing.
+    """
+    for key in ("kernel", "machine"):
+        if host and key not in host:
+            raise InputError(file, f"it is damaged: `host.{key}` is missing")
+
+
+def totals_of(told: ProcessTotals, file: str) -> Totals:
+    """Return the figures of a process that a saved answer has.
+
+    Raises:
+        InputError: If it does not say how one is known.
+    """
     known = cast("Mapping[str, Evidence]", told.evidence)
 
     def total(field: str) -> Total:

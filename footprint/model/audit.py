@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 from footprint.errors import Note, UnbalancedError
 from footprint.model.projection import Projection
 from footprint.model.row import MemoryKind, Row, sum_rows
-from footprint.model.totals import Totals
+from footprint.model.totals import Total, Totals
 
 if TYPE_CHECKING:  # what few audits have
     from footprint.model.finding import Finding, SearchedRule
+    from footprint.model.group_member import GroupMember
     from footprint.model.heap_account import HeapAccount
     from footprint.model.object_cost import ObjectCost
     from footprint.model.page_map import PageMap
     from footprint.model.run_failure import RunFailure
 
-__all__ = ("Audit", "lasting_name", "program_name", "program_path")
+__all__ = ("Audit",)
 
 
 @dataclass(frozen=True)
@@ -87,21 +88,39 @@ class Audit:
                     self.target, f"the rows hold {sum_bytes} {what} bytes, the total is {total_bytes}"
                 )
 
+    # A group has the same properties: see `Audited`.
 
-def program_name(audit: Audit) -> str:
-    """Return the name of the audited program: the last part of its path, as far as the audit has it."""
-    words = audit.target if audit.source == "prediction" else audit.command.split(" ", 1)[0]
-    return words.rsplit("/", 1)[-1]
+    @property
+    def noun(self) -> str:
+        """What reports call it."""
+        return "process"
 
+    @property
+    def count(self) -> int:
+        """How many of it its projection is for."""
+        return self.projection.count
 
-def program_path(audit: Audit) -> str:
-    """Return the path of the program; "" if it is not known."""
-    if audit.source == "prediction":
-        return audit.target
-    return audit.objects[0].path if audit.objects else ""
+    @property
+    def cost(self) -> Total:
+        """What one more of it costs."""
+        return self.totals.per_process
 
+    @property
+    def figures(self) -> dict[str, Total]:
+        """Its figures in bytes, by their names."""
+        return self.totals.figures
 
-def lasting_name(audit: Audit, given: str | None = None) -> str:
-    """Return a name that stays the same from run to run: for a live process that of its program."""
-    name = program_name(audit) if audit.is_live and audit.saved_in is None else ""
-    return name or given or audit.saved_in or audit.target
+    @property
+    def counts(self) -> dict[str, int]:
+        """Its numbers of things, by the names of the figures."""
+        return {"mapping_count": self.mapping_count}
+
+    @property
+    def members(self) -> "tuple[GroupMember, ...]":
+        """A process has none."""
+        return ()
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether its files were searched for findings."""
+        return bool(self.objects)

@@ -4,14 +4,12 @@ Reports, JSON, comparisons, budgets, histories, metrics and `footprint explain` 
 described nowhere else is described here once.
 """
 
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from footprint.model.evidence import Evidence
-from footprint.model.totals import FIGURE_NAMES, Total, Totals
 
-__all__ = ("BUDGETED", "FIGURES", "AddsUp", "Figure", "FigureUnit", "total_figures")
+__all__ = ("BUDGETED", "FIGURES", "AddsUp", "Figure", "FigureUnit")
 
 
 class FigureUnit(StrEnum):
@@ -166,12 +164,31 @@ _ALL: Final = (
         "what one more group of these processes costs: their private memory, the memory that they share among"
         " themselves, the shared memory that they made, and their kernel memory",
         _EACH,
+        "Of a group, `private_bytes` and `kernel_bytes` are the sums over its processes.",
+        has_budget=True,
+    ),
+    Figure(
+        "per_worker_bytes",
+        "one more worker",
+        "what one more worker in a group costs: the mean over the workers that are there",
+        _NOT_ADDITIVE,
+        "Where no process has a parent in the group, a worker is one more of the processes that are alike.",
+        has_budget=True,
     ),
     Figure(
         "shared_between_bytes",
         "shared between them",
         "anonymous memory that several processes of the group have shared since a fork, counted once",
         _EACH,
+        has_budget=True,
+    ),
+    Figure(
+        "process_count",
+        "processes",
+        "processes of the group",
+        _EACH,
+        unit=FigureUnit.THINGS,
+        has_budget=True,
     ),
     # Of a program that was run.
     Figure(
@@ -194,7 +211,7 @@ _ALL: Final = (
     Figure(
         "mapping_count",
         "mappings",
-        "mappings of the process",
+        "mappings of the process, or of all processes of a group",
         _EACH,
         unit=FigureUnit.THINGS,
         has_budget=True,
@@ -277,7 +294,8 @@ _ALL: Final = (
         "part of `shared_once_bytes` and of `per_process_bytes`: shared memory that nobody else maps (memfd, shared"
         " anonymous memory, SysV, deleted files, `/dev/shm`)",
         _EACH,
-        "Each started copy makes its own.",
+        "Each started copy makes its own, and each group. A budget can limit it for a group.",
+        has_budget=True,
     ),
 )
 
@@ -285,9 +303,3 @@ FIGURES: Final = {figure.name: figure for figure in _ALL}
 """Every figure by its name, in the order of reports."""
 BUDGETED: Final = tuple(figure.name for figure in _ALL if figure.has_budget)
 """The names of the figures that a budget file can limit."""
-
-
-def total_figures(totals: Totals) -> Iterator[tuple[Figure, Total]]:
-    """Return each figure of a whole process with its value, also those that the input cannot tell."""
-    for field, name in FIGURE_NAMES.items():
-        yield FIGURES[name], getattr(totals, field)

@@ -54,7 +54,8 @@ class Finding:
         kind: One of the kinds of the rule.
         subject: The name of the library, variable or object.
         message: The finding in one sentence.
-        saving_bytes: The private memory that each process saves with the remedy; 0 if it saves nothing by itself.
+        saving_bytes: The private memory that each process saves with the remedy; in a group, that of all members that
+            have it; 0 if it saves nothing by itself.
         confidence: How sure it is.
         reasons: Why it is that sure.
         remedy: What to do.
@@ -64,6 +65,7 @@ class Finding:
         private_bytes: The private bytes of the subject in a live process; None where that is not known.
         object_path: The path of the object to build differently; "" for none or several.
         size_bytes: The size of a variable that may be smaller, or of its copies; None where the finding is about none.
+        member_count: The number of processes of a group that have it; None for a finding of one process.
     """
 
     rule: str
@@ -80,8 +82,16 @@ class Finding:
     private_bytes: int | None = None
     object_path: str = ""
     size_bytes: int | None = None
+    member_count: int | None = None
 
     @property
     def about_bytes(self) -> int:
         """Return what it saves; if it saves nothing by itself, the size that it is about."""
         return self.saving_bytes or self.size_bytes or 0
+
+    @property
+    def noun(self) -> str:
+        """What saves `saving_bytes` with the remedy."""
+        if self.member_count is not None:
+            return "group"
+        return "thread" if self.is_per_thread else "process"

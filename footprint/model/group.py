@@ -1,12 +1,15 @@
 """Several processes as one group."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from footprint.errors import Note
+from footprint.errors import Note, UnbalancedError
 from footprint.members import Signed
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
+from footprint.model.finding import Finding, SearchedRule
+from footprint.model.group_member import GroupMember
+from footprint.model.object_cost import ObjectCost
 from footprint.model.projection import FitLimit, Model, Term
 from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import Total
@@ -144,10 +147,11 @@ class CgroupComparison(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Where the memory of several processes goes.
+    """Where the memory of several processes goes. Plain data: it can be saved, and shown elsewhere.
 
     Attributes:
-        audits: The audit of each process.
+        target: What was audited, as the user named it.
+        members: The processes, each with its own figures.
         private: The private memory of all processes.
         kernel: What the kernel spends on all processes.
         shared_between: Anonymous memory that several of them have shared since a fork, counted once.
@@ -160,12 +164,21 @@ class Group:
         classes: The processes that are alike, the workers first.
         projection: What many groups cost; None where the cost of a process is unknown.
         cgroup: The counters of the control group that the processes are; None where none was named.
+        host: Kernel and machine, where known.
+        task_count: Their threads.
+        debug_files: For owners that were stripped, the files that the names of their variables are from.
+        findings: What they could do without, each once; `saving_bytes` is the saving of all members that have it.
+        searched_rules: The rules that were run for all of them.
+        objects: Their objects, each once with the sums over the members; only where they were searched for findings.
+        saved_in: The file from which a saved group was read; None for a new one.
+        audits: The whole audit of each process; empty for a saved group, which has the sum of their ledgers.
 
     Raises:
-        ValueError: Where the rows do not add up: a defect of footprint, never of the input.
+        UnbalancedError: If the rows do not add up to the totals.
     """
 
-    audits: tuple[Audit, ...]
+    target: str
+    members: tuple[GroupMember, ...]
     private: Total
     kernel: Total
     shared_between: Total
@@ -177,14 +190,104 @@ class Group:
     classes: tuple[ProcessClass, ...] = ()
     projection: GroupProjection | None = None
     cgroup: CgroupComparison | None = None
+    host: dict[str, str] = field(default_factory=dict)
+    task_count: int = 0
+    debug_files: dict[str, str] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    searched_rules: tuple[SearchedRule, ...] = ()
+    objects: tuple[ObjectCost, ...] = ()
+    saved_in: str | None = None
+    audits: tuple[Audit, ...] = ()
 
     def __post_init__(self) -> None:
         for is_kernel, total in ((False, self.private), (True, self.kernel)):
             sum_bytes = sum(row.bytes or 0 for row in self.ledger if (row.kind is MemoryKind.KERNEL) is is_kernel)
             if total.bytes is not None and sum_bytes != total.bytes:
-                raise ValueError(f"the rows hold {sum_bytes} bytes, the total is {total.bytes}")
+                raise UnbalancedError(self.target, f"the rows hold {sum_bytes} bytes, the total is {total.bytes}")
+
+    # A process has the same properties: see `Audited`.
 
     @property
-    def debug_files(self) -> dict[str, str]:
-        """The files from which the names of the variables of stripped owners are."""
-        return {owner: path for audit in self.audits for owner, path in audit.debug_files.items()}
+    def pid(self) -> None:
+        """A group is no single process."""
+        return None
+
+    @property
+    def command(self) -> str:
+        """The command line or name of the first process."""
+        return self.members[0].command if self.members else ""
+
+    @property
+    def source(self) -> str:
+        """What was read of the processes."""
+        return ", ".join(dict.fromkeys(member.source for member in self.members))
+
+    @property
+    def is_live(self) -> bool:
+        """Whether they were read from running processes."""
+        return any(member.is_live for member in self.members)
+
+    @property
+    def mapping_count(self) -> int:
+        """How many mappings all have."""
+        return sum(member.mapping_count for member in self.members)
+
+    @property
+    def page_bytes(self) -> int:
+        """The size of a page."""
+        return self.members[0].page_bytes if self.members else 0
+
+    @property
+    def noun(self) -> str:
+        """What reports call it."""
+        return "group"
+
+    @property
+    def count(self) -> int:
+        """How many groups its projection is for."""
+        return self.projection.count if self.projection else 1
+
+    @property
+    def cost(self) -> Total:
+        """What one more group costs."""
+        return self.per_group
+
+    @property
+    def figures(self) -> dict[str, Total]:
+        """Its figures in bytes, by their names."""
+        workers = self.classes[0] if self.classes else None
+        each = Total(None, Evidence.ESTIMATED) if workers is None else Total(workers.each_bytes, workers.evidence)
+        return {
+            "per_group_bytes": self.per_group,
+            "private_bytes": self.private,
+            "shared_between_bytes": self.shared_between,
+            "own_shared_bytes": self.own_shared,
+            "kernel_bytes": self.kernel,
+            "per_worker_bytes": each,
+            "shared_once_bytes": self.shared_once,
+        }
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Its numbers of things, by the names of the figures."""
+        return {"process_count": len(self.members), "mapping_count": self.mapping_count}
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether the files of its processes were searched for findings."""
+        return bool(self.objects)
+
+    @property
+    def page_maps(self) -> tuple[()]:
+        """The pages of several processes are no one picture."""
+        return ()
+
+    @property
+    def heap(self) -> None:
+        """A profile of a heap is of one process."""
+        return None
+
+    @property
+    def run_failures(self) -> tuple[()]:
+        """Nothing was run for a group."""
+        return ()

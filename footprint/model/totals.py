@@ -70,6 +70,11 @@ class Totals(NamedTuple):
     startup_max: Total
     of_which: OfWhich
 
+    @property
+    def figures(self) -> dict[str, Total]:
+        """Return each figure by its name, also those that the input cannot tell."""
+        return {name: getattr(self, field) for field, name in FIGURE_NAMES.items()}
+
 
 _OTHER_NAMES: Final = {"cow_shared": "shared_with_relatives", "startup_min": "floor", "startup_max": "ceiling"}
 

@@ -2,16 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import date
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from footprint.errors import UsageError
 from footprint.findings.registry import Fact, fact_of
 from footprint.members import Positive, Signed, json_members
-from footprint.model.audit import Audit
-from footprint.model.figures import FIGURES, FigureUnit, total_figures
+from footprint.model.figures import FIGURES, FigureUnit
 from footprint.model.finding import CONFIDENCES, Finding
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name, is_file
@@ -31,6 +29,9 @@ from footprint.release.compare import Comparison, RowChange, compare, covers, co
 from footprint.release.matching import named_owners, owner_names, soname_of
 from footprint.units import format_bytes
 
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
+
 __all__ = (
     "RUN",
     "Budget",
@@ -48,6 +49,15 @@ __all__ = (
 )
 
 _MOST_CONTRIBUTORS: Final = 3
+# The figures that are computed from others, or from objects.
+_OF_ANY: Final = frozenset({"total_at_count_bytes", "library_count", "tls_bytes"})
+# What a group costs beside what the rows of its ledger hold.
+_OF_GROUP: Final = {
+    "shared_between_bytes": "[shared between them]",
+    "own_shared_bytes": "[shared memory of their own]",
+}
+# Owners do not make up these figures.
+_WITHOUT_PARTS: Final = frozenset({"mapping_count", "process_count", "per_worker_bytes", *_OF_GROUP})
 RUN: Final = "run"
 """The key of the result that says how a run failed."""
 
@@ -120,7 +130,7 @@ class Checked(NamedTuple):
         comparison: The changes since the baseline, where there is one.
     """
 
-    audit: Audit
+    audit: "Audited"
     budgets: Budgets
     results: tuple[BudgetResult, ...]
     comparison: Comparison | None
@@ -132,9 +142,9 @@ class Checked(NamedTuple):
 
 
 def check_audit(
-    audit: Audit,
+    audit: "Audited",
     budgets: Budgets,
-    baseline: Audit | None,
+    baseline: "Audited | None",
     today: date,
     spreads: Spreads = ONE_START,
     baseline_spreads: Spreads = ONE_START,
@@ -161,7 +171,7 @@ def check_audit(
     return Checked(audit, budgets, tuple(waived), comparison)
 
 
-def _owners_of(budget: Budget, audit: Audit, baseline: Audit | None) -> frozenset[str]:
+def _owners_of(budget: Budget, audit: "Audited", baseline: "Audited | None") -> frozenset[str]:
     """Return the owners that a budget names, in both audits: each with the name that it has on the other side."""
     if budget.table != "owners":
         return frozenset()
@@ -173,7 +183,7 @@ def _owners_of(budget: Budget, audit: Audit, baseline: Audit | None) -> frozense
     return found | {owner for owner, name in names.items() if name in found}
 
 
-def _run_results(audit: Audit) -> Iterable[BudgetResult]:
+def _run_results(audit: "Audited") -> Iterable[BudgetResult]:
     """Return the failures of the run whose audit it is; no budget has to name them."""
     if audit.run_failures:
         causes = Counter(one.detail for one in audit.run_failures)
@@ -185,7 +195,7 @@ def _run_results(audit: Audit) -> Iterable[BudgetResult]:
 
 
 def _results(
-    budget: Budget, audit: Audit, baseline: Audit | None, budgets: Budgets, comparison: Comparison | None
+    budget: Budget, audit: "Audited", baseline: "Audited | None", budgets: Budgets, comparison: Comparison | None
 ) -> Iterable[BudgetResult]:
     """Check each limit of a budget."""
     measured = _measure(budget, audit, budgets)
@@ -227,7 +237,7 @@ def _results(
     yield result(before + increase, before, remark)
 
 
-def _before(budget: Budget, baseline: Audit, budgets: Budgets) -> int:
+def _before(budget: Budget, baseline: "Audited", budgets: Budgets) -> int:
     """Return the figure of the baseline; 0 for what it does not contain.
 
     Raises:
@@ -244,12 +254,12 @@ def _before(budget: Budget, baseline: Audit, budgets: Budgets) -> int:
     return 0
 
 
-def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
+def _measure(budget: Budget, audit: "Audited", budgets: Budgets) -> int | None:
     """Return the figure that a budget limits; None if the audit does not contain it, or does not know it."""
     if budget.table == "figures":
         return figure_of(budget.name, audit, budgets.at_processes)
     if budget.table == "findings":
-        return len(_counted_findings(budget, audit)) if _has_all_counted(budget, audit) else None
+        return len(_counted_findings(budget, audit.findings)) if _has_all_counted(budget, audit) else None
     if budget.table == "retained":
         return next((one.retained_bytes for one in _objects_of(budget, audit)), None)
     rows = _rows_of(budget, audit)
@@ -261,31 +271,35 @@ def _measure(budget: Budget, audit: Audit, budgets: Budgets) -> int | None:
     return sum(known) if len(known) == len(rows) else None
 
 
-def _tells_kind(kind: str, audit: Audit) -> bool:
+def _tells_kind(kind: str, audit: "Audited") -> bool:
     """Return whether an audit without memory of a kind proves that there is none: files say nothing about heaps."""
     return audit.source != "prediction" or MemoryKind(kind) in OF_OBJECTS
 
 
-def figure_of(name: str, audit: Audit, count: int = 1) -> int | None:
+def figure_of(name: str, audit: "Audited", count: int = 1) -> int | None:
     """Return a figure of `BUDGETED`; None if the audit does not know it."""
-    if name == "mapping_count":
-        return audit.mapping_count
     if name == "library_count":
         return len(_files(audit))
     if name == "tls_bytes":
         return sum(one.tls_bytes for one in audit.objects) if audit.objects else None
     if name == "total_at_count_bytes":
-        each_bytes = audit.totals.per_process.bytes
-        return None if each_bytes is None else each_bytes * count + (audit.totals.shared_once.bytes or 0)
-    return {figure.name: total.bytes for figure, total in total_figures(audit.totals)}[name]
+        each_bytes, once = audit.cost.bytes, audit.figures["shared_once_bytes"]
+        return None if each_bytes is None else each_bytes * count + (once.bytes or 0)
+    figure = audit.figures.get(name)
+    return audit.counts.get(name) if figure is None else figure.bytes
 
 
-def _files(audit: Audit) -> dict[str, None]:
+def _cost_name(audit: "Audited") -> str:
+    """Return the name of the figure that is what one more costs."""
+    return f"per_{audit.noun}_bytes"
+
+
+def _files(audit: "Audited") -> dict[str, None]:
     """Return the objects of a process: the files whose code or data is mapped."""
     return dict.fromkeys(row.owner for row in audit.ledger if row.kind in OF_OBJECTS and is_file(row.owner))
 
 
-def _rows_of(budget: Budget, audit: Audit) -> list[Row]:
+def _rows_of(budget: Budget, audit: "Audited") -> list[Row]:
     return [row for row in audit.ledger if _is_limited(row, budget)]
 
 
@@ -301,39 +315,41 @@ def _is_limited(one: Row | RowChange, budget: Budget) -> bool:
     return one.symbol is not None and budget.name in {one.symbol, one.name}
 
 
-def _counted_findings(budget: Budget, audit: Audit) -> list[Finding]:
+def _counted_findings(budget: Budget, findings: Iterable[Finding]) -> list[Finding]:
     counted = budget.counted or usually_counted(budget.name)
     weakest = CONFIDENCES.index(counted.least_confidence)
     return [
         one
-        for one in audit.findings
+        for one in findings
         if one.rule == budget.name
         and CONFIDENCES.index(one.confidence) <= weakest
         and one.about_bytes >= counted.least_bytes
     ]
 
 
-def _has_all_counted(budget: Budget, audit: Audit) -> bool:
+def _has_all_counted(budget: Budget, audit: "Audited") -> bool:
     """Return whether an audit has all findings that a budget counts: the rule was run, and none of them is left out."""
     return covers(audit, budget.name) and not (budget.counts_doubtful and _leaves_out(budget.name, audit))
 
 
-def _leaves_out(rule: str, audit: Audit) -> bool:
+def _leaves_out(rule: str, audit: "Audited") -> bool:
     """Return whether doubtful findings of a rule may be missing in an audit; those of earlier versions do not tell."""
     if not audit.searched_rules:
         return fact_of(rule) is Fact.VARIABLES
     return any(one.left_out_count for one in audit.searched_rules if one.rule == rule)
 
 
-def _is_untold(budget: Budget, audit: Audit) -> bool:
+def _is_untold(budget: Budget, audit: "Audited") -> bool:
     """Return whether the subject of a budget may be there although its size is not known."""
     return not audit.objects if budget.table == "retained" else bool(_rows_of(budget, audit))
 
 
-def _absent(budget: Budget, audit: Audit) -> str:
+def _absent(budget: Budget, audit: "Audited") -> str:
     """Explain why a figure is missing, and suggest what could be meant."""
     if budget.table == "findings":
         return _not_searched(budget, audit)
+    if budget.table == "figures" and budget.name not in {*audit.figures, *audit.counts, *_OF_ANY}:
+        return f"this is a {audit.noun}, which has no such figure: its cost is {_cost_name(audit)}"
     if budget.table == "figures" or (budget.table == "retained" and not audit.objects):
         return "this target does not tell it"
     if _is_untold(budget, audit):
@@ -351,7 +367,7 @@ def _absent(budget: Budget, audit: Audit) -> str:
     return f"there is no {budget.name!r} among its {among}{nearest_of(budget.name, sorted(filter(None, known)))}"
 
 
-def _not_searched(budget: Budget, audit: Audit) -> str:
+def _not_searched(budget: Budget, audit: "Audited") -> str:
     """Explain why the findings of a rule are missing, and what to do."""
     name = audit.saved_in or audit.target
     if fact_of(budget.name) is Fact.HEAP:
@@ -370,7 +386,7 @@ _Contributors = tuple[tuple[str, int], ...]
 
 
 def _contributors(
-    budget: Budget, audit: Audit, comparison: Comparison | None, count: int
+    budget: Budget, audit: "Audited", comparison: Comparison | None, count: int
 ) -> tuple[_Contributors, bool]:
     """Return what of a figure grew since the baseline, or else what it is made of; and which of the two it is."""
     grown = () if comparison is None else _grown(budget, comparison)
@@ -379,10 +395,10 @@ def _contributors(
     return _parts(budget, audit, count), False
 
 
-def _parts(budget: Budget, audit: Audit, count: int) -> _Contributors:
+def _parts(budget: Budget, audit: "Audited", count: int) -> _Contributors:
     """Return the largest parts of a figure."""
     if budget.table == "findings":
-        return _of_findings(_counted_findings(budget, audit))
+        return _of_findings(_counted_findings(budget, audit.findings))
     if budget.table == "retained":
         # The objects that leave with a library.
         holders = {one.path: one.held_by for one in audit.objects}
@@ -393,10 +409,10 @@ def _parts(budget: Budget, audit: Audit, count: int) -> _Contributors:
         # As parts they count one each; the sizes show which of them could go.
         files = _files(audit)
         rows = [row for row in audit.ledger if row.owner in files]
-        figure = "private_bytes" if audit.totals.private.bytes is not None else "mapped_bytes"
+        figure = "private_bytes" if audit.figures["private_bytes"].bytes is not None else "mapped_bytes"
         sums = _sums_by_file(figure, rows)
     elif budget.name == "total_at_count_bytes":
-        each = [(name, size * count) for name, size in parts_of("per_process_bytes", audit).items()]
+        each = [(name, size * count) for name, size in parts_of(_cost_name(audit), audit).items()]
         sums = _added_up([*each, *parts_of("shared_once_bytes", audit).items()])
     elif budget.table == "figures":
         sums = parts_of(budget.name, audit)
@@ -421,9 +437,9 @@ def _of_findings(findings: Iterable[Finding]) -> _Contributors:
     return tuple((one.subject, one.about_bytes) for one in found[:_MOST_CONTRIBUTORS])
 
 
-def parts_of(figure: str, audit: Audit) -> dict[str, int]:
+def parts_of(figure: str, audit: "Audited") -> dict[str, int]:
     """Return the parts of a figure of `BUDGETED` by file name of the owner; empty if owners do not make it up."""
-    if figure == "mapping_count":
+    if figure in _WITHOUT_PARTS:
         return {}
     if figure == "library_count":
         return dict(Counter(map(file_name, _files(audit))))
@@ -433,7 +449,11 @@ def parts_of(figure: str, audit: Audit) -> dict[str, int]:
         # A process is measured: its pages are not those of the startup minimum.
         of_objects = audit.objects if audit.source == "prediction" else ()
         return _added_up((file_name(one.path), one.own_bytes) for one in of_objects)
-    return _sums_by_file(figure, audit.ledger)
+    sums = _sums_by_file(figure, audit.ledger)
+    if figure == "per_group_bytes":
+        figures = audit.figures
+        sums |= {owner: size_bytes for name, owner in _OF_GROUP.items() if (size_bytes := figures[name].bytes)}
+    return sums
 
 
 def _sums_by_file(figure: str, rows: Iterable[Row]) -> dict[str, int]:
@@ -478,22 +498,21 @@ def _part(figure: str, kind: MemoryKind, private_bytes: int, mapped_bytes: int, 
     return private_bytes
 
 
-def _objects_of(budget: Budget, audit: Audit) -> list[ObjectCost]:
+def _objects_of(budget: Budget, audit: "Audited") -> list[ObjectCost]:
     return [one for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}]
 
 
 def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
     """Return what grew of the subject of a budget, the most first: by symbol, or else by owner."""
     if budget.table == "findings":
-        new = comparison.new_findings
-        return _of_findings(_counted_findings(budget, replace(comparison.new, findings=new)))
+        return _of_findings(_counted_findings(budget, comparison.new_findings))
     if budget.name == "library_count":
         return _largest(_new_files(comparison))
     if budget.name in {"tls_bytes", "floor_bytes"}:
         before = parts_of(budget.name, comparison.old)
         now = parts_of(budget.name, comparison.new)
         return _largest((name, size_bytes - before.get(name, 0)) for name, size_bytes in now.items())
-    if budget.table == "retained" or budget.name == "mapping_count":
+    if budget.table == "retained" or budget.name in _WITHOUT_PARTS:
         return ()
     count = comparison.count if budget.name == "total_at_count_bytes" else 1
     figure = budget.name if budget.table == "figures" else budget.table
@@ -505,7 +524,16 @@ def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
         for one in comparison.changes
         if _is_limited(one, budget)
     )
-    return _largest(_added_up(deltas).items())
+    return _largest(_added_up([*deltas, *_grown_shares(budget, comparison, count)]).items())
+
+
+def _grown_shares(budget: Budget, comparison: Comparison, count: int) -> Iterable[tuple[str, int]]:
+    """Return what grew of the memory that a group shares, which no row of its ledger has."""
+    if budget.table == "figures" and budget.name in {"per_group_bytes", "total_at_count_bytes"}:
+        for name, owner in _OF_GROUP.items():
+            total = comparison.total(name.removesuffix("_bytes"))
+            if total is not None and total.delta_bytes:
+                yield owner, total.delta_bytes * count
 
 
 def _is_noise(budget: Budget, comparison: Comparison, delta_bytes: int) -> bool:
@@ -524,7 +552,7 @@ def _new_files(comparison: Comparison) -> Iterable[tuple[str, int]]:
     return ((file_name(one.owner), one.delta_bytes) for one in comparison.owners if one.is_new and one.is_object)
 
 
-def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) -> Iterable[BudgetResult]:
+def _libraries(audit: "Audited", budgets: Budgets, comparison: Comparison | None) -> Iterable[BudgetResult]:
     """Check each list of libraries: count the mapped ones that must not be mapped."""
     program, *libraries = _files(audit) or [""]
     names = [file_name(path) for path in (program, *libraries) if ".so" in file_name(path)]
@@ -537,7 +565,7 @@ def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) ->
     if not budgets.allows_new and comparison is not None:
         new = [name for name, _ in _new_files(comparison)]
         lists.append(("libraries.allow_new", new, "not in the baseline"))
-    sizes = parts_of("per_process_bytes", audit) if lists else {}
+    sizes = parts_of(_cost_name(audit), audit) if lists else {}
     for key, found, remark in lists:
         yield BudgetResult(
             key,
@@ -551,10 +579,11 @@ def _libraries(audit: Audit, budgets: Budgets, comparison: Comparison | None) ->
         )
 
 
-def propose(audit: Audit) -> str:
+def propose(audit: "Audited") -> str:
     """Write a first budget file: each measured value plus a twentieth, rounded up."""
-    lines = ["# What one process may cost. `footprint check` fails where one of these is exceeded.", "", "[budgets]"]
-    for name in ("per_process_bytes", "private_bytes", "mapped_writable_bytes"):
+    heading = f"# What one {audit.noun} may cost. `footprint check` fails where one of these is exceeded."
+    lines = [heading, "", "[budgets]"]
+    for name in (_cost_name(audit), "private_bytes", "per_worker_bytes", "mapped_writable_bytes"):
         size_bytes = figure_of(name, audit)
         if size_bytes is not None:
             lines.append(
@@ -567,7 +596,7 @@ def propose(audit: Audit) -> str:
         lines += ["", "[budgets.owners]"]
         lines += [f'{_quoted(name)} = "{_rounded(size)}"  # {format_bytes(size)} now' for name, size in largest]
     rules = [Budget("", "findings", rule, Limit(0)) for rule in dict.fromkeys(one.rule for one in audit.findings)]
-    counts = {one.name: len(_counted_findings(one, audit)) for one in rules if _has_all_counted(one, audit)}
+    counts = {one.name: len(_counted_findings(one, audit.findings)) for one in rules if _has_all_counted(one, audit)}
     if any(counts.values()):
         lines += ["", "[budgets.findings]", *(f"{rule} = {count}" for rule, count in counts.items() if count)]
     return "\n".join(lines) + "\n"

@@ -8,13 +8,12 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import takewhile
 from operator import attrgetter, itemgetter
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from footprint.errors import Note
 from footprint.findings.registry import Fact, fact_of
 from footprint.members import Signed, json_members
-from footprint.model.audit import Audit
-from footprint.model.figures import FIGURES, Figure, total_figures
+from footprint.model.figures import FIGURES, Figure
 from footprint.model.finding import Finding
 from footprint.model.object_cost import holders_of
 from footprint.model.owner import is_file
@@ -22,8 +21,12 @@ from footprint.model.row import OF_OBJECTS, MemoryKind, Row, sum_rows
 from footprint.model.spread import ONE_START, Spread, Spreads
 from footprint.model.totals import Total
 from footprint.release.matching import comparable_name, differing_rows, finding_key, owner_names, paired_rows
+from footprint.release.member_changes import MemberChange, member_changes
 from footprint.release.new_libraries import NewRoot, came_with, new_roots
 from footprint.release.one_sided_names import evenly_named
+
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
 
 __all__ = (
     "Comparison",
@@ -177,7 +180,7 @@ class OwnerChange(NamedTuple):
 
 
 class TotalChange(NamedTuple):
-    """A figure of the whole process, before and now.
+    """A figure of the whole, before and now.
 
     Attributes:
         name: The name of the figure without its unit, as in `FIGURES`.
@@ -208,13 +211,13 @@ class TotalChange(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The differences between two audits.
+    """The differences between two audits of processes, or of groups.
 
     Attributes:
         old: The audit before.
         new: The audit now.
-        count: The number of processes that changes are projected to.
-        totals: The figures of the whole process that at least one side knows.
+        count: The number of processes or groups that changes are projected to.
+        totals: The figures of the whole that at least one side knows.
         owners: The owners that differ, the largest change first.
         changes: The rows that differ, the largest change first; they add up to the differences of the totals.
         same_count: How many rows do not differ.
@@ -222,10 +225,12 @@ class Comparison(NamedTuple):
         fixed_findings: The findings that only the old audit has; the same.
         roots: The libraries that are new because an object needs them now, the one that retains most first.
         unevenly_named: The objects whose symbols only one audit knows; their other variables are compared by section.
+        members: The processes of groups that came, went, or changed; their private memory adds up to the change of that
+            of the group.
     """
 
-    old: Audit
-    new: Audit
+    old: "Audited"
+    new: "Audited"
     count: int  # type: ignore[assignment] # tuple.count is not missed
     totals: tuple[TotalChange, ...]
     owners: tuple[OwnerChange, ...]
@@ -235,6 +240,7 @@ class Comparison(NamedTuple):
     fixed_findings: tuple[Finding, ...]
     roots: tuple[NewRoot, ...] = ()
     unevenly_named: tuple[str, ...] = ()
+    members: tuple[MemberChange, ...] = ()
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -254,13 +260,13 @@ class Comparison(NamedTuple):
         )
 
     def total(self, name: str) -> TotalChange | None:
-        """Return one figure of the whole process; None if neither side knows it."""
+        """Return one figure of the whole; None if neither side knows it."""
         return next((one for one in self.totals if one.name == name), None)
 
 
 def compare(
-    old: Audit,
-    new: Audit,
+    old: "Audited",
+    new: "Audited",
     count: int = 1,
     old_spreads: Spreads = ONE_START,
     new_spreads: Spreads = ONE_START,
@@ -296,6 +302,7 @@ def compare(
         tuple(_only_in(old, new, uneven)),
         new_roots(new, set(owners.values())),
         tuple(uneven.values()),
+        member_changes(old.members, new.members),
     )
 
 
@@ -310,8 +317,8 @@ _NOTHING: Final = Spread(0, 0, 0)
 
 
 def _owner_changes(
-    old: Audit,
-    new: Audit,
+    old: "Audited",
+    new: "Audited",
     names: dict[str, str],
     changes: Iterable[RowChange],
     old_spreads: Mapping[str, Spread],
@@ -434,14 +441,16 @@ def _status(before: Row | None, now: Row | None, owners: dict[str, str]) -> RowS
 # --- Totals and findings ----------------------------------------------------------------------------------------------
 
 
-def _total_changes(old: Audit, new: Audit, old_spreads: Spreads, new_spreads: Spreads) -> Iterable[TotalChange]:
+def _total_changes(old: "Audited", new: "Audited", old_spreads: Spreads, new_spreads: Spreads) -> Iterable[TotalChange]:
     noise = {
         "private": _overlap(old_spreads.private, new_spreads.private),
         "per_process": _overlap(old_spreads.per_process, new_spreads.per_process),
     }
-    for (figure, before), (_, now) in zip(total_figures(old.totals), total_figures(new.totals), strict=True):
+    figures = new.figures
+    for figure, before in old.figures.items():
+        now = figures[figure]
         if before.bytes is not None or now.bytes is not None:
-            name = figure.name.removesuffix("_bytes")
+            name = figure.removesuffix("_bytes")
             yield TotalChange(name, before, now, noise.get(name))
 
 
@@ -454,24 +463,24 @@ def _overlap(old: Spread | None, new: Spread | None) -> bool | None:
 _OF_VARIABLES: Final = frozenset({Fact.LEDGER, Fact.VARIABLES})
 
 
-def covers(audit: Audit, rule: str) -> bool:
+def covers(audit: "Audited", rule: str) -> bool:
     """Return whether a rule was run for an audit: only then does a missing finding mean that there is none."""
     if audit.searched_rules and fact_of(rule) is not Fact.HEAP:
         return any(one.rule == rule for one in audit.searched_rules)
     return covers_heap(audit) if fact_of(rule) is Fact.HEAP else covers_files(audit)
 
 
-def covers_heap(audit: Audit) -> bool:
+def covers_heap(audit: "Audited") -> bool:
     """Return whether the rules that read an allocator profile were run for an audit."""
     return audit.heap is not None
 
 
-def covers_files(audit: Audit) -> bool:
+def covers_files(audit: "Audited") -> bool:
     """Return whether the rules that read the files of a process were run for an audit."""
-    return bool(audit.objects) or any(fact_of(one.rule) is not Fact.HEAP for one in audit.findings)
+    return audit.is_searched or any(fact_of(one.rule) is not Fact.HEAP for one in audit.findings)
 
 
-def _only_in(audit: Audit, other: Audit, uneven: Container[str]) -> Iterable[Finding]:
+def _only_in(audit: "Audited", other: "Audited", uneven: Container[str]) -> Iterable[Finding]:
     """Return the findings that the other audit lacks although it covers their rules; folders make no difference.
 
     Those on variables of objects whose symbols only one audit knows are left out.

@@ -6,14 +6,17 @@ A recording is one audit under the name of a release. `history_file` stores reco
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from footprint.errors import Note, UsageError
 from footprint.members import NOT_EMPTY, Pattern, Signed, json_members
-from footprint.model.audit import Audit, program_name
+from footprint.model.audited_names import program_name
 from footprint.model.figures import BUDGETED, FIGURES, FigureUnit
 from footprint.release.budget import figure_of, parts_of
 from footprint.release.budget_file import nearest_of
+
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
 
 __all__ = ("RECORDED", "History", "Recording", "Release", "Trend", "TrendStep", "history_of", "recording_of")
 
@@ -137,7 +140,7 @@ class History(NamedTuple):
 
 
 def recording_of(
-    audit: Audit, version: str, *, is_commit: bool, time: int, tool_version: str, program: str | None = None
+    audit: "Audited", version: str, *, is_commit: bool, time: int, tool_version: str, program: str | None = None
 ) -> Recording:
     """Make the recording of an audit; without a `program`, under the name of the program in the audit.
 

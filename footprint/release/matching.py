@@ -11,13 +11,15 @@ from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from operator import itemgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from footprint.elf.names import normalised
-from footprint.model.audit import Audit
 from footprint.model.finding import Finding
 from footprint.model.owner import file_name, is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row
+
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
 
 __all__ = (
     "LEAST_RENAMED_BYTES",
@@ -44,13 +46,13 @@ def is_same_program(name: str, other: str) -> bool:
     return _VERSION_OF_PROGRAM.sub("", name) == _VERSION_OF_PROGRAM.sub("", other)
 
 
-def soname_of(owner: str, audit: Audit) -> str:
+def soname_of(owner: str, audit: "Audited") -> str:
     """Return the soname of an owner; its file name up to the first number of its version, if no object tells."""
     told = next((one.name for one in audit.objects if one.path == owner), None)
     return told or _VERSION_PAST_SONAME.sub(r"\1", file_name(owner))
 
 
-def named_owners(name: str, audit: Audit) -> frozenset[str]:
+def named_owners(name: str, audit: "Audited") -> frozenset[str]:
     """Return the owners that a name stands for: a path, a file name, a soname, or a pattern of one of these.
 
     The soname `libz.so.1` stands for the file `libz.so.1.2.13`, too. `[heap]` is a name, not a pattern.
@@ -68,7 +70,7 @@ def named_owners(name: str, audit: Audit) -> frozenset[str]:
     return frozenset(found)
 
 
-def owner_names(old: Audit, new: Audit) -> dict[str, str]:
+def owner_names(old: "Audited", new: "Audited") -> dict[str, str]:
     """Return for the owners of the old audit their names in the new one, if they are there.
 
     Owners are matched by path; by file name; by file name without version; and if exactly one program is left on each
@@ -86,7 +88,7 @@ def owner_names(old: Audit, new: Audit) -> dict[str, str]:
     return names
 
 
-def _programs(audit: Audit, owners: Container[str]) -> list[str]:
+def _programs(audit: "Audited", owners: Container[str]) -> list[str]:
     """Return the owners that have code or data but are no library; files that are only mapped are no programs."""
     found = {row.owner: None for row in audit.ledger if row.owner in owners and row.kind in OF_OBJECTS}
     return [owner for owner in found if is_file(owner) and ".so" not in file_name(owner)]

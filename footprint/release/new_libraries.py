@@ -1,12 +1,14 @@
 """The libraries that are new, by what brought them: the one that an object needs now, and those that came with it."""
 
 from collections.abc import Container, Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from footprint.loader.dependencies import reached
-from footprint.model.audit import Audit
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name
+
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
 
 __all__ = ("NewRoot", "came_with", "new_roots", "root_text")
 
@@ -30,7 +32,7 @@ class NewRoot(NamedTuple):
     retained_bytes: int
 
 
-def came_with(new: Audit, known: Container[str]) -> dict[str, str | None]:
+def came_with(new: "Audited", known: Container[str]) -> dict[str, str | None]:
     """Return for each new object the root that it came with; None for the roots.
 
     That is the outermost new object that holds it, or, if several new objects bring it in, the first of them.
@@ -85,7 +87,7 @@ def _reached_from(roots: Iterable[str], objects: Iterable[ObjectCost]) -> dict[s
     return found
 
 
-def new_roots(new: Audit, known: Container[str]) -> tuple[NewRoot, ...]:
+def new_roots(new: "Audited", known: Container[str]) -> tuple[NewRoot, ...]:
     """Return the roots of the new libraries, the one that retains most first.
 
     Args:

@@ -5,13 +5,15 @@ row.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from footprint.attribution.accounts import add_up
 from footprint.elf.contents import ResidueCause
-from footprint.model.audit import Audit
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row
 from footprint.release.matching import comparable_name
+
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
 
 __all__ = ("EvenRows", "evenly_named")
 
@@ -32,7 +34,9 @@ class EvenRows(NamedTuple):
     owners: dict[str, str]
 
 
-def evenly_named(old: Audit, new: Audit, before: list[Row], now: list[Row], owner_names: dict[str, str]) -> EvenRows:
+def evenly_named(
+    old: "Audited", new: "Audited", before: list[Row], now: list[Row], owner_names: dict[str, str]
+) -> EvenRows:
     """Take the names that only one side can have from the rows that differ.
 
     Args:

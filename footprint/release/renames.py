@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from footprint.dwarf import VariablePlace
 from footprint.dwarf.declared_variables import declaration_of
@@ -14,12 +14,14 @@ from footprint.elf.statics import read_statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
 from footprint.files import open_input
-from footprint.model.audit import Audit
 from footprint.model.row import Row
 from footprint.release.matching import LEAST_RENAMED_BYTES, comparable_name
 from footprint.sources.debug_files import DebugFiles, DebugSearch, absolute_paths
 from footprint.sources.debug_information import DebugInformation
 from footprint.sources.roots import path_inside, reach_of
+
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
 
 __all__ = ("likeness_of",)
 
@@ -37,7 +39,7 @@ _Said = tuple[_Declared | None, Initial | None]
 
 
 def likeness_of(
-    old: Audit, new: Audit, root: str | None, debug: DebugSearch | None
+    old: "Audited", new: "Audited", root: str | None, debug: DebugSearch | None
 ) -> Callable[[Row, Row], bool] | None:
     """Return a function that decides whether two rows may be the same variable; None if no file can be read.
 
@@ -73,7 +75,7 @@ def likeness_of(
     return is_same
 
 
-def _opener(audit: Audit, root: str | None) -> Callable[[str], str] | None:
+def _opener(audit: "Audited", root: str | None) -> Callable[[str], str] | None:
     """Return a function that finds the files of an audit; None for a saved audit, whose files may have changed."""
     if audit.saved_in is not None:
         return None

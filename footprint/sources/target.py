@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "NO_CHOICE",
+    "AnyTarget",
     "AuditFile",
     "Capture",
     "Folders",
@@ -33,8 +34,10 @@ __all__ = (
     "Target",
     "Text",
     "check_options",
+    "filled_snapshots",
     "process_of",
     "resolve",
+    "resolve_any",
     "resolve_processes",
     "snapshot_of",
 )
@@ -170,6 +173,9 @@ class AuditFile(NamedTuple):
 SingleTarget = Process | Program | Capture | Text | AuditFile
 """What one PID or path can name."""
 
+AnyTarget = SingleTarget | Processes
+"""What can be audited as one."""
+
 Target = SingleTarget | Processes | Folders
 
 _CALLED: Final[dict[type[Target], str]] = {
@@ -188,7 +194,7 @@ _FITS: Final[dict[str, tuple[type[Target], ...]]] = {
     "--pid": (Capture, Text),
     "--root": (Program, Folders, Capture, Text),
     "--page-size": (Program, Folders),
-    "--findings": (Process, Program),
+    "--findings": (Process, Processes, Program),
     "--heap": (Process, Capture, Text, AuditFile),
     "--reproducible": (Program, Capture, Text, AuditFile),
 }
@@ -316,6 +322,21 @@ def resolve_processes(targets: Sequence[Named] = (), choice: ProcessChoice = NO_
     return Processes(" ".join([*map(str, targets), *choice.words]), tuple(pids), choice, control_group)
 
 
+def resolve_any(
+    targets: Sequence[Named], choice: ProcessChoice = NO_CHOICE, *, root: StrPath | None = None
+) -> AnyTarget:
+    """Find out what a user means by PIDs, a path, or options that choose processes: several processes, or one target.
+
+    Raises:
+        AccessError: If a file cannot be opened, or no process is found.
+        InputError: If a file is damaged.
+        UsageError: If nothing is named, or several targets are not all processes.
+    """
+    if len(targets) == 1 and choice == NO_CHOICE:
+        return resolve(targets[0], root=root)
+    return resolve_processes(targets, choice)
+
+
 def snapshot_of(target: SingleTarget, pid: int | None = None) -> Snapshot:
     """Read the one process of a target.
 
@@ -350,6 +371,11 @@ def snapshot_of(target: SingleTarget, pid: int | None = None) -> Snapshot:
         raise UsageError(f"{target.name} holds process {numbers[0]} more than once: save one text for each moment")
     pids = ", ".join(numbers)
     raise UsageError(f"{target.name} holds {len(numbers)} processes: choose one with --pid ({pids})")
+
+
+def filled_snapshots(capture: Capture) -> tuple[Snapshot, ...]:
+    """Return the processes of a capture that have mappings."""
+    return tuple([one for one in capture.snapshots if one.memory.mappings])
 
 
 def _snapshots_of(text: Text) -> tuple[Snapshot, ...]:

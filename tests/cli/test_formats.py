@@ -24,7 +24,7 @@ MASSIF = "sample_binaries/heap_by_function/massif.out"
 VERBS = {
     "audit": (["audit", BASE], EVERY | ISSUES | FIGURES | STACKS | PAGE),
     "audit --all": (["audit", "--all", "sample_binaries/condor_shadow"], EVERY | FIGURES),
-    "audit of several": (["audit", "--tree", "PID"], EVERY | FIGURES | STACKS),
+    "audit of several": (["audit", "--tree", "PID"], EVERY | ISSUES | FIGURES | STACKS | PAGE),
     "symbols": (["symbols", BASE], EVERY | FIGURES | STACKS),
     "libraries": (["libraries", BASE], EVERY | ISSUES | FIGURES),
     "duplicates": (["duplicates", BASE], EVERY | ISSUES | FIGURES),
@@ -137,13 +137,18 @@ def test_an_ending_that_the_verb_does_not_give_is_refused_and_no_file_made(
 
 
 @pytest.mark.parametrize(
-    "words", [["audit", "--name", "no such process"], ["audit", "1", "2"], ["audit", "--all", "/no/such/folder"]]
+    "words",
+    [
+        ["project", "--name", "no such process", "-n", "2"],
+        ["project", "1", "-n", "2"],
+        ["audit", "--all", "/no/such/folder"],
+    ],
 )
 def test_a_format_that_is_not_offered_is_refused_before_anything_is_looked_for(
     words: list[str], capfdbinary: Captured
 ) -> None:
     error = ask(capfdbinary, *words, "--html", "-", code=2)
-    assert b" does not give html: it gives text, json, markdown, csv, tsv, openmetrics" in error
+    assert b" does not write html: it writes text, json, markdown, csv, tsv, openmetrics" in error
 
 
 def test_another_table_than_the_main_one_can_be_chosen(capfdbinary: Captured) -> None:

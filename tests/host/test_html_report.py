@@ -21,6 +21,7 @@ from footprint.formats.audit_json import audit_json
 from footprint.formats.escape import printable
 from footprint.formats.saved_audit import read_audit
 from footprint.model.audit import Audit
+from footprint.model.audited import Audited
 from footprint.model.evidence import Evidence
 from footprint.model.figures import FIGURES
 from footprint.model.object_cost import Need, ObjectCost
@@ -793,7 +794,7 @@ def test_a_comparison_of_virtual_sizes_shows_what_is_writable(show: Show) -> Non
     assert after - before == -192 * 1024
 
 
-def private_pages(audit: Audit) -> dict[str, int]:
+def private_pages(audit: Audited) -> dict[str, int]:
     return {
         one.owner.rsplit("/", 1)[-1]: sum(
             count for part in one.parts for state, count in part.runs if state >= PageState.PRIVATE

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from footprint.formats.words import figure_rows
-from footprint.model.figures import BUDGETED, FIGURES, AddsUp, total_figures
+from footprint.model.figures import BUDGETED, FIGURES, AddsUp
 from footprint.model.totals import FIGURE_NAMES, OfWhich
 from tests.ledgers import audit_of, ledger_row
 
@@ -40,10 +40,9 @@ def test_a_budget_limits_only_what_has_a_sum_or_a_value_of_its_own() -> None:
     assert FIGURES["total_at_count_bytes"].adds_up is AddsUp.NOT_ADDITIVE
 
 
-def test_total_figures_are_in_the_order_of_the_totals() -> None:
+def test_the_figures_of_totals_are_in_the_order_of_the_totals() -> None:
     totals = audit_of(ledger_row("a", 4096)).totals
-    found = [figure.name for figure, _ in total_figures(totals)]
-    assert found == list(FIGURE_NAMES.values())
+    assert list(totals.figures) == list(FIGURE_NAMES.values())
 
 
 def test_the_page_of_words_has_the_table_of_figures() -> None:

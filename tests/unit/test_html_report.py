@@ -21,6 +21,7 @@ from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.row import Row
 from footprint.model.totals import Total
+from footprint.verbs.audit.either import audited_members
 from footprint.verbs.audit.html import audit_html
 from footprint.verbs.diff.html import diff_html
 from footprint.verbs.diff.json import diff_members
@@ -113,8 +114,8 @@ def test_the_report_of_a_comparison_holds_what_changed_and_both_audits() -> None
     answers = answers_of(diff_html(found, "1.2.3"))
     assert answers["kind"] == "diff"
     assert answers["diff"] == diff_members(found, "1.2.3")
-    assert answers["old"] == audit_members(found.old, "1.2.3")
-    assert answers["audit"] == audit_members(found.new, "1.2.3")
+    assert answers["old"] == audited_members(found.old, "1.2.3")
+    assert answers["audit"] == audited_members(found.new, "1.2.3")
 
 
 def test_the_report_of_a_heap_profile_holds_every_moment_that_has_a_call_tree() -> None:

@@ -7,6 +7,7 @@ import footprint
 from footprint.findings.registry import rule_names
 from footprint.formats.issues import Level, issues_of_findings, relative_path
 from footprint.formats.rules import BUDGET, rule_text
+from footprint.model.audit import Audit
 from footprint.model.finding import Confidence, SearchedRule, SourceLocation
 from footprint.release.budget import Checked, check_audit, parse_budgets
 from footprint.verbs.check.issues import issues_of_check
@@ -115,6 +116,7 @@ def test_a_waived_budget_is_told_and_fails_nothing_until_the_waiver_expires() ->
 
 def test_findings_beside_budgets_are_told_and_fail_nothing() -> None:
     base = checked({"budgets": {"private_bytes": "1 GiB"}})
+    assert isinstance(base.audit, Audit)
     found = base._replace(audit=replace(base.audit, findings=(finding("table"),)))
     (issue,) = issues_of_check(found, "sleep").issues
     assert (issue.level, issue.fails) == (Level.WARNING, False)

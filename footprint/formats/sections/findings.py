@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from footprint.formats.document import Block, Fold, Heading, Paragraph, Table
 from footprint.model.finding import Confidence, Finding
-from footprint.units import format_bytes
+from footprint.units import counted, format_bytes
 
 __all__ = ("finding_blocks",)
 
@@ -16,7 +16,7 @@ def finding_blocks(findings: Sequence[Finding], count: int, *, is_verbose: bool 
 
     Args:
         findings: The findings, the largest saving first.
-        count: The number of processes that the total saving is computed for.
+        count: The number of processes or groups that the total saving is computed for.
         is_verbose: Whether to list the findings that save nothing too, and every row of a table of similar findings.
     """
     shown = [one for one in findings if one.saving_bytes or is_verbose]
@@ -39,25 +39,45 @@ def finding_blocks(findings: Sequence[Finding], count: int, *, is_verbose: bool 
 
 def _alike(findings: Sequence[Finding], most: int) -> list[Block]:
     """List findings that have the same rule and remedy, in one table."""
-    rows = tuple((format_bytes(one.saving_bytes), one.confidence.value, one.message) for one in findings[:most])
+    # Of a group, a column has the number of its processes.
+    is_group = findings[0].member_count is not None
+    rows = tuple(
+        (
+            format_bytes(one.saving_bytes),
+            *([f"{one.member_count:,}"] if is_group else ()),
+            one.confidence.value,
+            one.message,
+        )
+        for one in findings[:most]
+    )
     rest = findings[most:]
     rest_bytes = sum(one.saving_bytes for one in rest)
-    footer = ((format_bytes(rest_bytes), "", f"[{len(rest)} more: -v shows all]"),) if rest else ()
+    more = f"[{len(rest)} more: -v shows all]"
+    footer = ((format_bytes(rest_bytes), *([""] if is_group else ()), "", more),) if rest else ()
     remedy = findings[0].remedy
     rule = findings[0].rule
     saves = "a thread" if all(one.is_per_thread for one in findings) else "saves"
     return [
-        Table((saves, "confidence", rule), rows, frozenset({1}), footer, Fold.TEXT),
+        Table(
+            (saves, *(["processes"] if is_group else []), "confidence", rule),
+            rows,
+            frozenset({2 if is_group else 1}),
+            footer,
+            Fold.TEXT,
+        ),
         Paragraph(f"Remedy: {remedy}."),
     ]
 
 
 def _text(finding: Finding, count: int) -> str:
     saves = "would save" if finding.confidence is Confidence.BLOCKED else "saves"
-    unit = "thread" if finding.is_per_thread else "process"
-    saving = f"{saves} {format_bytes(finding.saving_bytes)} a {unit}" if finding.saving_bytes else "saves nothing"
+    saving = (
+        f"{saves} {format_bytes(finding.saving_bytes)} a {finding.noun}" if finding.saving_bytes else "saves nothing"
+    )
+    if finding.member_count is not None:
+        saving += f", in {counted(finding.member_count, 'process')} of it"
     if finding.saving_bytes and count > 1:
-        threads = " processes of one thread" if finding.is_per_thread else ""
+        threads = " processes of one thread" if finding.noun == "thread" else ""
         saving += f", {format_bytes(finding.saving_bytes * count)} in {count:,}{threads}"
     place = f" ({finding.location.file}:{finding.location.line})" if finding.location else ""
     head = f"{finding.rule} ({finding.confidence.value}): {finding.message}{place}."

@@ -2,48 +2,37 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from footprint import __version__
-from footprint.errors import FootprintError
+from footprint.errors import FootprintError, UnsupportedError, UsageError
 from footprint.files import StrPath
 from footprint.model.audit import Audit
-from footprint.model.projection import ONE
 from footprint.model.row import OF_OBJECTS
-from footprint.model.spread import ONE_START, Spreads
 from footprint.process import Snapshot
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
-from footprint.sources.demanglers import learn_told_names
 from footprint.sources.open_files import OpenFiles
 from footprint.sources.target import (
+    AnyTarget,
     AuditFile,
+    Capture,
     Named,
     Process,
+    Processes,
     Program,
     SingleTarget,
     check_options,
+    filled_snapshots,
     resolve,
     snapshot_of,
 )
 from footprint.verbs.audit.process import audit_of, files_of
 from footprint.verbs.audit.request import AuditRequest, all_doubtful_rules, heap_request, question_of
+from footprint.verbs.audit.saved import AuditedTarget, read_saved
 
-__all__ = ("AuditedTarget", "audit", "audit_target", "with_objects_if_new")
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
 
-
-class AuditedTarget(NamedTuple):
-    """An audit, and how it came about.
-
-    Attributes:
-        audit: The audit; of a saved `run` that of the median start.
-        spreads: How far the starts of a saved `run` differ.
-        tool_version: The footprint that made it.
-    """
-
-    audit: Audit
-    spreads: Spreads = ONE_START
-    tool_version: str = __version__
+__all__ = ("audit", "audit_any", "audit_target", "with_objects_if_new")
 
 
 def audit(  # noqa: PLR0913 # all but the target are named
@@ -108,61 +97,91 @@ def audit(  # noqa: PLR0913 # all but the target are named
     return audit_target(resolve(target, root=root), asked).audit
 
 
-def audit_target(target: SingleTarget, asked: AuditRequest) -> AuditedTarget:
-    """Audit a target that is resolved.
+def audit_any(target: AnyTarget, asked: AuditRequest) -> "AuditedTarget[Audited]":
+    """Audit a target that is resolved: several processes as one group, or else one process or program.
+
+    A capture of several processes is a group, unless one of them is chosen.
+
+    Raises:
+        AccessError: If what is named is gone or may not be read, or a file cannot be opened.
+        InputError: If a file is damaged, or has no mapping.
+        UsageError: If an option does not go with the target.
+    """
+    if isinstance(target, AuditFile):
+        check_options(target, asked.options)
+        saved = read_saved(target, asked)
+        if isinstance(saved.audit, Audit):
+            return saved._replace(audit=_joined(saved.audit, asked))
+        if asked.heap is not None:
+            raise UsageError(f"{target.name} is a group of processes: --heap goes with one process")
+        return saved
+    if isinstance(target, Processes) or (
+        isinstance(target, Capture) and asked.pid is None and len(filled_snapshots(target)) > 1
+    ):
+        from footprint.verbs.audit.group import audit_group_target  # noqa: PLC0415 # most targets are one process
+
+        return AuditedTarget(audit_group_target(target, asked))
+    return audit_target(target, asked)
+
+
+def audit_target(target: SingleTarget, asked: AuditRequest) -> AuditedTarget[Audit]:
+    """Audit a target that is resolved, and that is one process or program.
 
     A saved audit is read, with how far its starts differ; everything else is audited now, and is one start.
 
     Raises:
         AccessError: If the process is gone or may not be read, or a file cannot be opened.
         InputError: If a file is damaged, or has no mapping.
-        UsageError: If an option does not go with the target.
+        UnsupportedError: If it is a saved group.
+        UsageError: If an option does not go with the target, or a file holds several processes.
     """
     check_options(target, asked.options)
+    if isinstance(target, AuditFile):
+        saved = read_saved(target, asked)
+        if not isinstance(saved.audit, Audit):
+            raise UnsupportedError(target.name, "it is about several processes: name the saved audit of one")
+        return AuditedTarget(_joined(saved.audit, asked), saved.spreads, saved.tool_version)
     if isinstance(target, Program):
         from footprint.verbs.audit.findings import audit_program  # noqa: PLC0415 # the loader, which few processes need
 
         return AuditedTarget(audit_program(target.name, asked))
-    snapshot: Snapshot | None = None
-    open_file: OpenFiles | None = None
-    if isinstance(target, AuditFile):
-        found = _read_saved(target, asked)
-    else:
-        snapshot = snapshot_of(target, asked.pid)
-        files = files_of(snapshot, asked.debug, asked.root)
-        open_file = files.opened
-        if isinstance(target, Process) and asked.has_findings:
-            from footprint.verbs.audit.findings import audit_with_findings  # noqa: PLC0415 # the same
+    snapshot = snapshot_of(target, asked.pid)
+    files = files_of(snapshot, asked.debug, asked.root)
+    if isinstance(target, Process) and asked.has_findings:
+        from footprint.verbs.audit.findings import audit_with_findings  # noqa: PLC0415 # the same
 
-            audit = audit_with_findings(snapshot, asked, files)
-        else:
-            audit = audit_of(
-                snapshot,
-                target.name,
-                asked.question,
-                root=asked.root,
-                files=files,
-                has_page_maps=asked.has_page_maps,
-            )
-        found = AuditedTarget(audit)
+        audit = audit_with_findings(snapshot, asked, files)
+    else:
+        audit = audit_of(
+            snapshot,
+            target.name,
+            asked.question,
+            root=asked.root,
+            files=files,
+            has_page_maps=asked.has_page_maps,
+        )
+    return AuditedTarget(_joined(audit, asked, snapshot, files.opened))
+
+
+def _joined(
+    found: Audit, asked: AuditRequest, snapshot: Snapshot | None = None, open_file: OpenFiles | None = None
+) -> Audit:
+    """Join an audit with the allocator profile that is asked for."""
     if asked.heap is None:
         return found
     from footprint.verbs.audit.heap_account import with_heap  # noqa: PLC0415 # profiles, which few audits have
 
-    joined = with_heap(
-        found.audit, asked.heap, snapshot=snapshot, root=asked.root, debug=asked.debug, open_file=open_file
-    )
-    return found._replace(audit=joined)
+    return with_heap(found, asked.heap, snapshot=snapshot, root=asked.root, debug=asked.debug, open_file=open_file)
 
 
-def with_objects_if_new(found: Audit, other: Audit, target: SingleTarget) -> Audit:
+def with_objects_if_new(found: "Audited", other: "Audited", target: object) -> "Audited":
     """Add to the audit of a live process what its objects bring in, if another audit lacks some of them.
 
     Without findings, no audit of a process reads that. A process that is gone by now stays without.
     """
     from footprint.release.matching import owner_names  # noqa: PLC0415 # what only comparisons need
 
-    if found.objects or not isinstance(target, Process):
+    if found.objects or not isinstance(target, Process) or not isinstance(found, Audit):
         return found
     known = owner_names(found, other)
     if all(row.owner in known for row in found.ledger if row.kind in OF_OBJECTS):
@@ -172,13 +191,3 @@ def with_objects_if_new(found: Audit, other: Audit, target: SingleTarget) -> Aud
     with suppress(FootprintError):
         return with_objects(found, target)
     return found
-
-
-def _read_saved(target: AuditFile, asked: AuditRequest) -> AuditedTarget:
-    from footprint.formats.saved_audit import read_audit, reprojected  # noqa: PLC0415 # json
-
-    saved = read_audit(target.data, target.name, has_page_maps=asked.has_page_maps)
-    named = map(attrgetter("symbol", "name"), saved.audit.ledger)
-    learn_told_names({symbol: name for symbol, name in named if symbol and name and symbol != name})
-    found = saved.audit if asked.question == ONE else reprojected(saved.audit, asked.question)
-    return AuditedTarget(found, saved.spreads, saved.tool_version)

@@ -11,12 +11,11 @@ from footprint.verbs.lazy import lazy_modules
 from footprint.verbs.output import Answer, check_formats, part_name, write
 
 if TYPE_CHECKING:
-    from footprint.formats import audit_json, stacks
-    from footprint.model.audit import Audit
-    from footprint.model.group import Group
+    from footprint.formats import stacks
+    from footprint.model.audited import Audited
     from footprint.sources.debug_files import DebugSearch
     from footprint.sources.target import ProcessChoice
-    from footprint.verbs.audit import call, group, group_json, group_text, html, issues, metrics, text
+    from footprint.verbs.audit import call, either, html, issues, metrics
     from footprint.verbs.audit.request import AuditRequest
     from footprint.verbs.survey import call as survey_call
     from footprint.verbs.survey import json as survey_json
@@ -24,10 +23,8 @@ if TYPE_CHECKING:
     from footprint.verbs.survey import text as survey_text
     from footprint.verbs.survey.call import Survey
 else:
-    audit_json, stacks = lazy_modules("footprint.formats", "audit_json stacks")
-    call, group, group_json, group_text, html, issues, metrics, text = lazy_modules(
-        "footprint.verbs.audit", "call group group_json group_text html issues metrics text"
-    )
+    (stacks,) = lazy_modules("footprint.formats", "stacks")
+    call, either, html, issues, metrics = lazy_modules("footprint.verbs.audit", "call either html issues metrics")
     survey_call, survey_json, survey_metrics, survey_text = lazy_modules(
         "footprint.verbs.survey", "call json metrics text"
     )
@@ -77,7 +74,8 @@ def audit(
     footprint audit 4711 --heap massif.out
     footprint audit 4711 --html report.html
     """
-    from footprint.sources.target import NO_CHOICE, check_options, resolve_processes
+    from footprint.model.audited_names import lasting_name
+    from footprint.sources.target import NO_CHOICE, Process, Processes, check_options, resolve_any
     from footprint.units import parse_bytes
     from footprint.verbs.audit.request import AuditRequest, all_doubtful_rules, heap_request, question_of
 
@@ -93,76 +91,35 @@ def audit(
         doubtful_rules=all_doubtful_rules(is_wanted=findings),
     )
     named = targets or []
-    is_family = choice != NO_CHOICE
     if all_:
-        if is_family:
+        if choice != NO_CHOICE:
             raise UsageError(f"--all goes with folders of programs; {choice.words[0]} chooses processes")
         return _audit_folders(named, asked, top, output)
-    several = _group_answer(by.value, top, output)
-    if is_family or len(named) > 1:
-        from footprint.model.group import GroupQuestion
-
-        check_formats(several, output)
-        target = resolve_processes(named, choice)
-        check_options(target, asked.options)
-        found = group.audit_processes(target, GroupQuestion(count), debug=debug)
-        return write(several, found, f"audit {target.name}", output, found.notes)
-    if not named:
+    if not named and choice == NO_CHOICE:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
-    return _audit_one(named[0], asked, _process_answer(by.value, top, output), several, output)
-
-
-def _process_answer(by: str, top: int, output: options.OutputOptions) -> "Answer[Audit]":
-    return Answer(
+    answer: Answer[Audited] = Answer(
         "audit",
         "ledger",
-        document=lambda found: text.audit_document(found, by=by, top=top, has_whole_names=output.has_whole_names),
-        members=audit_json.audit_members,
+        document=lambda found: either.audited_document(
+            found, by=by.value, top=top, has_whole_names=output.has_whole_names
+        ),
+        members=either.audited_members,
         issues=issues.issues_of_audit,
         figures=metrics.audit_metrics,
         stacks=lambda found: stacks.ledger_stacks(found.ledger),
         report=html.audit_html,
     )
-
-
-def _group_answer(by: str, top: int, output: options.OutputOptions) -> "Answer[Group]":
-    return Answer(
-        "audit of several",
-        "ledger",
-        document=lambda found: group_text.group_document(found, by=by, top=top, has_whole_names=output.has_whole_names),
-        members=group_json.group_members,
-        figures=metrics.group_metrics,
-        stacks=lambda found: stacks.ledger_stacks(found.ledger),
-    )
-
-
-def _audit_one(
-    named: str,
-    asked: "AuditRequest",
-    answer: "Answer[Audit]",
-    several: "Answer[Group]",
-    output: options.OutputOptions,
-) -> int:
-    """Audit what one PID or path names; `several` is the answer for a capture of several processes."""
-    from footprint.model.audit import lasting_name
-    from footprint.sources.target import Capture, Process, check_options, resolve
-
     check_formats(answer, output)
-    asked.check_standard_input(named)
-    target = resolve(named, root=asked.root)
+    for one in named:
+        asked.check_standard_input(one)
+    target = resolve_any(named, choice, root=root)
     check_options(target, asked.options)
-    if isinstance(target, Capture) and asked.pid is None and asked.question.count == 1:
-        filled = [one for one in target.snapshots if one.memory.mappings]
-        if len(filled) > 1:
-            if asked.heap is not None:
-                raise UsageError(f"{named} holds several processes: choose one with --pid for --heap")
-            check_formats(several, output)
-            together = group.group_of(filled, root=asked.root, debug=asked.debug)
-            return write(several, together, f"audit {target.name}", output, together.notes)
-    # A live process is searched for findings only if the user or the format asks for them.
-    has_findings = isinstance(target, Process) and (part_name(output.format) == "issues" or output.has_report)
+    # What runs is searched for findings only if the user or the format asks for them.
+    has_findings = isinstance(target, Process | Processes) and (
+        part_name(output.format) == "issues" or output.has_report
+    )
     asked = asked._replace(has_findings=asked.has_findings or has_findings, has_page_maps=output.has_page_maps)
-    found = call.audit_target(target, asked).audit
+    found = call.audit_any(target, asked).audit
     return write(answer, found, f"audit {lasting_name(found)}", output, found.notes)
 
 

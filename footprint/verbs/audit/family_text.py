@@ -132,7 +132,7 @@ def _many(projection: GroupProjection, workers: ProcessClass) -> list[Block]:
 
 def family_verdict(group: Group) -> str:
     """Write the result in one line of 80 columns, as far as numbers and names are short enough."""
-    many = counted(len(group.audits), "process")
+    many = counted(len(group.members), "process")
     if group.per_group.bytes is None:
         return f"{many}; what they cost together is not known from this input."
     together = f"{many} cost {format_bytes(group.per_group.bytes)} together"

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from footprint.model.object_cost import ObjectCost
 from footprint.model.row import Row
 from footprint.model.totals import Total
 from footprint.process import Snapshot
+from footprint.process.descriptions import OpenFile
 from footprint.sources.calibration import load_constants
 from footprint.sources.files import ElfFiles
 from footprint.sources.programs import ProcessView, Programs, missing_notes
@@ -87,8 +88,16 @@ def _library_note(graph: DependencyGraph, target: str) -> list[Note]:
     return [Note("no-program", target, detail)]
 
 
-def audit_with_findings(snapshot: Snapshot, asked: AuditRequest, files: ElfFiles) -> Audit:
+def audit_with_findings(
+    snapshot: Snapshot, asked: AuditRequest, files: ElfFiles, open_files: Sequence[OpenFile] | None = None
+) -> Audit:
     """Audit a live process and what it could do without, for which the symbols of all its files are read.
+
+    Args:
+        snapshot: The process.
+        asked: What is asked of it.
+        files: What opens its files.
+        open_files: The open file descriptions that it pays for; read from the process without it.
 
     Raises:
         AccessError: If the process is gone, or may not be read.
@@ -99,7 +108,9 @@ def audit_with_findings(snapshot: Snapshot, asked: AuditRequest, files: ElfFiles
 
     pid = snapshot.pid or 0
     view = ProcessView.of(pid)
-    found = audit_of(snapshot, str(pid), asked.question, files=files, has_page_maps=asked.has_page_maps)
+    found = audit_of(
+        snapshot, str(pid), asked.question, files=files, has_page_maps=asked.has_page_maps, open_files=open_files
+    )
     graph = Programs.of_process(snapshot, view, open_file=files.opened).graph_of(snapshot, view, found.ledger)
     variables = variables_of(snapshot, asked.debug, files.opened)
     findings, searched = _file_findings(graph, found.ledger, variables, asked.doubtful_rules)

@@ -3,27 +3,45 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from footprint.attribution.cgroup_comparison import compare_with_cgroup
 from footprint.attribution.families import Channel
 from footprint.attribution.group import group_up
 from footprint.attribution.kernel import open_file_bytes
-from footprint.errors import AccessError, FootprintError, Note
+from footprint.errors import AccessError, FootprintError, Note, UsageError
+from footprint.files import StrPath
+from footprint.model.audit import Audit
 from footprint.model.group import AS_IT_IS, Group, GroupQuestion
 from footprint.model.projection import Question
 from footprint.process import Snapshot, read_process
-from footprint.process.descriptions import read_own_open_files
+from footprint.process.descriptions import OpenFile, read_own_open_files
 from footprint.sources.calibration import load_constants
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import ElfFiles
-from footprint.sources.target import NO_CHOICE, ProcessChoice, Processes, resolve_processes
+from footprint.sources.target import (
+    NO_CHOICE,
+    AuditFile,
+    Capture,
+    ProcessChoice,
+    Processes,
+    check_options,
+    filled_snapshots,
+    resolve,
+    resolve_processes,
+)
 from footprint.verbs.audit.process import audit_of
+from footprint.verbs.audit.request import AuditRequest, all_doubtful_rules, question_of
+from footprint.verbs.audit.saved import read_saved
 
-__all__ = ("audit_group", "audit_processes", "group_of")
+__all__ = ("audit_group", "audit_group_target", "audit_processes", "group_of")
+
+# Members are started copies or forks, as each shows; the group has the projection.
+_EACH: Final = Question()
 
 
-def audit_group(  # all but the first are named
-    pids: Sequence[int] = (),
+def audit_group(  # noqa: PLR0913 # all but the first are named
+    target: Sequence[int] | StrPath = (),
     *,
     tree: int | None = None,
     name: str | None = None,
@@ -31,32 +49,77 @@ def audit_group(  # all but the first are named
     unit: str | None = None,
     container: str | None = None,
     count: int = 1,
+    root: StrPath | None = None,
+    has_findings: bool = False,
     debug: DebugSearch | None = STANDARD_PLACES,
 ) -> Group:
     """Audit several processes: what each holds alone, and once what they share.
 
     Args:
-        pids: The processes.
+        target: The processes; or the path of a capture of several, or of a saved group.
         tree: A process that is added with all its descendants.
         name: A name; all processes that have it are added.
         cgroup: The path of a control group; all processes in it and below it are added.
         unit: A unit of systemd; all its processes are added.
         container: The ID of a container; all its processes are added.
         count: How many such groups to project to.
+        root: The folder with the files of the other machine, for a capture.
+        has_findings: Whether to search live processes for what they could do without, which takes some time.
         debug: Where to look for the symbols of stripped files; None for nowhere.
 
     Raises:
-        AccessError: If none of them can be read.
-        UsageError: If no process is named.
+        AccessError: If none of them can be read, or the file cannot be opened.
+        InputError: If the file is damaged.
+        UsageError: If no process is named, or the file is about one process.
     """
-    target = resolve_processes(pids, ProcessChoice(tree, name, cgroup, unit, container))
-    return audit_processes(target, GroupQuestion(count), debug=debug)
+    choice = ProcessChoice(tree, name, cgroup, unit, container)
+    asked = AuditRequest(
+        question_of(count, None, "exec"),
+        root=None if root is None else os.fspath(root),
+        has_findings=has_findings,
+        debug=debug,
+        doubtful_rules=all_doubtful_rules(is_wanted=has_findings),
+    )
+    if not isinstance(target, str | os.PathLike):
+        return audit_group_target(resolve_processes(target, choice), asked)
+    if choice != NO_CHOICE:
+        raise UsageError(f"{os.fspath(target)} is a file; {choice.words[0]} chooses processes")
+    found = resolve(target)
+    if isinstance(found, Capture):
+        return audit_group_target(found, asked)
+    if isinstance(found, AuditFile):
+        check_options(found, asked.options)
+        saved = read_saved(found, asked).audit
+        if isinstance(saved, Group):
+            return saved
+    raise UsageError(f"{found.name} is no group of processes: `audit` audits it")
+
+
+def audit_group_target(target: Processes | Capture, asked: AuditRequest) -> Group:
+    """Audit live processes, or all processes of a capture.
+
+    Raises:
+        AccessError: If none of them can be read.
+        UsageError: If an option does not go with several processes.
+    """
+    question = GroupQuestion(asked.question.count)
+    check_options(target, asked.options)
+    if isinstance(target, Processes):
+        return audit_processes(target, question, debug=asked.debug, search=asked if asked.has_findings else None)
+    if asked.heap is not None:
+        raise UsageError(f"{target.name} holds several processes: choose one with --pid for --heap")
+    snapshots = filled_snapshots(target)
+    return group_of(snapshots, root=asked.root, debug=asked.debug, question=question, target=target.name)
 
 
 def audit_processes(
-    target: Processes, question: GroupQuestion = AS_IT_IS, *, debug: DebugSearch | None = STANDARD_PLACES
+    target: Processes,
+    question: GroupQuestion = AS_IT_IS,
+    *,
+    debug: DebugSearch | None = STANDARD_PLACES,
+    search: AuditRequest | None = None,
 ) -> Group:
-    """Audit several live processes as one.
+    """Audit several live processes as one; `search` is what is asked of a search for findings, None for no search.
 
     All are read before any is worked on, so that the picture is of one moment as far as that goes. Those that end
     meanwhile, may not be read, or come meanwhile, become notes.
@@ -78,7 +141,7 @@ def audit_processes(
     if not snapshots:
         raise AccessError(", ".join(causes), "; ".join(dict.fromkeys(causes.values())))
     notes.extend(_changes(target))
-    group = group_of(snapshots, notes=notes, debug=debug, question=question)
+    group = group_of(snapshots, notes=notes, debug=debug, question=question, target=target.name, search=search)
     if target.control_group is None:
         return group
     path, version = target.control_group.path, target.control_group.version
@@ -112,10 +175,13 @@ def group_of(
     notes: Sequence[Note] = (),
     debug: DebugSearch | None = STANDARD_PLACES,
     question: GroupQuestion = AS_IT_IS,
+    target: str = "",
+    search: AuditRequest | None = None,
 ) -> Group:
     """Audit several processes that were read already, such as those of a capture.
 
-    An open file description that several of them have is charged to the first one.
+    An open file description that several of them have is charged to the first one. Only live processes are searched
+    for findings.
     """
     files = ElfFiles(debug, root)
     open_files = read_own_open_files([one.pid for one in snapshots if one.is_live and one.pid is not None])
@@ -126,23 +192,38 @@ def group_of(
         pid: [Channel(one.holder_count, open_file_bytes(one, constants)) for one in own if one.holder_count > 1]
         for pid, own in open_files.items()
     }
-    return group_up(
-        [
-            (
+    members = []
+    notes = list(notes)
+    for snapshot in snapshots:
+        own = open_files.get(snapshot.pid or 0, ())
+        audit = None
+        if search is not None:
+            audit, more = _searched(snapshot, files, search, own)
+            notes.extend(more)
+        if audit is None:
+            audit = audit_of(
                 snapshot,
-                audit_of(
-                    snapshot,
-                    str(snapshot.pid),
-                    Question(),
-                    root=root,
-                    files=files,
-                    open_files=open_files.get(snapshot.pid or 0, ()),
-                    constants=constants if snapshot.host == host else None,
-                ),
+                str(snapshot.pid),
+                _EACH,
+                root=root,
+                files=files,
+                open_files=own,
+                constants=constants if snapshot.host == host else None,
             )
-            for snapshot in snapshots
-        ],
-        notes,
-        question,
-        channels,
-    )
+        members.append((snapshot, audit))
+    return group_up(members, notes, question, channels, target)
+
+
+def _searched(
+    snapshot: Snapshot, files: ElfFiles, search: AuditRequest, open_files: Sequence[OpenFile]
+) -> tuple[Audit | None, list[Note]]:
+    """Audit a live process with its findings; None and a note where its files cannot be read."""
+    from footprint.verbs.audit.findings import audit_with_findings  # noqa: PLC0415 # the loader
+
+    try:
+        return audit_with_findings(
+            snapshot, search._replace(question=_EACH, has_page_maps=False), files, open_files
+        ), []
+    except FootprintError as error:
+        detail = f"{error.detail}: it was not searched for findings"
+        return None, [Note("process-not-searched", f"pid {snapshot.pid}", detail)]

@@ -1,15 +1,14 @@
 """The report of `footprint audit` for several processes."""
 
-from footprint.formats.document import Document, Facts, Heading, Table, Verdict
+from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.debug_files import debug_file_blocks
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.model.group import Group
-from footprint.model.row import MemoryKind
 from footprint.model.totals import Total
 from footprint.units import counted, format_bytes
 from footprint.verbs.audit.family_text import family_blocks, family_verdict
-from footprint.verbs.audit.text import ledger_table
+from footprint.verbs.audit.text import ledger_table, origin
 
 __all__ = ("group_document", "group_projection_document")
 
@@ -18,7 +17,8 @@ def group_document(group: Group, *, by: str = "owner", top: int = 20, has_whole_
     """Write where the memory of several processes goes, with what they share counted once."""
     names = Names((row.owner for row in group.ledger), is_whole=has_whole_names)
     return (
-        Heading(f"footprint audit: {counted(len(group.audits), 'process')}"),
+        Heading(f"footprint audit: {counted(len(group.members), 'process')}  {group.target}"),
+        Paragraph(origin(group)),
         Heading("Together they cost"),
         _totals(group),
         *family_blocks(group),
@@ -26,16 +26,25 @@ def group_document(group: Group, *, by: str = "owner", top: int = 20, has_whole_
         _members(group),
         Heading(f"Where the private memory of all is, by {by}"),
         ledger_table(group.ledger, by, top, names, is_virtual=group.private.bytes is None, has_shared=False),
+        *_findings(group, is_verbose=has_whole_names),
         *debug_file_blocks(group.debug_files, names, is_whole=has_whole_names),
         *note_blocks(group.notes),
         Verdict(family_verdict(group)),
     )
 
 
+def _findings(group: Group, *, is_verbose: bool) -> list[Block]:
+    if not group.findings:
+        return []
+    from footprint.formats.sections.findings import finding_blocks  # noqa: PLC0415 # few groups have them
+
+    return finding_blocks(group.findings, group.count, is_verbose=is_verbose)
+
+
 def group_projection_document(group: Group) -> Document:
     """Write what many groups cost, or how many fit."""
     return (
-        Heading(f"footprint project: {counted(len(group.audits), 'process')}"),
+        Heading(f"footprint project: {counted(len(group.members), 'process')}"),
         Heading("Together they cost"),
         _totals(group),
         *family_blocks(group),
@@ -63,17 +72,16 @@ def _totals(group: Group) -> Facts:
 
 def _members(group: Group) -> Table:
     rows = []
-    for audit in group.audits:
-        totals = audit.totals
-        kernel_bytes = sum(row.bytes or 0 for row in audit.ledger if row.kind is MemoryKind.KERNEL)
+    for member in group.members:
+        totals = member.totals
         rows.append(
             (
-                str(audit.pid),
+                str(member.pid),
                 _size(totals.private.bytes),
                 _size(totals.cow_shared.bytes),
-                _size(kernel_bytes),
+                _size(totals.kernel.bytes),
                 _size(totals.per_process.bytes),
-                audit.command[:80],
+                member.command[:80],
             )
         )
     return Table(("pid", "private", "COW-shared", "kernel", "per process", "command"), tuple(rows))

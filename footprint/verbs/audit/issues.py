@@ -1,27 +1,31 @@
 """The findings of an audit for reviewers: under which name, and by which rules it was searched."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from footprint.errors import UsageError
 from footprint.findings.registry import rule_names
 from footprint.formats.issues import Issues, issues_of_findings
-from footprint.model.audit import Audit, program_path
+from footprint.model.audited_names import program_path
 from footprint.release.compare import covers
 
 __all__ = ("applied_rules", "issues_of_audit")
 
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
 
-def issues_of_audit(audit: Audit) -> Issues:
+
+def issues_of_audit(audit: "Audited") -> Issues:
     """Return the findings of an audit.
 
     Raises:
         UsageError: If it was not searched for findings.
     """
-    rules, count = applied_rules(audit), audit.projection.count
-    return issues_of_findings(audit.findings, audit.target, count=count, binary=program_path(audit), rules=rules)
+    rules, binary = applied_rules(audit), program_path(audit)
+    return issues_of_findings(audit.findings, audit.target, count=audit.count, binary=binary, rules=rules)
 
 
-def applied_rules(audit: Audit) -> Sequence[str]:
+def applied_rules(audit: "Audited") -> Sequence[str]:
     """Return the rules that were applied in an audit: only of these it is true that nothing else was found.
 
     Raises:

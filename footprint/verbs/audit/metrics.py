@@ -1,49 +1,47 @@
-"""The metrics of an audit: of one process, of a projection, of a group."""
+"""The metrics of an audit, of one process or a group, and of a projection."""
+
+from typing import TYPE_CHECKING
 
 from footprint.formats.metrics import MetricFamily, MetricSample, finding_families, owner_families, total_family
-from footprint.model.audit import Audit
-from footprint.model.figures import FIGURES, total_figures
-from footprint.model.group import Group
-from footprint.model.projection import Projection
+from footprint.model.figures import FIGURES
 
-__all__ = ("audit_metrics", "group_metrics", "projection_metrics")
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
+    from footprint.model.group import GroupProjection
+    from footprint.model.projection import Projection
+
+__all__ = ("audit_metrics", "projection_metrics")
 
 
-def audit_metrics(audit: Audit) -> list[MetricFamily]:
-    """Return the figures of a process: the whole, its owners, what N cost, and the findings."""
+def audit_metrics(audit: "Audited") -> list[MetricFamily]:
+    """Return the figures of a process or group: the whole, its owners, what N cost, and the findings."""
     target = {"target": audit.target}
-    families = [total_family(figure, total, target) for figure, total in total_figures(audit.totals)]
-    mappings = MetricFamily(
-        "mappings", FIGURES["mapping_count"].sentence, [MetricSample(target, audit.mapping_count)], ""
-    )
-    projection = projection_metrics(audit.projection, audit.target)
+    families = [total_family(FIGURES[name], total, target) for name, total in audit.figures.items()]
+    counts = [
+        MetricFamily(FIGURES[name].title, FIGURES[name].sentence, [MetricSample(target, value)], "")
+        for name, value in audit.counts.items()
+    ]
+    projection = [] if audit.projection is None else projection_metrics(audit.projection, audit.target, audit.noun)
     return [
         *families,
-        mappings,
+        *counts,
         *owner_families(audit.ledger, target),
         *projection,
         *finding_families(audit.findings, target),
     ]
 
 
-def projection_metrics(projection: Projection, target: str) -> list[MetricFamily]:
-    """Return what N processes cost."""
+def projection_metrics(
+    projection: "Projection | GroupProjection", target: str, noun: str = "process"
+) -> list[MetricFamily]:
+    """Return what N processes or groups cost."""
     labels = {"target": target, "model": projection.model.value, "evidence": projection.evidence.value}
+    nouns = "groups" if noun == "group" else "processes"
     return [
         MetricFamily(
-            "projected", "The cost of all projected processes.", [MetricSample(labels, projection.total_bytes)]
+            "projected", f"The cost of all projected {nouns}.", [MetricSample(labels, projection.total_bytes)]
         ),
         MetricFamily(
-            "projected_processes", "The number of projected processes.", [MetricSample(labels, projection.count)], ""
+            f"projected_{nouns}", f"The number of projected {nouns}.", [MetricSample(labels, projection.count)], ""
         ),
-    ]
-
-
-def group_metrics(group: Group) -> list[MetricFamily]:
-    """Return the figures of several processes as one."""
-    names = ("per_group", "private", "kernel", "shared_between", "own_shared", "shared_once")
-    return [
-        *(total_family(FIGURES[f"{name}_bytes"], getattr(group, name), {}) for name in names),
-        MetricFamily("processes", "Processes.", [MetricSample({}, len(group.audits))], ""),
-        *owner_families(group.ledger, {}),
     ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from heapq import nsmallest
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.debug_files import debug_file_blocks
@@ -16,7 +16,10 @@ from footprint.model.row import OF_OBJECTS, MemoryKind, Row, RowSums, sum_rows
 from footprint.model.totals import OfWhich, Total
 from footprint.units import counted, format_bytes
 
-__all__ = ("GROUPINGS", "audit_document", "ledger_table", "projection_document")
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
+
+__all__ = ("GROUPINGS", "audit_document", "ledger_table", "origin", "projection_document")
 
 
 _Key = tuple[str, ...]
@@ -52,7 +55,7 @@ def audit_document(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_
     names = Names({row.owner for row in audit.ledger}, is_whole=has_whole_names)
     return (
         Heading(_title("audit", audit)),
-        Paragraph(_origin(audit)),
+        Paragraph(origin(audit)),
         Heading(_cost_heading(audit)),
         _totals(audit),
         *_cost_at_count(audit.projection, has_terms=audit.projection.basis is Basis.STARTED_COPY),
@@ -99,7 +102,7 @@ def projection_document(audit: Audit) -> Document:
     """Show what N processes cost, or how many fit."""
     return (
         Heading(_title("project", audit)),
-        Paragraph(_origin(audit)),
+        Paragraph(origin(audit)),
         Heading(_cost_heading(audit)),
         _totals(audit),
         *_reasons(audit.projection),
@@ -122,18 +125,19 @@ def _title(verb: str, audit: Audit) -> str:
     return f"footprint {verb}: {pid}{'  ' + command if command else ''}"
 
 
-def _is_prediction(audit: Audit) -> bool:
+def _is_prediction(audit: "Audited") -> bool:
     return audit.source == "prediction"
 
 
-def _origin(audit: Audit) -> str:
+def origin(audit: "Audited") -> str:
+    """Write what was read, when and where."""
     saved = "" if audit.saved_in is None else f"Saved in {audit.saved_in}. "
     if _is_prediction(audit):
         mappings = counted(audit.mapping_count, "mapping")
         return f"{saved}Predicted from its files, nothing was run: {mappings} at its start."
     when = "now" if audit.saved_in is None else "then"
     origin = saved + (
-        f"Read from its {audit.source} {when}"
+        f"Read from {'its' if audit.noun == 'process' else 'their'} {audit.source} {when}"
         if audit.is_live
         else f"Read from {audit.target}, a text of {audit.source}"
     )

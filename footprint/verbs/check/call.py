@@ -4,19 +4,23 @@ import os
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from footprint.errors import FootprintError, InputError, UsageError
 from footprint.files import StrPath, open_input
-from footprint.model.audit import Audit, program_name
+from footprint.model.audited_names import is_audited, program_name
 from footprint.model.projection import Question
 from footprint.model.spread import ONE_START, Spreads
 from footprint.release.budget import Budgets, Checked, check_audit, parse_budgets, propose
 from footprint.release.matching import is_same_program
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
-from footprint.sources.target import AuditFile, Named, Process, Program, SingleTarget, resolve
-from footprint.verbs.audit.call import AuditedTarget, audit_target, with_objects_if_new
+from footprint.sources.target import AnyTarget, AuditFile, Named, Process, Processes, Program, resolve
+from footprint.verbs.audit.call import audit_any, with_objects_if_new
 from footprint.verbs.audit.request import AuditRequest
+from footprint.verbs.audit.saved import AuditedTarget
+
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
 
 __all__ = ("baseline_path", "check", "check_for_baseline", "load_budgets", "proposal")
 
@@ -90,20 +94,22 @@ def _toml(path: str) -> tuple[dict[str, Any], Mapping[tuple[str, ...], int]]:
 
 
 def check(
-    target: Named | SingleTarget | Audit,
+    target: "Named | AnyTarget | Audited",
     budgets: Budgets,
     *,
     today: date | None = None,
+    pid: int | None = None,
     root: StrPath | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
 ) -> Checked:
-    """Check a process, program or saved audit against budgets.
+    """Check a process, program, group or saved audit against budgets.
 
     Args:
-        target: As for `audit`, or a target that is resolved, or an audit that was made already.
+        target: As for `audit`, or a target that is resolved, or an audit or group that was made already.
         budgets: What it may cost; `load_budgets` reads them.
         today: The day that decides whether a waiver has expired; None for the present day.
+        pid: Which process of a text or capture that holds several; without it, those of a capture are a group.
         root: As for `audit`.
         debug: As for `audit`.
         has_page_maps: As for `audit`.
@@ -116,35 +122,37 @@ def check(
     """
     audited = (
         AuditedTarget(target)
-        if isinstance(target, Audit)
-        else _audit(target, budgets, root, debug, has_page_maps=has_page_maps)
+        if is_audited(target)
+        else _audit(target, budgets, pid, root, debug, has_page_maps=has_page_maps)
     )
     found = audited.audit
     baseline, baseline_spreads = (None, ONE_START) if budgets.baseline is None else _baseline(budgets, found)
-    if baseline is not None and not isinstance(target, Audit):
+    if baseline is not None and not is_audited(target) and not isinstance(target, Processes):
         found = with_objects_if_new(found, baseline, resolve(target, root=root))
     day = today or date.today()  # noqa: DTZ011 # a waiver ends with the day of whoever reads it
     return check_audit(found, budgets, baseline, day, audited.spreads, baseline_spreads)
 
 
 def _audit(
-    target: Named | SingleTarget,
+    target: Named | AnyTarget,
     budgets: Budgets,
+    pid: int | None,
     root: StrPath | None,
     debug: DebugSearch | None,
     *,
     has_page_maps: bool,
-) -> AuditedTarget:
-    found = resolve(target, root=root)
+) -> "AuditedTarget[Audited]":
+    found = target if isinstance(target, Processes) else resolve(target, root=root)
     if isinstance(found, AuditFile):
-        return audit_target(found, AuditRequest(has_page_maps=has_page_maps))
+        return audit_any(found, AuditRequest(pid=pid, has_page_maps=has_page_maps))
     # Only what reads the files of a process finds these.
-    has_findings = isinstance(found, Process) and any(
+    has_findings = isinstance(found, Process | Processes) and any(
         one.table in {"findings", "retained"} or one.name in {"tls_bytes", "floor_bytes", "ceiling_bytes"}
         for one in budgets.budgets
     )
     asked = AuditRequest(
         Question(budgets.at_processes),
+        pid=pid,
         root=None if root is None else os.fspath(root),
         has_findings=has_findings,
         has_page_maps=has_page_maps,
@@ -152,7 +160,7 @@ def _audit(
         is_reproducible=budgets.is_reproducible and isinstance(found, Program),
         doubtful_rules=frozenset(one.name for one in budgets.budgets if one.counts_doubtful),
     )
-    return audit_target(found, asked)
+    return audit_any(found, asked)
 
 
 def baseline_path(budgets: Budgets) -> str:
@@ -166,7 +174,7 @@ def baseline_path(budgets: Budgets) -> str:
     return os.path.join(os.path.dirname(budgets.file), budgets.baseline)
 
 
-def _baseline(budgets: Budgets, found: Audit) -> tuple[Audit | None, Spreads]:
+def _baseline(budgets: Budgets, found: "Audited") -> "tuple[Audited | None, Spreads]":
     path = baseline_path(budgets)
     if not os.path.exists(path):
         if budgets.needs_baseline:
@@ -175,7 +183,9 @@ def _baseline(budgets: Budgets, found: Audit) -> tuple[Audit | None, Spreads]:
     file = resolve(Path(path))
     if not isinstance(file, AuditFile):
         raise InputError(path, "it is not a saved audit: --update-baseline writes a new one")
-    saved = audit_target(file, AuditRequest())
+    saved = audit_any(file, AuditRequest())
+    if saved.audit.noun != found.noun:
+        raise InputError(path, f"it is the baseline of a {saved.audit.noun}, this is a {found.noun}")
     theirs, ours = program_name(saved.audit), program_name(found)
     if not is_same_program(theirs, ours):
         raise InputError(path, f"it is a baseline of {theirs or 'another kind'}, this is {ours or found.target}")
@@ -188,9 +198,10 @@ def _baseline(budgets: Budgets, found: Audit) -> tuple[Audit | None, Spreads]:
 
 
 def check_for_baseline(
-    target: Named | SingleTarget,
+    target: Named | AnyTarget,
     budgets: Budgets,
     *,
+    pid: int | None = None,
     root: StrPath | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
@@ -202,7 +213,7 @@ def check_for_baseline(
     """
     baseline_path(budgets)
     # The new baseline has the findings that any budget needs, also one that is not checked here.
-    found = _audit(target, budgets, root, debug, has_page_maps=has_page_maps).audit
+    found = _audit(target, budgets, pid, root, debug, has_page_maps=has_page_maps).audit
     absolute = tuple(
         one._replace(limit=one.limit._replace(most_increase=None, most_increase_share=None))
         for one in budgets.budgets
@@ -211,14 +222,20 @@ def check_for_baseline(
     return check(found, budgets._replace(budgets=absolute, allows_new=True, baseline=None))
 
 
-def proposal(target: Named, *, root: StrPath | None = None, debug: DebugSearch | None = STANDARD_PLACES) -> str:
+def proposal(
+    target: Named | AnyTarget,
+    *,
+    pid: int | None = None,
+    root: StrPath | None = None,
+    debug: DebugSearch | None = STANDARD_PLACES,
+) -> str:
     """Write a first budget file for a target, from what it costs now.
 
     Raises:
         AccessError: If the target is gone or may not be read.
         InputError: If it is damaged.
     """
-    found = resolve(target, root=root)
+    found = target if isinstance(target, Processes) else resolve(target, root=root)
     is_saved = isinstance(found, AuditFile)
-    asked = AuditRequest(root=None if root is None or is_saved else os.fspath(root), debug=debug)
-    return propose(audit_target(found, asked).audit)
+    asked = AuditRequest(pid=pid, root=None if root is None or is_saved else os.fspath(root), debug=debug)
+    return propose(audit_any(found, asked).audit)

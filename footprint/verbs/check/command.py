@@ -12,10 +12,10 @@ from footprint.verbs.lazy import lazy_modules
 from footprint.verbs.output import Answer, check_formats, emit, write
 
 if TYPE_CHECKING:
-    from footprint.model.audit import Audit
+    from footprint.model.audited import Audited
     from footprint.release.budget import Checked
     from footprint.sources.debug_files import DebugSearch
-    from footprint.sources.target import SingleTarget
+    from footprint.sources.target import AnyTarget, ProcessChoice
     from footprint.verbs.check import call, html, issues, json, metrics, text
 else:
     call, html, issues, json, metrics, text = lazy_modules(
@@ -29,7 +29,10 @@ ORDER = 110
 
 @options.shared_options("output format_ html table json color quiet strict")
 def check(
-    target: Annotated[str, typer.Argument(help="A saved audit, a PID, a program, a capture or a text.")],
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(help="A saved audit, a PID, a program, a capture or a text; several PIDs are a group."),
+    ] = None,
     config: Annotated[
         str | None,
         typer.Option("--config", help="The budget file; else footprint.toml or pyproject.toml here.", metavar="FILE"),
@@ -41,8 +44,10 @@ def check(
     propose: Annotated[
         bool, typer.Option("--propose", help="Write a first budget file from the measured figures.")
     ] = False,
+    pid: options.Pid = None,
     root: options.Root = None,
     *,
+    choice: "ProcessChoice",
     debug: "DebugSearch | None",
     output: options.OutputOptions,
 ) -> int:
@@ -53,12 +58,17 @@ def check(
     footprint check ./server
     footprint check audit.json --config budgets/server.toml
     footprint check ./server --html report.html
+    footprint check --tree 4711 --config family.toml
     """
-    from footprint.model.audit import lasting_name
-    from footprint.sources.target import resolve
+    from footprint.model.audited_names import lasting_name
+    from footprint.sources.target import NO_CHOICE, resolve_any
+
+    named = targets or []
+    if not named and choice == NO_CHOICE:
+        raise UsageError("name what is checked; `footprint check -h` shows what can be")
 
     def name(found: "Checked") -> str:
-        return lasting_name(found.audit, target)
+        return lasting_name(found.audit, " ".join([*named, *choice.words]))
 
     answer: Answer[Checked] = Answer(
         "check",
@@ -75,21 +85,21 @@ def check(
             raise UsageError("--propose writes a first budget file: not with --config, --update-baseline or --html")
         if output.file != "-" and os.path.exists(output.file):
             raise UsageError(f"{output.file} is there already: --propose writes a first budget file, and replaces none")
-        emit(call.proposal(target, root=root, debug=debug), output.file)
+        emit(call.proposal(resolve_any(named, choice, root=root), pid=pid, root=root, debug=debug), output.file)
         return 0
     budgets = call.load_budgets(config)
     judge = call.check_for_baseline if update_baseline else call.check
-    named = resolve(target, root=root)
-    checked = judge(named, budgets, root=root, debug=debug, has_page_maps=output.has_report)
+    target = resolve_any(named, choice, root=root)
+    checked = judge(target, budgets, pid=pid, root=root, debug=debug, has_page_maps=output.has_report)
     baseline = call.baseline_path(budgets) if update_baseline else None
     if baseline is not None and not checked.failures:
-        emit(_baseline(checked.audit, named), baseline)
+        emit(_baseline(checked.audit, target), baseline)
     answer = answer._replace(document=lambda found: text.check_document(found, baseline=baseline))
     code = write(answer, checked, f"check {name(checked)}", output, checked.audit.notes)
     return 1 if checked.failures else code
 
 
-def _baseline(audit: "Audit", target: "SingleTarget") -> str:
+def _baseline(audit: "Audited", target: "AnyTarget") -> str:
     """Write what is kept to be compared, of a saved run with how far its starts differ.
 
     Where pages stand is left out: it differs from start to start.
@@ -97,12 +107,14 @@ def _baseline(audit: "Audit", target: "SingleTarget") -> str:
     from dataclasses import replace
     from json import loads
 
-    from footprint.formats.audit_json import audit_json
     from footprint.formats.json import write as write_json
+    from footprint.model.audit import Audit
     from footprint.sources.target import AuditFile
+    from footprint.verbs.audit.either import audited_members
 
     if not isinstance(target, AuditFile):
-        return audit_json(replace(audit, page_maps=()), __version__)
+        kept = replace(audit, page_maps=()) if isinstance(audit, Audit) else audit
+        return write_json(audited_members(kept, __version__))
     saved = loads(bytes(target.data))
     saved.pop("page_maps", None)
     return write_json(saved)

@@ -1,9 +1,8 @@
 """The HTML report of `footprint check`."""
 
-from footprint.formats.audit_json import audit_members
 from footprint.html import report, variable_members
 from footprint.release.budget import Checked
-from footprint.verbs.audit.text import audit_document
+from footprint.verbs.audit.either import audited_document, audited_members
 from footprint.verbs.check.json import check_members
 from footprint.verbs.check.text import check_document
 
@@ -14,9 +13,9 @@ def check_html(checked: Checked, version: str) -> str:
     """Write the HTML report of an audit with its budgets; `version` is the version of footprint."""
     audit = checked.audit
     answers = {
-        "kind": "audit",
-        "audit": audit_members(audit, version),
+        "kind": "audit" if audit.noun == "process" else "group",
+        "audit": audited_members(audit, version),
         "variables": variable_members(audit.page_maps),
         "check": check_members(checked, version),
     }
-    return report(audit.target, answers, (*check_document(checked), *audit_document(audit)))
+    return report(audit.target, answers, (*check_document(checked), *audited_document(audit)))

@@ -6,11 +6,13 @@ from typing import Literal
 from footprint.errors import Note
 from footprint.formats.audit_json import ProcessTarget, ProcessTotals, process_target, process_totals
 from footprint.formats.codec import encode
+from footprint.formats.group_json import GroupTotals, group_totals
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import Positive
+from footprint.model.audit import Audit
 from footprint.release.budget import BudgetResult, Checked
 
-__all__ = ("CheckJson", "check_members")
+__all__ = ("CheckJson", "GroupCheckJson", "check_members")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,18 +39,58 @@ class CheckJson(Envelope):
     notes: tuple[Note, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class GroupCheckJson(Envelope):
+    """The budgets of a group of processes, and whether they hold.
+
+    Attributes:
+        target: The group.
+        budget_file: The budget file.
+        count: The number of groups that `total_at_count_bytes` is for.
+        group: The figures of all processes together.
+        checks_failed: The number of budgets that fail.
+        budgets: The limits, those that fail first.
+        notes: What the reader of the figures must know.
+    """
+
+    verb: Literal["check"] = "check"
+    target: ProcessTarget
+    budget_file: str
+    count: Positive
+    group: GroupTotals
+    checks_failed: int
+    budgets: tuple[BudgetResult, ...]
+    notes: tuple[Note, ...]
+
+
 def check_members(checked: Checked, version: str) -> Json:
     """Return the members of the answer."""
     audit = checked.audit
+    tool, target, count = Tool("footprint", version), process_target(audit), checked.budgets.at_processes
+    failed = len(checked.failures)
+    if isinstance(audit, Audit):
+        return encode(
+            CheckJson(
+                tool=tool,
+                host=audit.host,
+                target=target,
+                budget_file=checked.budgets.file,
+                count=count,
+                totals=process_totals(audit.totals),
+                checks_failed=failed,
+                budgets=checked.results,
+                notes=audit.notes,
+            )
+        )
     return encode(
-        CheckJson(
-            tool=Tool("footprint", version),
+        GroupCheckJson(
+            tool=tool,
             host=audit.host,
-            target=process_target(audit),
+            target=target,
             budget_file=checked.budgets.file,
-            count=checked.budgets.at_processes,
-            totals=process_totals(audit.totals),
-            checks_failed=len(checked.failures),
+            count=count,
+            group=group_totals(audit),
+            checks_failed=failed,
             budgets=checked.results,
             notes=audit.notes,
         )

@@ -6,33 +6,39 @@ from typing import TYPE_CHECKING
 
 from footprint.errors import InputError, UsageError
 from footprint.files import StrPath
+from footprint.model.audited_names import is_audited
 from footprint.release.compare import Comparison, compare
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
-from footprint.sources.target import AuditFile, Named, SingleTarget, Text, resolve
-from footprint.verbs.audit.call import AuditedTarget, audit_target, with_objects_if_new
+from footprint.sources.target import AnyTarget, AuditFile, Capture, Named, Processes, Text, resolve
+from footprint.verbs.audit.call import audit_any, with_objects_if_new
 from footprint.verbs.audit.request import AuditRequest
+from footprint.verbs.audit.saved import AuditedTarget
 
 if TYPE_CHECKING:
+    from footprint.model.audited import Audited
     from footprint.verbs.heap.call import HeapProfiles
 
 __all__ = ("diff", "diff_profiles")
 
 
 def diff(
-    old: Named | SingleTarget,
-    new: Named | SingleTarget,
+    old: "Named | AnyTarget | Audited",
+    new: "Named | AnyTarget | Audited",
     *,
     count: int | None = None,
+    pids: Sequence[int] = (),
     root: StrPath | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
 ) -> Comparison:
-    """Compare two targets of one kind: saved audits, live processes, captures, texts, or programs.
+    """Compare two targets of one kind: saved audits, live processes, captures, texts, or programs; or two groups.
 
     Args:
-        old: The one before, named as for `audit`.
+        old: The one before, named as for `audit`; or an audit or group that was made already.
         new: The one now.
-        count: At how many processes; where it is not given, at the larger number that a saved one was made for.
+        count: At how many processes or groups; where it is not given, at the larger number that a saved one was made
+            for.
+        pids: Which process of captures and texts that hold several: one for both sides, or one for each.
         root: A folder in which the files of captures and texts are, or what programs take for `/`.
         debug: Where to look for the symbols of stripped files; None for nowhere.
         has_page_maps: Tell the pages of their objects one by one, for a picture; of saved audits, as they were saved.
@@ -40,19 +46,26 @@ def diff(
     Raises:
         AccessError: If one is gone or may not be read.
         InputError: If one is damaged.
-        UsageError: If one is predicted from its files and the other was measured.
+        UsageError: If one is predicted from its files and the other was measured, or one is a group and the other is
+            not.
     """
-    targets = [resolve(one, root=root) for one in (old, new)]
+    targets = [one if is_audited(one) else _resolved(one, root) for one in (old, new)]
     (before, old_spreads, _), (now, new_spreads, _) = (
-        _audit(one, root, debug, has_page_maps=has_page_maps) for one in targets
+        AuditedTarget(one) if is_audited(one) else _audit(one, pid, root, debug, has_page_maps=has_page_maps)
+        for one, pid in zip(targets, _pid_of_each(pids, targets), strict=True)
     )
+    if before.noun != now.noun:
+        group, process = targets if before.noun == "group" else targets[::-1]
+        raise UsageError(
+            f"{_called(group)} is a group of processes, {_called(process)} is one: compare two groups, or two processes"
+        )
     if (before.source == "prediction") is not (now.source == "prediction"):
         predicted, measured = targets if before.source == "prediction" else targets[::-1]
         raise UsageError(
-            f"{predicted.name} is predicted from its files, {measured.name} was measured: compare two programs, or "
-            "two processes"
+            f"{_called(predicted)} is predicted from its files, {_called(measured)} was measured: compare two "
+            "programs, or two processes"
         )
-    number = count or max(before.projection.count, now.projection.count)
+    number = count or max(before.count, now.count)
     is_same = None
     if before.saved_in is None and now.saved_in is None:
         from footprint.release.renames import likeness_of  # noqa: PLC0415 # debug information, which nothing saved needs
@@ -62,16 +75,39 @@ def diff(
     return compare(before, now, number, old_spreads, new_spreads, is_same)
 
 
+def _resolved(named: Named | AnyTarget, root: StrPath | None) -> AnyTarget:
+    return named if isinstance(named, Processes) else resolve(named, root=root)
+
+
+def _called(side: "AnyTarget | Audited") -> str:
+    return side.target if is_audited(side) else side.name
+
+
+def _pid_of_each(pids: Sequence[int], sides: "Sequence[AnyTarget | Audited]") -> tuple[int | None, int | None]:
+    """Return which process is chosen of each side.
+
+    Raises:
+        UsageError: If more are chosen than there are sides, or if no side holds several.
+    """
+    if len(pids) > len(sides):
+        raise UsageError(f"--pid chooses one process of each side: {len(pids)} are named")
+    if pids and not any(isinstance(one, Capture | Text) for one in sides):
+        raise UsageError("--pid goes with a capture or a saved text: neither side is one")
+    each = (pids[0], pids[-1]) if pids else (None, None)
+    before, now = (pid if isinstance(one, Capture | Text) else None for one, pid in zip(sides, each, strict=True))
+    return before, now
+
+
 def _audit(
-    target: SingleTarget, root: StrPath | None, debug: DebugSearch | None, *, has_page_maps: bool
-) -> AuditedTarget:
-    root = None if root is None or isinstance(target, AuditFile) else os.fspath(root)
-    return audit_target(target, AuditRequest(root=root, debug=debug, has_page_maps=has_page_maps))
+    target: AnyTarget, pid: int | None, root: StrPath | None, debug: DebugSearch | None, *, has_page_maps: bool
+) -> "AuditedTarget[Audited]":
+    root = None if root is None or isinstance(target, AuditFile | Processes) else os.fspath(root)
+    return audit_any(target, AuditRequest(pid=pid, root=root, debug=debug, has_page_maps=has_page_maps))
 
 
 def diff_profiles(
-    old: Named | SingleTarget,
-    new: Named | SingleTarget,
+    old: Named | AnyTarget,
+    new: Named | AnyTarget,
     *,
     binaries: Sequence[str] = (),
     root: StrPath | None = None,
@@ -86,7 +122,7 @@ def diff_profiles(
         UsageError: If only one of them is a profile, if they count different things, or if binaries are given and none
             is a profile.
     """
-    targets = [resolve(one, root=root) for one in (old, new)]
+    targets = [_resolved(one, root) for one in (old, new)]
     profiles = [one for one in targets if isinstance(one, Text) and _is_profile(one)]
     if not profiles:
         if binaries:

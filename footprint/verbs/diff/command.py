@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from footprint.formats.issues import Issues
     from footprint.release.compare import Comparison
     from footprint.sources.debug_files import DebugSearch
+    from footprint.sources.target import ProcessChoice
     from footprint.verbs.diff import call, html, json, metrics, text
 else:
     call, html, json, metrics, text = lazy_modules("footprint.verbs.diff", "call html json metrics text")
@@ -25,28 +26,37 @@ ORDER = 100
 @options.shared_options("html output format_ table json color quiet verbose strict")
 def diff(
     old: Annotated[str, typer.Argument(help="The one before: a saved audit, a PID, a program, a capture, a profile.")],
-    new: Annotated[str, typer.Argument(help="The one now, of the same kind.")],
+    new: Annotated[
+        list[str] | None, typer.Argument(help="The one now, of the same kind; several PIDs are a group.")
+    ] = None,
     count: options.OptionalCount = None,
     top: options.Top = 20,
     binaries: options.Binaries = None,
+    pid: Annotated[
+        list[int] | None,
+        typer.Option("--pid", help="Which process of captures and texts; twice for one of each side."),
+    ] = None,
     root: options.Root = None,
     *,
+    choice: "ProcessChoice",
     debug: "DebugSearch | None",
     output: options.OutputOptions,
 ) -> int:
     """Show what grew, per owner and variable, and what that is at N processes.
 
-    What only a build numbers anew, or another folder, is no change.
+    What only a build numbers anew, or another folder, is no change. A saved group is compared with the processes that
+    --tree and the like choose.
 
     \b
     footprint diff before.json after.json -n 10000
     footprint diff ./old/server ./new/server
     footprint diff 4711 4712
+    footprint diff group.json --tree 4711
     footprint diff massif.out.1 massif.out.2
     footprint diff before.json after.json --html change.html
     """
-    from footprint.model.audit import lasting_name
-    from footprint.sources.target import resolve
+    from footprint.model.audited_names import lasting_name
+    from footprint.sources.target import NO_CHOICE, resolve, resolve_any
 
     answer: Answer[Comparison] = Answer(
         "diff",
@@ -58,7 +68,10 @@ def diff(
         report=html.diff_html,
     )
     check_formats(answer, output)
-    targets = resolve(old, root=root), resolve(new, root=root)
+    now = new or []
+    if not now and choice == NO_CHOICE:
+        raise UsageError("name two: the one before, and the one now")
+    targets = resolve(old, root=root), resolve_any(now, choice, root=root)
     profiles = call.diff_profiles(
         *targets, binaries=binaries or (), root=root, debug=debug, has_all_trees=output.has_report
     )
@@ -67,16 +80,16 @@ def diff(
 
         if count is not None:
             raise UsageError("-n goes with processes and programs: a profile is of one run")
-        name = f"diff {old} {new}"
+        name = f"diff {old} {' '.join(now)}"
         return write(comparison_answer(name, output, top=top), profiles, name, output, profiles.notes)
-    found = call.diff(*targets, count=count, root=root, debug=debug, has_page_maps=output.has_report)
+    found = call.diff(*targets, count=count, pids=pid or (), root=root, debug=debug, has_page_maps=output.has_report)
     name = f"diff {lasting_name(found.old)} {lasting_name(found.new)}"
     return write(answer, found, name, output, found.notes)
 
 
 def _issues(found: "Comparison") -> "Issues":
     from footprint.formats.issues import issues_of_findings
-    from footprint.model.audit import lasting_name, program_path
+    from footprint.model.audited_names import lasting_name, program_path
     from footprint.verbs.audit.issues import applied_rules
 
     before = applied_rules(found.old)

@@ -1,8 +1,8 @@
 """The HTML report of `footprint diff`."""
 
-from footprint.formats.audit_json import audit_members
 from footprint.html import report, variable_members
 from footprint.release.compare import Comparison
+from footprint.verbs.audit.either import audited_members
 from footprint.verbs.diff.json import diff_members
 from footprint.verbs.diff.text import diff_document
 
@@ -14,8 +14,8 @@ def diff_html(found: Comparison, version: str) -> str:
     answers = {
         "kind": "diff",
         "diff": diff_members(found, version),
-        "old": audit_members(found.old, version),
-        "audit": audit_members(found.new, version),
+        "old": audited_members(found.old, version),
+        "audit": audited_members(found.new, version),
         "old_variables": variable_members(found.old.page_maps),
         "variables": variable_members(found.new.page_maps),
     }

@@ -12,6 +12,7 @@ from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import Signed
 from footprint.model.evidence import Evidence
 from footprint.release.compare import Comparison, OwnerChange, RowChange, TotalChange
+from footprint.release.member_changes import MemberChange
 from footprint.release.new_libraries import NewRoot
 
 __all__ = ("DiffJson", "diff_members")
@@ -21,8 +22,8 @@ class DiffTarget(NamedTuple):
     """The two audits that are compared.
 
     Attributes:
-        old: The process or program before.
-        new: The process or program now.
+        old: The process, program or group before.
+        new: The process, program or group now.
     """
 
     old: ProcessTarget
@@ -33,11 +34,11 @@ class FigureChange(NamedTuple):
     """One figure of the whole, before and now.
 
     Attributes:
-        name: The figure, as `totals` of an audit has it.
+        name: The figure, as `totals` of an audit or `group` of a group has it; `per_worker_bytes` of a group.
         old_bytes: The value before; null where it is not known.
         new_bytes: The value now; null where it is not known.
         delta_bytes: The difference; null where one of them is not known.
-        delta_at_count_bytes: The difference for `count` processes.
+        delta_at_count_bytes: The difference for `count` processes or groups; null where it has no sum.
         old_evidence: How the value before is known.
         new_evidence: How the value now is known.
         is_noise: Whether the spreads of the starts overlap, so that nothing need have changed; null where it was
@@ -64,11 +65,13 @@ class DiffJson(Envelope):
 
     Attributes:
         target: The two audits.
-        count: The number of processes that the changes are multiplied by.
+        count: The number of processes or groups that the changes are multiplied by.
         figures: The figures of the whole.
         roots: The libraries that are new because an object needs them now, the one that retains most first; `came_with`
             of `owner_changes` names what each of them brought.
         owner_changes: The owners that differ.
+        members: The processes of both groups, those that came first, then those that went; empty for two processes.
+            Their `delta_bytes` add up to that of `private_bytes`.
         diff: The rows that differ.
         same_count: The number of rows that do not differ.
         new_findings: The findings that only the new audit has, of rules that both were audited for.
@@ -82,6 +85,7 @@ class DiffJson(Envelope):
     figures: tuple[FigureChange, ...]
     roots: tuple[NewRoot, ...]
     owner_changes: tuple[OwnerChange, ...]
+    members: tuple[MemberChange, ...]
     diff: tuple[RowChange, ...]
     same_count: int
     new_findings: tuple[FindingRow, ...]
@@ -100,6 +104,7 @@ def diff_members(found: Comparison, version: str) -> Json:
             figures=tuple([_figure(one, found.count) for one in found.totals]),
             roots=found.roots,
             owner_changes=found.owners,
+            members=found.members,
             diff=tuple(
                 [one if one.symbol is None else one._replace(name=shown_name(one.symbol)) for one in found.changes]
             ),

@@ -1,14 +1,14 @@
 """The report of `footprint diff`."""
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from footprint.findings.registry import Fact, fact_of
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, more
-from footprint.model.audit import Audit
 from footprint.model.finding import Finding
 from footprint.model.row import MemoryKind
 from footprint.release.compare import (
@@ -20,23 +20,31 @@ from footprint.release.compare import (
     covers_files,
     covers_heap,
 )
+from footprint.release.member_changes import MemberChange, MemberStatus
 from footprint.release.new_libraries import root_text
 from footprint.units import counted, format_bytes
+
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
 
 __all__ = ("diff_document",)
 
 # Those that are mapped shared, or mapped at all, are no cost.
 _SHOWN: Final = (
     "per_process",
+    "per_group",
     "private",
+    "shared_between",
+    "own_shared",
     "kernel",
+    "per_worker",
     "shared_once",
     "shared_with_relatives",
     "mapped_writable",
     "floor",
     "ceiling",
 )
-_PARTS: Final = frozenset({"private", "kernel"})
+_PARTS: Final = frozenset({"private", "shared_between", "own_shared", "kernel"})
 
 
 def diff_document(found: Comparison, *, top: int = 20, has_whole_names: bool = False) -> Document:
@@ -48,6 +56,7 @@ def diff_document(found: Comparison, *, top: int = 20, has_whole_names: bool = F
         Paragraph(_origin(found)),
         *_totals(found),
         *_roots(found, top),
+        *_members(found, top),
         *_owners(found, top, names),
         *_variables(found, top, names),
         *_findings("Findings that are new", found.new_findings),
@@ -74,9 +83,12 @@ def _percent(delta_bytes: int, old_bytes: int) -> str:
 
 def _totals(found: Comparison) -> list[Block]:
     by_name = {one.name: one for one in found.totals}
-    rows = tuple(_total(by_name[name], found.count) for name in _SHOWN if name in by_name)
+    shown = [by_name[name] for name in _SHOWN if name in by_name]
+    rows = tuple(
+        _total(one, found.count) for one in shown if one.old.bytes or one.new.bytes or one.name != "own_shared"
+    )
     columns = ("change", "%", *_at(found.count), "before", "now", "what")
-    return [Heading("One process costs"), Table(columns, rows)]
+    return [Heading(f"One {found.new.noun} costs"), Table(columns, rows)]
 
 
 def _at(count: int) -> tuple[str, ...]:
@@ -120,6 +132,39 @@ def _roots(found: Comparison, top: int) -> list[Block]:
         rows.append(("", *("" for _ in _at(found.count)), "", more(len(rest))))
     columns = ("retained", *_at(found.count), "libraries", "came with")
     return [Heading("Libraries that are new"), Table(columns, tuple(rows))]
+
+
+def _members(found: Comparison, top: int) -> list[Block]:
+    """List the processes of a group that came, went or changed."""
+    if not found.members:
+        return []
+    changed = [one for one in found.members if one.status is not MemberStatus.SAME]
+    counts = Counter(one.status for one in found.members)
+    others = [status for status in MemberStatus if status is not MemberStatus.SAME]
+    told = [f"{counts[status]:,} {status.value}" for status in others if counts[status]]
+    stayed = Paragraph(f"{', '.join(told) or 'None changed'}; {counts[MemberStatus.SAME]:,} as before.")
+    if not changed:
+        return [Heading("Processes"), stayed]
+    shown, rest = cut_at(changed, top)
+    rows = tuple(map(_member, shown))
+    footer = []
+    if rest:
+        footer.append((*_member_sum(rest), "", "", more(len(rest))))
+    if len(changed) > 1:
+        footer.append((*_member_sum(changed), "", "", "[total]"))
+    columns = ("private", "before", "now", "what", "pid", "command")
+    return [Heading("Processes"), stayed, Table(columns, rows, frozenset({3}), tuple(footer))]
+
+
+def _member(one: MemberChange) -> tuple[str, ...]:
+    sizes = ("?" if size is None else format_bytes(size) if size else "-" for size in (one.old_bytes, one.new_bytes))
+    change = "?" if one.delta_bytes is None else _signed(one.delta_bytes)
+    return (change, *sizes, one.status.value, str(one.pid or one.old_pid or "-"), one.command[:80])
+
+
+def _member_sum(changes: Sequence[MemberChange]) -> tuple[str, str, str]:
+    known = [one.delta_bytes for one in changes if one.delta_bytes is not None]
+    return _signed(sum(known)) if len(known) == len(changes) else "?", "", ""
 
 
 def _owners(found: Comparison, top: int, names: Names) -> list[Block]:
@@ -237,7 +282,7 @@ def _not_looked_into(found: Comparison) -> list[Block]:
     return blocks
 
 
-def _name(audit: Audit) -> str:
+def _name(audit: "Audited") -> str:
     return audit.saved_in or audit.target
 
 
@@ -251,18 +296,25 @@ def _ceiling(found: Comparison) -> str:
 
 
 def _verdict(found: Comparison) -> str:
-    for name, what in (("per_process", "costs"), ("private", "holds"), ("mapped_writable", "maps")):
+    for name, what in (
+        ("per_process", "costs"),
+        ("per_group", "costs"),
+        ("private", "holds"),
+        ("mapped_writable", "maps"),
+    ):
         total = found.total(name)
         delta_bytes = None if total is None else total.delta_bytes
         if total is None or delta_bytes is None:
             continue
         if not delta_bytes:
-            return f"One process {what} as much as before, {format_bytes(total.new.bytes or 0)}{_ceiling(found)}."
+            return (
+                f"One {found.new.noun} {what} as much as before, {format_bytes(total.new.bytes or 0)}{_ceiling(found)}."
+            )
         word = "more" if delta_bytes > 0 else "less"
         percent = _percent(delta_bytes, total.old.bytes or 0)
-        text = f"One process {what} {format_bytes(abs(delta_bytes))} {word}"
+        text = f"One {found.new.noun} {what} {format_bytes(abs(delta_bytes))} {word}"
         text += f" ({percent})" if percent else ""
         if found.count > 1:
             text += f", {found.count:,} of them {format_bytes(abs(delta_bytes) * found.count)} {word}"
         return text + ("; the starts spread as far." if total.is_noise else ".")
-    return "Neither tells what one process costs."
+    return f"Neither tells what one {found.new.noun} costs."

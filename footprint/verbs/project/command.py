@@ -11,18 +11,18 @@ from footprint.verbs.output import Answer, check_formats, write
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from footprint.formats import group_json
     from footprint.model.audit import Audit
     from footprint.model.group import Group
     from footprint.sources.target import ProcessChoice
-    from footprint.verbs.audit import group_json, group_text, metrics
+    from footprint.verbs.audit import group_text, metrics
     from footprint.verbs.audit import text as audit_text
     from footprint.verbs.output import Answer
     from footprint.verbs.project import call, json, text
 else:
     call, json, text = lazy_modules("footprint.verbs.project", "call json text")
-    group_json, group_text, metrics, audit_text = lazy_modules(
-        "footprint.verbs.audit", "group_json group_text metrics text"
-    )
+    (group_json,) = lazy_modules("footprint.formats", "group_json")
+    group_text, metrics, audit_text = lazy_modules("footprint.verbs.audit", "group_text metrics text")
 
 __all__ = ("project",)
 
@@ -137,7 +137,7 @@ def _project_group(
         "projection",
         document=group_text.group_projection_document,
         members=group_json.group_projection_members,
-        figures=metrics.group_metrics,
+        figures=metrics.audit_metrics,
     )
     check_formats(answer, output)
     target = resolve_processes(targets, choice)

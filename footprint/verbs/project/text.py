@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from footprint.formats.document import Document, Heading, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
-from footprint.model.audit import Audit, program_name
+from footprint.model.audit import Audit
+from footprint.model.audited_names import program_name
 from footprint.units import format_bytes
 
 __all__ = ("side_by_side_document",)

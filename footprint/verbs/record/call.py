@@ -3,16 +3,21 @@
 import os
 import time as clock
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from footprint.errors import InputError, Note, UsageError
 from footprint.files import StrPath
 from footprint.formats.escape import well_formed
+from footprint.model.audited_names import is_audited
 from footprint.release.history import Recording, Release, recording_of
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
-from footprint.sources.target import Named, process_of, resolve
-from footprint.verbs.audit.call import audit_target
+from footprint.sources.target import AnyTarget, Named, Processes, resolve
+from footprint.verbs.audit.call import audit_any
 from footprint.verbs.audit.request import AuditRequest
+from footprint.verbs.audit.saved import AuditedTarget
+
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
 
 __all__ = ("Recorded", "parse_time", "record")
 
@@ -36,19 +41,20 @@ class Recorded(NamedTuple):
 
 
 def record(
-    target: Named,
+    target: "Named | AnyTarget | Audited",
     history: StrPath,
     *,
     version: str | None = None,
     commit: str | None = None,
     program: str | None = None,
     time: int | str | None = None,
+    pid: int | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
 ) -> Recorded:
     """Keep the figures of a release in a history.
 
     Args:
-        target: A saved audit, or what `audit` takes.
+        target: A saved audit, or what `audit` takes; or an audit or group that was made already.
         history: The file, which is made where there is none.
         version: The name of the release; either this or `commit`.
         commit: The commit that was built.
@@ -56,6 +62,7 @@ def record(
         time: Its time, which orders releases: seconds since 1970, or a date, with the time of day or without, such as
             `2026-11-22T10:00:00+01:00`; where no zone is named it is UTC. Else the time of the file; of a live process
             the present.
+        pid: Which process of a text or capture that holds several; without it, those of a capture are a group.
         debug: As for `audit`.
 
     Raises:
@@ -68,10 +75,10 @@ def record(
     from footprint.release.history_file import write_recording  # noqa: PLC0415 # sqlite3
 
     seconds = _file_time(target) if time is None else parse_time(time)
-    audited = audit_target(resolve(target), AuditRequest(debug=debug))
+    audited = _audited(target, AuditRequest(pid=pid, debug=debug))
     if audited.audit.run_failures:
         cause = audited.audit.run_failures[0].detail
-        raise InputError(os.fspath(str(target)), f"the run failed: {cause}; its figures are not those of a release")
+        raise InputError(_called(target), f"the run failed: {cause}; its figures are not those of a release")
     made = recording_of(
         audited.audit,
         version if version is not None else commit or "",
@@ -85,10 +92,24 @@ def record(
     return Recorded(made, replaced, release_count, audited.audit.notes)
 
 
-def _file_time(target: Named) -> int:
-    """Return the time of a file; the present time for a process or standard input."""
-    if process_of(target) is None and os.path.isfile(target):
-        return min(max(int(os.stat(target).st_mtime), 0), _LAST_SECOND)
+def _audited(target: "Named | AnyTarget | Audited", asked: AuditRequest) -> "AuditedTarget[Audited]":
+    if is_audited(target):
+        return AuditedTarget(target)
+    return audit_any(target if isinstance(target, Processes) else resolve(target), asked)
+
+
+def _called(target: "Named | AnyTarget | Audited") -> str:
+    """Return the name of a target, which is its path if it is a file."""
+    if is_audited(target):
+        return target.saved_in or target.target
+    return os.fspath(target) if isinstance(target, str | os.PathLike) else str(getattr(target, "name", target))
+
+
+def _file_time(target: "Named | AnyTarget | Audited") -> int:
+    """Return the time of a file; the present time for processes or standard input."""
+    path = _called(target)
+    if not path.isdigit() and not isinstance(target, Processes) and os.path.isfile(path):
+        return min(max(int(os.stat(path).st_mtime), 0), _LAST_SECOND)
     return int(clock.time())
 
 

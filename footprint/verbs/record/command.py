@@ -9,6 +9,7 @@ from footprint.verbs.lazy import LazyModule, lazy_modules
 from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
+    from footprint.sources.target import ProcessChoice
     from footprint.verbs.record import call, json
     from footprint.verbs.trend import text
 else:
@@ -22,10 +23,13 @@ ORDER = 120
 
 @options.shared_options("output format_ table json color quiet strict")
 def record(
-    target: Annotated[str, typer.Argument(help="A saved audit; or a PID, a program, a capture or a text.")],
     history: Annotated[
         str, typer.Option("--history", help="The file of the history; it is made if it does not exist.", metavar="FILE")
     ],
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(help="A saved audit; or a PID, a program, a capture or a text; several PIDs are a group."),
+    ] = None,
     version: Annotated[
         str | None, typer.Option("--version", help="The name of the release.", metavar="VERSION")
     ] = None,
@@ -40,7 +44,9 @@ def record(
         str | None,
         typer.Option("--time", help="A date, or seconds since 1970; else the time of the file.", metavar="TIME"),
     ] = None,
+    pid: options.Pid = None,
     *,
+    choice: "ProcessChoice",
     output: options.OutputOptions,
 ) -> int:
     """Keep the figures of a release in a history, for trend.
@@ -49,8 +55,12 @@ def record(
 
     \b
     footprint record audit.json --history footprint.sqlite --version 1.4.0
+    footprint record group.json --history footprint.sqlite --version 1.4.0 --program family
     footprint record ./server --history footprint.sqlite --commit "$(git rev-parse HEAD)"
     """
+    from footprint.errors import UsageError
+    from footprint.sources.target import NO_CHOICE, resolve_any
+
     answer: Answer[call.Recorded] = Answer(
         "record",
         "recorded",
@@ -62,5 +72,9 @@ def record(
         ),
     )
     check_formats(answer, output)
-    made = call.record(target, history, version=version, commit=commit, program=program, time=time)
-    return write(answer, made, f"record {target}", output, made.notes)
+    named = targets or []
+    if not named and choice == NO_CHOICE:
+        raise UsageError("name what is recorded; `footprint record -h` shows what can be")
+    target = resolve_any(named, choice) if choice != NO_CHOICE or len(named) > 1 else named[0]
+    made = call.record(target, history, version=version, commit=commit, program=program, time=time, pid=pid)
+    return write(answer, made, f"record {' '.join([*named, *choice.words])}", output, made.notes)

@@ -12,6 +12,7 @@ export type Counted = "heap" | "pages" | "copies" | "events";
 export type Evidence = "measured" | "derived" | "predicted" | "estimated" | "virtual";
 export type FigureUnit = "bytes" | "things";
 export type LimitUnit = "bytes" | "tasks";
+export type MemberStatus = "came" | "went" | "changed" | "same";
 export type MemoryKind = "data" | "bss" | "relro" | "text" | "tls" | "file" | "heap" | "stack" | "anonymous" | "shared" | "kernel";
 export type Model = "exec" | "fork" | "threads";
 export type RowStatus = "changed" | "added" | "removed" | "moved" | "renamed" | "shifted";
@@ -150,7 +151,7 @@ export interface DiffAnswer {
   host: Record<string, string>;
   /** The two audits. */
   target: DiffTarget;
-  /** The number of processes that the changes are multiplied by. */
+  /** The number of processes or groups that the changes are multiplied by. */
   count: number;
   /** The figures of the whole. */
   figures: Rows<FigureChange>;
@@ -158,6 +159,8 @@ export interface DiffAnswer {
   roots: Rows<NewRoot>;
   /** The owners that differ. */
   owner_changes: Rows<OwnerChange>;
+  /** The processes of both groups, those that came first, then those that went; empty for two processes. Their `delta_bytes` add up to that of `private_bytes`. */
+  members: Rows<MemberChange>;
   /** The rows that differ. */
   diff: Rows<RowChange>;
   /** The number of rows that do not differ. */
@@ -172,15 +175,15 @@ export interface DiffAnswer {
 
 /** The two audits that are compared. */
 export interface DiffTarget {
-  /** The process or program before. */
+  /** The process, program or group before. */
   old: ProcessTarget;
-  /** The process or program now. */
+  /** The process, program or group now. */
   new: ProcessTarget;
 }
 
 /** One figure of the whole, before and now. */
 export interface FigureChange {
-  /** The figure, as `totals` of an audit has it. */
+  /** The figure, as `totals` of an audit or `group` of a group has it; `per_worker_bytes` of a group. */
   name: string;
   /** The value before; null where it is not known. */
   old_bytes: number | null;
@@ -188,7 +191,7 @@ export interface FigureChange {
   new_bytes: number | null;
   /** The difference; null where one of them is not known. */
   delta_bytes: number | null;
-  /** The difference for `count` processes. */
+  /** The difference for `count` processes or groups; null where it has no sum. */
   delta_at_count_bytes: number | null;
   /** How the value before is known. */
   old_evidence: Evidence;
@@ -208,9 +211,9 @@ export interface FindingRow {
   subject: string;
   /** What was found, in one sentence. */
   message: string;
-  /** The private memory that each process saves; 0 where the remedy alone saves nothing. */
+  /** The private memory that each process saves, of a group all members together; 0 where the remedy alone saves nothing. */
   saving_bytes: number;
-  /** The same for as many processes as were asked about. */
+  /** The same for as many processes or groups as were asked about. */
   saving_at_count_bytes: number;
   /** Whether each process saves it, or each thread, of which a process has at least one. */
   saving_per: "process" | "thread";
@@ -230,6 +233,8 @@ export interface FindingRow {
   object: string | null;
   /** The place in the source code; null where it is not known. */
   location: SourceLocation | null;
+  /** The number of processes of a group that have it; null for a finding of one process. */
+  member_count: number | null;
 }
 
 /** A limit on how many fit. */
@@ -358,6 +363,26 @@ export interface HeapTarget {
   files: string[];
   /** What the report is grouped by. */
   by: string;
+}
+
+/** One process of a group, before and now. */
+export interface MemberChange {
+  /** What happened to it: to its private memory, where it is there on both sides. */
+  status: MemberStatus;
+  /** The process now; null where it went, or is not known. */
+  pid: number | null;
+  /** The process before; null where it came, or is not known. */
+  old_pid: number | null;
+  /** Its command line or name. */
+  command: string;
+  /** Its private memory before; 0 where it was not there, null where it is not known. */
+  old_bytes: number | null;
+  /** The same now. */
+  new_bytes: number | null;
+  /** The growth of its private memory; null where that is not known. */
+  delta_bytes: number | null;
+  /** What it costs now, or did at last; null where it is not known. */
+  per_process_bytes: number | null;
 }
 
 /** An object that another one brings in. */
@@ -524,13 +549,13 @@ export interface Point {
   evidence: Evidence;
 }
 
-/** The process or program that an answer is about. */
+/** The process, program or group that an answer is about. */
 export interface ProcessTarget {
   /** The target, as the user named it. */
   name: string;
-  /** The process; null where it is not known. */
+  /** The process; null where it is not known, and for a group. */
   pid: number | null;
-  /** The command line or the name of the process. */
+  /** The command line or the name of the process, of a group that of the first. */
   command: string;
   /** What was read: `smaps`, `pmap -d`, `prediction`, ... */
   source: string;

@@ -1,39 +1,56 @@
-"""The JSON of `audit` for several processes."""
+"""The JSON of `audit` for several processes, and what a saved group is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 from footprint.errors import Note
 from footprint.formats.audit_json import (
     DebugFile,
     ProcessTotals,
     debug_file_rows,
-    process_target,
     process_totals,
     shown_rows,
 )
 from footprint.formats.codec import encode, like
+from footprint.formats.finding_rows import FindingRow, finding_rows
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.model.evidence import Evidence
+from footprint.model.finding import SearchedRule
 from footprint.model.group import CgroupComparison, Group, GroupProjection, ProcessClass
+from footprint.model.object_cost import ObjectCost
 from footprint.model.row import Row
-from footprint.model.totals import Total
 
-__all__ = ("GroupJson", "GroupProjectionJson", "group_members", "group_projection_members")
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
+
+__all__ = (
+    "GroupFigure",
+    "GroupJson",
+    "GroupProcess",
+    "GroupProjectionJson",
+    "GroupTotals",
+    "group_members",
+    "group_projection_members",
+    "group_totals",
+)
 
 
 class GroupTarget(NamedTuple):
     """The processes of the group.
 
     Attributes:
+        name: The target, as the user named it.
         pids: The processes; null for one that is not known.
+        thread_count: The threads of all processes.
     """
 
+    name: str
     pids: tuple[int | None, ...]
+    thread_count: int
 
 
-_GroupFigure = Literal[
+GroupFigure = Literal[
     "private_bytes",
     "kernel_bytes",
     "shared_between_bytes",
@@ -41,6 +58,8 @@ _GroupFigure = Literal[
     "per_group_bytes",
     "shared_once_bytes",
 ]
+
+_FIGURES: Final[tuple[GroupFigure, ...]] = get_args(GroupFigure)
 
 
 class GroupTotals(NamedTuple):
@@ -56,7 +75,7 @@ class GroupTotals(NamedTuple):
     own_shared_bytes: int | None
     per_group_bytes: int | None
     shared_once_bytes: int | None
-    evidence: Mapping[_GroupFigure, Evidence]
+    evidence: Mapping[GroupFigure, Evidence]
 
 
 class GroupProcess(NamedTuple):
@@ -98,6 +117,10 @@ class GroupJson(Envelope):
         projection: What one more worker and one more group cost, and as many as were asked about; null where unknown.
         cgroup: The counters of the control group that was named; null where none was.
         ledger: The rows of all processes, those of one owner, section and symbol added up.
+        findings: What the processes could do without, each once.
+        searched_rules: The rules that were run for all processes that were searched; empty where none was.
+        objects: The files of the processes, each once with the sums over them; empty for processes that were audited
+            without findings.
         debug_files: The files that the names of stripped owners are from.
         notes: What the reader of the figures must know.
     """
@@ -110,6 +133,9 @@ class GroupJson(Envelope):
     projection: GroupProjection | None
     cgroup: CgroupComparison | None
     ledger: tuple[Row, ...]
+    findings: tuple[FindingRow, ...]
+    searched_rules: tuple[SearchedRule, ...]
+    objects: tuple[ObjectCost, ...]
     debug_files: tuple[DebugFile, ...]
     notes: tuple[Note, ...]
 
@@ -141,19 +167,19 @@ def group_members(group: Group, version: str) -> Json:
     return encode(
         GroupJson(
             tool=Tool("footprint", version),
-            host=_host(group),
+            host=group.host,
             target=_target(group),
-            group=_totals(group),
+            group=group_totals(group),
             processes=tuple(
-                [
-                    like(GroupProcess, process_target(audit), totals=process_totals(audit.totals))
-                    for audit in group.audits
-                ]
+                [like(GroupProcess, member, totals=process_totals(member.totals)) for member in group.members]
             ),
             classes=group.classes,
             projection=group.projection,
             cgroup=group.cgroup,
             ledger=shown_rows(group.ledger),
+            findings=finding_rows(group.findings, group.count),
+            searched_rules=group.searched_rules,
+            objects=group.objects,
             debug_files=debug_file_rows(group.debug_files),
             notes=group.notes,
         )
@@ -165,9 +191,9 @@ def group_projection_members(group: Group, version: str) -> Json:
     return encode(
         GroupProjectionJson(
             tool=Tool("footprint", version),
-            host=_host(group),
+            host=group.host,
             target=_target(group),
-            group=_totals(group),
+            group=group_totals(group),
             classes=group.classes,
             projection=group.projection,
             cgroup=group.cgroup,
@@ -176,23 +202,13 @@ def group_projection_members(group: Group, version: str) -> Json:
     )
 
 
-def _host(group: Group) -> Mapping[str, str]:
-    return group.audits[0].host if group.audits else {}
-
-
 def _target(group: Group) -> GroupTarget:
-    return GroupTarget(tuple([audit.pid for audit in group.audits]))
+    return GroupTarget(group.target, tuple([member.pid for member in group.members]), group.task_count)
 
 
-def _totals(group: Group) -> GroupTotals:
-    totals: dict[_GroupFigure, Total] = {
-        "private_bytes": group.private,
-        "kernel_bytes": group.kernel,
-        "shared_between_bytes": group.shared_between,
-        "own_shared_bytes": group.own_shared,
-        "per_group_bytes": group.per_group,
-        "shared_once_bytes": group.shared_once,
-    }
+def group_totals(group: "Audited") -> GroupTotals:
+    """Return the figures of a group, apart from how each is known."""
+    totals = {name: group.figures[name] for name in _FIGURES}
     return GroupTotals(
         **{name: total.bytes for name, total in totals.items()},
         evidence={name: total.evidence for name, total in totals.items() if total.bytes is not None},

@@ -1,0 +1,35 @@
+"""The names of what was audited: its program, and a name that lasts from run to run."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs  # what type checkers know
+
+    from footprint.model.audited import Audited
+
+__all__ = ("is_audited", "lasting_name", "program_name", "program_path")
+
+
+def is_audited(one: object) -> "TypeIs[Audited]":
+    """Return whether something is an audit or a group that was made already, and no target."""
+    return hasattr(one, "ledger")
+
+
+def program_name(audit: "Audited") -> str:
+    """Return the name of the audited program: the last part of its path, as far as the audit has it."""
+    # Some programs write their title over their command: `nginx: master process nginx`.
+    words = audit.target if audit.source == "prediction" else audit.command.split(" ", 1)[0].rstrip(":")
+    return words.rsplit("/", 1)[-1]
+
+
+def program_path(audit: "Audited") -> str:
+    """Return the path of the program; "" if it is not known."""
+    if audit.source == "prediction":
+        return audit.target
+    return audit.objects[0].path if audit.objects else ""
+
+
+def lasting_name(audit: "Audited", given: str | None = None) -> str:
+    """Return a name that stays the same from run to run: for a live process that of its program."""
+    name = program_name(audit) if audit.is_live and audit.saved_in is None else ""
+    return name or given or audit.saved_in or audit.target
