@@ -5,10 +5,11 @@ Source: Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v1/pids.rst and c
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple
 
 from footprint.errors import AccessError, UsageError
+from footprint.process.status import parse_status
 
 __all__ = (
     "UNIFIED",
@@ -20,6 +21,7 @@ __all__ = (
     "find_container",
     "find_control_group",
     "find_unit",
+    "held_by_others",
     "parse_hierarchies",
     "parse_membership",
     "pids_of",
@@ -36,6 +38,8 @@ _CONTAINER: Final = re.compile(r"[0-9a-f]{12,64}")
 _UNLIMITED_BYTES: Final = 1 << 62
 # The parts of `kernel` in memory.stat, for Linux before 5.18, which does not print the sum.
 _KERNEL_PARTS: Final = ("kernel_stack", "pagetables", "percpu", "vmalloc", "slab")
+_PROPORTIONAL: Final = re.compile(r"^Pss_(?:Anon|Shmem):\s+([0-9]{1,15}) kB$", re.MULTILINE)
+_RESIDENT: Final = re.compile(r"^Rss(?:Anon|Shmem):\s+([0-9]{1,15}) kB$", re.MULTILINE)
 
 
 class Hierarchy(NamedTuple):
@@ -285,6 +289,29 @@ def pids_of(group: ControlGroup) -> tuple[int, ...]:
     if not found:
         raise AccessError(group.path, "no process is in this control group")
     return tuple(sorted(found))
+
+
+def held_by_others(group: ControlGroup, pids: Collection[int], root: str = "/") -> tuple[int, int]:
+    """Add up what the processes of a group and of those below it hold that are not among `pids`, nor footprint itself.
+
+    Returns:
+        Their memory that cannot be dropped, in bytes: anonymous and shared memory by proportional shares, where they
+        can be read, and page tables; and the number of their threads.
+    """
+    size_bytes = thread_count = 0
+    try:
+        members = pids_of(group)
+    except AccessError:
+        return 0, 0
+    for pid in members:
+        if pid in pids or pid == os.getpid():
+            continue
+        text = _text(root, f"/proc/{pid}/status")
+        status = parse_status(os.fsencode(text))
+        sizes = _PROPORTIONAL.findall(_text(root, f"/proc/{pid}/smaps_rollup")) or _RESIDENT.findall(text)
+        size_bytes += sum(map(int, sizes)) * 1024 + (status.page_table_bytes or 0)
+        thread_count += status.thread_count or 0
+    return size_bytes, thread_count
 
 
 def read_charges(folder: str, version: int) -> CgroupCharges:

@@ -6,6 +6,7 @@ import pytest
 
 from footprint.errors import AccessError, UsageError
 from footprint.model.projection import FitLimit, LimitUnit
+from footprint.process.control_groups import find_control_group
 from footprint.process.task_limits import TaskLimit, read_task_limits
 from footprint.verbs.project.limits import fit_limits
 
@@ -71,6 +72,37 @@ def test_the_limits_of_the_own_control_group_are_those_above_it_as_well(tmp_path
         FitLimit("pids.max of /pod/app", LimitUnit.TASKS, 50, 0),
     )
     assert [one.name for one in found[2:]] == ["pid_max", "threads-max", "RLIMIT_NPROC of user 33"]
+
+
+def test_what_other_processes_of_the_control_group_hold_is_taken(tmp_path: Path) -> None:
+    root = Path(machine(tmp_path))
+    (root / "sys/fs/cgroup/pod/app/cgroup.procs").write_text("20\n21\n", encoding="ascii")
+    (root / "proc/21/smaps_rollup").write_text(
+        "Rss: 9000 kB\nPss_Anon: 4096 kB\nPss_Shmem: 1024 kB\n", encoding="ascii"
+    )
+    # 5 MiB and 40 threads of process 21, beside the 20 MiB that others in the pod hold.
+    found = fit_limits([20], "own", 0, root=str(root))
+    assert [(one.name, one.taken) for one in found[:2]] == [
+        ("memory.max of /pod", 25 * MIB),
+        ("pids.max of /pod/app", 40),
+    ]
+    both = fit_limits([20, 21], "own", 0, root=str(root))
+    assert [one.taken for one in both[:2]] == [20 * MIB, 0]
+
+
+def test_resident_memory_counts_of_processes_whose_shares_may_not_be_read(tmp_path: Path) -> None:
+    root = Path(machine(tmp_path))
+    status = root / "proc/20/status"
+    status.write_text(status.read_text() + "RssAnon:\t4096 kB\nRssFile:\t800 kB\nRssShmem:\t0 kB\nVmPTE:\t1024 kB\n")
+    # A program that does not run yet, in a pod where process 20 does.
+    assert fit_limits([], "/pod/app", 0, root=str(root))[0].taken == 25 * MIB
+
+
+def test_the_own_limits_of_a_chosen_control_group_are_not_those_of_one_below_it(tmp_path: Path) -> None:
+    root = machine(tmp_path)
+    found = fit_limits([20], "own", 0, own_group=find_control_group("/pod", root), root=root)
+    assert found[0] == FitLimit("memory.max of /pod", LimitUnit.BYTES, 256 * MIB, 0)
+    assert "pids.max of /pod/app" not in [one.name for one in found]
 
 
 def test_a_program_fits_into_a_control_group_that_is_named(tmp_path: Path) -> None:

@@ -81,7 +81,8 @@ def project_group(  # noqa: PLR0913 # all but the first are named
         workers: The workers of each group; None for as many as there are.
         memory_bytes: The memory into which as many go as fit.
         reserve_bytes: The part of it that is left for others.
-        limit: A control group whose limits count as well: its path, or `own` for that of the first process.
+        limit: A control group whose limits count as well: its path, or `own` for that which was chosen, else that of
+            the first process.
 
     Raises:
         AccessError: If none of them can be read.
@@ -104,7 +105,8 @@ def project_processes(
         _check(count, memory_bytes, reserve_bytes, limit)
     question = GroupQuestion(count or 1, workers, memory_bytes, reserve_bytes)
     if memory_bytes is not None or limit is not None:
-        question = question._replace(limits=fit_limits(target.pids, limit, reserve_bytes))
+        limits = fit_limits(target.pids, limit, reserve_bytes, own_group=target.control_group)
+        question = question._replace(limits=limits)
     return audit_processes(target, question, debug=None)
 
 

@@ -4,7 +4,13 @@ from collections.abc import Sequence
 
 from footprint.errors import UsageError
 from footprint.model.projection import FitLimit, LimitUnit
-from footprint.process.control_groups import control_group_of, find_control_group, read_limits
+from footprint.process.control_groups import (
+    ControlGroup,
+    control_group_of,
+    find_control_group,
+    held_by_others,
+    read_limits,
+)
 from footprint.process.task_limits import read_task_limits
 
 __all__ = ("OWN", "fit_limits")
@@ -14,14 +20,21 @@ OWN = "own"
 
 
 def fit_limits(
-    pids: Sequence[int], limit: str | None, reserve_bytes: int, *, starter: int | None = None, root: str = "/"
+    pids: Sequence[int],
+    limit: str | None,
+    reserve_bytes: int,
+    *,
+    own_group: ControlGroup | None = None,
+    starter: int | None = None,
+    root: str = "/",
 ) -> tuple[FitLimit, ...]:
     """Read the limits that more processes would meet.
 
     Args:
         pids: The live processes that more are made of; none for a program or a text.
-        limit: The control group whose limits count: a path, or `own` for that of the first process; None for no group.
+        limit: The control group whose limits count: a path, or `own`; None for no group.
         reserve_bytes: The part of each memory that is left for others.
+        own_group: What `own` means; None for the control group of the first process.
         starter: The process that starts more; None for the first.
         root: The directory that is taken for `/`.
 
@@ -33,12 +46,14 @@ def fit_limits(
     if limit is not None:
         if limit == OWN and not pids:
             raise UsageError("only a live process has a control group of its own: name the path of one with --limit")
-        group = control_group_of(pids[0], root) if limit == OWN else find_control_group(limit, root)
+        own = (own_group or control_group_of(pids[0], root)) if limit == OWN else None
+        group = own or find_control_group(limit, root)
+        # N stands for the processes that were asked about. All others of the group remain.
+        others_bytes, others_tasks = held_by_others(group, pids, root)
         for one in read_limits(group):
             unit = LimitUnit(one.unit)
-            # What the group itself holds makes room: the processes in it are those that N stands for.
-            others = max(0, one.held - one.held_below)
-            taken = others + (reserve_bytes if unit is LimitUnit.BYTES else 0)
+            is_bytes = unit is LimitUnit.BYTES
+            taken = max(0, one.held - one.held_below) + (others_bytes + reserve_bytes if is_bytes else others_tasks)
             found.append(FitLimit(one.name, unit, one.most, taken))
         if not found:
             raise UsageError(f"neither {group.path} nor a control group above it has a limit")
