@@ -323,10 +323,10 @@ def _without_wrong_bits(
     For a huge page that is mapped whole, the state of its first page decides all of its page bits. After a fork the
     other process may have split it and copied only this page: the bits then call all 2 MiB private.
     """
-    doubtful = {one.start_addr: pages[one.start_addr] for one in _contradicted(memory, pages)}
+    doubtful = {one.start_addr: pages[one.start_addr] for one in contradicted(pages, memory)}
     if not doubtful:
         return pages, ()
-    wrong = _contradicted(parse_maps(_stream(folder, "smaps", source), source), doubtful)
+    wrong = contradicted(doubtful, memory, parse_maps(_stream(folder, "smaps", source), source))
     if not wrong:
         return pages, ()
     bits_bytes = sum(_resident_bytes(pages[mapping.start_addr]) for mapping in wrong)
@@ -341,21 +341,40 @@ def _without_wrong_bits(
     return kept, (Note("page-bits-differ", source, detail),)
 
 
-def _contradicted(memory: MemoryMap, pages: Pages) -> list[Mapping]:
-    """Return the mappings whose counters exclude what their page bits show."""
+def contradicted(pages: Pages, before: MemoryMap, after: MemoryMap | None = None) -> list[Mapping]:
+    """Return the mappings whose counters exclude what their page bits show.
+
+    Args:
+        pages: The page bits, by the start of each mapping.
+        before: The counters, which were read before the page bits.
+        after: The counters after them; what lies between both is what changed meanwhile. None for the same.
+    """
+    bounds_before = _bounds(before, pages)
+    bounds_after = bounds_before if after is None else _bounds(after, pages)
     found = []
-    # Thousands of mappings have the same counters, which the memory map keeps once.
-    bounds: dict[int, tuple[int, int]] = {}
-    for mapping in memory.mappings:
-        ranges = pages.get(mapping.start_addr)
-        if ranges is None:
+    for mapping in (after or before).mappings:
+        start_addr = mapping.start_addr
+        if start_addr not in bounds_after:
             continue
-        counters = mapping.counters
-        known = bounds.get(id(counters))
-        if known is None:
-            known = bounds[id(counters)] = counters.private_bounds()
-        if not known[0] <= _resident_bytes(ranges) <= known[1]:
+        least, most = bounds_after[start_addr]
+        least_before, most_before = bounds_before.get(start_addr, (least, most))
+        if not min(least, least_before) <= _resident_bytes(pages[start_addr]) <= max(most, most_before):
             found.append(mapping)
+    return found
+
+
+def _bounds(memory: MemoryMap, pages: Pages) -> dict[int, tuple[int, int]]:
+    """Compute for each mapping with page bits how many bytes its counters allow to be private."""
+    # Thousands of mappings have the same counters, which the memory map keeps once.
+    by_counters: dict[int, tuple[int, int]] = {}
+    found = {}
+    for mapping in memory.mappings:
+        if mapping.start_addr in pages:
+            counters = mapping.counters
+            known = by_counters.get(id(counters))
+            if known is None:
+                known = by_counters[id(counters)] = counters.private_bounds()
+            found[mapping.start_addr] = known
     return found
 
 
