@@ -19,7 +19,7 @@ RUNTIME = .venv/runtime-installed
 DEV = .venv/dev-installed
 
 .SILENT:
-.PHONY: help demo test test-host lint bench format schema pictures shell report clean
+.PHONY: help demo test test-host lint bench format schema pictures shell report zipapp clean
 .DEFAULT_GOAL = help
 unexport PYTHONHOME PYTHONPATH
 
@@ -66,6 +66,16 @@ pictures: $(DEV) ## draw the pictures of the HTML report in docs/images anew (ne
 
 shell: $(DEV) ## write the completions of the shells and the man page anew
 	$(BIN)/python shell/generate.py
+
+# pycxxfilt is compiled, and cannot be loaded from an archive.
+zipapp: $(RUNTIME) ## pack footprint and what it needs into dist/footprint.pyz, which any Python 3.11 or newer runs
+	rm -rf build/zipapp && mkdir -p dist
+	$(PIP) install --no-compile --target build/zipapp .
+	rm -rf build/zipapp/pycxxfilt* build/zipapp/bin build/zipapp/share
+	echo 'import sys; from footprint.__main__ import command; sys.exit(command())' >build/zipapp/__main__.py
+	$(BIN)/python -m zipapp build/zipapp -c -o dist/footprint.pyz -p '/usr/bin/env python3'
+	rm -rf build/zipapp
+	ls -sh dist/footprint.pyz
 
 clean: ## remove .venv, caches and built packages
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache

@@ -130,7 +130,10 @@ def shown_name(name: str) -> str:
 @cache
 def _demangler(letter: str) -> Callable[[str], str | None]:
     """Return the demangler of names that begin with `_Z` or `_R`."""
-    import pycxxfilt  # noqa: PLC0415 # only a mangled name needs it
+    try:
+        import pycxxfilt  # noqa: PLC0415 # only a mangled name needs it
+    except ImportError:  # it is compiled, and a zipapp has none: names stay as the linker has them
+        return str
 
     demangle: Callable[[str], str | None] = pycxxfilt.itanium_demangle if letter == "Z" else pycxxfilt.rust_demangle
     return demangle

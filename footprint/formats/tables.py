@@ -76,7 +76,9 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Cell]
 
 def _schema_columns(outer: str, inner: str) -> Iterable[str]:
     """Return the columns that a table without rows would have, as the schema has them."""
-    definitions: Json = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))["$defs"]
+    from importlib.resources import files  # noqa: PLC0415 # few tables have no rows
+
+    definitions: Json = json.loads((files(__package__) / SCHEMA_PATH.name).read_text(encoding="utf-8"))["$defs"]
     for answer in definitions.values():
         found = answer["properties"].get(outer, {}) if "verb" in answer["properties"] else {}
         for part in ("properties", inner, "items") if inner else ("items",):

@@ -8,17 +8,17 @@ import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from footprint.errors import UsageError
 from footprint.findings.registry import rule_names
 from footprint.model.figures import FIGURES, AddsUp, Figure
 
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
 __all__ = ("Explanation", "explain", "figure_rows", "known_words", "rule_page")
 
-_HERE: Final = Path(__file__).resolve().parents[1]
-# In a wheel the pages lie in the package, in a checkout beside it.
-_FOLDERS: Final = (_HERE / "docs", _HERE.parent / "docs")
 _FIGURES: Final = "Figures"
 _WORD: Final = re.compile(r"`([^`]{1,200})`|\[[^\]]{1,200}\]\([^)]{1,200}\)")
 _LINK: Final = re.compile(r"\[([^\]]{1,200})\]\([^)]{1,200}\)")
@@ -101,9 +101,13 @@ def _normalised(word: str) -> str:
     return word.strip().strip("`").lower()
 
 
-def _folder() -> Path | None:
-    """Return the folder of the documentation; None where it is not installed."""
-    return next((one for one in _FOLDERS if (one / "words.md").is_file()), None)
+def _folder() -> "Traversable | None":
+    """Return the folder of the pages; None if they are not installed."""
+    from importlib.resources import files  # noqa: PLC0415 # few answers have explanations
+
+    # In a wheel and in a zipapp the pages lie in the package, in a checkout beside it.
+    folders: tuple[Traversable, ...] = (files("footprint") / "docs", Path(__file__).resolve().parents[2] / "docs")
+    return next((one for one in folders if (one / "words.md").is_file()), None)
 
 
 def _explanations() -> Iterator[Explanation]:

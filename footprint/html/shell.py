@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +23,10 @@ def html_file(title: str, data: str, static: str) -> str:
         data: The data that the script shows, in base64.
         static: The HTML that is shown where the script does not run, and on paper.
     """
-    script = SCRIPT_PATH.read_text(encoding="utf-8")
-    style = STYLE_PATH.read_text(encoding="utf-8")
+    # In a zipapp they are no files of their own.
+    folder = files(__package__)
+    script = (folder / SCRIPT_PATH.name).read_text(encoding="utf-8")
+    style = (folder / STYLE_PATH.name).read_text(encoding="utf-8")
     # The browser runs only the script and applies only the style with these hashes, and it loads nothing, so a name in
     # the data can do nothing.
     policy = (

@@ -283,9 +283,13 @@ def _debug_files() -> Check:
 
 def _demanglers() -> Iterator[Check]:
     """Check which tools read the names of each language."""
-    import pycxxfilt  # noqa: PLC0415 # only a name that needs it pays for it
+    try:
+        import pycxxfilt  # noqa: PLC0415 # only a name that needs it pays for it
 
-    yield Check("names of C++ and Rust", State.OK, f"read by LLVM {pycxxfilt.LLVM_VERSION} (pycxxfilt)")
+        yield Check("names of C++ and Rust", State.OK, f"read by LLVM {pycxxfilt.LLVM_VERSION} (pycxxfilt)")
+    except ImportError:
+        meaning = "a zipapp has no pycxxfilt: they are shown as the linker has them"
+        yield Check("names of C++ and Rust", State.MISSING, meaning)
     for language, (program, *_) in TOOLS.items():
         if shutil.which(program):
             yield Check(f"names of {language}", State.OK, f"read by {program}")
