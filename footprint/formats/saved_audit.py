@@ -112,8 +112,9 @@ def saved_audit(whole: dict[str, Any], file: str, *, has_page_maps: bool = False
     audit = _audit(answer, file)
     if run is None:
         return SavedAudit(audit, ONE_START, 1, answer.tool.version)
+    peak_bytes = None if run.peak is None else run.peak.peak_bytes
     is_missed = any(note.slug == "moment-not-reached" for note in audit.notes)
-    audit = replace(audit, run_failures=_failures(run, is_missed=is_missed))
+    audit = replace(audit, run_failures=_failures(run, is_missed=is_missed), peak_bytes=peak_bytes)
     return SavedAudit(audit, _spreads(run), run.starts, answer.tool.version)
 
 
@@ -222,4 +223,4 @@ def _failures(run: RunMembers, *, is_missed: bool) -> tuple[RunFailure, ...]:
 def _spreads(run: RunMembers) -> Spreads:
     figures = run.figures
     owners = {one.owner: Spread(one.min, one.median, one.max) for one in run.owners}
-    return Spreads(figures.private_bytes, figures.per_process_bytes, owners)
+    return Spreads(figures.private_bytes, figures.per_process_bytes, owners, run.starts)

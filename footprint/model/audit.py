@@ -44,6 +44,7 @@ class Audit:
         saved_in: The file from which a saved audit was read; None for a new one.
         heap: The heap as an allocator profile explains it; None where no profile was joined.
         searched_rules: The rules that were run; empty where none was, and in audits that earlier versions saved.
+        peak_bytes: The peak of the program that was run for this audit, with its descendants; None where none was.
         run_failures: How the program failed that was run for this audit, in any of its starts.
 
     Raises:
@@ -69,6 +70,7 @@ class Audit:
     saved_in: str | None = None
     heap: "HeapAccount | None" = None
     searched_rules: "tuple[SearchedRule, ...]" = ()
+    peak_bytes: int | None = None
     run_failures: "tuple[RunFailure, ...]" = ()
 
     def __post_init__(self) -> None:

@@ -47,6 +47,7 @@ class Audited(Protocol):
         debug_files: For owners that were stripped, the files that the names of their variables are from.
         page_maps: The pages of its objects one by one; only on request, and never of a group.
         heap: The heap as an allocator profile explains it; None where no profile was joined.
+        peak_bytes: The peak of the program that was run for it, with its descendants; None where none was.
         run_failures: How the program failed that was run for it.
     """
 
@@ -127,3 +128,6 @@ class Audited(Protocol):
 
     @property
     def run_failures(self) -> tuple[RunFailure, ...]: ...
+
+    @property
+    def peak_bytes(self) -> int | None: ...

@@ -199,6 +199,7 @@ _ALL: Final = (
         "A memory cgroup counts it, page cache left out and kernel memory included, some 64 pages a processor too many."
         " Where no cgroup can be made it is resident memory, pages of files included. Peaks of N copies need not"
         " coincide.",
+        has_budget=True,
     ),
     # What budgets and histories have in addition.
     Figure(

@@ -288,6 +288,11 @@ class Group:
         return None
 
     @property
+    def peak_bytes(self) -> None:
+        """No program is run for a group."""
+        return None
+
+    @property
     def run_failures(self) -> tuple[()]:
         """Nothing was run for a group."""
         return ()

@@ -1,12 +1,13 @@
 """A figure over several starts of a program."""
 
 from collections.abc import Mapping
+from math import comb
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.members import json_members
 
-__all__ = ("ONE_START", "Spread", "Spreads")
+__all__ = ("ONE_START", "Spread", "Spreads", "separation_confidence")
 
 
 @json_members("min=min_bytes median=median_bytes max=max_bytes")
@@ -24,12 +25,29 @@ class Spread(NamedTuple):
     max_bytes: int
 
 
+def separation_confidence(count: int, other: int) -> float:
+    """Compute how sure it is that two groups of starts differ, if all of one lie above all of the other.
+
+    If nothing had changed, each order of the starts would be as likely as any other, and only one choice of `count`
+    among all of them is the upper group.
+    """
+    return 1 - 1 / comb(count + other, count)
+
+
 class Spreads(NamedTuple):
-    """How much the starts of a run differ: in all, and by owner in private memory."""
+    """How much the starts of a run differ: in all, and by owner in private memory.
+
+    Attributes:
+        private: Private memory.
+        per_process: The cost of one process.
+        owners: The private memory of each owner, with what the kernel spends.
+        start_count: The number of starts.
+    """
 
     private: Spread | None = None
     per_process: Spread | None = None
     owners: Mapping[str, Spread] = MappingProxyType({})
+    start_count: int = 1
 
 
 ONE_START: Final = Spreads()

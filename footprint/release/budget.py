@@ -14,7 +14,7 @@ from footprint.model.finding import CONFIDENCES, Finding
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name, is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row
-from footprint.model.spread import ONE_START, Spreads
+from footprint.model.spread import ONE_START, Spreads, separation_confidence
 from footprint.release.budget_file import (
     Budget,
     Budgets,
@@ -50,14 +50,14 @@ __all__ = (
 
 _MOST_CONTRIBUTORS: Final = 3
 # The figures that are computed from others, or from objects.
-_OF_ANY: Final = frozenset({"total_at_count_bytes", "library_count", "tls_bytes"})
+_OF_ANY: Final = frozenset({"total_at_count_bytes", "library_count", "tls_bytes", "peak_bytes"})
 # What a group costs beside what the rows of its ledger hold.
 _OF_GROUP: Final = {
     "shared_between_bytes": "[shared between them]",
     "own_shared_bytes": "[shared memory of their own]",
 }
 # Owners do not make up these figures.
-_WITHOUT_PARTS: Final = frozenset({"mapping_count", "process_count", "per_worker_bytes", *_OF_GROUP})
+_WITHOUT_PARTS: Final = frozenset({"mapping_count", "process_count", "per_worker_bytes", "peak_bytes", *_OF_GROUP})
 RUN: Final = "run"
 """The key of the result that says how a run failed."""
 
@@ -74,7 +74,7 @@ class Contributor(NamedTuple):
     size_bytes: Signed
 
 
-@json_members("key value limit unit is_exceeded fails grew_from contributors waiver remark line")
+@json_members("key value limit unit is_exceeded fails grew_from contributors waiver is_noise remark line")
 class BudgetResult(NamedTuple):
     """One limit of the budget file.
 
@@ -88,6 +88,7 @@ class BudgetResult(NamedTuple):
         contributors: The largest parts of the value, or of its growth; at most three.
         is_growth: Whether the contributors are what grew since the baseline.
         grew_from: The value of the baseline, where the limit is one of growth; else None.
+        is_noise: Whether the starts of both runs overlap, so that the growth may be chance.
         remark: What else there is to know; often empty.
         line: The line of the file; None where it is not known.
     """
@@ -101,6 +102,7 @@ class BudgetResult(NamedTuple):
     contributors: tuple[Contributor, ...] = ()
     is_growth: bool = False
     grew_from: int | None = None
+    is_noise: bool = False
     remark: str = ""
     line: Positive | None = None
 
@@ -116,8 +118,8 @@ class BudgetResult(NamedTuple):
 
     @property
     def fails(self) -> bool:
-        """Return whether it is exceeded and no waiver holds."""
-        return self.is_exceeded and (self.waiver is None or self.is_expired)
+        """Return whether it is exceeded, surely and without a waiver that holds."""
+        return self.is_exceeded and not self.is_noise and (self.waiver is None or self.is_expired)
 
 
 class Checked(NamedTuple):
@@ -160,10 +162,12 @@ def check_audit(
         )
     comparison = None if baseline is None else compare(baseline, audit, budgets.at_processes, baseline_spreads, spreads)
     limits = [one._replace(owners=_owners_of(one, audit, baseline)) for one in budgets.budgets]
+    counts = spreads.start_count, baseline_spreads.start_count
+    confidence = separation_confidence(*counts) if max(counts) > 1 else 0
     waivers = {one.budget: one._replace(is_expired=one.expires < today) for one in budgets.waivers}
     results = [
         *_run_results(audit),
-        *(result for one in limits for result in _results(one, audit, baseline, budgets, comparison)),
+        *(result for one in limits for result in _results(one, audit, baseline, budgets, comparison, confidence)),
         *_libraries(audit, budgets, comparison),
     ]
     waived = [one._replace(waiver=waiver) if (waiver := waivers.get(one.key)) else one for one in results]
@@ -195,9 +199,14 @@ def _run_results(audit: "Audited") -> Iterable[BudgetResult]:
 
 
 def _results(
-    budget: Budget, audit: "Audited", baseline: "Audited | None", budgets: Budgets, comparison: Comparison | None
+    budget: Budget,
+    audit: "Audited",
+    baseline: "Audited | None",
+    budgets: Budgets,
+    comparison: Comparison | None,
+    confidence: float,
 ) -> Iterable[BudgetResult]:
-    """Check each limit of a budget."""
+    """Check each limit of a budget; `confidence` is that of growth beyond the spread of the starts, 0 for one."""
     measured = _measure(budget, audit, budgets)
     if measured is None:
         if audit.run_failures:  # what is limited may not have come into being; the failure itself is a result
@@ -226,15 +235,18 @@ def _results(
     if not limit.needs_baseline or baseline is None:
         return
     before = _before(budget, baseline, budgets)
-    increase = limit.most_increase or 0
-    if limit.most_increase_share is not None:
-        increase = int(before * limit.most_increase_share)
+    increase = limit.increase_from(before)
+    is_noise = None
+    if measured != before and comparison is not None:
+        is_noise = _is_noise(budget, comparison, measured - before)
     remark = ""
-    if measured != before and comparison is not None and _is_noise(budget, comparison, measured - before):
+    if is_noise:
         remark = "within the spread of the starts"
     elif measured < before - increase:
         remark = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
-    yield result(before + increase, before, remark)
+    elif is_noise is False and measured > before + increase and confidence:
+        remark = f"beyond the spread of the starts, with {100 * confidence:.3g} % confidence"
+    yield result(before + increase, before, remark)._replace(is_noise=is_noise is True)
 
 
 def _before(budget: Budget, baseline: "Audited", budgets: Budgets) -> int:
@@ -280,6 +292,8 @@ def figure_of(name: str, audit: "Audited", count: int = 1) -> int | None:
     """Return a figure of `BUDGETED`; None if the audit does not know it."""
     if name == "library_count":
         return len(_files(audit))
+    if name == "peak_bytes":
+        return audit.peak_bytes
     if name == "tls_bytes":
         return sum(one.tls_bytes for one in audit.objects) if audit.objects else None
     if name == "total_at_count_bytes":
@@ -350,6 +364,8 @@ def _absent(budget: Budget, audit: "Audited") -> str:
         return _not_searched(budget, audit)
     if budget.table == "figures" and budget.name not in {*audit.figures, *audit.counts, *_OF_ANY}:
         return f"this is a {audit.noun}, which has no such figure: its cost is {_cost_name(audit)}"
+    if budget.name == "peak_bytes":
+        return "only a saved `run` has a peak: save one with `footprint run -o FILE.json -- COMMAND`"
     if budget.table == "figures" or (budget.table == "retained" and not audit.objects):
         return "this target does not tell it"
     if _is_untold(budget, audit):
@@ -536,15 +552,19 @@ def _grown_shares(budget: Budget, comparison: Comparison, count: int) -> Iterabl
                 yield owner, total.delta_bytes * count
 
 
-def _is_noise(budget: Budget, comparison: Comparison, delta_bytes: int) -> bool:
-    """Return whether the starts of both runs overlap in a figure: its growth may be chance."""
+def _is_noise(budget: Budget, comparison: Comparison, delta_bytes: int) -> bool | None:
+    """Return whether the starts of both runs overlap in a figure: its growth may be chance; None if that is unknown."""
     if budget.table == "figures":
-        total = comparison.total(budget.name.removesuffix("_bytes"))
-        return total is not None and total.is_noise is True
+        # N processes differ from start to start as one does.
+        name = _cost_name(comparison.new) if budget.name == "total_at_count_bytes" else budget.name
+        total = comparison.total(name.removesuffix("_bytes"))
+        return None if total is None else total.is_noise
     if budget.table != "owners":
-        return False
+        return None
     own = [one for one in comparison.owners if one.owner in budget.owners]
-    return sum(one.delta_bytes for one in own) == delta_bytes and all(one.is_noise is True for one in own)
+    if sum(one.delta_bytes for one in own) != delta_bytes or any(one.is_noise is None for one in own):
+        return None
+    return all(one.is_noise for one in own)
 
 
 def _new_files(comparison: Comparison) -> Iterable[tuple[str, int]]:

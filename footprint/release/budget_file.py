@@ -73,7 +73,7 @@ def usually_counted(rule: str) -> CountedFindings:
 
 
 class Limit(NamedTuple):
-    """The limits of one budget; at least one of the three is given.
+    """The limits of one budget; at least one of the three is given. Of two increases the larger one holds.
 
     Attributes:
         most: The largest value that passes: bytes, or a number of things.
@@ -84,6 +84,11 @@ class Limit(NamedTuple):
     most: int | None = None
     most_increase: int | None = None
     most_increase_share: Fraction | None = None
+
+    def increase_from(self, before: int) -> int:
+        """Return how much it may grow since the baseline."""
+        share = 0 if self.most_increase_share is None else int(before * self.most_increase_share)
+        return max(self.most_increase or 0, share)
 
     @property
     def needs_baseline(self) -> bool:
@@ -375,9 +380,16 @@ class _File:
         if "max_increase" not in told:
             return Limit(most)
         increase, place = told["max_increase"], f"{key}.max_increase"
-        if isinstance(increase, str) and increase.rstrip().endswith("%"):
-            return Limit(most, most_increase_share=self._share(increase, place))
-        return Limit(most, self.amount(increase, place, is_count=is_count))
+        amount, share = None, None
+        parts = increase.split(" or ") if isinstance(increase, str) else [increase]
+        for part in parts:
+            if isinstance(part, str) and part.rstrip().endswith("%"):
+                share = self._share(part.strip(), place)
+            else:
+                amount = self.amount(part, place, is_count=is_count)
+        if len(parts) > (amount is not None) + (share is not None):
+            raise self.wrong(f'{place}: {_quoted(increase)} is not a share and a size, such as "5 % or 100 KiB"')
+        return Limit(most, amount, share)
 
     def _share(self, text: str, place: str) -> Fraction:
         number = text.rstrip().removesuffix("%").strip()

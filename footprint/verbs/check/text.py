@@ -110,10 +110,19 @@ def _table(results: Sequence[BudgetResult]) -> list[Block]:
     if not results:
         return []
     rows = tuple(
-        (*value_and_limit(one), "waived" if one.is_exceeded else amount(one.limit - one.value, one), _label(one))
+        (
+            *value_and_limit(one),
+            _why_it_passes(one) if one.is_exceeded else amount(one.limit - one.value, one),
+            _label(one),
+        )
         for one in results
     )
     return [Heading("Within the limits"), Table(("is", "limit", "room", "budget"), rows)]
+
+
+def _why_it_passes(one: BudgetResult) -> str:
+    """Return in one word why an exceeded limit passes."""
+    return "noise" if one.is_noise else "waived"
 
 
 def _label(one: BudgetResult) -> str:
@@ -144,6 +153,9 @@ def check_verdict(checked: Checked, baseline: str | None = None) -> str:
         return text + ("; the baseline is left as it was." if baseline is not None else ".")
     if baseline is not None:
         return f"{baseline} is the new baseline; the limits that need none hold."
-    waived = sum(one.is_exceeded for one in checked.results)
+    waived = sum(one.is_exceeded and not one.is_noise for one in checked.results)
+    noisy = sum(one.is_exceeded and one.is_noise for one in checked.results)
     held = "Its limit holds" if count == 1 else f"All {count} limits hold" if count else "There is nothing to check"
-    return f"{held}, {waived} of them by a waiver." if waived else f"{held}."
+    if waived:
+        held += f", {waived} of them by a waiver"
+    return f"{held}; {noisy} grew by more, but within the spread of the starts." if noisy else f"{held}."

@@ -130,7 +130,7 @@ def median_start(
     ]
     ordered = sorted(in_time, key=order)
     chosen = ordered[(len(ordered) - 1) // 2]
-    chosen = replace(chosen, audit=replace(chosen.audit, run_failures=tuple(failures)))
+    chosen = replace(chosen, audit=replace(chosen.audit, run_failures=tuple(failures), peak_bytes=_peak_bytes(chosen)))
     endings = {(start.exit_code, start.signal) for start in ordered}
     notes = [*chosen.notes, *chosen.audit.notes]
     if len(endings) > 1:
@@ -149,6 +149,10 @@ def median_start(
         notes=tuple(notes),
         peak=chosen.peak,
     )
+
+
+def _peak_bytes(start: Start) -> int | None:
+    return None if start.peak is None else start.peak.peak_bytes
 
 
 def _failures(number: int, start: Start, expected: Expected) -> list[RunFailure]:

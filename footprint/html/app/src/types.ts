@@ -63,7 +63,7 @@ export interface BudgetResult {
   unit: FigureUnit;
   /** Whether the value is larger than the limit. */
   is_exceeded: boolean;
-  /** Whether it is exceeded and no waiver holds. */
+  /** Whether it is exceeded, surely and without a waiver that holds. */
   fails: boolean;
   /** The value of the baseline, where the limit is one of growth; else null. */
   grew_from: number | null;
@@ -71,6 +71,8 @@ export interface BudgetResult {
   contributors: Contributor[];
   /** The waiver of the budget; null where there is none. */
   waiver: Waiver | null;
+  /** Whether the starts of both runs overlap, so that the growth may be chance. */
+  is_noise: boolean;
   /** What else there is to know; often empty. */
   remark: string;
   /** The line of the file; null where it is not known. */
