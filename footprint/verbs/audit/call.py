@@ -25,7 +25,6 @@ from footprint.sources.target import (
     resolve,
     snapshot_of,
 )
-from footprint.verbs.audit.process import audit_of, files_of
 from footprint.verbs.audit.request import AuditRequest, all_doubtful_rules, heap_request, question_of
 from footprint.verbs.audit.saved import AuditedTarget, read_saved
 
@@ -145,6 +144,8 @@ def audit_target(target: SingleTarget, asked: AuditRequest) -> AuditedTarget[Aud
         from footprint.verbs.audit.findings import audit_program  # noqa: PLC0415 # the loader, which few processes need
 
         return AuditedTarget(audit_program(target.name, asked))
+    from footprint.verbs.audit.process import audit_of, files_of  # noqa: PLC0415 # a saved audit needs no ledger
+
     snapshot = snapshot_of(target, asked.pid)
     files = files_of(snapshot, asked.debug, asked.root)
     if isinstance(target, Process) and asked.has_findings:
