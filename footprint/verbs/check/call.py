@@ -4,10 +4,11 @@ import os
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from footprint.errors import FootprintError, InputError, UsageError
 from footprint.files import StrPath, open_input
+from footprint.model.audited import Audited
 from footprint.model.audited_names import is_audited, program_name
 from footprint.model.projection import Question
 from footprint.model.spread import ONE_START, Spreads
@@ -18,9 +19,6 @@ from footprint.sources.target import AnyTarget, AuditFile, Named, Process, Proce
 from footprint.verbs.audit.call import audit_any, with_objects_if_new
 from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.audit.saved import AuditedTarget
-
-if TYPE_CHECKING:
-    from footprint.model.audited import Audited
 
 __all__ = ("baseline_path", "check", "check_for_baseline", "load_budgets", "proposal")
 
@@ -94,7 +92,7 @@ def _toml(path: str) -> tuple[dict[str, Any], Mapping[tuple[str, ...], int]]:
 
 
 def check(
-    target: "Named | AnyTarget | Audited",
+    target: Named | AnyTarget | Audited,
     budgets: Budgets,
     *,
     today: date | None = None,
@@ -141,7 +139,7 @@ def _audit(
     debug: DebugSearch | None,
     *,
     has_page_maps: bool,
-) -> "AuditedTarget[Audited]":
+) -> AuditedTarget[Audited]:
     found = target if isinstance(target, Processes) else resolve(target, root=root)
     if isinstance(found, AuditFile):
         return audit_any(found, AuditRequest(pid=pid, has_page_maps=has_page_maps))
@@ -174,7 +172,7 @@ def baseline_path(budgets: Budgets) -> str:
     return os.path.join(os.path.dirname(budgets.file), budgets.baseline)
 
 
-def _baseline(budgets: Budgets, found: "Audited") -> "tuple[Audited | None, Spreads]":
+def _baseline(budgets: Budgets, found: Audited) -> tuple[Audited | None, Spreads]:
     path = baseline_path(budgets)
     if not os.path.exists(path):
         if budgets.needs_baseline:

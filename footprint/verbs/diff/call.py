@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from footprint.errors import InputError, UsageError
 from footprint.files import StrPath
+from footprint.model.audited import Audited
 from footprint.model.audited_names import is_audited
 from footprint.release.compare import Comparison, compare
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
@@ -15,15 +16,14 @@ from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.audit.saved import AuditedTarget
 
 if TYPE_CHECKING:
-    from footprint.model.audited import Audited
     from footprint.verbs.heap.call import HeapProfiles
 
 __all__ = ("diff", "diff_profiles")
 
 
 def diff(
-    old: "Named | AnyTarget | Audited",
-    new: "Named | AnyTarget | Audited",
+    old: Named | AnyTarget | Audited,
+    new: Named | AnyTarget | Audited,
     *,
     count: int | None = None,
     pids: Sequence[int] = (),
@@ -79,11 +79,11 @@ def _resolved(named: Named | AnyTarget, root: StrPath | None) -> AnyTarget:
     return named if isinstance(named, Processes) else resolve(named, root=root)
 
 
-def _called(side: "AnyTarget | Audited") -> str:
+def _called(side: AnyTarget | Audited) -> str:
     return side.target if is_audited(side) else side.name
 
 
-def _pid_of_each(pids: Sequence[int], sides: "Sequence[AnyTarget | Audited]") -> tuple[int | None, int | None]:
+def _pid_of_each(pids: Sequence[int], sides: Sequence[AnyTarget | Audited]) -> tuple[int | None, int | None]:
     """Return which process is chosen of each side.
 
     Raises:
@@ -100,7 +100,7 @@ def _pid_of_each(pids: Sequence[int], sides: "Sequence[AnyTarget | Audited]") ->
 
 def _audit(
     target: AnyTarget, pid: int | None, root: StrPath | None, debug: DebugSearch | None, *, has_page_maps: bool
-) -> "AuditedTarget[Audited]":
+) -> AuditedTarget[Audited]:
     root = None if root is None or isinstance(target, AuditFile | Processes) else os.fspath(root)
     return audit_any(target, AuditRequest(pid=pid, root=root, debug=debug, has_page_maps=has_page_maps))
 

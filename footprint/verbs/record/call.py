@@ -3,11 +3,12 @@
 import os
 import time as clock
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from footprint.errors import InputError, Note, UsageError
 from footprint.files import StrPath
 from footprint.formats.escape import well_formed
+from footprint.model.audited import Audited
 from footprint.model.audited_names import is_audited
 from footprint.release.history import Recording, Release, recording_of
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
@@ -15,9 +16,6 @@ from footprint.sources.target import AnyTarget, Named, Processes, resolve
 from footprint.verbs.audit.call import audit_any
 from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.audit.saved import AuditedTarget
-
-if TYPE_CHECKING:
-    from footprint.model.audited import Audited
 
 __all__ = ("Recorded", "parse_time", "record")
 
@@ -41,7 +39,7 @@ class Recorded(NamedTuple):
 
 
 def record(
-    target: "Named | AnyTarget | Audited",
+    target: Named | AnyTarget | Audited,
     history: StrPath,
     *,
     version: str | None = None,
@@ -92,20 +90,20 @@ def record(
     return Recorded(made, replaced, release_count, audited.audit.notes)
 
 
-def _audited(target: "Named | AnyTarget | Audited", asked: AuditRequest) -> "AuditedTarget[Audited]":
+def _audited(target: Named | AnyTarget | Audited, asked: AuditRequest) -> AuditedTarget[Audited]:
     if is_audited(target):
         return AuditedTarget(target)
     return audit_any(target if isinstance(target, Processes) else resolve(target), asked)
 
 
-def _called(target: "Named | AnyTarget | Audited") -> str:
+def _called(target: Named | AnyTarget | Audited) -> str:
     """Return the name of a target, which is its path if it is a file."""
     if is_audited(target):
         return target.saved_in or target.target
     return os.fspath(target) if isinstance(target, str | os.PathLike) else str(getattr(target, "name", target))
 
 
-def _file_time(target: "Named | AnyTarget | Audited") -> int:
+def _file_time(target: Named | AnyTarget | Audited) -> int:
     """Return the time of a file; the present time for processes or standard input."""
     path = _called(target)
     if not path.isdigit() and not isinstance(target, Processes) and os.path.isfile(path):

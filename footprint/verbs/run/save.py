@@ -1,25 +1,28 @@
-"""`footprint.save`: an audit or a run as a file, which every verb reads again."""
+"""`footprint.save`: an audit, a group or a run as a file, which every verb reads again."""
 
 from footprint import __version__
 from footprint.files import StrPath, write_file
-from footprint.formats.audit_json import audit_members
 from footprint.formats.json import write
 from footprint.model.audit import Audit
+from footprint.model.group import Group
+from footprint.verbs.audit.either import audited_members
 from footprint.verbs.run.json import run_members
 from footprint.verbs.run.result import RunResult
 
 __all__ = ("save",)
 
 
-def save(answer: Audit | RunResult, path: StrPath) -> None:
-    """Save an audit, or a run with what its starts differ by, as the JSON that `-o` of the commands writes.
+def save(answer: Audit | Group | RunResult, path: StrPath) -> None:
+    """Save an audit, a group, or a run with what its starts differ by, as the JSON that `-o` of the commands writes.
 
     Args:
-        answer: What `audit`, `project` or `run` returned.
+        answer: What `audit`, `audit_group`, `project` or `run` returned.
         path: Where to write. An existing file is replaced.
 
     Raises:
         AccessError: If the file cannot be written.
     """
-    members = run_members(answer, __version__) if isinstance(answer, RunResult) else audit_members(answer, __version__)
+    members = (
+        run_members(answer, __version__) if isinstance(answer, RunResult) else audited_members(answer, __version__)
+    )
     write_file(path, write(members).encode("utf-8", "backslashreplace"))

@@ -17,7 +17,7 @@ _ASCII: Final = "_.-~=+*#"
 _MOST_WIDE: Final = 40
 _SHORT_COMMIT: Final = 12
 # The first that is told is what a program is judged by.
-_JUDGED: Final = ("per_process_bytes", "private_bytes", "floor_bytes", "mapped_writable_bytes")
+_JUDGED: Final = ("per_process_bytes", "per_group_bytes", "private_bytes", "floor_bytes", "mapped_writable_bytes")
 
 
 def record_document(

@@ -5,7 +5,7 @@ import { pageChangeSection, pageMapSection } from "./cells";
 import { changeSection, sideSwitch, type Side } from "./change";
 import { costSection } from "./cost";
 import { Count } from "./count";
-import { readData, table, written, type AuditData, type DiffData, type Figures, type HeapData } from "./data";
+import { readData, table, written, type AuditData, type DiffData, type Figures, type GroupData, type HeapData } from "./data";
 import { choice, el, fill, save } from "./dom";
 import { findingsSection, notesSection, originsSection } from "./findings";
 import { heapAccountSection, profileSections, profilesTable } from "./heap";
@@ -13,13 +13,14 @@ import { changeTree, GROWN, isVirtual, ledgerTree, privateByOwner, renamedOwners
 import { printable } from "./names";
 import { needTree, objectChangeTree, objectTree } from "./objects";
 import { nextTask } from "./scheduler";
-import type { AuditAnswer, CheckAnswer, DiffAnswer, HeapAnswer } from "./types";
+import type { AuditAnswer, CheckAnswer, DiffAnswer, GroupAnswer, HeapAnswer } from "./types";
+import { asAudit, groupCostSection, memberChangesSection, processesSection } from "./group";
 import { kindLegend, treeView } from "./view";
 
 /** Makes a part of the report; null where the answer has no data for it. */
 type Part = () => Node | null;
 
-function header(title: string, lead: string, answer: AuditAnswer | CheckAnswer | DiffAnswer | HeapAnswer, name = "report"): HTMLElement {
+function header(title: string, lead: string, answer: AuditAnswer | CheckAnswer | DiffAnswer | GroupAnswer | HeapAnswer, name = "report"): HTMLElement {
   const last = name.split(/[\s/]/).filter(Boolean).pop() ?? "report";
   const file = `footprint-${last}`.replace(/[^A-Za-z0-9._-]/g, "_").slice(0, 80);
   return el("header", {}, el("h1", {}, title), lead ? el("p", { class: "lead" }, printable(lead)) : null,
@@ -75,6 +76,19 @@ function auditReport(data: AuditData): Part[] {
   ];
 }
 
+function groupReport(data: GroupData): Part[] {
+  const { audit: group, check, figures } = data;
+  const audit = asAudit(group);
+  const count = new Count(BigInt(group.projection?.count || 1));
+  return [
+    () => header(`${table(group.processes).size} processes`, group.target.name, check ?? group, audit.target.command || group.target.name),
+    () => groupCostSection(group, count, figures),
+    () => check ? budgetsSection(check) : null, () => ledgerSection(audit),
+    () => processesSection(group), () => librariesSection(audit), () => auditFindings(audit, count, figures),
+    () => notesSection(table(group.notes), data.warning), () => originsSection(audit),
+  ];
+}
+
 function objectChangesSection(diff: DiffAnswer, old: AuditAnswer, now: AuditAnswer): HTMLElement | null {
   if (!table(old.objects).size || !table(now.objects).size) return null;
   const tree = objectChangeTree(old, now, renamedOwners(diff));
@@ -83,7 +97,9 @@ function objectChangesSection(diff: DiffAnswer, old: AuditAnswer, now: AuditAnsw
     treeView(tree, "Objects before and after", [[GROWN, "grew"], [SHRUNK, "shrank"]]));
 }
 
-function changeView({ diff, old, audit, old_variables, variables, figures }: DiffData, count: Count): (Node | null)[] {
+function changeView(data: DiffData, count: Count): (Node | null)[] {
+  const { diff, old_variables, variables, figures } = data;
+  const [old, audit] = [asAudit(data.old), asAudit(data.audit)];
   const pageBytes = audit.target.page_bytes;
   return [
     el("section", { class: "section", id: "ledger" }, el("h2", {}, "Where it changed"),
@@ -94,6 +110,7 @@ function changeView({ diff, old, audit, old_variables, variables, figures }: Dif
     old.target.page_bytes === pageBytes
       ? pageChangeSection({ maps: old.page_maps, variables: old_variables }, { maps: audit.page_maps, variables }, pageBytes, renamedOwners(diff))
       : null,
+    memberChangesSection(diff),
     objectChangesSection(diff, old, audit),
     findingsSection("Findings that are new", table(diff.new_findings), count, figures, "None."),
     findingsSection("Findings that are gone", table(diff.fixed_findings), count, figures, "None."),
@@ -101,7 +118,8 @@ function changeView({ diff, old, audit, old_variables, variables, figures }: Dif
 }
 
 function diffReport(data: DiffData): Part[] {
-  const { diff, old, audit, figures } = data;
+  const { diff, figures } = data;
+  const [old, audit] = [asAudit(data.old), asAudit(data.audit)];
   const count = new Count(BigInt(diff.count || 1));
   const view = el("div");
   const show = (side: Side) => {
@@ -141,10 +159,11 @@ function heapReport(data: HeapData): Part[] {
   ];
 }
 
-function partsOf(data: AuditData | DiffData | HeapData): Part[] {
+function partsOf(data: AuditData | DiffData | GroupData | HeapData): Part[] {
   switch (data.kind) {
     case "audit": return auditReport(data);
     case "diff": return diffReport(data);
+    case "group": return groupReport(data);
     case "heap": return heapReport(data);
   }
 }

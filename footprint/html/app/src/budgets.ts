@@ -9,13 +9,14 @@ import { formatBytes, grouped } from "./units";
 /** Make the section on budgets, those that fail first, as `footprint check` lists them. */
 export function budgetsSection(check: CheckAnswer): HTMLElement {
   const rows = table(check.budgets).rows();
+  const nouns = "group" in check ? ["group", "groups"] : ["process", "processes"];
   const failed = check.checks_failed;
   const result = rows.length === 0 ? "No budget is set."
     : failed ? `${grouped(failed)} of ${grouped(rows.length)} exceeded.`
     : rows.length === 1 ? "The budget holds." : `All ${grouped(rows.length)} hold.`;
   return el("section", { class: "section", id: "budgets" }, el("h2", {}, "Budgets"),
     el("p", { class: failed ? "wrong" : "" }, result),
-    el("p", { class: "small" }, `Read from ${printable(check.budget_file)}, for ${grouped(check.count)} ${check.count === 1 ? "process" : "processes"}.`),
+    el("p", { class: "small" }, `Read from ${printable(check.budget_file)}, for ${grouped(check.count)} ${nouns[check.count === 1 ? 0 : 1]}.`),
     rows.length ? plainTable(["budget", "is", "limit", "room", "state", "most of it"], rows.map(cells), "Budgets") : null);
 }
 

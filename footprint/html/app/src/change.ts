@@ -14,18 +14,19 @@ export type Side = "change" | "before" | "after";
 export function changeSection(diff: DiffAnswer, count: Count, figures: Figures): HTMLElement {
   const order = Object.keys(figures);
   const rows = table(diff.figures).rows().sort((one, other) => order.indexOf(one.name) - order.indexOf(other.name));
-  const main = ["per_process_bytes", "private_bytes", "mapped_writable_bytes"]
+  const main = ["per_process_bytes", "per_group_bytes", "private_bytes", "mapped_writable_bytes"]
     .map((name) => rows.find((one) => one.name === name && one.delta_bytes !== null)).find(Boolean);
   const deltaAt = (one: FigureChange, size: bigint) =>
     one.delta_bytes === null ? null : atCount(figures[one.name], one.delta_bytes, size);
   const size = (bytes: number | null) => (bytes === null ? "?" : formatBytes(bytes));
   const change = (bytes: number | bigint | null) => (bytes === null ? "?" : formatChange(bytes));
+  const [noun, nouns] = table(diff.members).size ? ["group", "groups"] : ["process", "processes"];
   const verdict = el("p", { class: "verdict", role: "status", id: "verdict" });
   const view = el("div");
   count.watch((many) => {
     const all = main ? deltaAt(main, many) : null;
     fill(verdict, ...(main && all !== null
-      ? [`${grouped(many)} ${many === 1n ? "process costs" : "processes cost"} `,
+      ? [`${grouped(many)} ${many === 1n ? `${noun} costs` : `${nouns} cost`} `,
         el("strong", { id: "total", "data-bytes": all.toString() },
           all ? `${formatBytes(all < 0n ? -all : all)} ${all > 0n ? "more" : "less"}` : "the same"),
         main.is_noise ? " (within the spread of the starts)" : ""]
@@ -35,7 +36,7 @@ export function changeSection(diff: DiffAnswer, count: Count, figures: Figures):
       change(deltaAt(one, many)), evidenceMark(weakest([one.old_evidence, one.new_evidence]))]), "Figures before and after"));
   });
   return el("section", { class: "answer", "aria-labelledby": "answer-title" },
-    el("h2", { id: "answer-title" }, "What changed"), verdict, view, countControl(count, "processes"));
+    el("h2", { id: "answer-title" }, "What changed"), verdict, view, countControl(count, nouns));
 }
 
 /** Make the switch between the views of a comparison. */

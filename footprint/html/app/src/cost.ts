@@ -13,12 +13,12 @@ const LEAST_MEMORY_LOG = 20;
 const MOST_MEMORY_LOG = 50;
 
 /** The cost of one and of N: the figures of a projection, as integers of any size. */
-class Costs {
+export class Costs {
   readonly each: bigint;
   readonly once: bigint | null;
   readonly evidence: Evidence;
 
-  constructor({ per_process_bytes, shared_once_bytes, evidence }: Projection) {
+  constructor({ per_process_bytes, shared_once_bytes, evidence }: Pick<Projection, "per_process_bytes" | "shared_once_bytes" | "evidence">) {
     this.each = BigInt(per_process_bytes);
     this.once = shared_once_bytes === null ? null : BigInt(shared_once_bytes);
     this.evidence = evidence;
@@ -56,7 +56,7 @@ export function costSection({ projection, totals }: AuditAnswer, count: Count, f
   return el("section", { class: "answer", "aria-labelledby": "answer-title" },
     el("h2", { id: "answer-title" }, "What it costs"), verdict, sum, tiles(terms, costs, noun),
     partsBar(terms.filter((term) => !term.is_once), costs.each), countControl(count, nouns),
-    fitControl(costs, projection, nouns), moments, totalsTable(totals, figures));
+    fitControl(costs, projection.memory_bytes, nouns), moments, totalsTable(totals, figures));
 }
 
 // The cost at moments in the life of a forked worker.
@@ -68,7 +68,8 @@ function momentsTable(projection: Projection, costs: Costs, count: bigint): HTML
     evidenceMark(point.evidence)]), "Moments of its life");
 }
 
-function tiles(terms: Term[], costs: Costs, noun: string): HTMLElement {
+/** Make the tiles of the parts of a cost. */
+export function tiles(terms: Term[], costs: Costs, noun: string): HTMLElement {
   const known = (evidence: string, more = "") => el("dd", { class: "how" }, evidenceMark(evidence), more && ` ${more}`);
   return el("dl", { class: "tiles" },
     el("div", { class: "tile whole" }, el("dt", {}, `One ${noun}`),
@@ -91,8 +92,8 @@ function totalsTable(totals: ProcessTotals, figures: Figures): HTMLElement {
     plainTable(["one process", "bytes", "known"], [...rows, ...parts], "All totals of one process"));
 }
 
-// One bar with the parts of the cost of one process, as wide as their shares.
-function partsBar(terms: Term[], whole: bigint): HTMLElement | null {
+/** Make one bar with the parts of a cost, as wide as their shares. */
+export function partsBar(terms: Term[], whole: bigint): HTMLElement | null {
   if (terms.length < 2 || whole <= 0n) return null;
   const parts = terms.map((term, place) => {
     const part = el("span", { class: `part-${place % 6}` });
@@ -103,8 +104,9 @@ function partsBar(terms: Term[], whole: bigint): HTMLElement | null {
   return el("div", {}, el("div", { class: "parts", role: "img", "aria-label": text }, ...parts), el("p", { class: "small" }, text));
 }
 
-function fitControl(costs: Costs, projection: Projection, nouns: string): HTMLElement {
-  const given = projection.memory_bytes ?? 32 * 2 ** 30;
+/** Make the field and the slider of a memory, and show how many fit into it. */
+export function fitControl(costs: Costs, memoryBytes: number | null, nouns: string): HTMLElement {
+  const given = memoryBytes ?? 32 * 2 ** 30;
   const text = el("input", { type: "text", id: "memory", value: formatBytes(given).replace(" ", ""), size: 10, autocomplete: "off" });
   const slider = el("input", { type: "range", id: "memory-slider", min: 0, max: MEMORY_STEPS, step: 1, "aria-label": "Memory size" });
   const answer = el("output", { id: "fit", for: "memory memory-slider" });

@@ -2,7 +2,7 @@
 
 import type { Figure } from "./count";
 import { lookThrough } from "./names";
-import type { AuditAnswer, CallRow, CheckAnswer, DiffAnswer, FunctionBytes, HeapAnswer, PageMapRow, Rows } from "./types";
+import type { AuditAnswer, CallRow, CheckAnswer, DiffAnswer, FunctionBytes, GroupAnswer, HeapAnswer, PageMapRow, Rows } from "./types";
 
 /** A table of an answer, by columns. */
 export class Table<Row> {
@@ -86,11 +86,17 @@ export interface AuditData extends Common {
   check?: CheckAnswer;
 }
 
+export interface GroupData extends Common {
+  kind: "group";
+  audit: GroupAnswer;
+  check?: CheckAnswer;
+}
+
 export interface DiffData extends Common {
   kind: "diff";
   diff: DiffAnswer;
-  old: AuditAnswer;
-  audit: AuditAnswer;
+  old: AuditAnswer | GroupAnswer;
+  audit: AuditAnswer | GroupAnswer;
   old_variables: Variables;
   variables: Variables;
 }
@@ -122,7 +128,7 @@ export function written(answer: object): string {
 }
 
 /** Read the data out of the report. */
-export async function readData(): Promise<AuditData | DiffData | HeapData> {
+export async function readData(): Promise<AuditData | DiffData | GroupData | HeapData> {
   const element = document.getElementById("data")!;
   const encoded = element.textContent!;
   element.remove();
@@ -133,7 +139,7 @@ export async function readData(): Promise<AuditData | DiffData | HeapData> {
   const text = await new Response(stream).text();
   lookThrough(text);
   const whole: { answers: unknown; texts: { shared: number[]; rests: string[] } } = JSON.parse(text);
-  return unpacked(whole.answers, textsOf(whole.texts.shared, whole.texts.rests)) as AuditData | DiffData | HeapData;
+  return unpacked(whole.answers, textsOf(whole.texts.shared, whole.texts.rests)) as AuditData | DiffData | GroupData | HeapData;
 }
 
 // Each text is stored as the number of characters that it shares with the text before it, and its rest.

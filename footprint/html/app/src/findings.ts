@@ -43,14 +43,15 @@ function cards(rows: FindingRow[], count: Count, figures: Figures): HTMLElement 
 }
 
 function card(one: FindingRow, count: bigint, total: bigint | null): HTMLElement {
-  const isPerThread = one.saving_per === "thread";
+  const isPerThread = one.saving_per === "thread" && one.member_count === null;
+  const unit = one.member_count !== null ? "group" : isPerThread ? "thread" : "process";
   const saves = one.confidence === "blocked" ? "would save" : "saves";
   const item = (name: string, text: string | HTMLElement) => [el("dt", {}, name), el("dd", {}, text)];
   const code = (text: string) => el("code", {}, printable(text));
   return el("li", { class: "finding" },
     el("h3", {}, `${one.rule}: `, el("span", { class: "subject" }, printable(one.subject))),
     el("p", {},
-      el("strong", {}, one.saving_bytes ? `${saves} ${formatBytes(one.saving_bytes)} a ${isPerThread ? "thread" : "process"}` : SAVES_NOTHING),
+      el("strong", {}, one.saving_bytes ? `${saves} ${formatBytes(one.saving_bytes)} a ${unit}` : SAVES_NOTHING),
       one.saving_bytes && total !== null && count > 1n
         ? el("span", { class: "at-count", "data-bytes": total.toString() },
           `, ${formatBytes(total)} in ${grouped(count)}${isPerThread ? " processes of one thread" : ""}`)
@@ -59,6 +60,7 @@ function card(one: FindingRow, count: bigint, total: bigint | null): HTMLElement
     el("p", {}, printable(one.message), "."),
     el("dl", {},
       ...(one.location ? item("Declared", code(`${one.location.file}${one.location.line === null ? "" : `:${one.location.line}`}`)) : []),
+      ...(one.member_count === null ? [] : item("Processes", grouped(one.member_count))),
       ...(one.object ? item("Object", code(one.object)) : []),
       ...(one.private_bytes === null ? [] : item("Private now", formatBytes(one.private_bytes))),
       ...(one.reasons.length ? item(`Why ${one.confidence}`, printable(one.reasons.join("; "))) : []),

@@ -99,6 +99,34 @@ export interface CallRow {
   block_count: number | null;
 }
 
+/** A group of processes beside the counters of their control group. */
+export interface CgroupComparison {
+  /** The path of the control group. */
+  path: string;
+  /** 1 or 2. */
+  version: number;
+  /** The charge of the kernel; the `charged_bytes` of all rows add up to it. */
+  total_bytes: number;
+  /** The part of the kernel memory for kernel objects; null where the kernel does not tell. */
+  slab_bytes: number | null;
+  /** The kinds of memory. */
+  rows: Rows<CgroupRow>;
+}
+
+/** One kind of memory: what the processes of a control group hold, and what the kernel charges to it. */
+export interface CgroupRow {
+  /** The kind. */
+  name: string;
+  /** What the processes hold; null where no process shows it. */
+  audited_bytes: number | null;
+  /** What is charged. */
+  charged_bytes: number;
+  /** What is charged beyond what the processes hold. */
+  difference_bytes: number;
+  /** What can make the difference. */
+  cause: string;
+}
+
 /** The budgets of a process or program, and whether they hold. */
 export interface CheckAnswer {
   /** The name and number of the format. Added members keep the number, a change of meaning raises it. */
@@ -279,6 +307,118 @@ export interface FunctionBytes {
   bytes: number;
   /** The blocks; null where the profile does not count them. */
   block_count: number | null;
+}
+
+/** The audit of several processes as one. The `bytes` of all rows of `ledger` but those of kind `kernel` add up to `private_bytes` of the group, those of kind `kernel` to `kernel_bytes`; `shared_bytes` of rows is null. */
+export interface GroupAnswer {
+  /** The name and number of the format. Added members keep the number, a change of meaning raises it. */
+  schema: "footprint/1";
+  /** The program that wrote the answer. */
+  tool: Tool;
+  /** The verb that gave the answer. */
+  verb: "audit";
+  /** The `kernel` release and the `machine` of the host; empty where they are not known or do not matter. */
+  host: Record<string, string>;
+  /** The processes. */
+  target: GroupTarget;
+  /** The figures of all together. */
+  group: GroupTotals;
+  /** The processes, each with its own figures. */
+  processes: Rows<GroupProcess>;
+  /** The processes that are alike, the workers first. */
+  classes: Rows<ProcessClass>;
+  /** What one more worker and one more group cost, and as many as were asked about; null where unknown. */
+  projection: GroupProjection | null;
+  /** The counters of the control group that was named; null where none was. */
+  cgroup: CgroupComparison | null;
+  /** The rows of all processes, those of one owner, section and symbol added up. */
+  ledger: Rows<Row>;
+  /** What the processes could do without, each once. */
+  findings: Rows<FindingRow>;
+  /** The rules that were run for all processes that were searched; empty where none was. */
+  searched_rules: Rows<SearchedRule>;
+  /** The files of the processes, each once with the sums over them; empty for processes that were audited without findings. */
+  objects: Rows<ObjectCost>;
+  /** The files that the names of stripped owners are from. */
+  debug_files: Rows<DebugFile>;
+  /** What the reader of the figures must know. */
+  notes: Rows<Note>;
+}
+
+/** One process of the group. */
+export interface GroupProcess {
+  /** The target, as the user named it. */
+  name: string;
+  /** The process; null where it is not known. */
+  pid: number | null;
+  /** The command line or the name of the process. */
+  command: string;
+  /** What was read: `smaps`, ... */
+  source: string;
+  /** Whether it was read from a running process. */
+  is_live: boolean;
+  /** The number of mappings. */
+  mapping_count: number;
+  /** The size of a page. */
+  page_bytes: number;
+  /** Its own figures. */
+  totals: ProcessTotals;
+}
+
+/** The cost of `count` groups, each with `worker_count` workers. */
+export interface GroupProjection {
+  /** The number of groups. */
+  count: number;
+  /** The workers of each group. */
+  worker_count: number;
+  /** The marginal worker: what one more worker in a group costs. */
+  per_worker_bytes: number;
+  /** The marginal group: what one more group of so many workers costs. */
+  per_group_bytes: number;
+  /** The files that all groups map, paid once. */
+  shared_once_bytes: number;
+  /** `shared_once_bytes + count * per_group_bytes`. */
+  total_bytes: number;
+  /** How the total is known. */
+  evidence: Evidence;
+  /** How the workers start. */
+  model: Model;
+  /** The parts of the cost of a group, and what all groups pay once. */
+  terms: Rows<Term>;
+  /** The memory that was asked to be filled, where `count` is how many groups fit; else null. */
+  memory_bytes: number | null;
+  /** The limits on how many groups fit, the one that is hit first at the beginning. */
+  limits: Rows<FitLimit>;
+  /** The limits on how many workers fit into a single group, in the same order. */
+  worker_limits: Rows<FitLimit>;
+}
+
+/** The processes of the group. */
+export interface GroupTarget {
+  /** The target, as the user named it. */
+  name: string;
+  /** The processes; null for one that is not known. */
+  pids: (number | null)[];
+  /** The threads of all processes. */
+  thread_count: number;
+}
+
+/** The figures of several processes together; null where the input cannot tell. */
+export interface GroupTotals {
+  /** Anonymous memory, resident or swapped, that only one process holds. */
+  private_bytes: number | null;
+  /** Page tables, kernel stacks and kernel objects of the process. */
+  kernel_bytes: number | null;
+  /** Anonymous memory that several processes of the group have shared since a fork, counted once. */
+  shared_between_bytes: number | null;
+  /** Part of `shared_once_bytes` and of `per_process_bytes`: shared memory that nobody else maps (memfd, shared anonymous memory, SysV, deleted files, `/dev/shm`). */
+  own_shared_bytes: number | null;
+  /** What one more group of these processes costs: their private memory, the memory that they share among themselves, the shared memory that they made, and their kernel memory. */
+  per_group_bytes: number | null;
+  /** Resident pages of files and of shared memory: the machine pays them once, however many processes map them. */
+  shared_once_bytes: number | null;
+  /** How each figure that is not null is known. */
+  evidence: Partial<Record<"private_bytes" | "kernel_bytes" | "shared_between_bytes" | "own_shared_bytes" | "per_group_bytes" | "shared_once_bytes", Evidence>>;
 }
 
 /** What the heap of a process is made of, by an allocator profile of another run. `held_bytes` and `apart_bytes` together are `live_bytes`, `extra_bytes`, `free_bytes` and `difference_bytes` together. */
@@ -548,6 +688,34 @@ export interface Point {
   /** What N of them and their parent cost. */
   total_bytes: number;
   /** How it is known. */
+  evidence: Evidence;
+}
+
+/** Processes of a group that are alike: the same program, title and kind of parent. What each costs includes its descendants. Memory that it shares with its parent is not part of it. */
+export interface ProcessClass {
+  /** The command of the last of them. */
+  command: string;
+  /** The processes. */
+  pids: number[];
+  /** Their parents in the group; empty where these are not in the group. */
+  parent_pids: number[];
+  /** How they start. */
+  model: Model;
+  /** What shows that they start so. */
+  reasons: string[];
+  /** What one more of them costs: the median. */
+  each_bytes: number;
+  /** What the cheapest costs. */
+  least_bytes: number;
+  /** What the most expensive costs. */
+  most_bytes: number;
+  /** What all of them cost. */
+  all_bytes: number;
+  /** The threads of each, its descendants included: the mean, rounded up. */
+  task_count: number;
+  /** The parts of `each_bytes`. */
+  terms: Term[];
+  /** How the cost is known. */
   evidence: Evidence;
 }
 

@@ -1,0 +1,91 @@
+// A group of processes: what one more group and one more worker cost, its processes, and how these changed.
+
+import { Costs, fitControl, partsBar, tiles } from "./cost";
+import { type Count, countControl } from "./count";
+import { table, type Figures } from "./data";
+import { el, evidenceMark, fill, plainTable } from "./dom";
+import { printable } from "./names";
+import type { AuditAnswer, DiffAnswer, GroupAnswer, GroupTotals } from "./types";
+import { formatBytes, formatChange, grouped } from "./units";
+
+const MOST_SHOWN = 200;
+
+/** Return whether an answer is about a group. */
+export function isGroup(answer: AuditAnswer | GroupAnswer): answer is GroupAnswer {
+  return "group" in answer;
+}
+
+/** Return a group as if one process held what all its processes hold, for the parts of the report that show a ledger. */
+export function asAudit(group: AuditAnswer | GroupAnswer): AuditAnswer {
+  if (!isGroup(group)) return group;
+  const processes = table(group.processes);
+  return {
+    ...group,
+    target: {
+      name: group.target.name,
+      pid: null,
+      command: processes.column("command")[0] ?? "",
+      source: [...new Set(processes.column("source"))].join(", "),
+      is_live: processes.column("is_live").some(Boolean),
+      mapping_count: processes.column("mapping_count").reduce((sum, one) => sum + one, 0),
+      page_bytes: processes.column("page_bytes")[0] ?? 4096,
+    },
+    totals: group.group,
+    heap_account: null,
+  } as unknown as AuditAnswer;
+}
+
+/** Make the section on the cost of a group. */
+export function groupCostSection({ group, projection, classes }: GroupAnswer, count: Count, figures: Figures): HTMLElement {
+  const totals = totalsTable(group, figures);
+  const heading = el("h2", { id: "answer-title" }, "What it costs");
+  if (projection === null) return el("section", { class: "answer", "aria-labelledby": "answer-title" }, heading, totals);
+  const costs = new Costs({ ...projection, per_process_bytes: projection.per_group_bytes });
+  const workers = table(classes);
+  const worker = workers.column("parent_pids")[0]?.length || projection.model === "fork" ? "worker" : "process";
+  const verdict = el("p", { class: "verdict", role: "status", id: "verdict" });
+  count.watch((size) => fill(verdict, `${grouped(size)} ${size === 1n ? "group costs" : "groups cost"} `,
+    el("strong", { id: "total", "data-bytes": costs.total(size).toString() }, formatBytes(costs.total(size))), " ",
+    evidenceMark(costs.evidence)));
+  const terms = table(projection.terms).rows();
+  return el("section", { class: "answer", "aria-labelledby": "answer-title" }, heading, verdict,
+    el("p", { id: "worker" }, `One more ${worker} costs `, el("strong", {}, formatBytes(projection.per_worker_bytes)), "."),
+    tiles(terms, costs, "group"), partsBar(terms.filter((term) => !term.is_once), costs.each),
+    countControl(count, "groups"), fitControl(costs, projection.memory_bytes, "groups"), totals);
+}
+
+function totalsTable(totals: GroupTotals, figures: Figures): HTMLElement {
+  type Name = keyof GroupTotals["evidence"];
+  const names = Object.keys(figures).filter((name): name is Name => name in totals);
+  const rows = names.flatMap((name) => {
+    const size = totals[name];
+    return size === null ? [] : [[figures[name].title, formatBytes(size), evidenceMark(totals.evidence[name])]];
+  });
+  return el("details", { class: "totals" }, el("summary", {}, "All totals"),
+    plainTable(["together", "bytes", "known"], rows, "All totals of the group"));
+}
+
+/** Make the table of the processes of a group. */
+export function processesSection({ processes }: GroupAnswer): HTMLElement {
+  const rows = table(processes).rows();
+  const size = (bytes: number | null) => (bytes ? formatBytes(bytes) : "-");
+  return el("section", { class: "section", id: "processes" }, el("h2", {}, "Processes"),
+    plainTable(["pid", "private", "COW-shared", "kernel", "per process", "command"], rows.slice(0, MOST_SHOWN).map((one) => [
+      String(one.pid ?? "-"), size(one.totals.private_bytes), size(one.totals.shared_with_relatives_bytes),
+      size(one.totals.kernel_bytes), size(one.totals.per_process_bytes), printable(one.command.slice(0, 200))]), "Processes"),
+    rows.length > MOST_SHOWN ? el("p", {}, `${grouped(rows.length - MOST_SHOWN)} more are in the JSON.`) : null);
+}
+
+/** Make the table of the processes that came, went or changed; null where two processes are compared. */
+export function memberChangesSection({ members }: DiffAnswer): HTMLElement | null {
+  const all = table(members).rows();
+  if (!all.length) return null;
+  const rows = all.filter((one) => one.status !== "same");
+  const size = (bytes: number | null) => (bytes === null ? "?" : formatBytes(bytes));
+  return el("section", { class: "section", id: "processes" }, el("h2", {}, "Processes"),
+    el("p", {}, `${grouped(all.length - rows.length)} are as before.`),
+    rows.length ? plainTable(["change", "before", "after", "what", "pid", "command"], rows.slice(0, MOST_SHOWN).map((one) => [
+      one.delta_bytes === null ? "?" : formatChange(one.delta_bytes), size(one.old_bytes), size(one.new_bytes), one.status,
+      String(one.pid ?? one.old_pid ?? "-"), printable(one.command.slice(0, 200))]), "Processes that changed") : null,
+    rows.length > MOST_SHOWN ? el("p", {}, `${grouped(rows.length - MOST_SHOWN)} more are in the JSON.`) : null);
+}
