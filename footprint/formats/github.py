@@ -22,6 +22,7 @@ _PROPERTY: Final = _DATA | str.maketrans({":": "%3A", ",": "%2C"})
 def github(issues: Issues, about: About) -> str:
     """Write issues as `::error`, `::warning` and `::notice`, and the summary as the last line."""
     lines = []
+    issues = issues.of_project
     for level, word in _WORDS.items():
         of_kind = [one for one in issues.issues if one.level is level]
         shown = of_kind if len(of_kind) <= _MOST_OF_A_KIND else of_kind[: _MOST_OF_A_KIND - 1]

@@ -17,7 +17,7 @@ _MOST_ISSUES: Final = 10_000
 
 def gitlab(issues: Issues, about: About) -> str:
     """Write issues as a list, without waived ones: nobody has to act on these."""
-    shown = [one for one in issues.issues if one.waiver is None][:_MOST_ISSUES]
+    shown = [one for one in issues.of_project.issues if one.waiver is None][:_MOST_ISSUES]
     return json.dumps([_entry(one, about) for one in shown], indent=1) + "\n"
 
 

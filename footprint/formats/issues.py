@@ -65,6 +65,7 @@ class Issues(NamedTuple):
         passed: The budgets that are kept, or the rules that found nothing.
         summary: The result in one sentence.
         rules: The rules that were run, also those that found nothing.
+        binary: The program that was audited; "" if there are several files or none.
     """
 
     name: str
@@ -72,10 +73,36 @@ class Issues(NamedTuple):
     passed: tuple[str, ...]
     summary: str
     rules: tuple[str, ...] = ()
+    binary: str = ""
+
+    @property
+    def of_project(self) -> "Issues":
+        """Return the issues without notes on system libraries, which no change of the project removes."""
+        kept = tuple([one for one in self.issues if not _is_note_on_system(one, self.binary)])
+        left_out = len(self.issues) - len(kept)
+        summary = (
+            f"{self.summary} {counted(left_out, 'note')} on system libraries left out." if left_out else self.summary
+        )
+        return self._replace(issues=kept, summary=summary)
+
+
+_OF_SYSTEM = ("/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/")
+
+
+def _is_note_on_system(issue: Issue, audited: str) -> bool:
+    if issue.level is not Level.NOTE or issue.confidence is None:
+        return False
+    return audited not in {"", issue.binary} and issue.binary.startswith(_OF_SYSTEM)
 
 
 def issues_of_findings(
-    findings: Iterable[Finding], name: str, *, count: int = 1, binary: str = "", rules: Sequence[str] = ()
+    findings: Iterable[Finding],
+    name: str,
+    *,
+    count: int = 1,
+    binary: str = "",
+    rules: Sequence[str] = (),
+    others: Iterable[Issue] = (),
 ) -> Issues:
     """Make issues of findings.
 
@@ -85,12 +112,20 @@ def issues_of_findings(
         count: The number of processes for which messages name the saving.
         binary: The file of findings that name none.
         rules: The rules that were run.
+        others: Issues that are no findings.
     """
-    issues = ordered([finding_issue(one, binary, count, fails=_is_sure(one)) for one in findings])
+    issues = ordered([*(finding_issue(one, binary, count, fails=_is_sure(one)) for one in findings), *others])
     sure = sum(one.fails for one in issues)
-    told = {one.rule for one in issues}
+    told = dict.fromkeys(one.rule for one in issues)
     summary = f"{counted(len(issues), 'finding')} in {name}" + (f", {sure} of them sure" if issues else "")
-    return Issues(name, issues, tuple(rule for rule in rules if rule not in told), f"{summary}.", tuple(rules))
+    return Issues(
+        name,
+        issues,
+        tuple(rule for rule in rules if rule not in told),
+        f"{summary}.",
+        tuple(dict.fromkeys([*rules, *told])),
+        binary,
+    )
 
 
 def relative_path(path: str, folder: str) -> str:

@@ -7,15 +7,39 @@ from typing import Final, NamedTuple
 from footprint.findings.registry import rule_named
 from footprint.formats.words import rule_page
 
-__all__ = ("BUDGET", "RuleText", "rule_text", "title_of")
+__all__ = ("BUDGET", "GROWN_VARIABLE", "NEW_LIBRARY", "RuleText", "rule_text", "title_of")
 
 BUDGET: Final = "budget-exceeded"
 """The rule of exceeded budgets, which are no findings."""
-_BUDGET_TITLE: Final = "A figure is larger than its budget allows"
-_BUDGET_PAGE: Final = (
-    "**What it is.** A figure, a library or a number of findings is beyond a limit in the budget file.\n\n"
-    "**Remedy.** Remove what grew, or raise the limit in the budget file, with a reason."
-)
+GROWN_VARIABLE: Final = "grown-variable"
+"""The rule of variables that are new or grew, in a comparison."""
+NEW_LIBRARY: Final = "new-library"
+"""The rule of libraries that are new, in a comparison."""
+# Title and page of the rules that find changes.
+_CHANGES: Final = {
+    BUDGET: (
+        "A figure is larger than its budget allows",
+        (
+            "**What it is.** A figure, a library or a number of findings is beyond a limit in the budget file.\n\n"
+            "**Remedy.** Remove what grew, or raise the limit in the budget file, with a reason."
+        ),
+    ),
+    GROWN_VARIABLE: (
+        "A variable is new or grew",
+        (
+            "**What it is.** A variable of 1 KiB or more is new since the audit before, or grew by as much.\n\n"
+            "**Remedy.** Make it smaller, or const, so that all processes share it."
+        ),
+    ),
+    NEW_LIBRARY: (
+        "A library is new, with all that it brings in",
+        (
+            "**What it is.** An object needs a library that was not there before. The libraries that this one needs "
+            "came with it, and would leave with it.\n\n"
+            "**Remedy.** Do without it, or load it only where it is used (dlopen)."
+        ),
+    ),
+}
 _LINK: Final = re.compile(r"\[([^\]]{1,200})\]\([^)]{1,200}\)")
 _WHAT: Final = "**What it is.** "
 
@@ -36,8 +60,8 @@ class RuleText(NamedTuple):
 
 def title_of(name: str) -> str:
     """Return the title of a rule; for an unknown rule, as in a saved audit, its name."""
-    if name == BUDGET:
-        return _BUDGET_TITLE
+    if name in _CHANGES:
+        return _CHANGES[name][0]
     try:
         return rule_named(name).title
     except KeyError:
@@ -49,7 +73,7 @@ def rule_text(name: str) -> RuleText:
     """Return the text about a rule; its title stands in for a page that is not installed."""
     title = title_of(name)
     # Links between pages of the documentation do not work elsewhere.
-    page = _LINK.sub(r"\1", _BUDGET_PAGE if name == BUDGET else rule_page(name))
+    page = _LINK.sub(r"\1", _CHANGES[name][1] if name in _CHANGES else rule_page(name))
     paragraph = page.partition("\n\n")[0]
     what = " ".join(paragraph.removeprefix(_WHAT).replace("`", "").split()) if paragraph.startswith(_WHAT) else title
     return RuleText(title, what, page or title)

@@ -10,6 +10,7 @@ from footprint.formats.escape import printable, shortened
 from footprint.formats.issues import Issue, Issues, relative_path
 from footprint.formats.json import Json
 from footprint.formats.rules import rule_text
+from footprint.units import counted
 
 __all__ = ("sarif",)
 
@@ -25,31 +26,38 @@ _SOURCE_ROOT: Final = "%SRCROOT%"
 
 def sarif(issues: Issues, about: About) -> str:
     """Write issues as one run; if there are too many, the least important ones are left out with a notification."""
-    shown = issues.issues[:MOST_RESULTS]
+    project = issues.of_project
+    shown = project.issues[:MOST_RESULTS]
     while True:
-        text = _text(issues, shown, about)
+        text = _text(project, shown, len(issues.issues) - len(project.issues), about)
         # A text below the limit needs no compression for the check.
         if len(text) <= MOST_COMPRESSED_BYTES or len(zlib.compress(text.encode())) <= MOST_COMPRESSED_BYTES:
             return text
         shown = shown[: len(shown) // 2]
 
 
-def _text(issues: Issues, shown: tuple[Issue, ...], about: About) -> str:
+def _text(issues: Issues, shown: tuple[Issue, ...], system_count: int, about: About) -> str:
     names = list(dict.fromkeys((*(one.rule for one in shown), *issues.rules)))
     artifacts = _Artifacts(about.folder)
     results = [_result(one, names, artifacts) for one in shown]
+    left_out: list[tuple[str, str, str]] = []
+    if rest := len(issues.issues) - len(shown):
+        text = f"{rest} of {len(issues.issues)} results are left out: those that save least."
+        left_out.append(("warning", "results-left-out", text))
+    if system_count:
+        text = f"{counted(system_count, 'note')} on system libraries left out: JSON and text have them."
+        left_out.append(("note", "system-libraries-left-out", text))
     invocation: Json = {"executionSuccessful": True}
-    if left_out := len(issues.issues) - len(shown):
-        message = f"{left_out} of {len(issues.issues)} results are left out: those that save least."
-        notification = {"level": "warning", "message": {"text": message}, "descriptor": {"id": "results-left-out"}}
-        invocation["toolExecutionNotifications"] = [notification]
     driver: Json = {
         "name": "footprint",
         "semanticVersion": about.version,
         "rules": [_rule(name) for name in names],
     }
     if left_out:
-        driver["notifications"] = [{"id": "results-left-out"}]
+        invocation["toolExecutionNotifications"] = [
+            {"level": level, "message": {"text": text}, "descriptor": {"id": name}} for level, name, text in left_out
+        ]
+        driver["notifications"] = [{"id": name} for _, name, _ in left_out]
     run = {
         "tool": {"driver": driver},
         "automationDetails": {"id": f"{_plain(about.name)}/"},

@@ -27,6 +27,7 @@ from footprint.release.budget_file import (
 )
 from footprint.release.compare import Comparison, RowChange, compare, covers, covers_files
 from footprint.release.matching import named_owners, owner_names, soname_of
+from footprint.release.new_libraries import NewRoot
 from footprint.units import format_bytes
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ __all__ = (
     "parse_budgets",
     "parts_of",
     "propose",
+    "roots_of",
 )
 
 _MOST_CONTRIBUTORS: Final = 3
@@ -185,6 +187,17 @@ def _owners_of(budget: Budget, audit: "Audited", baseline: "Audited | None") -> 
     before, names = named_owners(budget.name, baseline), owner_names(baseline, audit)
     found |= before | {names[owner] for owner in before if owner in names}
     return found | {owner for owner, name in names.items() if name in found}
+
+
+def roots_of(result: BudgetResult, checked: Checked) -> tuple[NewRoot, ...]:
+    """Return the new libraries that brought what makes a budget exceeded: the roots of its contributors."""
+    comparison = checked.comparison
+    if comparison is None or not comparison.roots:
+        return ()
+    root_by_name = {file_name(owner): root for owner, root in comparison.root_of.items()}
+    names = {one.name.rpartition(" (")[2].removesuffix(")") for one in result.contributors}
+    roots = {root_by_name[name] for name in names if name in root_by_name}
+    return tuple(one for one in comparison.roots if one.owner in roots)
 
 
 def _run_results(audit: "Audited") -> Iterable[BudgetResult]:
@@ -523,7 +536,7 @@ def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
     if budget.table == "findings":
         return _of_findings(_counted_findings(budget, comparison.new_findings))
     if budget.name == "library_count":
-        return _largest(_new_files(comparison))
+        return tuple(_new_files(comparison)[:_MOST_CONTRIBUTORS])
     if budget.name in {"tls_bytes", "floor_bytes"}:
         before = parts_of(budget.name, comparison.old)
         now = parts_of(budget.name, comparison.new)
@@ -532,9 +545,12 @@ def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
         return ()
     count = comparison.count if budget.name == "total_at_count_bytes" else 1
     figure = budget.name if budget.table == "figures" else budget.table
+    root_of = comparison.root_of if budget.table in {"figures", "kinds"} else {}
     deltas = (
         (
-            f"{one.symbol} ({file_name(one.owner)})" if one.symbol is not None else file_name(one.owner),
+            file_name(root_of.get(one.owner, one.owner))
+            if one.symbol is None or one.owner in root_of
+            else f"{one.symbol} ({file_name(one.owner)})",
             _part(figure, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable) * count,
         )
         for one in comparison.changes
@@ -567,9 +583,11 @@ def _is_noise(budget: Budget, comparison: Comparison, delta_bytes: int) -> bool 
     return all(one.is_noise for one in own)
 
 
-def _new_files(comparison: Comparison) -> Iterable[tuple[str, int]]:
-    """Return the files that the baseline does not have, each with its size."""
-    return ((file_name(one.owner), one.delta_bytes) for one in comparison.owners if one.is_new and one.is_object)
+def _new_files(comparison: Comparison) -> list[tuple[str, int]]:
+    """Return the files that the baseline does not have, each with its size: first those that brought others."""
+    found = [one for one in comparison.owners if one.is_new and one.is_object]
+    found.sort(key=lambda one: one.came_with is not None)
+    return [(file_name(one.owner), one.delta_bytes) for one in found]
 
 
 def _libraries(audit: "Audited", budgets: Budgets, comparison: Comparison | None) -> Iterable[BudgetResult]:

@@ -14,7 +14,7 @@ from footprint.errors import Note
 from footprint.findings.registry import Fact, fact_of
 from footprint.members import Signed, json_members
 from footprint.model.figures import FIGURES, Figure
-from footprint.model.finding import Finding
+from footprint.model.finding import Finding, SourceLocation
 from footprint.model.object_cost import holders_of
 from footprint.model.owner import is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row, sum_rows
@@ -40,6 +40,10 @@ __all__ = (
     "covers_files",
     "covers_heap",
 )
+
+
+LEAST_GROWTH_BYTES: Final = 1024
+"""A variable that grew by less is no culprit."""
 
 
 class RowStatus(StrEnum):
@@ -70,7 +74,7 @@ class FormerPlace(NamedTuple):
 
 @json_members(
     "status owner kind section symbol name old_bytes new_bytes delta_bytes old_mapped_bytes new_mapped_bytes "
-    "old_writable_bytes new_writable_bytes mapped_delta_bytes before"
+    "old_writable_bytes new_writable_bytes mapped_delta_bytes before location"
 )
 class RowChange(NamedTuple):
     """One row that differs, with its place now, or its last place if it is gone.
@@ -89,6 +93,7 @@ class RowChange(NamedTuple):
         before: Owner, section and symbol (or name) that it had, where it was moved or renamed.
         is_writable: Whether the range counts towards `mapped_writable_bytes`.
         was_writable: Whether it did before.
+        location: The source line that declares a variable that grew; None where that is not known.
     """
 
     status: RowStatus
@@ -104,6 +109,7 @@ class RowChange(NamedTuple):
     before: FormerPlace | None = None
     is_writable: bool = True
     was_writable: bool = True
+    location: SourceLocation | None = None
 
     @property
     def delta_bytes(self) -> Signed:
@@ -126,6 +132,11 @@ class RowChange(NamedTuple):
     def mapped_delta_bytes(self) -> Signed:
         """Return the growth of its mapped bytes."""
         return self.new_mapped_bytes - self.old_mapped_bytes
+
+    @property
+    def growth_bytes(self) -> int:
+        """Return how much a variable grew, in size or in private memory; where its pages lie is no growth."""
+        return 0 if self.status is RowStatus.SHIFTED else max(0, self.delta_bytes, self.mapped_delta_bytes)
 
 
 @json_members(
@@ -258,6 +269,27 @@ class Comparison(NamedTuple):
             for notes, when in ((sides[0], "before"), ([one for one in sides[1] if one not in sides[0]], "now"))
             for one in notes
         )
+
+    @property
+    def root_of(self) -> dict[str, str]:
+        """Return for each new library the root that it came with, itself for a root."""
+        if not self.roots:
+            return {}
+        return {one.owner: one.came_with or one.owner for one in self.owners if one.is_new and one.is_object}
+
+    @property
+    def grown_variables(self) -> tuple[RowChange, ...]:
+        """Return the variables that are new or grew by 1 KiB or more, but those of new libraries, the most first."""
+        new = {one.owner for one in self.owners if one.is_new}
+        found = [
+            one
+            for one in self.changes
+            if one.symbol is not None
+            and one.kind in OF_OBJECTS
+            and one.owner not in new
+            and one.growth_bytes >= LEAST_GROWTH_BYTES
+        ]
+        return tuple(sorted(found, key=lambda one: -one.growth_bytes))
 
     def total(self, name: str) -> TotalChange | None:
         """Return one figure of the whole; None if neither side knows it."""

@@ -23,7 +23,7 @@ from footprint.sources.roots import path_inside, reach_of
 if TYPE_CHECKING:
     from footprint.model.audited import Audited
 
-__all__ = ("likeness_of",)
+__all__ = ("likeness_of", "opener_of")
 
 
 class _Declared(NamedTuple):
@@ -46,7 +46,7 @@ def likeness_of(
     They are the same if they begin with the same contents, or have the same type, source file and function. They are
     not the same if these differ. If neither is known, they may be the same.
     """
-    before, now = (_opener(one, root) for one in (old, new))
+    before, now = (opener_of(one, root) for one in (old, new))
     if before is None or now is None:
         return None
     files = DebugFiles(debug)
@@ -75,7 +75,7 @@ def likeness_of(
     return is_same
 
 
-def _opener(audit: "Audited", root: str | None) -> Callable[[str], str] | None:
+def opener_of(audit: "Audited", root: str | None) -> Callable[[str], str] | None:
     """Return a function that finds the files of an audit; None for a saved audit, whose files may have changed."""
     if audit.saved_in is not None:
         return None

@@ -128,7 +128,13 @@ def check(
     if baseline is not None and not is_audited(target) and not isinstance(target, Processes):
         found = with_objects_if_new(found, baseline, resolve(target, root=root))
     day = today or date.today()  # noqa: DTZ011 # a waiver ends with the day of whoever reads it
-    return check_audit(found, budgets, baseline, day, audited.spreads, baseline_spreads)
+    checked = check_audit(found, budgets, baseline, day, audited.spreads, baseline_spreads)
+    if checked.comparison is None or not checked.comparison.grown_variables:
+        return checked
+    from footprint.release.declared_changes import with_locations  # noqa: PLC0415 # debug information, which growth needs
+
+    located = with_locations(checked.comparison, None if root is None else os.fspath(root), debug)
+    return checked._replace(comparison=located)
 
 
 def _audit(

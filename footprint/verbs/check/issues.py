@@ -1,10 +1,12 @@
 """What a check tells a reviewer: exceeded budgets, and the findings beside them."""
 
 from footprint.findings.registry import rule_names
+from footprint.formats.growth_issues import growth_issues, root_sentence
 from footprint.formats.issues import Issue, Issues, Level, finding_issue, fingerprint, ordered
 from footprint.formats.rules import BUDGET
+from footprint.model.audited_names import program_path
 from footprint.model.finding import SourceLocation
-from footprint.release.budget import RUN, BudgetResult, Budgets, Checked
+from footprint.release.budget import RUN, BudgetResult, Checked, roots_of
 from footprint.release.compare import covers
 from footprint.units import counted
 from footprint.verbs.check.text import (
@@ -21,17 +23,25 @@ __all__ = ("issues_of_check",)
 
 def issues_of_check(checked: Checked, name: str) -> Issues:
     """Return the limits that are exceeded, those that a waiver lets pass, and the findings beside them."""
-    exceeded = [_of_result(one, checked.budgets, name) for one in checked.results if one.is_exceeded]
+    exceeded = [_of_result(one, checked, name) for one in checked.results if one.is_exceeded]
     found = [finding_issue(one, name, checked.budgets.at_processes, fails=False) for one in checked.audit.findings]
+    grown: tuple[Issue, ...] = ()
+    if checked.comparison is not None:
+        grown = tuple(growth_issues(checked.comparison, Level.WARNING if checked.failures else Level.NOTE))
     passed = tuple(_key(one) for one in checked.results if not one.is_exceeded)
-    rules = (BUDGET, *(name for name in rule_names() if covers(checked.audit, name)))
+    rules = (
+        BUDGET,
+        *dict.fromkeys(one.rule for one in grown),
+        *(name for name in rule_names() if covers(checked.audit, name)),
+    )
     failures = len(checked.failures)
     limits = counted(len(checked.results), "limit")
     summary = f"{failures} of {limits} exceeded by {name}." if failures else f"{name} keeps {limits}."
-    return Issues(name, ordered([*exceeded, *found]), passed, summary, rules)
+    return Issues(name, ordered([*exceeded, *grown, *found]), passed, summary, rules, program_path(checked.audit))
 
 
-def _of_result(result: BudgetResult, budgets: Budgets, name: str) -> Issue:
+def _of_result(result: BudgetResult, checked: Checked, name: str) -> Issue:
+    budgets = checked.budgets
     if result.key == RUN:
         message = f"The run failed: {', '.join(cause for cause, _ in result.contributors)}."
         found = fingerprint((BUDGET, RUN, name.rsplit("/", 1)[-1]))
@@ -45,6 +55,8 @@ def _of_result(result: BudgetResult, budgets: Budgets, name: str) -> Issue:
         label = contributors_label(result)
         largest = [f"{contributor_name(one)} {contributor_size(result, size)}" for one, size in result.contributors]
         message += f" {label[:1].upper()}{label[1:]}: {', '.join(map(str.rstrip, largest))}."
+    for root in roots_of(result, checked):
+        message += f" {root_sentence(root)}"
     if result.remark:
         message += f" {result.remark[:1].upper()}{result.remark[1:]}."
     waiver = result.waiver

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from footprint.elf import shown_name
 from footprint.errors import Note
 from footprint.formats.audit_json import ProcessTarget, ProcessTotals, process_target, process_totals
 from footprint.formats.codec import encode
@@ -11,6 +12,8 @@ from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import Positive
 from footprint.model.audit import Audit
 from footprint.release.budget import BudgetResult, Checked
+from footprint.release.compare import RowChange
+from footprint.release.new_libraries import NewRoot
 
 __all__ = ("CheckJson", "GroupCheckJson", "check_members")
 
@@ -26,6 +29,8 @@ class CheckJson(Envelope):
         totals: The figures of the whole.
         checks_failed: The number of budgets that fail.
         budgets: The limits, those that fail first.
+        roots: The libraries that are new since the baseline, with what each retains.
+        grown_variables: The variables that are new or grew by 1 KiB or more since the baseline, with their lines.
         notes: What the reader of the figures must know.
     """
 
@@ -36,6 +41,8 @@ class CheckJson(Envelope):
     totals: ProcessTotals
     checks_failed: int
     budgets: tuple[BudgetResult, ...]
+    roots: tuple[NewRoot, ...]
+    grown_variables: tuple[RowChange, ...]
     notes: tuple[Note, ...]
 
 
@@ -50,6 +57,8 @@ class GroupCheckJson(Envelope):
         group: The figures of all processes together.
         checks_failed: The number of budgets that fail.
         budgets: The limits, those that fail first.
+        roots: The libraries that are new since the baseline, with what each retains.
+        grown_variables: The variables that are new or grew by 1 KiB or more since the baseline, with their lines.
         notes: What the reader of the figures must know.
     """
 
@@ -60,6 +69,8 @@ class GroupCheckJson(Envelope):
     group: GroupTotals
     checks_failed: int
     budgets: tuple[BudgetResult, ...]
+    roots: tuple[NewRoot, ...]
+    grown_variables: tuple[RowChange, ...]
     notes: tuple[Note, ...]
 
 
@@ -67,7 +78,10 @@ def check_members(checked: Checked, version: str) -> Json:
     """Return the members of the answer."""
     audit = checked.audit
     tool, target, count = Tool("footprint", version), process_target(audit), checked.budgets.at_processes
-    failed = len(checked.failures)
+    failed, since = len(checked.failures), checked.comparison
+    roots = () if since is None else since.roots
+    variables = () if since is None else since.grown_variables
+    grown = tuple([one._replace(name=shown_name(one.symbol or "")) for one in variables])
     if isinstance(audit, Audit):
         return encode(
             CheckJson(
@@ -79,6 +93,8 @@ def check_members(checked: Checked, version: str) -> Json:
                 totals=process_totals(audit.totals),
                 checks_failed=failed,
                 budgets=checked.results,
+                roots=roots,
+                grown_variables=grown,
                 notes=audit.notes,
             )
         )
@@ -92,6 +108,8 @@ def check_members(checked: Checked, version: str) -> Json:
             group=group_totals(audit),
             checks_failed=failed,
             budgets=checked.results,
+            roots=roots,
+            grown_variables=grown,
             notes=audit.notes,
         )
     )

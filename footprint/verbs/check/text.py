@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from footprint.elf import shown_name
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
-from footprint.release.budget import RUN, BudgetResult, Budgets, Checked
+from footprint.release.budget import RUN, BudgetResult, Budgets, Checked, roots_of
+from footprint.release.new_libraries import root_text
 from footprint.units import counted, format_bytes
 
 __all__ = (
@@ -72,6 +73,9 @@ def _failure(one: BudgetResult, checked: Checked) -> list[Block]:
     for name, size_bytes in one.contributors:
         rows.append((label, contributor_size(one, size_bytes), contributor_name(name)))
         label = ""
+    for root in roots_of(one, checked):
+        count = "1 library" if root.library_count == 1 else f"{root.library_count:,} libraries"
+        rows.append(("  came with", format_bytes(root.retained_bytes), f"{root_text(root)} ({count})"))
     if one.waiver is not None:
         rows.append(("  waiver", "expired", f"{one.waiver.expires}: {one.waiver.reason}"))
     return [

@@ -72,7 +72,12 @@ def diff(
 
         is_same = likeness_of(before, now, None if root is None else os.fspath(root), debug)
     before, now = with_objects_if_new(before, now, targets[0]), with_objects_if_new(now, before, targets[1])
-    return compare(before, now, number, old_spreads, new_spreads, is_same)
+    found = compare(before, now, number, old_spreads, new_spreads, is_same)
+    if not found.grown_variables:
+        return found
+    from footprint.release.declared_changes import with_locations  # noqa: PLC0415 # debug information, which growth needs
+
+    return with_locations(found, None if root is None else os.fspath(root), debug)
 
 
 def _resolved(named: Named | AnyTarget, root: StrPath | None) -> AnyTarget:

@@ -60,4 +60,6 @@ def _issues(found: "Duplicates", count: int) -> "Issues":
 
     rules = [one.name for one in rules_reading({Fact.VARIABLES})]
     binary = found.files[0].file if found.files else ""
-    return issues_of_findings(found.findings, " ".join(found.targets), count=count, binary=binary, rules=rules)
+    issues = issues_of_findings(found.findings, " ".join(found.targets), count=count, binary=binary, rules=rules)
+    # All files are named by the user: none of them is a library that only came along.
+    return issues._replace(binary="")

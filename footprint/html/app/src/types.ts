@@ -149,6 +149,10 @@ export interface CheckAnswer {
   checks_failed: number;
   /** The limits, those that fail first. */
   budgets: Rows<BudgetResult>;
+  /** The libraries that are new since the baseline, with what each retains. */
+  roots: Rows<NewRoot>;
+  /** The variables that are new or grew by 1 KiB or more since the baseline, with their lines. */
+  grown_variables: Rows<RowChange>;
   /** What the reader of the figures must know. */
   notes: Rows<Note>;
 }
@@ -891,6 +895,8 @@ export interface RowChange {
   mapped_delta_bytes: number;
   /** Owner, section and symbol (or name) that it had, where it was moved or renamed. */
   before: FormerPlace | null;
+  /** The source line that declares a variable that grew; null where that is not known. */
+  location: SourceLocation | null;
 }
 
 /** A rule that was run for an audit. */

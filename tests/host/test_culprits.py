@@ -1,0 +1,142 @@
+"""A daemon that starts to need a library with two others, and a table of a header that grows: who names them, where."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import footprint
+from footprint.cli import main
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no compiler is installed")
+
+DAEMON = """
+#include "cache.hpp"
+#include <cstdio>
+#include <unistd.h>
+#ifdef WITH_NET
+extern "C" int net();
+#else
+static int net() { return 0; }
+#endif
+int main(int count, char **) {
+  agent::histogram[count] = net();
+  std::puts("ready"); std::fflush(stdout);
+  if (count > 1) pause();
+}
+"""
+LIMITS = """baseline = "baseline.json"
+[budgets]
+library_count = { max_increase = 0 }
+private_bytes = { max_increase = "64 KiB" }
+"""
+# Each has a page of its own data, and the first two need the next.
+LIBRARIES = {"cipher": (), "tls": ("cipher",), "net": ("tls", "cipher")}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Return a function that builds the daemon with a table of so many KiB, at more than 4 with the library."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    (tmp_path / "src").mkdir()
+    Path("src/agent.cpp").write_text(DAEMON)
+    Path("footprint.toml").write_text(LIMITS)
+    for name, needed in LIBRARIES.items():
+        calls = " + ".join([f"{one}()" for one in needed] or ["0"])
+        declared = "".join(f"int {one}(void);" for one in needed)
+        Path(f"{name}.c").write_text(
+            f"{declared} static int seed_{name} = 1; int {name}(void) {{ return seed_{name}++ + {calls}; }}"
+        )
+        links = [f"-l{one}" for one in needed]
+        run("gcc", "-shared", "-fPIC", f"{name}.c", "-o", f"lib{name}.so", f"-Wl,-soname,lib{name}.so", "-L.", *links)
+
+    def build(table_kib: int) -> None:
+        Path("src/cache.hpp").write_text(f"namespace agent {{\n\nstatic char histogram[{table_kib} * 1024];\n}}\n")
+        options = ["-DWITH_NET", "-L.", "-lnet", "-Wl,-rpath-link,.", "-Wl,--disable-new-dtags,-rpath,$ORIGIN"]
+        run("g++", "-g", "src/agent.cpp", "-o", "agentd", *(options if table_kib > 4 else ()))
+
+    return build
+
+
+def run(*words: str) -> None:
+    subprocess.run(words, check=True)
+
+
+def grown(project: Callable[[int], None]) -> None:
+    project(4)
+    assert main(["check", "agentd", "--update-baseline", "-q"]) == 0
+    project(204)
+
+
+def test_the_root_of_new_libraries_is_named_and_a_variable_has_its_line(project: Callable[[int], None]) -> None:
+    grown(project)
+    found = footprint.diff("baseline.json", "agentd")
+    (root,) = found.roots
+    assert (root.name, [Path(one).name for one in root.needed_by], root.library_count) == ("libnet.so", ["agentd"], 3)
+    own = {one.name: one.own_bytes for one in found.new.objects}
+    assert root.retained_bytes == own["libnet.so"] + own["libtls.so"] + own["libcipher.so"]
+    came = {Path(one.owner).name: one.came_with and Path(one.came_with).name for one in found.owners if one.is_object}
+    assert {name: came[name] for name in ("libnet.so", "libtls.so", "libcipher.so")} == {
+        "libnet.so": None,
+        "libtls.so": "libnet.so",
+        "libcipher.so": "libnet.so",
+    }
+    (table,) = (one for one in found.changes if one.symbol == "_ZN5agentL9histogramE")
+    assert table.mapped_delta_bytes == 200 * 1024
+    assert table.location == (f"{Path.cwd()}/src/cache.hpp", 3)
+
+
+def test_a_check_names_the_root_and_the_line_in_every_format(
+    project: Callable[[int], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    grown(project)
+    capsys.readouterr()
+
+    def told(word: str) -> str:
+        assert main(["check", "agentd", "--format", word]) == 1
+        return capsys.readouterr().out
+
+    for word in ("text", "markdown", "github", "junit", "sarif", "gitlab"):
+        assert "libnet.so, which agentd now needs" in " ".join(told(word).split()), word
+    answer = json.loads(told("json"))
+    assert [one["name"] for one in answer["roots"]] == ["libnet.so"]
+    lines = {one["name"]: one["location"] for one in answer["grown_variables"]}
+    assert lines == {"agent::histogram": {"file": f"{Path.cwd()}/src/cache.hpp", "line": 3}}
+    assert "::warning file=src/cache.hpp,line=3,title=A variable is new or grew%3A agent%3A%3Ahistogram::" in told("github")
+    entries = {one["check_name"]: one["location"] for one in json.loads(told("gitlab"))}
+    assert entries["grown-variable"] == {"path": "src/cache.hpp", "lines": {"begin": 3}}
+    assert entries["new-library"] == {"path": "agentd", "lines": {"begin": 1}}
+    results = json.loads(told("sarif"))["runs"][0]["results"]
+    (place,) = (one["locations"][0]["physicalLocation"] for one in results if one["ruleId"] == "grown-variable")
+    assert (place["artifactLocation"]["uri"], place["region"]) == ("src/cache.hpp", {"startLine": 3})
+    assert place["artifactLocation"]["uriBaseId"] == "%SRCROOT%"
+
+
+def test_a_saved_audit_of_another_build_has_no_lines(project: Callable[[int], None]) -> None:
+    grown(project)
+    assert main(["audit", "agentd", "-q", "-o", "now.json"]) == 0
+    project(8)
+    (table,) = footprint.diff("baseline.json", "now.json").grown_variables
+    assert (table.symbol, table.location) == ("_ZN5agentL9histogramE", None)
+
+
+def test_a_live_process_names_the_root_too(project: Callable[[int], None]) -> None:
+    project(4)
+    shutil.copy("agentd", "agentd-before")
+    project(204)
+    words = [["./agentd-before", "stay"], ["./agentd", "stay"]]
+    processes = [subprocess.Popen(one, stdout=subprocess.PIPE) for one in words]
+    try:
+        for one in processes:
+            assert one.stdout is not None
+            assert one.stdout.readline() == b"ready\n"
+        found = footprint.diff(processes[0].pid, processes[1].pid)
+    finally:
+        for one in processes:
+            one.kill()
+            one.communicate()
+    assert [(one.name, one.library_count) for one in found.roots] == [("libnet.so", 3)]
