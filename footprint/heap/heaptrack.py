@@ -272,13 +272,14 @@ class _Reader:
     def _stack(self, trace: int) -> list[int]:
         """Return the frames of a trace, the innermost first; those beyond a limit are cut."""
         frames: list[int] = []
+        left = self._frames_left
         # Count calls, not frames: a damaged address has no frames.
         for _ in range(_MOST_CALLS):
-            if not trace:
+            if not trace or len(frames) > left:
                 break
-            frames += self._addrs[self._trace_addrs[trace]]
+            # One more than the limit shows that it is cut; an address may have more frames than all stacks may.
+            frames += self._addrs[self._trace_addrs[trace]][: left - len(frames) + 1]
             trace = self._trace_callers[trace]
-        left = self._frames_left
         self._cut_count += bool(trace) or len(frames) > left
         self._frames_left = max(0, left - len(frames))
         return frames[:left]
