@@ -1,4 +1,4 @@
-"""The JSON of an audit of one process or program: what `audit` and `run` print, and what a saved audit is."""
+"""The JSON of an audit of one process or program: what `audit` prints, and what a saved audit is."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,16 +11,13 @@ from footprint.formats.finding_rows import FindingRow, finding_rows
 from footprint.formats.heap_account_json import HeapAccountMembers, heap_account_members
 from footprint.formats.json import Envelope, Json, Tool, write
 from footprint.formats.page_maps_json import PageMapRow, page_map_rows
-from footprint.members import ABSENT, LATER, NOT_EMPTY, Absent, Bounds, Later, Pattern, Positive
+from footprint.members import ABSENT, LATER, Absent, Later
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.finding import SearchedRule
 from footprint.model.object_cost import ObjectCost
-from footprint.model.peak import PeakHolder
 from footprint.model.projection import Projection
 from footprint.model.row import Row
-from footprint.model.run_failure import RunFailure
-from footprint.model.spread import Spread
 from footprint.model.totals import OfWhich, Totals
 from footprint.records import records
 
@@ -30,15 +27,8 @@ if TYPE_CHECKING:
 __all__ = (
     "AuditJson",
     "DebugFile",
-    "MomentWord",
-    "OwnerSpread",
     "ProcessTarget",
     "ProcessTotals",
-    "RunChild",
-    "RunFigures",
-    "RunJson",
-    "RunMembers",
-    "RunPeak",
     "TotalName",
     "audit_answer",
     "audit_json",
@@ -156,124 +146,6 @@ class AuditJson(Envelope):
     heap_account: Annotated[HeapAccountMembers | None, LATER]
     page_maps: tuple[PageMapRow, ...] | Absent = ABSENT
     notes: tuple[Note, ...]
-
-
-class RunFigures(NamedTuple):
-    """The figures of all starts of a program.
-
-    Attributes:
-        private_bytes: The private memory; null where it is not known.
-        per_process_bytes: The cost of one process; null where it is not known.
-    """
-
-    private_bytes: Spread | None
-    per_process_bytes: Spread | None
-
-
-class OwnerSpread(NamedTuple):
-    """The private memory of one owner over several starts, with what the kernel spends.
-
-    Attributes:
-        owner: The object, or a name in brackets.
-        min: The smallest value.
-        median: The value of the start in the middle.
-        max: The largest value.
-    """
-
-    owner: str
-    min: int
-    median: int
-    max: int
-
-
-class RunChild(NamedTuple):
-    """A process that the program had started, and that was alive at the moment.
-
-    Attributes:
-        pid: The process.
-        command: Its command line.
-        private_bytes: Its private memory; null where it is not known.
-        per_process_bytes: The cost of one more such process; null where it is not known.
-    """
-
-    pid: int | None
-    command: str
-    private_bytes: int | None
-    per_process_bytes: int | None
-
-
-# As `process.launch` has it; importing that takes longer than reading a small audit.
-MomentWord = Literal["exit", "settled", "time", "output", "peak"]
-
-
-class RunPeak(NamedTuple):
-    """The peak of a program and all its descendants, until it was read; with `--when peak` that of the run before.
-
-    Attributes:
-        evidence: How the peak is known.
-        source: The counter: `memory.peak` or `memory.max_usage_in_bytes` of a cgroup; else `VmHWM` of one process,
-            `VmRSS` of several, or `ru_maxrss`.
-        page_cache_bytes: The page cache that the cgroup was charged with at the peak, and that is left out.
-        seconds: When it was reached: the time since the start.
-        process_count: The number of processes that were seen in all.
-        holders: The processes that were alive then, the largest first.
-        audited_bytes: What the audit explains: the cost of the processes that were read, shared memory counted once;
-            null where it is not known.
-        read_at_bytes: What the program and its descendants held when it was read, counted as the peak is.
-    """
-
-    peak_bytes: int
-    evidence: Evidence
-    source: str
-    page_cache_bytes: int
-    seconds: float
-    process_count: int
-    holders: tuple[PeakHolder, ...]
-    audited_bytes: int | None
-    read_at_bytes: int
-
-
-class RunMembers(NamedTuple):
-    """How a program was run; the rest of the answer is the audit of the median start.
-
-    Attributes:
-        command: The program and its arguments.
-        when: The moment that was asked for: `exit`, `settled`, `output`, `peak`, or a time.
-        moment: The moment at which the program was really read.
-        starts: The number of starts.
-        exit_code: The exit code of the median start; null where a signal or footprint ended it.
-        signal: The name of the signal that ended it; null where none did.
-        figures: How far the starts differ in the whole.
-        owners: How far the starts differ, by owner; empty for a single start.
-        children: The child processes at the moment, where they were asked for; with `--when peak` all processes but
-            the one that held most, of which the rest of the answer is.
-        peak: The peak; null in files of earlier versions.
-        failures: How its starts failed; null in files of earlier versions.
-    """
-
-    command: Annotated[tuple[str, ...], NOT_EMPTY]
-    when: Annotated[str, Pattern("^(exit|settled|output|peak|[0-9.]+(ms|s|min))$")]
-    moment: MomentWord
-    starts: Positive
-    exit_code: Annotated[int, Bounds(0, 256)] | None
-    signal: Annotated[str, Pattern("^SIG.*$")] | None
-    figures: RunFigures
-    owners: Annotated[tuple[OwnerSpread, ...], Later(())]
-    children: tuple[RunChild, ...]
-    peak: Annotated[RunPeak | None, LATER]
-    failures: Annotated[tuple[RunFailure, ...] | None, LATER]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunJson(AuditJson):
-    """The audit of the median start of a program that was run.
-
-    Attributes:
-        run: How the program was run.
-    """
-
-    verb: Annotated[Literal["run"], Later("run")] = "run"  # type: ignore[assignment] # an answer of its own
-    run: RunMembers
 
 
 def audit_json(audit: Audit, version: str) -> str:

@@ -6,11 +6,11 @@ Names were made printable when they were written (a byte that is not UTF-8 stand
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
 
 from footprint.attribution.projection import project
 from footprint.errors import InputError, UnsupportedError, UsageError
-from footprint.formats.audit_json import AuditJson, MomentWord, ProcessTotals, RunJson, RunMembers
+from footprint.formats.audit_json import AuditJson, ProcessTotals
 from footprint.formats.codec import decode
 from footprint.formats.finding_rows import finding_of
 from footprint.formats.heap_account_json import heap_account_of
@@ -19,9 +19,12 @@ from footprint.members import Absent
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.projection import Question
-from footprint.model.run_failure import RunFailure, failures_of_start
 from footprint.model.spread import ONE_START, Spread, Spreads
 from footprint.model.totals import FIGURE_NAMES, Total, Totals
+
+if TYPE_CHECKING:
+    from footprint.formats.run_json import RunMembers
+    from footprint.model.run_failure import RunFailure
 
 __all__ = (
     "SavedAudit",
@@ -103,15 +106,17 @@ def saved_audit(whole: dict[str, Any], file: str, *, has_page_maps: bool = False
         raise UnsupportedError(file, "it is about several processes: name the saved audit of one")
     if not has_page_maps:
         whole.pop("page_maps", None)
-    answer: AuditJson
-    if whole.get("run") is None:
-        answer, run = decode(AuditJson, whole, file), None
-    else:
-        answer = decode(RunJson, whole, file)
-        run = answer.run
-    audit = _audit(answer, file)
-    if run is None:
-        return SavedAudit(audit, ONE_START, 1, answer.tool.version)
+    if whole.get("run") is not None:
+        return _read_run(whole, file)
+    answer = decode(AuditJson, whole, file)
+    return SavedAudit(_audit(answer, file), ONE_START, 1, answer.tool.version)
+
+
+def _read_run(whole: dict[str, Any], file: str) -> SavedAudit:
+    from footprint.formats.run_json import RunJson  # noqa: PLC0415 # types that other audits do not need
+
+    answer = decode(RunJson, whole, file)
+    audit, run = _audit(answer, file), answer.run
     peak_bytes = None if run.peak is None else run.peak.peak_bytes
     is_missed = any(note.slug == "moment-not-reached" for note in audit.notes)
     audit = replace(audit, run_failures=_failures(run, is_missed=is_missed), peak_bytes=peak_bytes)
@@ -208,8 +213,11 @@ def totals_of(told: ProcessTotals, file: str) -> Totals:
     return Totals(**{field: total(field) for field in FIGURE_NAMES}, of_which=told.of_which)
 
 
-def _failures(run: RunMembers, *, is_missed: bool) -> tuple[RunFailure, ...]:
+def _failures(run: "RunMembers", *, is_missed: bool) -> "tuple[RunFailure, ...]":
     """Return how its starts failed; in files of earlier versions how the median start ended."""
+    from footprint.formats.run_json import MomentWord  # noqa: PLC0415 # as above
+    from footprint.model.run_failure import failures_of_start  # noqa: PLC0415 # the same
+
     if run.failures is not None:
         return run.failures
     asked = run.when if run.when in get_args(MomentWord) else "time"
@@ -220,7 +228,7 @@ def _failures(run: RunMembers, *, is_missed: bool) -> tuple[RunFailure, ...]:
     )
 
 
-def _spreads(run: RunMembers) -> Spreads:
+def _spreads(run: "RunMembers") -> Spreads:
     figures = run.figures
     owners = {one.owner: Spread(one.min, one.median, one.max) for one in run.owners}
     return Spreads(figures.private_bytes, figures.per_process_bytes, owners, run.starts)

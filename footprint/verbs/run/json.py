@@ -1,8 +1,9 @@
 """The JSON of `run`: the audit of the median start, and how the program was run."""
 
-from footprint.formats.audit_json import OwnerSpread, RunChild, RunFigures, RunJson, RunMembers, RunPeak, audit_answer
+from footprint.formats.audit_json import audit_answer
 from footprint.formats.codec import encode, like
 from footprint.formats.json import Json
+from footprint.formats.run_json import OwnerSpread, RunChild, RunFigures, RunJson, RunMembers, RunPeak
 from footprint.model.audit import Audit
 from footprint.model.peak import Peak
 from footprint.verbs.run.result import RunResult
