@@ -3,19 +3,29 @@
 import csv
 import gzip
 import json
+import re
 from collections.abc import Sequence
 
 import junitparser
 import pytest
+from jsonschema import Draft202012Validator
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from sarif_pydantic import Sarif
 
 from footprint.cli import main
+from tests.formatschemas import GITLAB_SCHEMA, JUNIT_SCHEMA, SPEEDSCOPE_SCHEMA
+from tests.jsonschemas import WRITTEN
 
 EVERY = {"text", "json", "markdown", "csv", "tsv"}
 ISSUES = {"sarif", "junit", "github", "gitlab"}
 FIGURES = {"openmetrics", "gitlab-metrics"}
 STACKS = {"folded", "speedscope", "pprof"}
 PAGE = {"html"}
+
+_BEGINNINGS = {"markdown": "<!-- footprint: ", "html": "<!doctype html>"}
+# https://docs.github.com/actions: workflow commands. A property has no raw comma or colon, a message no line break.
+_PROPERTY = r"(?:(?:file|title)=[^,:]+|line=[1-9]\d*)"
+_WORKFLOW_COMMAND = rf"::(?:error|warning|notice) {_PROPERTY}(?:,{_PROPERTY})*::.+"
 
 Captured = pytest.CaptureFixture[bytes]
 
@@ -35,22 +45,36 @@ def check_format(format_: str, data: bytes) -> None:
         return
     text = data.decode()
     assert text.endswith("\n")
-    if format_ in {"json", "sarif", "gitlab", "speedscope"}:
-        json.loads(text)
-    elif format_ == "junit":
-        assert list(junitparser.JUnitXml.fromstring(data))
+    if format_ in ISSUES:
+        _check_issues(format_, text)
+    elif format_ == "json":
+        WRITTEN.validate(json.loads(text))
+    elif format_ == "speedscope":
+        Draft202012Validator(SPEEDSCOPE_SCHEMA).validate(json.loads(text))
     elif format_ in {"openmetrics", "gitlab-metrics"}:
         assert list(text_string_to_metric_families(text))
     elif format_ == "csv":
         assert len({len(row) for row in csv.reader(text.splitlines(), strict=True)}) == 1
     elif format_ == "tsv":
         assert len({line.count("\t") for line in text.splitlines()}) == 1
-    elif format_ == "markdown":
-        assert text.startswith("<!-- footprint: ")
-    elif format_ == "html":
-        assert text.startswith("<!doctype html>")
+    elif format_ in _BEGINNINGS:
+        assert text.startswith(_BEGINNINGS[format_])
     elif format_ == "folded":
         assert all(line.rpartition(" ")[2].isdigit() for line in text.splitlines())
+
+
+def _check_issues(format_: str, text: str) -> None:
+    if format_ == "sarif":
+        Sarif.model_validate_json(text)
+    elif format_ == "gitlab":
+        Draft202012Validator(GITLAB_SCHEMA).validate(json.loads(text))
+    elif format_ == "junit":
+        JUNIT_SCHEMA.validate(text)
+        assert list(junitparser.JUnitXml.fromstring(text.encode()))
+    else:
+        # What the runner takes for a command; all else is log.
+        commands = [line for line in text.splitlines() if line.lstrip().startswith("::")]
+        assert all(re.fullmatch(_WORKFLOW_COMMAND, line) for line in commands), commands
 
 
 def check_every_format(captured: Captured, verb: str, words: Sequence[str], given: set[str], format_: str) -> None:

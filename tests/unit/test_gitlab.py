@@ -10,44 +10,15 @@ from footprint.formats.document import About
 from footprint.formats.gitlab import gitlab
 from footprint.formats.issues import Issues, Level, issues_of_findings
 from footprint.model.finding import Confidence, SourceLocation
+from tests.formatschemas import GITLAB_SCHEMA
 from tests.hostile import HOSTILE, finding
 
 ABOUT: Final = About("audit server", "1.2.3", "/home/me")
-TEXT: Final = {"type": "string", "minLength": 1}
-# What GitLab's documentation lists: each entry has these five, and the path is relative to the root of the repository.
-SCHEMA: Final = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "description": TEXT,
-            "check_name": TEXT,
-            "fingerprint": TEXT,
-            "severity": {"enum": ["info", "minor", "major", "critical", "blocker"]},
-            "location": {
-                "type": "object",
-                "properties": {
-                    "path": {"type": "string", "not": {"pattern": r"^\./"}},
-                    "lines": {
-                        "type": "object",
-                        "properties": {"begin": {"type": "integer", "minimum": 1}},
-                        "required": ["begin"],
-                        "additionalProperties": False,
-                    },
-                },
-                "required": ["path", "lines"],
-                "additionalProperties": False,
-            },
-        },
-        "required": ["description", "check_name", "fingerprint", "severity", "location"],
-        "additionalProperties": False,
-    },
-}
 
 
 def read(text: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(text)
-    Draft202012Validator(SCHEMA).validate(found)
+    Draft202012Validator(GITLAB_SCHEMA).validate(found)
     # Of entries with one fingerprint GitLab keeps one.
     assert len({one["fingerprint"] for one in found}) == len(found)
     return found

@@ -12,12 +12,14 @@ from footprint.formats.junit import junit
 from footprint.model.finding import Confidence, SourceLocation
 from footprint.release.budget import check_audit, parse_budgets
 from footprint.verbs.check.issues import issues_of_check
+from tests.formatschemas import JUNIT_SCHEMA
 from tests.hostile import HOSTILE, finding
 
 ABOUT = About("audit server", "1.2.3")
 
 
 def read(text: str) -> junitparser.TestSuite:
+    JUNIT_SCHEMA.validate(text)
     (suite,) = junitparser.JUnitXml.fromstring(text.encode())
     cases = list(suite)
     assert suite.tests == len(cases)

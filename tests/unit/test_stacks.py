@@ -24,6 +24,7 @@ from footprint.formats.speedscope import speedscope
 from footprint.formats.stacks import Measure, StackFrame, Stacks, StackSample, heap_stacks, ledger_stacks, symbol_stacks
 from footprint.heap import read_profile
 from footprint.heap.allocators import Allocators
+from tests.formatschemas import SPEEDSCOPE_SCHEMA
 from tests.hostile import HOSTILE
 from tests.massifwriter import ROOT, Line, Moment, massif
 
@@ -141,67 +142,12 @@ def test_stacks_of_equal_names_are_one_line() -> None:
 
 # --- speedscope -------------------------------------------------------------------------------------------------------
 
-# What speedscope's description of its format asks of a file with sampled profiles.
-SCHEMA: Final = {
-    "type": "object",
-    "properties": {
-        "$schema": {"const": "https://www.speedscope.app/file-format-schema.json"},
-        "name": {"type": "string"},
-        "exporter": {"type": "string"},
-        "activeProfileIndex": {"type": "integer", "minimum": 0},
-        "shared": {
-            "type": "object",
-            "properties": {
-                "frames": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "name": {"type": "string"},
-                            "file": {"type": "string"},
-                            "line": {"type": "integer", "minimum": 1},
-                            "col": {"type": "integer", "minimum": 1},
-                        },
-                        "required": ["name"],
-                        "additionalProperties": False,
-                    },
-                }
-            },
-            "required": ["frames"],
-            "additionalProperties": False,
-        },
-        "profiles": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "type": {"const": "sampled"},
-                    "name": {"type": "string"},
-                    "unit": {"enum": ["bytes", "microseconds", "milliseconds", "nanoseconds", "none", "seconds"]},
-                    "startValue": {"type": "number"},
-                    "endValue": {"type": "number"},
-                    "samples": {
-                        "type": "array",
-                        "items": {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
-                    },
-                    "weights": {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0}},
-                },
-                "required": ["type", "name", "unit", "startValue", "endValue", "samples", "weights"],
-                "additionalProperties": False,
-            },
-        },
-    },
-    "required": ["$schema", "shared", "profiles"],
-    "additionalProperties": False,
-}
-
 
 def speedscope_of(stacks: Stacks) -> dict[str, Any]:
     text = speedscope(stacks, ABOUT)
     assert text.isascii()
     found: dict[str, Any] = json.loads(text)
-    Draft202012Validator(SCHEMA).validate(found)
+    Draft202012Validator(SPEEDSCOPE_SCHEMA).validate(found)
     for profile in found["profiles"]:
         assert len(profile["samples"]) == len(profile["weights"])
         assert sum(profile["weights"]) == profile["endValue"]
